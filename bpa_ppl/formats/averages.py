@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
+from fnmatch import fnmatchcase
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,11 @@ _NUMBER = r"\s*-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?\s*"
 _NUMBERS = re.compile(rf"\s*\[(\s*|{_NUMBER}(,{_NUMBER})*)\]\s*")
 #: In the names of columns of raters.
 _RATER = re.compile(r"(?i)rater|annotator|worker|assessor|evaluator|participant")
+#: The name of a column of one of several raters: what is before and after the number or letter.
+_ONE_RATER = re.compile(
+    rf"(?i)(.*(?:{_RATER.pattern[4:]}|expert|human|rating)s?(?:[-_. ]?(?=[0-9])|[-_. ]))"
+    r"(?:[0-9]+|[a-z])((?:[-_. ].*)?)"
+)
 
 
 def with_means(rows: Rows, name: str, error: Callable[..., DataError]) -> Rows | None:
@@ -37,7 +44,8 @@ def with_means(rows: Rows, name: str, error: Callable[..., DataError]) -> Rows |
     If it has lists, their numbers are averaged, as NAME.mean, or field by field those of objects in
     them, as NAME.FIELD. Otherwise rows that agree in id, text, system and model become one, with
     the mean of each column of numbers, or of true as 1 and false as 0; the column then has a list
-    of what differed between them.
+    of what differed between them. A pattern such as `rater_*` names columns, one for each rater,
+    which become lists of numbers in one column `rater`.
 
     Args:
         rows: all rows of some lists.
@@ -47,6 +55,8 @@ def with_means(rows: Rows, name: str, error: Callable[..., DataError]) -> Rows |
     Raises:
         DataError: if one candidate has two rows with the same value of the column.
     """
+    if "*" in name:
+        rows, name = _join_columns(rows, name)
     raters: Any = parse_lists(rows.extras.get(name))
     if raters is None:
         raters = _to_numbers(rows.numbers.get(name, np.empty(0, np.float32)))
@@ -74,6 +84,20 @@ def with_means(rows: Rows, name: str, error: Callable[..., DataError]) -> Rows |
     extras = {column: of for column, of in kept.extras.items() if column not in columns}
     extras[name] = [[{n: by[row] for n, by in columns.items()} for row in of] for of in places]
     return kept._replace(numbers=numbers, extras=extras)
+
+
+def _join_columns(rows: Rows, pattern: str) -> tuple[Rows, str]:
+    """Return rows with the columns that a pattern names in one column of lists, and its name."""
+    columns = {n: _to_numbers(of) for n, of in rows.numbers.items() if fnmatchcase(n, pattern)}
+    name = re.sub(r"[-_. ]*\*", "", pattern).strip("-_. ")
+    name = pattern if name in ("", *rows.numbers, *rows.extras) else name
+    if not columns:
+        return rows, name
+    lists = [
+        [value for value in of if value is not None] for of in zip(*columns.values(), strict=True)
+    ]
+    numbers = {n: of for n, of in rows.numbers.items() if n not in columns}
+    return rows._replace(numbers=numbers, extras={**rows.extras, name: lists}), name
 
 
 def parse_lists(values: Any) -> Any:
@@ -120,6 +144,30 @@ def unpack_lists(name: str, values: Sequence[Any]) -> Float32 | None:
     if all(isinstance(of, list | tuple) and len(of) == 1 and is_number(of[0]) for of in lists):
         return average_lists(name, values).get(f"{name}.mean")
     return None
+
+
+def describe_raters(names: Iterable[str], origin: str) -> str:
+    """Return a note on columns that seem to be of several raters, or an empty text.
+
+    Args:
+        names: of columns of numbers.
+        origin: where they are from.
+
+    >>> describe_raters(["lm", "rater_1", "rater_2"], "dev.csv")
+    'rater_1, rater_2 seem to be of several raters: mean_over=rater_* in the format reads ...'
+    """
+    patterns: dict[str, list[str]] = {}
+    for name in names:
+        if match := _ONE_RATER.fullmatch(name):
+            patterns.setdefault("*".join(match.groups()), []).append(name)
+    patterns = {pattern: columns for pattern, columns in patterns.items() if len(columns) > 1}
+    if not patterns:
+        return ""
+    remedy = "replace them by their mean"
+    if origin != NBest.origin:
+        remedy = f"mean_over={','.join(patterns)} in the format reads their mean, for the gain"
+    columns = list_names(list(chain.from_iterable(patterns.values())))
+    return f"{columns} seem to be of several raters: {remedy}"
 
 
 def describe_repeats(rows: Rows, origin: str) -> str:

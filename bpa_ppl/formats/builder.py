@@ -13,7 +13,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import Float32, Int64, intern
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import DataError, list_names, locate, quote
-from bpa_ppl.formats.averages import describe_repeats, unpack_lists, with_means
+from bpa_ppl.formats.averages import describe_raters, describe_repeats, unpack_lists, with_means
 from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TOTAL, Block
 from bpa_ppl.formats.references import Pairing, ReferenceNotes, SentenceLines
 from bpa_ppl.formats.samples import name_prompts
@@ -70,7 +70,7 @@ class Builder:
         self._rows_dropped: list[str] = []  # and why
         self._normalised = False
         self._long = False  # whether each record is a candidate, in any order
-        self._repeats = ""
+        self._repeats = self._raters = ""
         self._averaged = dict.fromkeys(schema.options.mean_over, False)
 
     def lists(
@@ -173,7 +173,7 @@ class Builder:
             problem += f"{quote(', '.join(self._present | self._texts), 400)}): name another one, "
             problem += f"or leave out mean_over={name}"
             raise self.schema.options.error(problem, None, "missing-column", "format")
-        notes = [self._repeats] if self._repeats else []
+        notes = list(filter(None, (self._repeats, self._raters)))
         if self._scattered:
             lines = "lines {} and {}".format(*self._scattered)
             notes.append(f"the rows of a sentence are not adjacent ({lines}): grouped by id")
@@ -239,6 +239,7 @@ class Builder:
             if (averaged := with_means(rows, name, self.schema.options.error)) is not None:
                 rows, self._averaged[name] = averaged, True
         offsets = np.append(_find_starts(rows.ids, None), len(rows.ids)).astype(np.int64)
+        self._raters = self._raters or describe_raters(rows.numbers, self.origin)
         candidates = self._columns(rows)
         table = NBest(
             offsets=offsets,

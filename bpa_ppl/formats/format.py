@@ -144,7 +144,8 @@ class TableFormat(NBestFormat, frozen=True, repr_omit_defaults=True):
         rejected: that of the other answers.
         winner: that of the winners, see `bpa_ppl.formats.preference_rows`.
         mean_over: columns of raters, so that rows which differ in them become one candidate with
-            the means of their numbers; or of lists, whose numbers are averaged.
+            the means of their numbers; or of lists, whose numbers are averaged; or a pattern such
+            as `rater_*` of columns of numbers, one for each rater.
         exclude: columns that are not read.
 
     >>> from bpa_ppl import read_nbest

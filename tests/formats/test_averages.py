@@ -157,6 +157,55 @@ def test_other_cells_are_texts(write: Write, cell: str) -> None:
     assert describe(lists).texts == {"ratings": 2}
 
 
+WIDE = {
+    "rater_*": (["rater_1", "rater_2"], "rater"),
+    "annotator_*": (["annotator_a", "annotator_b"], "annotator"),
+    "Rater * score": (["Rater 1 score", "Rater 2 score"], "Rater score"),
+    "rating*": (["rating1", "rating2"], "rating"),
+}
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("pattern", WIDE)
+@pytest.mark.filterwarnings("ignore:.*missing for")
+def test_a_column_for_each_rater(tmp_path: Path, ending: str, pattern: str) -> None:
+    (first, second), name = WIDE[pattern]
+    table = pd.DataFrame({"id": [0, 0, 1, 1], "text": list("abcd"), "lm": [0.5, 1, 2, 0]})
+    table[first], table[second] = [4, None, 3, None], [5, 2, None, None]
+    write_table(table, path := tmp_path / f"x.{ending}")
+    with pytest.warns(BpaWarning, match="seem to be of several raters") as notes:
+        read_nbest(path)
+    (setting,) = re.findall("raters: (mean_over=.*?) in the format", str(notes[0].message))
+    assert setting == f"mean_over={pattern}"
+    lists = read_nbest(path, format=f"{ending}:{setting}")
+    assert (lists.feature_names, lists.extras[name]) == (("lm",), ([4, 5], [2], [3], []))
+    assert bpa.gains(lists, f"{name}.mean").tolist() == pytest.approx(
+        [4.5, 2, 3, np.nan], nan_ok=True
+    )
+    with pytest.warns(BpaWarning, match="raters: replace them by their mean"):
+        from_records(table)
+    table["mean"] = table[[first, second]].mean(axis=1)  # as it says
+    without = from_records(table.drop(columns=[first, second]))
+    assert np.array_equal(without.extras["mean"], lists.extras[f"{name}.mean"], equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("rater", "rating"), ("judge_1", "judge_2"), ("rater_1", "lm_1"), ("human", "human_b")],
+)
+def test_columns_that_are_not_of_several_raters(write: Write, names: tuple[str, str]) -> None:
+    read_nbest(write(f"id,text,{','.join(names)}", "0,a,1,0.5", "0,b,0.5,2"))
+
+
+def test_patterns_of_columns_of_several_aspects(write: Write) -> None:
+    path = write("id,text,rater,r1_x,r2_x,r1_y,r2_y", "0,a,7,1,2,3,4", "0,b,7,5,6,7,9")
+    lists = read_nbest(path, format="csv:mean_over=r*_x,r*_y")
+    assert lists.feature_names == ("rater", "r_x.mean", "r_y.mean")
+    assert lists.features.tolist() == [[7, 1.5, 3.5], [7, 5.5, 8]]
+    with raises(DataError, "missing-column", parameter="format", match=r"is z\* .*mean_over=z\*"):
+        read_nbest(path, format="csv:mean_over=z*")
+
+
 def test_parts_of_a_stream(write: Write) -> None:
     path = write(*RATINGS.splitlines())
     whole = read_nbest(path, format="csv:mean_over=worker")
