@@ -293,7 +293,8 @@ class RecordReader:
     def _candidates(self, value: Any, line: int) -> Sequence[dict[str, Any]]:
         candidates = value
         if isinstance(value, dict):  # columns, as some libraries keep lists of objects
-            candidates = self._with_candidates({TEXT: None, **value}, line).get(CANDIDATES)
+            fields = self._names.fields(value)
+            candidates = self._with_candidates({TEXT: None, **fields}, line).get(CANDIDATES)
         if value is None:
             return []
         if not isinstance(candidates, list | tuple):
@@ -421,15 +422,16 @@ def parse_table(options: ReadOptions, table: pa.Table, lines: Int64 | None = Non
         flat = flat.flatten()  # fields of objects have names with dots
     if twice := find_repeated(flat.column_names):
         raise _repetition_error(options, twice)
-    for field in table.schema:
-        if "period" in _find_extension(field):
-            problem = f"the column {field.name} is of periods of time: convert it to texts, or to "
-            raise options.error(f"{problem}numbers with a unit", code="wrong-type")
     lines = np.arange(1, len(table) + 1) if lines is None else lines
     columns_of_both = (*table.schema, *flat.schema)
     has_id = ID in options.names.names or ID in table.column_names
     index = _find_index(table.schema) if has_id else ()
     usual = options.names.usual([field.name for field in columns_of_both], index)
+    for field in table.schema:
+        if field.name in usual and "period" in _find_extension(field):
+            problem = f"the column {field.name} is of periods of time: convert it to texts, or to "
+            problem += f"numbers with a unit{options.names.or_exclude(field.name)}"
+            raise options.error(problem, code="wrong-type")
     fields = {usual[field.name]: field.type for field in columns_of_both if field.name in usual}
     nested = CANDIDATES in fields or pa.types.is_nested(fields.get(TEXT, pa.null()))
     named = not options.names.names.keys().isdisjoint(SETTINGS)

@@ -280,6 +280,23 @@ def test_a_column_of_two_types_can_be_left_out(tmp_path: Path, answers: tuple[An
     assert "exclude" not in str(caught.value)
 
 
+def test_columns_that_no_format_can_read_are_left_out(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame(month=pandas.period_range("2020-01", periods=6, freq="M")).to_parquet(
+        tmp_path / "lists.parquet"
+    )
+    with raises(DataError, "wrong-type", match="month .* exclude=month in the format"):
+        bpa.read_nbest(tmp_path / "lists.parquet")
+    lists = bpa.read_nbest(tmp_path / "lists.parquet", format="parquet:exclude=month")
+    assert (lists.feature_names, lists.extras) == (("judge",), {})
+    lines = [
+        {"id": k, "candidates": {"hyp": ["a", "b"], "lm": [k, 1], "odd": ["x"] * (k + 1)}}
+        for k in range(3)
+    ]
+    lists = bpa.read_nbest(list(map(json.dumps, lines)), format="jsonl:text=hyp,exclude=odd")
+    assert (lists.feature_names, lists.extras, lists.texts(2)) == (("lm",), {}, ["a", "b"])
+
+
 @pytest.mark.parametrize("name", ["id", "text"])
 def test_ids_and_texts_cannot_be_left_out(name: str) -> None:
     with raises(DataError, "missing-column", line=1, parameter="format", match=f"exclude={name}"):
