@@ -37,7 +37,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-_OF_IDS = re.compile(r"(?i)(^|[\W_])u?u?ids?$|(?-i:[a-z]Ids?$)")
+_OF_IDS = re.compile(
+    r"(?i)(^|[\W_])(u?u?ids?|rater|annotator|worker|participant|user|(completed|created)_by)$"
+    r"|(?-i:[a-z]Ids?$)"
+)
 _STEPS = 3  # between candidates, that show that a column counts them
 #: Columns that number rows or runs, such as the index of a data frame after `reset_index`.
 _NUMBERS_OF_RUNS = {"index", "level_0", "seed", "random_seed", "random_state", "timestamp"}

@@ -274,7 +274,10 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
     verdicts = {name: as_verdicts(column) for name, column in extras}
     lists = {name: parse_lists(column) for name, column in extras}
     lists = {n: of for n, of in lists.items() if any(isinstance(v, list | tuple) for v in of)}
-    numbers = [c.name for c in columns if c.kind != "feature" or describe_judgements(nbest, c.name)]
+    judged_columns = [of for of in columns if of.missing < len(nbest.features)]
+    numbers = [
+        c.name for c in judged_columns if c.kind != "feature" or describe_judgements(nbest, c.name)
+    ]
     return Description(
         origin=nbest.origin,
         sentences=len(nbest),

@@ -469,6 +469,7 @@ def describe_missing(present: Mapping[str, int], count: int) -> list[str]:
         if len(names) == 1:
             are, kept, features = "is", "a judgement", "a feature"
         share = f"{count - available} of {count}" if available else f"all {count}"
-        missing = f"{list_names(names)} {are} missing for {share} candidates"
-        notes.append(f"{missing}: kept as {kept} (usable as the gain), not as {features}")
+        missing = f"{list_names(names)} {are} missing for {share} candidates: "
+        use = f"kept as {kept} (usable as the gain), not as {features}" if available else "not used"
+        notes.append(missing + use)
     return notes
