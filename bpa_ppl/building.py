@@ -43,7 +43,7 @@ _OF_IDS = re.compile(
 )
 _STEPS = 3  # between candidates, that show that a column counts them
 #: Columns that number rows or runs, such as the index of a data frame after `reset_index`.
-_NUMBERS_OF_RUNS = {"index", "level_0", "seed", "random_seed", "random_state", "timestamp"}
+_OF_RUNS = re.compile(r"(?i)index|level_\d+|(.*_)?(seed|random_state|timestamp|date|at|hash)")
 
 
 def from_lists(
@@ -314,7 +314,7 @@ def describe_bookkeeping(nbest: NBest, name: str, least: int = 1) -> str:
         return (
             f"{name} counts the candidates of each list: exclude it, unless their order says more"
         )
-    if name.lower() in _NUMBERS_OF_RUNS:
+    if _OF_RUNS.fullmatch(name):
         return f"{name} is a feature: exclude it, if it only numbers rows or runs"
     return ""
 

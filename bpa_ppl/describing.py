@@ -20,6 +20,7 @@ from bpa_ppl.formats.values import looks_numeric
 from bpa_ppl.metrics.column import (
     as_verdicts,
     describe_judgements,
+    describe_sentinel,
     numeric_columns,
     read_column,
     select_judged,
@@ -402,6 +403,7 @@ def _warnings(
             yield note
         elif largest * np.finfo(np.float32).eps > _ROUNDING * column.within:
             yield f"{column.name} is too large for 32-bit numbers: subtract {column.median:.4g}"
+    yield from filter(None, (describe_sentinel(nbest, column.name) for column in columns))
     if plan is not None and plan.gain in text_metrics():
         extras = (describe_judgements(nbest, c.name) for c in columns if c.kind == "extra")
         yield from filter(None, extras)

@@ -306,7 +306,9 @@ class _Reader:
             remedy = f"separate cells by {mark}, and quote a cell that contains {mark}"
             if not self._quoted:
                 remedy = f"separate cells by {mark}, or read quoted cells as tsv:quoted=true"
-            if len(table) <= 1 and {of.actual_columns for of in invalid} == {len(names) + 1}:
+            if row.text.rstrip("\r").endswith(self.separator):
+                remedy = f"remove {mark} from the ends of lines, {remedy}"
+            elif len(table) <= 1 and {of.actual_columns for of in invalid} == {len(names) + 1}:
                 remedy = f"leave out the names of rows (R: row.names=FALSE), {remedy}"
             raise self.options.error(f"{problem}: {remedy}", line, "wrong-length")
         if last < newlines:

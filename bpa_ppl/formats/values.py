@@ -32,7 +32,8 @@ DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]*,[0-9]+([eE][-+]?[0-9]+)?\s*")
 #: A text, or no text, where there is no number; also a regular expression of Arrow.
 NO_NUMBER = (
     r"\s*(?i:none|null|nil|\(null\)|[-+]?nan|n/?a|n\.a\.|<na>|#n/?a( n/a)?|-?1\.#(ind|qnan)|"
-    r"#(div/0!|value!|ref!|num!|null!|name\?)|missing|unknown|undefined|\\n|\{\}|[-–—]+|[.?]+)?\s*"
+    r"#(div/0!|value!|ref!|num!|null!|name\?)|missing|unknown|undefined|"
+    r"unrated|skipped|not (rated|judged|scored|available|applicable)|\\n|\{\}|[-–—]+|[.?]+)?\s*"
 )
 _NO_NUMBER = re.compile(NO_NUMBER)
 #: A number with what it counts: `85%`, `3/5`, `4 out of 5`, `4 stars`.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 from support.raising import raises
 
-from bpa_ppl import from_records, iter_nbest, read_nbest, write_nbest
+import bpa_ppl as bpa
+from bpa_ppl import describe, from_records, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
 
 Write = Callable[..., Path]
@@ -22,7 +24,7 @@ SPELLINGS = [
     *("None", "none", "nan", "NaN", "null", "NULL", "N/A", "n/a", "na", "#N/A", "<NA>", "-"),
     *(".", "..", "?", "--", "–", "—", "n.a.", "N.A.", "nil", "missing", "Missing", "unknown"),
     *("#DIV/0!", "#VALUE!", "#REF!", "#NUM!", "#NAME?", "(null)", "undefined", "\\N", "{}"),
-    *("-nan", "-1.#IND", "1.#QNAN", "#NA"),
+    *("-nan", "-1.#IND", "1.#QNAN", "#NA", "not rated", "Not applicable", "skipped"),
 ]
 #: Which say why there is no number, or are no finite number.
 BAD_SPELLINGS = ["error", "failed", "inf", "-inf", "#1", "n", "no", "3 stars", "1.#", "-1-"]
@@ -136,6 +138,42 @@ def test_the_text_that_is_no_number_is_named(write: Write) -> None:
     lines = [json.dumps({"id": 0, "text": "a", "lm": lm}) for lm in ("None", "x", 1)]
     with raises(DataError, "bad-data", line=3, match="lm of record 2 is 'x'"):
         read_nbest(write(*lines))
+
+
+def test_a_verdict_that_is_not_given_is_no_missing_number() -> None:
+    rows = [{"id": 0, "text": of, "lm": 1, "ok": of} for of in ("passed", "not passed", "passed")]
+    with pytest.raises(bpa.UsageError, match="'not passed', and cannot be the gain"):
+        bpa.gains(from_records(rows), "ok")
+
+
+SENTINELS = {
+    "-1": ([4, -1, 5], "r is -1 for 2 candidates"),
+    "-999": ([0.5, 0.75, -999], "r is -999 for 2 candidates"),
+    "votes": ([1, -1, 1], ""),
+    "errors": ([0, -1, -5], ""),
+    "on a scale with zero": ([0, -1, 2], ""),
+}
+
+
+@pytest.mark.parametrize("name", SENTINELS)
+@pytest.mark.filterwarnings("error::bpa_ppl.BpaWarning")
+def test_numbers_that_may_mean_no_number(name: str) -> None:
+    """Of the gain of adapt and of the estimator, and of features."""
+    values, problem = SENTINELS[name]
+    rows = [
+        {"id": k // 3, "text": str(k), "lm": k**2 % 7 + 0.5, "r": values[k % 3]} for k in range(6)
+    ]
+    lists = from_records(rows)
+    notes = [note for note in describe(lists, "r").warnings if "if that means no value" in note]
+    assert [problem in note for note in notes] == [True] * bool(problem)
+    y, qid = [row["r"] for row in rows], [row["id"] for row in rows]
+    for adapt in (
+        lambda: bpa.adapt(lists, gain="r", sampler="map"),
+        lambda: bpa.adapt(lists, gain="lm", sampler="map"),
+        lambda: bpa.BayesianRanker(sampler="map").fit(lists.features[:, :1], y, qid=qid),
+    ):
+        with pytest.warns(bpa.BpaWarning, match="no value, leave it") if problem else nullcontext():
+            adapt()
 
 
 @pytest.mark.filterwarnings("ignore:mqm is missing for 1 of 3")

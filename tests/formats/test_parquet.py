@@ -103,6 +103,20 @@ def test_what_is_wrong_is_named_with_its_row(
         read_nbest(written(tmp_path, columns))
 
 
+def test_lists_under_another_name_are_named(tmp_path: Path) -> None:
+    objects = [[{"response": "u", "lm": 1.0}, {"response": "v", "lm": 2.0}]]
+    for lists, more in (([["u", "v"]], ""), (objects, ",text=response")):
+        table = pa.table({"prompt": ["p"], "completions": lists})
+        with raises(
+            DataError, "missing-column", line=1, parameter="format", match="candidates=completions$"
+        ):
+            read_nbest(path := written(tmp_path, table))
+        nbest = read_nbest(path, format=f"parquet:id=prompt,candidates=completions{more}")
+        assert (nbest.ids, nbest.texts(0)) == (("p",), ["u", "v"])
+    with raises(DataError, "missing-column", line=1, match="rename it to candidates$"):
+        from_records(table)
+
+
 def test_a_column_twice(tmp_path: Path) -> None:
     columns = [pa.array([0]), pa.array(["a"]), pa.array(["a"])]
     for read, names in ((read_nbest, ["id", "text", "text"]), (read_table, ["id", "by", "by"])):

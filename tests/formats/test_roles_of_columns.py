@@ -150,6 +150,9 @@ NUMBERS = {
     "message_id": ([7, 3, 9, 12, 1, 4], "ids"),
     "userId": ([7, 3, 9, 12, 1, 4], "ids"),
     "meta.uid": ([7, 3, 9, 12, 1, 4], "ids"),
+    "annotator": ([7, 3, 9, 12, 1, 4], "ids"),
+    "completed_by": ([7, 3, 9, 12, 1, 4], "ids"),
+    "annotators": ([7, 3, 9, 12, 1, 4], ""),
     "valid": ([7, 3, 9, 12, 1, 4], ""),
     "grid": ([7, 3, 9, 12, 1, 4], ""),
     "fluid_id": ([0.7, 3, 9, 12, 1, 4], ""),
@@ -174,7 +177,7 @@ def test_columns_that_do_not_count_them(values: list[float]) -> None:
     assert describe(from_records(frame(mark=values))).warnings == ()
 
 
-@pytest.mark.parametrize("name", ["seed", "index", "level_0", "Timestamp"])
+@pytest.mark.parametrize("name", ["seed", "index", "level_0", "Timestamp", "rated_at", "date"])
 @pytest.mark.filterwarnings("error::bpa_ppl.BpaWarning")
 def test_numbers_of_runs(name: str) -> None:
     note = f"{name} is a feature: exclude it, if it only numbers rows or runs"
@@ -395,6 +398,12 @@ def test_lists_names_columns_that_may_be_the_gain() -> None:
     described = describe(bpa.read_nbest([json.dumps(named).encode()]))
     assert described.gains == ()
     assert "a column to name as the gain: none here" in str(described)
+
+
+@pytest.mark.filterwarnings("ignore:approved is missing for all 6 candidates: not used")
+def test_columns_without_a_value_are_no_gain() -> None:
+    lists = from_records(frame(human=[3, 1, 2, 2, 5, 1], approved=[None] * 6))
+    assert describe(lists).gains == ("human",)
 
 
 def test_a_column_that_is_called_like_a_metric() -> None:

@@ -101,6 +101,7 @@ def test_a_column_that_begins_late_decides_by_its_first_cell(write: Write) -> No
         (["id,text,lm", "5,a,1", "x,b,2"], ":3: .*'x'"),
         (["id,text,source,lm", "0,a,s,1", "0,b,t,2"], ":3: .*source .* the same one"),
         (["id,text,lm", "0,a;1"], ":2: 2 cells, but the header has 3: separate cells by ','"),
+        (["id,text,lm", "0,a,1,", "0,b,2,"], ":2: 4 cells, .*: remove ',' from the ends of lines"),
         (["id,text,lm,lm", "0,a,1,2"], ":1: two columns lm"),
         (["id,text,lm", "0,a,1", '0,"b,1'], ":3: a quoted cell that does not end"),
         (["id,text,mqm", "0,a,1", "0,b,inf"], ":3: mqm: 'inf' .* leave the cell empty"),
@@ -227,6 +228,21 @@ def test_lines_of_empty_cells_need_no_number_of_cells(write: Write) -> None:
 def test_a_header_is_told_from_a_row(write: Write, lines: list[str], problem: str) -> None:
     with raises(DataError, "unknown-format", line=1, parameter="format", match=problem):
         read_nbest(write(*lines))
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        "   id   text  comet\n0   1  a cat   0.81\n1   1    cat   0.79\n",  # to_string of pandas
+        "| id | text | comet |\n|---:|:-----|------:|\n|  1 | a cat | 0.81 |\n",
+        "+----+-------+\n| id | text  |\n+----+-------+\n|  1 | a cat |\n+----+-------+\n",
+        "shape: (2, 3)\n┌─────┬──────┐\n│ id  ┆ text │\n",  # of polars
+        "┌───────┬─────────┐\n│  id   │  text   │\n│ int64 │ varchar │\n",  # of DuckDB
+    ],
+)
+def test_tables_as_they_are_printed(write: Write, printed: str) -> None:
+    with raises(DataError, "unknown-format", line=1, match="a table as it is printed: .* CSV"):
+        read_nbest(write(printed.encode()))
 
 
 def test_names_that_are_numbers_can_be_set(write: Write) -> None:
