@@ -15,14 +15,14 @@ from bpa_ppl._runtime.arguments import require, require_one_of
 from bpa_ppl._runtime.cache import prepare_jax
 from bpa_ppl._runtime.messages import log_info, warn_user
 from bpa_ppl._runtime.progress import Reporter
-from bpa_ppl.building import warn_bookkeeping
+from bpa_ppl.building import describe_sentinel, warn_bookkeeping
 from bpa_ppl.diagnostics.baseline_comparison import describe_left_out
 from bpa_ppl.diagnostics.check import check_and_record
 from bpa_ppl.errors import DataError, UsageError, locate
 from bpa_ppl.features.indicators import Indicators, has_indicators
 from bpa_ppl.features.prepared import Prepared, prepare_lists
 from bpa_ppl.features.recipe import recipe_for
-from bpa_ppl.metrics.column import describe_judgements, describe_sentinel, numeric_columns
+from bpa_ppl.metrics.column import describe_judgements, numeric_columns, read_column
 from bpa_ppl.metrics.gains import AnyGain, default_gain, resolve
 from bpa_ppl.metrics.metric import METRICS, Metric
 from bpa_ppl.metrics.oracles import Oracles
@@ -393,11 +393,9 @@ def _prepare(nbest: NBest, gain: Metric, options: Arguments) -> Prepared:
     elif options.features is None:
         names = prepared.lists.feature_names
         warn_bookkeeping(prepared.lists, filter(nbest.feature_names.__contains__, names))
-    columns = filter(
-        {*prepared.lists.feature_names, *gain.columns}.__contains__, numeric_columns(nbest)
-    )
-    for note in filter(None, (describe_sentinel(nbest, name) for name in columns)):
-        warn_user(f"{locate(nbest.origin)}{note}")
+    for name in gain.columns:
+        if note := describe_sentinel(name, read_column(nbest, name)):
+            warn_user(f"{locate(nbest.origin)}{note}")
     return prepared
 
 

@@ -41,6 +41,7 @@ _OF_IDS = re.compile(
     r"(?i)(^|[\W_])(u?u?ids?|rater|annotator|worker|participant|user|(completed|created)_by)$"
     r"|(?-i:[a-z]Ids?$)"
 )
+_SENTINELS = {-1, -9, -99, -999, -9999}  # that are written where there is no number
 _STEPS = 3  # between candidates, that show that a column counts them
 #: Columns that number rows or runs, such as the index of a data frame after `reset_index`.
 _OF_RUNS = re.compile(r"(?i)index|level_\d+|(.*_)?(seed|random_state|timestamp|date|at|hash)")
@@ -311,12 +312,11 @@ def describe_bookkeeping(nbest: NBest, name: str, least: int = 1) -> str:
     if len(steps) < max(least, 1) or not steps.any():
         return ""
     if _are_of_positions(steps, nbest.sizes.max()):
-        return (
-            f"{name} counts the candidates of each list: exclude it, unless their order says more"
-        )
+        advice = "exclude it, unless their order says more"
+        return f"{name} counts the candidates of each list: {advice}"
     if _OF_RUNS.fullmatch(name):
         return f"{name} is a feature: exclude it, if it only numbers rows or runs"
-    return ""
+    return describe_sentinel(name, values)
 
 
 def _find_unit_of_times(values: Float32) -> str:
@@ -333,6 +333,24 @@ def _are_of_positions(steps: Float32, largest: int) -> bool:
     """
     step = float(steps[0])
     return not np.ptp(steps) and step.is_integer() and (abs(step) == 1 or largest > 2)
+
+
+def describe_sentinel(name: str, values: npt.NDArray[Any]) -> str:
+    """Return what to do with a column that may have numbers for missing ones, else an empty text.
+
+    Args:
+        name: of the column.
+        values: of the candidates, NaN where one is missing.
+
+    >>> describe_sentinel("rating", np.array([4.0, -1.0, 5.0]))
+    'rating is -1, and else positive: leave it empty there, if that means no value'
+    >>> describe_sentinel("vote", np.array([1.0, -1.0, 1.0]))
+    ''
+    """
+    low, high = values[values <= 0], values[values > 0]
+    if not len(low) or np.ptp(low) or low[0] not in _SENTINELS or not (high != 1).any():
+        return ""
+    return f"{name} is {low[0]:g}, and else positive: leave it empty there, if that means no value"
 
 
 def warn_bookkeeping(nbest: NBest, names: Iterable[str]) -> None:

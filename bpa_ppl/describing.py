@@ -11,7 +11,7 @@ import numpy as np
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import as_numbers
 from bpa_ppl._runtime.messages import format_count
-from bpa_ppl.building import describe_bookkeeping
+from bpa_ppl.building import describe_bookkeeping, describe_sentinel
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import DataError, list_names, locate, quote
 from bpa_ppl.formats.averages import average_lists, parse_lists
@@ -20,7 +20,6 @@ from bpa_ppl.formats.values import looks_numeric
 from bpa_ppl.metrics.column import (
     as_verdicts,
     describe_judgements,
-    describe_sentinel,
     numeric_columns,
     read_column,
     select_judged,
@@ -275,10 +274,8 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
     verdicts = {name: as_verdicts(column) for name, column in extras}
     lists = {name: parse_lists(column) for name, column in extras}
     lists = {n: of for n, of in lists.items() if any(isinstance(v, list | tuple) for v in of)}
-    judged_columns = [of for of in columns if of.missing < len(nbest.features)]
-    numbers = [
-        c.name for c in judged_columns if c.kind != "feature" or describe_judgements(nbest, c.name)
-    ]
+    known = [column for column in columns if column.missing < len(nbest.features)]
+    numbers = [c.name for c in known if c.kind != "feature" or describe_judgements(nbest, c.name)]
     return Description(
         origin=nbest.origin,
         sentences=len(nbest),
@@ -403,10 +400,10 @@ def _warnings(
             yield note
         elif largest * np.finfo(np.float32).eps > _ROUNDING * column.within:
             yield f"{column.name} is too large for 32-bit numbers: subtract {column.median:.4g}"
-    yield from filter(None, (describe_sentinel(nbest, column.name) for column in columns))
+    extras = [column.name for column in columns if column.kind != "feature"]
+    yield from filter(None, (describe_sentinel(n, read_column(nbest, n)) for n in extras))
     if plan is not None and plan.gain in text_metrics():
-        extras = (describe_judgements(nbest, c.name) for c in columns if c.kind == "extra")
-        yield from filter(None, extras)
+        yield from filter(None, (describe_judgements(nbest, name) for name in extras))
     for name, cells in nbest.extras.items():
         words = [value for value in cells if isinstance(value, str) and value.strip()]
         others = [word for word in words if not looks_numeric(word)]

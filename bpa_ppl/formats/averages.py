@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -88,15 +87,12 @@ def with_means(rows: Rows, name: str, error: Callable[..., DataError]) -> Rows |
 
 def _join_columns(rows: Rows, pattern: str) -> tuple[Rows, str]:
     """Return rows with the columns that a pattern names in one column of lists, and its name."""
-    columns = {n: _to_numbers(of) for n, of in rows.numbers.items() if fnmatchcase(n, pattern)}
+    names = [name for name in rows.numbers if fnmatchcase(name, pattern)]
+    numbers = {name: of for name, of in rows.numbers.items() if name not in names}
+    columns = zip(*(_to_numbers(rows.numbers[name]) for name in names), strict=True)
+    lists = [[value for value in of if value is not None] for of in columns]
     name = re.sub(r"[-_. ]*\*", "", pattern).strip("-_. ")
-    name = pattern if name in ("", *rows.numbers, *rows.extras) else name
-    if not columns:
-        return rows, name
-    lists = [
-        [value for value in of if value is not None] for of in zip(*columns.values(), strict=True)
-    ]
-    numbers = {n: of for n, of in rows.numbers.items() if n not in columns}
+    name = pattern if name in ("", *numbers, *rows.extras) else name
     return rows._replace(numbers=numbers, extras={**rows.extras, name: lists}), name
 
 
@@ -160,14 +156,14 @@ def describe_raters(names: Iterable[str], origin: str) -> str:
     for name in names:
         if match := _ONE_RATER.fullmatch(name):
             patterns.setdefault("*".join(match.groups()), []).append(name)
-    patterns = {pattern: columns for pattern, columns in patterns.items() if len(columns) > 1}
+    patterns = {pattern: of for pattern, of in patterns.items() if len(of) > 1}
     if not patterns:
         return ""
     remedy = "replace them by their mean"
     if origin != NBest.origin:
         remedy = f"mean_over={','.join(patterns)} in the format reads their mean, for the gain"
-    columns = list_names(list(chain.from_iterable(patterns.values())))
-    return f"{columns} seem to be of several raters: {remedy}"
+    columns = [name for names in patterns.values() for name in names]
+    return f"{list_names(columns)} seem to be of several raters: {remedy}"
 
 
 def describe_repeats(rows: Rows, origin: str) -> str:

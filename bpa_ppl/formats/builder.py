@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arrays import Float32, Int64, intern
+from bpa_ppl._runtime.arrays import Int64, intern
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import DataError, list_names, locate, quote
 from bpa_ppl.formats.averages import describe_raters, describe_repeats, unpack_lists, with_means
@@ -65,7 +65,7 @@ class Builder:
         # Columns of numbers that no table has lacked so far; None before the first table.
         self._complete: set[str] | None = None
         self._lost: list[str] = []  # features of some tables that a later one lacks
-        self._with_units: set[str] = set()
+        self._units: dict[str, str] = {}  # notes on columns of numbers with a unit
         self._without_source = 0  # sentences
         self._rows_dropped: list[str] = []  # and why
         self._normalised = False
@@ -173,7 +173,7 @@ class Builder:
             problem += f"{quote(', '.join(self._present | self._texts), 400)}): name another one, "
             problem += f"or leave out mean_over={name}"
             raise self.schema.options.error(problem, None, "missing-column", "format")
-        notes = list(filter(None, (self._repeats, self._raters)))
+        notes = [*filter(None, (self._repeats, self._raters)), *self._units.values()]
         if self._scattered:
             lines = "lines {} and {}".format(*self._scattered)
             notes.append(f"the rows of a sentence are not adjacent ({lines}): grouped by id")
@@ -295,7 +295,9 @@ class Builder:
         for name, column in rows.extras.items():
             values = unpack_lists(name, column)
             if values is None and name != ID and (values := parse_units(column)) is not None:
-                self._note_units(name, column, values)
+                first = int(np.argmax(~np.isnan(values)))
+                note = f"{name}: {quote(column[first])} is read as {values[first]:g}"
+                self._units[name] = f"{note}, since all its values are written so"
             if values is not None:
                 numbers[name] = values
                 del extras[name]
@@ -325,14 +327,6 @@ class Builder:
             "totals": totals,
             "extras": extras,
         }
-
-    def _note_units(self, name: str, texts: Sequence[str], values: Float32) -> None:
-        """Warn, once for each column, that texts are read as numbers."""
-        if name not in self._with_units:
-            self._with_units.add(name)
-            first = int(np.argmax(~np.isnan(values)))
-            problem = f"{name}: {quote(texts[first])} is read as {values[first]:g}"
-            warn_user(f"{locate(self.origin)}{problem}, since all its values are written so")
 
 
 def _join(parts: Sequence[Rows]) -> Rows:

@@ -7,8 +7,8 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
 
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import capture_notes
@@ -302,26 +302,6 @@ def _table_problem(line: bytes) -> str:
     return ""
 
 
-class _Fit(NamedTuple):
-    """How well a first line fits a format, by the first four attributes in this order.
-
-    Attributes:
-        is_read: whether the first lines are lists under the names that the problem proposes.
-        share: of the required fields that the line has.
-        is_usual: whether files with this ending are in the format.
-        is_likely: whether the shape of the line is that of the format.
-        name: of the format.
-        problem: the first thing that does not fit.
-    """
-
-    is_read: bool
-    share: float
-    is_usual: bool
-    is_likely: bool
-    name: str
-    problem: str
-
-
 def find_nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tuple[str, str]:
     """Return the format that a first line fits best, and the first thing that does not fit.
 
@@ -347,27 +327,32 @@ def find_nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tup
     shape = next((name, problem) for regex, name, problem in _SHAPES if re.match(regex, line))
     if shape[0] == "plain" and usual in ("csv", "tsv"):
         shape = usual, _WITHOUT_NAMES.format(usual)
-    fits: list[_Fit] = []
+    fits = []  # how well each format fits, its name, and the first thing that does not fit
     for name, kind in NBEST_FORMATS.load():
         reader = kind()
-        names = reader.field_names(line)
-        is_likely = name == shape[0]
-        if isinstance(reader, Csv):
-            rows = list(filter(None, map(reader.field_names, lines[1:_ROWS] if names else ())))
-            is_table = shape[0] != "jsonl" and name in (usual, shape[0])
-            if problem := _header_problem(names, rows, is_table):
+        is_table, names = isinstance(reader, Csv), reader.field_names(line)
+        if is_table and names:
+            rows = list(filter(None, map(reader.field_names, lines[1:_ROWS])))
+            is_named = shape[0] != "jsonl" and name in (usual, shape[0])
+            if problem := _header_problem(names, rows, is_named):
                 return name, problem
-            if not _has_usual_names(names):
+            if not (any(map(is_name, names)) or _are_usual(names)):
                 if has_numbers_below(names, rows):
                     shape = name, _WITHOUT_NAMES.format(name)
                 continue
-            is_likely = True
         for fields in kind.required if names else ():
             is_read, problem = _missing_field(name, names, fields, line, head)
             share = len({n.lower() for n in names}.intersection(fields)) / len(fields)
-            fits.append(_Fit(is_read, share, suffix in kind.suffixes, is_likely, name, problem))
-    best = max(fits, default=None, key=lambda fit: fit[:4])
-    return shape if best is None or not any(best[:4]) else best[4:]
+            fit = (is_read, share, suffix in kind.suffixes, is_table or name == shape[0])
+            fits.append((fit, name, problem))
+    fit, *nearest = max(fits, default=((), "", ""), key=itemgetter(0))
+    return (nearest[0], nearest[1]) if any(fit) else shape
+
+
+def _are_usual(names: Sequence[str]) -> bool:
+    """Return whether columns may be an id and a text, or two answers."""
+    both = [find_nearest(field, names, shared=True) for field in (ID, TEXT)]
+    return all(both) or find_named_answers(names) is not None
 
 
 def _header_problem(names: Sequence[str], rows: Sequence[Sequence[str]], is_table: bool) -> str:
@@ -376,28 +361,15 @@ def _header_problem(names: Sequence[str], rows: Sequence[Sequence[str]], is_tabl
     Args:
         names: the cells of the line.
         rows: those of the lines after it.
-        is_table: whether it is certainly one; otherwise the first or the last cell shows it.
+        is_table: whether it is certainly one.
     """
-    if (problem := missing_names(names, rows)) is None:
-        is_numeric = bool(rows) and all(map(looks_numeric, rows[0]))
-        if is_numeric and not _nearest_usual(names)[1]:
-            return "it has no texts: use bpa_ppl.BayesianRanker or from_arrays in Python"
-        return ""
-    is_shown = is_table or missing_names([*names[:1], *names[-1:]]) is not None
-    is_shown = is_shown or (bool(rows) and {len(names)} == set(map(len, rows)))
-    is_usual = find_named_answers(names) or all(_nearest_usual(names))
-    return problem if is_shown and (rows or not is_usual) else ""
-
-
-def _has_usual_names(names: Sequence[str]) -> bool:
-    """Return whether a first line has names that columns often have."""
-    is_usual = any(map(is_name, names)) or all(_nearest_usual(names))
-    return is_usual or find_named_answers(names) is not None
-
-
-def _nearest_usual(names: Sequence[str]) -> list[str | None]:
-    """Return the columns that may be the id and the text."""
-    return [find_nearest(field, names, shared=True) for field in (ID, TEXT)]
+    if problem := missing_names(names, rows):
+        is_table |= missing_names([*names[:1], *names[-1:]]) is not None
+        is_table |= bool(rows) and {len(names)} == set(map(len, rows))
+        return problem if is_table and (rows or not _are_usual(names)) else ""
+    if rows and all(map(looks_numeric, rows[0])) and not find_nearest(TEXT, names, shared=True):
+        return "it has no texts: use bpa_ppl.BayesianRanker or from_arrays in Python"
+    return ""
 
 
 def _missing_field(

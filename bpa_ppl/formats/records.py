@@ -442,10 +442,8 @@ def parse_table(options: ReadOptions, table: pa.Table, lines: Int64 | None = Non
         return RecordReader(options).block(table.to_pylist(), lines.tolist())
     lists = [name for name, kind in fields.items() if pa.types.is_nested(kind)]
     if TEXT not in fields and (near := find_nearest(CANDIDATES, lists)):
-        problem = f"no column {TEXT}, but lists in {near}: rename it to {CANDIDATES}"
-        if options.origin == NBest.origin:
-            raise options.error(problem, 1, "missing-column")
-        problem += f", or name it in the format: candidates={near}"
+        problem = f"no column {TEXT}, but lists in {near}: rename it to {CANDIDATES}, or name it "
+        problem += f"in the format of a file: candidates={near}"
         raise options.error(problem, 1, "missing-column", "format")
     names = [name for name in flat.column_names if name in usual]
     table = flat.select(names).rename_columns([usual[name] for name in names])

@@ -344,9 +344,8 @@ class Schema:
         value, line = values[row], int(block.line[block.parent[row]])
         start = f"{locate(self.options.origin, line)}{name} is a column of texts, since "
         if self._typed and looks_numeric(value):
-            self.like_numbers[name] = (
-                f"{start}{quote(value)} is in quotation marks: write numbers without"
-            )
+            problem = f"{quote(value)} is in quotation marks: write numbers without"
+            self.like_numbers[name] = start + problem
         elif _like_numbers(value, values[row:]):
             problem = f"{quote(value)} is not a number: write numbers like -1234.5, and nothing "
             self.like_numbers[name] = f"{start}{problem}where there is none"

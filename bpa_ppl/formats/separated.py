@@ -174,8 +174,7 @@ class _Reader:
         self.separator, self._separators, self.options = separators[0], separators, options
         self._quoted, self._looks_quoted = quoted, False
         self._decimal = "."  # the decimal mark of numbers; empty until one of them has any
-        # Whether all points may separate thousands, as in 1.234; None before the first point.
-        self._may_group: bool | None = None
+        self._grouped: list[bool] = []  # whether all points may separate thousands, as in 1.234
         self._header: list[str] = []
         self._usual: dict[str, str] = {}  # the usual names of columns that are read
         self._answers: tuple[str, ...] = ()  # the columns of two answers, and of the winner
@@ -208,11 +207,9 @@ class _Reader:
         if self._begun:
             problem = "a quoted cell that does not end: double the quotes inside it"
             raise self.options.error(problem, self._line)
-        if self._may_group and self._decimal == ".":
-            warn_user(
-                f"{self.options.origin}: the points in numbers are read as decimal marks: remove "
-                "them if they separate thousands (1.234 for 1234)"
-            )
+        if self._grouped and all(self._grouped) and self._decimal == ".":
+            note = "the points in numbers are read as decimal marks: remove them if they separate"
+            warn_user(f"{self.options.origin}: {note} thousands (1.234 for 1234)")
         if not self._numeric:
             raise self.options.error("empty: there are no n-best lists in it", code="no-data")
 
@@ -370,11 +367,10 @@ class _Reader:
         from pyarrow import compute
 
         cells = column
-        if self.separator != self._separators[0] and self._may_group is not False:
-            pointed = column.filter(compute.match_substring(column, "."))
-            grouped = compute.match_substring_regex(pointed, _GROUPED)
-            if len(pointed):
-                self._may_group = compute.all(grouped).as_py()
+        pointed = column.filter(compute.match_substring(column, "."))
+        if self.separator != self._separators[0] and len(pointed):
+            grouped = compute.all(compute.match_substring_regex(pointed, _GROUPED))
+            self._grouped.append(grouped.as_py())
         if self._decimal == ",":  # a cell with a point is no number
             cells = compute.replace_substring(cells, ".", "?")
             cells = compute.replace_substring_regex(cells, ",([0-9])", r".\1")
@@ -466,12 +462,11 @@ def has_numbers_below(cells: Sequence[str], rows: Sequence[Sequence[str]]) -> bo
     >>> has_numbers_below(["7", "Segment"], [["0.5", "3"], ["1", ""]])
     True
     """
-    columns = zip(*(row for row in rows if len(row) == len(cells)), strict=True)
-    below = ([cell for cell in column if not means_missing(cell)] for column in columns)
-    pairs = zip(cells, below, strict=False)
-    return any(
-        name and of and not _is_number(name) and all(map(_is_number, of)) for name, of in pairs
-    )
+    for name, *below in zip(cells, *(row for row in rows if len(row) == len(cells)), strict=True):
+        numbers = [_is_number(cell) for cell in below if not means_missing(cell)]
+        if name and numbers and all(numbers) and not _is_number(name):
+            return True
+    return False
 
 
 def _is_number(cell: str) -> bool:

@@ -43,9 +43,6 @@ _WITH_UNIT = re.compile(
     re.IGNORECASE,
 )
 _STARS = re.compile(r"[★⭐☆\s\ufe0f]+")
-#: A number whose commas separate thousands, and one in which they can do nothing else.
-_GROUPED = re.compile(r"\s*[-+]?[0-9]{1,3}(,[0-9]{3})*(\.[0-9]+)?\s*")
-_SURELY_GROUPED = re.compile(r".*,.*[,.]")
 _JSON_NAMES = {True: "true", False: "false", None: "null"}
 #: The end of a text that is not escaped, blanks and a colon.
 _SPACED_COLON = re.compile(rb'(?<!\\)"\s+:')
@@ -245,7 +242,7 @@ def means_missing(text: str) -> bool:
 
 
 def parse_units(values: Sequence[Any]) -> npt.NDArray[np.float32] | None:
-    """Return the numbers of a column of texts such as 85%, 3/5, 4 stars, ★★★★ or 1,234.5.
+    """Return the numbers of a column of texts such as 85%, 3/5, 4 stars or ★★★★.
 
     None if the texts are not all alike, with the same unit; NaN where one is missing.
 
@@ -254,24 +251,20 @@ def parse_units(values: Sequence[Any]) -> npt.NDArray[np.float32] | None:
     """
     if not {str, type(None)}.issuperset(map(type, values)):
         return None
-    texts = [text for text in dict.fromkeys(values) if text and not means_missing(text)]
-    numbers = _parse_alike(texts) if texts else {}
-    return np.array([numbers.get(of, np.nan) for of in values], np.float32) if numbers else None
-
-
-def _parse_alike(texts: Sequence[str]) -> dict[str, float]:
-    """Return the numbers of texts that are written in one way; nothing if they differ."""
-    if all(map(_STARS.fullmatch, texts)):
-        return {text: float(text.count("★") + text.count("⭐")) for text in texts}
-    if all(map(_GROUPED.fullmatch, texts)) and any(map(_SURELY_GROUPED.match, texts)):
-        return {text: float(text.replace(",", "")) for text in texts}
-    if not all(map(_WITH_UNIT.fullmatch, texts)):
-        return {}
-    parts = [match.groups() for match in map(_WITH_UNIT.fullmatch, texts) if match]
-    units = {re.sub(r"\s|s$", "", unit.lower().replace("out of", "/")) for _, unit, _ in parts}
-    numbers = [float(number) for number, *_ in parts]
-    fit = all(n <= float(most or "inf") for n, (*_, most) in zip(numbers, parts, strict=True))
-    return dict(zip(texts, numbers, strict=True)) if fit and len(units) == 1 and any(units) else {}
+    numbers, units = dict[str, float](), set[str]()
+    for text in dict.fromkeys(values):
+        if text and not means_missing(text):
+            stars = (
+                f"{text.count('★') + text.count('⭐')} stars" if _STARS.fullmatch(text) else text
+            )
+            match = _WITH_UNIT.fullmatch(stars)
+            if match is None or float(match[1]) > float(match[3] or "inf"):
+                return None
+            numbers[text] = float(match[1])
+            units.add(re.sub(r"\s|s$", "", match[2].lower().replace("out of", "/")))
+    if len(units) != 1 or units == {""}:
+        return None
+    return np.array([numbers.get(of, np.nan) for of in values], np.float32)
 
 
 def abbreviate(value: Any) -> str:

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64, Int64, as_numbers, is_missing
-from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.values import means_missing
 from bpa_ppl.metrics.metric import Averaged, Lists, Metric, References
@@ -25,8 +24,6 @@ _VERDICTS = {
     **dict.fromkeys(("false", "f", "fail", "failed", "no", "n", "incorrect", "wrong", "bad"), 0.0),
     **dict.fromkeys(("failure", "reject", "rejected", "✗", "✘", "✖", "✖️", "❌", "☐", "👎"), 0.0),
 }
-#: Numbers that are written where there is no number.
-_SENTINELS = {-1.0, -9.0, -99.0, -999.0, -9999.0}
 #: Words that name them, too, where the values are on a scale of at most so many halves.
 _SCORES, _HALVES = {"score", "scores", "grade", "grades", "label", "labels", "stars"}, 21
 
@@ -136,24 +133,6 @@ def describe_judgements(nbest: NBest, name: str) -> str:
         return ""
     use = "not used" if find_feature(nbest, name) is None else "a feature"
     return f"{name} is {use}: if people judged so, name it as the gain"
-
-
-def describe_sentinel(nbest: NBest, name: str) -> str:
-    """Return what to do with a column that may have numbers for missing ones, else an empty text.
-
-    >>> from bpa_ppl import from_lists
-    >>> lists = from_lists([["a", "b", "c"]], [[[4.0, 1], [-1.0, -1], [5.0, 1]]], ["r", "vote"])
-    >>> describe_sentinel(lists, "r")
-    'r is -1 for 1 candidate, and positive for all others: if that means no value, leave it empty'
-    >>> describe_sentinel(lists, "vote")
-    ''
-    """
-    values = read_column(nbest, name)
-    low, high = values[values <= 0], values[values > 0]
-    if not len(low) or np.ptp(low) or low[0] not in _SENTINELS or not (high != 1).any():
-        return ""
-    where = f"{name} is {low[0]:g} for {format_count(len(low), 'candidate')}, and positive for all"
-    return f"{where} others: if that means no value, leave it empty"
 
 
 def _is_on_a_scale(nbest: NBest, name: str) -> bool:

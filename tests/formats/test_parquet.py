@@ -113,7 +113,7 @@ def test_lists_under_another_name_are_named(tmp_path: Path) -> None:
             read_nbest(path := written(tmp_path, table))
         nbest = read_nbest(path, format=f"parquet:id=prompt,candidates=completions{more}")
         assert (nbest.ids, nbest.texts(0)) == (("p",), ["u", "v"])
-    with raises(DataError, "missing-column", line=1, match="rename it to candidates$"):
+    with raises(DataError, "missing-column", line=1, parameter="format", match="to candidates, or"):
         from_records(table)
 
 
