@@ -16,9 +16,8 @@ from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import DataError, list_names, locate, quote
 from bpa_ppl.formats.averages import average_lists, parse_lists
 from bpa_ppl.formats.block import ID
-from bpa_ppl.formats.values import looks_numeric
+from bpa_ppl.formats.values import as_verdicts, looks_numeric
 from bpa_ppl.metrics.column import (
-    as_verdicts,
     describe_judgements,
     numeric_columns,
     read_column,

@@ -24,8 +24,8 @@ from bpa_ppl.building import from_arrays
 from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import INDEX
-from bpa_ppl.formats.values import parse_units
-from bpa_ppl.metrics.column import Column, as_verdicts, headroom_won, select_judged
+from bpa_ppl.formats.values import as_verdicts, parse_units
+from bpa_ppl.metrics.column import Column, headroom_won, select_judged
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.weights import AnyStart

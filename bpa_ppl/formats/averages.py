@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from bpa_ppl._runtime.arrays import Float32, Int64, is_number, to_float
+from bpa_ppl._runtime.arrays import Float32, Int64, as_numbers, is_number, to_float
 from bpa_ppl.errors import DataError, list_names, quote
 from bpa_ppl.formats.schema import Rows
-from bpa_ppl.formats.values import TOO_LARGE, format_numbers
+from bpa_ppl.formats.values import TOO_LARGE, as_verdicts, format_numbers, parse_units
 from bpa_ppl.nbest import NBest
 
 #: Columns that distinguish candidates of one text.
@@ -77,7 +77,8 @@ def with_means(rows: Rows, name: str, error: Callable[..., DataError]) -> Rows |
     kept = rows.select(np.array([of[0] for of in places]))
     numbers = {column: of for column, of in kept.numbers.items() if column != name}
     for column in filter(name.__ne__, columns):
-        means = average_lists(column, [[columns[column][row] for row in of] for of in places])
+        values = _read_texts(columns[column])
+        means = average_lists(column, [[values[row] for row in of] for of in places])
         if f"{column}.mean" in means:
             numbers[column] = means[f"{column}.mean"]
     extras = {column: of for column, of in kept.extras.items() if column not in columns}
@@ -87,13 +88,22 @@ def with_means(rows: Rows, name: str, error: Callable[..., DataError]) -> Rows |
 
 def _join_columns(rows: Rows, pattern: str) -> tuple[Rows, str]:
     """Return rows with the columns that a pattern names in one column of lists, and its name."""
-    names = [name for name in rows.numbers if fnmatchcase(name, pattern)]
-    numbers = {name: of for name, of in rows.numbers.items() if name not in names}
-    columns = zip(*(_to_numbers(rows.numbers[name]) for name in names), strict=True)
-    lists = [[value for value in of if value is not None] for of in columns]
+    columns = {name: _to_numbers(of) for name, of in rows.numbers.items()}
+    columns |= {name: _read_texts(of) for name, of in rows.extras.items()}
+    matching = {name: of for name, of in columns.items() if fnmatchcase(name, pattern)}
+    matching = {n: of for n, of in matching.items() if not any(of) or as_numbers(of) is not None}
+    numbers = {name: of for name, of in rows.numbers.items() if name not in matching}
+    extras = {name: of for name, of in rows.extras.items() if name not in matching}
+    lists = list(map(list, zip(*matching.values(), strict=True)))
     name = re.sub(r"[-_. ]*\*", "", pattern).strip("-_. ")
-    name = pattern if name in ("", *numbers, *rows.extras) else name
-    return rows._replace(numbers=numbers, extras={**rows.extras, name: lists}), name
+    name = pattern if name in ("", *numbers, *extras) else name
+    return rows._replace(numbers=numbers, extras={**extras, name: lists}), name
+
+
+def _read_texts(values: Any) -> Any:
+    """Return verdicts, and numbers with a unit, as numbers; and any other column as it is."""
+    numbers = parse_units(values) if (verdicts := as_verdicts(values)) is None else verdicts
+    return values if numbers is None else _to_numbers(numbers.astype(np.float32))
 
 
 def parse_lists(values: Any) -> Any:

@@ -13,7 +13,13 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import Int64, intern
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import DataError, list_names, locate, quote
-from bpa_ppl.formats.averages import describe_raters, describe_repeats, unpack_lists, with_means
+from bpa_ppl.formats.averages import (
+    describe_raters,
+    describe_repeats,
+    parse_lists,
+    unpack_lists,
+    with_means,
+)
 from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TOTAL, Block
 from bpa_ppl.formats.references import Pairing, ReferenceNotes, SentenceLines
 from bpa_ppl.formats.samples import name_prompts
@@ -70,7 +76,7 @@ class Builder:
         self._rows_dropped: list[str] = []  # and why
         self._normalised = False
         self._long = False  # whether each record is a candidate, in any order
-        self._repeats = self._raters = ""
+        self._repeats = ""
         self._averaged = dict.fromkeys(schema.options.mean_over, False)
 
     def lists(
@@ -173,7 +179,8 @@ class Builder:
             problem += f"{quote(', '.join(self._present | self._texts), 400)}): name another one, "
             problem += f"or leave out mean_over={name}"
             raise self.schema.options.error(problem, None, "missing-column", "format")
-        notes = [*filter(None, (self._repeats, self._raters)), *self._units.values()]
+        of_raters = describe_raters(self._present, self.origin)
+        notes = [*filter(None, (self._repeats, of_raters)), *self._units.values()]
         if self._scattered:
             lines = "lines {} and {}".format(*self._scattered)
             notes.append(f"the rows of a sentence are not adjacent ({lines}): grouped by id")
@@ -239,7 +246,6 @@ class Builder:
             if (averaged := with_means(rows, name, self.schema.options.error)) is not None:
                 rows, self._averaged[name] = averaged, True
         offsets = np.append(_find_starts(rows.ids, None), len(rows.ids)).astype(np.int64)
-        self._raters = self._raters or describe_raters(rows.numbers, self.origin)
         candidates = self._columns(rows)
         table = NBest(
             offsets=offsets,
@@ -293,7 +299,7 @@ class Builder:
                 if not any(other.startswith(f"{name}.") for other in (*numbers, *extras)):
                     numbers[name] = np.full(count, np.nan, np.float32)
         for name, column in rows.extras.items():
-            values = unpack_lists(name, column)
+            values = unpack_lists(name, parse_lists(column))
             if values is None and name != ID and (values := parse_units(column)) is not None:
                 first = int(np.argmax(~np.isnan(values)))
                 note = f"{name}: {quote(column[first])} is read as {values[first]:g}"

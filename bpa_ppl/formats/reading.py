@@ -28,7 +28,7 @@ from bpa_ppl.formats.moses_blocks import SHAPE
 from bpa_ppl.formats.preference_rows import find_named_answers, propose_names
 from bpa_ppl.formats.references import AnyReferences, AnySources, load_references, load_sources
 from bpa_ppl.formats.schema import Schema, check_first_id
-from bpa_ppl.formats.separated import Csv, Tsv, has_numbers_below, missing_names
+from bpa_ppl.formats.separated import ROWS, Csv, Tsv, has_numbers_below, missing_names
 from bpa_ppl.formats.streams import AnyInput, InputFile, file_suffix, origin_name
 from bpa_ppl.formats.values import json_keys, looks_numeric
 from bpa_ppl.nbest import NBest
@@ -70,7 +70,6 @@ _REMEDIES = {
     rb"\s*\{\s*\"utts\":": "this is an export of ESPnet 1: `jq -c '.utts | to_entries[] | "
     "{id: .key, candidates: [.value.output[] | {text: .rec_text, score}]}'` makes lists of it",
 }
-_ROWS = 20  # lines that show whether the first one has names
 _WITHOUT_NAMES = (
     "its first line does not name the columns (id, text, …): put such a line before it, or, if "
     "they have other names, set {}:id=NAME,text=NAME"
@@ -320,7 +319,7 @@ def find_nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tup
     >>> find_nearest_format(b"id,lm"), find_nearest_format(b"a cat")[0]
     (('csv', "it has no field text (its fields are 'id, lm')"), 'plain')
     """
-    lines = head.split(b"\n", _ROWS)
+    lines = head.split(b"\n", ROWS)
     if whole := "" if any(map(bytes.strip, lines[1:2])) else _table_problem(line):
         return "jsonl", whole
     usual = next((name for name, kind in NBEST_FORMATS.load() if suffix in kind.suffixes), "")
@@ -332,9 +331,8 @@ def find_nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tup
         reader = kind()
         is_table, names = isinstance(reader, Csv), reader.field_names(line)
         if is_table and names:
-            rows = list(filter(None, map(reader.field_names, lines[1:_ROWS])))
-            is_named = shape[0] != "jsonl" and name in (usual, shape[0])
-            if problem := _header_problem(names, rows, is_named):
+            rows = list(filter(None, map(reader.field_names, lines[1:ROWS])))
+            if problem := _header_problem(names, rows):
                 return name, problem
             if not (any(map(is_name, names)) or _are_usual(names)):
                 if has_numbers_below(names, rows):
@@ -345,8 +343,8 @@ def find_nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tup
             share = len({n.lower() for n in names}.intersection(fields)) / len(fields)
             fit = (is_read, share, suffix in kind.suffixes, is_table or name == shape[0])
             fits.append((fit, name, problem))
-    fit, *nearest = max(fits, default=((), "", ""), key=itemgetter(0))
-    return (nearest[0], nearest[1]) if any(fit) else shape
+    best = max(fits, default=None, key=itemgetter(0))
+    return shape if best is None or not any(best[0]) else best[1:]
 
 
 def _are_usual(names: Sequence[str]) -> bool:
@@ -355,18 +353,15 @@ def _are_usual(names: Sequence[str]) -> bool:
     return all(both) or find_named_answers(names) is not None
 
 
-def _header_problem(names: Sequence[str], rows: Sequence[Sequence[str]], is_table: bool) -> str:
+def _header_problem(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return what is wrong with the first line of a table, or an empty text.
 
     Args:
         names: the cells of the line.
         rows: those of the lines after it.
-        is_table: whether it is certainly one.
     """
     if problem := missing_names(names, rows):
-        is_table |= missing_names([*names[:1], *names[-1:]]) is not None
-        is_table |= bool(rows) and {len(names)} == set(map(len, rows))
-        return problem if is_table and (rows or not _are_usual(names)) else ""
+        return problem if rows or not _are_usual(names) else ""
     if rows and all(map(looks_numeric, rows[0])) and not find_nearest(TEXT, names, shared=True):
         return "it has no texts: use bpa_ppl.BayesianRanker or from_arrays in Python"
     return ""

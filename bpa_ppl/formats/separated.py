@@ -50,7 +50,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _INDEX_NAME = "Unnamed: 0"  # what pandas calls the first column, if it has no name
-_ROWS = 20  # that show whether the first line has names
+#: Lines that show whether the first one has names.
+ROWS = 20
 _MISSING = "NA"  # like an empty cell, outside texts
 #: A number whose point may separate thousands, as none of a score below 1; for Arrow.
 _GROUPED = r"\A\s*[1-9][0-9]{0,2}\.[0-9]{3}\s*\z"
@@ -267,7 +268,7 @@ class _Reader:
             return b""
         line, self._line = self._line, self._line + reader.line_num - begin
         start = file.tell()
-        self._check_header(header, list(islice(reader, _ROWS)), line)
+        self._check_header(header, list(islice(reader, ROWS)), line)
         file.seek(start)
         return file.read()
 

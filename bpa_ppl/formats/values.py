@@ -43,6 +43,13 @@ _WITH_UNIT = re.compile(
     re.IGNORECASE,
 )
 _STARS = re.compile(r"[★⭐☆\s\ufe0f]+")
+#: What verdicts say, in any case, and the numbers that they are as a gain.
+_VERDICTS = {
+    **dict.fromkeys(("true", "t", "pass", "passed", "yes", "y", "correct", "right", "good"), 1.0),
+    **dict.fromkeys(("success", "accept", "accepted", "✓", "✔", "✔️", "✅", "☑", "👍"), 1.0),
+    **dict.fromkeys(("false", "f", "fail", "failed", "no", "n", "incorrect", "wrong", "bad"), 0.0),
+    **dict.fromkeys(("failure", "reject", "rejected", "✗", "✘", "✖", "✖️", "❌", "☐", "👎"), 0.0),
+}
 _JSON_NAMES = {True: "true", False: "false", None: "null"}
 #: The end of a text that is not escaped, blanks and a colon.
 _SPACED_COLON = re.compile(rb'(?<!\\)"\s+:')
@@ -241,7 +248,7 @@ def means_missing(text: str) -> bool:
     return _NO_NUMBER.fullmatch(text) is not None
 
 
-def parse_units(values: Sequence[Any]) -> npt.NDArray[np.float32] | None:
+def parse_units(values: Any) -> npt.NDArray[np.float32] | None:
     """Return the numbers of a column of texts such as 85%, 3/5, 4 stars or ★★★★.
 
     None if the texts are not all alike, with the same unit; NaN where one is missing.
@@ -265,6 +272,24 @@ def parse_units(values: Sequence[Any]) -> npt.NDArray[np.float32] | None:
     if len(units) != 1 or units == {""}:
         return None
     return np.array([numbers.get(of, np.nan) for of in values], np.float32)
+
+
+def as_verdicts(values: Any) -> npt.NDArray[np.float64] | None:
+    """Return a column of verdicts as numbers, 1 for true and 0 for false, NaN where one is missing.
+
+    A text such as "N/A" is a missing one. None for a column of other values, or of missing ones
+    only.
+
+    >>> as_verdicts((True, "N/A", False)), as_verdicts(("PASS", "fail")), as_verdicts(("cat",))
+    (array([ 1., nan,  0.]), array([1., 0.]), None)
+    """
+    if not {str, bool, np.str_, np.bool_, type(None)}.issuperset(map(type, values)):
+        return None
+    words = {v: str(v).strip().lower() for v in set(values) if v is not None}
+    words = {v: word for v, word in words.items() if not means_missing(word)}
+    if not words or not _VERDICTS.keys() >= set(words.values()):
+        return None
+    return np.array([_VERDICTS[words[v]] if v in words else np.nan for v in values])
 
 
 def abbreviate(value: Any) -> str:

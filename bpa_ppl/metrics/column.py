@@ -11,19 +11,12 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64, Int64, as_numbers, is_missing
 from bpa_ppl.errors import DataError, quote
-from bpa_ppl.formats.values import means_missing
+from bpa_ppl.formats.values import as_verdicts
 from bpa_ppl.metrics.metric import Averaged, Lists, Metric, References
 from bpa_ppl.nbest import NBest, find_feature
 
 #: Words in the names of human judgements, which are no features of new lists.
 _JUDGEMENTS = {"mqm", "da", "esa", "human", "judgement", "judgment", "rating", "ratings", "gold"}
-#: What verdicts say, in any case, and the numbers that they are as a gain.
-_VERDICTS = {
-    **dict.fromkeys(("true", "t", "pass", "passed", "yes", "y", "correct", "right", "good"), 1.0),
-    **dict.fromkeys(("success", "accept", "accepted", "✓", "✔", "✔️", "✅", "☑", "👍"), 1.0),
-    **dict.fromkeys(("false", "f", "fail", "failed", "no", "n", "incorrect", "wrong", "bad"), 0.0),
-    **dict.fromkeys(("failure", "reject", "rejected", "✗", "✘", "✖", "✖️", "❌", "☐", "👎"), 0.0),
-}
 #: Words that name them, too, where the values are on a scale of at most so many halves.
 _SCORES, _HALVES = {"score", "scores", "grade", "grades", "label", "labels", "stars"}, 21
 
@@ -97,24 +90,6 @@ def numeric_columns(nbest: NBest) -> tuple[str, ...]:
     """
     extras = (name for name, values in nbest.extras.items() if as_numbers(values) is not None)
     return (*nbest.feature_names, *extras)
-
-
-def as_verdicts(values: Any) -> Float64 | None:
-    """Return a column of verdicts as numbers, 1 for true and 0 for false, NaN where one is missing.
-
-    A text such as "N/A" is a missing one. None for a column of other values, or of missing ones
-    only.
-
-    >>> as_verdicts((True, "N/A", False)), as_verdicts(("PASS", "fail")), as_verdicts(("cat",))
-    (array([ 1., nan,  0.]), array([1., 0.]), None)
-    """
-    if not {str, bool, np.str_, np.bool_, type(None)}.issuperset(map(type, values)):
-        return None
-    words = {v: str(v).strip().lower() for v in set(values) if v is not None}
-    words = {v: word for v, word in words.items() if not means_missing(word)}
-    if not words or not _VERDICTS.keys() >= set(words.values()):
-        return None
-    return np.array([_VERDICTS[words[v]] if v in words else np.nan for v in values])
 
 
 def describe_judgements(nbest: NBest, name: str) -> str:

@@ -16,7 +16,8 @@ from bpa_ppl._runtime.workers import count_workers, parallel_workers
 from bpa_ppl.building import from_lists
 from bpa_ppl.components import read_name
 from bpa_ppl.errors import DataError, UsageError, quote
-from bpa_ppl.metrics.column import Column, as_verdicts, numeric_columns, read_column
+from bpa_ppl.formats.values import as_verdicts
+from bpa_ppl.metrics.column import Column, numeric_columns, read_column
 from bpa_ppl.metrics.function import Function
 from bpa_ppl.metrics.metric import METRICS, Lists, Metric, References, Score
 from bpa_ppl.nbest import NBest

@@ -178,7 +178,10 @@ def test_a_column_for_each_rater(tmp_path: Path, ending: str, pattern: str) -> N
     (setting,) = re.findall("raters: (mean_over=.*?) in the format", str(notes[0].message))
     assert setting == f"mean_over={pattern}"
     lists = read_nbest(path, format=f"{ending}:{setting}")
-    assert (lists.feature_names, lists.extras[name]) == (("lm",), ([4, 5], [2], [3], []))
+    assert (lists.feature_names, lists.extras[name]) == (
+        ("lm",),
+        ([4, 5], [None, 2], [3, None], [None, None]),
+    )
     assert bpa.gains(lists, f"{name}.mean").tolist() == pytest.approx(
         [4.5, 2, 3, np.nan], nan_ok=True
     )
@@ -243,6 +246,30 @@ def test_verdicts_of_raters(write: Write) -> None:
     lists = read_nbest(write(*map(json.dumps, records)), format="jsonl:mean_over=by")
     assert (lists.feature_names, lists.features.tolist()) == (("lm", "passed"), [[1, 0.5], [1, 1]])
     assert lists.extras["by"][1] == [{"passed": None, "by": "u"}, {"passed": True, "by": "v"}]
+
+
+@pytest.mark.parametrize(
+    ("cells", "means"),
+    [(("TRUE", "FALSE", "FALSE"), [0.5, 0]), (("4 stars", "1 star", ""), [4, 1]),
+     (("4/5", "3/5", "1/5"), [2.5, 3])],
+)  # fmt: skip
+def test_ratings_that_are_texts(
+    write: Write, cells: tuple[str, str, str], means: list[float]
+) -> None:
+    first, second, third = cells
+    path = write("id,text,by,r", f"0,a,w1,{first}", f"0,b,w1,{second}", f"0,a,w2,{third}")
+    lists = read_nbest(path, format="csv:mean_over=by")
+    assert (lists.feature_names, lists.features[:, 0].tolist()) == (("r",), means)
+    wide = write("id,text,r_1,r_2,r_name", f"0,a,{first},{third},x", f"0,b,{second},,y")
+    lists = read_nbest(wide, format="csv:mean_over=r_*")
+    assert (lists.feature_names, lists.features[:, 0].tolist()) == (("r.mean",), means)
+    assert lists.extras["r_name"] == ("x", "y")
+
+
+def test_cells_with_a_list_of_one_number(write: Write) -> None:
+    lists = read_nbest(write("id,text,rm,tokens", "0,a,[0.5],[1]", '0,b,[0.25],"[1, 2]"'))
+    assert (lists.feature_names, lists.features.tolist()) == (("rm",), [[0.5], [0.25]])
+    assert lists.extras["tokens"] == ("[1]", "[1, 2]")
 
 
 def test_systems_with_the_same_text_stay_apart(write: Write) -> None:
