@@ -291,10 +291,9 @@ def _gains(y: npt.ArrayLike | None) -> Float64:
         problem = "BayesianRanker requires y to be passed, but the target y is None"
         raise UsageError(problem, parameter="y", code="missing-setting")
     values = column_or_1d(as_array(y), warn=True)
-    if (verdicts := as_verdicts(values.tolist())) is not None:
-        return verdicts
-    if (numbers := parse_units(values.tolist())) is not None:
-        return numbers.astype(np.float64)
+    for parse in (as_verdicts, parse_units):
+        if (numbers := parse(values.tolist())) is not None:
+            return np.asarray(numbers, np.float64)
     try:
         values = to_floats(values, "y")
     except UsageError as error:

@@ -13,13 +13,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import Int64, intern
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import DataError, list_names, locate, quote
-from bpa_ppl.formats.averages import (
-    describe_raters,
-    describe_repeats,
-    parse_lists,
-    unpack_lists,
-    with_means,
-)
+from bpa_ppl.formats.averages import describe_raters, describe_repeats, unpack_lists, with_means
 from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TOTAL, Block
 from bpa_ppl.formats.references import Pairing, ReferenceNotes, SentenceLines
 from bpa_ppl.formats.samples import name_prompts
@@ -299,7 +293,7 @@ class Builder:
                 if not any(other.startswith(f"{name}.") for other in (*numbers, *extras)):
                     numbers[name] = np.full(count, np.nan, np.float32)
         for name, column in rows.extras.items():
-            values = unpack_lists(name, parse_lists(column))
+            values = unpack_lists(name, column)
             if values is None and name != ID and (values := parse_units(column)) is not None:
                 first = int(np.argmax(~np.isnan(values)))
                 note = f"{name}: {quote(column[first])} is read as {values[first]:g}"
