@@ -28,7 +28,7 @@ from bpa_ppl.errors import DataError, UsageError, list_names, locate
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.source import FEATURES, Added, FeatureSource, make_adder, resolve_sources
 from bpa_ppl.formats.block import TOTAL
-from bpa_ppl.formats.values import TOO_LARGE, abbreviate
+from bpa_ppl.formats.values import TOO_LARGE, abbreviate, parse_units
 from bpa_ppl.metrics.column import Column
 from bpa_ppl.metrics.metric import METRICS, Metric
 from bpa_ppl.names import matches, with_labels
@@ -121,7 +121,8 @@ class Recipe:
         """Return the lists with the features of the posterior only.
 
         An extra that is a number for each of these candidates is a feature, since reading a file
-        at once makes an extra of a column that other candidates lack.
+        at once makes an extra of a column that other candidates lack; so are numbers with a unit,
+        which are texts in a stream.
 
         Args:
             nbest: the lists.
@@ -136,6 +137,9 @@ class Recipe:
             nbest = nbest.without(*left_out)
         free = [name for name in self.free if name not in unused]
         features, known = set(nbest.feature_names), dict.fromkeys((*free, *self.fixed))
+        texts = {name: parse_units(nbest.extras.get(name, ())) for name in known}
+        if units := {name: of for name, of in texts.items() if of is not None}:
+            nbest = nbest.without(*units).with_extras(**units)
         numbers = {name: _is_number(nbest, name) for name in known if name not in features}
         _require_all(nbest, {name: numbers[name] for name in free if name in numbers})
         if self.fixed and len(nbest.features):

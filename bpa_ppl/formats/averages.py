@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from bpa_ppl._runtime.arrays import Float32, Int64, as_numbers, is_missing, is_number, to_float
+from bpa_ppl._runtime.arrays import Float32, Int64, as_numbers, is_number, to_float
 from bpa_ppl.errors import DataError, list_names, quote
 from bpa_ppl.formats.schema import Rows
 from bpa_ppl.formats.values import TOO_LARGE, as_verdicts, format_numbers, parse_units
@@ -143,11 +143,10 @@ def average_lists(name: str, values: Iterable[Any]) -> dict[str, Float32]:
 def unpack_lists(name: str, values: Sequence[Any]) -> Float32 | None:
     """Return what is in lists of one number, such as [0.5]; None for any other column.
 
-    >>> unpack_lists("rm", ([0.5], None)), unpack_lists("rm", ("[0.5]", "[1, 2]"))
+    >>> unpack_lists("rm", ([0.5], None)), unpack_lists("rm", ([0.5], [1, 2]))
     (array([0.5, nan], dtype=float32), None)
     """
-    values = parse_lists(values)
-    lists = (of for of in values if not is_missing(of))
+    lists = (of for of in values if of is not None)
     if all(isinstance(of, list | tuple) and len(of) == 1 and is_number(of[0]) for of in lists):
         return average_lists(name, values).get(f"{name}.mean")
     return None

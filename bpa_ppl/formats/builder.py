@@ -240,7 +240,7 @@ class Builder:
             if (averaged := with_means(rows, name, self.schema.options.error)) is not None:
                 rows, self._averaged[name] = averaged, True
         offsets = np.append(_find_starts(rows.ids, None), len(rows.ids)).astype(np.int64)
-        candidates = self._columns(rows)
+        candidates = self._columns(rows, whole)
         table = NBest(
             offsets=offsets,
             sentence_ids=ids,
@@ -281,7 +281,7 @@ class Builder:
             kept.append(value)
         return tuple(kept)
 
-    def _columns(self, rows: Rows) -> dict[str, Any]:
+    def _columns(self, rows: Rows, whole: bool) -> dict[str, Any]:
         """Return features, totals and extras; a column with missing values is not a feature."""
         count = len(rows.ids)
         numbers, extras = dict(rows.numbers), dict[str, Any](rows.extras)
@@ -294,10 +294,13 @@ class Builder:
                     numbers[name] = np.full(count, np.nan, np.float32)
         for name, column in rows.extras.items():
             values = unpack_lists(name, column)
-            if values is None and name != ID and (values := parse_units(column)) is not None:
-                first = int(np.argmax(~np.isnan(values)))
-                note = f"{name}: {quote(column[first])} is read as {values[first]:g}"
+            units = None if name == ID else parse_units(column)
+            if units is not None and whole:  # later tables of a stream may have other texts
+                first, values = int(np.argmax(~np.isnan(units))), units
+                note = f"{name}: {quote(column[first])} is read as {units[first]:g}"
                 self._units[name] = f"{note}, since all its values are written so"
+            if units is not None:
+                self.schema.like_numbers.pop(name, None)
             if values is not None:
                 numbers[name] = values
                 del extras[name]

@@ -166,9 +166,9 @@ def iter_nbest(
     """Read a file as a stream of tables, so that memory does not grow with the file.
 
     A number that is missing for some candidates is an extra from the first table on that lacks it;
-    so `concatenate(tables, fill_missing=True)` has the columns of `read_nbest`. A warning
-    names a column that was a feature of the tables before. `rerank` gives the same choices, or the
-    same error, as with `read_nbest`.
+    so `concatenate(tables, fill_missing=True)` has the columns of `read_nbest`, except that numbers
+    with a unit, such as 85%, remain texts. A warning names a column that was a feature of the
+    tables before. `rerank` gives the same choices, or the same error, as with `read_nbest`.
 
     Args:
         path: as for `read_nbest`, like all other arguments.

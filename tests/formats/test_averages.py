@@ -266,12 +266,6 @@ def test_ratings_that_are_texts(
     assert lists.extras["r_name"] == ("x", "y")
 
 
-def test_cells_with_a_list_of_one_number(write: Write) -> None:
-    lists = read_nbest(write("id,text,rm,tokens", "0,a,[0.5],[1]", '0,b,[0.25],"[1, 2]"'))
-    assert (lists.feature_names, lists.features.tolist()) == (("rm",), [[0.5], [0.25]])
-    assert lists.extras["tokens"] == ("[1]", "[1, 2]")
-
-
 def test_systems_with_the_same_text_stay_apart(write: Write) -> None:
     rows = [
         f"0,{text},{system},{rater},{rating}"

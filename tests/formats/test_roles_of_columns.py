@@ -375,6 +375,19 @@ def test_texts_that_are_no_numbers_with_one_unit(tmp_path: Path, texts: list[str
         bpa.gains(lists, "rating")
 
 
+@pytest.mark.filterwarnings("ignore:.*is read as")
+def test_a_stream_has_the_same_choices_by_numbers_with_a_unit(tmp_path: Path) -> None:
+    path = tmp_path / "lists.csv"
+    sure = [90, 5, 70, 20, 80, 40]
+    frame(sure=[f"{of}%" for of in sure]).to_csv(path, index=False)
+    judged = from_records(frame(sure=sure, human=[3, 1, 2, 2, 5, 1]))
+    posterior = bpa.adapt(judged, gain="human", sampler="map")
+    whole = bpa.rerank(bpa.read_nbest(path), posterior, unchecked=True)
+    stream = bpa.rerank(bpa.iter_nbest(path, chunk=1), posterior, unchecked=True)
+    assert stream.texts == whole.texts
+    assert stream.probabilities.tolist() == whole.probabilities.tolist()
+
+
 def test_numbers_with_a_unit_would_not_read_back(tmp_path: Path) -> None:
     lists = from_records(frame()).with_extras(share=["85%", "90%", "5%"] * 2)
     for ending in ("csv", "jsonl", "parquet"):
