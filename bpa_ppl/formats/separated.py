@@ -304,7 +304,8 @@ class _Reader:
             remedy = f"separate cells by {mark}, and quote a cell that contains {mark}"
             if not self._quoted:
                 remedy = f"separate cells by {mark}, or read quoted cells as tsv:quoted=true"
-            if row.text.rstrip("\r").endswith(self.separator):
+            ends = row.text.rstrip("\r").endswith(self.separator)
+            if ends and row.actual_columns == len(names) + 1:
                 remedy = f"remove {mark} from the ends of lines, {remedy}"
             elif len(table) <= 1 and {of.actual_columns for of in invalid} == {len(names) + 1}:
                 remedy = f"leave out the names of rows (R: row.names=FALSE), {remedy}"
