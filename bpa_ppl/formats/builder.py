@@ -181,14 +181,14 @@ class Builder:
         if self._dropped:
             dropped = format_count(len(self._dropped), "candidate")
             notes.append(f"{dropped} dropped for values that are not finite")
+        without = []
         if self._empty:
             absent = f"{format_count(len(self._empty), 'sentence')} without candidates"
-            absent += f", the first of id {min(self._empty)}: left out"
-            if self._rows_dropped:
-                absent += (
-                    f"; rows without a judgement or an answer: {name_prompts(self._rows_dropped)}"
-                )
-            notes.append(absent)
+            without.append(f"{absent}, the first of id {min(self._empty)}: left out")
+        if self._rows_dropped:
+            dropped = name_prompts(self._rows_dropped)
+            without.append(f"rows without a judgement or an answer: {dropped}")
+        notes += ["; ".join(without)] if without else []
         present = {name: of for name, of in self._present.items() if name not in self._lost}
         notes += describe_missing(present, self._candidates)
         if self._lost:

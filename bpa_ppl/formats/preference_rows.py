@@ -30,8 +30,8 @@ or an order such as `A>>B`; in double brackets also after its reasons: `… [[A]
 place of `winner` are those of `_WINNERS`.
 
 Numbers and texts called `score_chosen` and `score_rejected`, or `score_a` and `score_b`, are the
-column `score`; so are the members of lists with a value for each answer. All other fields of a row
-become extras of the sentence.
+column `score`; so are `score.chosen` and `score.rejected` in an object, and the members of lists
+with a value for each answer. All other fields of a row become extras of the sentence.
 """
 
 from __future__ import annotations
@@ -194,6 +194,15 @@ def find_named_answers(names: Collection[str], least: int = 2) -> tuple[str, str
     return None
 
 
+def find_third(name: str) -> str:
+    """Return the name of a third answer by that of the second one.
+
+    >>> find_third("response_b"), find_third("answer2")
+    ('response_c', 'answer3')
+    """
+    return name[:-1] + chr(ord(name[-1]) + 1)
+
+
 class _Row:
     """A row with two fields of answers.
 
@@ -287,7 +296,7 @@ def _check_names(row: _Row, models: Sequence[str], settings: _Names) -> None:
             elif name == SOURCE:
                 remedy += f", or leave it out: exclude={SOURCE} in the format"
             raise row.wrong(f"a field {name} next to {both}: {remedy}", code="bad-name")
-    third = row.names[1][:-1] + chr(ord(row.names[1][-1]) + 1)
+    third = find_third(row.names[1])
     if row.judged and third in row.record:
         problem = f"a third answer, {third}, next to {both}: write all as {CANDIDATES}, with "
         raise row.wrong(f"{problem}{PREFERENCES} or {RANKINGS}", code="bad-name")
@@ -314,6 +323,8 @@ def _move_columns(
     others: dict[str, Any], columns: list[dict[str, Any]], sizes: list[int], row: _Row
 ) -> None:
     """Move fields with a value for each answer from the other fields of a row to its answers."""
+    for name in [n for n, v in others.items() if isinstance(v, dict) and v.keys() == {*row.marks}]:
+        others |= {f"{name}_{mark}": value for mark, value in others.pop(name).items()}
     for name in list(others):
         column, other = _column(name, row.marks)
         column = _SYSTEM if row.judged and column == "model" else column
@@ -325,14 +336,26 @@ def _move_columns(
             values = [*lists[0], *lists[1]]
         elif sum(sizes) == 2 or not isinstance(values, list):
             continue
-        elif {kind_of(value) for value in values} == {NUMBER}:  # of all answers
-            column, other = name, ""
-        is_plain = all(value is None or kind_of(value) != OBJECT for value in values)
+        elif {kind_of(_only(value)) for value in values} == {NUMBER}:  # of all answers
+            column, other, values = name, "", list(map(_only, values))
+        is_plain = all(map(_is_plain, values))
         if column and len(values) == len(columns) and is_plain:
             for candidate, value in zip(columns, values, strict=True):
                 candidate[column] = value
             others.pop(name)
             others.pop(other, None)
+
+
+def _only(value: Any) -> Any:
+    """Return the only member of a list of one, and any other value."""
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
+
+
+def _is_plain(value: Any) -> bool:
+    """Return whether a value can be that of a candidate, or is an object of numbers."""
+    if isinstance(value, dict):
+        return {kind_of(of) for of in value.values() if of is not None} == {NUMBER}
+    return value is None or isinstance(value, bool) or kind_of(value) != OBJECT
 
 
 @lru_cache
@@ -368,7 +391,7 @@ def _judgement(row: _Row, columns: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _place(winner: Any, row: _Row, columns: list[dict[str, Any]]) -> int | None:
     """Return the place of the preferred answer, 2 for a tie, or None if it is not known."""
-    winner = winner[0] if isinstance(winner, list) and len(winner) == 1 else winner
+    winner = _only(winner)
     winner = winner.get("selected") if isinstance(winner, dict) else winner  # of Label Studio
     if isinstance(winner, str):
         named = [winner in map(of.get, _MODELS) for of in columns]
@@ -445,7 +468,8 @@ def _is_answer(turns: Any) -> bool:
 def _conversation(answer: Any, row: _Row) -> Any:
     """Return an answer, or a prompt, in which a text of several turns is a conversation."""
     if isinstance(answer, dict) and isinstance(answer.get("messages"), list):
-        answer = answer["messages"]
+        numbers = {name: of for name, of in answer.items() if kind_of(of) == NUMBER}
+        answer = [{**numbers, **of} if isinstance(of, dict) else of for of in answer["messages"]]
     if isinstance(answer, list):
         turns = list(map(_turn, answer))
         with_roles = any(isinstance(turn, dict) and _ROLE in turn for turn in turns)

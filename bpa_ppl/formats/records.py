@@ -31,6 +31,7 @@ from bpa_ppl.errors import DataError, UsageError, locate, quote
 from bpa_ppl.formats.block import (
     CANDIDATES,
     ID,
+    JUDGEMENTS,
     OF_SENTENCE,
     REFERENCE,
     REFERENCES,
@@ -265,7 +266,8 @@ class RecordReader:
             raise self._error(problem, line)
         if not isinstance(texts, list | tuple):
             return record
-        if name == CANDIDATES and not (texts and all(isinstance(text, str) for text in texts)):
+        types = set(map(type, texts))
+        if name == CANDIDATES and not (types and types <= {str, type(None)}):
             return record
         lists = {n: v for n, v in record.items() if isinstance(v, list | tuple) and n not in _LISTS}
         for field in [n for n, values in lists.items() if len(values) != len(texts)]:
@@ -277,6 +279,9 @@ class RecordReader:
         lists[TEXT] = lists.pop(name)
         rows = zip(*lists.values(), strict=True)
         candidates = [dict(zip(lists, row, strict=True)) for row in rows]
+        if self._bad == "drop" and None in texts and record.keys().isdisjoint(JUDGEMENTS):
+            candidates = [of for of in candidates if of[TEXT] is not None]
+            self._dropped.append(f"row {line}: {name} has null")
         others = {n: v for n, v in record.items() if n not in (name, *lists)}
         return {**others, CANDIDATES: candidates}
 

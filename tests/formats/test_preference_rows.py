@@ -98,6 +98,37 @@ def test_values_of_several_answers_are_columns() -> None:
     assert lists.sentence_extras["ids"] == ([1, 2],)
 
 
+PAIR: Row = {"prompt": "q", "chosen": "a", "rejected": "b"}
+ARENA: Row = {"prompt": "q", "response_a": "a", "response_b": "b", "winner": "A"}
+
+
+@pytest.mark.parametrize(
+    ("row", "columns"),
+    [
+        (PAIR | {"rm": {"chosen": 0.5, "rejected": -1}}, {"rm": [0.5, -1]}),
+        (ARENA | {"rm": {"a": 0.5, "b": -1}}, {"rm": [0.5, -1]}),
+        (
+            PAIR | {"chosen_rms": {"x": 1, "y": 2}, "rejected_rms": {"x": 3, "y": 4}},
+            {"rms.x": [1, 3], "rms.y": [2, 4]},
+        ),
+        (ARENA | {"correct_a": True, "correct_b": False}, {"correct": [True, False]}),
+        (
+            {n: {"messages": talk("q", n), "rm": len(n)} for n in ("chosen", "rejected")},
+            {"rm": [6, 8]},
+        ),
+        (
+            {"chosen": ["a"], "rejected": ["b", "c"], "rm": [[0.5], [1], [2]]},
+            {"rm": [0.5, 1, 2]},
+        ),
+    ],
+)
+def test_numbers_of_answers_are_not_lost(row: Row, columns: dict[str, list[Any]]) -> None:
+    lists = read(row)
+    found = dict(zip(lists.feature_names, lists.features.T.tolist(), strict=True))
+    assert found | {name: list(of) for name, of in lists.extras.items()} == columns
+    assert lists.sentence_extras.keys() <= {"preferences", "rankings", "ties"}
+
+
 def test_an_answer_that_would_be_lost_is_refused() -> None:
     row = {"prompt": "q", "response_a": "x", "response_b": "y", "winner": "A"}
     for more, match in (
@@ -432,6 +463,22 @@ def test_rows_without_an_answer_are_dropped_if_asked(answer: Any) -> None:
         read(*rows)
     with pytest.warns(BpaWarning, match="row 3: rejected is"):
         assert len(read(*rows, bad="drop")) == 2
+
+
+def test_answers_that_could_not_be_generated_are_dropped_if_asked() -> None:
+    """As in data sets of distilabel."""
+    rows = [
+        {"generations": ["a", "b"], "ratings": [5, 2]},
+        {"generations": [None, "c"], "ratings": [None, 3]},
+        {"generations": [None, None], "ratings": None},
+    ]
+    format = "jsonl:candidates=generations"
+    with raises(DataError, "bad-data", line=2, match=r"candidates\[0\]\.text is missing"):
+        read(*rows, format=format)
+    with pytest.warns(BpaWarning, match=r"2 \(row 2: candidates has null, row 3: candidates has"):
+        lists = read(*rows, format=format, bad="drop")
+    assert [lists.texts(s) for s in range(2)] == [["a", "b"], ["c"]]
+    assert lists.features.tolist() == [[5], [2], [3]]
 
 
 @pytest.mark.parametrize("odd", [{"preferences": [[0, 5]]}, {"rankings": [[0, [1], 0]]}])
