@@ -39,7 +39,9 @@ from bpa_ppl.formats.responses import (
     Choice,
     Line,
     find_choices,
+    find_numbers,
     find_start,
+    is_line,
     parse_line,
     without_reasoning,
 )
@@ -55,6 +57,7 @@ from bpa_ppl.formats.values import TOO_LARGE, json_keys, parse_strictly
 
 #: Values of `finish_reason` for complete answers, by server.
 _DONE = ("stop", "complete", "completed", "end_turn", "stop_sequence", "eos", "eos_token", "word")
+_CHECKED = 100  # lines in which other numbers are looked for
 _ARRAY = """an array of responses: `jq -c '.[]'` writes one per line; or, if all answer one prompt,
 `jq -c '.[] | {custom_id: "0", response: .}'`""".replace("\n", " ")
 _PROMPTS = """write the prompts into the line, as a list in the field prompt, or name the file of
@@ -113,19 +116,12 @@ class Openai(NBestFormat, frozen=True):
         if not keys and first_line.lstrip().startswith(b"{"):
             # With -Infinity, or cut off: reading it says what is wrong.
             return b'"choices"' in first_line or b'"custom_id"' in first_line
-        batch = "custom_id" in keys and not keys.isdisjoint(("response", "error", "body", "result"))
-        if batch or not keys.isdisjoint(("choices", "modelOutput")):
-            return True
         line: Any = {}
         with suppress(ValueError, RecursionError):
             line = msgspec.json.decode(first_line) if keys or first_line[:1] == b"[" else {}
         if isinstance(line, list):
             return bool(line) and all(find_choices(body) is not None for body in line)
-        if isinstance(line.get("text"), str) and "meta_info" not in keys:
-            return False
-        if {"request", "response"} <= keys or "error" in keys or line.get("object") == "error":
-            return True
-        return any(find_choices(body) is not None for body in (line, line.get("response")))
+        return is_line(line)
 
     def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
         r"""Yield the columns of all answers, when the last one is read.
@@ -143,7 +139,7 @@ class Openai(NBestFormat, frozen=True):
         >>> part = b'{"choices": [{"delta": {"content": "a"}}]}'
         >>> next(Openai().blocks(InputFile(part), ReadOptions("out.jsonl")))
         Traceback (most recent call last):
-        bpa_ppl.errors.DataError: out.jsonl:1: a part of an answer that was streamed: join ...
+        bpa_ppl.errors.DataError: out.jsonl:1: a part of an answer that was streamed: do not ...
         """
         yield _Reader(self, options).columns(file.chunks())
 
@@ -168,6 +164,8 @@ class _Reader:
         if format.requests:
             self._read_requests()
         self._batch = False  # whether lines are those of a batch
+        self._unfinished: Any = None  # id of a completion without a reason of its end
+        self._numbers: dict[str, None] = {}  # names of numbers that are not read
         self._array = 0  # answers in the last line, if it is an array of responses
         self._together = 0  # completions of several choices and of an unknown prompt
         # Numbers of answers whose tokens are those of more than their texts, or may be.
@@ -175,9 +173,14 @@ class _Reader:
 
     def columns(self, blocks: Iterable[bytes]) -> Block:
         """Return the columns of all answers."""
-        for line, number in _decode(blocks, self._options.origin):
+        for line, number in _decode(blocks, self._options.origin, self._numbers):
             self._read(line, number)
         samples = self._samples
+        if self._numbers:
+            problem = f"not read: the numbers {', '.join(self._numbers)}, since a response has only"
+            problem += " log-probabilities: write the answers with them as lists, such as "
+            problem += '{"id": 0, "candidates": [{"text": "…", "score": 0.5}]}'
+            warn_user(f"{self._options.origin}: {problem}")
         if self._array > 1 and len(self._prompts) == 1:
             raise self._options.error(_ARRAY, 1, "bad-response", "format")
         if self._together and not self._format.requests:
@@ -231,6 +234,16 @@ class _Reader:
                 samples.leave_out(reason, place, number, error or "")
             return
         choices = sorted(answer.choices, key=lambda choice: choice.index or 0)
+        first = choices[0]
+        is_part = line.object == "text_completion" and first.finish_reason is None
+        if first.delta is not None or (
+            self._unfinished is not None and line.id == self._unfinished
+        ):
+            server = first.delta if isinstance(first.delta, str) else "chats and completions"
+            problem = "a part of an answer that was streamed: do not stream, or join the parts as "
+            problem += f"docs/how-to/llm-samples.md shows for {server}"
+            raise self._options.error(problem, number, "not-supported")
+        self._unfinished = line.id if is_part else None
         size, rest = divmod(len(choices), len(places))
         self._array = len(choices) if line.array else 0
         if line.array > 1:
@@ -315,9 +328,6 @@ class _Reader:
         """Add choices to the candidates of their prompt."""
         for choice in choices:
             text = choice.answer.text
-            if text is None and choice.delta is not None:
-                problem = "a part of an answer that was streamed: join the parts, or do not stream"
-                raise self._options.error(problem, number, "not-supported")
             answer = without_reasoning((text or "").removeprefix(prompt))
             parts = [] if text is None else map(self._part, (answer, text))
             part = next((one for one in parts if one is not None), None)  # may be in the reasoning
@@ -422,8 +432,15 @@ def _find_prompts(request: Line) -> list[str | None]:
     return [one if isinstance(one, str) else None for one in prompts] or [None]
 
 
-def _decode(blocks: Iterable[bytes], origin: str) -> Iterator[tuple[Line, int]]:
+def _decode(
+    blocks: Iterable[bytes], origin: str, numbers: dict[str, None] | None = None
+) -> Iterator[tuple[Line, int]]:
     """Yield what each line says, and its number; blank lines are left out.
+
+    Args:
+        blocks: of lines.
+        origin: the name of the file.
+        numbers: where the names of numbers that are not read are entered.
 
     Raises:
         DataError: with file and line, if one is not JSON, or a field is of another type.
@@ -434,6 +451,9 @@ def _decode(blocks: Iterable[bytes], origin: str) -> Iterator[tuple[Line, int]]:
             number += 1
             if line.strip():
                 yield _one(line, origin, number), number
+            if numbers is not None and number <= _CHECKED:
+                with suppress(ValueError, RecursionError):
+                    numbers |= dict.fromkeys(find_numbers(msgspec.json.decode(line)))
 
 
 def _one(line: bytes, origin: str, number: int) -> Line:

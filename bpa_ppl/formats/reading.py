@@ -25,7 +25,7 @@ from bpa_ppl.formats.block import (
 from bpa_ppl.formats.builder import Builder
 from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, NBestFormat, TableFormat, resolve_format
 from bpa_ppl.formats.moses_blocks import SHAPE
-from bpa_ppl.formats.preference_rows import find_named_answers, propose_names
+from bpa_ppl.formats.preference_rows import find_named_answers, find_third, propose_names
 from bpa_ppl.formats.references import AnyReferences, AnySources, load_references, load_sources
 from bpa_ppl.formats.schema import Schema, check_first_id
 from bpa_ppl.formats.separated import ROWS, Csv, Tsv, has_numbers_below, missing_names
@@ -35,7 +35,8 @@ from bpa_ppl.nbest import NBest
 
 # The beginnings of files that no format reads, and what to do about them.
 _REMEDIES = {
-    rb"PK\x03\x04": "this is a workbook of Excel or another zip archive: save it as CSV",
+    rb"PK\x03\x04": "this is a workbook of Excel or another zip archive: save it as CSV, or a log "
+    "of inspect_ai as JSON (inspect log dump FILE)",
     rb"\xff\xfe|\xfe\xff|[^\0]?\0[^\0]\0": "the text is UTF-16: save it as UTF-8",
     rb"\s*$": "the first line is blank: remove it",
     rb"[^\0\n]*\r[^\0\n]": "the lines end with carriage returns alone: use `tr '\\r' '\\n'`",
@@ -61,6 +62,31 @@ _REMEDIES = {
     "query_id=True) reads it in Python for bpa_ppl.BayesianRanker().fit(X.toarray(), y, qid=qid)",
     rb"\{.*\"resps\":\s*\[\[\s*\"": "these are samples of lm-evaluation-harness: "
     "`jq -sc 'unique_by(.doc_id)[] | {id: .doc_id, candidates: .resps[0]}'` makes lists of them",
+    rb"\{.*\"resps\":\s*\[\[\s*\[": "these are choices of lm-evaluation-harness: `jq -sc "
+    "'unique_by(.doc_id)[] | (.target | tostring) as $target | [.arguments[] | .arg_1? // .[1]? | "
+    'ltrimstr(" ")] as $texts | {id: .doc_id, candidates: [.resps | to_entries[] | {text: '
+    "$texts[.key], loglikelihood: (.value[0][0] | tonumber), correct: ([(.key | tostring), "
+    "$texts[.key]] | any(. == $target))}]}'` makes lists of them, with the gain correct",
+    rb"\{\s*\"message_tree_id\":": "these are trees of OpenAssistant: `jq -c '.prompt | .. | "
+    'objects | select(.role == "prompter" and (.replies | length) > 1) | {source: .text, '
+    "candidates: [.replies[] | {text}], rankings: [[.replies | to_entries | map(select("
+    ".value.rank != null)) | sort_by(.value.rank)[].key] | select(length > 1)]}'` makes lists of "
+    "the replies to each turn",
+    rb"(?s)\s*\{(.*\"promptIdx\":|\s*\"evalId\":)": "these are results of promptfoo: `jq -sc '[.[] "
+    "| .results.results[]? // .] | group_by([.testIdx, .vars])[] | {source: (.[0].vars | tojson), "
+    "candidates: [.[] | select(.response.output != null) | {text: (.response.output | if type == "
+    '"string" then . else tojson end), system: .provider.id, score} + .namedScores]}\'` makes '
+    "lists of them",
+    rb"(?s)\s*\{.*\"testCases\":\s*\[": "these are results of DeepEval: `jq -c '.testCases | "
+    "group_by(.input)[] | {source: .[0].input, candidates: [.[] | {text: .actualOutput} + "
+    "([.metricsData[]? | {(.name): .score}] | add)]}'` makes lists of them",
+    rb"(?s)\s*\{\s*\"version\":.*\"eval\":\s*\{": "this is a log of inspect_ai: `jq -c '"
+    ".eval.model as $model | .samples | group_by(.id)[] | {id: .[0].id, candidates: [.[] | select("
+    ".output) | {text: .output.completion, model: $model} + ((.scores // {}) | map_values(.value "
+    "as $value | {C: 1, P: 0.5, I: 0, N: 0}[$value]? // $value))]}'` makes lists of it",
+    rb"\{.*\"completion\":\s*\[\s*\{": "these are single answers as conversations: `jq -c '. + "
+    "{id: .prompt[-1].content, text: .completion[-1].content} | del(.prompt, .completion)'` makes "
+    "rows of them",
     rb"\{.*\"answers\":\s*\[\s*\{[^{}]*\"rank\":": "these are ranked answers: `jq -c '{source: "
     ".prompt, candidates: [.answers[] | {text: .answer, model}], rankings: [[.answers | to_entries "
     "| sort_by(.value.rank)[].key]]}'` makes lists of them",
@@ -82,7 +108,11 @@ _SHAPES = (
         "it is an array: write one object per line, as `jq -c '.[]'` does",
     ),
     (rb"\s*\{", "jsonl", "its first line is not a whole object: `jq -c .` writes one per line"),
-    (rb"data: ", "openai", "it is a stream of parts of answers: join the parts, or do not stream"),
+    (
+        rb"data: ?[{\[]|event: ",
+        "openai",
+        "it is a stream of events: join them as docs/how-to/llm-samples.md shows",
+    ),
     (
         rb"\S+-1[ \t]",
         "kaldi",
@@ -282,7 +312,7 @@ def _makes_lists(head: bytes, format: str) -> bool:
         with capture_notes():
             lists = read_nbest(head, format=format)
     except BpaError as error:
-        return error.code == "no-data"  # a header alone
+        return error.code == "no-data" and not json_keys(head)  # a header alone
     return len(lists) == 1 or lists.sizes.max() > 1
 
 
@@ -339,6 +369,8 @@ def find_nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tup
                     shape = name, _WITHOUT_NAMES.format(name)
                 continue
         for fields in kind.required if names else ():
+            if set(fields) <= set(names):
+                continue  # it has them, but with other values
             is_read, problem = _missing_field(name, names, fields, line, head)
             share = len({n.lower() for n in names}.intersection(fields)) / len(fields)
             fit = (is_read, share, suffix in kind.suffixes, is_table or name == shape[0])
@@ -389,7 +421,12 @@ def _missing_field(
     may_fit = all(column and hasattr(reader, field) for field, column in near.items())
     if may_fit and isinstance(reader, TableFormat) and _makes_lists(head or line, other):
         return True, f"{problem}; if it has other names, write them as {other}"
-    if answers := find_named_answers(names):
+    answers = find_named_answers(names)
+    if answers and find_third(answers[1]) in names:
+        of_all = f'test("^{answers[0][:-1]}[^_]{{1,2}}$")'
+        problem += "; more than two answers become candidates by `jq -c '.candidates = ["
+        problem += f"to_entries[] | select(.key | {of_all}).value]'`"
+    elif answers:
         problem += "; if one of two answers is preferred, name them, and the winner: "
         problem += f"{name}:chosen={answers[0]},rejected={answers[1]},winner=NAME"
     return False, problem

@@ -15,19 +15,23 @@ choices here:
     {"output": {"message": {"content": […]}}, "stopReason": "end_turn"}          Bedrock
 
 Their batches have other names for `custom_id`, `response` and the `body` of a request. An array of
-responses has the answers to one prompt.
+responses has the answers to one prompt. An object that lacks some of these fields is a record of
+the user.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from bisect import bisect
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, chain
-from operator import itemgetter
 from typing import Any
 
 import msgspec
+
+from bpa_ppl.formats.preference_rows import find_answer_fields
+from bpa_ppl.formats.values import NUMBER, kind_of
 
 # Names of fields in the lines of batches, by those of OpenAI.
 _FIELDS = {
@@ -36,9 +40,24 @@ _FIELDS = {
     "body": ("params",),
     "request": ("modelInput",),
 }
-_THOUGHT = ("</think>", "[/THINK]")
+_THOUGHT = ("</think>", "[/THINK]", "<|channel|>final<|message|>")
 _OUTPUT = {"index", "text", "token_ids", "cumulative_logprob", "logprobs", "finish_reason"}
 _OUTPUT |= {"stop_reason", "lora_request", "routed_experts"}
+# Fields of Ollama, and of llama.cpp, one of which is in each of their answers.
+_OF_OLLAMA = {"model", "created_at", "done_reason", "context", "eval_count"}
+_OF_LLAMA = {"generation_settings", "stop_type", "stopped_eos", "tokens_predicted", "id_slot"}
+_PART = {"delta": "Ollama and llama.cpp"}  # of an answer that is streamed
+# Fields that may be next to the text of an error.
+_OF_ERROR = {"error", "error_type", "custom_id", "code", "status", "status_code", "type", "message"}
+# Numbers, and objects of numbers, that servers write.
+_BOOKKEEPING = re.compile(
+    r"(n|id|custom_id|key|recordId|index|seed|created|code|status|status_code|stop_reason|timings|"
+    r"matched_stop|temperature|top_[pk]|slot_id|id_slot|max_tool_calls|(prompt_)?eval_count|stats|"
+    r"tokenCount|tokens_\w+|time_\w+|latency\w*|usage\w*|\w*[cC]ost|\w*Logprobs|_\w+|"
+    r"(\w+_)?(at|ms|time|duration|penalty|tokens|token_count|logprobs?))"
+)
+_ANSWERS = {"response", "body", "result", "message", "modelOutput", "choices", "candidates"}
+_ANSWERS |= {"outputs", "output"}
 
 
 class Token(msgspec.Struct, gc=False):
@@ -145,6 +164,8 @@ class Choice(msgspec.Struct, gc=False):
 class Line(msgspec.Struct, gc=False):
     """A line, and the objects in it: a response, its body, and a request that is repeated."""
 
+    id: Any = None
+    object: Any = None
     custom_id: str | int | None = None
     response: Line | str | None = None
     request: Line | None = None
@@ -178,8 +199,9 @@ class Line(msgspec.Struct, gc=False):
         codes = [part.status_code or 0 for part in self.parts if isinstance(part, Line)]
         errors += [f"status {code}" for code in codes if code >= 400]
         error = next(filter(None, errors), None)
-        while isinstance(error, dict) and (inner := error.get("message") or error.get("error")):
-            error = inner
+        names = ("message", "error", "errorMessage")
+        while isinstance(error, dict) and (inner := [error[n] for n in names if error.get(n)]):
+            error = inner[0]
         return None if error is None else str(error)
 
 
@@ -227,23 +249,97 @@ def parse_line(value: Any) -> Line:
     return msgspec.convert(fields if isinstance(value, dict) else value, Line)
 
 
+def is_line(value: Mapping[str, Any]) -> bool:
+    """Return whether an object is a response, a line of a batch, or an error in its place.
+
+    >>> is_line({"custom_id": "r-1", "response": None, "error": {"message": "too slow"}})
+    True
+    >>> is_line({"id": 0, "text": "a cat", "choices": ["a", "b"]})
+    False
+    """
+    match value:
+        case {"text": str()} if "id" in value or "meta_info" not in value:
+            return False
+        case {"candidates": [str() | {"text": str()}, *_]}:
+            return False
+        case {"error": {}} | {"object": "error"}:
+            return True
+    if (pair := find_answer_fields(value.keys(), {})) and {*pair[:2]} <= value.keys():
+        return False
+    inside = [value[n] for n in ("response", "result", "modelOutput", "body") if n in value]
+    is_batch = "custom_id" in value or "modelOutput" in value
+    if inside and (is_batch or isinstance(value.get("request"), dict)):
+        return "error" in value or not isinstance(inside[0], str)
+    if value.get("error") and value.keys() <= _OF_ERROR:
+        return True
+    return any(find_choices(body) is not None for body in (value, *inside))
+
+
+def find_numbers(value: Any, prefix: str = "") -> Iterator[str]:
+    """Yield the names of numbers in a response that servers do not write.
+
+    >>> choice = {"index": 0, "message": {"content": "a cat"}, "judge": 0.5}
+    >>> list(find_numbers({"created": 1700000000, "choices": [choice], "scores": {"bleu": 25}}))
+    ['choices.judge', 'scores.bleu']
+    """
+    if isinstance(value, list):
+        for one in value:
+            yield from find_numbers(one, prefix)
+    for name, inner in value.items() if isinstance(value, dict) else ():
+        if _BOOKKEEPING.fullmatch(name):
+            continue
+        kinds = set(map(kind_of, inner.values())) if isinstance(inner, dict) else set()
+        if kind_of(inner) == NUMBER:
+            yield prefix + name
+        elif name in _ANSWERS or kinds == {NUMBER}:
+            yield from find_numbers(inner, f"{prefix}{name}.")
+
+
 def find_choices(body: Any) -> Any:
     """Return the answers in a response as objects of choices; None if it is no response.
 
     >>> find_choices({"content": " a cat", "stop": True, "stop_type": "eos"})[0]["message"]
     {'content': ' a cat'}
+    >>> find_choices({"id": 0, "content": "a cat", "stop_reason": "end", "judge": 0.5})
     """
-    if not isinstance(body, dict):
-        return None
-    parts = [_get(one, "content", "parts") for one in _list(body, "candidates")]
-    if any(parts) or _get(body, "usage_metadata") is not None:
-        return _parse_candidates(body)
-    if body.keys() == {"generated_text"}:
-        return _parse_generated(body)
-    shapes = [of for names, of in _SHAPES if body.keys() >= names]
-    if "id" not in body:
-        shapes += [of for path, of in _NATIVE if _get(body, *path) is not None]
-    return shapes[0](body) if shapes else None
+    match body:
+        case {"usageMetadata": _} | {"usage_metadata": _}:
+            return _parse_candidates(body)
+        case {"candidates": [{"content": _, "finishReason": _} | {"finish_reason": _}, *_]}:
+            return _parse_candidates(body)
+        case {"choices": None | [] | [{"message": _} | {"text": _} | {"delta": _}, *_]}:
+            return body["choices"]
+        case {"output": _, "object": "response"} | {"output": [{"type": _}, *_], "status": _}:
+            return _parse_output(body)
+        case {"content": [] | [{"type": _}, *_], "stop_reason": reason}:
+            return [_choice(body["content"], reason) if reason else {"delta": "Anthropic"}]
+        case {"done": bool(), "message": {}} | {"done": bool(), "response": str()}:
+            return _parse_message(body) if not _OF_OLLAMA.isdisjoint(body) else None
+        case {"message": {"content": [*_]}, "finish_reason": _, "usage": _}:
+            return _parse_cohere(body)
+        case {"type": "message_start", "message": {}}:
+            return [{"delta": "Anthropic"}]
+        case {"type": "response.created", "response": {}}:
+            return [{"delta": "the Responses API"}]
+        case {"token": {}, "generated_text": _}:
+            return [{"delta": "TGI"}]
+        case {"generated_text": _} if len(body) == 1:
+            return _parse_generated(body)
+        case {"id": _}:
+            return None  # the others have none
+        case {"content": str(), "stop": bool()}:
+            return _parse_completion(body) if not _OF_LLAMA.isdisjoint(body) else None
+        case {"completion": str(text), "stop_reason": reason}:
+            return [_choice(text, reason)]
+        case {"meta_info": {"finish_reason": {} | str()}}:
+            return _parse_sglang(body)
+        case {"details": {"finish_reason": str()}}:
+            return _parse_generated(body)
+        case {"outputs": _}:
+            return _parse_outputs(body)
+        case {"output": {"message": {"content": _}}} | {"generation_token_count": _}:
+            return _parse_converse(body)
+    return None
 
 
 def _parse_output(body: dict[str, Any]) -> list[dict[str, Any]]:
@@ -257,8 +353,10 @@ def _parse_output(body: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _parse_candidates(body: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the answers of Gemini; its packages write names in snake case."""
-    choices = []
+    choices: list[dict[str, Any]] = []
     for one in _list(body, "candidates"):
+        if _get(one, "content", "parts") and _get(one, "finish_reason") is None:
+            return [{"delta": "Gemini"}]
         tokens = map(_token, _list(one, "logprobs_result", "chosen_candidates"))
         content, reason = _get(one, "content", "parts"), _get(one, "finish_reason")
         choices.append(_choice(content, reason, list(tokens), mean=_get(one, "avg_logprobs")))
@@ -269,14 +367,14 @@ def _parse_message(body: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the answer of Ollama, to a chat or to a prompt."""
     message = body.get("message") or {**body, "content": body.get("response")}
     choice = _choice(None, body.get("done_reason"), body.get("logprobs"))
-    return [{**choice, "message": message} if body["done"] else {"delta": body}]
+    return [{**choice, "message": message} if body["done"] else _PART]
 
 
 def _parse_completion(body: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the answer of llama.cpp to a prompt."""
     tokens = list(map(_token, _list(body, "completion_probabilities")))
     reason = "limit" if body.get("stopped_limit") else body.get("stop_type")
-    return [_choice(body["content"], reason, tokens) if body["stop"] else {"delta": body}]
+    return [_choice(body["content"], reason, tokens) if body["stop"] else _PART]
 
 
 def _parse_generated(body: dict[str, Any]) -> list[dict[str, Any]]:
@@ -328,27 +426,6 @@ def _parse_cohere(body: dict[str, Any]) -> list[dict[str, Any]]:
         for place, value in enumerate(_list(of, "logprobs"))
     ]
     return [_choice(None, body["finish_reason"], tokens) | {"message": body["message"]}]
-
-
-#: What returns the answers of a server, by the fields that show it.
-_SHAPES: tuple[tuple[set[str], Callable[[dict[str, Any]], Any]], ...] = (
-    ({"choices"}, itemgetter("choices")),
-    ({"output", "object"}, _parse_output),
-    ({"output", "status"}, _parse_output),
-    ({"content", "stop_reason"}, lambda of: [_choice(of["content"], of["stop_reason"])]),
-    ({"message", "done"}, _parse_message),
-    ({"response", "done"}, _parse_message),
-    ({"content", "stop"}, _parse_completion),
-    ({"message", "finish_reason", "usage"}, _parse_cohere),
-)
-#: The same for those without an id, by the path of a field.
-_NATIVE: tuple[tuple[tuple[str, ...], Callable[[dict[str, Any]], Any]], ...] = (
-    (("meta_info", "finish_reason"), _parse_sglang),
-    (("details", "finish_reason"), _parse_generated),
-    (("outputs",), _parse_outputs),
-    (("output", "message", "content"), _parse_converse),
-    (("generation_token_count",), _parse_converse),
-)
 
 
 def _choice(content: Any, reason: Any, tokens: Any = None, **means: Any) -> dict[str, Any]:

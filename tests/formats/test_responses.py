@@ -23,6 +23,7 @@ from bpa_ppl.formats.openai import Openai
 from bpa_ppl.formats.reading import format_name
 
 Write = Callable[..., Path]
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "llm-samples.md"
 
 
 def line(**fields: Any) -> str:
@@ -77,6 +78,7 @@ def texts(lists: NBest) -> list[list[str]]:
 
 
 CAT = logged(("a", -0.1), (" cat", -0.2))
+TOKEN = {"token": "hm", "logprob": -3.0}
 OUTPUT = {
     "id": "resp_1",
     "object": "response",
@@ -477,17 +479,156 @@ def test_a_failed_line_of_vertex() -> None:
     assert lists.sentence_ids.tolist() == [1]
 
 
-@pytest.mark.parametrize(
-    "part",
-    [
-        {**OLLAMA, "done": False, "message": MESSAGE},
-        {**OLLAMA, "done": False, "response": "a"},
-        {**LLAMA, "stop": False},
-    ],
-)
-def test_parts_of_answers(part: dict[str, Any]) -> None:
-    with raises(DataError, "not-supported", line=1, match="streamed: join the parts"):
-        read(line(**part))
+def chunks(object: str, *parts: tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the parts of streamed answers: the id of each answer, and its choice."""
+    lines = [
+        {"id": name, "object": object, "model": "m", "choices": [{"index": 0, **part}]}
+        for name, part in parts
+    ]
+    for one in lines:
+        one["choices"][0].setdefault("finish_reason", None)
+    return [*lines, {"id": lines[-1]["id"], "object": object, "choices": [], "usage": {}}]
+
+
+def delta(text: str, token: int | None = None) -> dict[str, Any]:
+    tokens = None if token is None else {"content": CAT[token : token + 1]}
+    return {"delta": {"content": text}, "logprobs": tokens}
+
+
+DONE = {"delta": {}, "finish_reason": "stop"}
+PARTS_OF_GEMINI = [
+    {**GEMINI, "candidates": [{"content": {"parts": [{"text": text}]}, **more}]}
+    for text, more in (("a", {}), (" cat", {"finishReason": "STOP"}))
+]
+#: Parts of the answer "a cat", the log-probability of its joined parts, and the number of answers.
+STREAMED: dict[str, tuple[list[dict[str, Any]], float | None, int]] = {
+    "chat": (
+        chunks(
+            "chat.completion.chunk",
+            ("z", {"delta": {"role": "assistant", "content": ""}}),
+            ("z", delta("a", 0)),
+            ("y", delta("a", 0)),
+            ("z", delta(" cat", 1)),
+            ("y", delta(" cat", 1)),
+            ("z", DONE),
+            ("y", DONE),
+        ),
+        -0.3,
+        2,
+    ),
+    "reasoning": (
+        chunks(
+            "chat.completion.chunk",
+            ("z", {"delta": {"reasoning_content": "hm"}, "logprobs": {"content": [TOKEN]}}),
+            ("z", delta("a", 0)),
+            ("z", {**delta(" cat", 1), "finish_reason": "stop"}),
+        ),
+        -0.3,
+        1,
+    ),
+    "completion": (
+        chunks(
+            "text_completion",
+            ("z", {"text": " a"}),
+            ("z", {"text": " cat"}),
+            ("z", {"text": "", "finish_reason": "stop"}),
+        ),
+        None,
+        1,
+    ),
+    "ollama chat": (
+        [
+            {"model": "m", "message": {"content": "a"}, "done": False, "logprobs": CAT[:1]},
+            {"model": "m", "message": {"content": " cat"}, "done": False, "logprobs": CAT[1:]},
+            {**OLLAMA, "message": {"content": ""}},
+        ]
+        * 2,
+        -0.3,
+        2,
+    ),
+    "ollama prompt": (
+        [{"model": "m", "response": "a", "done": False}, {**OLLAMA, "response": " cat"}],
+        None,
+        1,
+    ),
+    "llama.cpp": (
+        [
+            {**LLAMA, "content": " a", "stop": False, "completion_probabilities": CAT[:1]},
+            {**LLAMA, "content": " cat", "completion_probabilities": CAT[1:]},
+        ],
+        -0.3,
+        1,
+    ),
+    "gemini": (PARTS_OF_GEMINI * 2, None, 2),
+    "anthropic": (
+        [
+            {"type": "message_start", "message": {**ANTHROPIC, "content": [], "stop_reason": None}},
+            {"type": "content_block_start", "index": 0, "content_block": {"type": "text"}},
+            {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "a"}},
+            {"type": "content_block_delta", "delta": {"type": "text_delta", "text": " cat"}},
+            {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
+            {"type": "message_stop"},
+        ]
+        * 2,
+        None,
+        2,
+    ),
+    "responses": (
+        [
+            {"type": "response.created", "response": {**OUTPUT, "output": []}},
+            {"type": "response.output_text.delta", "delta": "a"},
+            {"type": "response.completed", "response": OUTPUT},
+        ],
+        -0.3,
+        1,
+    ),
+    "tgi": (
+        [
+            {"token": {"id": 7, "text": "a", "logprob": -0.1}, "generated_text": None},
+            {"token": {"id": 8, "text": " cat"}, "generated_text": "a cat"},
+        ],
+        None,
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STREAMED)
+@pytest.mark.parametrize("events", [False, True])
+def test_parts_of_answers_are_joined_by_the_command_of_the_page(
+    name: str, events: bool, tmp_path: Path
+) -> None:
+    parts, total, answers = STREAMED[name]
+    path, page = tmp_path / "parts.jsonl", PAGE.read_text("utf-8")
+    path.write_text("".join(f"{line(**part)}\n" for part in parts))
+    if events:
+        marked = [f"event: x\ndata: {line(**part)}\n\n" for part in parts]
+        (tmp_path / "events").write_text("".join([*marked, "data: [DONE]\n"]))
+        named = {"parameter": "format", "line": 1, "match": r"events: join .*llm-samples\.md"}
+        with raises(DataError, "unknown-format", **named):
+            read_nbest(tmp_path / "events")
+        run(*re.findall("`(sed .*?)`", page), tmp_path)
+    number = 2 if name == "completion" else 1
+    shown = r"streamed: .* as docs/how-to/llm-samples\.md shows for (.*)"
+    with raises(DataError, "not-supported", line=number, match=shown) as caught:
+        read_nbest(path)
+    (server,) = re.findall(shown, caught.value.message)
+    run(*re.findall(rf"^# {server}.*\n((?:[^\n`]+\n)+)", page, re.MULTILINE), tmp_path)
+    lists, _ = read(*(tmp_path / "answers.jsonl").read_text().splitlines())
+    assert texts(lists) == [["a cat"]] * answers
+    assert sums(lists) == pytest.approx([np.nan if total is None else total] * answers, nan_ok=True)
+
+
+def run(command: str, folder: Path) -> None:
+    if shutil.which(command.split()[0]) is None:
+        pytest.skip("needs jq")
+    subprocess.run(command, shell=True, check=True, cwd=folder)
+
+
+def test_an_answer_that_was_cut_off_while_it_was_streamed() -> None:
+    """The messages of Anthropic have no reason of their end until then."""
+    with raises(DataError, "not-supported", line=1, match="that was streamed"):
+        read(line(**{**ANTHROPIC, "stop_reason": None}))
 
 
 @pytest.mark.parametrize(
@@ -791,15 +932,95 @@ def test_requests_of_bedrock_name_the_sources(write: Write) -> None:
 @pytest.mark.parametrize(
     "row",
     [
-        {"text": "a", "meta_info": {"finish_reason": {"type": "stop"}}, "score": 1},
+        {"text": "a", "meta_info": {"finish_reason": {"type": "stop"}}},
         {"text": "a", "meta_info": {"x": 1}},
-        {"text": "a", "generated_text": "b", "score": 1},
+        {"text": "a", "generated_text": "b"},
+        {"text": "a", "choices": ["x", "y"], "error": None},
+        {"text": "a", "message": {"content": "b"}, "finish_reason": "stop", "usage": {"n": 2}},
+        {"content": "a", "stop_reason": "end"},
+        {"content": "a", "stop": True},
+        {"message": {"content": "a", "role": "x"}, "finish_reason": "stop", "usage": {}},
+        {"message": {"content": "a"}, "done": True},
+        {"response": "a", "done": True},
+        {"response": "a", "error": None},
+        {"output": "a", "status": "ok"},
+        {"output": "a", "object": "answer"},
     ],
 )
 def test_candidates_of_the_user_are_not_responses(row: dict[str, Any]) -> None:
-    rows = [line(id=0, **row), line(id=0, **{**row, "text": "b"})]
-    assert format_name(rows) == "jsonl"
-    assert texts(read(*rows)[0]) == [["a", "b"]]
+    """Their scores would be lost."""
+    rows = [line(id=0, **row, judge=0.5), line(id=0, **row, judge=0.25)]
+    names: dict[str, str] = {}
+    if "text" not in row:
+        with raises(DataError, "unknown-format", line=1, parameter="format") as caught:
+            read(*rows)
+        (names["format"],) = re.findall(r"write them as (\S+): correct", caught.value.message) or [
+            "jsonl:text=message.content"
+        ]
+    lists, _ = read(*rows, **names)
+    assert texts(lists) == [["a", "a"]]
+    assert lists.features[:, lists.feature_names.index("judge")].tolist() == [0.5, 0.25]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"choices": ["x", "y"]},
+        {"error": None},
+        {"content": [{"type": "text", "text": "x"}], "stop_reason": "end"},
+        {"output": [{"type": "message", "content": []}], "status": "done"},
+        {"usageMetadata": {"tokens": 3}},
+        {"custom_id": "r-1", "response": "x"},
+    ],
+)
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"candidates": [{"text": "a", "judge": 0.5}, {"text": "b", "judge": 0.25}]},
+        {"candidates": ["a", "b"], "judge": [0.5, 0.25]},
+        {"chosen": "a", "rejected": "b", "judge_chosen": 0.5, "judge_rejected": 0.25},
+        {"response_a": "a", "response_b": "b", "winner": "A", "judge_a": 0.5, "judge_b": 0.25},
+    ],
+)
+def test_lists_of_the_user_are_not_responses(row: dict[str, Any], fields: dict[str, Any]) -> None:
+    lists, _ = read(line(**row, **fields))
+    assert (texts(lists), lists.feature_names) == ([["a", "b"]], ("judge",))
+
+
+@pytest.mark.parametrize(
+    ("content", "names"),
+    [
+        (chat((MESSAGE, None), judge=0.5, scores={"bleu": 0.25}), "judge, scores.bleu"),
+        (line(choices=[{"message": {**MESSAGE, "judge": 1}}]), "choices.message.judge"),
+        (line(choices=[{"text": "a", "judge": 0}, {"text": "b", "judge": 1}]), "choices.judge"),
+        (line(custom_id="r-1", response={"body": OUTPUT}, judge=0.5), "judge"),
+        (line(custom_id="r-1", response={"body": {**OUTPUT, "judge": 0.5}}), "response.body.judge"),
+        (line(**ANTHROPIC, judge=0.5), "judge"),
+        (
+            line(**{**GEMINI, "candidates": [{**GEMINI["candidates"][0], "judge": 1}]}),
+            "candidates.judge",
+        ),
+        (line(**OLLAMA, response="a cat", judge=0.5), "judge"),
+        (json.dumps([{**SGLANG, "judge": 0.5}]), "judge"),
+        (line(**VLLM, judge=0.5), "judge"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*counted in the order")
+def test_numbers_in_a_response_that_are_not_read_are_named(content: str, names: str) -> None:
+    assert f"not read: the numbers {names}, since" in read(content)[1]
+    assert f"not read: the numbers {names}, since" in read(line(**OUTPUT), content)[1]
+
+
+def test_numbers_that_servers_write_are_not_named() -> None:
+    servers = [
+        chat((MESSAGE, CAT), created=1, usage={"prompt_tokens": 3}, timings={"predicted_ms": 4.5}),
+        line(**{**OUTPUT, "created_at": 1, "temperature": 0.7, "max_output_tokens": 5, "top_p": 1}),
+        line(**{**OLLAMA, "response": "a", "total_duration": 5, "prompt_eval_count": 4}),
+        line(**{**LLAMA, "tokens_cached": 6, "id_slot": 0}),
+        line(**{**CONVERSE, "usage": {"inputTokens": 3}}),
+        *(line(**body) for body, _ in ANSWERS.values()),
+    ]
+    assert "not read" not in read(*servers)[1]
 
 
 def test_outputs_with_other_fields_are_not_responses() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -13,7 +15,7 @@ import numpy as np
 import pytest
 from support.raising import raises
 
-from bpa_ppl import from_samples
+from bpa_ppl import from_samples, read_nbest
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.errors import DataError, UsageError
 
@@ -138,3 +140,140 @@ def test_the_page_runs(
     assert found[1].sources == found[2].sources == ("ein Haus", "eine Katze")
     assert found[1].features[:4].tolist() == EXPECTED
     assert found[2].features[0].tolist() == [-3, -1.5, -2, 2, 1]
+
+
+# --- results of other programs -------------------------------------------------------------------
+
+
+def choices(target: str, **more: Any) -> dict[str, Any]:
+    """Return a sample of lm-evaluation-harness with choices, whose values are texts."""
+    resps = [[["-1.5", "False"]], [["-0.25", "True"]]]
+    arguments = {f"gen_args_{n}": {"arg_0": "Q:", "arg_1": f" {t}"} for n, t in enumerate("ab")}
+    sample = {"doc_id": 7, "doc": {"question": "?"}, "target": target, "arguments": arguments}
+    return sample | {"resps": resps, "filtered_resps": [of[0] for of in resps]} | more
+
+
+LISTS_OF_PAIRS = [["Q:", " a"], ["Q:", " b"]], [[[-1.5, False]], [[-0.25, True]]]
+REPLIES = [
+    {"text": "a", "role": "assistant", "rank": 1, "replies": []},
+    {"text": "b", "role": "assistant", "rank": 0, "labels": {"quality": {"value": 0.5}}}
+    | {"replies": [{"text": "q2", "role": "prompter", "replies": []}]},
+    {"text": "c", "role": "assistant", "rank": None, "replies": []},
+]
+TREE = {"message_tree_id": "t", "tree_state": "x", "prompt": {"text": "q", "role": "prompter"}}
+TREE["prompt"] |= {"replies": REPLIES}
+
+
+def evaluated(text: Any, system: str, test: int | None, score: float) -> dict[str, Any]:
+    result = {"promptIdx": 0, "vars": {"x": "q"}, "provider": {"id": system}, "score": score}
+    result |= {"response": {"output": text}, "namedScores": {"fluency": score / 2}, "error": None}
+    return result if test is None else {**result, "testIdx": test}
+
+
+FOUR = [evaluated("a", "X", 0, 1), evaluated("c", "X", 1, 0), evaluated("b", "Y", 0, 0.5)]
+FOUR += [evaluated({"n": 1}, "Y", 1, 0.25)]
+PROMPTFOO = {"evalId": "e", "results": {"version": 3, "prompts": [], "results": FOUR}}
+OLDER = {"results": {"version": 2, "results": [evaluated("a", "X", None, 1)]}}
+
+
+def measured(text: str, score: float | None) -> dict[str, Any]:
+    metrics = [{"name": "Relevancy", "threshold": 0.5, "success": True, "score": score}]
+    return {"name": "t", "input": "q", "actualOutput": text, "metricsData": metrics}
+
+
+def logged(number: int, text: str, value: Any) -> dict[str, Any]:
+    output = {"model": "m", "choices": [{"message": {"content": text}}], "completion": text}
+    return {"id": number, "epoch": 1, "output": output, "scores": {"match": {"value": value}}}
+
+
+INSPECT = {"version": 2, "status": "success", "eval": {"model": "m"}}
+INSPECT |= {"samples": [logged(1, "a", "C"), logged(2, "c", "I"), logged(1, "b", "I")]}
+FIVE = {f"response_{n}": text for n, text in enumerate("abcde", 1)}
+#: Records, what the message calls them, the texts of the lists, and their columns.
+RESULTS: dict[str, tuple[list[Any], str, list[list[str]], dict[str, list[Any]]]] = {
+    "choices": (
+        [choices("1"), choices("1", filter="x"), choices("a", doc_id=8)],
+        "choices of lm-evaluation-harness",
+        [["a", "b"]] * 2,
+        {"loglikelihood": [-1.5, -0.25] * 2, "correct": [False, True, True, False]},
+    ),
+    "older choices": (
+        [choices("0", arguments=LISTS_OF_PAIRS[0], resps=LISTS_OF_PAIRS[1])],
+        "choices of lm-evaluation-harness",
+        [["a", "b"]],
+        {"loglikelihood": [-1.5, -0.25], "correct": [True, False]},
+    ),
+    "trees": ([TREE], "trees of OpenAssistant", [["a", "b", "c"]], {"rankings": [[[1, 0]]]}),
+    "promptfoo": (
+        [PROMPTFOO],
+        "results of promptfoo",
+        [["a", "b"], ["c", '{"n":1}']],
+        {"score": [1, 0.5, 0, 0.25], "system": list("XYXY"), "fluency": [0.5, 0.25, 0, 0.125]},
+    ),
+    "promptfoo lines": (FOUR, "results of promptfoo", [["a", "b"], ["c", '{"n":1}']], {}),
+    "older promptfoo": ([OLDER], "results of promptfoo", [["a"]], {"score": [1]}),
+    "deepeval": (
+        [{"testFile": None, "testCases": [measured("a", 0.5), measured("b", 1)]}],
+        "results of DeepEval",
+        [["a", "b"]],
+        {"Relevancy": [0.5, 1]},
+    ),
+    "inspect": (
+        [INSPECT],
+        "a log of inspect_ai",
+        [["a", "b"], ["c"]],
+        {"match": [1, 0, 0], "model": ["m"] * 3},
+    ),
+    "many answers": (
+        [{"question_id": "x", "prompt": "q", **FIVE, "scores": [True, False, True, False, True]}],
+        "more than two answers",
+        [list("abcde")],
+        {"scores": [True, False, True, False, True]},
+    ),
+    "conversations": (
+        [
+            {
+                "prompt": [{"role": "user", "content": "q"}],
+                "completion": [{"role": "assistant", "content": text}],
+                "label": text == "a",
+            }
+            for text in "ab"
+        ],
+        "single answers as conversations",
+        [["a", "b"]],
+        {"label": [True, False]},
+    ),
+}
+
+
+PRETTY = [(name, 2) for name in ("promptfoo", "older promptfoo", "deepeval", "inspect", "trees")]
+
+
+@pytest.mark.parametrize(("name", "indent"), [*((name, None) for name in RESULTS), *PRETTY])
+@pytest.mark.filterwarnings("ignore:.*(read as|no log-prob)")
+def test_results_become_lists_by_the_command_of_the_message(
+    name: str, indent: int | None, tmp_path: Path
+) -> None:
+    records, what, texts, columns = RESULTS[name]
+    path = tmp_path / "results.json"
+    path.write_text("".join(json.dumps(record, indent=indent) + "\n" for record in records))
+    with pytest.raises(DataError, match=what) as caught:
+        read_nbest(path)
+    (command,) = re.findall("`(jq .*?)`", caught.value.message)
+    if shutil.which("jq") is None:
+        pytest.skip("needs jq")
+    (tmp_path / "lists.jsonl").write_bytes(
+        subprocess.run(
+            f"{command} results.json",
+            shell=True,
+            check=True,
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+        ).stdout
+    )
+    with capture_notes():
+        lists = read_nbest(tmp_path / "lists.jsonl")
+    assert [lists.texts(s) for s in range(len(lists))] == texts
+    found = dict(zip(lists.feature_names, lists.features.T.tolist(), strict=True))
+    found |= {n: list(of) for n, of in (lists.extras | lists.sentence_extras).items()}
+    assert {n: found[n] for n in columns} == columns
