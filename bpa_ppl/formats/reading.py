@@ -50,7 +50,8 @@ _REMEDIES = {
     "qid=numpy.repeat(range(len(sizes)), sizes) for bpa_ppl.BayesianRanker().fit(X, y, qid=qid)",
     rb"(\+[-=+]+\+|\|[^\n]*\||shape: \(.*\)|\xe2[\x94\x95].*)\s*$|  +\S[^\n]*\n0  +\S": "this is a "
     "table as it is printed: write it as CSV, as to_csv(FILE, index=False) of pandas does",
-    rb"\s*\{'": "the first line is an object of Python, not of JSON: write it by json.dumps",
+    rb"\s*\{'|[A-Z]\w+\(\w+=": "the first line is an object of Python, not of JSON: write it by "
+    "json.dumps, or by its method model_dump_json",
     rb"\S+[ \t]+[Qq]?0[ \t]+\S+[ \t]+\d+[ \t]+[-+.\deE]+[ \t]+\S": "this is a run of TREC: "
     """`awk -v OFS='\\t' 'BEGIN {print "id", "text", "score"} {print $1, $3, $5}' RUN` makes a """
     "table of it, with the names of the documents as texts",

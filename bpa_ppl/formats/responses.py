@@ -89,12 +89,13 @@ class Message(msgspec.Struct, gc=False):
 
     @property
     def text(self) -> str | None:
-        """The text, without reasoning; None if there is none, or only calls of tools."""
+        """The text; None if there is none, or only calls of tools, or reasoning without an end."""
         text = self.content
         if isinstance(text, list):
             texts = [part.text for part in text if part.text is not None and not part.thought]
             text = "".join(texts) if texts else None
-        return None if self.tool_calls and not text else text
+        is_thought = text is not None and re.match(r"\s*<think>(?!.*</think>)", text, re.DOTALL)
+        return None if is_thought or (self.tool_calls and not text) else text
 
     @property
     def has_reasoning(self) -> bool:
@@ -267,8 +268,8 @@ def is_line(value: Mapping[str, Any]) -> bool:
     if (pair := find_answer_fields(value.keys(), {})) and {*pair[:2]} <= value.keys():
         return False
     inside = [value[n] for n in ("response", "result", "modelOutput", "body") if n in value]
-    is_batch = "custom_id" in value or "modelOutput" in value
-    if inside and (is_batch or isinstance(value.get("request"), dict)):
+    is_log = isinstance(value.get("request"), dict) and "response" in value
+    if inside and (is_log or "custom_id" in value or "modelOutput" in value):
         return "error" in value or not isinstance(inside[0], str)
     if value.get("error") and value.keys() <= _OF_ERROR:
         return True
@@ -331,8 +332,8 @@ def find_choices(body: Any) -> Any:
             return _parse_completion(body) if not _OF_LLAMA.isdisjoint(body) else None
         case {"completion": str(text), "stop_reason": reason}:
             return [_choice(text, reason)]
-        case {"meta_info": {"finish_reason": {} | str()}}:
-            return _parse_sglang(body)
+        case {"text": str(), "meta_info": {"finish_reason": reason}}:
+            return _parse_sglang(body) if reason else [{"delta": "SGLang"}]
         case {"details": {"finish_reason": str()}}:
             return _parse_generated(body)
         case {"outputs": _}:

@@ -245,9 +245,12 @@ def test_labels_of_the_winner(winner: Any, place: list[int]) -> None:
         assert (outcome(lists), lists.sources, lists.texts(0)) == ([place], ("q",), ["x", "y"])
 
 
-@pytest.mark.parametrize("winner", [2, -1, True, "2"])
-def test_numbers_that_name_no_answer_are_refused(winner: Any) -> None:
-    row = {"prompt": "q", "response_a": "x", "response_b": "y", "winner": winner}
+@pytest.mark.parametrize(
+    ("winner", "marks"), [(2, "ab"), (-1, "ab"), (True, "ab"), ("2", "ab"), (0, "12"), ("3", "12")]
+)
+def test_numbers_that_name_no_answer_are_refused(winner: Any, marks: str) -> None:
+    """Counted from 0, too, where the answers are numbered from 1."""
+    row = {f"response_{mark}": "x" for mark in marks} | {"prompt": "q", "winner": winner}
     for bad in ("error", "drop"):
         with raises(DataError, "bad-line", line=1, match="winner is"):
             read(row, bad=bad)

@@ -582,6 +582,11 @@ STREAMED: dict[str, tuple[list[dict[str, Any]], float | None, int]] = {
         -0.3,
         1,
     ),
+    "sglang": (
+        [{"text": " a", "meta_info": {"id": "1", "finish_reason": None}}, SGLANG],
+        -0.3,
+        1,
+    ),
     "tgi": (
         [
             {"token": {"id": 7, "text": "a", "logprob": -0.1}, "generated_text": None},
@@ -623,6 +628,15 @@ def run(command: str, folder: Path) -> None:
     if shutil.which(command.split()[0]) is None:
         pytest.skip("needs jq")
     subprocess.run(command, shell=True, check=True, cwd=folder)
+
+
+def test_reasoning_without_an_end_is_no_answer() -> None:
+    content = chat(({"content": "<think>\n2?"}, None), ({"content": "2 <think>"}, None))
+    with raises(DataError, "bad-response", parameter="bad", line=1, match="without a text: 1"):
+        read(content)
+    assert texts(read(content, bad="drop")[0]) == [["2 <think>"]]
+    lists, _ = read(chat(({"content": "<|channel|>final<|message|>2"}, None)))
+    assert texts(lists) == [["2"]]
 
 
 def test_an_answer_that_was_cut_off_while_it_was_streamed() -> None:
