@@ -164,7 +164,7 @@ class _Reader:
         if format.requests:
             self._read_requests()
         self._batch = False  # whether lines are those of a batch
-        self._unfinished: Any = None  # id of a completion without a reason of its end
+        self._unfinished: set[str] = set()  # ids of completions without a reason of their end
         self._numbers: dict[str, None] = {}  # names of numbers that are not read
         self._array = 0  # answers in the last line, if it is an array of responses
         self._together = 0  # completions of several choices and of an unknown prompt
@@ -235,15 +235,13 @@ class _Reader:
             return
         choices = sorted(answer.choices, key=lambda choice: choice.index or 0)
         first = choices[0]
-        is_part = line.object == "text_completion" and first.finish_reason is None
-        if first.delta is not None or (
-            self._unfinished is not None and line.id == self._unfinished
-        ):
+        if first.delta is not None or str(line.id) in self._unfinished:
             server = first.delta if isinstance(first.delta, str) else "chats and completions"
             problem = "a part of an answer that was streamed: do not stream, or join the parts as "
             problem += f"docs/how-to/llm-samples.md shows for {server}"
             raise self._options.error(problem, number, "not-supported")
-        self._unfinished = line.id if is_part else None
+        if line.id and line.object == "text_completion" and first.finish_reason is None:
+            self._unfinished.add(str(line.id))
         size, rest = divmod(len(choices), len(places))
         self._array = len(choices) if line.array else 0
         if line.array > 1:

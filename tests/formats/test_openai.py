@@ -72,20 +72,6 @@ def test_a_batch() -> None:
     assert set(lists.extras["model"]) == {"gpt-4o-mini-2024-07-18"}
 
 
-def test_a_token_without_a_probability_is_not_certain(write: Write) -> None:
-    """In a chat; the first one of a completion may be of a repeated prompt, which is cut."""
-    chat = live(choice("a cat", -0.1, -0.2), choice("the cat", None, -0.2))
-    lists, notes = notes_of(lambda: read_nbest(write(chat)))
-    assert "logprob.sum, logprob.mean, logprob.min, length are missing for 1 of 2" in notes
-    np.testing.assert_allclose(lists.extras["logprob.sum"], [-0.3, np.nan], rtol=1e-6)
-    logged = {"tokens": ["a", " b", " c"], "token_logprobs": [None, -0.5, -1.0]}
-    usage = {"prompt_tokens": 1, "completion_tokens": 2}
-    answer = {"text": "a b c", "logprobs": logged, "finish_reason": "stop"}
-    lists = read_nbest(write(live(answer, usage=usage)))
-    assert lists.texts(0) == ["b c"]
-    assert lists.features[0, lists.feature_names.index("logprob.sum")] == -1.5
-
-
 @pytest.mark.parametrize(
     ("names", "ids", "extra"),
     [
@@ -175,45 +161,6 @@ def test_the_candidate_in_an_answer(write: Write, settings: dict[str, str], answ
     path = write(batch("1", choice(answer, -1)), batch("2", *map(choice, odd)))
     with raises(DataError, "bad-response", parameter="bad", line=2, match=r"5 \(2\)"):
         read_nbest(path, format=Openai(**settings))
-
-
-#: What cannot be a candidate, and what the message repeats of it.
-UNUSABLE = {
-    "refusal": (batch("p-8", choice(None, refusal="I cannot")), r"refusals: 1 \(p-8\)"),
-    "length": (batch("p-8", choice("a", finish_reason="length")), "'length': 1"),
-    "empty": (batch("p-8"), "without choices: 1"),
-    "infinite": (batch("p-8", choice("a", -1, float("-inf"))), "finite: 1"),
-    "error": ('{"custom_id": "p-8", "response": null, "error": {"message": "Slow"}}', "'Slow'"),
-    "inside": (
-        '{"custom_id": "p-8", "response": {"status_code": 400, "body": {"error": {"code": 3}}}}',
-        "'code': 3",
-    ),
-    "text": ('{"custom_id": "p-8", "response": "Bad gateway"}', "'Bad gateway'"),
-}
-
-
-@pytest.mark.parametrize("name", UNUSABLE)
-def test_what_cannot_be_a_candidate_is_listed_or_dropped(write: Write, name: str) -> None:
-    line, shown = UNUSABLE[name]
-    good = [batch("p-7", choice("a", -1)), batch("p-9", choice("b", -1))]
-    path = write(good[0], line, good[1])
-    with raises(DataError, "bad-response", parameter="bad", line=2, match=shown):
-        read_nbest(path)
-    lists, notes = notes_of(lambda: read_nbest(path, bad="drop"))
-    assert lists.sentence_ids.tolist() == [7, 9]
-    assert "left out: " in notes
-    assert "1 sentence without candidates, the first of id 8" in notes
-
-
-def test_errors_of_single_responses_are_prompts(write: Write) -> None:
-    error = json.dumps({"error": {"message": "slow down"}})
-    path = write(live(choice("a", -1)), error, live(choice("b", -1)))
-    problem = r"errors instead of responses: 1 \(line 2\); .* 'slow down'"
-    with raises(DataError, "bad-response", parameter="bad", line=2, match=problem):
-        read_nbest(path)
-    lists, notes = notes_of(lambda: read_nbest(path, bad="drop"))
-    assert lists.sentence_ids.tolist() == [0, 2]
-    assert "left out: errors instead of responses: 1" in notes
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from bpa_ppl.formats.openai import Openai
 from bpa_ppl.formats.reading import format_name
 
 Write = Callable[..., Path]
+GOLDEN = Path(__file__).parent / "golden"
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "llm-samples.md"
 
 
@@ -79,217 +80,16 @@ def texts(lists: NBest) -> list[list[str]]:
 
 CAT = logged(("a", -0.1), (" cat", -0.2))
 TOKEN = {"token": "hm", "logprob": -3.0}
-OUTPUT = {
-    "id": "resp_1",
-    "object": "response",
-    "status": "completed",
-    "model": "m",
-    "error": None,
-    "incomplete_details": None,
-    "output": [
-        {"id": "rs_1", "type": "reasoning", "summary": [], "content": None},
-        {"type": "function_call", "arguments": "{}"},
-        {
-            "type": "message",
-            "role": "assistant",
-            "status": "completed",
-            "content": [
-                {"type": "output_text", "text": "a", "annotations": [], "logprobs": CAT[:1]},
-                {"type": "output_text", "text": " cat", "annotations": [], "logprobs": CAT[1:]},
-            ],
-        },
-    ],
-}
-ANTHROPIC = {
-    "id": "msg_1",
-    "type": "message",
-    "role": "assistant",
-    "model": "m",
-    "content": [
-        {"type": "thinking", "thinking": "a cat?", "signature": "x"},
-        {"type": "text", "text": "a "},
-        {"type": "text", "text": "cat", "citations": None},
-    ],
-    "stop_reason": "end_turn",
-    "stop_sequence": None,
-    "usage": {"input_tokens": 3, "output_tokens": 2},
-}
-GEMINI = {
-    "candidates": [
-        {
-            "content": {
-                "parts": [{"text": "hm", "thought": True}, {"text": "a "}, {"text": "cat"}],
-                "role": "model",
-            },
-            "finishReason": "STOP",
-            "avgLogprobs": -0.15,
-            "index": 0,
-            "logprobsResult": {
-                "chosenCandidates": [
-                    {"token": "a", "tokenId": 1, "logProbability": -0.1},
-                    {"token": " cat", "tokenId": 2, "logProbability": -0.2},
-                ],
-                "topCandidates": [{"candidates": []}],
-            },
-        }
-    ],
-    "usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 2},
-    "modelVersion": "m",
-}
-GEMINI_OF_PYTHON = {
-    "candidates": [
-        {
-            "content": {"parts": [{"text": "a cat", "thought": None}], "role": "model"},
-            "finish_reason": "STOP",
-            "logprobs_result": {
-                "chosen_candidates": [
-                    {"token": "a", "token_id": 1, "log_probability": -0.1},
-                    {"token": " cat", "token_id": 2, "log_probability": -0.2},
-                ]
-            },
-        }
-    ],
-    "usage_metadata": {"prompt_token_count": 3},
-    "model_version": "m",
-}
-OLLAMA = {"model": "m", "created_at": "2025", "done": True, "done_reason": "stop", "eval_count": 2}
-LLAMA = {
-    "index": 0,
-    "content": " a cat",
-    "stop": True,
-    "model": "m",
-    "tokens_predicted": 2,
-    "prompt": "eine Katze =",
-    "stop_type": "eos",
-    "generation_settings": {"stop": []},
-}
-OLD_LLAMA = {
-    **LLAMA,
-    "stop_type": None,
-    "stopped_eos": True,
-    "stopped_limit": False,
-    "completion_probabilities": [
-        {
-            "content": token,
-            "probs": [{"tok_str": "x", "prob": 0.9}, {"tok_str": token, "prob": prob}],
-        }
-        for token, prob in ((" a", math.exp(-0.1)), (" cat", math.exp(-0.2)))
-    ],
-}
 MESSAGE = {"role": "assistant", "content": "a cat"}
-SGLANG = {
-    "text": " a cat",
-    "output_ids": [7, 8],
-    "model": "m",
-    "meta_info": {
-        "id": "1",
-        "finish_reason": {"type": "stop", "matched": 2},
-        "prompt_tokens": 5,
-        "input_token_logprobs": [[None, 1, None], [-3.0, 2, None]],
-        "output_token_logprobs": [[-0.1, 7, None], [-0.2, 8, " cat"]],
-    },
+#: The answer "a cat" of each server, and the sum of its log-probabilities, or None without any.
+ANSWERS: dict[str, tuple[dict[str, Any], float | None]] = {
+    of["name"]: (of["body"], of["logprob"])
+    for of in map(json.loads, (GOLDEN / "answers.jsonl").read_text("utf-8").splitlines())
 }
-TGI = {
-    "generated_text": "a cat",
-    "model": "m",
-    "details": {
-        "finish_reason": "eos_token",
-        "generated_tokens": 2,
-        "prefill": [{"id": 1, "text": "x", "logprob": None}],
-        "tokens": [
-            {"id": 7, "text": "a", "logprob": -0.1, "special": False},
-            {"id": 8, "text": " cat", "logprob": -0.2, "special": False},
-        ],
-    },
-}
-#: What `dataclasses.asdict` makes of an answer of vLLM in Python.
-VLLM = {
-    "request_id": "0",
-    "prompt": "eine Katze =",
-    "model": "m",
-    "prompt_logprobs": [None, {"3": {"logprob": -3.0, "rank": 1, "decoded_token": "x"}}],
-    "outputs": [
-        {
-            "index": 0,
-            "text": " a cat",
-            "token_ids": [7, 8],
-            "cumulative_logprob": -0.3,
-            "logprobs": [
-                {
-                    "9": {"logprob": -0.05, "rank": 1, "decoded_token": " the"},
-                    "7": {"logprob": -0.1, "rank": 2, "decoded_token": " a"},
-                },
-                {"8": {"logprob": -0.2, "rank": 1, "decoded_token": " cat"}},
-            ],
-            "finish_reason": "stop",
-            "stop_reason": None,
-        }
-    ],
-}
-COHERE = {
-    "id": "c",
-    "model": "m",
-    "finish_reason": "COMPLETE",
-    "message": {"role": "assistant", "content": [{"type": "text", "text": "a cat"}]},
-    "usage": {"tokens": {"input_tokens": 3}},
-    "logprobs": [{"token_ids": [7, 8], "text": "a cat", "logprobs": [-0.1, -0.2]}],
-}
-CONVERSE = {
-    "model": "m",
-    "output": {
-        "message": {
-            "role": "assistant",
-            "content": [
-                {"reasoningContent": {"reasoningText": {"text": "hm"}}},
-                {"text": "a cat"},
-            ],
-        }
-    },
-    "stopReason": "end_turn",
-    "metrics": {"latencyMs": 5},
-}
-#: The answer "a cat" with tokens of log-probability -0.1 and -0.2, or without them.
-ANSWERS = {
-    "responses": (OUTPUT, -0.3),
-    "anthropic": (ANTHROPIC, None),
-    "gemini": (GEMINI, -0.3),
-    "gemini of python": (GEMINI_OF_PYTHON, -0.3),
-    "ollama chat": ({**OLLAMA, "message": MESSAGE}, None),
-    "ollama chat with tokens": ({**OLLAMA, "message": MESSAGE, "logprobs": CAT}, -0.3),
-    "ollama prompt": ({**OLLAMA, "response": "a cat", "context": [1, 2]}, None),
-    "llama.cpp": ({**LLAMA, "completion_probabilities": CAT}, -0.3),
-    "llama.cpp without": (LLAMA, None),
-    "llama.cpp probabilities": (
-        {
-            **LLAMA,
-            "stop_type": "word",
-            "completion_probabilities": [
-                {"token": " a", "prob": math.exp(-0.1), "top_probs": []},
-                {"token": " cat", "prob": math.exp(-0.2), "top_probs": []},
-            ],
-        },
-        -0.3,
-    ),
-    "older llama.cpp": (OLD_LLAMA, -0.3),
-    "chat": (json.loads(chat((MESSAGE, CAT), model="m")), -0.3),
-    "sglang": (SGLANG, -0.3),
-    "tgi": (TGI, -0.3),
-    "vllm": (VLLM, -0.3),
-    "vllm without tokens": (
-        {**VLLM, "outputs": [{**VLLM["outputs"][0], "logprobs": None}]},
-        -0.3,
-    ),
-    "cohere": (COHERE, -0.3),
-    "converse": (CONVERSE, None),
-    "llama on bedrock": (
-        {"generation": "a cat", "stop_reason": "stop", "generation_token_count": 3, "model": "m"},
-        None,
-    ),
-    "mistral on bedrock": (
-        {"outputs": [{"text": " a cat", "stop_reason": "stop"}], "model": "m"},
-        None,
-    ),
-}
+OUTPUT, ANTHROPIC, GEMINI = (ANSWERS[name][0] for name in ("responses", "anthropic", "gemini"))
+OLLAMA = {"model": "m", "created_at": "2025", "done": True, "done_reason": "stop", "eval_count": 2}
+LLAMA, SGLANG, TGI = (ANSWERS[name][0] for name in ("llama.cpp without", "sglang", "tgi"))
+VLLM, CONVERSE = ANSWERS["vllm"][0], ANSWERS["converse"][0]
 #: How the response to the request r-5 stands in the lines of batches.
 WRAPPED: dict[str, Callable[[Any], dict[str, Any]]] = {
     "alone": lambda body: body,
@@ -341,68 +141,40 @@ def test_several_lines_of_one_prompt(name: str) -> None:
     assert lists.features[:, lists.feature_names.index("count")].tolist() == [3, 3]
 
 
-#: Answers that are not complete, or no answers, and what the message says of them.
-FAILED = {
-    "responses, incomplete": (
-        {**OUTPUT, "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}},
-        "finish_reason is 'max_output_tokens': 1",
-    ),
-    "responses, failed": (
-        {**OUTPUT, "status": "failed", "output": [], "error": {"message": "Overloaded"}},
-        "errors instead of responses: 1 .*'Overloaded'",
-    ),
-    "responses, only tools": ({**OUTPUT, "output": OUTPUT["output"][:2]}, "without a text: 1"),
-    "responses, refusal": (
-        {
-            **OUTPUT,
-            "output": [{"type": "message", "content": [{"type": "refusal", "refusal": "No."}]}],
-        },
-        "refusals: 1",
-    ),
-    "anthropic, cut off": ({**ANTHROPIC, "stop_reason": "max_tokens"}, "'max_tokens': 1"),
-    "anthropic, refusal": ({**ANTHROPIC, "stop_reason": "refusal"}, "'refusal': 1"),
-    "gemini, cut off": (
-        {**GEMINI, "candidates": [{"content": {"parts": []}, "finishReason": "MAX_TOKENS"}]},
-        "'MAX_TOKENS': 1",
-    ),
-    "gemini, blocked": (
-        {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {}},
-        "without choices: 1",
-    ),
-    "ollama, only tools": (
-        {**OLLAMA, "message": {"content": "", "tool_calls": [{"function": {"name": "f"}}]}},
-        "without a text: 1",
-    ),
-    "chat, only tools": (
-        json.loads(chat(({"content": "", "tool_calls": [{"type": "function"}]}, None))),
-        "without a text: 1",
-    ),
-    "ollama, cut off": ({**OLLAMA, "message": MESSAGE, "done_reason": "length"}, "'length': 1"),
-    "llama.cpp, cut off": ({**LLAMA, "stop_type": "limit"}, "'limit': 1"),
-    "older llama.cpp, cut off": ({**OLD_LLAMA, "stopped_limit": True}, "'limit': 1"),
-    "empty": ({}, "without choices: 1"),
-    "sglang, cut off": (
-        {"text": "a", "meta_info": {"finish_reason": {"type": "length", "length": 1}}},
-        "'length': 1",
-    ),
-    "tgi, cut off": ({**TGI, "details": {"finish_reason": "length"}}, "'length': 1"),
-    "vllm, cut off": (
-        {"outputs": [{"text": "a", "finish_reason": "length"}]},
-        "'length': 1",
-    ),
-    "cohere, cut off": ({**COHERE, "finish_reason": "MAX_TOKENS"}, "'MAX_TOKENS': 1"),
-    "converse, cut off": ({**CONVERSE, "stopReason": "max_tokens"}, "'max_tokens': 1"),
-    "chat, refusal in parts": (
-        json.loads(chat(({"content": [{"type": "refusal", "refusal": "No."}]}, None))),
-        "refusals: 1",
-    ),
-}
+#: Answers, the fields that make them incomplete or none, and what the message says of them.
+FAILED: list[tuple[str, dict[str, Any], str]] = [
+    ("responses", {"status": "incomplete", "incomplete_details": {"reason": "x"}}, "'x': 1"),
+    ("responses", {"status": "failed", "output": [], "error": {"message": "x"}}, "errors .* 'x'"),
+    ("responses", {"output": OUTPUT["output"][:2]}, "without a text: 1"),
+    ("responses", {"output": [{"type": "message", "content": [{"refusal": "x"}]}]}, "refusals: 1"),
+    ("anthropic", {"stop_reason": "max_tokens"}, "'max_tokens': 1"),
+    ("anthropic", {"stop_reason": "refusal"}, "'refusal': 1"),
+    ("gemini", {"candidates": [{"content": {}, "finishReason": "MAX_TOKENS"}]}, "'MAX_TOKENS': 1"),
+    ("gemini", {"candidates": None, "promptFeedback": {"blockReason": "x"}}, "without choices: 1"),
+    ("ollama chat", {"message": {"content": "", "tool_calls": [{}]}}, "without a text: 1"),
+    ("ollama chat", {"done_reason": "length"}, "'length': 1"),
+    ("llama.cpp", {"stop_type": "limit"}, "'limit': 1"),
+    ("older llama.cpp", {"stopped_limit": True}, "'limit': 1"),
+    ("sglang", {"meta_info": {"finish_reason": {"type": "length", "length": 1}}}, "'length': 1"),
+    ("tgi", {"details": {"finish_reason": "length"}}, "'length': 1"),
+    ("vllm", {"outputs": [{"text": "a", "finish_reason": "length"}]}, "'length': 1"),
+    ("cohere", {"finish_reason": "MAX_TOKENS"}, "'MAX_TOKENS': 1"),
+    ("converse", {"stopReason": "max_tokens"}, "'max_tokens': 1"),
+    ("chat", {"choices": [{"message": {"content": "", "tool_calls": [{}]}}]}, "without a text: 1"),
+    ("chat", {"choices": [{"message": {"content": [{"refusal": "No."}]}}]}, "refusals: 1"),
+    ("chat", {"choices": [{"message": {"content": None, "refusal": "No."}}]}, "refusals: 1"),
+    ("chat", {"choices": [{**MESSAGE, "text": "a", "finish_reason": "length"}]}, "'length': 1"),
+    ("chat", {"choices": [{"text": "a", "logprobs": {"token_logprobs": [-9e40]}}]}, "finite: 1"),
+    ("chat", {"choices": []}, "without choices: 1"),
+]
 
 
-@pytest.mark.parametrize("name", FAILED)
+@pytest.mark.parametrize(("name", "fields", "shown"), FAILED)
 @pytest.mark.parametrize("wrapped", ["openai", "gemini"])
-def test_incomplete_answers_are_listed_or_dropped(name: str, wrapped: str) -> None:
-    body, shown = FAILED[name]
+def test_incomplete_answers_are_listed_or_dropped(
+    name: str, fields: dict[str, Any], shown: str, wrapped: str
+) -> None:
+    body = ANSWERS[name][0] | fields
     good = [line(custom_id=f"r-{n}", response={"body": OUTPUT}) for n in (4, 6)]
     content = [good[0], line(**WRAPPED[wrapped](body)), good[1]]
     with raises(DataError, "bad-response", parameter="bad", line=2, match=shown):
@@ -412,37 +184,27 @@ def test_incomplete_answers_are_listed_or_dropped(name: str, wrapped: str) -> No
     assert "left out: " in notes
 
 
+BATCH_ERROR = {"type": "error", "error": {"type": "x", "message": "Bad input"}}
+
+
 @pytest.mark.parametrize(
     ("failed", "shown"),
     [
-        (
-            {"custom_id": "r-5", "response": {"status_code": 0, "body": {}}, "error": None},
-            "choices",
-        ),
+        ({"custom_id": "r-5", "response": {"status_code": 0, "body": {}}}, "without choices"),
         ({"custom_id": "r-5", "response": None, "error": None}, "without choices"),
         ({"custom_id": "r-5", "response": {"status_code": 429, "body": None}}, "'status 429'"),
         ({"custom_id": "r-5", "response": {"status_code": 200, "body": None}}, "without choices"),
+        ({"custom_id": "r-5", "response": {"body": {"error": {"code": 3}}}}, "'code': 3"),
+        ({"custom_id": "r-5", "response": "Bad gateway", "error": None}, "'Bad gateway'"),
         (
-            {
-                "custom_id": "r-5",
-                "response": {"status_code": 400, "request_id": "v"},
-                "error": {"object": "error", "message": "max_tokens is too large", "code": 400},
-            },
-            "'max_tokens is too large'",
+            {"custom_id": "r-5", "response": {"status_code": 400}}
+            | {"error": {"object": "error", "message": "too large", "code": 400}},
+            "'too large'",
         ),
-        (
-            {
-                "custom_id": "r-5",
-                "result": {
-                    "type": "errored",
-                    "error": {"type": "error", "error": {"type": "x", "message": "Bad input"}},
-                },
-            },
-            "'Bad input'",
-        ),
+        ({"custom_id": "r-5", "result": {"type": "errored", "error": BATCH_ERROR}}, "'Bad input'"),
         ({"custom_id": "r-5", "result": {"type": "expired"}}, "'expired'"),
         ({"key": "r-5", "error": {"code": 3, "message": "Bad input"}}, "'Bad input'"),
-        ({"recordId": "r-5", "modelInput": {}, "error": {"errorMessage": "Bad"}}, "errors"),
+        ({"recordId": "r-5", "modelInput": {}, "error": {"errorMessage": "Bad"}}, "says 'Bad'"),
     ],
 )
 def test_failed_lines_of_batches(failed: dict[str, Any], shown: str) -> None:
@@ -456,145 +218,81 @@ def test_failed_lines_of_batches(failed: dict[str, Any], shown: str) -> None:
         assert "1 sentence without candidates, the first of id 5" in notes
 
 
-def test_errors_of_servers_alone() -> None:
-    """Servers such as SGLang write such objects in place of responses."""
-    failed = line(object="error", message="too long", type="BadRequestError", code=400)
-    for content in ([failed, line(**OUTPUT)], [line(**OUTPUT), failed]):
+@pytest.mark.parametrize(
+    ("failed", "shown"),
+    [
+        ({"object": "error", "message": "too long", "code": 400}, "errors instead .*'too long'"),
+        ({"error": {"message": "slow down"}}, r"errors .* 1 \(line .*'slow down'"),
+        ({"status": "Bad Request", "request": {"contents": []}, "response": {}}, "'Bad Request'"),
+    ],
+)
+def test_errors_of_servers_alone(failed: dict[str, Any], shown: str) -> None:
+    """Of SGLang, of most others, and in the batches of Vertex AI."""
+    for content in ([line(**failed), line(**OUTPUT)], [line(**OUTPUT), line(**failed)]):
         assert format_name(content) == "openai"
-        match = "errors instead of responses: 1 .*'too long'"
-        number = content.index(failed) + 1
-        with raises(DataError, "bad-response", parameter="bad", line=number, match=match):
+        number = content.index(line(**failed)) + 1
+        with raises(DataError, "bad-response", parameter="bad", line=number, match=shown):
             read(*content)
-        assert texts(read(*content, bad="drop")[0]) == [["a cat"]]
+        lists, _ = read(*content, bad="drop")
+        assert (texts(lists), lists.sentence_ids.tolist()) == ([["a cat"]], [2 - number])
 
 
-def test_a_failed_line_of_vertex() -> None:
-    failed = {"status": "Bad Request: too long", "request": {"contents": []}, "response": {}}
-    good = line(**WRAPPED["vertex"](GEMINI))
-    with raises(
-        DataError, "bad-response", parameter="bad", line=1, match="'Bad Request: too long'"
-    ):
-        read(line(**failed), good)
-    lists, _ = read(line(**failed), good, bad="drop")
-    assert lists.sentence_ids.tolist() == [1]
+def chunks(object: str, *choices: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the parts of two answers, one after the other at each step, and their usage."""
+    fields = {"object": object, "model": "m"}
+    steps = [{"choices": [{"index": 0, "finish_reason": None, **of}]} for of in choices]
+    steps.append({"choices": [], "usage": {}})
+    return [{"id": name, **fields, **step} for step in steps for name in "zy"]
 
 
-def chunks(object: str, *parts: tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the parts of streamed answers: the id of each answer, and its choice."""
-    lines = [
-        {"id": name, "object": object, "model": "m", "choices": [{"index": 0, **part}]}
-        for name, part in parts
-    ]
-    for one in lines:
-        one["choices"][0].setdefault("finish_reason", None)
-    return [*lines, {"id": lines[-1]["id"], "object": object, "choices": [], "usage": {}}]
+def delta(text: str, token: dict[str, Any]) -> dict[str, Any]:
+    return {"delta": {"content": text}, "logprobs": {"content": [token]}}
 
 
-def delta(text: str, token: int | None = None) -> dict[str, Any]:
-    tokens = None if token is None else {"content": CAT[token : token + 1]}
-    return {"delta": {"content": text}, "logprobs": tokens}
-
-
-DONE = {"delta": {}, "finish_reason": "stop"}
-PARTS_OF_GEMINI = [
-    {**GEMINI, "candidates": [{"content": {"parts": [{"text": text}]}, **more}]}
-    for text, more in (("a", {}), (" cat", {"finishReason": "STOP"}))
-]
-#: Parts of the answer "a cat", the log-probability of its joined parts, and the number of answers.
-STREAMED: dict[str, tuple[list[dict[str, Any]], float | None, int]] = {
-    "chat": (
-        chunks(
-            "chat.completion.chunk",
-            ("z", {"delta": {"role": "assistant", "content": ""}}),
-            ("z", delta("a", 0)),
-            ("y", delta("a", 0)),
-            ("z", delta(" cat", 1)),
-            ("y", delta(" cat", 1)),
-            ("z", DONE),
-            ("y", DONE),
-        ),
-        -0.3,
-        2,
-    ),
-    "reasoning": (
-        chunks(
-            "chat.completion.chunk",
-            ("z", {"delta": {"reasoning_content": "hm"}, "logprobs": {"content": [TOKEN]}}),
-            ("z", delta("a", 0)),
-            ("z", {**delta(" cat", 1), "finish_reason": "stop"}),
-        ),
-        -0.3,
-        1,
-    ),
-    "completion": (
-        chunks(
-            "text_completion",
-            ("z", {"text": " a"}),
-            ("z", {"text": " cat"}),
-            ("z", {"text": "", "finish_reason": "stop"}),
-        ),
-        None,
-        1,
-    ),
-    "ollama chat": (
-        [
-            {"model": "m", "message": {"content": "a"}, "done": False, "logprobs": CAT[:1]},
-            {"model": "m", "message": {"content": " cat"}, "done": False, "logprobs": CAT[1:]},
-            {**OLLAMA, "message": {"content": ""}},
-        ]
-        * 2,
-        -0.3,
-        2,
-    ),
-    "ollama prompt": (
-        [{"model": "m", "response": "a", "done": False}, {**OLLAMA, "response": " cat"}],
-        None,
-        1,
-    ),
-    "llama.cpp": (
-        [
-            {**LLAMA, "content": " a", "stop": False, "completion_probabilities": CAT[:1]},
-            {**LLAMA, "content": " cat", "completion_probabilities": CAT[1:]},
-        ],
-        -0.3,
-        1,
-    ),
-    "gemini": (PARTS_OF_GEMINI * 2, None, 2),
-    "anthropic": (
-        [
-            {"type": "message_start", "message": {**ANTHROPIC, "content": [], "stop_reason": None}},
-            {"type": "content_block_start", "index": 0, "content_block": {"type": "text"}},
-            {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "a"}},
-            {"type": "content_block_delta", "delta": {"type": "text_delta", "text": " cat"}},
-            {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
-            {"type": "message_stop"},
-        ]
-        * 2,
-        None,
-        2,
-    ),
-    "responses": (
-        [
-            {"type": "response.created", "response": {**OUTPUT, "output": []}},
-            {"type": "response.output_text.delta", "delta": "a"},
-            {"type": "response.completed", "response": OUTPUT},
-        ],
-        -0.3,
-        1,
-    ),
-    "sglang": (
-        [{"text": " a", "meta_info": {"id": "1", "finish_reason": None}}, SGLANG],
-        -0.3,
-        1,
-    ),
-    "tgi": (
-        [
-            {"token": {"id": 7, "text": "a", "logprob": -0.1}, "generated_text": None},
-            {"token": {"id": 8, "text": " cat"}, "generated_text": "a cat"},
-        ],
-        None,
-        1,
-    ),
+CHAT = "chat.completion.chunk"
+STOP = {"finish_reason": "stop"}
+THOUGHT_FIRST = {"delta": {"reasoning_content": "hm"}, "logprobs": {"content": [TOKEN]}}
+EMPTY_MESSAGE = {**ANTHROPIC, "content": [], "stop_reason": None}
+TEXT = {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "a cat"}}
+#: Parts of the answer "a cat", twice.
+STREAMED: dict[str, list[dict[str, Any]]] = {
+    "chat": chunks(CHAT, delta("a", CAT[0]), delta(" cat", CAT[1]), {"delta": {}, **STOP}),
+    "reasoning": chunks(CHAT, THOUGHT_FIRST, delta("a", CAT[0]), delta(" cat", CAT[1]) | STOP),
+    "completion": chunks("text_completion", {"text": " a"}, {"text": " cat"}, {"text": "", **STOP}),
+    "ollama chat": 2
+    * [
+        {"model": "m", "message": {"content": "a"}, "done": False, "logprobs": CAT[:1]},
+        {**OLLAMA, "message": {"content": " cat"}, "logprobs": CAT[1:]},
+    ],
+    "ollama prompt": 2
+    * [{"model": "m", "response": "a", "done": False}, {**OLLAMA, "response": " cat"}],
+    "llama.cpp": 2
+    * [
+        {**LLAMA, "content": " a", "stop": False, "completion_probabilities": CAT[:1]},
+        {**LLAMA, "content": " cat", "completion_probabilities": CAT[1:]},
+    ],
+    "gemini": 2
+    * [
+        {**GEMINI, "candidates": [{"content": {"parts": [{"text": "a"}]}}]},
+        {"candidates": [{"content": {"parts": [{"text": " cat"}]}, "finishReason": "STOP"}]},
+    ],
+    "anthropic": 2
+    * [
+        {"type": "message_start", "message": EMPTY_MESSAGE},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text"}},
+        TEXT,
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
+        {"type": "message_stop"},
+    ],
+    "responses": 2
+    * [
+        {"type": "response.created", "response": {**OUTPUT, "output": []}},
+        {"type": "response.output_text.delta", "delta": "a"},
+        {"type": "response.completed", "response": OUTPUT},
+    ],
+    "sglang": 2 * [{"text": " a", "meta_info": {"id": "1", "finish_reason": None}}, SGLANG],
+    "tgi": 2
+    * [{"token": {"id": 7}, "generated_text": None}, {"token": {}, "generated_text": "a cat"}],
 }
 
 
@@ -603,7 +301,7 @@ STREAMED: dict[str, tuple[list[dict[str, Any]], float | None, int]] = {
 def test_parts_of_answers_are_joined_by_the_command_of_the_page(
     name: str, events: bool, tmp_path: Path
 ) -> None:
-    parts, total, answers = STREAMED[name]
+    parts = STREAMED[name]
     path, page = tmp_path / "parts.jsonl", PAGE.read_text("utf-8")
     path.write_text("".join(f"{line(**part)}\n" for part in parts))
     if events:
@@ -613,15 +311,16 @@ def test_parts_of_answers_are_joined_by_the_command_of_the_page(
         with raises(DataError, "unknown-format", **named):
             read_nbest(tmp_path / "events")
         run(*re.findall("`(sed .*?)`", page), tmp_path)
-    number = 2 if name == "completion" else 1
+    number = 3 if name == "completion" else 1
     shown = r"streamed: .* as docs/how-to/llm-samples\.md shows for (.*)"
     with raises(DataError, "not-supported", line=number, match=shown) as caught:
         read_nbest(path)
     (server,) = re.findall(shown, caught.value.message)
     run(*re.findall(rf"^# {server}.*\n((?:[^\n`]+\n)+)", page, re.MULTILINE), tmp_path)
     lists, _ = read(*(tmp_path / "answers.jsonl").read_text().splitlines())
-    assert texts(lists) == [["a cat"]] * answers
-    assert sums(lists) == pytest.approx([np.nan if total is None else total] * answers, nan_ok=True)
+    assert texts(lists) == [["a cat"]] * 2
+    has_tokens = name not in ("completion", "ollama prompt", "gemini", "anthropic", "tgi")
+    assert sums(lists) == pytest.approx([-0.3 if has_tokens else np.nan] * 2, nan_ok=True)
 
 
 def run(command: str, folder: Path) -> None:
