@@ -306,9 +306,11 @@ def find_choices(body: Any) -> Any:
     match body:
         case {"usageMetadata": _} | {"usage_metadata": _}:
             return _parse_candidates(body)
-        case {"candidates": [{"content": _, "finishReason": _} | {"finish_reason": _}, *_]}:
+        case {"candidates": [{"content": {}} as one, *_]} if _get(one, "finish_reason"):
             return _parse_candidates(body)
-        case {"choices": None | [] | [{"message": _} | {"text": _} | {"delta": _}, *_]}:
+        case {"choices": None | [] | [{"message": _} | {"delta": _} | {"text": _, "index": _}, *_]}:
+            return body["choices"]
+        case {"choices": [{"text": _, "finish_reason": _} | {"text": _, "logprobs": _}, *_]}:
             return body["choices"]
         case {"output": _, "object": "response"} | {"output": [{"type": _}, *_], "status": _}:
             return _parse_output(body)

@@ -690,7 +690,7 @@ def test_lists_of_the_user_are_not_responses(row: dict[str, Any], fields: dict[s
     [
         (chat((MESSAGE, None), judge=0.5, scores={"bleu": 0.25}), "judge, scores.bleu"),
         (line(choices=[{"message": {**MESSAGE, "judge": 1}}]), "choices.message.judge"),
-        (line(choices=[{"text": "a", "judge": 0}, {"text": "b", "judge": 1}]), "choices.judge"),
+        (line(choices=[{"index": 0, "text": "a", "judge": 0}]), "choices.judge"),
         (line(custom_id="r-1", response={"body": OUTPUT}, judge=0.5), "judge"),
         (line(custom_id="r-1", response={"body": {**OUTPUT, "judge": 0.5}}), "response.body.judge"),
         (line(**ANTHROPIC, judge=0.5), "judge"),
@@ -719,6 +719,17 @@ def test_numbers_that_servers_write_are_not_named() -> None:
         *(line(**body) for body, _ in ANSWERS.values()),
     ]
     assert "not read" not in read(*servers)[1]
+
+
+def test_options_of_a_question_are_no_answers() -> None:
+    options = [{"label": label, "text": label.lower()} for label in "AB"]
+    with raises(DataError, "unknown-format", line=1, parameter="format"):
+        read(line(id="q", question="?", choices=options, answerKey="A"))
+    answers = [{"content": text, "finish_reason": "stop", "judge": 0.5} for text in "ab"]
+    lists, _ = read(line(candidates=answers), format="jsonl:text=content")
+    assert (texts(lists), lists.feature_names) == ([["a", "b"]], ("judge",))
+    with raises(DataError, "missing-column", line=1, parameter="format", match="text=content"):
+        read(line(candidates=answers))
 
 
 def test_outputs_with_other_fields_are_not_responses() -> None:
