@@ -407,7 +407,7 @@ def _place(winner: Any, row: _Row, columns: list[dict[str, Any]]) -> int | None:
         return _TIED if number == 0 else int(number > 0)
     low = int(row.marks == ("1", "2"))
     number = _number(winner) - low
-    if number == 0.5 or (number == -1 and _WINNERS.get(tuple(row.names)) == "preference"):
+    if number == 0.5 or (number == -1 and row.names == ["output_1", "output_2"]):
         return _TIED
     if low and 0 < number < 1:  # an expected preference
         return int(number > 0.5)
