@@ -145,6 +145,7 @@ def from_groups(groups: Mapping[str, Group], recorded: Mapping[Any, Any]) -> Dra
     draws = {name: _find_draws(group) for name, group in groups.items()}
     values, statistics = draws["posterior"] | {WEIGHTS: weights}, draws.get("sample_stats", {})
     attrs = {str(key): _decode(value) for key, value in recorded.items()}
+    of_group = {str(key): _decode(value) for key, value in groups["posterior"].attrs.items()}
     foreign = SCHEMA not in attrs
     version = attrs.pop(SCHEMA, SCHEMA_VERSION)
     if not isinstance(version, int) or not 0 < version <= SCHEMA_VERSION:
@@ -197,7 +198,7 @@ def from_groups(groups: Mapping[str, Group], recorded: Mapping[Any, Any]) -> Dra
         constants=constants,
         fixed=fixed,
         sentence_ids=likelihood.coords.get("sentence"),
-        record=from_attributes({**groups["posterior"].attrs, **attrs}, foreign=foreign),
+        record=from_attributes(of_group | attrs, foreign=foreign),
     )
 
 
@@ -206,7 +207,11 @@ def _weights(groups: Mapping[str, Group]) -> tuple[npt.NDArray[Any], tuple[str, 
     group = groups.get("posterior", Group({}, {}, {}, {}))
     if WEIGHTS not in group.arrays:
         found = f"{list_names(group.arrays) or 'none'} (groups: {list_names(groups) or 'none'})"
-        remedy = f"take {_suggest_call(group)}" if group.arrays else "give draws of a posterior"
+        remedy = "give draws of a posterior"
+        if group.arrays:
+            remedy = (
+                f"only compare takes any variables; if some are weights, {_suggest_call(group)}"
+            )
         problem = f"the posterior has no variable {WEIGHTS}, but {found}: {remedy}"
         raise DataError(problem, code="no-data")
     dims, others = group.dims[WEIGHTS], [d for d in group.dims[WEIGHTS] if d not in SAMPLE_DIMS]
@@ -235,7 +240,8 @@ def _suggest_call(group: Group) -> str:
             (dim,) = {*dims} - {*SAMPLE_DIMS}
             made = f"['{name}']].rename({ {name: WEIGHTS, dim: 'feature'} })"
     call = f"{_VARIABLES}[{made}.assign_coords(feature=features)"
-    return f"{call}, with the variables that are weights, and the names of their features"
+    names = "with these variables and the names of their features"
+    return f"take {call} {names}, where data is the posterior or arviz.from_netcdf(path)"
 
 
 def _find_draws(group: Group) -> dict[str, Any]:

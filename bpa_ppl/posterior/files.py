@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.errors import BpaError, DataError
+from bpa_ppl.errors import BpaError, DataError, list_names
 from bpa_ppl.formats.streams import access_error, atomic_path
 from bpa_ppl.names import find_repeated
 from bpa_ppl.posterior.adapter import as_draws, from_groups, to_groups
@@ -145,7 +145,7 @@ def read_groups(path: str | Path) -> tuple[dict[str, Group], dict[str, Any]]:
         problem = f"{what}: give the posterior that `bpa adapt` wrote"
         if any(os.path.exists(os.path.join(path, name)) for name in (".zgroup", "zarr.json")):
             call = "call xarray.open_datatree(path, engine='zarr')"
-            problem = f"a folder of Zarr: {call}, and save the result by write_posterior"
+            problem = f"a folder of Zarr: {call}, and save the result by its to_netcdf"
         raise DataError(problem, path, code="missing-file")
     try:
         return from_bytes(unseal(Path(path).read_bytes()))
@@ -244,7 +244,7 @@ def from_bytes(content: bytes) -> tuple[dict[str, Group], dict[str, Any]]:
 
     if not content.startswith(_HDF5):
         first = content[:1].decode("latin-1")
-        remedy = f"{suggest_call(first)}, and save the result by write_posterior"
+        remedy = f"{suggest_call(first)}, and save the result by its to_netcdf"
         known = bool(first) and first in "#l[{CP\x80\x93"
         raise _unreadable("not an HDF5 file", remedy if known else _REMEDY)
     try:
@@ -252,7 +252,16 @@ def from_bytes(content: bytes) -> tuple[dict[str, Group], dict[str, Any]]:
             _check_storage(file, len(content))
             root = h5netcdf.File(file, phony_dims="access", decode_vlen_strings=True)
             groups = dict(root.groups) or {"posterior": root}
-            return {name: _group(group) for name, group in groups.items()}, dict(root.attrs)
+            result = {name: _group(group) for name, group in groups.items()}
+            left_out: dict[str, list[str]] = {}
+            for title, group in groups.items():
+                for name in group.variables.keys() - {*result[title].arrays, *result[title].coords}:
+                    left_out.setdefault(name, []).append(title)
+            for name, titles in sorted(left_out.items()):
+                where = "group" if len(titles) == 1 else "groups"
+                problem = f"{name} of the {where} {list_names(titles)} is left out"
+                warn_user(f"{problem}: it is not plain numbers")
+            return result, dict(root.attrs)
     except BpaError:
         raise
     # A damaged file can make HDF5 and the libraries above it raise almost anything.
@@ -261,15 +270,15 @@ def from_bytes(content: bytes) -> tuple[dict[str, Group], dict[str, Any]]:
 
 
 def _group(group: Any) -> Group:
-    """Return the arrays of a group; an array of the dimension of its name are the labels."""
+    """Return the arrays of a group that can be read; that of a dimension's name are its labels."""
     arrays: dict[str, Any] = {}
     coords: dict[str, Any] = {}
     dims: dict[str, tuple[str, ...]] = {}
     for name, variable in group.variables.items():
         values, names = _values(variable), tuple(variable.dimensions)
         if values is None:
-            warn_user(f"{name} of the group {group.name} is left out: it is not plain numbers")
-        elif names == (name,):
+            continue
+        if names == (name,):
             coords[name] = values
         else:
             arrays[name], dims[name] = values, names

@@ -18,7 +18,7 @@ from support.external_posterior import autoregressive, inference_data
 from support.raising import raises
 from xarray import Dataset, DataTree
 
-from bpa_ppl import DataError, Draws, UsageError, compare
+from bpa_ppl import BpaWarning, DataError, Draws, UsageError, compare
 from bpa_ppl.cli.app import run_command
 from bpa_ppl.diagnostics.pages.plots import Layer
 from bpa_ppl.experiments.comparison.comparison import AGREES, DIFFERS, NOT_CONVERGED
@@ -283,3 +283,24 @@ def test_the_command_compares_files(
     run_command(["compare", "a.nc", "c.nc", "b.nc", "--var-names", "theta"])
     with raises(UsageError, parameter="weights", match="a second posterior"):
         run_command(["compare", "a.nc"])
+
+
+def test_a_file_of_pymc_is_compared(tmp_path: Path) -> None:
+    """PyMC writes seconds, dates of observations, and groups that are not needed."""
+    dates = {"day": np.array(["2024-01-01", "2024-01-02"], "datetime64[ns]")}
+    groups = {"posterior": arrays(0) | {"mean": arrays(2)["theta"][..., :2]}}
+    groups["log_likelihood"] = {"y": groups["posterior"]["mean"]}
+    days = {"mean": ["day"], "y": ["day"]}
+    data = inference_data(groups, coords=dates, dims=days)
+    data["posterior"].attrs |= {"inference_library": "pymc", "sampling_time": 2.5}
+    data.to_netcdf(tmp_path / "pymc.nc")
+    reference = arrays(1) | {"mean": arrays(3)["theta"][..., :2]}
+    with pytest.warns(BpaWarning, match="plain numbers") as notes:
+        result = compare(tmp_path / "pymc.nc", reference)[str(tmp_path / "pymc.nc")]
+    assert [str(note.message).partition(":")[0] for note in notes] == [
+        "day of the groups posterior, log_likelihood is left out"
+    ]
+    assert result.verdict == AGREES
+    assert result.efficiency["seconds"] == 2.5
+    names = {row["variable"] for row in result.discrepancies}
+    assert names == {"mu", *(f"theta[{k}]" for k in range(3)), "mean[0]", "mean[1]"}
