@@ -93,7 +93,7 @@ def estimate_discounts(n: Sequence[float]) -> list[float] | None:
 
     With n_i the (expected) number of n-grams with count i and y = n_1 / (n_1 + 2 n_2), they are
     D_i = i − (i + 1) y n_(i+1) / n_i (Chen and Goodman, 1998, Eq. 26). They cannot be estimated if
-    an n_i is zero or a D_i is not between 0 and i: the text is small, or artificial.
+    an n_i is zero or a D_i is not positive: the text is small, or artificial.
 
     Args:
         n: the numbers of n-grams with counts 0 to 4.
@@ -107,7 +107,7 @@ def estimate_discounts(n: Sequence[float]) -> list[float] | None:
         return None
     y = n[1] / (n[1] + 2 * n[2])
     values = [i - (i + 1) * y * n[i + 1] / n[i] for i in (1, 2, 3)]
-    return values if all(0 < value <= i for i, value in enumerate(values, 1)) else None
+    return values if min(values) > 0 else None
 
 
 def interpolate(

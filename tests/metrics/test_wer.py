@@ -87,3 +87,11 @@ def test_consensus_by_wer() -> None:
     column = Consensus(metric="wer").columns(FEW)["consensus.wer"]
     expected = [-100 * (jiwer.wer("a x c d", "a b c d") + jiwer.wer("a b c", "a b c d")) / 2]
     assert column[0] == pytest.approx(expected[0])
+
+
+@pytest.mark.parametrize("metric", [WER(), CER()])
+def test_counts_have_edits_and_length(metric: WER) -> None:
+    assert metric.counts([["a", "b"], []], [("a",), ("a",)]).tolist() == [[0, 1], [1, 1]]
+    assert metric.counts([], []).shape == (0, metric.width)
+    with raises(DataError, "not-supported", parameter="references", match="0 references"):
+        metric.counts([["a"]], [()])

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.text.arpa import read_arpa
+from bpa_ppl.text.kneser_ney import estimate_discounts
 from bpa_ppl.text.language_model import NgramModel
 from bpa_ppl.text.model_files import evaluate_text
 from bpa_ppl.text.words import SPECIAL, split_words
@@ -145,3 +146,26 @@ def test_scores_agree_with_back_off_rule(text: list, order: int, texts_to_score:
     # A score does not depend on the other sentences, to the last bit.
     for one, score in zip(texts_to_score, model.log_probabilities(texts_to_score), strict=True):
         assert model.log_probabilities([one])[0] == score
+
+
+UNIGRAMS = {"a": 3 / 8, "b": 1 / 4, "</s>": 1 / 4, "<unk>": 1 / 8}
+OF_ONE_WORD = {"a": 1 / 2, "</s>": 1 / 3, "<unk>": 1 / 6}
+BIGRAMS = OF_ONE_WORD | {"<s> a": 3 / 4, "a a": 5 / 8, "a </s>": 7 / 24}
+
+
+@pytest.mark.parametrize(("text", "expected"), [("a a b", UNIGRAMS), ("a a a a", BIGRAMS)])
+def test_small_texts_have_probabilities_worked_out_by_hand(
+    text: str, expected: dict[str, float]
+) -> None:
+    """With the discounts 1/2, 1 and 3/2 of lmplz --discount_fallback."""
+    model = NgramModel.estimate([text.split()], max(len(gram.split()) for gram in expected))
+    result = {" ".join(gram): 10**p for gram, (p, _) in model_ngrams(model).items()}
+    assert result.pop("<s>") == 1
+    assert result == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("three", [8, 9])
+def test_discounts_that_are_not_positive_are_not_estimated(three: int) -> None:
+    """D_2 is 0 or below: what has the count 2 would leave nothing to the back-off."""
+    assert estimate_discounts([0, 12, 6, three, 1]) is None
+    assert estimate_discounts([0, 12, 6, 7, 1]) == pytest.approx([0.5, 0.25, 3 - 2 / 7])
