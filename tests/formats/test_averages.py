@@ -434,10 +434,12 @@ def test_judgements_that_are_kept_can_be_written(write: Write, tmp_path: Path) -
     assert np.array_equal(again.features, lists.features)
 
 
-@pytest.mark.parametrize(("texts", "repeated"), [("aabbccdefg", 6), ("aabbcdefgh", 4)])
+@pytest.mark.parametrize(
+    ("texts", "repeated"), [("aaaaabbbbb", 10), ("aabbccdefg", 6), ("aabbcdefgh", 4)]
+)
 def test_half_of_the_rows_have_to_repeat(write: Write, texts: str, repeated: int) -> None:
     """Unless a column is named like raters."""
-    rows = [f"0,{text},0.{n},{'xy'[n % 2]},{n}" for n, text in enumerate(texts)]
+    rows = [f"0,{text},0.{n},{'vwxyz'[n % 5]},{n}" for n, text in enumerate(texts)]
     path = write("id,text,comet,who,stars", *rows)
     noted = pytest.warns(BpaWarning, match=f"{repeated} of 10 rows .*mean_over=who")
     with noted if repeated > 5 else nullcontext():
