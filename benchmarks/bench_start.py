@@ -2,9 +2,10 @@
 
     python benchmarks/bench_start.py [--repeats 5]
 
-Prints the least CPU seconds and the peak memory of each command with filled caches, on lists of 500
-sentences × 500 candidates, and the ratio to `python -c "import jax"`; then the memory of the
-service after its first request.
+All commands run in turn, with filled caches, on lists of 500 sentences × 500 candidates. Prints the
+medians of their CPU seconds and of the ratios to `python -c "import jax"` in the same turn, with
+the least and the largest ratio, and the peak memory; then the memory of the service after its
+first request.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import sys
 import urllib.request
 from collections.abc import Sequence
 
+import numpy as np
 import psutil
 from measuring import DATA, Table, parse_options, scratch_folder
 
@@ -75,12 +77,15 @@ def main() -> None:
     for command in commands.values():  # fills the caches
         usage(command)
     runs = [{name: usage(command) for name, command in commands.items()} for _ in range(repeats)]
-    table = Table("CPU seconds", "seconds", "units", "MiB")
-    unit = min(run['python -c "import jax"'][0] for run in runs)
+    table = Table("CPU seconds", "seconds", "units", "from … to", "MiB")
+    units = [run['python -c "import jax"'][0] for run in runs]
     for name in commands:
-        seconds, memory = map(min, zip(*(run[name] for run in runs), strict=True))
-        table.row(name, seconds, seconds / unit, f"{memory:.0f}")
-    table.row("bpa serve after its first request", "", "", f"{service_memory():.0f}")
+        seconds, memory = np.array([run[name] for run in runs]).T
+        ratios = seconds / units
+        spread = f"{ratios.min():.1f} … {ratios.max():.1f}"
+        cells = np.median(seconds), np.median(ratios), spread, f"{memory.max():.0f}"
+        table.row(name, *cells)
+    table.row("bpa serve after its first request", "", "", "", f"{service_memory():.0f}")
 
 
 if __name__ == "__main__":
