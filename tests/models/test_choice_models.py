@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import choix
+import jax
 import numpy as np
 import pytest
 from statsmodels.discrete.conditional_models import ConditionalLogit
+from support.raising import raises
 
 import bpa_ppl as bpa
-from bpa_ppl import NBest, Prior, from_arrays, from_lists
+from bpa_ppl import NBest, Prior, UsageError, from_arrays, from_lists
+from bpa_ppl.models.choice import OracleChoice, SlippingChoice
+from bpa_ppl.models.lists import tabulate
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import total
 from bpa_ppl.sampling.mode import find_mode
@@ -90,3 +94,35 @@ def test_answers_have_the_estimates_of_choix(
     choices = [[order[0], order[1:]] for order in orders] if best_only else orders
     expected = estimate(len(STRENGTHS), choices, max_iter=1000, tol=1e-12)
     assert estimates(field, choices) == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("slip", [0.0, 0.3])
+def test_rows_have_probabilities_and_frequencies_by_the_formula(slip: float) -> None:
+    """In lists of several lengths, with equal candidates, of two domains, and judges who slip."""
+    rng, sizes, domain = np.random.default_rng(4), (2, 30, 3, 70, 31), [0, 1, 1, 0, 0]
+    tables = [rng.normal(size=(n, 2)).astype(np.float32) for n in sizes]
+    for table in tables:
+        table[1::3] = table[1]
+    pool = from_lists([["x"] * n for n in sizes], tables, ["A", "B"])
+    start = bpa.match({"A": 1.0, "B": 1.0}, pool)
+    data = tabulate(pool, start, domain=domain, gains=np.zeros(sum(sizes)))
+    weights = np.array([[0.5, -1.0], [1.5, 0.3]])
+    choice = SlippingChoice(data, weights, slip) if slip else OracleChoice(data, weights)
+    draws = np.asarray(choice.sample(jax.random.key(0), (4000,)))
+    tables_of_rows = [b["candidate"].reshape(-1, b["base"].shape[-1]) for b in data.buckets]
+    rows = [row for table in tables_of_rows for row in np.asarray(table)]
+    longest = range(max(map(len, rows)))
+    log_prob = jax.jit(choice.log_prob)
+    log_p = [np.asarray(log_prob(np.full(len(rows), row))) for row in longest]
+    for place in np.flatnonzero(data.sentence >= 0):
+        features = tables[data.sentence[place]]
+        scores = np.exp(features.astype(float) @ weights[domain[data.sentence[place]]])
+        p = (1 - slip) * scores / scores.sum() + slip / len(scores)
+        for row, candidate in enumerate(rows[place][rows[place] >= 0]):
+            expected = p[(features == features[candidate]).all(axis=1)].sum()
+            assert np.exp(log_p[row][place]) == pytest.approx(expected, rel=1e-5)
+            error = np.sqrt(expected * (1 - expected) / len(draws))
+            assert abs((draws[:, place] == row).mean() - expected) < 5 * error
+    for wrong in (weights[:1], weights[None], weights[0, :1]):
+        with raises(UsageError, "mismatch", parameter="model", match="weights"):
+            OracleChoice(data, wrong)
