@@ -23,13 +23,16 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import numpyro.distributions as dist
 from bench_judged import DATA, WMT23, reward_halves
 from measuring import Table, run_tables
-from sklearn.metrics import log_loss
+from numpyro.primitives import Messenger
 
 import bpa_ppl as bpa
 from bpa_ppl import NBest, concatenate, from_arrays
 from bpa_ppl.metrics.column import read_column
+from bpa_ppl.models.hierarchical import hierarchical
+from bpa_ppl.models.log_linear import log_linear
 
 CUSTOMERS, JUDGES, TESTED = 6, 5, 500
 SAMPLER = {"sampler": "nuts", "draws": 500, "chains": 2}
@@ -40,7 +43,11 @@ SECTIONS = {
     "Safety": ("xstest", "donotanswer", "refusals"),
     "Reasoning": ("math", "hep"),
 }
+#: Accuracy and log loss of each group.
 Scores = dict[str, tuple[float, float]]
+Samples = Iterator[tuple[NBest, NBest]]
+#: From lists to adapt on, and to test on, to the scores by each method.
+Methods = Callable[[NBest, NBest], dict[str, Scores]]
 
 
 def customers(size: int, seed: int) -> tuple[NBest, NBest]:
@@ -67,16 +74,15 @@ def section_of(subset: str) -> str:
     return next(name for name, starts in SECTIONS.items() if subset.startswith(starts))
 
 
-def sections(size: int, draws: int) -> Iterator[tuple[NBest, NBest]]:
+def sections(size: int, draws: int) -> Samples:
     """Yield pairs of each section to adapt on, and those to test on."""
     half = reward_halves()[0]
     lists = concatenate([half.pool, half.test])
     names = np.array([section_of(subset) for subset in lists.sentence_extras["domain"]])
-    lists = lists.with_sentence_extras(domain=names.tolist())
     yield from draw_groups(lists.with_sentence_extras(domain=names.tolist()), size, draws)
 
 
-def draw_groups(lists: NBest, size: int, draws: int) -> Iterator[tuple[NBest, NBest]]:
+def draw_groups(lists: NBest, size: int, draws: int) -> Samples:
     """Yield pairs of each group to adapt on, and all other pairs."""
     names = np.array(lists.sentence_extras["domain"])
     for seed in range(draws):
@@ -86,7 +92,7 @@ def draw_groups(lists: NBest, size: int, draws: int) -> Iterator[tuple[NBest, NB
         yield lists.select(rows), lists.select(np.setdiff1d(np.arange(len(lists)), rows))
 
 
-def translations(size: int, draws: int) -> Iterator[tuple[NBest, NBest]]:
+def translations(size: int, draws: int) -> Samples:
     """Yield pairs of translations of each domain to adapt on, and those to test on."""
     files = [bpa.read_nbest(DATA / "judged" / f"{file}.jsonl.gz") for file in WMT23]
     names = [n for n in files[0].feature_names if n.startswith(("qe_", "consensus"))]
@@ -112,7 +118,7 @@ def score(posterior: Any, test: NBest) -> tuple[float, float]:
         np.reshape(values, (-1, 2)) for values in (choices.probabilities, read_column(test, "gain"))
     )
     right = chosen[np.arange(len(p)), p.argmax(axis=1)].mean()
-    return float(right), float(log_loss(chosen[:, 0], np.clip(p[:, 0], 1e-9, 1 - 1e-9)))
+    return float(right), float(-np.log(np.maximum((p * chosen).sum(axis=1), 1e-9)).mean())
 
 
 def of_group(lists: NBest, name: str) -> NBest:
@@ -120,13 +126,17 @@ def of_group(lists: NBest, name: str) -> NBest:
     return lists.select([k for k, n in enumerate(lists.sentence_extras["domain"]) if n == name])
 
 
-def methods(lists: NBest, test: NBest) -> dict[str, Scores]:
-    """Return the accuracy and the log loss of each group by each method."""
-    names = sorted(set(lists.sentence_extras["domain"]))
-    tests = {name: of_group(test, name) for name in names}
+def split_groups(lists: NBest) -> dict[str, NBest]:
+    """Return the lists of each group."""
+    return {name: of_group(lists, name) for name in sorted(set(lists.sentence_extras["domain"]))}
+
+
+def group_in_three_ways(lists: NBest, test: NBest) -> dict[str, Scores]:
+    """Return the scores of hierarchical, pooled and separate posteriors."""
+    tests = split_groups(test)
     own = bpa.adapt(lists, gain="gain", model="hierarchical", **SAMPLER)
     pooled = bpa.adapt(lists, gain="gain", **SAMPLER)
-    separate = {name: bpa.adapt(of_group(lists, name), gain="gain", **SAMPLER) for name in names}
+    separate = {name: bpa.adapt(of_group(lists, name), gain="gain", **SAMPLER) for name in tests}
     return {
         "**hierarchical**": {name: score(own, of) for name, of in tests.items()},
         "pooled": {name: score(pooled, of) for name, of in tests.items()},
@@ -134,7 +144,37 @@ def methods(lists: NBest, test: NBest) -> dict[str, Scores]:
     }
 
 
-def compare(title: str, samples: Iterator[tuple[NBest, NBest]]) -> None:
+class ScalePrior(Messenger):
+    """The hierarchical model with another prior of `scale`."""
+
+    def __init__(self, prior: dist.Distribution) -> None:
+        super().__init__(hierarchical)
+        self.prior, self.dims = prior, hierarchical.dims
+
+    def process_message(self, msg: dict[str, Any]) -> None:
+        """Replace the distribution of the site."""
+        if msg["name"] == "scale":
+            msg["fn"] = self.prior
+
+
+#: With several priors of `scale`, the default in bold.
+MODELS = {
+    "N⁺(0, 4²)": ScalePrior(dist.HalfNormal(4.0)),
+    "**half-Cauchy**": ScalePrior(dist.HalfCauchy(1.0)),
+    "N⁺(0, 1)": ScalePrior(dist.HalfNormal(1.0)),
+}
+
+
+def vary_scale_prior(lists: NBest, test: NBest) -> dict[str, Scores]:
+    """Return the scores of hierarchical posteriors with other priors of `scale`."""
+    result = {}
+    for name, model in {**MODELS, "pooled": log_linear}.items():
+        posterior = bpa.adapt(lists, gain="gain", model=model, **SAMPLER)
+        result[name] = {of: score(posterior, part) for of, part in split_groups(test).items()}
+    return result
+
+
+def compare(title: str, samples: Samples, methods: Methods = group_in_three_ways) -> None:
     """Print macro accuracy, log loss, and the least difference of a group to the pooled one."""
     results: dict[str, list[Scores]] = {}
     for lists, test in samples:
@@ -173,10 +213,20 @@ def translations_table(options: Any) -> None:
         compare(f"WMT 2023, {size} labels of each domain", translations(size, options.draws))
 
 
+def scales_table(options: Any) -> None:
+    """Print the tables of the priors of `scale`."""
+    for size in (5, 15):
+        samples = translations(size, options.draws)
+        compare(f"WMT 2023, {size} labels of each domain", samples, vary_scale_prior)
+    samples = sections(15, options.draws)
+    compare("RewardBench, 15 labels of each section", samples, vary_scale_prior)
+
+
 TABLES: dict[str, Callable[[Any], None]] = {
     "customers": customers_table,
     "sections": sections_table,
     "translations": translations_table,
+    "scales": scales_table,
 }
 
 if __name__ == "__main__":
