@@ -204,3 +204,38 @@ def test_each_kind_of_line_sorted_on_its_own(write: Write) -> None:
 def test_ids_that_are_one_number_are_refused(write: Write) -> None:
     with raises(DataError, "duplicate", line=2):
         read_nbest(write("H-0\t-1\ta", "H-00\t-2\tb"))
+
+
+#: What the hub prints: sentences without ids.
+HUB = (
+    *("S\tun chat", "H\t-0.15000000596046448\ta cat", "P\t-0.1000 -0.2000"),
+    *("H\t-0.42\tcat", "P\t-0.4000 -0.4400", "S\tbonjour", "H\t-0.2\thello", "P\t-0.2000"),
+)
+
+
+@pytest.mark.parametrize(
+    "prefix", ["", "2026-05-05 10:00:00 | INFO | fairseq.hub_utils | ", "INFO:fairseq.hub_utils:"]
+)
+@pytest.mark.parametrize("first", [0, 1])
+def test_sentences_of_the_hub_are_counted(write: Write, prefix: str, first: int) -> None:
+    lists = read_nbest(write(*(prefix + line for line in HUB)), first_id=first)
+    assert (lists.ids, lists.sources) == ((first, first + 1), ("un chat", "bonjour"))
+    assert (lists.texts(0), lists.texts(1)) == (["a cat", "cat"], ["hello"])
+    expected = [[-0.15, -0.3], [-0.42, -0.84], [-0.2, -0.2]]
+    np.testing.assert_allclose(lists.features[:, :2], expected, rtol=1e-6)
+
+
+def test_many_sentences_of_the_hub_are_a_stream(write: Write) -> None:
+    printed = [f"S\ts{n}\nH\t-{n}.5\tt{n}\nA\t0-0" for n in range(40)]
+    lists = read_nbest(write(*printed))
+    assert lists.sources == tuple(f"s{n}" for n in range(40))
+    assert lists.features[:, 0].tolist() == [-n - 0.5 for n in range(40)]
+    assert set(lists.extras["alignment"]) == {"0-0"}
+
+
+def test_numbered_lines_are_no_lines_of_the_hub(write: Write) -> None:
+    """A line of the log that begins with a letter and a tab is left out, as before."""
+    numbered, odd = ("S-0\tun chat", "H-0\t-0.5\ta cat"), ("S\tsomething", "H\t-1\telse")
+    for printed in ((*numbered, *odd), (odd[1], *numbered)):
+        lists = read_nbest(write(*printed), format="fairseq")
+        assert (len(lists), lists.texts(0)) == (1, ["a cat"])
