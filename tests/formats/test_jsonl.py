@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from support.raising import raises
 from support.table_content import table_content
 
-from bpa_ppl import from_lists, read_nbest, write_nbest
-from bpa_ppl.errors import BpaWarning, DataError
+from bpa_ppl import read_nbest, write_nbest
+from bpa_ppl.errors import DataError
 from bpa_ppl.formats import jsonl
 
 Write = Callable[..., Path]
@@ -107,13 +107,6 @@ def test_what_is_wrong_is_named_with_line_and_field(write: Write, record: Any, v
 def test_fields_that_are_bad_in_the_first_line(write: Write, line: str, value: str) -> None:
     with pytest.raises(DataError, match=f"dev.nbest(:1)?: .*{value}"):
         read_nbest(write(line), format="jsonl")
-
-
-def test_what_would_not_read_back_is_left_out_and_told(tmp_path: Path) -> None:
-    extras = {"comet": np.array([0.5, 0.25]), "thing": (object(), object())}
-    nbest = from_lists([["a", "b"]], [[[1], [2]]], ["lm"]).with_extras(**extras)
-    with pytest.warns(BpaWarning, match="comet, thing left out"):
-        write_nbest(nbest, tmp_path / "out.jsonl")
 
 
 @pytest.mark.usefixtures("small_blocks")

@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.raising import raises
-from support.table_content import table_content
 
-from bpa_ppl import concatenate, from_lists, iter_nbest, read_nbest, write_nbest
+from bpa_ppl import concatenate, iter_nbest, read_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.formats.plain import Plain
 
@@ -85,30 +84,3 @@ def test_lines_that_are_not_whole_lists(texts: Path) -> None:
         read_nbest(texts, format="plain")
     with raises(UsageError, "invalid-setting", parameter="list_size"):
         read_nbest(texts, format="plain:list_size=x")
-
-
-@pytest.mark.parametrize("scores", ["s.txt", "s.txt.gz"])
-def test_written_lists_read_back(tmp_path: Path, scores: str) -> None:
-    nbest = from_lists(
-        [["a ", "b"], ["", " d"]],
-        np.array([[[0.1, -0.0], [1, 2]], [[3, 4e-40], [5, 6]]]),
-        ["lm", "tm"],
-    )
-    format = f"plain:list_size=2,scores={tmp_path / scores}"
-    write_nbest(nbest, tmp_path / "hyps", format=format)
-    assert table_content(read_nbest(tmp_path / "hyps", format=format)) == table_content(nbest)
-
-
-def test_lists_that_plain_text_cannot_store(tmp_path: Path) -> None:
-    uneven = from_lists([["a", "b"], ["c"]], [[[], []], [[]]], [])
-    for lists in (
-        uneven,
-        from_lists([["a\nb"]], [[[]]], []),
-        concatenate([uneven[1:], uneven[:1].truncate(1)]),
-    ):
-        with raises(DataError, "not-supported"):
-            write_nbest(lists, tmp_path / "hyps", format="plain")
-    scored = uneven[[1]].truncate(1).with_features("lm", [1])
-    with raises(UsageError, "wrong-length", parameter="scores"):
-        write_nbest(scored, tmp_path / "hyps", format="plain")
-    assert list(tmp_path.iterdir()) == []

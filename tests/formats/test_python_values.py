@@ -235,12 +235,6 @@ def test_the_id_of_a_candidate_is_no_feature(ids: Any, tmp_path: Any) -> None:
         from_records([{"id": "q", "candidates": candidates}])
 
 
-def test_a_feature_called_id_is_not_written() -> None:
-    lists = from_lists([["a"]], [[[1.0]]], ["id"])
-    with raises(DataError, "bad-name", match="column id"):
-        write_nbest(lists, "-", format="jsonl")
-
-
 def test_repeated_columns_of_a_frame_are_named() -> None:
     frame = pd.DataFrame([[0, "a", 1.0, 2.0]], columns=["id", "text", "lm", "lm"])
     with raises(DataError, "duplicate", match="columns lm:"):
@@ -308,12 +302,6 @@ def test_an_id_of_a_sentence_without_candidates_occurs_once() -> None:
     for twice in ([empty, other, one], [one, other, empty], [empty, other, empty]):
         with raises(DataError, "duplicate", line=twice.index(one) + 1 if one in twice else None):
             from_records(twice)
-
-
-def test_lists_of_one_id_are_not_written() -> None:
-    lists = from_lists([["a"]], [[[1.0]]], ["x"])
-    with raises(DataError, "duplicate"):
-        write_nbest(lists[[0, 0]], "-")
 
 
 @pytest.mark.filterwarnings("ignore:.* missing for")

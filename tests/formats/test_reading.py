@@ -12,9 +12,8 @@ import pytest
 from support.raising import raises
 from support.table_content import table_content
 
-from bpa_ppl import NBest, from_lists, iter_nbest, read_nbest, read_weights, write_nbest
+from bpa_ppl import NBest, iter_nbest, read_nbest, read_weights, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
-from bpa_ppl.formats.streams import InputFile
 from bpa_ppl.weights import match
 
 Write = Callable[..., Path]
@@ -49,33 +48,6 @@ class TestReferences:
     def test_texts_alone_are_names_of_files(self, write: Write) -> None:
         with raises(UsageError, "missing-file", parameter="references"):
             read_nbest(write(line(0), line(1)), references=["the cat", "a dog"])
-
-
-class TestWriting:
-    @pytest.mark.parametrize("name", ["a", "a.nbest100.gz", "a.100best", "a.txt.zst"])
-    def test_moses_where_the_name_says_no_format(
-        self, toy: NBest, tmp_path: Path, name: str
-    ) -> None:
-        write_nbest(toy, tmp_path / name)
-        assert b" ||| " in InputFile(tmp_path / name).first_line
-
-    @pytest.mark.parametrize("name", ["a.tab.gz", "a.json", "a.nbest.old"])
-    def test_a_name_that_ends_otherwise_is_refused(
-        self, toy: NBest, tmp_path: Path, name: str
-    ) -> None:
-        with raises(UsageError, "unknown-format", parameter="format"):
-            write_nbest(toy, tmp_path / name)
-        assert not list(tmp_path.iterdir())
-
-    def test_totals_of_new_weights(self, tmp_path: Path) -> None:
-        nbest = from_lists([["a"]], [[[1, 2]]], ["LM0", "W0"], totals=[[9]])
-        write_nbest(nbest, tmp_path / "out", {"W0": 0.5, "LM0": 3})
-        assert read_nbest(tmp_path / "out").totals.tolist() == [4]  # type: ignore[union-attr]
-
-    def test_underscores_are_renamed_for_moses(self, tmp_path: Path) -> None:
-        nbest = from_lists([["a"]], [[[1]]], ["my_lm"])
-        with pytest.warns(BpaWarning, match="`_` written as `.` in my_lm,"):
-            write_nbest(nbest, tmp_path / "out")
 
 
 class TestRealLists:

@@ -413,5 +413,12 @@ def test_null_is_no_reference(write: Write) -> None:
     assert lists.references == ((), ("a",))
 
 
+def test_blank_references_are_refused_or_counted(write: Write) -> None:
+    with raises(DataError, "missing-references", parameter="references"):
+        read_nbest(OF_NUMBERS[:2], references=write("", " ", name="ref"))
+    with pytest.warns(BpaWarning, match="1 sentence with a blank reference, the first of id 0"):
+        read_nbest(OF_NUMBERS[:2], references=write("", "b", name="ref"))
+
+
 def test_blank_sources(write: Write) -> None:
     assert read_nbest(OF_NUMBERS[:2], sources=write("", " ", name="src")).sources == ("", "")

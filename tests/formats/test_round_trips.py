@@ -7,12 +7,25 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.raising import raises
+from support.table_content import table_content
 
-from bpa_ppl import NBest, concatenate, from_lists, iter_nbest, read_nbest, write_nbest
+from bpa_ppl import (
+    NBest,
+    concatenate,
+    from_lists,
+    from_records,
+    iter_nbest,
+    read_nbest,
+    to_arrow,
+    write_nbest,
+)
 from bpa_ppl._runtime.messages import capture_notes
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.formats.format import NBEST_FORMATS, NBestFormat
+from bpa_ppl.formats.moses import Marian
 from bpa_ppl.formats.separated import Tsv
+from bpa_ppl.formats.streams import InputFile
 
 #: The formats that write, and those with other settings.
 FORMATS: dict[str, NBestFormat] = {
@@ -20,9 +33,9 @@ FORMATS: dict[str, NBestFormat] = {
     for name, kind in NBEST_FORMATS.items()
     if kind.write is not NBestFormat.write or kind.write_file is not NBestFormat.write_file
 }
-FORMATS["tsv, quoted"] = Tsv(quoted=True)
+FORMATS |= {"tsv, quoted": Tsv(quoted=True), "marian, sums": Marian(normalised=False)}
 #: Formats without references, sources and ids that are texts.
-LINES = ("moses", "marian", "plain")
+LINES = ("moses", "marian", "marian, sums", "plain")
 ODD = [
     *("a cat", "", " ", " a", "a ", "the  cat", "é 日本", "a\tb", "a\nb", "a\r\nb", "a\r", "\n"),
     *('"a"', 'a "b", c', "'", "a,b", "NA", "1.5", "0 ||| b", "a ||| b", "|||", "= 1", "LM0= 1"),
@@ -124,8 +137,7 @@ def test_lists_read_back_or_are_refused(name: str, names: list[str], tmp_path: P
         tables = concatenate(iter_nbest(path, chunk=1, **options), fill_missing=True)
         assert content(tables, whole) == actual, seed
         read += 1
-    needs_no_features = name not in ("moses", "marian")
-    assert (read > 8) == (needs_no_features if not names else name != "plain")
+    assert (read > 8) == (name != "plain" if names else name not in LINES[:3])
 
 
 @pytest.mark.parametrize("name", [*LINES, "csv"])
@@ -140,3 +152,125 @@ def test_ids_that_are_texts(name: str, tmp_path: Path) -> None:
     assert back.sentence_ids.tolist() == ([7, 8] if name == "csv" else [0, 1])
     assert back.ids == (ids if name == "csv" else (0, 1))
     assert ["such as '007'" in note.message for note in notes] == [True] * (name != "csv")
+
+
+@pytest.mark.parametrize("name", ["jsonl", "parquet", "csv", "tsv, quoted"])
+def test_odd_names_and_columns_read_back(tmp_path: Path, name: str) -> None:
+    nbest = from_lists([["a", "b"], ["c"]], [[[1], [2]], [[3]]], ['odd, "name"'])
+    nbest = nbest.with_extras(system=["u", "5a", "w"])
+    if name in ("jsonl", "parquet"):
+        spans = ([[1, 2], [3]], [], [[4]])
+        nbest = nbest.with_extras(spans=spans).with_sentence_extras(n=[1, 2], share=[0.5, 0.25])
+    write_nbest(nbest, tmp_path / "out.gz", format=FORMATS[name])
+    options: Any = {"format": FORMATS[name] if name == "tsv, quoted" else "auto"}
+    assert table_content(read_nbest(tmp_path / "out.gz", **options)) == table_content(nbest)
+    parts = concatenate(iter_nbest(tmp_path / "out.gz", chunk=1, **options))
+    assert table_content(parts) == table_content(nbest)
+
+
+def test_real_lists_are_the_same_in_every_table(demo_data: Path, tmp_path: Path) -> None:
+    files = {
+        n: demo_data / f"leaflet.{end}" for n, end in (("references", "ref"), ("sources", "src"))
+    }
+    nbest = read_nbest(demo_data / "leaflet.nbest100.gz", **files)[:40]
+    nbest = nbest.with_extras(system=[f"by {h % 3}" for h in range(len(nbest.features))])
+    for name in ("jsonl", "tsv", "csv", "parquet"):
+        write_nbest(nbest, tmp_path / name, format=name)
+        assert table_content(read_nbest(tmp_path / name)) == table_content(nbest)
+        streamed = concatenate(iter_nbest(tmp_path / name, chunk=7))
+        assert table_content(streamed) == table_content(nbest)
+    given: Any = {"references": nbest.references, "sources": nbest.sources}
+    for scores in ("scores.txt", "scores.txt.gz"):
+        plain = f"plain:list_size=100,scores={tmp_path / scores}"
+        write_nbest(nbest, tmp_path / "plain", format=plain)
+        again = read_nbest(tmp_path / "plain", format=plain, **given)
+        assert table_content(again) == table_content(nbest.without("totals", "system"))
+    frame = to_arrow(nbest).to_pandas()
+    assert table_content(from_records(frame)) == table_content(nbest)
+
+
+# --- what is not written -------------------------------------------------------------------------
+
+#: Texts that are cut, or not read, between the fields of a line.
+BETWEEN = (" a", "a ", " ", "a\0b", "a\rb", "a\nb")
+
+
+@pytest.mark.parametrize(
+    ("format", "text", "names", "code"),
+    [
+        *((f, text, ["LM0"], "not-supported") for f in ("moses", "marian") for text in BETWEEN),
+        *(("moses", "a", [n], "bad-name") for n in ("a b", "", "=", "|||")),
+        *((f, "a", [], "not-supported") for f in ("moses", "marian")),
+        *((f, "a\0", ["LM0"], "not-supported") for f in ("csv", "tsv", "tsv:quoted=true")),
+        *(("plain", text, [], "not-supported") for text in ("a\nb", "a\r", "a\0", "\ufeffa")),
+        ("moses", "a", ["my_lm", "my.lm"], "duplicate"),
+        ("jsonl", "a", ["text", "lm"], "bad-name"),
+        ("jsonl", "a", ["id"], "bad-name"),
+        ("parquet", "a", ["lm", "source"], "bad-name"),
+    ],
+    ids=repr,
+)
+def test_what_a_format_cannot_store(
+    tmp_path: Path, format: str, text: str, names: list[str], code: str
+) -> None:
+    nbest = from_lists([[text]], [[range(len(names))]], names, totals=[[1]])
+    with raises(DataError, code):
+        write_nbest(nbest, tmp_path / "out", format=format)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_lists_that_plain_text_cannot_store(tmp_path: Path) -> None:
+    uneven = from_lists([["a", "b"], ["c"]], [[[], []], [[]]], [])
+    for lists in (uneven, concatenate([uneven[1:], uneven[:1].truncate(1)])):
+        with raises(DataError, "not-supported"):
+            write_nbest(lists, tmp_path / "out", format="plain")
+    scored = uneven[[1]].truncate(1).with_features("lm", [1])
+    with raises(UsageError, "wrong-length", parameter="scores"):
+        write_nbest(scored, tmp_path / "out", format="plain")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_columns_that_would_not_read_back_are_left_out(tmp_path: Path) -> None:
+    extras = {"comet": np.array([0.5, 0.25]), "thing": (object(), object())}
+    nbest = from_lists([["a", "b"]], [[[1], [2]]], ["lm"]).with_extras(**extras)
+    with pytest.warns(BpaWarning, match="comet, thing left out"):
+        write_nbest(nbest, tmp_path / "out.jsonl")
+    with raises(DataError, "duplicate"):
+        write_nbest(nbest[[0, 0]], tmp_path / "out.jsonl")
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800", "a" * 5000])
+def test_names_that_no_file_can_have(toy: NBest, tmp_path: Path, name: str) -> None:
+    with raises(DataError, "cannot-read"):
+        read_nbest(name)
+    with raises(DataError, "cannot-write"):
+        write_nbest(toy, tmp_path / name, format="moses")
+
+
+@pytest.mark.parametrize("format", ["fairseq", "openai", "kaldi", "espnet"])
+def test_formats_that_are_only_read(tmp_path: Path, toy: NBest, format: str) -> None:
+    with raises(UsageError, "not-supported", parameter="format"):
+        write_nbest(toy, tmp_path / "out", format=format)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["a", "a.nbest100.gz", "a.100best", "a.txt.zst"])
+def test_moses_where_the_name_says_no_format(toy: NBest, tmp_path: Path, name: str) -> None:
+    write_nbest(toy, tmp_path / name)
+    assert b" ||| " in InputFile(tmp_path / name).first_line
+
+
+@pytest.mark.parametrize("name", ["a.tab.gz", "a.json", "a.nbest.old"])
+def test_a_name_that_ends_otherwise_is_refused(toy: NBest, tmp_path: Path, name: str) -> None:
+    with raises(UsageError, "unknown-format", parameter="format"):
+        write_nbest(toy, tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_totals_of_new_weights_and_renamed_features(tmp_path: Path) -> None:
+    nbest = from_lists([["a"]], [[[1, 2]]], ["my_lm", "W0"], totals=[[9]])
+    with pytest.warns(BpaWarning, match="`_` written as `.` in my_lm,"):
+        write_nbest(nbest, tmp_path / "out", {"W0": 0.5, "my_lm": 3})
+    again = read_nbest(tmp_path / "out")
+    assert again.feature_names == ("my.lm", "W0")
+    assert again.totals.tolist() == [4]  # type: ignore[union-attr]
