@@ -1,5 +1,8 @@
+"""Files that are read: their format, their libraries, real lists, and notes on references."""
+
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import warnings
@@ -8,115 +11,266 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from support.raising import raises
 from support.table_content import table_content
 
-from bpa_ppl import NBest, iter_nbest, read_nbest, read_weights, write_nbest
-from bpa_ppl.errors import BpaWarning, DataError, UsageError
+from bpa_ppl import (
+    Draws,
+    NBest,
+    from_records,
+    iter_nbest,
+    read_nbest,
+    read_weights,
+    rerank,
+    write_nbest,
+)
+from bpa_ppl.errors import BpaWarning, DataError
+from bpa_ppl.formats.format import NBEST_FORMATS
+from bpa_ppl.formats.reading import find_nearest_format
+from bpa_ppl.formats.values import to_numpy
 from bpa_ppl.weights import match
 
 Write = Callable[..., Path]
+
+
+# --- formats -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("0 ||| a ||| F0= -1 F1= -2 ||| -3", "marian"),
+        ("0 ||| a ||| 0-0 ||| F0= -1 ||| -3\r", "marian"),
+        ("0 ||| a ||| F1= -1 F0= -2 ||| -3", "moses"),
+        (f"0 ||| a ||| F{'1' * 5000}= -1 ||| -3", "moses"),
+        ("0 ||| a ||| Glue=1 ||| -1 ||| 0-0", "moses"),
+        ("a-1 -1 THE CAT", "kaldi"),
+        ('{"choices": []}', "openai"),
+        ('{"object": "response", "output": []}', "openai"),
+        ('{"custom_id": "1", "error": {}}', "openai"),
+        ('{"custom_id": "1", "body": {"messages": []}}', "openai"),
+        ('{"a": ' * 9999, None),
+        ('{"id": 1, "text": "a"}', "jsonl"),
+        ('{"chosen": "a", "rejected": "b"}', "jsonl"),
+        ("id\tmodel_a\tmodel_b\twinner", "tsv"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_the_first_line_shows_the_format(line: str, name: str | None) -> None:
+    detects = (n for n, kind in NBEST_FORMATS.items() if kind().detect(line.encode()))
+    assert next(detects, None) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "nearest", "named"),
+    [
+        ("a.csv", b"segment,text,lm", "csv", "id"),
+        ("a.txt", b"id\thypothesis\tlm", "tsv", "text"),
+        ("a.jsonl", b'{"model": "m", "hypotheses": ["a"]}', "jsonl", "candidates"),
+        ("a.jsonl", b'{"custom_id": "1", "output": []}', "openai", "response"),
+        ("a.jsonl", b'data: {"choices": [{"delta": {}}]}', "openai", "stream"),
+        ("a.json", b"{", "jsonl", "jq -c ."),
+        ("a.json", b'[{"id": 0, "candidates": []}]', "jsonl", "jq -c '.[]'"),
+        ("words", b"utt-1 a cat", "kaldi", "no scores"),
+        ("a.nbest", b"0 | a cat | LM0= -1 | -1", "moses", "` ||| `"),
+        ("a.txt", b"a cat sat, at last.", "plain", "list_size"),
+    ],
+)
+def test_the_nearest_format_of_an_unknown_file_is_named(
+    tmp_path: Path, name: str, first: bytes, nearest: str, named: str
+) -> None:
+    found, problem = find_nearest_format(first, Path(name).suffix)
+    assert found == nearest
+    assert named in problem.partition("(")[0]
+    (tmp_path / name).write_bytes(first + b"\n")
+    with raises(DataError, "unknown-format", parameter="format", line=1, match=re.escape(problem)):
+        read_nbest(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("format", "content"),
+    [
+        ("fairseq", "2020-11-05 10:00:00 | INFO | fairseq_cli.generate | loading model(s)"),
+        ("csv", "id,text,lm"),
+        ("csv", "model_a,model_b,winner"),
+    ],
+)
+def test_a_file_without_lists(format: str, content: str) -> None:
+    with raises(DataError, "no-data"):
+        read_nbest([content], format=format)
+
+
+# --- lists ---------------------------------------------------------------------------------------
 
 
 def line(identifier: int, text: str = "a cat", value: float = -1.5) -> str:
     return f"{identifier} ||| {text} ||| LM0= {value} ||| {value}"
 
 
-def assert_same(one: NBest, other: NBest) -> None:
-    """Assert that two tables have the same bits, apart from references and extras."""
-    left_out = ("references", "sources", "extras", "sentence_extras", "totals_normalised")
-    assert table_content(one, *left_out) == table_content(other, *left_out)
-
-
-def test_ids_may_come_in_any_order_but_only_once(write: Write) -> None:
+def test_ids_may_come_in_any_order_but_only_once() -> None:
     ids = [3, 7, 1, 9, 2, 8]
-    assert read_nbest(write(*map(line, ids))).sentence_ids.tolist() == ids
+    assert read_nbest(map(line, ids)).sentence_ids.tolist() == ids
     for place, again in enumerate(ids[:-1], 1):
         with raises(DataError, line=7, match=f"sentence {again}; .* line {place}:"):
-            read_nbest(write(*map(line, ids), line(again)))
+            read_nbest([*map(line, ids), line(again)])
 
 
-class TestReferences:
-    def test_they_belong_to_ids_not_to_positions(self, write: Write) -> None:
-        path = write(line(2), line(0))
-        references = write("zero", "one", "two", name="ref")
-        with pytest.warns(BpaWarning, match="lists for 2 sentences, but .*ref has 3 references"):
-            nbest = read_nbest(path, references=references)
-        assert nbest.references == (("two",), ("zero",))
-
-    def test_texts_alone_are_names_of_files(self, write: Write) -> None:
-        with raises(UsageError, "missing-file", parameter="references"):
-            read_nbest(write(line(0), line(1)), references=["the cat", "a dog"])
-
-
-class TestRealLists:
-    @pytest.mark.parametrize("name", ["leaflet", "medical/adapt", "captions/adapt"])
-    def test_totals_are_weights_times_features(
-        self, real_lists: Callable[[str], NBest], demo_data: Path, name: str
-    ) -> None:
-        nbest = real_lists(name)
-        weights = match(read_weights(demo_data / "moses.ini"), nbest).values
-        # Everything is printed with six significant digits.
-        ours, totals = nbest.scores(weights), nbest.totals
-        assert totals is not None
-        products = np.abs(nbest.features.astype(np.float64)) @ np.abs(weights)
-        assert np.all(np.abs(ours - totals) <= 5e-6 * (2 * products + np.abs(totals)))
-
-    def test_a_fifth_field_is_the_segmentation(self, shared_data: Path, tmp_path: Path) -> None:
-        folder = shared_data / "phrases/nbest-seg"
-        segmented = next(iter_nbest(folder / "captions.adapt.nbest.xz", chunk=10))
-        assert segmented.extras["segmentation"][0] == "0-1=0-1 2=2 3=3 4=4 5=5 6=6 7-8=7-8"
-        write_nbest(segmented, tmp_path / "again")
-        again = read_nbest(tmp_path / "again")
-        assert again.extras == segmented.extras
-        assert_same(again, segmented)
-        assert_same(segmented, next(iter_nbest(shared_data / "captions/adapt.nbest.gz", chunk=10)))
+@pytest.mark.parametrize("name", ["leaflet", "medical/adapt", "captions/adapt"])
+def test_totals_of_real_lists_are_weights_times_features(
+    real_lists: Callable[[str], NBest], demo_data: Path, name: str
+) -> None:
+    nbest = real_lists(name)
+    weights = match(read_weights(demo_data / "moses.ini"), nbest).values
+    # Everything is printed with six significant digits.
+    ours, totals = nbest.scores(weights), nbest.totals
+    assert totals is not None
+    products = np.abs(nbest.features.astype(np.float64)) @ np.abs(weights)
+    assert np.all(np.abs(ours - totals) <= 5e-6 * (2 * products + np.abs(totals)))
 
 
-def test_reading_needs_no_large_library(demo_data: Path) -> None:
+def test_a_fifth_field_is_the_segmentation(shared_data: Path, tmp_path: Path) -> None:
+    folder = shared_data / "phrases/nbest-seg"
+    segmented = next(iter_nbest(folder / "captions.adapt.nbest.xz", chunk=10))
+    assert segmented.extras["segmentation"][0] == "0-1=0-1 2=2 3=3 4=4 5=5 6=6 7-8=7-8"
+    write_nbest(segmented, tmp_path / "again")
+    assert table_content(read_nbest(tmp_path / "again")) == table_content(segmented)
+    usual = next(iter_nbest(shared_data / "captions/adapt.nbest.gz", chunk=10))
+    assert table_content(segmented, "extras") == table_content(usual, "extras")
+
+
+def test_reading_and_metrics_need_no_large_library(demo_data: Path, tmp_path: Path) -> None:
+    csv, plain, scores = (tmp_path / name for name in ("lists.csv", "lists", "scores"))
+    csv.write_text("id,text,lm\n" + "0,a cat,-1.5\n" * 100)
+    plain.write_text("a cat\n" * 100)
+    scores.write_text("lm\n" + "-1.5\n" * 100)
     code = (
-        "import sys, bpa_ppl as bpa; bpa.read_nbest(sys.argv[1]); print([m for m in "
-        "('jax', 'arviz', 'numba', 'matplotlib', 'scipy', 'pandas') if m in sys.modules])"
+        "import sys, bpa_ppl as bpa, bpa_ppl.experiments.tuning.tuner\n"
+        "bpa.TER(), bpa.BLEU(), bpa.CHRF(), bpa.read_nbest(sys.argv[1])\n"
+        "print('joblib' in sys.modules)\n"
+        f"lists = bpa.read_nbest({str(csv)!r})\n"
+        f"other = bpa.read_nbest({str(plain)!r}, format='plain:list_size=100,scores={scores}')\n"
+        "assert (lists.features == other.features).all() and lists.strings == other.strings\n"
+        "large = 'jax', 'arviz', 'numba', 'matplotlib', 'scipy', 'pandas', 'sacrebleu'\n"
+        "print([name for name in large if name in sys.modules])"
     )
     command = [sys.executable, "-c", code, demo_data / "leaflet.nbest100.gz"]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert run.stdout == "[]\n"
+    assert run.stdout == "False\n[]\n"
 
 
-class TestWhatLooksWrongWithReferences:
-    """Told at the end of a file, once; the lists are read all the same."""
+@pytest.mark.parametrize(
+    "line", ["{n} ||| text {n} ||| lm= {n}", '{{"id": {n}, "text": "text {n}"}}']
+)
+def test_parts_of_a_stream_have_their_own_texts_alone(line: str) -> None:
+    parts = list(iter_nbest([line.format(n=n) for n in range(4)], chunk=2))
+    assert [part.strings for part in parts] == [("text 0", "text 1"), ("text 2", "text 3")]
 
-    def test_references_of_another_text(self, write: Write) -> None:
-        path = write(*(line(i, f"the cat {i}") for i in range(20)))
-        strange = [(f"Rekord {i + 100}",) if i > 5 else ("The dog",) for i in range(20)]
-        match = "14 of 20 lists have no word in common .* the text"
-        with pytest.warns(BpaWarning, match=match) as caught:
-            list(iter_nbest(path, references=strange, chunk=3))
-        assert len(caught) == 1
-        strange[6:11] = [("A CAT",)] * 5
-        with warnings.catch_warnings(action="error"):
-            read_nbest(path, references=strange)
 
-    @pytest.mark.parametrize(
-        ("order", "expected"),
-        [
-            (range(10), None),
-            (range(1, 11), "fit the references of the sentence before theirs better"),
-            ([0, *range(9)], "fit the references of the sentence after theirs better"),
-            ([*range(5, 30), *range(5)], "barely better than those of neighbouring"),
-        ],
-    )
-    def test_references_in_another_order(
-        self, write: Write, demo_data: Path, order: Sequence[int], expected: str | None
-    ) -> None:
-        texts = (demo_data / "leaflet.ref").read_text().splitlines()
-        path = write(*(line(i, f"{text} indeed") for i, text in enumerate(texts[: len(order)])))
-        references = [(texts[i],) for i in order]
-        with pytest.warns(BpaWarning, match=expected) if expected else nullcontext():
-            read_nbest(path, references=references)
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([1.5, -0.0, 1e300]),
+        pa.array([1, -2, 3], pa.int32()),
+        pa.array([None, 1.5, None, 2.5]),
+        pa.array([], pa.float64()),
+        pa.array([0.0, None, 1.5, None, 2.5])[1:4],
+        pa.chunked_array([[1.5], [None, 2.5]]),
+        pa.chunked_array([], pa.float64()),
+    ],
+    ids=["floats", "integers", "with gaps", "nothing", "a part", "two pieces", "no piece"],
+)
+def test_numbers_as_pyarrow_gives_them(column: pa.Array | pa.ChunkedArray) -> None:
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    np.testing.assert_array_equal(to_numpy(column), whole.to_numpy(zero_copy_only=False))
+    values = to_numpy(pa.array([3, None], pa.int32()), missing=0)
+    assert (values.tolist(), values.dtype.kind) == ([3, 0], "i")
 
-    def test_other_unicode_forms(self, write: Write) -> None:
-        expected = "references in the text are NFD .* candidates NFC"
-        with pytest.warns(BpaWarning, match=expected):
-            read_nbest(write(line(0, "un caf\u00e9")), references=[("un cafe\u0301",)])
+
+# --- messages about records in memory ------------------------------------------------------------
+
+
+def test_a_text_among_numbers_is_named_with_a_number() -> None:
+    """Either of them may be the wrong one; data in memory have records, and no file."""
+    candidates = [{"text": "a", "lm": "high"}, {"text": "b", "lm": 2}]
+    records = [{"id": 0, "candidates": candidates[1:]}, {"id": 1, "candidates": candidates}]
+    match = r"^record 2: candidates\[0\].lm is 'high'"
+    with raises(DataError, "bad-data", parameter="bad", line=2, match=match):
+        from_records(records)
+    match = r"^record 1: candidates\[1\].lm is 2.* candidates\[0\].lm of record 1 is 'high'"
+    with raises(DataError, "bad-data", line=1, match=match):
+        from_records(records[1:])
+
+
+@pytest.mark.parametrize(
+    ("value", "named"),
+    [
+        (None, r"candidates\[1\] of list doc-7 has no lm"),
+        (True, r"lm of candidates\[0\] of list doc-7 is true, not a number"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
+def test_the_candidate_without_a_feature_is_named(value: object, named: str) -> None:
+    """All values are true, or one is missing."""
+    odd = {"text": "b", "lm": value}
+    first = odd if value else {"text": "a", "lm": 0.5}
+    lists = from_records([{"id": "doc-7", "candidates": [first, odd]}])
+    draws = Draws({"weights": np.ones((1, 4, 1))}, ("lm",))
+    with raises(DataError, "missing-feature", parameter="without", match=f"^{named}"):
+        rerank(lists, draws, unchecked=True)
+
+
+def test_notes_on_data_in_memory_name_no_file() -> None:
+    records = [{"id": 0, "text": text, "lm": lm} for text, lm in (("a", 1.0), ("b", None))]
+    with pytest.warns(BpaWarning, match="^lm is missing for 1 of 2"):
+        from_records(records)
+
+
+# --- notes on references -------------------------------------------------------------------------
+
+
+def test_references_of_another_text() -> None:
+    """One note at the end; the lists are read all the same."""
+    lines = [line(i, f"the cat {i}") for i in range(20)]
+    strange = [(f"Rekord {i + 100}",) if i > 5 else ("The dog",) for i in range(20)]
+    match = "14 of 20 lists have no word in common .* the text"
+    with pytest.warns(BpaWarning, match=match) as caught:
+        list(iter_nbest(lines, references=strange, chunk=3))
+    assert len(caught) == 1
+    strange[6:11] = [("A CAT",)] * 5
+    with warnings.catch_warnings(action="error"):
+        read_nbest(lines, references=strange)
+
+
+def test_references_share_characters_where_nothing_separates_words() -> None:
+    """A warning, which is an error here, says that they have no word in common."""
+    words = [chr(0x4E00 + n) for n in range(12)]
+    lines = [line(n, f"{word}猫") for n, word in enumerate(words)]
+    assert len(read_nbest(lines, references=[(f"小{word}",) for word in words])) == 12
+    with pytest.warns(BpaWarning, match="12 of 12 lists have no word in common"):
+        read_nbest(lines, references=[("狗",)] * 12)
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        (range(10), None),
+        (range(1, 11), "fit the references of the sentence before theirs better"),
+        ([0, *range(9)], "fit the references of the sentence after theirs better"),
+        ([*range(5, 30), *range(5)], "barely better than those of neighbouring"),
+    ],
+)
+def test_references_in_another_order(
+    demo_data: Path, order: Sequence[int], expected: str | None
+) -> None:
+    texts = (demo_data / "leaflet.ref").read_text().splitlines()
+    lines = [line(i, f"{text} indeed") for i, text in enumerate(texts[: len(order)])]
+    with pytest.warns(BpaWarning, match=expected) if expected else nullcontext():
+        read_nbest(lines, references=[(texts[i],) for i in order])
+
+
+def test_other_unicode_forms() -> None:
+    expected = "references in the text are NFD .* candidates NFC"
+    with pytest.warns(BpaWarning, match=expected):
+        read_nbest([line(0, "un caf\u00e9")], references=[("un cafe\u0301",)])
