@@ -281,8 +281,6 @@ def test_texts_are_those_of_python() -> None:
     values = [*lists.strings, *(lists.references or ((),))[0], *(lists.sources or ())]
     assert set(map(type, values)) == {str}
     assert type(records(np.str_("u")).extras["x"][0]) is str
-    with raises(UsageError, "wrong-type", parameter="references"):
-        lists.with_references({True: "a"})
 
 
 @pytest.mark.parametrize("texts", ["ab", {"a", "b"}, {"a": 1}, [b"a", b"b"], [1, 2], None])

@@ -157,7 +157,7 @@ def test_ids_that_are_texts(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["jsonl", "parquet", "csv", "tsv, quoted"])
 def test_odd_names_and_columns_read_back(tmp_path: Path, name: str) -> None:
     nbest = from_lists([["a", "b"], ["c"]], [[[1], [2]], [[3]]], ['odd, "name"'])
-    nbest = nbest.with_extras(system=["u", "5a", "w"])
+    nbest = nbest.with_extras(system=["u", "5a", "w"]).with_sentence_extras(title=["t", "u"])
     if name in ("jsonl", "parquet"):
         spans = ([[1, 2], [3]], [], [[4]])
         nbest = nbest.with_extras(spans=spans).with_sentence_extras(n=[1, 2], share=[0.5, 0.25])
