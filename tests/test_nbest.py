@@ -37,8 +37,8 @@ def lists_with_all_columns(sizes: list[int], first: int = 0) -> NBest:
             "vectors": np.stack([rows, -rows], 1),
             "spans": [(r,) for r in rows],
         },
-        sentence_extras={"title": [f"title {i}" for i in ids], "domain": ids % 2},
-    )
+        sentence_extras={"title": [f"title {i}" for i in ids]},
+    ).with_sentence_extras(domain=ids % 2)
 
 
 def assert_consistent(nbest: NBest, sentences: list[int]) -> None:
