@@ -13,6 +13,7 @@ from support.raising import raises
 import bpa_ppl as bpa
 from bpa_ppl import NBest, from_lists
 from bpa_ppl.adapting import build_problem
+from bpa_ppl.describing import Plan
 from bpa_ppl.errors import UsageError
 
 
@@ -27,9 +28,23 @@ def lists(**extras: Any) -> NBest:
     return nbest.with_extras(**extras)
 
 
+MQM = [-5.0, None, 0.0, -1.0, None, None]
+
+
+def plan_of(nbest: NBest, gain: str | None = None) -> Plan:
+    plan = bpa.describe(nbest, gain).plan
+    assert plan is not None
+    return plan
+
+
+def new_warnings(nbest: NBest) -> list[str]:
+    """Return the warnings that the lists of all tests do not have."""
+    usual = bpa.describe(lists()).warnings
+    return [warning for warning in bpa.describe(nbest).warnings if warning not in usual]
+
+
 def test_counts() -> None:
-    mqm = [-5.0, None, 0.0, -1.0, None, None]
-    known = lists(mqm=mqm, system=list("ABABAA")).with_sources(["u", "v", "w"])
+    known = lists(mqm=MQM, system=list("ABABAA")).with_sources(["u", "v", "w"])
     found = bpa.describe(known, "mqm")
     assert (found.sentences, found.candidates, found.sizes) == (3, 6, (1, 2.0, 3))
     assert (found.missing_ids, found.duplicates, found.sources, found.references) == (3, 1, 3, 0)
@@ -41,33 +56,29 @@ def test_counts() -> None:
     assert logprob.within == pytest.approx(np.sqrt(np.mean(within**2)))
     assert comet[2:5] == (4, 6, 9)
     assert judged[:5] == ("mqm", "gain", -5, -1, 0)
-    named = bpa.describe(lists(mqm=mqm), "-comet").columns
+    named = bpa.describe(lists(mqm=MQM), "-comet").columns
     assert [column.kind for column in named] == ["feature", "gain", "extra"]
     assert (judged.missing, judged.within) == (3, 2.5)
-    assert found.plan is not None
-    assert found.plan[:5] == ("mqm", "risk", "isotropic", "auto", "shared")
-    assert (found.plan.start, found.plan.judged) == (("logprob",), 1)
-    assert (found.plan.tied, found.plan.equal) == (0, 0)
+    plan = plan_of(known, "mqm")
+    assert plan[:5] == ("mqm", "risk", "isotropic", "auto", "shared")
+    assert (plan.start, plan.judged, plan.tied, plan.equal) == (("logprob",), 1, 0, 0)
 
 
 def test_references_and_ties() -> None:
-    found = bpa.describe(lists().with_references([("the cat", "b"), (), ("y",)]))
+    known = lists().with_references([("the cat", "b"), (), ("y",)])
+    found, plan = bpa.describe(known), plan_of(known)
     assert (found.references, found.among) == (2, 1)
-    assert found.plan is not None
-    assert (found.plan.gain, found.plan.likelihood, found.plan.judged) == ("chrf", "margin", 2)
-    assert (found.plan.tied, found.plan.equal) == (1, 0)  # "the cat" twice
+    assert (plan.gain, plan.likelihood, plan.judged) == ("chrf", "margin", 2)
+    assert (plan.tied, plan.equal) == (1, 0)  # "the cat" twice
     assert any("reference" in warning for warning in found.warnings)
 
 
 def test_what_adapt_does_is_what_is_described() -> None:
     known = lists(mqm=[-5.0, None, 0.0, -1.0, -1.0, None])
-    found = bpa.describe(known, "mqm")
+    plan = plan_of(known, "mqm")
     record = build_problem(known, gain="mqm", prior="isotropic:variance=1.0").record
-    assert found.plan is not None
-    assert record.likelihood.name == found.plan.likelihood
-    assert record.prior.name == found.plan.prior
-    assert record.observed.ties == found.plan.ties
-    assert (found.plan.judged, found.plan.equal) == (2, 1)
+    assert (record.likelihood.name, record.prior.name) == (plan.likelihood, plan.prior)
+    assert (record.observed.ties, plan.judged, plan.equal) == (plan.ties, 2, 1)
 
 
 @pytest.mark.parametrize("kind", ["none", "canonical", "totals", "chosen"])
@@ -83,23 +94,21 @@ def test_default_gain(kind: str, caplog: pytest.LogCaptureFixture) -> None:
     assert observed.gain == expected
     messages = [record.message for record in caplog.records if "the gain is" in record.message]
     assert len(messages) == (expected == "chrf")
-    plan = bpa.describe(known).plan
-    assert plan is not None
-    assert plan.gain == ("ter" if kind == "totals" else "chrf")
+    assert plan_of(known).gain == ("ter" if kind == "totals" else "chrf")
     if kind == "none":  # oracles that were found before have a metric of their own
         found = bpa.oracles(known, "ter", ties="shared")
         assert build_problem(known, gain=found).record.observed.gain == "ter"
 
 
 def test_preferences_and_nothing() -> None:
-    compared = lists().with_sentence_extras(preferences=[[[1, 0]], None, None])
-    plan = bpa.describe(compared).plan
-    assert plan is not None
+    plan = plan_of(lists().with_sentence_extras(preferences=[[[1, 0]], None, None]))
     assert (plan.gain, plan.likelihood) == (None, "preference")
-    assert bpa.describe(lists()).plan is None
-    assert bpa.describe(lists(mqm=[1.0, 2, 3, 4, 5, 6])).plan is None
-    assert bpa.describe(lists(), "bleu").plan is None
-    assert str(bpa.describe(lists())).count("\n") > 3
+    for nothing, gain in (
+        (lists(), None),
+        (lists(mqm=[1.0, 2, 3, 4, 5, 6]), None),
+        (lists(), "bleu"),
+    ):
+        assert bpa.describe(nothing, gain).plan is None
     with raises(UsageError, "unknown-name", parameter="gain"):
         bpa.describe(lists(), "cometh")
 
@@ -107,13 +116,8 @@ def test_preferences_and_nothing() -> None:
 def test_json_has_everything() -> None:
     found = bpa.describe(lists(mqm=np.full(6, np.nan)), "mqm")
     plain = json.loads(json.dumps(found.as_dict(), allow_nan=False))
-    assert plain["columns"][2] == {
-        **dict.fromkeys(("minimum", "median", "maximum")),
-        "name": "mqm",
-        "kind": "gain",
-        "within": 0.0,
-        "missing": 6,
-    }
+    expected = {"name": "mqm", "kind": "gain", "within": 0.0, "missing": 6}
+    assert plain["columns"][2] == expected | dict.fromkeys(("minimum", "median", "maximum"))
 
 
 @pytest.mark.parametrize(
@@ -127,11 +131,8 @@ def test_json_has_everything() -> None:
     ],
 )
 def test_suspicious_columns_are_named(name: str, column: list[float]) -> None:
-    usual = bpa.describe(lists()).warnings
-    extended = lists().with_features([name], np.array(column)[:, None])
-    new = [warning for warning in bpa.describe(extended).warnings if warning not in usual]
-    assert len(new) == 1
-    assert name in new[0]
+    (warning,) = new_warnings(lists().with_features([name], np.array(column)[:, None]))
+    assert name in warning
 
 
 @pytest.mark.parametrize(("values", "named"), [([1, 4.5, 2, 3, 3, 5], True), ([-0.3] * 6, False)])
@@ -142,19 +143,16 @@ def test_a_score_is_a_judgement_if_it_is_on_a_scale(values: list[float], named: 
 
 def test_judgements_of_some_candidates_are_named() -> None:
     """Columns with missing values are no features; references would be taken as the gain."""
-    some = lists().with_extras(human=np.array([1.0, np.nan, 2.0, 3.0, 1.0, 2.0]))
-    some = some.with_references(["a"] * len(some))
-    assert "human is not used: if people judged so, name it as the gain" in (
-        bpa.describe(some).warnings
-    )
+    some = lists(human=np.array([1.0, np.nan, 2.0, 3.0, 1.0, 2.0])).with_references(["a"] * 3)
+    note = "human is not used: if people judged so, name it as the gain"
+    assert note in bpa.describe(some).warnings
     assert not any("human" in warning for warning in bpa.describe(some, "human").warnings)
 
 
 def test_words_among_numbers_are_named() -> None:
-    usual = bpa.describe(lists()).warnings
-    (new,) = set(bpa.describe(lists(mqm=["NA", "-1", "-2", "0", "-1", ""])).warnings) - set(usual)
-    assert "'NA'" in new
-    assert set(bpa.describe(lists(mqm=["NA", "a", "-2", "b", "c", ""])).warnings) == set(usual)
+    (warning,) = new_warnings(lists(mqm=["NA", "-1", "-2", "0", "-1", ""]))
+    assert "'NA'" in warning
+    assert new_warnings(lists(mqm=["NA", "a", "-2", "b", "c", ""])) == []
 
 
 def test_empty_candidates_are_counted() -> None:
