@@ -50,13 +50,14 @@ def test_features_come_after_existing_ones(toy: NBest) -> None:
     assert longer.features[:, 3].tolist() == [3, 3, 4, 1, 2, 1, 3, 3, 1]
     assert longer.features.dtype == np.float32
     assert longer.references == toy.references
-    assert add_features(toy, Length(words=False)).feature_names == toy.feature_names
-    assert add_features(toy, []).feature_names == toy.feature_names
+    for nothing in (Length(words=False), []):
+        assert add_features(toy, nothing).feature_names == toy.feature_names
+    with raises(DataError, "duplicate"):
+        add_features(longer, "length")
 
 
 def test_lengths_by_setting(sourced: NBest) -> None:
-    settings = Length(words=False, characters=True, ratio=True)
-    added = add_features(sourced, settings)
+    added = add_features(sourced, Length(words=False, characters=True, ratio=True))
     assert added.feature_names[3:] == ("LengthCharacters", "LengthRatio")
     texts = [added.text(row) for row in range(9)]
     assert added.features[:, 3].tolist() == [len(text) for text in texts]
@@ -88,11 +89,6 @@ def test_sources_that_cannot_be_added(
 ) -> None:
     with raises(kind, code, parameter=parameter):
         add_features(toy, sources)
-
-
-def test_names_and_settings_are_checked(toy: NBest) -> None:
-    with raises(DataError, "duplicate"):
-        add_features(add_features(toy, "length"), "length")
     with raises(UsageError, "invalid-setting", parameter="words"):
         Length(words="yes")  # type: ignore[arg-type]
 

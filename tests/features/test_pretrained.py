@@ -33,14 +33,8 @@ def lists() -> NBest:
 
 
 def prior_of(lists: NBest, **options: Any) -> Prior:
-    settings: dict[str, Any] = {
-        "gain": "judgement",
-        "sampler": "map",
-        "likelihood": "none",
-        "add": ["consensus", "length"],
-    }
-    settings |= options
-    return Prior.recorded(adapt(lists, settings.pop("weights", None), **settings))
+    settings = {"sampler": "map", "likelihood": "none", "add": ["consensus", "length"]} | options
+    return Prior.recorded(adapt(lists, gain="judgement", **settings))
 
 
 def test_prior_of_the_added_columns_has_the_shipped_weights_in_units_of_their_spread(

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from support.raising import raises
 from support.records import with_record
 
 from bpa_ppl import (
     DataError,
+    Draws,
     NBest,
     UsageError,
     adapt,
@@ -63,18 +63,6 @@ class Known(TextSource, frozen=True):
         }
 
 
-class Learned(FeatureSource, frozen=True):
-    """A source whose features are 1, and 0 for sentences that it has learned from."""
-
-    name: str = "learned"
-
-    def columns(self, nbest: NBest) -> dict[str, npt.ArrayLike]:
-        return {"learned": np.ones(len(nbest.features))}
-
-    def cross_fitted_columns(self, nbest: NBest) -> dict[str, npt.ArrayLike]:
-        return {"learned": np.zeros(len(nbest.features))}
-
-
 @pytest.fixture(autouse=True)
 def registered(registries: list[Registry]) -> None:
     """Offer the source, for this test."""
@@ -100,40 +88,33 @@ def domain(tmp_path: Path) -> Path:
     return path
 
 
-def saved(tmp_path: Path, lists: NBest, source: FeatureSource):
+@pytest.fixture
+def saved(tmp_path: Path, lists: NBest, domain: Path):
+    """A posterior with the words of the file as a feature, written and read again."""
+    return save(tmp_path, lists, Known(text=str(domain)))
+
+
+def save(tmp_path: Path, lists: NBest, source: FeatureSource):
     """Adapt with a source of features, write the posterior and read it again."""
     write_posterior(adapt(lists, WEIGHTS, **LAPLACE, add=source), tmp_path / "p.nc")
     return read_posterior(tmp_path / "p.nc")
 
 
-def test_features_of_adaptation_lists_are_cross_fitted() -> None:
-    lists = from_lists([["a", "b"]], [[[1.0], [2.0]]], ["LM0"])
-    recipe = Recipe(sources=(Learned(),))
-    assert recipe.for_training(lists).nbest.features.tolist() == [[1.0, 0.0], [2.0, 0.0]]
-    assert recipe.apply(lists).features.tolist() == [[1.0, 1.0], [2.0, 1.0]]
-
-
 def test_new_lists_get_the_features_that_were_adapted(
-    tmp_path: Path, lists: NBest, domain: Path
+    lists: NBest, domain: Path, saved: Any
 ) -> None:
-    source = Known(text=str(domain))
-    posterior = saved(tmp_path, lists, source)
-    assert as_draws(posterior).features == ("LM0", "known")
-    chosen = rerank(lists, posterior)
-    extended = add_features(lists, source)
-    again = rerank(
-        extended, adapt(extended, StartingWeights(WEIGHTS, defaults={"known": 0}), **LAPLACE)
-    )
+    assert as_draws(saved).features == ("LM0", "known")
+    chosen = rerank(lists, saved)
+    extended = add_features(lists, Known(text=str(domain)))
+    start = StartingWeights(WEIGHTS, defaults={"known": 0})
+    again = rerank(extended, adapt(extended, start, **LAPLACE))
     assert np.array_equal(chosen.choice, again.choice)
     assert np.array_equal(chosen.probability, again.probability)
 
 
-def test_a_stream_of_lists_opens_each_source_once(
-    tmp_path: Path, lists: NBest, domain: Path
-) -> None:
-    posterior = saved(tmp_path, lists, Known(text=str(domain)))
+def test_a_stream_of_lists_opens_each_source_once(lists: NBest, saved: Any) -> None:
     OPENED.clear()
-    assert len(rerank(lists.chunks(3), posterior).texts) == 20
+    assert len(rerank(lists.chunks(3), saved).texts) == 20
     assert OPENED == ["known"]
 
 
@@ -142,8 +123,7 @@ def test_what_is_learned_is_carried_and_not_learned_from_the_sentence_itself(
 ) -> None:
     source = Known(text=SELF, folds=20)
     assert source.unlearned
-    posterior = saved(tmp_path, lists, source)
-    fitted = Recipe.of(as_draws(posterior))
+    fitted = Recipe.of(as_draws(save(tmp_path, lists, source)))
     assert fitted.sources == (source.fitted(lists),)
     assert not fitted.sources[0].unlearned
     # A new word of one reference is known to the other sentences alone.
@@ -152,6 +132,8 @@ def test_what_is_learned_is_carried_and_not_learned_from_the_sentence_itself(
         [["odd", "w1"]] * 20, [[[0.0], [0.0]]] * 20, ["LM0"], references=odd.references
     )
     own = add_features(strange, source).features[:, 1].reshape(20, 2)
+    training = Recipe(sources=(source,)).for_training(strange).nbest
+    assert training.features[:, 1].tolist() == own.ravel().tolist()
     assert own[0].tolist() == [0, 1]
     assert own[1].tolist() == [1, 1]
     new = add_features(strange, source.fitted(odd)).features[:, 1].reshape(20, 2)
@@ -159,39 +141,37 @@ def test_what_is_learned_is_carried_and_not_learned_from_the_sentence_itself(
 
 
 def test_a_file_that_has_changed_or_gone_is_refused(
-    tmp_path: Path, lists: NBest, domain: Path
+    tmp_path: Path, lists: NBest, domain: Path, saved: Any
 ) -> None:
-    posterior = saved(tmp_path, lists, Known(text=str(domain)))
     kept = domain.rename(tmp_path / "kept.txt")
     with raises(DataError, "missing-file", parameter="moved_files"):
-        rerank(lists, posterior)
+        rerank(lists, saved)
     domain.write_text("w1 w2 w3 w4\n")
     with raises(DataError, "mismatch", parameter="moved_files"):
-        rerank(lists, posterior)
-    assert len(rerank(lists, posterior, moved_files={"known": kept}).texts) == 20
+        rerank(lists, saved)
+    assert len(rerank(lists, saved, moved_files={"known": kept}).texts) == 20
     with raises(UsageError, "unknown-name", parameter="moved_files"):
-        rerank(lists, posterior, moved_files={"lm": kept})
+        rerank(lists, saved, moved_files={"lm": kept})
     with raises(UsageError, parameter="moved_files"):
-        rerank(lists, posterior, moved_files={"known": ["a", "b"]})
+        rerank(lists, saved, moved_files={"known": ["a", "b"]})
 
 
 def test_devices_pipes_and_huge_files_are_not_opened(
-    tmp_path: Path, lists: NBest, domain: Path
+    tmp_path: Path, lists: NBest, saved: Any
 ) -> None:
-    posterior = saved(tmp_path, lists, Known(text=str(domain)))
     os.mkfifo(tmp_path / "pipe")
     with open(tmp_path / "huge", "wb") as file:
         file.truncate(1 << 40)  # takes no space
     for path in ("/dev/zero", "/dev/full", tmp_path / "pipe", tmp_path, tmp_path / "huge", "a\0b"):
         with raises(DataError, "missing-file", parameter="moved_files"):
-            rerank(lists, posterior, moved_files={"known": path})
+            rerank(lists, saved, moved_files={"known": path})
 
 
 @pytest.mark.parametrize("learned", ["[", "[" * 100_000, "3", "[1]", '"a"'])
 def test_damaged_records_of_what_was_learned_are_refused(
-    lists: NBest, domain: Path, learned: str
+    lists: NBest, saved: Any, learned: str
 ) -> None:
-    draws = as_draws(adapt(lists, WEIGHTS, **MODE, add=[Known(text=str(domain))]))
+    draws = as_draws(saved)
     constants = {**draws.constants, "feature_source_0": np.array([learned])}
     with raises(DataError, "damaged"):
         rerank(lists, replace(draws, constants=constants))
@@ -211,28 +191,26 @@ def test_two_sources_of_a_kind_are_distinguished_by_their_names(
         adapt(lists, WEIGHTS, add=[sources[0], sources[0]])
 
 
-def test_an_invalid_record_is_refused(tmp_path: Path, lists: NBest, domain: Path) -> None:
-    draws = as_draws(adapt(lists, WEIGHTS, **MODE, add=Known(text=str(domain))))
+def test_an_invalid_record_is_refused(lists: NBest, domain: Path, saved: Any) -> None:
     columns = {"source": "known", "text": str(domain), "feature_names": [["known"]]}
-    for odd in ({"text": "x"}, {"source": ["known"]}, columns, 3):
-        with raises(DataError, "damaged", parameter="attrs", match="feature_sources"):
-            from_attributes({"feature_sources": [odd]})
-    unnamed = SourceRecord(source="known", settings={"text": str(domain), "name": []})
-    fewer = SourceRecord(source="known", settings={"text": str(domain)})
-    for source, error, code in (
-        (unnamed, UsageError, "invalid-setting"),
-        (fewer, DataError, "damaged"),
-    ):
-        with pytest.raises(error) as caught:
-            rerank(lists, with_record(draws, recipe=RecipeRecord(sources=(source,))))
-        assert caught.value.code == code
     deep: Any = ()
     for _ in range(5000):
         deep = (deep,)
-    for odd in (5, deep):
-        with raises(DataError, "damaged", parameter="attrs"):
+    for odd in ([{"text": "x"}], [{"source": ["known"]}], [columns], [3], 5, deep):
+        with raises(DataError, "damaged", parameter="attrs", match="feature_sources"):
             from_attributes({"feature_sources": odd})
-    for settings, code in (({}, "missing-setting"), ({"text": 3}, "invalid-setting")):
+
+    def with_settings(**settings: Any) -> Draws:
         sources = (SourceRecord(source="known", settings=settings),)
-        with raises(UsageError, code, parameter="text"):
-            Recipe.of(with_record(draws, recipe=RecipeRecord(sources=sources)))
+        return with_record(as_draws(saved), recipe=RecipeRecord(sources=sources))
+
+    with pytest.raises(UsageError) as caught:
+        rerank(lists, with_settings(text=str(domain), name=[]))
+    assert caught.value.code == "invalid-setting"
+    with pytest.raises(DataError) as damaged:
+        rerank(lists, with_settings(text=str(domain)))
+    assert damaged.value.code == "damaged"
+    with raises(UsageError, "missing-setting", parameter="text"):
+        Recipe.of(with_settings())
+    with raises(UsageError, "invalid-setting", parameter="text"):
+        Recipe.of(with_settings(text=3))
