@@ -23,11 +23,11 @@ def texts(write: Write) -> Path:
 
 @pytest.mark.parametrize("chunk", [1, 2, 9])
 @pytest.mark.usefixtures("small_blocks")
-def test_scores_of_several_kinds(texts: Path, tmp_path: Path, chunk: int) -> None:
+def test_scores_of_several_kinds(texts: Path, write: Write, tmp_path: Path, chunk: int) -> None:
     np.save(tmp_path / "comet.npy", np.arange(6.0) / 4)
     np.save(tmp_path / "tm.npy", np.arange(12).reshape(6, 2))
-    (tmp_path / "lm.txt").write_text("".join(f"{-k}\n" for k in range(6)))
-    (tmp_path / "two").write_text("one other\n" + "".join(f"{k} {k}e1\n" for k in range(6)))
+    write(*(f"{-k}" for k in range(6)), name="lm.txt")
+    write("one other", *(f"{k} {k}e1" for k in range(6)), name="two")
     files = ",".join(str(tmp_path / name) for name in ("comet.npy", "tm.npy", "lm.txt", "two"))
     parts = iter_nbest(texts, format=f"plain:list_size=2,scores={files}", chunk=chunk, first_id=1)
     nbest = concatenate(parts)

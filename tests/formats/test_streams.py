@@ -6,6 +6,7 @@ import io
 import lzma
 import os
 import random
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -35,7 +36,7 @@ else:
 TEXT = "".join(f"ligne {i}: café au lait, numéro {i * i}\n" for i in range(20_000)).encode()
 
 
-def _streamed_zstd(data: bytes) -> bytes:
+def stream_zstd(data: bytes) -> bytes:
     """Compress as `zstd` does from a pipe: without the size in the header."""
     compressor = zstd.ZstdCompressor()
     return compressor.compress(data) + compressor.flush()
@@ -43,13 +44,11 @@ def _streamed_zstd(data: bytes) -> bytes:
 
 quick_xz = partial(lzma.compress, preset=0)
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
-    "plain": bytes,
     "gzip, two members": lambda data: gzip.compress(data[:1000]) + gzip.compress(data[1000:]),
     "xz, two streams": lambda data: quick_xz(data[:1000]) + quick_xz(data[1000:]),
     "zstd": zstd.compress,
-    "zstd, streamed": _streamed_zstd,
+    "zstd, streamed": stream_zstd,
 }
-COMPRESSED = sorted(set(COMPRESS) - {"plain"})
 
 
 @pytest.mark.parametrize("kind", COMPRESS)
@@ -81,7 +80,7 @@ def test_blocks_are_the_file_wherever_it_is_cut(
     assert len(blocks) > 1
 
 
-@pytest.mark.parametrize("kind", COMPRESSED)
+@pytest.mark.parametrize("kind", COMPRESS)
 def test_a_damaged_file_is_named(tmp_path: Path, kind: str) -> None:
     data = COMPRESS[kind](TEXT)
     changed = bytearray(data)
@@ -93,7 +92,7 @@ def test_a_damaged_file_is_named(tmp_path: Path, kind: str) -> None:
             list(read_chunks(tmp_path / "bad.gz"))
 
 
-@pytest.mark.parametrize("kind", COMPRESSED)
+@pytest.mark.parametrize("kind", COMPRESS)
 @pytest.mark.parametrize("read", [read_lines, read_nbest])
 def test_a_file_that_unpacks_to_too_much_is_refused(
     tmp_path: Path, kind: str, read: Callable, monkeypatch: pytest.MonkeyPatch
@@ -106,13 +105,6 @@ def test_a_file_that_unpacks_to_too_much_is_refused(
         read(tmp_path / "bomb")
 
 
-@pytest.mark.parametrize("content", ["a cat\n".encode("utf-16"), b"a\0cat\n"])
-def test_what_is_no_text_is_refused(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "odd").write_bytes(content)
-    with raises(DataError, "bad-encoding", line=1):
-        read_lines(tmp_path / "odd")
-
-
 @pytest.mark.parametrize(
     ("suffix", "tool"), [("", "cat"), (".gz", "gzip -dc"), (".xz", "xz -dc"), (".zst", "zstd -dc")]
 )
@@ -122,12 +114,10 @@ def test_what_is_written_is_read_by_the_usual_tools(tmp_path: Path, suffix: str,
         file.write(TEXT.decode())
     assert read_text(path) == TEXT.decode()
     assert os.listdir(tmp_path) == [path.name]
-    command = tool.split()
-    try:
-        unpacked = subprocess.run([*command, path], capture_output=True, check=True).stdout
-    except FileNotFoundError:
-        pytest.skip(f"needs {command[0]}, which is not here")
-    assert unpacked == TEXT
+    program, *options = tool.split()
+    if shutil.which(program) is None:
+        pytest.skip(f"needs {program}")
+    assert subprocess.check_output([program, *options, path]) == TEXT
 
 
 @pytest.mark.parametrize(
@@ -145,11 +135,14 @@ def test_after_a_failure_the_old_file_stands_and_nothing_else(
     assert path.read_text() == "old"
 
 
-def test_whether_a_file_can_be_written_is_known_at_once(tmp_path: Path) -> None:
-    for path in (tmp_path / "missing" / "out", tmp_path):
-        with raises(DataError, "cannot-write"):
+def test_whether_a_file_can_be_written_is_known_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for path, match in ((tmp_path / "missing" / "out", None), (tmp_path, None), ("", "empty")):
+        with raises(DataError, "cannot-write", match=match):
             require_writable(path)
-        with raises(DataError, "cannot-write"), atomic_writer(path):
+        with raises(DataError, "cannot-write", match=match), atomic_writer(path):
             pytest.fail("the file is open")
     for path in (tmp_path / "new", Path(os.devnull), Path("-")):
         require_writable(path)
@@ -181,14 +174,6 @@ def test_the_mode_of_a_file_is_kept(tmp_path: Path) -> None:
         assert temporary.stat().st_mode & 0o777 == 0o600  # as soon as there is anything to read
         temporary.write_text("new")
     assert (path.stat().st_mode & 0o777, path.read_text()) == (0o600, "new")
-
-
-def test_an_empty_name_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "inner").mkdir()
-    monkeypatch.chdir(tmp_path / "inner")
-    with raises(DataError, "cannot-write", match="empty"), atomic_writer(""):
-        pass
-    assert [path.name for path in tmp_path.rglob("*")] == ["inner"]
 
 
 def test_an_error_of_another_file_is_not_blamed_on_the_output(tmp_path: Path) -> None:
@@ -223,6 +208,10 @@ def test_lines_end_at_newlines_alone(tmp_path: Path) -> None:
         assert read_lines(tmp_path / "text") == lines
     (tmp_path / "text").write_text("a\u2028b\x0bc\x85\n")
     assert read_lines(tmp_path / "text") == ["a\u2028b\x0bc\x85"]
+    for content in ("a cat\n".encode("utf-16"), b"a\0cat\n"):
+        (tmp_path / "text").write_bytes(content)
+        with raises(DataError, "bad-encoding", line=1):
+            read_lines(tmp_path / "text")
 
 
 def test_two_files_are_replaced_together(tmp_path: Path) -> None:
