@@ -131,11 +131,11 @@ class TestTemplate:
         write_weights({"LM0": 0.5, "TM0[0]": 0.1, "TM0[2]": 1 / 3}, out, template=template)
         assert out.read_bytes() == INI.replace("-3e-1", "0.3333333333333333").encode()
 
-    @pytest.mark.parametrize("text", ["[weight]\r\nLM0= 0.5\r\n", "[weight]\nLM0 0.5"])
-    def test_line_ends_and_labels_stay(self, write: Write, text: str) -> None:
-        path = write(text.encode(), name="moses.ini")
-        write_weights({"LM0": 9}, path, template=path)
-        assert path.read_bytes() == text.replace("0.5", "9").encode()
+    def test_line_ends_and_labels_stay(self, write: Write) -> None:
+        for text in (b"[weight]\r\nLM0= 0.5\r\n", b"[weight]\nLM0 0.5"):
+            path = write(text, name="moses.ini")
+            write_weights({"LM0": 9}, path, template=path)
+            assert path.read_bytes() == text.replace(b"0.5", b"9")
 
     def test_a_feature_that_it_does_not_weigh(self, write: Write) -> None:
         template = write(INI.encode(), name="moses.ini")

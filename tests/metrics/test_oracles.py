@@ -47,13 +47,11 @@ def brute_force(nbest: NBest, metric: str, scores: np.ndarray) -> tuple[list, li
 
 
 def assert_same(result: Oracles, expected: tuple[list, list, list, list]) -> None:
-    assert result.index.tolist() == expected[0]
-    assert result.score.tolist() == expected[1]
-    assert result.tied.tolist() == expected[2]
+    found = (result.index.tolist(), result.score.tolist(), result.tied.tolist())
+    assert found == expected[:3]
     undecided = any(0 < share < 1 for share in expected[3])
-    assert (None if result.share is None else result.share.tolist()) == (
-        expected[3] if undecided else None
-    )
+    share = None if result.share is None else result.share.tolist()
+    assert share == (expected[3] if undecided else None)
 
 
 def lists_of(texts: list[list[str]], references: list[list[str]], **arguments: Any) -> NBest:

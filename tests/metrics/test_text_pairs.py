@@ -27,19 +27,14 @@ SCORES: dict[str, Callable[[str, str], float]] = {
 WORDS = ("Ab", "ab", "c", "def", "gé", "ほん", "hij")
 
 
-def random_texts(seed: int, count: int, longest: int) -> list[str]:
-    """Return distinct texts, one empty and some that differ only in case or order."""
-    rng = np.random.default_rng(seed)
-    every = {" ".join(rng.choice(WORDS, size=rng.integers(1, longest))) for _ in range(count)}
-    return ["", "ab c", "Ab c", "c Ab", *sorted(every - {"ab c", "Ab c", "c Ab"})]
-
-
 @pytest.fixture(scope="module")
 def text_lists() -> list[list[str]]:
-    """Random texts, then those of real lists."""
+    """Random texts, one empty and some that differ only in case or order, and those of lists."""
+    rng, alike = np.random.default_rng(1), ["", "ab c", "Ab c", "c Ab"]
+    words = {" ".join(rng.choice(WORDS, size=rng.integers(1, 8))) for _ in range(22)}
     with as_file(files("bpa_ppl.demo_data")) as data:
         lists = read_nbest(data / "leaflet.nbest100.gz")[::120]
-    return [random_texts(1, 22, 8), *(list(one.strings)[:18] for one in lists)]
+    return [alike + sorted(words - {*alike}), *(list(one.strings)[:18] for one in lists)]
 
 
 @pytest.mark.parametrize("metric", SCORES)

@@ -68,16 +68,15 @@ def reference_scores(table: Grams, order: int, words: list[str]) -> list[float]:
 def model_ngrams(model: NgramModel) -> Grams:
     """Return the same for a model in memory."""
     result: Grams = {}
-    names: list[list[tuple[str, ...]]] = []
+    shorter: list[tuple[str, ...]] = []
     tables = model.tables
     for n in range(1, model.order + 1):
         rows = range(tables.firsts[n - 1], tables.firsts[n])
-        pairs = [
-            (int(tables.keys[g]) >> 32, model.words[int(tables.keys[g]) & 0xFFFF]) for g in rows
-        ]
-        names.append([(*(names[-1][context] if n > 1 else ()), word) for context, word in pairs])
-        for gram, row in zip(names[-1], rows, strict=True):
+        pairs = [divmod(int(tables.keys[row]), 1 << 32) for row in rows]
+        grams = [(*(shorter[c] if n > 1 else ()), model.words[w & 0xFFFF]) for c, w in pairs]
+        for gram, row in zip(grams, rows, strict=True):
             result[gram] = float(tables.log10[row]), float(tables.backoff[row])
+        shorter = grams
     return result
 
 
