@@ -220,9 +220,7 @@ def test_a_feature_of_some_tables_is_an_extra_of_all(toy: NBest) -> None:
         (lambda n: replace(n, totals=np.zeros(3)), "wrong-length", "totals"),
     ],
 )
-def test_rejects_invalid_arguments(
-    toy: NBest, change: Any, code: str, parameter: str | None
-) -> None:
+def test_invalid_arguments(toy: NBest, change: Any, code: str, parameter: str | None) -> None:
     is_usage = code in ("wrong-type", "unknown-name", "bad-usage")
     with raises(UsageError if is_usage else DataError, code, parameter=parameter):
         change(toy)
@@ -349,9 +347,7 @@ NESTED = pa.list_(pa.struct([("text", pa.string()), ("lm", pa.float64())]))
         (pa.table({"id": IDS, "candidates": pa.array([], NESTED)}), "no-data", None, None),
     ],
 )
-def test_rejects_invalid_records_and_data_frames(
-    data: Any, code: str, parameter: str | None, line: int | None
-) -> None:
+def test_invalid_records(data: Any, code: str, parameter: str | None, line: int | None) -> None:
     with raises(DataError, code, parameter=parameter, line=line):
         from_records(data)
 

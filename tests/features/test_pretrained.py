@@ -37,7 +37,7 @@ def prior_of(lists: NBest, **options: Any) -> Prior:
     return Prior.recorded(adapt(lists, gain="judgement", **settings))
 
 
-def test_prior_of_the_added_columns_has_the_shipped_weights_in_units_of_their_spread(
+def test_added_columns_have_the_shipped_weights_in_units_of_their_spread(
     lists: NBest,
 ) -> None:
     extended = add_features(lists, ["consensus", "length"])

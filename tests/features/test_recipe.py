@@ -100,9 +100,7 @@ def save(tmp_path: Path, lists: NBest, source: FeatureSource):
     return read_posterior(tmp_path / "p.nc")
 
 
-def test_new_lists_get_the_features_that_were_adapted(
-    lists: NBest, domain: Path, saved: Any
-) -> None:
+def test_new_lists_get_the_adapted_features(lists: NBest, domain: Path, saved: Any) -> None:
     assert as_draws(saved).features == ("LM0", "known")
     chosen = rerank(lists, saved)
     extended = add_features(lists, Known(text=str(domain)))
@@ -118,9 +116,7 @@ def test_a_stream_of_lists_opens_each_source_once(lists: NBest, saved: Any) -> N
     assert OPENED == ["known"]
 
 
-def test_what_is_learned_is_carried_and_not_learned_from_the_sentence_itself(
-    tmp_path: Path, lists: NBest
-) -> None:
+def test_what_is_learned_leaves_out_the_sentence_itself(tmp_path: Path, lists: NBest) -> None:
     source = Known(text=SELF, folds=20)
     assert source.unlearned
     fitted = Recipe.of(as_draws(save(tmp_path, lists, source)))
@@ -140,9 +136,7 @@ def test_what_is_learned_is_carried_and_not_learned_from_the_sentence_itself(
     assert new.tolist() == [[1, 1]] * 20
 
 
-def test_a_file_that_has_changed_or_gone_is_refused(
-    tmp_path: Path, lists: NBest, domain: Path, saved: Any
-) -> None:
+def test_changed_and_missing_files(tmp_path: Path, lists: NBest, domain: Path, saved: Any) -> None:
     kept = domain.rename(tmp_path / "kept.txt")
     with raises(DataError, "missing-file", parameter="moved_files"):
         rerank(lists, saved)
@@ -156,9 +150,7 @@ def test_a_file_that_has_changed_or_gone_is_refused(
         rerank(lists, saved, moved_files={"known": ["a", "b"]})
 
 
-def test_devices_pipes_and_huge_files_are_not_opened(
-    tmp_path: Path, lists: NBest, saved: Any
-) -> None:
+def test_devices_and_huge_files_are_not_opened(tmp_path: Path, lists: NBest, saved: Any) -> None:
     os.mkfifo(tmp_path / "pipe")
     with open(tmp_path / "huge", "wb") as file:
         file.truncate(1 << 40)  # takes no space
@@ -168,18 +160,14 @@ def test_devices_pipes_and_huge_files_are_not_opened(
 
 
 @pytest.mark.parametrize("learned", ["[", "[" * 100_000, "3", "[1]", '"a"'])
-def test_damaged_records_of_what_was_learned_are_refused(
-    lists: NBest, saved: Any, learned: str
-) -> None:
+def test_damaged_records_of_learned_texts(lists: NBest, saved: Any, learned: str) -> None:
     draws = as_draws(saved)
     constants = {**draws.constants, "feature_source_0": np.array([learned])}
     with raises(DataError, "damaged"):
         rerank(lists, replace(draws, constants=constants))
 
 
-def test_two_sources_of_a_kind_are_distinguished_by_their_names(
-    tmp_path: Path, lists: NBest, domain: Path
-) -> None:
+def test_sources_of_one_kind_differ_by_name(tmp_path: Path, lists: NBest, domain: Path) -> None:
     other = tmp_path / "other.txt"
     other.write_text("w5 w6\n")
     sources = [Known(text=str(domain)), Known(text=str(other), name="other")]

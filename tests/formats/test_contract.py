@@ -147,9 +147,7 @@ NOTES = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
 @NOTES
 @EVERY
 @pytest.mark.usefixtures("small_blocks")
-def test_lists_are_the_same_however_they_are_read(
-    name: str, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_ways_to_read(name: str, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = SAMPLES[name].lines()
     text = "".join(f"{line}\n" for line in lines)
     path = write(text.encode())

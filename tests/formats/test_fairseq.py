@@ -174,9 +174,7 @@ def test_equal_scores_of_sorted_lines_are_paired_by_their_texts(write: Write) ->
         ("A", ["H-0\t-1\ta", "H-0\t-2\tb", "A-0\t0-0", "A-0\t1-0"]),
     ],
 )
-def test_lines_of_unknown_candidates_are_refused(
-    write: Write, letter: str, printed: list[str]
-) -> None:
+def test_lines_of_unknown_candidates(write: Write, letter: str, printed: list[str]) -> None:
     first = next(n for n, line in enumerate(printed, 1) if line.startswith(letter))
     with raises(DataError, "mismatch", line=first) as refused:
         read_nbest(write(*printed), format="fairseq")

@@ -79,9 +79,7 @@ CSV = "id,text,lm\n0,a,1\n0,b,2\n"
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*separated by ';'")
-def test_a_line_with_names_is_put_before_values(
-    tmp_path: Path, rows: str, header: str, name: str
-) -> None:
+def test_names_are_put_before_values(tmp_path: Path, rows: str, header: str, name: str) -> None:
     path = tmp_path / name
     path.write_text(rows)
     assert BEFORE in message_of(path)
@@ -109,9 +107,7 @@ def test_a_line_with_names_is_put_before_values(
         ("id\ttext\tlm\n1\t0\ta\t1\n", "names of rows (R: row.names=FALSE)", CSV, TWO),
     ],
 )
-def test_a_file_is_changed_as_the_message_says(
-    tmp_path: Path, bad: str, part: str, good: str, expected: Content
-) -> None:
+def test_changes_by_hand(tmp_path: Path, bad: str, part: str, good: str, expected: Content) -> None:
     path = tmp_path / "lists.csv"
     path.write_text(bad)
     assert part in message_of(path)
@@ -151,9 +147,7 @@ CHOICES = '{"doc_id":0,"target":1,"resps":[[[-1.5,false]],[[-0.2,true]]],"filter
         ("a", b"annotation_id,annotator,better,first,id\n10,1,left,a,1\n", LABEL_STUDIO),
     ],
 )
-def test_a_file_is_named_without_a_command(
-    tmp_path: Path, name: str, data: bytes, part: str
-) -> None:
+def test_a_file_without_a_command(tmp_path: Path, name: str, data: bytes, part: str) -> None:
     (tmp_path / name).write_bytes(data)
     message = message_of(tmp_path / name)
     assert part in message
@@ -162,9 +156,7 @@ def test_a_file_is_named_without_a_command(
 
 @pytest.mark.parametrize("options", [{}, {"format": "tsv"}])
 @pytest.mark.parametrize("name", ["beams.tsv", "beams.txt", "beams"])
-def test_texts_and_scores_without_names_are_to_be_split(
-    tmp_path: Path, name: str, options: dict[str, str]
-) -> None:
+def test_texts_and_scores_to_be_split(tmp_path: Path, name: str, options: dict[str, str]) -> None:
     (tmp_path / name).write_text("a cat\t-0.5\ncat\t-1.5\n")
     message = message_of(tmp_path / name, **options)
     assert "has values, 'a cat, -0.5', not names" in message
@@ -295,9 +287,7 @@ def test_an_object_on_several_lines_is_converted_twice(tmp_path: Path) -> None:
         ("run.tsv", " ", "0", "run 1"),
     ],
 )
-def test_a_run_of_trec_becomes_a_table(
-    tmp_path: Path, name: str, separator: str, column: str, tag: str
-) -> None:
+def test_a_run_of_trec(tmp_path: Path, name: str, separator: str, column: str, tag: str) -> None:
     run = RUN.replace(" ", separator).replace("Q0", column).replace("bm25", tag)
     for path in (tmp_path / name, tmp_path / "RUN"):
         path.write_text(run)
@@ -355,9 +345,7 @@ def test_cells_separated_by_bars(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("orient", ["split", "index", "columns", "table"])
 @pytest.mark.parametrize("ids", [[0, 0, 1, 1], list("xxyy")])
-def test_a_table_that_pandas_wrote_as_one_object(
-    tmp_path: Path, orient: Any, ids: list[Any]
-) -> None:
+def test_a_table_in_one_object_of_pandas(tmp_path: Path, orient: Any, ids: list[Any]) -> None:
     pandas = pytest.importorskip("pandas")
     path = tmp_path / "lists.json"
     table = pandas.DataFrame({"id": ids, "text": list("abcd"), "lm": [1.0, 2, 3, 4]})
@@ -494,7 +482,7 @@ NAMED = "group\tdescription\tlm\n7\ta\t1\n7\tb\t2\n"
         ('id\ttext\n0\ta\n0\t"b\tc"\n', "as tsv:quoted=true", "tsv:quoted=true", [["a", "b\tc"]]),
     ],
 )
-def test_settings_of_a_format(
+def test_settings(
     tmp_path: Path, data: str, part: str, settings: str, expected: list[list[str]]
 ) -> None:
     path = tmp_path / "lists"
@@ -538,7 +526,7 @@ LINES = [f"{n} ||| t{n} ||| LM0= 1 ||| 1" for n in range(2)]
         ('"a, b"\n"c \\"d\\""\n', "jq -r .", (("a, b",), ('c "d"',))),
     ],
 )
-def test_a_command_converts_references(
+def test_converted_references(
     tmp_path: Path, before: str, command: str, expected: tuple[Any, ...]
 ) -> None:
     (tmp_path / "ref").write_text(before)

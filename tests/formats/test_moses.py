@@ -109,9 +109,7 @@ def test_later_lines_tell_what_an_empty_field_is(write: Write) -> None:
     ],
 )
 @pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
-def test_a_bad_first_line_is_named(
-    write: Write, line: str, code: str, parameter: str | None
-) -> None:
+def test_bad_first_lines(write: Write, line: str, code: str, parameter: str | None) -> None:
     with raises(DataError, code, parameter=parameter, line=1):
         read_nbest(write(line))
 

@@ -50,9 +50,7 @@ def test_scores_of_several_kinds(texts: Path, write: Write, tmp_path: Path, chun
         ("a a\n" + "1 1\n" * 6, "duplicate", 1),
     ],
 )
-def test_scores_that_do_not_fit(
-    texts: Path, write: Write, scores: str, code: str, line: int | None
-) -> None:
+def test_bad_scores(texts: Path, write: Write, scores: str, code: str, line: int | None) -> None:
     path = write(scores.encode(), name="scores")
     parameter = "bad" if code == "bad-number" else None
     with raises(DataError, code, parameter=parameter, line=line, match="scores"):

@@ -261,9 +261,7 @@ def test_references_share_characters_where_nothing_separates_words() -> None:
         ([*range(5, 30), *range(5)], "barely better than those of neighbouring"),
     ],
 )
-def test_references_in_another_order(
-    demo_data: Path, order: Sequence[int], expected: str | None
-) -> None:
+def test_shifted_references(demo_data: Path, order: Sequence[int], expected: str | None) -> None:
     texts = (demo_data / "leaflet.ref").read_text().splitlines()
     lines = [line(i, f"{text} indeed") for i, text in enumerate(texts[: len(order)])]
     with pytest.warns(BpaWarning, match=expected) if expected else nullcontext():

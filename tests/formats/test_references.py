@@ -286,9 +286,7 @@ def test_plain_text_stays_plain(write: Write, lines: list[str]) -> None:
         ("sources", ['"un"', '"deux"', "trois"], "2 of 3 texts are in quotation marks"),
     ],
 )
-def test_lines_that_may_have_ids_or_quotes_are_noted(
-    write: Write, what: str, lines: list[str], match: str
-) -> None:
+def test_lines_that_may_have_ids(write: Write, what: str, lines: list[str], match: str) -> None:
     texts = write(*lines, name="texts")
     with pytest.warns(BpaWarning, match=match):
         lists = read_nbest(OF_NUMBERS[: len(lines)], **{what: texts})

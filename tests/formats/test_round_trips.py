@@ -210,7 +210,7 @@ BETWEEN = (" a", "a ", " ", "a\0b", "a\rb", "a\nb")
     ],
     ids=repr,
 )
-def test_what_a_format_cannot_store(
+def test_texts_and_names_not_stored(
     tmp_path: Path, format: str, text: str, names: list[str], code: str
 ) -> None:
     nbest = from_lists([[text]], [[range(len(names))]], names, totals=[[1]])

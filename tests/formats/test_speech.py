@@ -51,9 +51,7 @@ def test_scores_and_references_in_other_files(write: Write) -> None:
         (("u-1 1", "u-2 2", "u-1 3"), "duplicate", 3),
     ],
 )
-def test_bad_files_of_scores_are_named(
-    write: Write, scores: tuple[str, ...], code: str, line: int
-) -> None:
+def test_bad_files_of_scores(write: Write, scores: tuple[str, ...], code: str, line: int) -> None:
     words, file = write("u-1 A", "u-2 B", name="words"), write(*scores, name="acwt")
     parameter = {"mismatch": "scores", "bad-number": "bad"}.get(code)
     with raises(DataError, code, parameter=parameter, line=line, match="acwt"):
@@ -162,7 +160,7 @@ def test_texts_alone_and_references(tmp_path: Path) -> None:
         ("1best_recog/text", "u-b A\nu-b B\n", "duplicate", "1best_recog/text", 2),
     ],
 )
-def test_bad_files_are_named(
+def test_bad_ranks(
     tmp_path: Path, name: str, content: str, code: str, named: str, line: int
 ) -> None:
     folder = write_files(tmp_path, {**FILES, name: content})

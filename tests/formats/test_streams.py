@@ -52,7 +52,7 @@ COMPRESS: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("kind", COMPRESS)
-def test_compression_is_told_by_content_not_by_name(
+def test_compression_is_detected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     path = tmp_path / "misnamed.txt"
@@ -65,7 +65,7 @@ def test_compression_is_told_by_content_not_by_name(
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_blocks_are_the_file_wherever_it_is_cut(
+def test_blocks_are_the_whole_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     rng = random.Random(seed)
@@ -149,9 +149,7 @@ def test_whether_a_file_can_be_written_is_known_at_once(
     assert os.listdir(tmp_path) == []
 
 
-def test_a_file_that_cannot_be_written_is_not_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_read_only_file_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "out"
     path.write_text("old")
 

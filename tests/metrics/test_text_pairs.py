@@ -38,7 +38,7 @@ def text_lists() -> list[list[str]]:
 
 
 @pytest.mark.parametrize("metric", SCORES)
-def test_scores_and_best_text_agree_with_the_original(
+def test_scores_and_best_text_agree_with_originals(
     text_lists: list[list[str]], metric: str
 ) -> None:
     rng = np.random.default_rng(7)

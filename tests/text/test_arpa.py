@@ -116,9 +116,7 @@ TRIGRAMS = "\\3-grams:\n-0.1 a b </s>\n-0.1 b b a\n\n\\end\\"
         ("2=3", "2=3\nngram 3=2", 21, "mismatch"),
     ],
 )
-def test_invalid_files_raise_with_line_number(
-    old: str, new: str, line: int, code: str, tmp_path: Path
-) -> None:
+def test_invalid_files_are_named(old: str, new: str, line: int, code: str, tmp_path: Path) -> None:
     assert SMALL.count(old) == 1
     text = SMALL.replace(old, new)
     if line == 21:
