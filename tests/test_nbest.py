@@ -24,21 +24,21 @@ SIZES = st.lists(st.integers(1, 6), min_size=1, max_size=8)
 def lists_with_all_columns(sizes: list[int], first: int = 0) -> NBest:
     """Return lists with all columns; each value encodes its row or sentence."""
     rows, ids = np.arange(sum(sizes)), np.arange(first, first + len(sizes))
-    return from_arrays(
-        [f"text {row % 5}" for row in rows],
-        rows[:, np.newaxis],
-        ["row"],
-        sizes,
-        references=[(f"reference {i}",) for i in ids],
-        totals=-rows,
-        sources=[f"source {i}" for i in ids],
-        extras={
-            "gain": rows / 2,
-            "vectors": np.stack([rows, -rows], 1),
-            "spans": [(r,) for r in rows],
-        },
-        sentence_extras={"title": [f"title {i}" for i in ids]},
-    ).with_sentence_extras(domain=ids % 2)
+    return (
+        from_arrays(
+            [f"text {row % 5}" for row in rows],
+            rows[:, np.newaxis],
+            ["row"],
+            sizes,
+            references=[(f"reference {i}",) for i in ids],
+            totals=-rows,
+            sources=[f"source {i}" for i in ids],
+            extras={"gain": rows / 2, "vectors": np.stack([rows, -rows], 1)},
+            sentence_extras={"title": [f"title {i}" for i in ids]},
+        )
+        .with_extras(spans=[(row,) for row in rows])
+        .with_sentence_extras(domain=ids % 2)
+    )
 
 
 def assert_consistent(nbest: NBest, sentences: list[int]) -> None:

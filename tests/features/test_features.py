@@ -38,9 +38,8 @@ def scaled(registries: list[Registry]) -> None:
 
 @pytest.fixture
 def sourced(toy: NBest) -> NBest:
-    return toy.with_sources(["le chat", "", "un deux trois"]).with_sentence_extras(
-        difficulty=[1.0, 2.0, 3.0]
-    )
+    sourced = toy.with_sources(["le chat", "", "un deux trois"])
+    return sourced.with_sentence_extras(difficulty=[1.0, 2.0, 3.0])
 
 
 def test_features_come_after_existing_ones(toy: NBest) -> None:

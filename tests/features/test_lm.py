@@ -62,9 +62,8 @@ def test_a_mixture_has_the_recorded_files(text: Path, toy: NBest, tmp_path: Path
     source = LanguageModel(text=paths, dev=str(dev))
     mixture = MixtureModel.fit_files([NgramModel.train([path]) for path in paths], [dev])
     words = [split_words(hyp) for hyp in everything(toy)]
-    np.testing.assert_allclose(
-        dict(source.columns(toy))["lm"], mixture.log_probabilities(words), rtol=1e-12
-    )
+    result = dict(source.columns(toy))["lm"]
+    np.testing.assert_allclose(result, mixture.log_probabilities(words), rtol=1e-12)
     assert source.files() == (*paths, str(dev))
     assert source.moved(["a", "b", "c"]).files() == ("a", "b", "c")
     for alone in (str(text), "self"):

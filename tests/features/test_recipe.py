@@ -13,18 +13,9 @@ import pytest
 from support.raising import raises
 from support.records import with_record
 
-from bpa_ppl import (
-    DataError,
-    Draws,
-    NBest,
-    UsageError,
-    adapt,
-    add_features,
-    from_lists,
-    read_posterior,
-    rerank,
-)
+from bpa_ppl import Draws, NBest, adapt, add_features, from_lists, read_posterior, rerank
 from bpa_ppl.components import Registry
+from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.features.source import FEATURES, SELF, FeatureSource, TextSource, compute_by_text
 from bpa_ppl.posterior.adapter import as_draws
@@ -124,9 +115,8 @@ def test_what_is_learned_leaves_out_the_sentence_itself(tmp_path: Path, lists: N
     assert not fitted.sources[0].unlearned
     # A new word of one reference is known to the other sentences alone.
     odd = lists.with_references([("odd",), *lists.references[1:]])
-    strange = from_lists(
-        [["odd", "w1"]] * 20, [[[0.0], [0.0]]] * 20, ["LM0"], references=odd.references
-    )
+    strange = from_lists([["odd", "w1"]] * 20, [[[0.0], [0.0]]] * 20, ["LM0"])
+    strange = strange.with_references(odd.references)
     own = add_features(strange, source).features[:, 1].reshape(20, 2)
     training = Recipe(sources=(source,)).for_training(strange).nbest
     assert training.features[:, 1].tolist() == own.ravel().tolist()

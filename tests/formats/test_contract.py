@@ -132,11 +132,7 @@ BAD: list[tuple[str, Line, str]] = [
     ("openai", '{"custom_id": "9", "body": {"messages": []}}', "bad-line"),
     ("openai", '{"custom_id": "9", "response": {"body": {"object": "response"}}}', "bad-line"),
     ("openai", chat("r-9", delta={"content": "a"}, message=None), "not-supported"),
-    (
-        "arena",
-        SAMPLES["arena"].line("a").replace('"winner": "model_a"', '"winner": "Z"'),
-        "bad-line",
-    ),
+    ("arena", SAMPLES["arena"].line("a").replace('"model_a",', '"Z",'), "bad-line"),
     ("arena", '{"id": 9, "model_a": "X", "model_b": "Y", "winner": "X"}', "missing-column"),
     ("arena", '{"id": 9, "model_a": "X", "winner": "tie", "response_a": "a"}', "missing-column"),
 ]

@@ -272,10 +272,8 @@ def test_an_object_on_several_lines_is_converted_twice(tmp_path: Path) -> None:
     path.write_text(json.dumps({"q1": {"d1": 1.5, "d2": 0.5}}, indent=1))
     with pytest.raises(BpaError, match="jq"):
         convert(path)
-    assert content(convert(path.with_name("new-run.json"))) == (
-        [["d1", "d2"]],
-        {"score": [1.5, 0.5]},
-    )
+    lists = convert(path.with_name("new-run.json"))
+    assert content(lists) == ([["d1", "d2"]], {"score": [1.5, 0.5]})
 
 
 @pytest.mark.parametrize(
@@ -399,9 +397,7 @@ DATA_SETS = {
     "distilabel": [{"instruction": "un chat", "generations": ["a", "b"], "ratings": [5, 2]}],
     "helpsteer": [{"prompt": "un chat", "response": t, "helpfulness": 3} for t in "ab"],
     "unpaired": [{"prompt": "un chat", "completion": t, "label": t == "a"} for t in "ab"],
-    "argilla": [
-        {"source": "lmsys", "prompt": "un chat", "chosen-response": "a", "rejected-response": "b"}
-    ],
+    "argilla": [{"prompt": "un chat", "chosen-response": "a", "rejected-response": "b"}],
 }
 
 

@@ -10,17 +10,9 @@ import pytest
 from support.raising import raises
 from support.table_content import table_content
 
-from bpa_ppl import (
-    NBest,
-    concatenate,
-    from_lists,
-    from_records,
-    iter_nbest,
-    read_nbest,
-    to_arrow,
-    write_nbest,
-)
+from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
 from bpa_ppl._runtime.messages import capture_notes
+from bpa_ppl.building import concatenate, from_lists, from_records, to_arrow
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.formats.format import NBEST_FORMATS, NBestFormat
 from bpa_ppl.formats.moses import Marian

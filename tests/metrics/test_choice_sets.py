@@ -53,11 +53,8 @@ def test_preferences_and_rankings_are_choices(lists: NBest, extras: dict, expect
 def test_ties_add_a_third_option_to_all_pairs(lists: NBest) -> None:
     none = "(no difference)"
     extras = {"preferences": [[[2, 0]], []], "ties": [None, [[0, 1]]], "rankings": [None, [[2, 1]]]}
-    assert choices_by_text(lists, **extras) == [
-        (["c", "a", none], 0),
-        (["e", "f", none], 2),
-        (["g", "f"], 0),
-    ]
+    expected = [(["c", "a", none], 0), (["e", "f", none], 2), (["g", "f"], 0)]
+    assert choices_by_text(lists, **extras) == expected
     result = choice_sets(lists.with_sentence_extras(**extras))
     assert result.tie.tolist() == [0, 0, 1, 0, 0, 1, 0, 0]
     assert result.nbest.features[[2, 5]].tolist() == [[3.0, 0.5], [1.5, 1.5]]

@@ -9,29 +9,21 @@ import pytest
 from support.judged_lists import judged_lists
 from support.raising import raises
 
-from bpa_ppl import (
-    DataError,
-    NBest,
-    UsageError,
-    adapt,
-    corpus_score,
-    from_arrays,
-    from_lists,
-    gains,
-    oracles,
-)
+from bpa_ppl import DataError, NBest, UsageError, adapt, from_arrays, from_lists
 from bpa_ppl.components import Count
 from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.metrics.column import Column
 from bpa_ppl.metrics.gains import (
+    corpus_score,
     count_statistics,
+    gains,
     reported_metrics,
     resolve,
     resolve_without_lists,
     score_choice,
 )
 from bpa_ppl.metrics.metric import METRICS, Averaged, Metric
-from bpa_ppl.metrics.oracles import headroom
+from bpa_ppl.metrics.oracles import headroom, oracles
 from bpa_ppl.metrics.scoreboard import compare_choices
 from bpa_ppl.nbest import demote_to_extras
 
