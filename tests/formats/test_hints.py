@@ -60,11 +60,8 @@ def json_lines(*records: Any) -> str:
 # --- changes by hand -----------------------------------------------------------------------------
 
 LISTS: Content = ([["a cat", "cat"], ["hello", "hi"]], {"score": [-0.5, -1.5, -0.25, -2.0]})
-TWO: Content = ([["a", "b"]], {"lm": [1, 2]})
 BEFORE = "put a line with their names before it, two of them id and text"
-SECOND = "is in the second one: remove it"
 ROWS = "0,a cat,-0.5\n0,cat,-1.5\n1,hello,-0.25\n1,hi,-2\n"
-CSV = "id,text,lm\n0,a,1\n0,b,2\n"
 
 
 @pytest.mark.parametrize("name", ["rows", "rows.csv", "rows.tsv"])
@@ -87,34 +84,6 @@ def test_names_are_put_before_values(tmp_path: Path, rows: str, header: str, nam
     assert content(read_nbest(path)) == LISTS
 
 
-@pytest.mark.parametrize(
-    ("bad", "part", "good", "expected"),
-    [
-        (f"0,1,2\n{ROWS}", "a line with their names in its place", f"id,text,score\n{ROWS}", LISTS),
-        (f'"sep=,"\n{CSV}', "remove it", CSV, TWO),
-        (f"\n{CSV}", "remove it", CSV, TWO),
-        (f"# exported in May\n{CSV}", SECOND, CSV, TWO),
-        (f"Ratings of May,,\n{CSV}", SECOND, CSV, TWO),
-        (f"a table\n{CSV}", SECOND, CSV, TWO),
-        (CSV.replace("0", "1.23457E+12"), "rounded by a spreadsheet", CSV, TWO),
-        # By write.table of R with its defaults, and separated by tabs.
-        (
-            '"id" "text" "lm"\n"1" 0 "a" 1\n"2" 0 "b" 2\n',
-            "write.csv(DATA, FILE, row.names=FALSE)",
-            '"id","text","lm"\n0,"a",1\n0,"b",2\n',
-            TWO,
-        ),
-        ("id\ttext\tlm\n1\t0\ta\t1\n", "names of rows (R: row.names=FALSE)", CSV, TWO),
-    ],
-)
-def test_changes_by_hand(tmp_path: Path, bad: str, part: str, good: str, expected: Content) -> None:
-    path = tmp_path / "lists.csv"
-    path.write_text(bad)
-    assert part in message_of(path)
-    path.write_text(good)
-    assert content(read_nbest(path)) == expected
-
-
 def test_names_may_be_numbers_and_values_of_pairs() -> None:
     assert read_nbest(["id,text,2023,2024", "0,a,1,2"]).feature_names == ("2023", "2024")
     lists = read_nbest(["model_a,model_b,winner,7", "X,Y,model_a,1"])
@@ -125,6 +94,8 @@ def test_names_may_be_numbers_and_values_of_pairs() -> None:
 
 ESTIMATOR = "it has no texts: use bpa_ppl.BayesianRanker"
 LABEL_STUDIO = "docs/how-to/judge.md"
+SECOND = "is in the second one: remove it"
+TABLE = b"id,text,lm\n0,a,1\n0,b,2\n"
 CHOICES = '{"doc_id":0,"target":1,"resps":[[[-1.5,false]],[[-0.2,true]]],"filtered_resps":[]}\n'
 
 
@@ -136,6 +107,15 @@ CHOICES = '{"doc_id":0,"target":1,"resps":[[[-1.5,false]],[[-0.2,true]]],"filter
         ("lists", b"{'id': 0, 'candidates': [{'text': 'a'}]}\n", "json.dumps"),
         ("lists", b"data: {}\n", "stream"),
         ("samples.jsonl", CHOICES.encode(), "it has no field"),
+        ("a.csv", f"0,1,2\n{ROWS}".encode(), "a line with their names in its place"),  # by pandas
+        ("a.csv", b'"sep=,"\n' + TABLE, "remove it"),
+        ("a.csv", b"\n" + TABLE, "remove it"),
+        ("a.csv", b"# exported in May\n" + TABLE, SECOND),
+        ("a.csv", b"Ratings of May,,\n" + TABLE, SECOND),
+        ("a.csv", b"a table\n" + TABLE, SECOND),
+        ("a.csv", TABLE.replace(b"0", b"1.23457E+12"), "rounded by a spreadsheet"),
+        ("a.txt", b'"id" "text" "lm"\n"1" 0 "a" 1\n', "write.csv(DATA, FILE, row.names=FALSE)"),
+        ("a.txt", b"id\ttext\tlm\n1\t0\ta\t1\n", "names of rows (R: row.names=FALSE)"),
         ("train.tsv", b"0\t0.5\t1.5\n1\t0.25\t3\n", "bpa_ppl.BayesianRanker"),  # as LightGBM's
         ("train.csv", b"qid,label,f1\n0,0.5,1\n", ESTIMATOR),
         ("train.csv", b"label,f1,f2\n0,0.5,1\n", ESTIMATOR),
@@ -203,6 +183,7 @@ def test_sizes_of_lists_are_repeated(tmp_path: Path, suffix: str) -> None:
 
 # --- commands ------------------------------------------------------------------------------------
 
+TWO: Content = ([["a", "b"]], {"lm": [1, 2]})
 ONE = '{"id": 0, "candidates": [{"text": "a", "lm": 1}, {"text": "b", "lm": 2}]}'
 RUN = """q1 Q0 d11 1 13.5 bm25
 q1 Q0 d12 2 12 bm25
@@ -212,6 +193,8 @@ q2 Q0 22 2 7.5 bm25
 """
 DOCUMENTS = [["d11", "d12", "d13"], ["21", "22"]]
 SCORES = [13.5, 12.0, 9.5, 8.0, 7.5]
+UNSORTED = "1 ||| c ||| LM0= 1\n0 ||| a ||| LM0= 2\n1 ||| d ||| LM0= 3\n"
+OF_U: Content = ([["a", "b"]] * 2, {"score": [0, -1, 0, -1]})
 OUTPUT = '{"output": [{"rec_text": "a", "score": 0}, {"rec_text": "b", "score": -1}]}'
 SAMPLE = (
     '{"doc_id":%d,"doc":{"question":"6*7?","answer":"42"},"target":"42","arguments":{"gen_args_0":'
@@ -219,6 +202,7 @@ SAMPLE = (
     '"filtered_resps":["42"],%s"doc_hash":"a","exact_match":1.0}\n'
 )
 FILTERS = ['"filter":"strict",', '"filter":"flexible",']
+FILTERED = "".join(SAMPLE % (n, one) for one in FILTERS for n in (0, 1))
 SAMPLES = ([["42", "41", "4 2"]] * 2, {})
 
 
@@ -230,30 +214,10 @@ SAMPLES = ([["42", "41", "4 2"]] * 2, {})
         (f"[\n{ONE}\n]\n", "jq", (0,), TWO),
         (ONE.replace("{", "{\n"), "jq", (0,), TWO),
         ("".join(SAMPLE % (n, "") for n in (0, 1)), "lm-evaluation-harness", (0, 1), SAMPLES),
-        (
-            "".join(SAMPLE % (n, one) for one in FILTERS for n in (0, 1)),
-            "lm-evaluation-harness",
-            (0, 1),
-            SAMPLES,
-        ),
-        (
-            '{"q1": {"d1": 1.5, "d2": 0.5}, "q2": {"d2": 2, "d3": -1}}',  # by ranx
-            "jq",
-            ("q1", "q2"),
-            ([["d1", "d2"], ["d2", "d3"]], {"score": [1.5, 0.5, 2, -1]}),
-        ),
-        (
-            f'{{"utts": {{"u1": {OUTPUT}, "u2": {OUTPUT}}}}}',
-            "ESPnet 1",
-            ("u1", "u2"),
-            ([["a", "b"]] * 2, {"score": [0, -1, 0, -1]}),
-        ),
-        (
-            "1 ||| c ||| LM0= 1\n0 ||| a ||| LM0= 2\n1 ||| d ||| LM0= 3\n",
-            "sort",
-            (0, 1),
-            ([["a"], ["c", "d"]], {"LM0": [2, 1, 3]}),
-        ),
+        (FILTERED, "lm-evaluation-harness", (0, 1), SAMPLES),
+        ('{"u1": {"a": 0, "b": -1}, "u2": {"a": 0, "b": -1}}', "jq", ("u1", "u2"), OF_U),  # of ranx
+        (f'{{"utts": {{"u1": {OUTPUT}, "u2": {OUTPUT}}}}}', "ESPnet 1", ("u1", "u2"), OF_U),
+        (UNSORTED, "sort", (0, 1), ([["a"], ["c", "d"]], {"LM0": [2, 1, 3]})),
     ],
 )
 def test_a_command_converts_the_file(
@@ -276,19 +240,13 @@ def test_an_object_on_several_lines_is_converted_twice(tmp_path: Path) -> None:
     assert content(lists) == ([["d1", "d2"]], {"score": [1.5, 0.5]})
 
 
-@pytest.mark.parametrize(
-    ("name", "separator", "column", "tag"),
-    [
-        ("RUN", " ", "Q0", "bm25"),
-        ("run.trec", "\t", "0", "bm25"),
-        ("run.tsv", "\t", "Q0", "run 1"),
-        ("run.tsv", " ", "0", "run 1"),
-    ],
-)
-def test_a_run_of_trec(tmp_path: Path, name: str, separator: str, column: str, tag: str) -> None:
-    run = RUN.replace(" ", separator).replace("Q0", column).replace("bm25", tag)
+@pytest.mark.parametrize("name", ["RUN", "run.trec", "run.tsv"])
+@pytest.mark.parametrize("separator", [" ", "\t"])
+@pytest.mark.parametrize("rest", ["bm25", "run 1"])
+def test_a_run_of_trec(tmp_path: Path, name: str, separator: str, rest: str) -> None:
+    run = RUN.replace(" ", separator).replace("bm25", rest)
     for path in (tmp_path / name, tmp_path / "RUN"):
-        path.write_text(run)
+        path.write_text(run if rest == "bm25" else run.replace("Q0", "0"))
     assert "run of TREC" in message_of(tmp_path / name)
     assert content(convert(tmp_path / name)) == (DOCUMENTS, {"score": SCORES})
 
@@ -552,8 +510,7 @@ def test_ids_without_a_tab_get_one(tmp_path: Path) -> None:
 
 def test_the_page_reads_samples_of_the_harness(tmp_path: Path) -> None:
     command = find_on_page(r"^(jq -sc .*\n.*)$", "how-to", "llm-samples.md")
-    lines = [SAMPLE % (n, one) for one in FILTERS for n in (0, 1)]
-    (tmp_path / "samples_gsm8k.jsonl").write_text("".join(lines))
+    (tmp_path / "samples_gsm8k.jsonl").write_text(FILTERED)
     run_shell(command, tmp_path)
     lists = read_nbest(tmp_path / "samples.jsonl")
     assert content(lists) == SAMPLES
