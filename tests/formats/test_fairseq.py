@@ -92,28 +92,25 @@ def test_faults_are_named(write: Write, added: list[str | bytes], code: str, num
         read_nbest(write(*lines(0, "a"), *added))
 
 
-def test_sentences_that_are_too_far_apart(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sentences_that_are_too_far_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bpa_ppl.formats.fairseq._INTERLEAVED", 2)
-    blocks = [lines(i, f"t{i}") for i in (4, 2, 9)]
-    late = [line for block in [*blocks, ["H-4\t-1\tlate"]] for line in block]
-    first, other = lines(4, "t"), lines(2, "u")
-    between = read_nbest(write(*first[:2], *other, *first[2:]))
-    assert between.sentence_ids.tolist() == [4, 2]
+    first, second, third = (lines(i, "t") for i in (4, 2, 9))
+    assert read_nbest([*first[:2], *second, *first[2:]]).ids == (4, 2)
     with raises(DataError, "duplicate", line=16):
-        read_nbest(write(*late))
+        read_nbest([*first, *second, *third, "H-4\t-1\tlate"])
 
 
 def generated(power: float, count: int = 6, seed: int = 3) -> list[str]:
     """Return the lines of two sentences as fairseq prints them, with `--lenpen` of some value."""
     rng = np.random.default_rng(seed)
     found = []
-    for identifier in (10, 2):
-        found += [f"S-{identifier}\tsource", f"T-{identifier}\treference"]
+    for n in (10, 2):
+        found += [f"S-{n}\tsource", f"T-{n}\treference"]
         for place in range(count):
             tokens = -rng.gamma(2, 1.5, size=rng.integers(3, 15)).astype(np.float32)
             score = float(np.float32(tokens.sum() / len(tokens) ** power))
-            found += [f"H-{identifier}\t{score}\tw@@ {place}", f"D-{identifier}\t{score}\tw{place}"]
-            found.append(f"P-{identifier}\t" + " ".join(f"{token:.4f}" for token in tokens))
+            found += [f"H-{n}\t{score}\tw@@ {place}", f"D-{n}\t{score}\tw{place}"]
+            found.append(f"P-{n}\t" + " ".join(f"{token:.4f}" for token in tokens))
     return found
 
 
@@ -135,15 +132,12 @@ def test_sorted_lines_are_paired_by_their_scores(write: Write, power: float) -> 
         assert by_text(write(*order, name=name)) == expected
 
 
-def test_detokenised_lines_in_another_order(write: Write) -> None:
-    texts = write(
-        *("H-0\t-10.5\ta", "D-0\t-2.25\tB", "P-0\t-10.5", "H-0\t-2.25\tb", "D-0\t-10.5\tA"),
-        "P-0\t-2.25",
-    )
-    lists = read_nbest(texts)
+def test_detokenised_lines_in_another_order() -> None:
+    printed = ["H-0\t-10.5\ta", "D-0\t-2.25\tB", "P-0\t-10.5"]
+    lists = read_nbest([*printed, "H-0\t-2.25\tb", "D-0\t-10.5\tA", "P-0\t-2.25"])
     assert lists.texts(0) == ["A", "B"]
     assert lists.features[:, :2].tolist() == [[-10.5, -10.5], [-2.25, -2.25]]
-    exponents = write("D-1\t-5e-05\tB", "D-1\t-0.1\tA", "H-1\t-0.1\ta", "H-1\t-5.0e-5\tb")
+    exponents = ["D-1\t-5e-05\tB", "D-1\t-0.1\tA", "H-1\t-0.1\ta", "H-1\t-5.0e-5\tb"]
     assert read_nbest(exponents).texts(0) == ["A", "B"]
 
 

@@ -104,7 +104,7 @@ def test_what_is_wrong_is_named_with_line_and_field(write: Write, record: Any, v
         ('{"id": 0, "candidates" : [{"text" : "a", "text": "b"}]}', "'text' occurs twice"),
     ],
 )
-def test_fields_that_are_bad_in_the_first_line(write: Write, line: str, value: str) -> None:
+def test_bad_first_lines(write: Write, line: str, value: str) -> None:
     with pytest.raises(DataError, match=f"dev.nbest(:1)?: .*{value}"):
         read_nbest(write(line), format="jsonl")
 

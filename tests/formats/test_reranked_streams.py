@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
+import pandas as pd
 import pytest
-from pyarrow import parquet
 
 from bpa_ppl import Draws, Reranker, iter_nbest, read_nbest
 from bpa_ppl.decoding.writing import rerank_to
@@ -37,17 +36,13 @@ def rows_of(rng: np.random.Generator, lists: int = LISTS) -> list[Row]:
 
 def written(rows: list[Row], format: str, folder: Path) -> Path:
     """Write a file; a field that a row lacks is absent, or an empty cell."""
-    path = folder / f"lists.{format}"
-    names = list(dict.fromkeys(name for row in rows for name in row))
+    path, table = folder / f"lists.{format}", pd.DataFrame(rows)
     if format == "jsonl":
         path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     elif format == "parquet":
-        table = pa.Table.from_pylist([{name: row.get(name) for name in names} for row in rows])
-        parquet.write_table(table, path, row_group_size=2)
+        table.to_parquet(path, row_group_size=2)
     else:
-        separator = "\t" if format == "tsv" else ","
-        lines = [names, *([str(row.get(name, "")) for name in names] for row in rows)]
-        path.write_text("".join(separator.join(cells) + "\n" for cells in lines))
+        table.to_csv(path, sep="\t" if format == "tsv" else ",", index=False)
     return path
 
 
