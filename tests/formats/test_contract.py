@@ -136,12 +136,11 @@ BAD: list[tuple[str, Line, str]] = [
     ("arena", '{"id": 9, "model_a": "X", "model_b": "Y", "winner": "X"}', "missing-column"),
     ("arena", '{"id": 9, "model_a": "X", "winner": "tie", "response_a": "a"}', "missing-column"),
 ]
-EVERY = pytest.mark.parametrize("name", SAMPLES)
 NOTES = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
 
 
 @NOTES
-@EVERY
+@pytest.mark.parametrize("name", SAMPLES)
 @pytest.mark.usefixtures("small_blocks")
 def test_all_ways_to_read(name: str, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = SAMPLES[name].lines()
@@ -201,17 +200,6 @@ def test_a_bad_number_is_named_or_dropped(write: Write, name: str, value: str) -
         nbest = read_nbest(path, format=sample.format, bad="drop")
     assert [text for text in nbest.strings if text != "z"] == ["a", "c", "d"]
     assert np.isfinite(nbest.features).all()
-
-
-@NOTES
-@EVERY
-def test_good_numbers_of_any_shape(write: Write, name: str) -> None:
-    sample, values = SAMPLES[name], ["-1.5e-05", "-3", "0", "1E2", "0.75"]
-    rows = [sample.line(f"t{n}", v, id=n) for n, v in enumerate(values)]
-    nbest = read_nbest(write(*sample.header, *rows), format=sample.format)
-    kept = [text != "z" for text in map(nbest.text, range(len(nbest.features)))]
-    columns = [abs(column[kept]) for column in nbest.features.T]
-    assert any(np.array_equal(column, abs(np.float32(values))) for column in columns)
 
 
 def test_errors_name_the_input(tmp_path: Path) -> None:

@@ -26,15 +26,9 @@ from bpa_ppl.metrics.ter import TER
 from bpa_ppl.metrics.ter_bleu import TERAndBLEU
 
 CONFIGS = [
-    TER(),
-    TER(no_punct=True, case_sensitive=True),
-    TER(normalized=True, asian_support=True),
-    BLEU(),
-    BLEU(tokenize="13a", lowercase=True),
-    BLEU(tokenize="char"),
-    BLEU(tokenize="intl"),
-    CHRF(),
-    CHRF(word_order=2, beta=3),
+    *(TER(), TER(no_punct=True, case_sensitive=True), TER(normalized=True, asian_support=True)),
+    *(BLEU(), BLEU(tokenize="13a", lowercase=True), BLEU(tokenize="char"), BLEU(tokenize="intl")),
+    *(CHRF(), CHRF(word_order=2, beta=3)),
 ]
 
 
