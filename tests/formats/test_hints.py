@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.raising import raises
 
-from bpa_ppl import BayesianRanker, BpaError, BpaWarning, NBest, read_nbest
+from bpa_ppl import BayesianRanker, BpaError, BpaWarning, DataError, NBest, read_nbest
 
 Content = tuple[list[list[str]], dict[str, list[float]]]
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -95,7 +96,7 @@ def test_names_may_be_numbers_and_values_of_pairs() -> None:
 ESTIMATOR = "it has no texts: use bpa_ppl.BayesianRanker"
 LABEL_STUDIO = "docs/how-to/judge.md"
 SECOND = "is in the second one: remove it"
-TABLE = b"id,text,lm\n0,a,1\n0,b,2\n"
+TABLE = b"id,text,lm\n0,a,1\n"
 CHOICES = '{"doc_id":0,"target":1,"resps":[[[-1.5,false]],[[-0.2,true]]],"filtered_resps":[]}\n'
 
 
@@ -113,9 +114,7 @@ CHOICES = '{"doc_id":0,"target":1,"resps":[[[-1.5,false]],[[-0.2,true]]],"filter
         ("a.csv", b"# exported in May\n" + TABLE, SECOND),
         ("a.csv", b"Ratings of May,,\n" + TABLE, SECOND),
         ("a.csv", b"a table\n" + TABLE, SECOND),
-        ("a.csv", TABLE.replace(b"0", b"1.23457E+12"), "rounded by a spreadsheet"),
         ("a.txt", b'"id" "text" "lm"\n"1" 0 "a" 1\n', "write.csv(DATA, FILE, row.names=FALSE)"),
-        ("a.txt", b"id\ttext\tlm\n1\t0\ta\t1\n", "names of rows (R: row.names=FALSE)"),
         ("train.tsv", b"0\t0.5\t1.5\n1\t0.25\t3\n", "bpa_ppl.BayesianRanker"),  # as LightGBM's
         ("train.csv", b"qid,label,f1\n0,0.5,1\n", ESTIMATOR),
         ("train.csv", b"label,f1,f2\n0,0.5,1\n", ESTIMATOR),
@@ -129,9 +128,17 @@ CHOICES = '{"doc_id":0,"target":1,"resps":[[[-1.5,false]],[[-0.2,true]]],"filter
 )
 def test_a_file_without_a_command(tmp_path: Path, name: str, data: bytes, part: str) -> None:
     (tmp_path / name).write_bytes(data)
-    message = message_of(tmp_path / name)
-    assert part in message
-    assert not re.search(rf"jsonl:\w+=|`|{BEFORE}", message)
+    with pytest.raises(DataError, match=re.escape(part)) as caught:
+        read_nbest(tmp_path / name)
+    assert (caught.value.code, caught.value.line) == ("unknown-format", 1)
+    assert not re.search(rf"jsonl:\w+=|`|{BEFORE}", caught.value.message)
+
+
+def test_ids_of_a_spreadsheet_and_rows_of_r() -> None:
+    with raises(DataError, "bad-data", line=2, match="rounded by a spreadsheet"):
+        read_nbest(["id,text,lm", "1.23457E+12,a,1"])
+    with raises(DataError, "wrong-length", line=2, match="names of rows .R: row.names=FALSE"):
+        read_nbest(["id\ttext\tlm", "1\t0\ta\t1"])
 
 
 @pytest.mark.parametrize("options", [{}, {"format": "tsv"}])
