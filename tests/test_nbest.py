@@ -64,8 +64,9 @@ def rows_by_sentence(nbest: NBest) -> list[list[int]]:
 def test_scores_are_inner_products_in_double_precision(toy: NBest) -> None:
     weights = [0.5, -1.25, 2.0]
     expected = [sum(w * float(h) for w, h in zip(weights, row)) for row in toy.features]  # noqa: B905
-    assert toy.scores(weights).dtype == np.float64
-    np.testing.assert_allclose(toy.scores(weights), expected, rtol=1e-14)
+    for values in (weights, dict(zip(toy.feature_names, weights, strict=True))):
+        assert toy.scores(values).dtype == np.float64
+        np.testing.assert_allclose(toy.scores(values), expected, rtol=1e-14)
 
 
 def test_best_is_first_candidate_with_highest_score(toy: NBest) -> None:

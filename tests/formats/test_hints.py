@@ -380,12 +380,12 @@ def test_columns_of_data_sets_are_proposed(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "names", [("answer1", "answer2"), ("response_a", "response_b"), ("answer_0", "answer_1")]
+    "names", ["answer1 answer2", "answer_0 answer_1", "response_a response_b", "output_1 output_2"]
 )
 @pytest.mark.parametrize("name", ["pairs.jsonl", "pairs.csv"])
-def test_two_answers_with_a_judgement(tmp_path: Path, name: str, names: tuple[str, str]) -> None:
-    path = tmp_path / name
-    row = {"question": "?", names[0]: "a", names[1]: "b", "better_one": names[1]}
+def test_two_answers_with_a_judgement(tmp_path: Path, name: str, names: str) -> None:
+    path, (first, second) = tmp_path / name, names.split()
+    row = {"question": "?", first: "a", second: "b", "better_one": second}
     table = f"{','.join(row)}\n{','.join(row.values())}\n"
     path.write_text(table if name.endswith("csv") else json_lines(row))
     message = message_of(path)
