@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Sequence
 from dataclasses import FrozenInstanceError, replace
 from typing import Any
 
@@ -21,44 +22,42 @@ from bpa_ppl.nbest import NBest
 SIZES = st.lists(st.integers(1, 6), min_size=1, max_size=8)
 
 
-def lists_with_all_columns(sizes: list[int], first: int = 0) -> NBest:
+def rows_of(sizes: list[int]) -> list[list[int]]:
+    """Return the numbers of the rows of each list."""
+    return [rows.tolist() for rows in np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])]
+
+
+def build(rows: Sequence[list[int]], sentences: Sequence[int]) -> NBest:
     """Return lists with all columns; each value encodes its row or sentence."""
-    rows, ids = np.arange(sum(sizes)), np.arange(first, first + len(sizes))
-    return (
-        from_arrays(
-            [f"text {row % 5}" for row in rows],
-            rows[:, np.newaxis],
-            ["row"],
-            sizes,
-            references=[(f"reference {i}",) for i in ids],
-            totals=-rows,
-            sources=[f"source {i}" for i in ids],
-            extras={"gain": rows / 2, "vectors": np.stack([rows, -rows], 1)},
-            sentence_extras={"title": [f"title {i}" for i in ids]},
-        )
-        .with_extras(spans=[(row,) for row in rows])
-        .with_sentence_extras(domain=ids % 2)
+    each, ids = np.array([row for one in rows for row in one], int), np.array(sentences, int)
+    nbest = from_arrays(
+        [f"text {row % 5}" for row in each],
+        each[:, np.newaxis],
+        ["row"],
+        [len(one) for one in rows],
+        references=[(f"reference {i}",) for i in ids],
+        totals=-each,
+        sources=[f"source {i}" for i in ids],
+        extras={"gain": each / 2, "vectors": np.stack([each, -each], 1)},
+        sentence_extras={"title": [f"title {i}" for i in ids]},
     )
+    nbest = nbest.with_extras(spans=[(row,) for row in each]).with_sentence_extras(domain=ids % 2)
+    return replace(nbest, sentence_ids=ids)
 
 
-def assert_consistent(nbest: NBest, sentences: list[int]) -> None:
-    """Assert that all columns of selected `lists_with_all_columns` match rows and sentences."""
-    rows = nbest.features[:, 0]
-    assert nbest.totals is not None
-    assert nbest.totals.tolist() == (-rows).tolist()
-    assert [nbest.text(h) for h in range(len(rows))] == [f"text {int(r) % 5}" for r in rows]
-    assert nbest.extras["gain"].tolist() == (rows / 2).tolist()  # type: ignore[union-attr]
-    assert nbest.extras["vectors"][:, 1].tolist() == (-rows).tolist()  # type: ignore[call-overload]
-    assert nbest.extras["spans"] == tuple((int(r),) for r in rows)
-    assert nbest.references == tuple((f"reference {s}",) for s in sentences)
-    assert nbest.sources == tuple(f"source {s}" for s in sentences)
-    assert nbest.sentence_extras["title"] == tuple(f"title {s}" for s in sentences)
-    assert nbest.sentence_extras["domain"].tolist() == [s % 2 for s in sentences]  # type: ignore[union-attr]
+def assert_same(nbest: NBest, rows: Sequence[list[int]], sentences: Sequence[int]) -> None:
+    """Assert that all columns are those of some rows and sentences."""
+    expected = build(rows, sentences)
+    strings = ("strings", "string_index")
+    assert table_content(nbest, *strings) == table_content(expected, *strings)
+    assert [nbest.text(h) for h in range(len(nbest.features))] == [
+        f"text {row % 5}" for one in rows for row in one
+    ]
     assert set(nbest.string_index.tolist()) == set(range(len(nbest.strings)))
 
 
-def rows_by_sentence(nbest: NBest) -> list[list[int]]:
-    return [nbest.features[nbest.rows(s), 0].astype(int).tolist() for s in range(len(nbest))]
+def lists_with_all_columns(sizes: list[int]) -> NBest:
+    return build(rows_of(sizes), range(len(sizes)))
 
 
 def test_scores_are_inner_products_in_double_precision(toy: NBest) -> None:
@@ -98,29 +97,20 @@ LENGTHS = [4, 1, 3, 2]
     ids=str,
 )
 def test_indexing(key: Any, sentences: list[int]) -> None:
-    part = lists_with_all_columns(LENGTHS)[key]
-    assert part.sizes.tolist() == [LENGTHS[s] for s in sentences]
-    assert part.sentence_ids.tolist() == sentences
-    assert_consistent(part, sentences)
+    rows = rows_of(LENGTHS)
+    assert_same(lists_with_all_columns(LENGTHS)[key], [rows[s] for s in sentences], sentences)
 
 
 @settings(deadline=None)
 @given(SIZES, st.data())
 def test_all_columns_are_selected(sizes: list[int], data: st.DataObject) -> None:
-    nbest = lists_with_all_columns(sizes)
+    nbest, rows, ids = lists_with_all_columns(sizes), rows_of(sizes), range(len(sizes))
     chosen = data.draw(st.lists(st.integers(0, len(sizes) - 1)))
-    assert_consistent(nbest.select(chosen), chosen)
-    assert rows_by_sentence(nbest.select(chosen)) == [rows_by_sentence(nbest)[s] for s in chosen]
+    assert_same(nbest.select(chosen), [rows[s] for s in chosen], chosen)
     size = data.draw(st.integers(1, 7))
-    assert_consistent(nbest.truncate(size), list(range(len(sizes))))
-    first_rows = [rows[:size] for rows in rows_by_sentence(nbest)]
-    assert rows_by_sentence(nbest.truncate(size)) == first_rows
-    start = 0
-    for chunk in nbest.chunks(size):
-        assert_consistent(chunk, list(range(start, start + len(chunk))))
-        assert rows_by_sentence(chunk) == rows_by_sentence(nbest)[start : start + size]
-        start += len(chunk)
-    assert start == len(sizes)
+    assert_same(nbest.truncate(size), [one[:size] for one in rows], ids)
+    for start, chunk in zip(ids[::size], nbest.chunks(size), strict=True):
+        assert_same(chunk, rows[start : start + size], ids[start : start + size])
 
 
 # --- concatenation -------------------------------------------------------------------------------
@@ -129,15 +119,10 @@ def test_all_columns_are_selected(sizes: list[int], data: st.DataObject) -> None
 @settings(deadline=None)
 @given(SIZES, SIZES)
 def test_all_columns_are_concatenated(sizes: list[int], others: list[int]) -> None:
-    one = lists_with_all_columns(sizes)
-    other = lists_with_all_columns(others, first=len(sizes))
-    other = replace(other, sentence_ids=other.sentence_ids + len(sizes))
-    both = concatenate([one, other])
-    assert both.sizes.tolist() == sizes + others
-    assert both.sentence_ids.tolist() == list(range(len(sizes + others)))
-    assert_consistent(both[: len(one)], list(range(len(one))))
-    assert_consistent(both[len(one) :], list(range(len(one), len(both))))
-    assert set(both.strings) == set(one.strings) | set(other.strings)
+    rows, n = rows_of(sizes + others), len(sizes)
+    ids = range(len(rows))
+    both = concatenate([build(rows[:n], ids[:n]), build(rows[n:], ids[n:])])
+    assert_same(both, rows, ids)
     assert len(set(both.strings)) == len(both.strings)
 
 
@@ -243,7 +228,7 @@ def test_a_feature_that_is_not_finite_is_located(toy: NBest) -> None:
 def test_columns_are_read_only_in_pickles_too() -> None:
     nbest = lists_with_all_columns([2, 1])
     for lists in (nbest, pickle.loads(pickle.dumps(nbest))):
-        assert_consistent(lists, [0, 1])
+        assert_same(lists, [[0, 1], [2]], [0, 1])
         with pytest.raises(FrozenInstanceError):
             lists.origin = "other"  # type: ignore[misc]
         with pytest.raises(TypeError, match="does not support item assignment"):
