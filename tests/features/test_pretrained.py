@@ -37,9 +37,7 @@ def prior_of(lists: NBest, **options: Any) -> Prior:
     return Prior.recorded(adapt(lists, gain="judgement", **settings))
 
 
-def test_added_columns_have_the_shipped_weights_in_units_of_their_spread(
-    lists: NBest,
-) -> None:
+def test_added_columns_have_the_shipped_weights_per_spread(lists: NBest) -> None:
     extended = add_features(lists, ["consensus", "length"])
     spread = dict(zip(extended.feature_names, extended.spread, strict=True))
     share = (9 / 10) ** 2  # nine columns are known, and the score is not

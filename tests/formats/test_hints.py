@@ -214,7 +214,7 @@ SAMPLES = ([["42", "41", "4 2"]] * 2, {})
 
 
 @pytest.mark.parametrize(
-    ("data", "program", "ids", "expected"),
+    ("data", "part", "ids", "expected"),
     [
         ("id,text,lm\r0,a,1\r0,b,2\r", "tr", (0,), TWO),
         (f"[{ONE}]", "jq", (0,), TWO),
@@ -227,12 +227,10 @@ SAMPLES = ([["42", "41", "4 2"]] * 2, {})
         (UNSORTED, "sort", (0, 1), ([["a"], ["c", "d"]], {"LM0": [2, 1, 3]})),
     ],
 )
-def test_a_command_converts_the_file(
-    tmp_path: Path, data: str, program: str, ids: tuple[Any, ...], expected: Content
-) -> None:
+def test_converted_files(tmp_path: Path, data: str, part: str, ids: Any, expected: Content) -> None:
     path = tmp_path / "lists"
     path.write_text(data)
-    assert program in message_of(path)
+    assert part in message_of(path)
     assert "target" not in message_of(path)  # the reference answer, not a text
     lists = convert(path)
     assert (lists.ids, content(lists)) == (ids, expected)
@@ -443,9 +441,7 @@ NAMED = "group\tdescription\tlm\n7\ta\t1\n7\tb\t2\n"
         ('id\ttext\n0\ta\n0\t"b\tc"\n', "as tsv:quoted=true", "tsv:quoted=true", [["a", "b\tc"]]),
     ],
 )
-def test_settings(
-    tmp_path: Path, data: str, part: str, settings: str, expected: list[list[str]]
-) -> None:
+def test_settings(tmp_path: Path, data: str, part: str, settings: str, expected: Any) -> None:
     path = tmp_path / "lists"
     path.write_text(data)
     assert part in message_of(path)
@@ -487,9 +483,7 @@ LINES = [f"{n} ||| t{n} ||| LM0= 1 ||| 1" for n in range(2)]
         ('"a, b"\n"c \\"d\\""\n', "jq -r .", (("a, b",), ('c "d"',))),
     ],
 )
-def test_converted_references(
-    tmp_path: Path, before: str, command: str, expected: tuple[Any, ...]
-) -> None:
+def test_converted_references(tmp_path: Path, before: str, command: str, expected: Any) -> None:
     (tmp_path / "ref").write_text(before)
     assert f"`{command}`" in message_of(LINES, references=tmp_path / "ref")
     run_shell(f"{command} < ref > out", tmp_path)

@@ -52,9 +52,7 @@ COMPRESS: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("kind", COMPRESS)
-def test_compression_is_detected(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
+def test_packed_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     path = tmp_path / "misnamed.txt"
     path.write_bytes(COMPRESS[kind](TEXT))
     assert b"".join(read_chunks(path)) == TEXT
@@ -65,9 +63,7 @@ def test_compression_is_detected(
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_blocks_are_the_whole_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
+def test_blocks_are_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     rng = random.Random(seed)
     content = bytes(rng.choices(b"ab\n\n", weights=[9, 9, rng.choice([1, 9]), 1], k=300))
     path = tmp_path / "text"
@@ -123,9 +119,7 @@ def test_what_is_written_is_read_by_the_usual_tools(tmp_path: Path, suffix: str,
 @pytest.mark.parametrize(
     ("failure", "suffix"), [(ValueError, ""), (KeyboardInterrupt, ".gz"), (SystemExit, ".xz")]
 )
-def test_after_a_failure_the_old_file_stands_and_nothing_else(
-    tmp_path: Path, failure: type[BaseException], suffix: str
-) -> None:
+def test_failures_keep_files(tmp_path: Path, failure: type[BaseException], suffix: str) -> None:
     path = tmp_path / f"out{suffix}"
     path.write_text("old")
     with pytest.raises(failure), atomic_writer(path) as file:  # noqa: PT012
@@ -135,9 +129,7 @@ def test_after_a_failure_the_old_file_stands_and_nothing_else(
     assert path.read_text() == "old"
 
 
-def test_whether_a_file_can_be_written_is_known_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unwritable_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for path, match in ((tmp_path / "missing" / "out", None), (tmp_path, None), ("", "empty")):
         with raises(DataError, "cannot-write", match=match):

@@ -38,9 +38,7 @@ def text_lists() -> list[list[str]]:
 
 
 @pytest.mark.parametrize("metric", SCORES)
-def test_scores_and_best_text_agree_with_originals(
-    text_lists: list[list[str]], metric: str
-) -> None:
+def test_scores_and_best_texts(text_lists: list[list[str]], metric: str) -> None:
     rng = np.random.default_rng(7)
     for texts in text_lists:
         expected = np.array([[SCORES[metric](text, ref) for ref in texts] for text in texts])
