@@ -165,7 +165,8 @@ def test_real_lists_are_the_same_in_every_table(demo_data: Path, tmp_path: Path)
         n: demo_data / f"leaflet.{end}" for n, end in (("references", "ref"), ("sources", "src"))
     }
     nbest = read_nbest(demo_data / "leaflet.nbest100.gz", **files)[:40]
-    nbest = nbest.with_extras(system=[f"by {h % 3}" for h in range(len(nbest.features))])
+    rows = np.arange(len(nbest.features))
+    nbest = nbest.with_extras(system=[f"by {h % 3}" for h in rows]).with_features("x", rows / -3)
     for name in ("jsonl", "tsv", "csv", "parquet"):
         write_nbest(nbest, tmp_path / name, format=name)
         assert table_content(read_nbest(tmp_path / name)) == table_content(nbest)
