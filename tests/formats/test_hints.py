@@ -97,7 +97,6 @@ ESTIMATOR = "it has no texts: use bpa_ppl.BayesianRanker"
 LABEL_STUDIO = "docs/how-to/judge.md"
 SECOND = "is in the second one: remove it"
 TABLE = b"id,text,lm\n0,a,1\n"
-CHOICES = '{"doc_id":0,"target":1,"resps":[[[-1.5,false]],[[-0.2,true]]],"filtered_resps":[]}\n'
 
 
 @pytest.mark.parametrize(
@@ -107,7 +106,6 @@ CHOICES = '{"doc_id":0,"target":1,"resps":[[[-1.5,false]],[[-0.2,true]]],"filter
         ("lists", "id\ttext\n".encode("utf-16"), "UTF-16"),
         ("lists", b"{'id': 0, 'candidates': [{'text': 'a'}]}\n", "json.dumps"),
         ("lists", b"data: {}\n", "stream"),
-        ("samples.jsonl", CHOICES.encode(), "it has no field"),
         ("a.csv", f"0,1,2\n{ROWS}".encode(), "a line with their names in its place"),  # by pandas
         ("a.csv", b'"sep=,"\n' + TABLE, "remove it"),
         ("a.csv", b"\n" + TABLE, "remove it"),
