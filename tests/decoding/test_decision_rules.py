@@ -45,9 +45,7 @@ def posterior(weights: reference_model.Array) -> Any:
     return external_posterior(weights, NAMES)
 
 
-@pytest.fixture(scope="module")
-def log_joint() -> reference_model.Array:
-    return np.random.default_rng(8).normal(-300, 2, size=(2, DRAWS // 2))
+LOG_JOINT = np.random.default_rng(8).normal(-300, 2, size=(2, DRAWS // 2))
 
 
 def assert_chosen(result: Choices, expected: list[reference_model.Array]) -> None:
@@ -60,12 +58,9 @@ def assert_chosen(result: Choices, expected: list[reference_model.Array]) -> Non
 def test_markov_chains_use_eq_13(
     lists: NBest, weights: reference_model.Array, posterior: Any
 ) -> None:
+    """Also with 40 times larger weights, where exp(score) overflows float32 for some draws."""
     expected = reference_model.predictive(lists, weights.reshape(-1, 3))
     assert_chosen(rerank(lists, posterior), expected)
-
-
-def test_large_scores_do_not_overflow(lists: NBest, weights: reference_model.Array) -> None:
-    """With 40 times larger weights exp(score) overflows float32 for some draws."""
     centre = weights.mean(axis=(0, 1))
     broad = centre + 40 * (weights - centre)
     longest = lists.features[lists.rows(2)].astype(float)
@@ -75,29 +70,25 @@ def test_large_scores_do_not_overflow(lists: NBest, weights: reference_model.Arr
     assert_chosen(result, reference_model.predictive(lists, broad.reshape(-1, 3)))
 
 
-def test_weighted_samples_use_eq_11(
-    lists: NBest, weights: reference_model.Array, log_joint: reference_model.Array
-) -> None:
-    delta = 3.0
-    posterior = external_posterior(weights, NAMES, log_weight=log_joint)
-    posterior.attrs["likelihood_exponent"] = 1 / delta
-    importance = np.exp(log_joint - log_joint.max()).reshape(-1)
-    draws = weights.reshape(-1, 3)
-    expected = reference_model.predictive(lists, draws, importance, 1 / delta)
+def test_weighted_samples_use_eq_11(lists: NBest, weights: reference_model.Array) -> None:
+    posterior = external_posterior(weights, NAMES, log_weight=LOG_JOINT)
+    posterior.attrs["likelihood_exponent"] = 1 / 3
+    importance = np.exp(LOG_JOINT - LOG_JOINT.max()).reshape(-1)
+    expected = reference_model.predictive(lists, weights.reshape(-1, 3), importance, 1 / 3)
     assert_chosen(rerank(lists, posterior), expected)
 
 
 @pytest.mark.parametrize("name", ["lp", "log_weight"])
 def test_viterbi_uses_the_best_pair(
-    lists: NBest, weights: reference_model.Array, log_joint: reference_model.Array, name: str
+    lists: NBest, weights: reference_model.Array, name: str
 ) -> None:
-    posterior = external_posterior(weights, NAMES, **{name: log_joint})
+    posterior = external_posterior(weights, NAMES, **{name: LOG_JOINT})
     result = rerank(lists, posterior, rule="viterbi")
     for sentence in range(len(lists)):
         features = lists.features[lists.rows(sentence)]
         pairs = [
             reference_model.log_choice(features, vector) + joint
-            for vector, joint in zip(weights.reshape(-1, 3), log_joint.reshape(-1), strict=True)
+            for vector, joint in zip(weights.reshape(-1, 3), LOG_JOINT.reshape(-1), strict=True)
         ]
         best = np.max(pairs, axis=0)
         assert best[result.choice[sentence]] == pytest.approx(best.max(), abs=1e-4)
@@ -148,19 +139,6 @@ def test_stream_agrees_with_table(lists: NBest, posterior: Any, piece: int) -> N
     np.testing.assert_allclose(parts.probability, whole.probability, rtol=1e-5)
     assert parts.texts == whole.texts
     np.testing.assert_array_equal(parts.lists.sentence_ids, lists.sentence_ids)
-
-
-def test_stream_is_processed_lazily(lists: NBest, posterior: Any) -> None:
-    taken: list[int] = []
-
-    def stream() -> Iterator[NBest]:
-        for chunk in lists.chunks(4):
-            taken.append(len(chunk))
-            yield chunk
-
-    first = next(bpa.Reranker(posterior, unchecked=True).parts(stream()))
-    assert len(first.lists) == 4
-    assert len(taken) == 1
 
 
 def test_features_are_matched_by_name(
@@ -248,37 +226,25 @@ def test_rejects_invalid_options(lists: NBest, posterior: Any) -> None:
 
 
 def test_rejects_unconverged_posterior_with_its_check(toy: NBest) -> None:
-    draws = autoregressive(0.0, 4, 500, 3, seed=1)
-    assert len(bpa.rerank(toy, external_posterior(draws, toy.feature_names)).choice) == 3
-    draws[0, :, 1] += 3.0
-    posterior = external_posterior(draws, toy.feature_names)
-    with raises(NotConverged, parameter="unchecked") as refusal:
-        bpa.rerank(toy, posterior)
-    assert "R-hat" in str(refusal.value)
-    assert "TM0[0]" in str(refusal.value)
-    assert refusal.value.exit_code == 3
-    assert len(rerank(toy, posterior).choice) == 3
-
     def stream() -> Iterator[NBest]:
         pytest.fail("the lists were read")
         yield toy
 
-    with pytest.raises(NotConverged):
+    draws = autoregressive(0.0, 4, 500, 3, seed=1)
+    assert len(bpa.rerank(toy, external_posterior(draws, toy.feature_names)).choice) == 3
+    draws[0, :, 1] += 3.0
+    posterior = external_posterior(draws, toy.feature_names)
+    with raises(NotConverged, parameter="unchecked", match=r"R-hat.*TM0\[0\]") as refusal:
         bpa.rerank(stream(), posterior)
+    assert refusal.value.exit_code == 3
+    assert len(rerank(toy, posterior).choice) == 3
 
 
 def test_features_without_weights_and_weights_without_features(toy: NBest) -> None:
-    def posterior(*names: str) -> Any:
-        return external_posterior(autoregressive(0.0, 4, 500, len(names), seed=1), names)
-
+    draws = autoregressive(0.0, 4, 500, 3, seed=1)
+    two = external_posterior(draws[..., :2], toy.feature_names[:2])
     with pytest.warns(BpaWarning, match=r"TM0\[1\] not used"):
-        result = rerank(toy, posterior("LM0", "TM0[0]"))
-    fewer = rerank(toy.without("TM0[1]"), posterior("LM0", "TM0[0]"))
-    assert result.texts == fewer.texts
-    with pytest.raises(DataError, match="Distortion0"):
-        rerank(toy, posterior(*toy.feature_names, "Distortion0"))
-    with pytest.raises(DataError, match="Distortion0"):
-        rerank(toy, posterior("LM0", "TM0[0]", "Distortion0"))
-    partly = toy.without("LM0").with_extras(LM0=np.arange(len(toy.features)) + np.nan)
-    with pytest.raises(DataError, match="LM0"):
-        rerank(partly, posterior(*toy.feature_names))
+        result = rerank(toy, two)
+    assert result.texts == rerank(toy.without("TM0[1]"), two).texts
+    with raises(DataError, "missing-feature", parameter="without", match="Distortion0"):
+        rerank(toy, external_posterior(draws, ("LM0", "TM0[0]", "Distortion0")))

@@ -20,31 +20,16 @@ from support.raising import raises
 from support.records import with_record
 
 import bpa_ppl as bpa
-from bpa_ppl import (
-    DataError,
-    NBest,
-    NotConverged,
-    Reranker,
-    UsageError,
-    from_arrays,
-    from_lists,
-    rerank,
-)
+from bpa_ppl import DataError, NBest, NotConverged, Reranker, UsageError, from_lists, rerank
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.decoding.rules import AlignedDraws, Mbr, Predictive
 from bpa_ppl.diagnostics import check as check_module
 from bpa_ppl.diagnostics.check import check_and_record, read_report
 from bpa_ppl.drift import feature_scales
+from bpa_ppl.posterior import record as records
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.files import read_draws, write_posterior
-from bpa_ppl.posterior.record import (
-    Observed,
-    RecipeRecord,
-    Record,
-    SourceRecord,
-    from_attributes,
-    to_attributes,
-)
+from bpa_ppl.posterior.record import Observed, RecipeRecord, Record, SourceRecord
 
 NAMES = ("LM0", "TM0", "WordPenalty0")
 RULES = ["predictive", "viterbi", "map", "mean", "mbr"]
@@ -127,17 +112,13 @@ def test_expected_gain_needs_a_metric_of_texts(lists: NBest, draws: Draws) -> No
         choices.expected_gain()
 
 
-@pytest.mark.parametrize(
-    "record", [Record(), Record(observed=Observed(kind="preferences"), start="none")]
-)
-def test_a_posterior_without_a_gain_writes_no_expected_gains(
-    lists: NBest, draws: Draws, record: Record
-) -> None:
+def test_a_posterior_without_a_gain_writes_no_expected_gains(lists: NBest, draws: Draws) -> None:
     by_gain = Reranker(with_record(draws, observed=Observed(gain="ter")))(lists)
     assert "expected_gain" in next(by_gain.json_lines())
-    choices = Reranker(replace(draws, record=record))(lists)
-    assert choices.gain is None
-    assert not any("expected_gain" in line for line in choices.json_lines())
+    for observed in (Observed(), Observed(kind="preferences")):
+        choices = Reranker(with_record(draws, observed=observed, start="none"))(lists)
+        assert choices.gain is None
+        assert not any("expected_gain" in line for line in choices.json_lines())
 
 
 def test_a_recorded_verdict_holds_for_the_same_draws_only(
@@ -150,12 +131,14 @@ def test_a_recorded_verdict_holds_for_the_same_draws_only(
     copies = {name: tmp_path / f"{name}.nc" for name in ("weights", "diverging", "other")}
     for path in copies.values():
         shutil.copy(tmp_path / "posterior.nc", path)
-    with h5py.File(copies["weights"], "r+") as file:
-        file["posterior/weights"][0] += 9
-    with h5py.File(copies["diverging"], "r+") as file:
-        file["sample_stats/diverging"][0, 0] = 1
-    with h5py.File(copies["other"], "r+") as file:
-        file.attrs["note"] = "nothing that is checked has changed"
+    with (
+        h5py.File(copies["weights"], "r+") as weights,
+        h5py.File(copies["diverging"], "r+") as diverging,
+        h5py.File(copies["other"], "r+") as other,
+    ):
+        weights["posterior/weights"][0] += 9
+        diverging["sample_stats/diverging"][0, 0] = 1
+        other.attrs["note"] = "nothing that is checked has changed"
     write_posterior(check_and_record(read_draws(copies["weights"]))[0], tmp_path / "failed.nc")
     for name in ("weights", "diverging"):
         with raises(NotConverged, parameter="unchecked", match="NOT converged"):
@@ -173,9 +156,9 @@ def test_a_recorded_verdict_holds_for_the_same_draws_only(
 def test_a_damaged_record_of_the_check_is_refused(draws: Draws, findings: Any) -> None:
     recorded, report = check_and_record(draws)
     assert read_report(recorded) == report
-    attrs = to_attributes(recorded.record)
+    attrs = records.to_attributes(recorded.record)
     with raises(DataError, "damaged", parameter="attrs", match="check"):
-        from_attributes({"check": attrs["check"] | {"findings": findings}})
+        records.from_attributes({"check": attrs["check"] | {"findings": findings}})
 
 
 def test_sixteen_threads_give_the_same_bits(lists: NBest, draws: Draws) -> None:
@@ -201,20 +184,20 @@ def test_pickled_rerankers_give_the_same_bits(lists: NBest, draws: Draws) -> Non
 
 
 @pytest.mark.parametrize(
-    ("features", "code", "parameter"),
+    ("features", "code"),
     [
-        ({"LM0": [1.0], "TM0": [0, 1], "WordPenalty0": [0, 1]}, "wrong-length", "features"),
-        ({"LM0": [1, "x"], "TM0": [0, 1], "WordPenalty0": [0, 1]}, "wrong-length", "features"),
-        ({"LM0": [1, np.nan], "TM0": [0, 1], "WordPenalty0": [0, 1]}, "bad-number", "features"),
-        ({"LM0": [1, 1e39], "TM0": [0, 1], "WordPenalty0": [0, 1]}, "bad-number", "features"),
-        ({"LM0": [1.0, 0.0], "Other": [0.0, 1.0]}, "missing-feature", "features"),
-        ({name: [0, 1] for name in (*NAMES, "Other")}, "unknown-name", "features"),
-        (np.zeros((2, 2)), "wrong-length", "features"),
-        (np.zeros((3, 2)), "wrong-length", "features"),  # transposed
+        ({"LM0": [1.0], "TM0": [0, 1], "WordPenalty0": [0, 1]}, "wrong-length"),
+        ({"LM0": [1, "x"], "TM0": [0, 1], "WordPenalty0": [0, 1]}, "wrong-length"),
+        ({"LM0": [1, np.nan], "TM0": [0, 1], "WordPenalty0": [0, 1]}, "bad-number"),
+        ({"LM0": [1, 1e39], "TM0": [0, 1], "WordPenalty0": [0, 1]}, "bad-number"),
+        ({"LM0": [1.0, 0.0], "Other": [0.0, 1.0]}, "missing-feature"),
+        ({name: [0, 1] for name in (*NAMES, "Other")}, "unknown-name"),
+        (np.zeros((2, 2)), "wrong-length"),
+        (np.zeros((3, 2)), "wrong-length"),  # transposed
     ],
 )
-def test_bad_features_are_errors(draws: Draws, features: Any, code: str, parameter: str) -> None:
-    with raises(DataError, code, parameter=parameter):
+def test_bad_features_are_errors(draws: Draws, features: Any, code: str) -> None:
+    with raises(DataError, code, parameter="features"):
         Reranker(draws).choose(["a", "b"], features)
 
 
@@ -250,30 +233,22 @@ def test_one_list_with_categories_and_sources(rng: np.random.Generator) -> None:
     texts = [["a cat", "a black cat", "the black cat"]] * 30
     systems = [["online", "local", "online"]] * 30
     table = rng.normal(size=(30, 3, 1))
-    online = np.array([1.0, 0.0, 1.0])
-    gains = [2 * lm[:, 0] + online + 0.3 * rng.normal(size=3) for lm in table]
-    lists = from_lists(texts, table, ["lm"], extras={"system": systems, "human": gains})
-    posterior = bpa.adapt(
-        lists,
-        None,
-        gain="human",
-        categorical="system",
-        add=["consensus", "length"],
-        sampler="map",
-    )
+    gains = 2 * table[..., 0] + [1.0, 0.0, 1.0] + 0.3 * rng.normal(size=(30, 3))
+    lists = from_lists(texts, table, ["lm"], extras={"system": systems, "human": gains.tolist()})
+    added = {"categorical": "system", "add": ["consensus", "length"]}
+    posterior = bpa.adapt(lists, None, gain="human", sampler="map", **added)
     reranker = Reranker(posterior, unchecked=True)
     assert reranker.needs == ("system",)
     whole = reranker(lists)
     one = reranker.choose(texts[0], {"lm": table[0, :, 0]}, system=systems[0])
     assert (one.position, one.probability) == (whole.choice[0], whole.probability[0])
-    for columns, code in (
-        ({}, "missing-feature"),
-        ({"system": systems[0], "place": systems[0]}, "unknown-name"),
+    for columns, code, parameter in (
+        ({}, "missing-feature", "columns"),
+        ({"system": systems[0], "place": systems[0]}, "unknown-name", "columns"),
+        ({"system": ["online"]}, "wrong-length", "system"),
     ):
-        with raises(DataError, code, parameter="columns"):
+        with raises(DataError, code, parameter=parameter):
             reranker.choose(texts[0], {"lm": [1, 1, 1]}, **columns)
-    with raises(DataError, "wrong-length", parameter="system"):
-        reranker.choose(texts[0], {"lm": [1, 1, 1]}, system=["online"])
 
 
 @pytest.mark.parametrize("as_extra", [False, True])
@@ -284,16 +259,12 @@ def test_a_column_of_numbers_is_a_category(rng: np.random.Generator, as_extra: b
     table = rng.normal(size=(30, 3, 1))
     gains = (temperatures == 0.7) + 0.5 * table[..., 0] + 0.3 * rng.normal(size=(30, 3))
     texts = [["a", "b", "c"]] * 30
-    names, numbers = ["lm", "temperature"], np.concatenate([table, temperatures[..., None]], axis=2)
-    lists = from_lists(texts, numbers, names, extras={"human": gains.tolist()})
+    bare = from_lists(texts, table, ["lm"], extras={"human": gains.tolist()})
+    column = temperatures.ravel()
+    lists = bare.with_features("temperature", column)
     if as_extra:
-        lists = lists.without("temperature").with_extras(temperature=temperatures.ravel())
-    named = from_lists(
-        texts,
-        table,
-        ["lm"],
-        extras={"human": gains.tolist(), "temperature": [["0", "0.7", "1"]] * 30},
-    )
+        lists = bare.with_extras(temperature=column)
+    named = bare.with_extras(temperature=["0", "0.7", "1"] * 30)
     options = {"gain": "human", "categorical": ["temperature"], "sampler": "map"}
     posterior, expected = bpa.adapt(lists, None, **options), bpa.adapt(named, None, **options)
     weights = bpa.point_weights(posterior)
@@ -301,10 +272,8 @@ def test_a_column_of_numbers_is_a_category(rng: np.random.Generator, as_extra: b
     assert list(weights)[1:] == ["temperature=0", "temperature=0.7", "temperature=1"]
     assert weights["temperature=0.7"] > max(weights["temperature=0"], weights["temperature=1"])
     reranker = Reranker(posterior, unchecked=True)
-    whole = reranker(lists)
-    assert whole.choice.tolist() == Reranker(expected, unchecked=True)(named).choice.tolist()
     one = reranker.choose(texts[0], {"lm": table[0, :, 0]}, temperature=temperatures[0])
-    assert one.position == whole.choice[0]
+    assert one.position == reranker(lists).choice[0]
 
 
 @pytest.mark.parametrize("draws", [1, 700])
@@ -341,20 +310,18 @@ prepare_jax()
 jax.devices()  # starts the threads of JAX
 rerankers = [Reranker(draws, rule=rule) for rule in ("predictive", "viterbi", "mbr")]
 
-def predicted(i):
-    return rerankers[i](lists).probabilities
+def predict(i):
+    return rerankers[i](lists).probabilities.tolist()
 
-def refused(i):
+def refuse(i):
     try:
         adapt(lists.with_references(["a b"] * 5), None)
     except UsageError as error:
         return error.code
 
-expected = [predicted(i) for i in range(3)]
 with multiprocessing.get_context("fork").Pool(2) as pool:
-    for p, q in zip(pool.map_async(predicted, range(3)).get(60), expected):
-        np.testing.assert_array_equal(p, q)
-    assert pool.map_async(refused, range(1)).get(60) == ["forked"]
+    assert pool.map_async(predict, range(3)).get(60) == list(map(predict, range(3)))
+    assert pool.map_async(refuse, range(1)).get(60) == ["forked"]
 """
 
 
@@ -428,27 +395,16 @@ def test_a_feature_that_new_lists_lack_is_an_error_unless_named(
         Reranker(posterior, without=["LM1"])
 
 
-@pytest.mark.parametrize(
-    ("factor", "expected"),
-    [
-        (1, None),
-        (2, None),
-        (-1, "LM0 in the last 20 lists have the sign opposite"),
-        (100, "LM0 varies 100 times as much"),
-        (1e-2, "LM0 varies 0.01 times as much"),
-    ],
-)
-def test_features_in_another_unit_are_reported(
-    rng: np.random.Generator, factor: float, expected: str | None
-) -> None:
+def test_features_in_another_unit_are_reported(rng: np.random.Generator) -> None:
     values = rng.uniform(-9, -1, (80, 1))
-    adapted = from_arrays(["a b", "b", "c", "d"] * 20, values, ["LM0"], 4)
+    adapted = bpa.from_arrays(["a b", "b", "c", "d"] * 20, values, ["LM0"], 4)
     adapted = adapted.with_references(["a b"] * 20)
     posterior = bpa.adapt(adapted, {"LM0": 1.0}, sampler="map")
-    new = replace(adapted, features=adapted.features * factor)
     with capture_notes() as notes:
-        rerank(new, posterior)
-    assert [str(expected) in note.message for note in notes] == ([True] if expected else [])
+        rerank(replace(adapted, features=adapted.features * 2), posterior)
+        assert notes == []
+        rerank(replace(adapted, features=adapted.features * 100), posterior)
+    assert "LM0 varies 100 times as much" in notes[0].message
 
 
 def test_rewards_order_candidates_as_the_rule_mean(lists: NBest, draws: Draws) -> None:

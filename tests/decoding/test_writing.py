@@ -1,4 +1,7 @@
-"""Results of reranking and their files: scores, details, streams, lines aligned with the source."""
+"""Results of reranking and their files: scores, details, streams, lines aligned with the source.
+
+Several processes give the same bytes as one process.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ from support.raising import raises
 from support.random_lists import NAMES, random_lists, random_sizes
 
 from bpa_ppl import Choices, DataError, NBest, Reranker, UsageError, from_lists, rerank
+from bpa_ppl.decoding.rules import Rule
 from bpa_ppl.decoding.writing import AlignedTexts, rerank_to, text_lines, write_texts
 from bpa_ppl.metrics.scoreboard import compare_choices
 
@@ -116,17 +120,11 @@ def test_files_and_scores_agree_with_rerank(
         assert ours[1].value == pytest.approx(theirs[1].value, rel=1e-12)
 
 
-def test_no_scores_without_references(lists: NBest, reranker: Reranker, tmp_path: Path) -> None:
-    bare = lists.without("references")
-    summary = rerank_to(bare, reranker, tmp_path / "out")
-    assert (summary.scores, summary.sentences) == (None, 90)
-    assert os.listdir(tmp_path) == ["out"]
-
-
-def test_texts_to_standard_output(
+def test_texts_on_standard_output_and_no_scores_without_references(
     lists: NBest, posterior: Any, reranker: Reranker, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    rerank_to(lists, reranker, "-")
+    summary = rerank_to(lists.without("references"), reranker, "-")
+    assert (summary.scores, summary.sentences) == (None, 90)
     expected = "\n".join(rerank(lists, posterior, unchecked=True).texts) + "\n"
     assert capfdbinary.readouterr().out == expected.encode()
 
@@ -169,6 +167,50 @@ def test_stream_is_not_kept_in_memory(lists: NBest, reranker: Reranker, tmp_path
     assert most <= 2
 
 
+class CustomRule(Rule, frozen=True):
+    """A rule that workers cannot import and receive by pickling."""
+
+    def log_scores(self, features: Any, draws: Any) -> Any:
+        return features[:, 0]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [CustomRule(), *(pytest.param(rule, marks=pytest.mark.slow) for rule in ("predictive", "mbr"))],
+)
+def test_result_does_not_depend_on_processes(
+    tmp_path: Path, rule: str | Rule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files, choices and progress are equal, also with a custom rule."""
+    monkeypatch.setattr("bpa_ppl.decoding.reranker._SMALL", 1)
+    lists = random_lists(random_sizes(300, 40), references=["t1 t2"] * 300)
+    draws = np.random.default_rng(6).normal(0, 0.5, size=(2, 700, 3))
+    result, shown = {}, {1: list[int](), 2: list[int]()}
+    for jobs in (1, 2):
+        names = tmp_path / f"out{jobs}", tmp_path / f"details{jobs}.gz"
+        reranker = Reranker(
+            external_posterior(draws, NAMES),
+            rule=rule,
+            derivations="summed",
+            unchecked=True,
+            jobs=jobs,
+            progress=lambda done, *_, jobs=jobs: shown[jobs].append(done),
+        )
+        summary = rerank_to(lists.chunks(50), reranker, *names)
+        result[jobs] = [name.read_bytes() for name in names], str(summary.scores)
+    assert result[1] == result[2]
+    assert result[1][0][0].count(b"\n") == 300
+    assert shown[1] == shown[2] == sorted(shown[2])
+    assert shown[2][-1] == 300
+
+
+def test_small_input_starts_no_process(
+    lists: NBest, posterior: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("bpa_ppl.decoding.reranker.parallel_workers")
+    assert len(rerank(lists, posterior, unchecked=True, jobs=2).texts) == 90
+
+
 def choices(*ids: int) -> Choices:
     texts = [[f"text {identifier}"] for identifier in ids]
     lists = from_lists(texts, [[[0.0]]] * len(ids), ["lm"], sentence_ids=ids)
@@ -207,21 +249,25 @@ def test_lines_are_in_the_order_of_ids(gaps: str) -> None:
     assert filled == ["null", "text 1", "text 2", "drei", "text 4", "fünf"]
 
 
-@pytest.mark.parametrize(("ids", "missing"), [((1, 2), 0), ((0, 2), 1), ((0, 1, 2, 3, 4), 5)])
-def test_gap_raises_without_replacement(ids: tuple[int, ...], missing: int) -> None:
-    with raises(DataError, parameter="gaps", match=f"sentence {missing}"):
-        written_lines(AlignedTexts("error", SOURCES), choices(*ids))
-
-
-def test_the_first_id_is_named_if_the_first_list_is_missing() -> None:
-    with raises(DataError, parameter="gaps", match=r"empty line, or give the first id, 40$"):
-        written_lines(AlignedTexts("error"), choices(40, 41))
-
-
-def test_rejects_a_second_list_of_a_sentence() -> None:
-    for parts in [(0, 1), (1,)], [(0, 2), (3, 2)]:
-        with raises(DataError, "duplicate", match=f"sentence {parts[1][-1]}"):
-            written_lines(AlignedTexts("empty", SOURCES), *(choices(*p) for p in parts))
+@pytest.mark.parametrize(
+    ("aligned", "parts", "code", "parameter", "mention"),
+    [
+        (("error", SOURCES), [(1, 2)], None, "gaps", "sentence 0"),
+        (("error", SOURCES), [(0, 2)], None, "gaps", "sentence 1"),
+        (("error", SOURCES), [(0, 1, 2, 3, 4)], None, "gaps", "sentence 5"),
+        (("error",), [(40, 41)], None, "gaps", "empty line, or give the first id, 40$"),
+        (("empty", SOURCES), [(0, 1), (1,)], "duplicate", None, "sentence 1"),
+        (("empty", SOURCES), [(0, 2), (3, 2)], "duplicate", None, "sentence 2"),
+        (("source", ["null"]), [(0, 2)], None, "sources", "sentence 1"),
+        (("empty", None, 1), [(0,)], None, "first_id", "sentence id 0"),
+        (("empty",), [(2**62,)], "wrong-length", None, "4611686018427387903"),
+    ],
+)
+def test_lists_that_have_no_line_are_named(
+    aligned: tuple[Any, ...], parts: Any, code: str | None, parameter: str | None, mention: str
+) -> None:
+    with raises(DataError, code, parameter=parameter, match=mention):
+        written_lines(AlignedTexts(*aligned), *(choices(*ids) for ids in parts))
 
 
 def test_messages_name_original_ids() -> None:
@@ -232,14 +278,8 @@ def test_messages_name_original_ids() -> None:
         written_lines(AlignedTexts("empty"), result, result)
 
 
-def test_rejects_invalid_arguments() -> None:
+def test_rejects_invalid_ways_to_fill_gaps() -> None:
     with raises(UsageError, "unknown-name", parameter="gaps"):
         AlignedTexts("skip")
     with raises(UsageError, "missing-sources", parameter="sources"):
         AlignedTexts("source")
-    with raises(DataError, parameter="sources", match="sentence 1"):
-        written_lines(AlignedTexts("source", ["null"]), choices(0, 2))
-    with raises(DataError, parameter="first_id", match="sentence id 0"):
-        written_lines(AlignedTexts("empty", first_id=1), choices(0))
-    with raises(DataError, "wrong-length", match="4611686018427387903"):
-        written_lines(AlignedTexts("empty"), choices(2**62))
