@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from scipy.stats import norm
 from support import reference_model
-from support.external_posterior import autoregressive, external_posterior, inference_data
 from support.raising import raises
 
 from bpa_ppl import (
@@ -20,11 +18,8 @@ from bpa_ppl import (
     UsageError,
     Weights,
     adapt,
-    check,
     from_lists,
     point_weights,
-    read_posterior,
-    rerank,
 )
 from bpa_ppl.diagnostics.provenance import compare_data
 from bpa_ppl.experiments.comparison.comparison import check_same_posterior
@@ -137,30 +132,6 @@ def test_log_likelihood_and_log_prior_agree_with_scipy(
     np.testing.assert_allclose(log_prior.values, expected, atol=1e-4)
 
 
-def test_rejects_files_that_are_not_posteriors(tmp_path: Path) -> None:
-    path = tmp_path / "posterior.nc"
-    with raises(DataError, "missing-file", match=r"posterior\.nc"):
-        read_posterior(path)
-    for content in (b"", b"not a posterior", b"\x89HDF\r\n\x1a\n cut"):
-        path.write_bytes(content)
-        with raises(DataError, "damaged", match=r"posterior\.nc"):
-            read_posterior(path)
-    inference_data({"posterior": {"mu": np.zeros((2, 10))}}).to_netcdf(str(path))
-    with raises(DataError, "no-data", match=r"posterior\.nc"):
-        read_posterior(path)
-
-
-def test_posterior_of_another_program_can_be_used(lists: NBest, tmp_path: Path) -> None:
-    result = external_posterior(autoregressive(0.1, 4, 500, 4, seed=3), NAMES)
-    result.to_netcdf(str(tmp_path / "foreign.nc"))
-    posterior = read_posterior(tmp_path / "foreign.nc")
-    assert check(posterior)
-    assert len(rerank(lists, posterior).choice) == len(lists)
-    expected = posterior["posterior"]["weights"].values.mean(axis=(0, 1))
-    np.testing.assert_allclose(point_weights(posterior).values_array, expected)
-    assert point_weights(posterior).names == NAMES
-
-
 def test_point_weights(posteriors: dict[str, InferenceData]) -> None:
     posterior = posteriors["rwm-isotropic"]
     draws = posterior["posterior"]["weights"].values
@@ -173,8 +144,3 @@ def test_point_weights(posteriors: dict[str, InferenceData]) -> None:
             point_weights(posterior, "draw", draw)
     with raises(UsageError, "unknown-name", parameter="point"):
         point_weights(posterior, "median")
-
-
-def test_a_posterior_has_draws() -> None:
-    with raises(DataError, "no-data", parameter="values"):
-        Draws({"weights": np.zeros((4, 0, 2))}, ("LM0", "TM0"))

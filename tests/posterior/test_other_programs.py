@@ -94,15 +94,13 @@ def test_weights_in_any_form_are_read(form: Any, tmp_path: Path) -> None:
     assert read_draws(tmp_path / "posterior.nc").features == tuple(FEATURES)
 
 
-def as_brms() -> dict[str, Any]:
-    names = {f"b_{name}": values for name, values in SCALARS.items()}
-    others = ("b_Intercept", "sigma", "lprior", "lp__", "sd_rater__Intercept")
-    return dict.fromkeys(others, WEIGHTS[..., 0]) | names
-
-
+BRMS = ("b_Intercept", "sigma", "lprior", "lp__", "sd_rater__Intercept")
 #: Variables of other programs, and which of them are named in the message.
 VARIABLES: dict[str, tuple[dict[str, Any], str]] = {
-    "brms": (as_brms(), "b_Intercept"),
+    "brms": (
+        dict.fromkeys(BRMS, WEIGHTS[..., 0]) | {f"b_{name}": x for name, x in SCALARS.items()},
+        "b_Intercept",
+    ),
     "bambi": ({"Intercept": WEIGHTS[..., 0], **SCALARS}, "judge_b"),
     "pymc": ({"alpha": WEIGHTS[..., 0], "beta": WEIGHTS, "sigma": WEIGHTS[..., 0]}, "alpha, beta"),
     "groups": ({**SCALARS, "1|rater": np.ones((4, 200, 9))}, "judge_a"),
@@ -122,14 +120,11 @@ def test_other_variables_are_made_weights(program: str, form: str) -> None:
     assert_right(follow(caught.value, data=data))
 
 
-def test_a_dimension_with_a_name_is_renamed() -> None:
+def test_missing_groups_and_variables_are_listed() -> None:
     data = dataset(feature=["a", "b"]).rename({"weights": "beta", "feature": "judge"})
     with raises(DataError, "no-data") as caught:
         as_draws(data)
     assert_right(follow(caught.value, data=data))
-
-
-def test_missing_groups_and_variables_are_listed() -> None:
     with raises(DataError, "no-data", match=r"groups: \w+, \w+\)"):
         as_draws(inference_data({"prior": SAMPLES, "sample_stats": {"lp": WEIGHTS[..., 0]}}))
     with raises(DataError, "no-data", match="none"):
@@ -151,61 +146,44 @@ def test_weights_without_labels_or_chains_are_refused() -> None:
     assert_right(extracted.unstack("sample"))
 
 
-def run_numpyro() -> numpyro.infer.MCMC:
+def test_samples_of_numpyro_are_converted_as_the_error_says() -> None:
     def model() -> None:
         with numpyro.plate("feature", 2):
             numpyro.sample("weights", dist.Normal(0.0, 1.0))
 
-    kernel = numpyro.infer.NUTS(model)
     options: dict[str, Any] = {"num_samples": 50, "num_chains": 2, "chain_method": "vectorized"}
-    run = numpyro.infer.MCMC(kernel, num_warmup=50, progress_bar=False, **options)
+    run = numpyro.infer.MCMC(
+        numpyro.infer.NUTS(model), num_warmup=50, progress_bar=False, **options
+    )
     run.run(jax.random.key(0))
-    return run
-
-
-def test_samples_of_numpyro_are_converted_as_the_error_says() -> None:
-    run = run_numpyro()
     grouped = run.get_samples(group_by_chain=True)
-    for samples in (grouped, run.get_samples()):
-        with raises(UsageError, "wrong-type", parameter="posterior", match="dict") as caught:
-            as_draws(samples)
-        draws = as_draws(follow(caught.value, samples=grouped))
+    forms: dict[str, list[Any]] = {"dict": [grouped, run.get_samples()], "MCMC": [run]}
+    for name, form in ((name, form) for name, of in forms.items() for form in of):
+        with raises(UsageError, "wrong-type", parameter="posterior", match=name) as caught:
+            as_draws(form)
+        draws = as_draws(follow(caught.value, samples=grouped, mcmc=run))
         assert draws.features == tuple(FEATURES)
         np.testing.assert_array_equal(draws.weights, np.float64(grouped["weights"]))
-    with raises(UsageError, "wrong-type", parameter="posterior", match="MCMC") as caught:
-        as_draws(run)  # type: ignore[arg-type]
-    draws = as_draws(follow(caught.value, mcmc=run))
-    assert draws.features == tuple(FEATURES)
-    np.testing.assert_array_equal(draws.weights, np.float64(grouped["weights"]))
 
 
-def of_posteriordb() -> list[dict[str, list[float]]]:
-    return [{name: x[chain].tolist() for name, x in SCALARS.items()} for chain in range(4)]
-
-
-def test_lists_of_chains_are_converted_as_the_errors_say(tmp_path: Path) -> None:
-    with raises(UsageError, "wrong-type", parameter="posterior", match="list") as caught:
-        as_draws(of_posteriordb())  # type: ignore[arg-type]
-    data = follow(caught.value, draws=of_posteriordb())
-    with raises(DataError, "no-data") as caught_data:
-        as_draws(data)
-    assert_right(follow(caught_data.value, data=data))
+def test_lists_of_chains_and_files_of_json_are_converted_as_the_errors_say(tmp_path: Path) -> None:
+    """As posteriordb has them, and as arrays."""
+    chains: Any = [{name: x[chain].tolist() for name, x in SCALARS.items()} for chain in range(4)]
     path = tmp_path / "draws.json"
-    path.write_text(json.dumps(of_posteriordb()))
+    path.write_text(json.dumps(chains))
+    with raises(UsageError, "wrong-type", parameter="posterior", match="list") as of_lists:
+        as_draws(chains)
     with raises(DataError, "damaged", match=r"draws\.json") as in_file:
         read_posterior(path)
-    data = follow(in_file.value, draws=json.loads(path.read_text()))
-    with raises(DataError, "no-data") as caught_data:
-        as_draws(data)
-    assert_right(follow(caught_data.value, data=data))
-
-
-def test_a_json_file_of_arrays_is_converted_as_the_error_says(tmp_path: Path) -> None:
-    path = tmp_path / "draws.json"
+    for caught in (of_lists, in_file):
+        data = follow(caught.value, draws=chains)
+        with raises(DataError, "no-data") as caught_data:
+            as_draws(data)
+        assert_right(follow(caught_data.value, data=data))
     path.write_text(json.dumps({"weights": WEIGHTS.tolist()}))
-    with raises(DataError, "damaged", match=r"draws\.json") as caught:
+    with raises(DataError, "damaged", match=r"draws\.json") as in_file:
         read_posterior(path)
-    assert_right(follow(caught.value, samples=json.loads(path.read_text())))
+    assert_right(follow(in_file.value, samples=json.loads(path.read_text())))
 
 
 @pytest.mark.skipif(arviz_version() >= 1, reason="ArviZ 1 reads CSV files through CmdStanPy")
@@ -283,17 +261,18 @@ def test_more_chains_than_draws_warn() -> None:
     assert_right(follow(caught[0].message, data=exchanged))  # type: ignore[arg-type]
 
 
-def own_posterior() -> Any:
-    rng = np.random.default_rng(1)
-    lists = reference_model.pairs(rng.normal(-0.5, 1.0, (20, 2)), FEATURES)
-    canonical = dict(zip(FEATURES, MEAN, strict=True))
-    gain = reference_model.given(*[0] * 20)
-    return adapt(lists, canonical, gain=gain, likelihood="oracle", draws=300, seed=1)
-
-
 def test_chains_with_gaps_are_read(tmp_path: Path) -> None:
     """Selecting chains of InferenceData leaves its log prior as it is."""
-    whole = own_posterior()
+    pairs = np.random.default_rng(1).normal(-0.5, 1.0, (20, 2))
+    canonical = dict(zip(FEATURES, MEAN, strict=True))
+    whole = adapt(
+        reference_model.pairs(pairs, FEATURES),
+        canonical,
+        gain=reference_model.given(*[0] * 20),
+        likelihood="oracle",
+        draws=300,
+        seed=1,
+    )
     tree = to_tree(*split_groups(whole))
     kept = ["posterior", "log_likelihood", "sample_stats"]
     selected = {name: node.to_dataset() for name, node in tree.children.items()}

@@ -1,10 +1,15 @@
-"""Posterior files: equal draws give equal bytes, and damaged or inconsistent files are refused."""
+"""Posterior files: equal draws give equal bytes, and damaged or inconsistent files are refused.
+
+Draws read without xarray are those that xarray reads.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
 from collections.abc import Callable
+from dataclasses import fields
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,22 +26,27 @@ from support.external_posterior import (
     dataset_of,
     draws_of_all_kinds,
     external_posterior,
+    inference_data,
 )
 from support.raising import raises
 from support.records import with_record
 
-from bpa_ppl import DataError, Reranker, check, point_weights, read_posterior, write_posterior
-from bpa_ppl.errors import BpaError
-from bpa_ppl.posterior.adapter import (
-    SCHEMA_VERSION,
-    as_draws,
-    to_arviz,
-    to_groups,
+from bpa_ppl import (
+    BpaWarning,
+    DataError,
+    Reranker,
+    check,
+    point_weights,
+    read_posterior,
+    write_posterior,
 )
-from bpa_ppl.posterior.arviz_functions import import_arviz, split_groups, to_tree
+from bpa_ppl.errors import BpaError
+from bpa_ppl.posterior.adapter import SCHEMA_VERSION, as_draws, to_arviz, to_groups
+from bpa_ppl.posterior.arviz_functions import import_arviz, split_groups, to_arviz_data, to_tree
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.files import from_bytes, read_draws, seal, to_bytes, unseal
 from bpa_ppl.posterior.record import Record
+from bpa_ppl.weights import Weights
 
 Q = len(NAMES)
 
@@ -97,12 +107,18 @@ def test_reads_file_changed_by_another_program(content: bytes, tmp_path: Path) -
     assert read_posterior(tmp_path / "posterior.nc").attrs["note"] == "changed on purpose"
 
 
-def test_rejects_truncated_file(small_content: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "short.nc"
-    for length in np.linspace(0, len(small_content) - 1, 20).astype(int):
-        path.write_bytes(small_content[:length])
-        with raises(DataError, "damaged"):
+def test_rejects_files_that_are_not_posteriors(small_content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "posterior.nc"
+    with raises(DataError, "missing-file", match=r"posterior\.nc"):
+        read_posterior(path)
+    lengths = np.linspace(0, len(small_content) - 1, 20).astype(int)
+    for content in (b"not a posterior", *(small_content[:length] for length in lengths)):
+        path.write_bytes(content)
+        with raises(DataError, "damaged", match=r"posterior\.nc"):
             read_posterior(path)
+    inference_data({"posterior": {"mu": np.zeros((2, 10))}}).to_netcdf(str(path))
+    with raises(DataError, "no-data", match=r"posterior\.nc"):
+        read_posterior(path)
 
 
 def test_rejects_impossible_sizes_before_allocation(tmp_path: Path) -> None:
@@ -299,49 +315,191 @@ def test_nan_draws_are_not_written_or_used(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
-def _timed(draws: Draws, seconds: float) -> Draws:
-    sampler = structs.replace(draws.record.sampler, seconds=seconds)
-    return with_record(draws, sampler=sampler)
-
-
 def test_the_duration_is_written_only_if_asked_for(tmp_path: Path) -> None:
     draws = draws_of_all_kinds()
     for name, seconds in {"a": 1.0, "b": 2.0}.items():
-        write_posterior(_timed(draws, seconds), tmp_path / name)
+        sampler = structs.replace(draws.record.sampler, seconds=seconds)
+        timed = with_record(draws, sampler=sampler)
+        write_posterior(timed, tmp_path / name)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-    data = to_arviz(_timed(draws, 3.0))
+    data = to_arviz(timed)
     write_posterior(data, tmp_path / "c")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "c").read_bytes()
-    assert data.attrs["sampling_time"] == 3.0
+    assert data.attrs["sampling_time"] == 2.0
     write_posterior(data, tmp_path / "timed", timed=True)
-    assert read_draws(tmp_path / "timed").record.sampler.seconds == 3.0
+    assert read_draws(tmp_path / "timed").record.sampler.seconds == 2.0
 
 
-@pytest.mark.parametrize(
-    ("changes", "code"),
-    [
-        ({"observed": {"a/b": np.zeros(3)}}, "bad-name"),
-        ({"observed": {"when": np.full(3, object())}}, "cannot-write"),
-        *(
-            ({"record": Record(others={"mine": x})}, "cannot-write")
-            for x in (10**30, "a\0b", "\ud800", object())
+def test_rejects_values_that_netcdf_cannot_store(tmp_path: Path) -> None:
+    def refuse(posterior: Any, code: str = "cannot-write") -> None:
+        with raises(DataError, code):
+            write_posterior(posterior, tmp_path / "odd.nc")
+
+    for value in (10**30, "a\0b", "\ud800", object()):
+        refuse(draws_of_all_kinds(record=Record(others={"mine": value})))
+    for value in (10**30, True, None):
+        data = to_arviz(draws_of_all_kinds())
+        data.attrs["mine"] = value
+        refuse(data)
+    refuse(draws_of_all_kinds(observed={"when": np.full(3, object())}))
+    refuse(draws_of_all_kinds(observed={"a/b": np.zeros(3)}), "bad-name")
+    assert os.listdir(tmp_path) == []
+
+
+# --- draws read without xarray are those that xarray reads
+
+SHAPE = (CHAINS, DRAWS)
+#: Kinds of draws, and what NetCDF holds in other ways than numbers of double precision.
+WRITTEN: dict[str, dict[str, Any]] = {
+    "weighted": {"kind": "weighted", "log_weight": np.zeros(SHAPE), "log_density": None},
+    "one point": {
+        "kind": "point",
+        "values": {"weights": np.ones((1, 1, 3))},
+        "sites": ("weights",),
+        "log_density": None,
+        "log_likelihood": {},
+        "sentence_sites": (),
+        "statistics": {},
+    },
+    "names and types": {
+        "features": ("ä[ß]", "x 0", "[no list"),
+        "values": {"weights": np.ones((*SHAPE, 3)), "own ö": np.ones((*SHAPE, 2, 3, 4))},
+        "sites": ("weights",),
+        "dims": {"own ö": ("domain", "feature", "plain")},
+        "coords": {"domain": ("news", "ä ß")},
+        "sentence_ids": np.array(["1", "b", "ß", "d", "e"], object),
+        "record": Record(
+            others={"note": "ä\n", "list": [1, {"a": None}], "text": "[no list", "ratio": 0.5}
         ),
-    ],
-)
-def test_rejects_values_that_netcdf_cannot_store(
-    changes: dict[str, Any], code: str, tmp_path: Path
-) -> None:
-    with raises(DataError, code):
-        write_posterior(draws_of_all_kinds(**changes), tmp_path / "odd.nc")
-    assert os.listdir(tmp_path) == []
+        "statistics": {"accepted": np.ones(SHAPE, bool), "steps": np.ones(SHAPE, np.int64)},
+        "observed": {"oracle": np.arange(5), "texts": np.array(["a", "ß"], object)},
+        "constants": {"other": np.array(3.0), "canonical": np.ones(3, np.float32)},
+        "predictive": {"oracle": np.ones((*SHAPE, 5), np.float32)},
+        "log_prior": {"weights": np.zeros(SHAPE)},
+        "fixed": Weights({}),
+    },
+}
 
 
-@pytest.mark.parametrize("value", [10**30, True, None])
-def test_rejects_attributes_of_arviz_data_that_netcdf_cannot_store(
-    value: Any, tmp_path: Path
-) -> None:
-    data = to_arviz(draws_of_all_kinds())
-    data.attrs["mine"] = value
-    with raises(DataError, "cannot-write"):
-        write_posterior(data, tmp_path / "odd.nc")
-    assert os.listdir(tmp_path) == []
+def same(ours: Any, theirs: Any, where: str) -> None:
+    """Fail unless two values are equal, in types and in the order of names too."""
+    assert type(ours) is type(theirs), where
+    if isinstance(ours, dict):
+        assert list(ours) == list(theirs), where
+        for name, value in ours.items():
+            same(value, theirs[name], f"{where}/{name}")
+    elif isinstance(ours, np.ndarray):
+        assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape), where
+        np.testing.assert_array_equal(ours, theirs, where)
+    else:
+        assert ours == theirs, where
+
+
+def read_by_xarray(path: Path) -> Draws:
+    with xarray.open_datatree(path, engine="h5netcdf") as tree:
+        return as_draws(tree.load())
+
+
+def assert_same(path: Path) -> None:
+    """Fail unless a file is read alike with and without xarray."""
+    with_xarray, without = read_by_xarray(path), read_draws(path)
+    for part in fields(Draws):
+        same(getattr(without, part.name), getattr(with_xarray, part.name), part.name)
+    other = as_draws(read_posterior(path))
+    for part in fields(Draws):
+        same(getattr(other, part.name), getattr(without, part.name), part.name)
+
+
+@pytest.mark.parametrize("what", WRITTEN)
+def test_reads_what_is_written(what: str, tmp_path: Path) -> None:
+    path, draws = tmp_path / "posterior.nc", draws_of_all_kinds(**WRITTEN[what])
+    write_posterior(draws, path)
+    assert_same(path)
+    data = read_posterior(path)
+    for name, node in to_tree(*to_groups(draws)).children.items():
+        assert dataset_of(data, name).identical(node.to_dataset()), name
+    write_posterior(to_arviz(draws), tmp_path / "arviz.nc")
+    assert (tmp_path / "arviz.nc").read_bytes() == path.read_bytes()
+
+
+ENGINES = ["h5netcdf", *(["netcdf4"] if find_spec("netCDF4") else [])]
+
+
+def theirs() -> xarray.Dataset:
+    """Return draws as other programs have them."""
+    rng = np.random.default_rng(0)
+    return xarray.Dataset(
+        {
+            "weights": (("draw", "feature", "chain"), rng.normal(size=(5, 3, 2))),
+            "accepted": (("chain", "draw"), rng.random((2, 5)) < 0.5),
+            "steps": (("chain", "draw"), rng.integers(9, size=(2, 5))),
+            "effects": (("chain", "draw", "group", "level"), rng.normal(size=(2, 5, 2, 3))),
+        },
+        {"chain": [0, 1], "draw": range(5), "feature": ["a", "b", "ß"], "group": ["x", "y"]},
+        {"inference_library": "other", "created_at": "2026", "tuning_steps": 1000, "rate": 0.5},
+    )
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("weights", ["weights", "effects", "steps"])
+def test_reads_what_arviz_writes(engine: str, weights: str, tmp_path: Path) -> None:
+    data = theirs().drop_vars({"weights"} - {weights}).rename({weights: "weights"})
+    tree = xarray.DataTree.from_dict(
+        {
+            "posterior": data,
+            "sample_stats": data[["accepted"]],
+            "observed_data": xarray.Dataset({"y": ("obs", [1.0, np.nan])}),
+        }
+    )
+    tree.attrs["list"] = "[1, 2]"
+    to_arviz_data(tree).to_netcdf(str(tmp_path / "theirs.nc"), engine=engine)
+    assert_same(tmp_path / "theirs.nc")
+
+
+#: What NetCDF encodes -> how the dataset is changed, its encoding, and what is left out.
+ENCODED: dict[str, tuple[Callable[[xarray.Dataset], xarray.Dataset], dict[str, Any], str]] = {
+    "packed numbers": (
+        lambda d: d.assign(steps=d["steps"] * 1.0),
+        {"steps": {"dtype": "i2", "scale_factor": 1e-3, "_FillValue": -9}},
+        "steps",
+    ),
+    "missing numbers": (lambda d: d, {"steps": {"_FillValue": 3}}, "steps"),
+    "durations": (lambda d: d.assign(time=d["steps"].astype("m8[ns]")), {}, "time"),
+    "complex numbers": (lambda d: d.assign(z=d["weights"] * 1j), {}, "z"),
+}
+
+
+@pytest.mark.parametrize("what", ENCODED)
+def test_encoded_values_are_left_out_with_a_warning(what: str, tmp_path: Path) -> None:
+    change, encoding, name = ENCODED[what]
+    write_theirs(tmp_path / "theirs.nc", change(theirs()), encoding)
+    with pytest.warns(BpaWarning, match=f"{name} of the group .*posterior is left out"):
+        draws = read_draws(tmp_path / "theirs.nc")
+    expected = as_draws(to_arviz_data(xarray.DataTree.from_dict({"posterior": theirs()})))
+    np.testing.assert_array_equal(draws.weights, expected.weights)
+    assert name not in draws.values
+
+
+def test_reads_plain_values_of_others(tmp_path: Path) -> None:
+    """Units, a scalar, other coordinates, lists as attributes, the other byte order, no labels."""
+    changed = (
+        theirs()
+        .assign(steps=theirs()["steps"].assign_attrs(units="seconds"), one=3.0)
+        .assign(weights=theirs()["weights"].astype(">f8"))
+        .assign_coords(name=("feature", ["p", "q", "r"]))
+        .assign_attrs(dims=["chain", "draw"], sizes=[2, 5])
+        .drop_vars(["chain", "draw", "group"])
+    )
+    write_theirs(tmp_path / "theirs.nc", changed)
+    draws, expected = read_draws(tmp_path / "theirs.nc"), read_by_xarray(tmp_path / "theirs.nc")
+    assert draws.features == expected.features
+    np.testing.assert_array_equal(draws.weights, expected.weights)
+    np.testing.assert_array_equal(draws.values["steps"], expected.values["steps"])
+    data = read_posterior(tmp_path / "theirs.nc")
+    write_posterior(data, tmp_path / "ours.nc")
+    again = read_posterior(tmp_path / "ours.nc")
+    assert dataset_of(again, "posterior").identical(dataset_of(data, "posterior"))
+
+
+def write_theirs(path: Path, data: xarray.Dataset, encoding: dict[str, Any] | None = None) -> None:
+    data.to_netcdf(path, group="posterior", engine="h5netcdf", encoding=encoding or {})
