@@ -32,7 +32,7 @@ NOT_RUN = {
     "bpa demo": "as tests/test_demo.py does",
     "marian": "needs weights of Marian",
     "bpa judge lists.jsonl": "runs until it is stopped: tests/judging has it",
-    "judgements.jsonl": "needs answers: tests/cli/test_judge_command.py has them",
+    "judgements.jsonl": "needs answers: tests/cli/test_adapt_command.py has them",
     "--model hierarchical": "needs domains: tests/models/test_hierarchical.py has them",
     "rated.jsonl": "needs such rows: tests/formats/test_preference_rows.py has them",
     "pairs.jsonl": "needs answers: tests/cli/test_asking.py has them",

@@ -1,15 +1,21 @@
-"""`bpa adapt`: samplers, likelihoods, priors, several files of lists, temperature."""
+"""`bpa adapt` and `bpa learn-prior`: samplers, likelihoods, priors, several files, judgements."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 from support.command_line import refused, succeed
+from support.judged_pairs import compared_lists
 
 import bpa_ppl as bpa
+from bpa_ppl.judging.session import Session
 from bpa_ppl.models.likelihoods.margin import Margin
+from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.posterior.files import read_draws
+from bpa_ppl.posterior.record import ComponentRecord, Observed, Record
 
 ADAPT = ("adapt", "nbest", "-r", "ref", "-w", "moses.ini", "-q")
 MAP = (*ADAPT, "--sampler", "map", "-o", "new.nc")
@@ -72,3 +78,76 @@ def test_several_files_are_as_one(folder: Path) -> None:
     two = ("-r", "r0,r1", "-r", "other0,other1", "-s", "r0,r1")
     succeed("adapt", "n0", "n1", *two, *pool, "parts.nc")
     np.testing.assert_array_equal(read_draws("parts.nc").weights, read_draws("whole.nc").weights)
+
+
+def write_shifted(path: Path, shift: float, out: str, more: bool = False) -> None:
+    """Write a posterior of the demo's features, with draws around shifted weights."""
+    original = read_draws(path)
+    names = (*original.features, *(("LengthWords",) if more else ()))
+    mean = np.append(original.canonical, [0.0] * more)  # type: ignore[arg-type]
+    variance = np.full(len(names), 0.1)
+    rng = np.random.default_rng(len(out))
+    drawn = mean + shift + 0.1 * rng.normal(size=(2, 1000, len(names)))
+    record = Record(likelihood=ComponentRecord("oracle"), observed=Observed(sentences=12))
+    constants = {"canonical": mean, "prior_mean": mean, "prior_variance": variance}
+    draws = bpa.Draws({"weights": drawn}, names, constants=constants, record=record)
+    bpa.write_posterior(draws, out)
+
+
+@pytest.fixture
+def learned(folder: Path) -> Path:
+    """The folder with two posteriors, of which one has a feature more, and a prior of them."""
+    write_shifted(folder / "good.nc", 0.2, "talks.nc")
+    write_shifted(folder / "good.nc", 0.3, "leaflets.nc", more=True)
+    learn = ("learn-prior", "talks.nc", "leaflets.nc", "-o", "prior.json")
+    assert "of leaflets alone" in succeed(*learn).err
+    return folder
+
+
+def test_the_file_is_a_prior_and_records_its_domains(learned: Path) -> None:
+    prior = Prior.read("prior.json")
+    assert prior.names[-1] == "LengthWords"
+    record = json.loads((learned / "prior.json").read_text())
+    assert list(record["domains"]) == ["talks", "leaflets"]
+    assert record["domains"]["talks"]["sentences"] == 12
+    canonical = bpa.read_weights("moses.ini")
+    assert all(record["canonical"][name] == canonical[name] for name in prior.names[:-1])
+    with pytest.warns(bpa.BpaWarning, match="LengthWords"):
+        same = bpa.learn_prior(["talks.nc", "leaflets.nc"])
+    np.testing.assert_allclose(prior.mean, same.mean)
+    np.testing.assert_allclose(prior.covariance, same.covariance)
+    done = succeed("learn-prior", "leaflets.nc", "-o", "one.json", "--without", "LengthWords")
+    assert "LengthWords" not in (Prior.read("one.json").names or ())
+    assert "LengthWords" not in done.err
+
+
+@pytest.mark.parametrize("name", ["talks.nc", "talks"])
+def test_a_posterior_is_the_prior_of_more_sentences(folder: Path, name: str) -> None:
+    """Its Gaussian, whatever the file is called; the new posterior records it."""
+    write_shifted(folder / "good.nc", 0.2, name)
+    succeed(*MAP, "--prior", name)
+    lists, weights = bpa.read_nbest("nbest", references="ref"), bpa.read_weights("moses.ini")
+    prior = Prior.of(read_draws(name))
+    bpa.write_posterior(bpa.adapt(lists, weights, prior=prior, sampler="map"), "python.nc")
+    assert Path("python.nc").read_bytes() == Path("new.nc").read_bytes()
+    Path(name).unlink()  # the prior is in the new posterior
+    succeed("adapt", "nbest", "-r", "ref", "--like", "new.nc", "-o", "again.nc", "-q")
+    assert Path("again.nc").read_bytes() == Path("new.nc").read_bytes()
+
+
+def test_answers_are_adapted_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two raters."""
+    monkeypatch.chdir(tmp_path)
+    lists = compared_lists(count=12, size=3)
+    lists = lists.without("score").with_features(["score"], lists.extras["score"][:, None])
+    bpa.write_nbest(lists, "lists.jsonl")
+    lists = bpa.read_nbest("lists.jsonl")
+    for rater, answer in (("ann", "first"), ("bob", "tie")):
+        session = Session(lists, journal=f"{rater}.jsonl", rater=rater, exclude=["score"])
+        session.next()
+        session.answer(answer)
+    judgements = ("--judgements", "ann.jsonl", "--judgements", "bob.jsonl", "--exclude", "score")
+    adapt = ("adapt", "lists.jsonl", "-w", "none", "-o", "posterior.nc", "--sampler", "map")
+    assert "1 pair in common, and 0 alike" in succeed(*adapt, *judgements).err
+    comparisons = read_draws("posterior.nc").record.observed.comparisons
+    assert (comparisons["preferences"], comparisons["ties"]) == (1, 1)

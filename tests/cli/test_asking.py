@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import pickle
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from support.command_line import refused, succeed
 from support.raising import raises
 
 import bpa_ppl as bpa
-from bpa_ppl import DataError, NBest, Reranker, UsageError, from_lists
+from bpa_ppl import DataError, Reranker, UsageError, from_lists
 from bpa_ppl.cli import options as shared
 from bpa_ppl.decoding.writing import rerank_to
 from bpa_ppl.judging.session import Session
@@ -31,16 +30,12 @@ def write_pairs(name: str, count: int, seed: int, *, answered: bool) -> None:
     tables = rng.normal(size=(count, 2, 2)).round(3)
     logit = (tables[:, 0] - tables[:, 1]) @ np.array([3.0, 1.0])
     first = rng.random(count) < 1 / (1 + np.exp(-logit))
-    with Path(name).open("w") as file:
-        for number, table in enumerate(tables.tolist()):
-            answer = {"preferences": [[0, 1] if first[number] else [1, 0]]} if answered else {}
-            texts = [f"{seed} {number} {letter}" for letter in "ab"]
-            rows = [
-                {"text": text, "system": letter, **dict(zip(JUDGES, row, strict=True))}
-                for text, letter, row in zip(texts, "ab", table, strict=True)
-            ]
-            record = {"id": f"{seed}-{number}", "source": "?", **answer, "candidates": rows}
-            file.write(json.dumps(record) + "\n")
+    texts = [[f"{seed} {number} {letter}" for letter in "ab"] for number in range(count)]
+    extras = {"id": [f"{seed}-{number}" for number in range(count)]}
+    if answered:
+        extras["preferences"] = [[[0, 1] if is_first else [1, 0]] for is_first in first]
+    lists = from_lists(texts, tables, JUDGES, sources=["?"] * count, sentence_extras=extras)
+    bpa.write_nbest(lists.with_extras(system=["a", "b"] * count), name)
 
 
 @pytest.fixture(scope="module")
@@ -82,13 +77,12 @@ def test_from_choices_to_questions_and_back(folder: Path) -> None:
     assert "bpa judge unsure.jsonl -p posterior.nc -o answers.jsonl" in printed
     assert len(Path("chosen.txt").read_text().splitlines()) == 60
 
-    lists = bpa.read_nbest("unsure.jsonl")
+    lists, new = bpa.read_nbest("unsure.jsonl"), bpa.read_nbest("new.jsonl")
     assert list(lists.ids) == unsure
     assert lists.feature_names == tuple(JUDGES)
-    new = {identifier: one for one, identifier in zip(*both("new.jsonl"), strict=True)}
-    for one, identifier in zip(*both("unsure.jsonl"), strict=True):
-        assert one.texts(0) == new[identifier].texts(0)
-        np.testing.assert_array_equal(one.features, new[identifier].features)
+    same = new.select([new.ids.index(identifier) for identifier in unsure])
+    assert [lists.texts(s) for s in range(len(lists))] == [same.texts(s) for s in range(len(same))]
+    np.testing.assert_array_equal(lists.features, same.features)
 
     session = Session(lists, journal="answers.jsonl", prior=shared.parse_prior("posterior.nc"))
     for answer in ("first", "second", "first"):
@@ -100,12 +94,6 @@ def test_from_choices_to_questions_and_back(folder: Path) -> None:
     succeed("adapt", *files, "--like", "posterior.nc", "-o", "updated.nc", "-q")
     updated = read_draws("updated.nc").record.observed
     assert updated.comparisons["lists"] == 40 + len(asked)
-
-
-def both(path: str) -> tuple[list[NBest], list[Any]]:
-    """Return the lists of a file and their ids."""
-    lists = bpa.read_nbest(path)
-    return [lists[s] for s in range(len(lists))], list(lists.ids)
 
 
 def test_judgements_about_another_file_are_refused(folder: Path) -> None:

@@ -39,17 +39,40 @@ def options_of(command: str) -> dict[str, Argument]:
     return {option.field_info.name: option for option in options if option.parse}
 
 
-def test_every_command_has_an_example_and_every_option_a_help_text() -> None:
-    commands = commands_of(app)
-    assert len(commands) > 20
-    for command in commands:
-        assert command.help, command.name
-        if command.default_command is not None:
-            assert "Example: `bpa " in command.help, command.name
-            options = command.assemble_argument_collection(parse_docstring=True)
-            shown = [one for one in options if one.parse and one.field_info.name not in GROUPS]
-            missing = [option.name for option in shown if not option.parameter.help]
-            assert not missing, (command.name, missing)
+@pytest.mark.parametrize("command", commands_of(app), ids=lambda command: "-".join(command.name))
+def test_a_command_has_an_example_and_its_options_are_described(command: App) -> None:
+    """A name stands for one option, and a box of the help has few."""
+    assert command.help
+    if command.default_command is not None:
+        assert "Example: `bpa " in command.help
+        options = command.assemble_argument_collection(parse_docstring=True)
+        shown = [one for one in options if one.parse and one.field_info.name not in GROUPS]
+        assert [option.name for option in shown if not option.parameter.help] == []
+        names = [name for one in shown for name in one.names]
+        assert len(names) == len(set(names))
+        sizes = Counter(group.name for one in shown for group in one.parameter.group or ())
+        assert max(sizes.values(), default=0) <= 11, sizes
+
+
+def boxes_of(*words: str) -> dict[str, str]:
+    """Return the boxes of a help page by their titles."""
+    printed = run(*words, "--help").out
+    return dict(re.findall(r"^╭─ (.*?) ─.*?\n(.*?)^╰─", printed, re.MULTILINE | re.DOTALL))
+
+
+def test_what_everybody_needs_comes_first() -> None:
+    boxes = boxes_of("adapt")
+    assert list(boxes)[:3] == ["Arguments", "Options", "What is observed"]
+    first_options = ["--output", "--weights", "--references", "--gain", "--sampler"]
+    assert re.findall(r"│[ *]*(--[\w-]+)", boxes["Options"]) == first_options
+    assert "bpa adapt dev.jsonl" in run("adapt", "--help").out.partition("╭")[0]
+    boxes = boxes_of()
+    assert list(boxes) == ["Everyday", "Studies", "Phrases and language models", "Help"]
+    listed = {title: re.findall(r"^│ ([a-z-]+) ", box, re.M) for title, box in boxes.items()}
+    assert listed["Everyday"][:3] == ["lists", "adapt", "check"]
+    studies = ["calibrate", "compare", "experiment", "figures", "sweep", "tune"]
+    assert listed["Studies"] == studies
+    assert listed["Phrases and language models"] == ["lm", "phrases", "subdomains"]
 
 
 @pytest.mark.parametrize(
@@ -94,36 +117,3 @@ def test_options_of_adapt_that_are_not_given_are_none() -> None:
     assert {"progress"}.isdisjoint(shown)
     assert AdaptFlags().arguments() == {}
     assert all(shown[field.name].field_info.default is None for field in fields(AdaptFlags))
-
-
-def test_what_everybody_needs_comes_first() -> None:
-    printed = run("adapt", "--help").out
-    boxes = re.findall(r"^╭─ (.*?) ─", printed, re.MULTILINE)
-    assert boxes[:3] == ["Arguments", "Options", "What is observed"]
-    (first,) = re.findall("╭─ Options ─.*?╰─", printed, re.DOTALL)
-    first_options = ["--output", "--weights", "--references", "--gain", "--sampler"]
-    assert re.findall(r"│[ *]*(--[\w-]+)", first) == first_options
-    assert "bpa adapt dev.jsonl" in printed.partition("╭")[0]
-
-
-def test_commands_are_listed_in_boxes() -> None:
-    printed = run("--help").out
-    boxes = re.findall(r"^╭─ (.*?) ─.*?\n(.*?)^╰─", printed, re.MULTILINE | re.DOTALL)
-    listed = {title: re.findall(r"^│ ([a-z-]+) ", box, re.MULTILINE) for title, box in boxes}
-    assert list(listed) == ["Everyday", "Studies", "Phrases and language models", "Help"]
-    assert listed["Everyday"][:3] == ["lists", "adapt", "check"]
-    studies = ["calibrate", "compare", "experiment", "figures", "sweep", "tune"]
-    assert listed["Studies"] == studies
-    assert listed["Phrases and language models"] == ["lm", "phrases", "subdomains"]
-
-
-@pytest.mark.parametrize("command", commands_of(app), ids=lambda command: "-".join(command.name))
-def test_a_box_of_help_has_few_options_and_a_name_stands_for_one(command: App) -> None:
-    if command.default_command is None:
-        return
-    options = command.assemble_argument_collection(parse_docstring=True)
-    shown = [one for one in options if one.parse and one.field_info.name not in GROUPS]
-    names = [name for one in shown for name in one.names]
-    assert len(names) == len(set(names))
-    sizes = Counter(group.name for one in shown for group in one.parameter.group or ())
-    assert max(sizes.values(), default=0) <= 11, sizes

@@ -36,16 +36,12 @@ def test_texts_with_line_breaks_are_written_as_json_lines_alone(folder: Path) ->
     rows = [(0, "a dog", 1.0), (1, "a\ncat", 1.0), (1, "a", 0.0)]
     lines = [json.dumps({"id": id, "text": text, "lm": value}) for id, text, value in rows]
     Path("lists.jsonl").write_text("\n".join(lines), "utf-8")
-    Path("weights.json").write_text('{"lm": 1.0}', "utf-8")
+    bpa.write_posterior(bpa.Draws({"weights": np.ones((1, 2, 1))}, ("lm",)), "new.nc")
     Path("two").write_text("a dog\na cat\n", "utf-8")
-    succeed(
-        *("adapt", "lists.jsonl", "-w", "weights.json", "-r", "two", "-o", "new.nc", "-q"),
-        *("--sampler", "map"),
-    )
     chosen = '{"id": 0, "text": "a dog"}\n{"id": 1, "text": "a\\ncat"}\n'
     for command in (
         ("rerank", "lists.jsonl", "-p", "new.nc", "--unchecked"),
-        ("oracle", "lists.jsonl", "-r", "two", "-w", "weights.json"),
+        ("oracle", "lists.jsonl", "-r", "two", "-w", "none"),
     ):
         for output in ("new.txt", "new.tsv", "-", "/dev/stdout"):
             refused(*command, "-o", output, "-q", mention="(--output)")
@@ -67,20 +63,14 @@ def test_lists_are_described(folder: Path) -> None:
     assert (both["sentences"], both["references"]) == (24, 24)
 
 
-@pytest.fixture
-def texts(folder: Path) -> Path:
-    """The folder, with a text of the domain."""
+def test_features_are_recorded_computed_again_and_reported(folder: Path) -> None:
     Path("domain.txt").write_text("read this leaflet .\ntake the tablet with water .\n" * 5)
-    return folder
-
-
-def test_features_are_recorded_computed_again_and_reported(texts: Path) -> None:
     done = succeed(*ADAPT, "--add", "lm=domain.txt,order=2")
     assert "no canonical weight for lm, lm.oov" in done.err
     draws = read_draws("p.nc")
     assert draws.features[-2:] == ("lm", "lm.oov")
     (source,) = draws.record.recipe.sources
-    assert source.settings["text"] == str(texts / "domain.txt")
+    assert source.settings["text"] == str(folder / "domain.txt")
     assert (source.settings["order"], source.feature_names) == (2, ("lm", "lm.oov"))
     succeed(*RERANK)
     assert len(Path("out").read_text().splitlines()) == 12
