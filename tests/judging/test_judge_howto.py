@@ -28,36 +28,18 @@ def annotation(by: Any, side: str | None, **fields: Any) -> dict[str, Any]:
 
     The fields are those of https://labelstud.io/guide/task_format.
     """
-    result: list[dict[str, Any]] = [
-        {
-            "id": "a1",
-            "type": "textarea",
-            "from_name": "comment",
-            "to_name": "first",
-            "origin": "manual",
-            "value": {"text": ["shorter"]},
-        },
-        {
-            "id": "a2",
-            "type": "choices",
-            "from_name": "reason",
-            "to_name": "first",
-            "value": {"choices": ["style"]},
-        },
+    controls: list[tuple[str, str, dict[str, Any]]] = [
+        ("comment", "textarea", {"text": ["shorter"]}),
+        ("better", "pairwise", {"selected": side}),
+        ("reason", "choices", {"choices": ["style"]}),
     ]
-    if side is not None:
-        pair = {"id": "a3", "type": "pairwise", "from_name": "better", "to_name": "first"}
-        result.insert(1, {**pair, "value": {"selected": side}})
-    return {
-        "id": 10,
-        "completed_by": by,
-        "was_cancelled": False,
-        "ground_truth": False,
-        "lead_time": 4.2,
-        "result_count": len(result),
-        "result": result,
-        **fields,
-    }
+    result = [
+        {"id": f"a-{name}", "type": kind, "from_name": name, "to_name": "first", "value": value}
+        for name, kind, value in controls
+        if name != "better" or side is not None
+    ]
+    status = {"was_cancelled": False, "ground_truth": False, "lead_time": 4.2}
+    return {"id": 10, "completed_by": by, **status, "result": result, **fields}
 
 
 def export_of(tasks: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[str, Any]]:

@@ -38,37 +38,46 @@ def answered(session: Session, count: int, noise: float = 0.0) -> Session:
     return session
 
 
-def _length(session: Session) -> float:
-    """The root of the mean squared weight, per standard deviation of the features."""
-    return float(np.sqrt(np.mean((session.weights.mean[:-1] * session.lists.spread) ** 2)))
-
-
 def test_the_scale_of_the_weights_is_learned() -> None:
     """A rater who follows the features widens it, and one who does not keeps it narrow."""
+
+    def length(noise: float) -> float:
+        session = answered(Session(compared_lists(), seed=1), 40, noise)
+        return float(np.sqrt(np.mean((session.weights.mean[:-1] * session.lists.spread) ** 2)))
+
     typical = float(f"{0.4 * np.sqrt(1 / 6):.3g}")
     new = Session(compared_lists())
     units = np.sqrt(np.diag(new.prior.full_covariance)) * new.lists.spread
     np.testing.assert_allclose(units, typical, rtol=1e-3)
-    assert _length(answered(Session(compared_lists(), seed=1), 40)) > 4 * typical
-    assert _length(answered(Session(compared_lists(), seed=1), 40, noise=1.0)) < typical
+    assert length(noise=0.0) > 4 * typical
+    assert length(noise=1.0) < typical
 
 
-def test_a_given_prior_keeps_its_scale() -> None:
-    """Of weights alone the mean is given, and the scale learned."""
+def test_the_weights_start_from_the_prior() -> None:
+    """Given as weights, a prior, a posterior or by name; a given prior keeps its scale."""
+    lists, expected = compared_lists(), [3.0, 0.0, 0.0]
     covariance = np.eye(3) / 7
-    given = Prior.gaussian(dict.fromkeys(NAMES, 0.0), covariance)
-    session = answered(Session(compared_lists(), prior=given), 12)
-    np.testing.assert_array_equal(session.prior.full_covariance, covariance)
-    centred = answered(Session(compared_lists(), {"quality": 1.0}), 12)
-    np.testing.assert_allclose(centred.prior.mean, [1.0, 0.0, 0.0])
-    np.testing.assert_array_equal(centred.prior.degrees, 8.0)
-
-
-@pytest.mark.parametrize("start", ["equal", {"quality": 1.0}])
-def test_weights_that_start_somewhere_are_expected_to_stay_nearer(start: Any) -> None:
-    """Their typical scale is half of the one of weights that start at 0."""
-    near, far = Session(compared_lists(), start).prior, Session(compared_lists()).prior
-    np.testing.assert_allclose(4 * near.full_covariance, far.full_covariance, rtol=0.02)
+    given = Prior.gaussian(dict(zip(NAMES, expected, strict=True)), covariance)
+    draws = np.random.default_rng(0).normal(expected, size=(4, 2000, 3))
+    for start in (
+        {"weights": {"quality": 3.0}},
+        {"prior": given},
+        {"prior": bpa.Draws({"weights": draws}, NAMES)},
+    ):
+        weights = Session(lists, **start).weights
+        np.testing.assert_allclose(weights.mean[:-1], expected, atol=0.1)
+    session = Session(lists, prior=given)
+    np.testing.assert_allclose(session.weights.covariance[:-1, :-1], covariance)
+    np.testing.assert_array_equal(answered(session, 12).prior.full_covariance, covariance)
+    equal = bpa.weights.equal_weights(lists)
+    starts: list[Any] = [("equal", [equal[name] for name in NAMES]), ({"quality": 1.0}, [1, 0, 0])]
+    for start, mean in starts:
+        session = Session(lists, start)
+        # The typical scale is half of that of weights that start at 0.
+        scale = Session(lists).prior.full_covariance / 4
+        np.testing.assert_allclose(session.prior.full_covariance, scale, rtol=0.02)
+        np.testing.assert_allclose(answered(session, 12).prior.mean, mean)
+        np.testing.assert_array_equal(session.prior.degrees, 8.0)
 
 
 @pytest.mark.slow
@@ -86,25 +95,6 @@ def test_the_posterior_of_adapt_agrees_with_the_approximation() -> None:
     assert np.all(np.abs(draws.mean - session.weights.mean[:-1]) < 0.3 * draws.deviation)
     deviation = np.sqrt(np.diag(session.weights.covariance)[:-1])
     np.testing.assert_allclose(deviation, draws.deviation, rtol=0.15)
-
-
-def test_the_weights_start_from_the_prior() -> None:
-    """Given as weights, a prior, a posterior or by name."""
-    lists, expected = compared_lists(), [3.0, 0.0, 0.0]
-    given = Prior.gaussian(dict(zip(NAMES, expected, strict=True)), np.eye(3) / 7)
-    draws = np.random.default_rng(0).normal(expected, size=(4, 2000, 3))
-    for start in (
-        {"weights": {"quality": 3.0}},
-        {"prior": given},
-        {"prior": bpa.Draws({"weights": draws}, NAMES)},
-    ):
-        weights = Session(lists, **start).weights
-        np.testing.assert_allclose(weights.mean[:-1], expected, atol=0.1)
-    weights = Session(lists, prior=given).weights
-    np.testing.assert_allclose(weights.covariance[:-1, :-1], np.eye(3) / 7)
-    equal = bpa.weights.equal_weights(lists)
-    means = [equal[name] for name in NAMES]
-    np.testing.assert_allclose(Session(lists, "equal").weights.mean[:-1], means)
 
 
 def test_weights_of_fixed_features_count_and_of_unknown_ones_do_not() -> None:
@@ -184,24 +174,16 @@ def test_answers_about_other_lists_are_refused(tmp_path: Path) -> None:
 LINE = {"id": 0, "candidates": [0, 1], "answer": "first"}
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"answer": "maybe"},
-        {"candidates": [1, 1]},
-        {"candidates": [0, -1]},
-        {"predicted": [1e999, 0]},
-        {"correction": 7},
-        {"undo": 3},
-    ],
-)
-def test_a_damaged_line_is_named(tmp_path: Path, change: dict[str, object]) -> None:
+def test_a_damaged_line_is_named(tmp_path: Path) -> None:
     """With its number."""
-    path = tmp_path / "answers.jsonl"
-    header = {"format": "judgements", "version": 1}
-    path.write_text("".join(json.dumps(line) + "\n" for line in (header, LINE, {**LINE, **change})))
-    with raises(DataError, line=3, match=str(path)):
-        read_journal(path)
+    path, header = tmp_path / "answers.jsonl", {"format": "judgements", "version": 1}
+    changes: list[dict[str, object]] = [{"candidates": [1, 1]}, {"candidates": [0, -1]}]
+    changes += [{"answer": "maybe"}, {"predicted": [1e999, 0]}, {"correction": 7}, {"undo": 3}]
+    for change in changes:
+        lines = (header, LINE, {**LINE, **change})
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        with raises(DataError, line=3, match=str(path)):
+            read_journal(path)
 
 
 VALUES: list[Any] = [None, True, -1, 0, 2.5, 99, 2**70, "", "x", "first", "tie", "skip"]

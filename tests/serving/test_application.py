@@ -101,16 +101,17 @@ def test_the_cost_of_unknown_columns_is_linear(posterior: Path, own: bool) -> No
     assert len(note) < 200
 
 
+ONE = {"text": "a", "lm": 0, "tm": 0}
+HIGH, WITHOUT_TM = ONE | {"lm": "high"}, {"text": "a", "lm": 0}
+
+
 def candidate(**changed: Any) -> dict[str, Any]:
-    return {"candidates": [{"text": "a", "lm": 0, "tm": 0} | changed]}
+    return {"candidates": [ONE | changed]}
 
 
-def two(first: dict[str, Any], **changed: Any) -> list[Any]:
-    """Return two lists; a candidate of the second has other values, after all those of `first`."""
-    good = {"text": "b", "lm": 0, "tm": 0}
-    changes = {name: value for name, value in changed.items() if value is not None}
-    odd = {n: v for n, v in (good | changes).items() if n in changes or n not in changed}
-    return [GOOD, {"candidates": [*first.get("candidates", [])[:1], odd, good]}]
+def second(*candidates: dict[str, Any]) -> list[Any]:
+    """Return two lists, the second with these candidates."""
+    return [GOOD, {"candidates": list(candidates)}]
 
 
 TWICE = b'{"candidates": [{"text": "a", "lm": 0, "tm": 0, "tm": 1}]}'
@@ -132,19 +133,14 @@ TWICE = b'{"candidates": [{"text": "a", "lm": 0, "tm": 0, "tm": 1}]}'
         (candidate(text=3), 422, "bad-data", "candidates[0].text"),
         (candidate(lm=True), 422, "missing-feature", "candidates[0].lm is true"),
         (candidate(total="x"), 422, "missing-feature", "candidates[0].total"),
-        (two(GOOD, lm="high"), 422, "missing-feature", "list 2: candidates[1].lm is 'high'"),
-        (two({}, lm="high"), 422, "missing-feature", "list 2: candidates[0].lm is 'high'"),
-        (two(GOOD, lm=None), 422, "missing-feature", "candidates[1] of list 2 has no lm"),
-        (two({}, tm=None), 422, "missing-feature", "candidates[0] of list 2 has no tm"),
+        (second(ONE, HIGH, ONE), 422, "missing-feature", "list 2: candidates[1].lm is 'high'"),
+        (second(HIGH, ONE), 422, "missing-feature", "list 2: candidates[0].lm is 'high'"),
+        (second(ONE, WITHOUT_TM, ONE), 422, "missing-feature", "candidates[1] of list 2 has no tm"),
+        (second(WITHOUT_TM, ONE), 422, "missing-feature", "candidates[0] of list 2 has no tm"),
         ({"candidates": [{"text": "a", "LM": 0, "tm": 0}]}, 422, "missing-feature", "LM"),
         (TWICE, 422, "duplicate", "'tm'"),
         (TWICE[:-1] + b', "x": ' + b"9" * 5000 + b"}", 400, "bad-json", ""),
-        (
-            {"candidates": [{"text": "a", "lm": 0, "tm": 0}] * 101},
-            413,
-            "too-many-candidates",
-            "101",
-        ),
+        ({"candidates": candidate()["candidates"] * 101}, 413, "too-many-candidates", "101"),
     ],
     ids=lambda value: str(value)[:20],
 )
@@ -289,18 +285,14 @@ def test_logs_have_no_texts(client: Any, caplog: pytest.LogCaptureFixture) -> No
     assert "secret" not in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("limit", "named"),
-    [
-        ({"seconds": float("nan")}, "timeout"),
-        ({"seconds": -1.0}, "timeout"),
-        ({"body": -1}, "max_body"),
-        ({"candidates": 0}, "max_candidates"),
-    ],
-)
-def test_limits_that_refuse_every_request_are_errors(limit: Any, named: str) -> None:
-    with raises(UsageError, "bad-number", parameter=named):
-        Limits(**limit)
+def test_limits_that_refuse_every_request_are_errors() -> None:
+    for seconds in (float("nan"), -1.0):
+        with raises(UsageError, "bad-number", parameter="timeout"):
+            Limits(seconds=seconds)
+    with raises(UsageError, "bad-number", parameter="max_body"):
+        Limits(body=-1)
+    with raises(UsageError, "bad-number", parameter="max_candidates"):
+        Limits(candidates=0)
 
 
 def test_reloads_follow_one_another_and_the_newest_file_is_served(posterior: Path) -> None:
