@@ -1,4 +1,4 @@
-"""The layers of the package, its dependencies, and what an import loads."""
+"""The layers of the package, its dependencies, what an import loads, and the codes of errors."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ import re
 import subprocess
 import sys
 import tomllib
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from bpa_ppl import Draws, from_lists, write_nbest, write_posterior
+from bpa_ppl import Draws, errors, from_lists, write_nbest, write_posterior
 from bpa_ppl.diagnostics.check import check_and_record
+from bpa_ppl.errors import CODES
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -62,29 +64,6 @@ IMPORTED_AS = {
 }
 
 
-def imported(path: Path) -> set[str]:
-    """Return the dotted names that a module imports, on any line."""
-    names = set[str]()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            names |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return names
-
-
-def registered(path: Path) -> set[str]:
-    """Return the modules that a module names in texts, `module:Class`, to import them later."""
-    texts = (
-        node.value
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.Constant)
-    )
-    return {
-        str(text).partition(":")[0] for text in texts if re.match(r"bpa_ppl\.[\w.]+:", str(text))
-    }
-
-
 def modules() -> dict[str, Path]:
     """Return the files of the package by the dotted names of modules and packages."""
     result = {}
@@ -95,8 +74,26 @@ def modules() -> dict[str, Path]:
     return result
 
 
+def imports_among(nodes: list[ast.AST]) -> set[str]:
+    """Return the dotted names that a module imports, on any line."""
+    names = set[str]()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def texts_among(nodes: list[ast.AST]) -> set[str]:
+    """Return the texts in a module."""
+    return {str(node.value) for node in nodes if isinstance(node, ast.Constant)}
+
+
 MODULES = modules()
-IMPORTS = {name: imported(path) for name, path in MODULES.items()}
+NODES = {name: [*ast.walk(ast.parse(path.read_text("utf-8")))] for name, path in MODULES.items()}
+IMPORTS = {name: imports_among(nodes) for name, nodes in NODES.items()}
+TEXTS = {name: texts_among(nodes) for name, nodes in NODES.items()}
 
 
 def package_of(name: str) -> str:
@@ -105,15 +102,18 @@ def package_of(name: str) -> str:
     return first if first in HEIGHT else "bpa_ppl"
 
 
+NAMED = re.compile(r"bpa_ppl\.[\w.]+:")
+
+
 def test_imports_come_from_lower_layers() -> None:
     """So no module imports `bpa_ppl` itself, which is above all others."""
     assert {package_of(name) for name in MODULES} == HEIGHT.keys(), "add packages to LAYERS"
     upward = set()
     for module, names in IMPORTS.items():
         own = package_of(module)
-        ours = {
-            name for name in names | registered(MODULES[module]) if name.split(".")[0] == "bpa_ppl"
-        }
+        # Texts `module:Class` name what is imported later.
+        later = {text.partition(":")[0] for text in TEXTS[module] if re.match(NAMED, text)}
+        ours = {name for name in names | later if name.split(".")[0] == "bpa_ppl"}
         used = {package_of(name) for name in ours} - {own}
         upward |= {(module, package) for package in used if HEIGHT[package] >= HEIGHT[own]}
     assert upward == set()
@@ -125,26 +125,13 @@ def test_packages_import_nothing() -> None:
     assert [name for name in packages if IMPORTS[name]] == []
 
 
-def circles() -> list[set[str]]:
-    """Return the sets of modules that import each other, also within functions and for types."""
-
-    def module_of(name: str) -> str:
-        return name if name in MODULES else name.rpartition(".")[0]
-
-    reached = {
-        name: {module_of(one) for one in used} & MODULES.keys() for name, used in IMPORTS.items()
-    }
-    reached = {name: used - {name} for name, used in reached.items()}
-    grown = True
-    while grown:
-        more = {name: used.union(*(reached[one] for one in used)) for name, used in reached.items()}
-        grown, reached = more != reached, more
-    found = (frozenset(one for one in reached[name] if name in reached[one]) for name in reached)
-    return sorted(map(set, {circle for circle in found if circle}), key=min)
-
-
 def test_no_modules_import_each_other() -> None:
-    assert circles() == []
+    """Also not within functions and for types."""
+    graph = {
+        module: {name if name in MODULES else name.rpartition(".")[0] for name in names} - {module}
+        for module, names in IMPORTS.items()
+    }
+    TopologicalSorter(graph).prepare()  # raises an error that names a cycle
 
 
 def test_imported_packages_are_declared_dependencies() -> None:
@@ -193,3 +180,23 @@ def test_imports_and_commands_are_light(tmp_path: Path, monkeypatch: pytest.Monk
     loaded = set(json.loads(printed.splitlines()[-1]))
     assert "bpa_ppl.cli" in loaded
     assert not HEAVY & loaded
+
+
+#: Codes that are put together from parts.
+COMPOSED = {"missing-references", "missing-sources"}
+
+
+def test_the_codes_in_use_are_listed() -> None:
+    """Apart from the table itself, each code is a text in the package."""
+    keywords = (node for nodes in NODES.values() for node in nodes if isinstance(node, ast.keyword))
+    codes = (node.value for node in keywords if node.arg == "code")
+    assert {code.value for code in codes if isinstance(code, ast.Constant)} <= set(CODES)
+    classes = (kind for kind in vars(errors).values() if isinstance(kind, type))
+    of_classes = {str(kind.code) for kind in classes if issubclass(kind, errors.BpaError)}
+    texts = set().union(*(TEXTS[name] for name in MODULES.keys() - {"bpa_ppl.errors"}))
+    assert set(CODES) <= texts | of_classes | COMPOSED
+
+
+def test_the_reference_lists_the_codes() -> None:
+    page = (ROOT / "docs" / "api" / "extending.md").read_text("utf-8")
+    assert dict(re.findall(r"^\| `([\w-]+)` \| (.*) \|$", page, re.M)) == CODES

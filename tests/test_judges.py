@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -54,8 +55,7 @@ def simulated(count: int, seed: int, weights: Float64 = TRUE) -> tuple[Float64, 
     """Return differences of independent features, and pairs with answers by given weights."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(count, len(weights)))
-    names = NAMES[: len(weights)] if len(weights) <= 3 else [f"f{k}" for k in range(len(weights))]
-    return x, pairs(x, (rng.random(count) < expit(x @ weights)).tolist(), names)
+    return x, pairs(x, (rng.random(count) < expit(x @ weights)).tolist(), NAMES[: len(weights)])
 
 
 @pytest.fixture(scope="module")
@@ -82,9 +82,7 @@ def oriented(lists: NBest) -> Float64:
 
 
 def exact(x: Float64, deviation: Float64) -> tuple[float, Float64, Float64]:
-    """Return log evidence, (pairs,) likelihood-weighted terms and the grid of two weights or one.
-
-    By summation over a grid, without this package.
+    """Sum over a grid, without this package.
 
     Returns:
         the log evidence; (points,) the log posterior; and (points, features) the points.
@@ -317,9 +315,7 @@ def test_the_cheapest_jury_loses_little_and_has_higher_evidence(result: Judges) 
         small = Jury(("a",), 1.0, lost, 0.01, evidence)
         assert replace(result, juries=(small, full)).cheapest == (small if good else full)
     assert replace(result, juries=()).cheapest is None
-
-
-def test_a_judge_that_says_nothing_is_left_out_first(result: Judges) -> None:
+    # A judge that says nothing is left out first.
     *_, two, three = result.juries
     assert (two.judges, three.judges) == (("dear", "cheap"), NAMES)
     assert result.cheapest is not None
@@ -331,14 +327,14 @@ def test_graded_lists_have_shares_of_the_headroom() -> None:
     x = rng.normal(size=(40, 4, 2))
     gains = x[..., 0] + 0.5 * rng.normal(size=(40, 4))
     lists = from_lists([list("abcd")] * 40, x, ["good", "noise"]).with_extras(human=gains.ravel())
-    found = judges(bpa.adapt(lists, gain="human", sampler="laplace"), lists)
+    posterior = bpa.adapt(lists, gain="human", sampler="laplace")
+    found = judges(posterior, lists)
     best, mean = gains.max(axis=1).mean(), gains.mean(axis=1).mean()
     of_good = gains[np.arange(40), x[..., 0].argmax(axis=1)].mean()
     assert found.unit == "headroom"
     assert found.curve[-1][1] == pytest.approx((of_good - mean) / (best - mean), abs=0.05)
     assert found.rows[0].lost > 0.5 > abs(found.rows[1].lost)
     assert found.effective[3] == 1
-    posterior = bpa.adapt(lists, gain="human", sampler="laplace")
     with pytest.raises(bpa.DataError, match="graded lists are not calibrated: a cascade"):
         judges(posterior, lists, prices={"good": 1.0}, cascade=True)
 
@@ -346,14 +342,15 @@ def test_graded_lists_have_shares_of_the_headroom() -> None:
 def test_requests_that_make_no_sense_are_refused(lists: NBest, posterior: bpa.Draws) -> None:
     with pytest.raises(bpa.DataError, match="not the lists that the posterior was adapted to"):
         judges(posterior, lists[:50])
-    with pytest.raises(bpa.UsageError, match=r"gpt=1\.0 is no positive price of one of dear"):
-        judges(posterior, lists, prices={"gpt": 1.0})
-    with pytest.raises(bpa.UsageError, match=r"dear=-1\.0 is no positive"):
-        judges(posterior, lists, prices={"dear": -1.0})
-    with pytest.raises(bpa.UsageError, match="a cascade needs a judge with a price"):
-        judges(posterior, lists, cascade=True)
-    with pytest.raises(bpa.UsageError, match="and another one that costs less"):
-        judges(posterior, lists, prices=dict.fromkeys(NAMES, 1.0), cascade=True)
+    requests: dict[str, dict[str, Any]] = {
+        r"gpt=1\.0 is no positive price of one of dear": {"prices": {"gpt": 1.0}},
+        r"dear=-1\.0 is no positive": {"prices": {"dear": -1.0}},
+        "a cascade needs a judge with a price": {"cascade": True},
+        "another one that costs less": {"prices": dict.fromkeys(NAMES, 1.0), "cascade": True},
+    }
+    for message, options in requests.items():
+        with pytest.raises(bpa.UsageError, match=message):
+            judges(posterior, lists, **options)
     options = {**(posterior.record.options or {}), "prior": {"name": "horseshoe", "settings": {}}}
     horseshoe = with_record(posterior, options=options)
     with pytest.raises(bpa.DataError, match="only the default model with a Gaussian prior"):
@@ -366,13 +363,6 @@ def test_a_point_and_a_single_judge_are_valued(lists: NBest) -> None:
     assert row.low < row.weight < row.high
     right = oriented(alone)[:, 0] > 0
     assert row.lost == pytest.approx(right.mean() - 0.5, abs=0.02)
-
-
-def _judge(lists: NBest, journal: Path) -> None:
-    """Answer twelve questions about different lists: always the first candidate."""
-    session = Session(lists, journal=journal)
-    for question in session.batch(12):
-        session.add(Judgement(question.id, (0, 1), "first"))
 
 
 def test_the_command_prints_and_draws(
@@ -391,7 +381,9 @@ def test_the_command_prints_and_draws(
     assert [row["name"] for row in data["rows"]] == list(NAMES)
     assert data["juries"][-1]["price"] == 3
     refused("judges", "p.nc", "-o", "judges.txt", mention=".png, .svg or .pdf, not judges.txt")
-    _judge(lists.without("preferences"), Path("answers.jsonl"))
+    session = Session(lists.without("preferences"), journal="answers.jsonl")
+    for question in session.batch(12):  # about different lists
+        session.add(Judgement(question.id, (0, 1), "first"))
     answered = "judged.jsonl", "--judgements", "answers.jsonl"
     succeed("adapt", *answered, "-w", "none", "--sampler", "laplace", "-o", "q.nc")
     assert "60 judged lists" in succeed("judges", "q.nc", *answered).out

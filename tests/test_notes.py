@@ -1,12 +1,15 @@
-"""Warnings and status messages: records of one logger, or Python warnings without logging."""
+"""Messages: records of one logger, or Python warnings without logging; tables and progress bars."""
 
 from __future__ import annotations
 
+import io
 import logging
 import subprocess
 import sys
+import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 from joblib import delayed
@@ -17,10 +20,12 @@ from bpa_ppl._runtime.messages import (
     Note,
     WarningsHandler,
     capture_notes,
+    format_table,
     log_info,
     replay,
     warn_user,
 )
+from bpa_ppl._runtime.progress import reporter
 from bpa_ppl._runtime.workers import parallel_workers
 from bpa_ppl.weights import match
 
@@ -110,3 +115,51 @@ def test_messages_of_workers_are_logged_in_the_main_process(
         assert list(parallel(delayed(warn_about)(n) for n in range(3))) == [0, 1, 2]
     assert [record.getMessage() for record in caplog.records] == ["item 0", "item 1", "item 2"]
     assert capfd.readouterr().err == "", "no Python warning of the worker"
+
+
+def test_without_a_terminal_only_callbacks_are_called(capsys: pytest.CaptureFixture[str]) -> None:
+    steps: list[Any] = []
+    # Under pytest standard error is not a terminal.
+    for progress in (False, True, lambda *step: steps.append(step)):
+        with reporter(progress, "adapt") as report:
+            report(1, 4, "draws")
+    assert capsys.readouterr() == ("", "")
+    assert steps == [(1, 4, "draws")]
+
+
+def test_bar_shows_steps_and_note_and_is_removed_at_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with reporter(True, "adapt") as report:
+        report(0, 0, "compiling")
+        for done in range(1, 5):
+            time.sleep(0.11)  # bars are drawn ten times a second
+            report(done, 4, "acceptance 0.30")
+    lines = terminal.getvalue().split("\r")
+    assert any("adapt" in line and "4/4" in line and "acceptance 0.30" in line for line in lines)
+    assert not lines[-1].strip()
+
+
+ROWS = [("LM0", "0.020", "–"), ("TM0[3]", "007", ""), ("λ é", "", " x ")]
+HEADERS = ("", "prior", "conflict")
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "lines"),
+    [
+        (ROWS, {}, ["LM0     0.020  –", "TM0[3]  007", "λ é             x"]),
+        (ROWS[:1], {"align": "lrr"}, ["LM0  0.020  –"]),
+        (ROWS[:2], {"headers": HEADERS, "align": "lr"},
+         ["        prior  conflict", "LM0     0.020  –", "TM0[3]    007"]),
+        ([("TER", "61.2")], {"align": "rr", "least": 6}, ["   TER    61.2"]),
+        ([], {"headers": ("weight", "mean")}, ["weight  mean"]),
+        ([], {}, [""]),
+    ],
+)  # fmt: skip
+def test_cells_are_padded_to_the_widest_of_their_column(
+    rows: list[tuple[str, ...]], options: dict[str, Any], lines: list[str]
+) -> None:
+    assert format_table(rows, **options).split("\n") == lines

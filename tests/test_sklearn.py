@@ -91,8 +91,7 @@ def routing() -> Iterator[None]:
 def test_results_equal_those_of_adapt_and_reranker(fitted: BayesianRanker) -> None:
     lists = from_arrays([""] * len(X), X, ["x0", "x1", "x2"], 4, extras={"y": Y})
     posterior = bpa.adapt(lists, None, gain="y", sampler="laplace", seed=5)
-    for name in ("weights", "log_weight"):
-        group = "posterior" if name == "weights" else "sample_stats"
+    for group, name in {"posterior": "weights", "sample_stats": "log_weight"}.items():
         ours, theirs = (p[group][name].values for p in (fitted.posterior_, posterior))
         assert np.array_equal(ours, theirs)
     assert fitted.coef_.tolist() == list(bpa.point_weights(posterior).values())
@@ -173,39 +172,23 @@ def test_search_with_groups() -> None:
     assert search.score(X, Y, groups=QID) > 0.7
 
 
-def test_search_without_metadata_routing_says_what_is_missing() -> None:
-    grid = {"likelihood": ["risk"]}
-    ranker = BayesianRanker(sampler="map")
-    search = GridSearchCV(ranker, grid, cv=GroupKFold(3), error_score="raise")
-    with pytest.raises(UsageError, match="qid is missing: name the list of each row"):
-        search.fit(X, Y, groups=QID, qid=QID)
-
-
 BY_LIST = {"cv": GroupKFold(3)}
+ESTIMATORS = [RANKER, make_pipeline(SimpleImputer(), RANKER)]
 
 
-@pytest.mark.parametrize("estimator", [RANKER, make_pipeline(SimpleImputer(), RANKER)])
-@pytest.mark.parametrize(
-    "evaluate",
-    [
-        lambda estimator, **data: cross_validate(estimator, **data, **BY_LIST),
-        lambda estimator, **data: cross_val_score(estimator, **data, **BY_LIST),
-        lambda estimator, **data: cross_val_predict(estimator, **data, **BY_LIST),
-        lambda estimator, **data: GridSearchCV(estimator, {}, **BY_LIST).fit(
-            data["X"], data["y"], groups=data["groups"]
-        ),
-    ],
-)
+@pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
-def test_nothing_is_evaluated_on_one_list_unless_it_is_named(
-    evaluate: Callable[..., Any], estimator: BaseEstimator
-) -> None:
-    with pytest.raises(ValueError, match=r"(?s)qid is missing: name the list.*routing=True"):
-        evaluate(estimator, X=X, y=Y, groups=QID)
+def test_nothing_is_evaluated_on_one_list_unless_it_is_named(estimator: BaseEstimator) -> None:
+    message = r"(?s)qid is missing: name the list.*routing=True"
+    for evaluate in (cross_validate, cross_val_score, cross_val_predict):
+        with pytest.raises(ValueError, match=message):
+            evaluate(estimator, X, Y, groups=QID, **BY_LIST)
+    with pytest.raises(ValueError, match=message):
+        GridSearchCV(estimator, {}, **BY_LIST).fit(X, Y, groups=QID)
 
 
 @pytest.mark.usefixtures("routing")
-@pytest.mark.parametrize("estimator", [RANKER, make_pipeline(SimpleImputer(), RANKER)])
+@pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_cross_validation_with_routing(estimator: BaseEstimator) -> None:
     by_list = {"params": {"groups": QID}, **BY_LIST}
     scores = [
@@ -262,12 +245,7 @@ VARIED = np.arange(8.0).reshape(4, 2)
         (VARIED, ["A", "B", "A", "C"], TWO, "y must be numbers, higher for better .*, not 'A'$"),
         (VARIED, ["1", "0", "1", "0"], TWO, "y must be numbers, higher for better .*, not '1'$"),
         (VARIED, [1, 0, "?", 0], TWO, "y must be numbers, higher for better .*NaN"),
-        (
-            np.array([["a", "1"]] * 4),
-            [1, 0, 1, 0],
-            TWO,
-            "X must be numbers, .*'a'.*: leave out or encode",
-        ),
+        ([["a", "1"]] * 4, [1, 0, 1, 0], TWO, "X must be numbers, .*'a'.*: leave out or encode"),
         (VARIED, [np.nan] * 4, TWO, "no list has two candidates with a value of y: judge two"),
         (VARIED, [1, 1, 0, 0], TWO, "all candidates have the same y in each of 2 lists"),
         (VARIED, [1, np.inf, 0, 0], TWO, "Input y contains infinity"),
@@ -284,31 +262,26 @@ def test_bad_input_is_one_sentence(rows: Any, gains: Any, qid: Any, message: str
     assert "\n" not in str(error.value) or "Input" in str(error.value)  # scikit-learn's own
 
 
-@pytest.mark.parametrize(
-    "verdicts",
-    [
+def test_verdicts_are_1_and_0() -> None:
+    ranker, numbers = BayesianRanker(sampler="map"), [1, 0, 0, 1]
+    coefficients = ranker.fit(VARIED, numbers, qid=TWO).coef_
+    for verdicts in (
         [True, False, False, True],
         ["True", "False", "False", "True"],
         np.array(["pass", "FAIL", "fail", "pass"]),
         pd.Series(["✓", "✗", "✗", "✓"], dtype="category"),
         pd.Series(["yes", "no", "no", "yes"], dtype="string"),
-    ],
-)
-def test_verdicts_are_1_and_0(verdicts: Any) -> None:
-    ranker, numbers = BayesianRanker(sampler="map"), [1, 0, 0, 1]
-    coefficients = ranker.fit(VARIED, numbers, qid=TWO).coef_
-    assert ranker.score(VARIED, verdicts, qid=TWO) == ranker.score(VARIED, numbers, qid=TWO)
-    assert ranker.fit(VARIED, verdicts, qid=TWO).coef_.tolist() == coefficients.tolist()
+    ):
+        assert ranker.score(VARIED, verdicts, qid=TWO) == ranker.score(VARIED, numbers, qid=TWO)
+        assert ranker.fit(VARIED, verdicts, qid=TWO).coef_.tolist() == coefficients.tolist()
 
 
 @pytest.mark.parametrize("name", ["Unnamed: 0", "__index_level_0__"])
 def test_the_index_of_a_frame_is_no_feature(name: str) -> None:
     table = pd.DataFrame(VARIED, columns=["a", "b"])
-    with pytest.raises(
-        DataError, match="is a column of X, so that it is a feature: take it out"
-    ) as error:
-        BayesianRanker().fit(table.assign(**{name: range(4)}), [1, 0, 0, 1], qid=TWO)
     X = table.assign(**{name: range(4)})  # noqa: N806
+    with pytest.raises(DataError, match="of X, so that it is a feature: take it out") as error:
+        BayesianRanker().fit(X, [1, 0, 0, 1], qid=TWO)
     taken_out = eval(str(error.value).partition("take it out, ")[2], {"X": X})
     assert BayesianRanker(sampler="map").fit(taken_out, [1, 0, 0, 1], qid=TWO).n_features_in_ == 2
 
