@@ -191,7 +191,6 @@ def check_row(
     row: BaselineRow | None, gains: list[float], adapted: list[float], pool: Plain
 ) -> None:
     """A row holds the mean, the share of the headroom, and SciPy's paired interval."""
-    assert row is not None
     random = np.mean([np.mean(g) for _, g, _ in pool.lists])
     best = np.mean([max(g) for _, g, _ in pool.lists])
     assert row.lists == len(gains)
@@ -255,7 +254,6 @@ def test_every_row_is_that_of_plain_loops(seed: int, missing: bool) -> None:
         check_row(single[name], gains, adapted, loops)
     simple = (Way.FIRST, Way.TOTAL, Way.CANONICAL, Way.MEAN, Way.FEATURE, Way.SYSTEM, Way.RIDGE)
     highest = max(simple, key=lambda name: np.mean(expected[name]))
-    assert found.baseline is not None
     assert found.baseline.gain == pytest.approx(np.mean(expected[highest]))
     assert found.evaluation == "leave-one-out"
     chosen = np.concatenate(left_out(pool, draws))
@@ -304,13 +302,11 @@ def test_leaving_out_equals_refitting_without_the_list() -> None:
     sites = {"log_likelihood": {"oracle": of_oracle[drawn]}, "sentence_sites": ("oracle",)}
     draws = Draws({"weights": grid[drawn]}, NAMES[:2], record=JUDGED, **sites)
     adapted = compare_baselines(pool, draws).row(Way.ADAPTED)
-    assert adapted is not None
     assert adapted.gain == pytest.approx(gains[np.arange(count), exact].mean())
     first = {"oracle": of_oracle[drawn[:1, :1]]}
     one = replace(draws, values={"weights": grid[drawn[:1, :1]]}, log_likelihood=first)
     point = compare_baselines(pool, replace(one, kind="point"))
     adapted = point.row(Way.ADAPTED)
-    assert adapted is not None
     choices = [int(np.argmax(log_p[drawn[0, 0], s])) for s in range(count)]
     assert adapted.gain == pytest.approx(gains[np.arange(count), choices].mean())
     assert point.evaluation == "in-sample"
@@ -323,7 +319,6 @@ def test_new_lists_are_compared_with_the_recorded_baseline(missing: bool, tmp_pa
     pool, new = lists(1), lists(2, 30, missing=missing)
     draws = recorded(pool)
     comparison = read_comparison(draws)
-    assert comparison is not None
     selected = {row.name: row.weights for row in comparison.rows if row.kind == "baseline"}
     choice = rerank(new, draws, unchecked=True).choice
     found = compare_baselines(new, draws, choice=choice)
@@ -346,7 +341,6 @@ def test_new_lists_are_compared_with_the_recorded_baseline(missing: bool, tmp_pa
     }
     for name, values in expected.items():
         row = found.row(name)
-        assert row is not None
         assert row.lists == np.isfinite(values).sum()
         assert row.gain == pytest.approx(np.nanmean(values))
         if name != Way.ADAPTED:
@@ -373,7 +367,7 @@ def test_without_a_record_the_better_of_two_simple_ways_is_the_baseline() -> Non
     new = lists(2, 30)
     found = compare_baselines(new, posterior(new), choice=np.zeros(30, int))
     rows = {name: found.row(name) for name in (Way.FIRST, Way.MEAN)}
-    best = max(rows, key=lambda name: rows[name].gain)  # type: ignore[union-attr]
+    best = max(rows, key=lambda name: rows[name].gain)
     assert found.selected == best
 
 
@@ -397,7 +391,6 @@ def test_ridge_regression_where_nothing_varies() -> None:
     bare = pool.without(*NAMES)
     assert compare_baselines(bare, gain="mqm").row(Way.RIDGE) is None
     two = compare_baselines(pool[:2], gain="mqm").row(Way.RIDGE)
-    assert two is not None
     assert two.lists == 2
 
 
@@ -461,15 +454,12 @@ def test_adapt_warns_only_if_a_baseline_is_better() -> None:
             adapt(pool, [0.1, 3.0, -3.0], **{**wide, "prior": "isotropic:variance=3e-3"})
         )
     comparison = read_comparison(stuck)
-    assert comparison is not None
-    assert comparison.baseline is not None
     assert comparison.baseline.verdict == "worse"
     assert comparison.baseline.weights == {"LM0": 1.0}
     noisy = judged(60, 5, noise=1.0)
     more = noisy.features[:, 1] - noisy.features[:, 2]
     noisy = noisy.with_extras(mqm=np.asarray(noisy.extras["mqm"]) + more)
     fine = read_comparison(as_draws(adapt(noisy, [0.0, 0.0, 0.0], **wide)))
-    assert fine is not None
     verdicts = {name: row.verdict for name in (Way.FEATURE, Way.RIDGE) if (row := fine.row(name))}
     assert verdicts == {Way.FEATURE: "better", Way.RIDGE: "tie"}
     assert fine.warning == ""
@@ -506,17 +496,13 @@ def test_indicators_of_a_categorical_column_are_not_baselines() -> None:
     options = {"gain": "mqm", "sampler": "laplace", "categorical": "engine"}
     draws = as_draws(adapt(pool, None, **options))
     comparison = read_comparison(draws)
-    assert comparison is not None
     system, ridge = (comparison.row(name) for name in (Way.SYSTEM, Way.RIDGE))
-    assert system is not None
-    assert ridge is not None
     assert (system.column, set(system.weights)) == ("engine", set(NUMBERED))
     assert {r.name for r in comparison.rows if r.kind == "feature"} == set(NAMES)
     # Only the ridge regression, which has the same data as the adapted weights, uses them.
     assert set(ridge.weights) == {*NAMES, *(f"engine={name}" for name in NUMBERED)}
     new = judged(4, 7, noise=1.0).with_extras(engine=NUMBERED)
     row = compare_baselines(new, draws, choice=rerank(new, draws).choice).row(Way.RIDGE)
-    assert row is not None
     assert row.lists == 4
 
 
@@ -565,11 +551,9 @@ def test_the_report_page_has_the_table_and_names_the_baseline() -> None:
     section = html[html.index("<h2>Compared with simple baselines") : html.index("<h2>What moved")]
     table = Outline(section[section.index("<table") : section.index("</table>") + 8])
     comparison = read_comparison(draws)
-    assert comparison is not None
     block = comparison.block()
     expected = [[block.header, *block.rows]]
     assert table.tables == Outline(comparison._repr_html_()).tables == expected
-    assert comparison.baseline is not None
     assert comparison.baseline.label in section
     assert comparison.share_of_best[1:] in section
     assert "Leave-one-out" in section

@@ -415,8 +415,7 @@ def poor(sampler: str, chosen: str | None = None) -> Iterator[Report]:
 
 
 @pytest.mark.parametrize(
-    ("sampler", "chosen"),
-    [*((name, None) for name in SAMPLERS), ("auto", "imh"), ("auto", "nuts")],
+    ("sampler", "chosen"), [*((name, None) for name in SAMPLERS), ("auto", "imh"), ("auto", "nuts")]
 )
 def test_every_advice_can_be_followed(sampler: str, chosen: str | None) -> None:
     advised = 0

@@ -131,12 +131,7 @@ def test_shares_of_systems_by_hand() -> None:
     ).with_extras(system=["X", "Y", "Z", "X", "Y", None, "X", "Y", "Y", "Y", "X"])
     rows = system_shares(lists, [0, 2, 0, 1], [1, 1, 1, 2])
     # "a" is of X and Z; "e" is of nobody; "h" is twice of Y.
-    expected = {
-        "Y": (1 / 4, 3 / 4),
-        "X": (1.5 / 4, 1 / 4),
-        "": (1 / 4, 0.0),
-        "Z": (0.5 / 4, 0.0),
-    }
+    expected = {"Y": (1 / 4, 3 / 4), "X": (1.5 / 4, 1 / 4), "": (1 / 4, 0.0), "Z": (0.5 / 4, 0.0)}
     assert rows == [(name, *shares) for name, shares in expected.items()]
     assert system_shares(lists.without("system"), [0] * 4, [0] * 4) == []
     with raises(DataError, "missing-column", parameter="column"):

@@ -162,7 +162,6 @@ def test_lists_without_a_comparison() -> None:
     pool = lists(effect=1.0, noise=1.0)
     plain = as_draws(adapt(pool, None, **LAPLACE))
     comparison = read_comparison(plain)
-    assert comparison is not None
     assert describe_indicators(plain) == []
     assert comparison.row(Way.WITHOUT) is None
     assert plain.record.indicators is None

@@ -205,7 +205,6 @@ def test_rows_on_the_adaptation_lists_are_those_of_plain_loops(seed: int) -> Non
         for s, answers in plain.lists.items()
     ]
     row = found.row(Way.ADAPTED)
-    assert row is not None
     assert row.lists == len(kept) == 18
     assert row.gain == pytest.approx(np.average(adapted, weights=weight))
     assert row.log_loss == pytest.approx(np.average(losses, weights=weight), rel=1e-6)
@@ -217,7 +216,6 @@ def test_rows_on_the_adaptation_lists_are_those_of_plain_loops(seed: int) -> Non
     }
     for name, values in expected.items():
         other = found.row(name)
-        assert other is not None
         assert other.gain == pytest.approx(np.average(values, weights=weight))
         difference = np.average(adapted - values, weights=weight)
         assert other.difference == pytest.approx(difference, abs=1e-12)
@@ -267,7 +265,6 @@ def test_logistic_regressions_are_those_of_scikit_learn() -> None:
                 if place % 10 == number:
                     scores[s] = standard[s] @ model.coef_[0]
         row = found.row(name)
-        assert row is not None
         loss = np.average(plain.log_loss(scores), weights=plain.weights())
         assert row.log_loss == pytest.approx(loss, rel=1e-5)
         if name == Way.LOGISTIC:
@@ -289,7 +286,6 @@ def test_an_answer_of_weight_two_counts_like_two_answers() -> None:
         with capture_notes():
             result = adapt(lists, None, sampler="laplace", prior="isotropic:variance=0.1")
         comparison = read_comparison(as_draws(result))
-        assert comparison is not None
         rows.append(comparison.block().rows)
     assert rows[0] == rows[1]
 
@@ -297,7 +293,6 @@ def test_an_answer_of_weight_two_counts_like_two_answers() -> None:
 def test_the_mean_is_the_choice_of_equal_weights() -> None:
     pool = judged(3, 12, size=4)
     row = compare_baselines(pool).row(Way.MEAN)
-    assert row is not None
     weights = [equal_weights(pool)[name] for name in NAMES]
     assert row.choose(pool).tolist() == pool.best(pool.scores(weights)).tolist()
 
@@ -308,7 +303,6 @@ def test_the_slope_of_the_mean_does_not_change_its_choices() -> None:
     low = replace(pool, features=-pool.features)
     found = compare_baselines(low)
     row = found.row(Way.MEAN)
-    assert row is not None
     assert row.gain < 0.4
     assert row.log_loss < np.log(2)
     assert row.slope < 0
@@ -318,12 +312,9 @@ def test_a_hidden_truth_is_found(tmp_path: Path) -> None:
     """`adapt`, files, `rerank`, its summary and the report agree, and the intervals contain it."""
     result = adapt(judged(4, 60, size=3, answers=2), None, sampler="laplace")
     recorded = read_comparison(as_draws(result))
-    assert recorded is not None
     new = judged(5, 2000, size=3, answers=2)
     comparison = compare_baselines(new, result, choice=rerank(new, result).choice)
     inside, outside = recorded.row(Way.ADAPTED), comparison.row(Way.ADAPTED)
-    assert inside is not None
-    assert outside is not None
     assert inside.gain_low <= outside.gain <= inside.gain_high
     plain = Plain(new.with_sentence_extras(rankings=[None] * 2000))
     tables, draws = tables_of(new), as_draws(result)
@@ -348,7 +339,6 @@ def test_a_hidden_truth_is_found(tmp_path: Path) -> None:
     assert str(improvement.comparison) == str(comparison)
     (change,) = improvement.changes
     baseline = comparison.baseline
-    assert baseline is not None
     assert change.score.difference == baseline.difference
     assert change.score.score == outside.gain
     assert improvement.sentences == 2000
@@ -367,13 +357,11 @@ def test_choices_count_as_they_were_made() -> None:
     expected = {(0, 0): [0.0, 0.5], (1, 0): [1.0, 0.5], (1, 2): [1.0, 1.0]}
     for choice, accuracy in expected.items():
         row = compare_baselines(new, draws, choice=list(choice)).row(Way.ADAPTED)
-        assert row is not None
         assert row.gain == np.mean(accuracy)
 
 
 def test_canonical_weights_are_compared_too() -> None:
     comparison = read_comparison(as_draws(adapt(judged(6, 30), [1.0, 1.0, 1.0], sampler="map")))
-    assert comparison is not None
     assert comparison.evaluation == "in-sample"
     assert comparison.row(Way.CANONICAL) is not None
 
@@ -392,9 +380,7 @@ def test_ten_answers_by_judges_of_equal_worth(noise: float) -> None:
         with capture_notes() as notes:
             result = adapt(lists.with_sentence_extras(preferences=answers), None, sampler="laplace")
         comparison = read_comparison(as_draws(result))
-        assert comparison is not None
         baseline = comparison.baseline
-        assert baseline is not None
         messages = [note.message for note in notes if note.level == logging.WARNING]
         warned += any("do not separate the features" in message for message in messages)
         said += any("are not better than the" in note.message for note in notes)
@@ -411,7 +397,6 @@ def test_the_order_of_the_answers_is_no_baseline() -> None:
     pairs = lists_of(first, preferences=[[[0, 1]]] * 30)
     result = adapt(pairs, None, sampler="laplace")
     comparison = read_comparison(as_draws(result))
-    assert comparison is not None
     assert comparison.row(Way.FIRST) is None
     assert comparison.selected != Way.FIRST
     new = compare_baselines(pairs, result, choice=np.zeros(30, int))
@@ -423,7 +408,6 @@ def test_answers_of_no_difference_are_left_out_and_counted() -> None:
     pool = judged(8, 20)
     with_ties = pool.with_sentence_extras(ties=[[[0, 1]]] * 4 + [None] * 16)
     found = read_comparison(as_draws(adapt(with_ties, None, sampler="laplace")))
-    assert found is not None
     assert "4 answers of “no difference” left out." in found.notes
     rows = [compare_baselines(lists).block().rows for lists in (with_ties, pool)]
     assert rows[0] == rows[1]
@@ -449,7 +433,6 @@ def test_references_are_scored_as_well(tmp_path: Path) -> None:
     new = judged(10, 20).with_references([f"{s} 0" for s in range(20)])
     summary = rerank_to(new, Reranker(result), tmp_path / "out")
     assert summary.scores is not None
-    assert summary.baselines is not None
     assert summary.baselines.unit == "accuracy"
     bare = rerank_to(new.without("preferences"), Reranker(result), tmp_path / "out")
     assert bare.scores is not None

@@ -48,7 +48,6 @@ def draw_predictions(
 def test_choices_are_sorted_and_those_of_one_list_share_its_weight() -> None:
     draws = posterior_of(((0.6, 0.5), (0.1, 0.5), (0.75, 1.0), (0.5, 1.0)))
     result = Reliability.of(draws)
-    assert result is not None
     assert result.probability.tolist() == [0.9, 0.75, 0.6, 0.5]
     assert result.agreement.tolist() == [0.0, 1.0, 1.0, 0.5]
     assert result.weight.tolist() == [0.5, 1.0, 0.5, 1.0]
@@ -100,7 +99,6 @@ def test_more_answers_need_less_margin() -> None:
             p, agreement = draw_predictions(rng, count)
             preferred = np.where(rng.random(count) < agreement, p, 1 - p)
             result = Reliability.of(posterior_of([(x, 1.0) for x in preferred.tolist()]))
-            assert result is not None
             thresholds.append(result.threshold(0.9))
         medians.append(np.median(thresholds))
     assert medians == sorted(medians, reverse=True)
@@ -116,7 +114,6 @@ def test_many_choices_are_merged() -> None:
     right = rng.random(3000) < agreement
     preferred = np.where(right, p, 1 - p)
     merged = Reliability.of(posterior_of([(x, 1.0) for x in preferred.tolist()]))
-    assert merged is not None
     assert len(merged.probability) == 500
     order = np.argsort(-p)
     one_by_one = Reliability(p[order], right[order].astype(float), np.ones(3000))
@@ -134,11 +131,9 @@ def test_adapt_records_predictions_by_leave_one_out(gain: str | None) -> None:
         lists = lists.without("preferences").with_extras(gain=np.ravel(gains))
     draws = as_draws(adapt(lists, None, gain=gain))
     comparison = read_comparison(draws)
-    assert comparison is not None
     p, weight = np.array(comparison.predictions).T
     assert weight.tolist() == [1.0] * 30
     row = comparison.row(Way.ADAPTED)
-    assert row is not None
     assert np.mean((p > 0.5) + 0.5 * (p == 0.5)) == pytest.approx(row.gain, abs=0.04)
     if gain is None:
         assert -np.log(p).mean() == pytest.approx(row.log_loss, abs=1e-4)

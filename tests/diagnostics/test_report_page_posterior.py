@@ -199,7 +199,6 @@ def test_weighted_samples_have_weighted_numbers_and_no_chains(lists: NBest, samp
     resampled = posterior["posterior"]["weights"].values.reshape(-1, 3)[chosen]
     resampled = resampled * lists.spread[:3]
     draws = standardise(as_draws(posterior))
-    assert draws is not None
     np.testing.assert_allclose(draws.deviation, resampled.std(axis=0), rtol=0.02)
     np.testing.assert_allclose(draws.correlation, np.corrcoef(resampled.T), atol=0.02)
     shown, intervals = outline.column(0, "mean"), outline.column(0, "95% interval")

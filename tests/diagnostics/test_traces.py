@@ -30,10 +30,7 @@ def test_traces_show_the_warm_up_before_the_draws() -> None:
     draws = chains()
     _, traces, _ = draw_traces(draws, ["TM0"]).axes
     kept, warmup = traces.lines[:4], traces.lines[4:]
-    for lines, values, start in (
-        (kept, draws.weights, 0),
-        (warmup, draws.warmup["weights"], -30),
-    ):
+    for lines, values, start in ((kept, draws.weights, 0), (warmup, draws.warmup["weights"], -30)):
         assert same_color([line.get_color() for line in lines], ["C0", "C1", "C2", "C3"])
         for chain, line in zip(values[..., 1], lines, strict=True):
             np.testing.assert_array_equal(line.get_ydata(), chain)

@@ -107,7 +107,6 @@ def test_predictions_by_leave_one_out_are_those_of_the_domain(posterior: Draws) 
     features = lists.features.reshape(-1, 2, 2).astype(np.float64)
     difference = (features[:, 0] - features[:, 1]) * np.where(gain[:, :1] > 0.5, 1, -1)
     recorded = read_comparison(posterior)
-    assert recorded is not None
     found = np.array(recorded.predictions)[:, 0]
     for place, name in enumerate(names):
         p = 1 / (1 + np.exp(-posterior.of_domain(name).flat @ difference[place]))
@@ -119,7 +118,6 @@ def test_predictions_by_leave_one_out_are_those_of_the_domain(posterior: Draws) 
 def test_a_promised_agreement_is_kept_in_new_lists_of_the_domains(posterior: Draws) -> None:
     new = pairs(400, seed=5)
     result = bpa.rerank(new, posterior, agree=0.85, unchecked=True)
-    assert result.sure is not None
     right = read_column(new, "gain")[new.offsets[:-1] + result.choice]
     assert 0.2 < result.sure.mean() < 1
     assert right[result.sure].mean() > 0.83
@@ -155,7 +153,7 @@ def test_between_the_pooled_and_the_separate_posteriors(scale: float) -> None:
     def with_scale(lists: Any, prior: Any, likelihood: Any) -> None:
         numpyro.handlers.condition(hierarchical, {"scale": scale})(lists, prior, likelihood)
 
-    with_scale.dims = hierarchical.dims  # type: ignore[attr-defined]
+    with_scale.dims = hierarchical.dims
     lists, variance = pairs(30, domains=("bank", "shop")), 1.0 if scale < 1 else 0.01
     options: dict[str, Any] = {**NUTS_DRAWS, "gain": "gain", "likelihood": "oracle"}
     options["prior"] = Prior.isotropic(dict.fromkeys(NAMES, 0.0), variance)

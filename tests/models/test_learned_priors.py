@@ -128,7 +128,7 @@ class TestEvidence:
         raw = raw @ np.linalg.inv(np.linalg.cholesky(np.cov(raw.T))).T
         drawn = mean + raw @ np.linalg.cholesky(np.linalg.inv(inside)).T
         all_constants = {"prior_mean": CENTRE, "prior_variance": VARIANCE, **constants}
-        return Draws({"weights": drawn[None]}, ("a", "b"), constants=all_constants)  # type: ignore[arg-type]
+        return Draws({"weights": drawn[None]}, ("a", "b"), constants=all_constants)
 
     def test_evidence_is_the_likelihood_without_prior(self) -> None:
         result = Evidence.of(self.posterior(self.precision))
@@ -136,7 +136,7 @@ class TestEvidence:
         np.testing.assert_allclose(np.linalg.solve(result.precision, result.shift), self.best)
         np.testing.assert_array_equal(result.prior_variance, VARIANCE)
         full = self.posterior(self.precision, prior_covariance=np.diag(VARIANCE))
-        del full.constants["prior_variance"]  # type: ignore[attr-defined]
+        del full.constants["prior_variance"]
         np.testing.assert_allclose(Evidence.of(full).precision, self.precision)
 
     def test_negative_precision_becomes_zero(self) -> None:

@@ -107,7 +107,7 @@ def test_posteriors_without_a_common_feature_are_not_joined(posteriors: dict[str
 
 def test_posteriors_that_cannot_be_used_are_named(posteriors: dict[str, Draws]) -> None:
     with raises(UsageError, "wrong-type", parameter="posteriors"):
-        bpa.learn_prior(posteriors["talks"])  # type: ignore[arg-type]
+        bpa.learn_prior(posteriors["talks"])
     with raises(UsageError, "no-data", parameter="posteriors"):
         bpa.learn_prior([])
     bare = Draws({"weights": np.zeros((1, 99, 2))}, ("LM0", "WP0"))

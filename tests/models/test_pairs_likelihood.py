@@ -170,7 +170,6 @@ def test_only_judged_candidates_of_a_list_are_compared() -> None:
         [[str(i) for i in own] for own in rows], [lists.features[own] for own in rows], NAMES
     )
     expected, slope = by_hand(rest, np.concatenate([gain[own] for own in rows]), draws.mean)
-    assert draws.pointwise is not None
     np.testing.assert_allclose(draws.pointwise[0, 0], expected, rtol=1e-5, atol=1e-5)
     # At the mode the gradient of the prior N(λ_T, 0.1) cancels that of the likelihood.
     np.testing.assert_allclose((draws.mean - [0.4, -0.2]) / 0.1, slope.sum(axis=0), atol=1e-3)

@@ -303,10 +303,7 @@ def test_answers_with_weights_are_not_simulated(lists: NBest) -> None:
 
 @pytest.mark.parametrize(
     ("judgements", "site", "setting"),
-    [
-        ({"ties": True}, "log_nu", "nu"),
-        ({"ties": False, "raters": True}, "slip_location", "slip"),
-    ],
+    [({"ties": True}, "log_nu", "nu"), ({"ties": False, "raters": True}, "slip_location", "slip")],
 )
 def test_rejects_model_without_the_parameters(
     lists: NBest, judgements: dict[str, bool], site: str, setting: str

@@ -157,7 +157,6 @@ def test_importance_weights_of_own_proposals() -> None:
     draws = as_draws(posterior)
     assert draws.record.figures.pareto_k < 0.7
     assert check(posterior)
-    assert draws.log_weight is not None
     assert_weighted_moments(z[0], draws.log_weight[0], target.mean, target.covariance)
     narrow = multivariate_normal(target.mean, 0.05 * target.covariance)
     z = narrow.rvs(1000, random_state=3)[None]
@@ -210,10 +209,7 @@ class Returns(Sampler, frozen=True):
 
 @pytest.mark.parametrize(
     ("result", "code", "parameter"),
-    [
-        ({}, "wrong-type", "sampled"),
-        (Sampled(z={"weights": np.zeros((1, 5, 2))}), "mismatch", "z"),
-    ],
+    [({}, "wrong-type", "sampled"), (Sampled(z={"weights": np.zeros((1, 5, 2))}), "mismatch", "z")],
 )
 def test_what_a_sampler_returns_is_checked(result: Any, code: str, parameter: str) -> None:
     with raises(UsageError, code, parameter=parameter):

@@ -150,7 +150,6 @@ def test_slip_rates_of_raters_are_found(of_two_raters: tuple[NBest, Draws], tmp_
     assert posterior.record.observed.raters == {"ann": RATED, "bob": RATED}
     assert check(posterior)
     raters = compare_raters(posterior)
-    assert raters is not None
     for name, slip in SLIPS.items():
         _, low, high = raters.slips[name]
         assert low < slip < high

@@ -52,11 +52,7 @@ def test_every_number_of_the_settings_must_be_positive(name: str) -> None:
         ({"sampler": Nuts(chains=2), "chains": 3}, "conflict", "chains"),
         ({"sampler": "imh", "draws": 10.5}, "invalid-setting", "draws"),
         ({"sampler": "map", "prior": "isotropic:variance=0.0"}, "bad-number", "variance"),
-        (
-            {"sampler": "map", "prior": Isotropic(variance=[0.1, 0.2])},
-            "wrong-length",
-            "variance",
-        ),
+        ({"sampler": "map", "prior": Isotropic(variance=[0.1, 0.2])}, "wrong-length", "variance"),
         ({"sampler": "map", "likelihood": "hinge"}, "unknown-name", "likelihood"),
         ({"sampler": "map", "prior": "flat"}, "unknown-name", "prior"),
         ({"sampler": "map", "preset": "printed"}, "unknown-name", "preset"),

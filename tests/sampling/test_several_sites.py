@@ -17,16 +17,7 @@ from support.moment_checks import assert_moments
 from support.raising import raises
 from support.targets import SENTENCES, TARGETS, integrated, moments_of
 
-from bpa_ppl import (
-    DataError,
-    Isotropic,
-    Prior,
-    adapt,
-    check,
-    log_density,
-    point_weights,
-    rerank,
-)
+from bpa_ppl import DataError, Isotropic, Prior, adapt, check, log_density, point_weights, rerank
 from bpa_ppl.diagnostics.report import posterior_page
 from bpa_ppl.models.choice import OracleChoice
 from bpa_ppl.models.log_linear import log_linear
@@ -64,7 +55,7 @@ def of_its_own(lists: Any, prior: Any, likelihood: Any) -> None:
     observe(lists, weights)
 
 
-of_its_own.uses_prior = False  # type: ignore[attr-defined]
+of_its_own.uses_prior = False
 
 
 @cache
@@ -146,7 +137,6 @@ def test_domains_that_share_weights_are_sampled_as_quadrature_says(sampler: str)
     grid, p = integrated(log_p_of, [0.0, 0.0], 6.0, 201)
     assert_moments(found.values["own"][..., 0], *moments_of(grid, p))
     np.testing.assert_array_equal(found.weights, found.values["own"][:, :, 0])
-    assert found.pointwise is not None
     weights = found.values["own"][0, 0, :, 0]
     expected = log_expit(-weights[number] * features)
     np.testing.assert_allclose(found.pointwise[0, 0], expected, rtol=1e-5, atol=1e-6)

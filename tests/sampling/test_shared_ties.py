@@ -77,11 +77,7 @@ def test_the_tied_best_share_the_observation(likelihood: str) -> None:
 def test_draws_have_the_moments_of_shared_ties() -> None:
     """By quadrature."""
     pool, zeros = lists(sentences=24), dict.fromkeys(NAMES, 0.0)
-    options = {
-        "gain": "mqm",
-        "likelihood": "oracle:ties=shared",
-        "prior": "isotropic:variance=4.0",
-    }
+    options = {"gain": "mqm", "likelihood": "oracle:ties=shared", "prior": "isotropic:variance=4.0"}
     draws = as_draws(adapt(pool, zeros, sampler="imh", draws=500, **options))
 
     def log_density(weights: np.ndarray) -> np.ndarray:
@@ -111,10 +107,7 @@ def test_many_draws_side_by_side_have_the_density_of_each() -> None:
     np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("sampler", "likelihood"),
-    [("map", "oracle"), ("imh", "risk")],
-)
+@pytest.mark.parametrize(("sampler", "likelihood"), [("map", "oracle"), ("imh", "risk")])
 def test_the_order_of_candidates_does_not_matter(sampler: str, likelihood: str) -> None:
     pool = lists()
     other, rows = permuted(pool)

@@ -54,7 +54,6 @@ def test_the_reported_shift_is_that_of_the_joint_posterior(tmp_path: Path) -> No
         updated = posterior_of(OLD, 9, contradiction=MILD, prior=Prior.of(old()))
     joint = posterior_of(0, 9, contradiction=MILD)
     record = updated.record.shift
-    assert record is not None
     shift = np.array([record.shift[name] for name in NAMES])
     exact = (updated.mean - joint.mean) / updated.deviation
     assert np.abs(exact).max() > 0.3  # a shift that matters
