@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 from support.raising import raises
 
-from bpa_ppl import NBest, UsageError, adapt, as_draws
+from bpa_ppl import NBest, UsageError, adapt, as_draws, from_lists
 from bpa_ppl.sampling import chains
 from bpa_ppl.sampling.nuts import Nuts
 
@@ -100,3 +101,39 @@ def test_a_failure_releases_the_lock(pool: NBest) -> None:
         adapt(pool, CANONICAL, model=broken, sampler="map")
     with ThreadPoolExecutor(1) as other:
         assert other.submit(adapt, pool, CANONICAL, sampler="map").result(timeout=120)
+
+
+_EVENT = "/jax/core/compile/backend_compile_duration"
+
+
+@pytest.fixture
+def compilations() -> Iterator[list[str]]:
+    """A list that grows by one for each program that XLA compiles or loads from its cache."""
+    seen: list[str] = []
+
+    def listen(event: str, seconds: float, **_: object) -> None:
+        if event == _EVENT:
+            seen.append(event)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    yield seen
+    jax.monitoring.unregister_event_duration_listener(listen)
+
+
+def _pool(sentences: int, size: int, seed: int) -> NBest:
+    rng = np.random.default_rng(seed)
+    texts = [[f"w{h}" for h in range(size)] for _ in range(sentences)]
+    features = [rng.normal(size=(size, 3)) for _ in texts]
+    return from_lists(texts, features, ["A", "B", "C"], references=[("w0",)] * sentences)
+
+
+THREE = {"A": 0.1, "B": 0.2, "C": 0.3}
+
+
+@pytest.mark.parametrize("sampler", ["imh", pytest.param("nuts:warmup=20", marks=pytest.mark.slow)])
+def test_similar_data_are_not_compiled_again(compilations: list[str], sampler: str) -> None:
+    adapt(_pool(50, 33, 1), THREE, sampler=sampler, draws=40)
+    first = len(compilations)
+    adapt(_pool(52, 35, 2), THREE, sampler=sampler, draws=40)
+    assert first > 0
+    assert len(compilations) == first
