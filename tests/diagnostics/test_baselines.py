@@ -20,18 +20,7 @@ from support.html_outline import Outline
 from support.raising import raises
 from support.records import with_record
 
-from bpa_ppl import (
-    BpaWarning,
-    DataError,
-    Draws,
-    NBest,
-    Reranker,
-    adapt,
-    as_draws,
-    compare_baselines,
-    from_lists,
-    rerank,
-)
+import bpa_ppl as bpa
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.decoding.reranker import without_features
 from bpa_ppl.decoding.writing import rerank_to
@@ -51,11 +40,12 @@ from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record
 from bpa_ppl.posterior.statistics import loo_log_weights
 
 NAMES = ("LM0", "TM0", "Length")
+SIMPLE = (Way.FIRST, Way.TOTAL, Way.CANONICAL, Way.MEAN, Way.FEATURE, Way.SYSTEM, Way.RIDGE)
 MQM = Column(column="mqm")
 JUDGED = Record(recipe=RecipeRecord(gain=GainColumn(MQM.column, MQM.negative)))
 
 
-def lists(seed: int, count: int = 9, *, missing: bool = False) -> NBest:
+def lists(seed: int, count: int = 9, *, missing: bool = False) -> bpa.NBest:
     """Ragged lists with ties in a feature, systems that some lists lack, and gains in eighths."""
     rng = np.random.default_rng(seed)
     sizes = rng.integers(2, 7, count)
@@ -70,17 +60,17 @@ def lists(seed: int, count: int = 9, *, missing: bool = False) -> NBest:
         gains[5][1] = None
     systems = [rng.permutation(list("ABCDEF"))[:n].tolist() for n in sizes]
     texts = [[f"{s} {k}" for k in range(n)] for s, n in enumerate(sizes)]
-    made = from_lists(texts, features, NAMES, extras={"system": systems})
+    made = bpa.from_lists(texts, features, NAMES, extras={"system": systems})
     flat = np.array([np.nan if g is None else g for each in gains for g in each])
     made = made.with_extras(mqm=flat)
     return replace(made, totals=rng.normal(size=len(made.features)).astype(np.float32))
 
 
-def posterior(pool: NBest, seed: int = 0, **known: object) -> Draws:
+def posterior(pool: bpa.NBest, seed: int = 0, **known: object) -> bpa.Draws:
     rng = np.random.default_rng(seed)
     weights = rng.normal([0.5, -0.3, 0.1], 0.3, size=(2, 100, 3))
     log_p = -np.abs(rng.normal(1.0, 0.3, size=(2, 100, len(pool))))
-    return Draws(
+    return bpa.Draws(
         {"weights": weights},
         NAMES,
         log_likelihood={"oracle": log_p},
@@ -91,9 +81,9 @@ def posterior(pool: NBest, seed: int = 0, **known: object) -> Draws:
     )
 
 
-def recorded(pool: NBest) -> Draws:
+def recorded(pool: bpa.NBest) -> bpa.Draws:
     draws = posterior(pool)
-    return with_record(draws, comparison=msgspec.to_builtins(compare_baselines(pool, draws)))
+    return with_record(draws, comparison=msgspec.to_builtins(bpa.compare_baselines(pool, draws)))
 
 
 def shared(scores: list[float], gains: list[float]) -> float:
@@ -103,14 +93,10 @@ def shared(scores: list[float], gains: list[float]) -> float:
     return float(np.mean(judged)) if judged else float("nan")
 
 
-def best(gains: list[float]) -> list[float]:
-    return [float(gain == max(gains)) for gain in gains]
-
-
 class Plain:
     """The same numbers by plain loops over lists of numbers."""
 
-    def __init__(self, pool: NBest) -> None:
+    def __init__(self, pool: bpa.NBest) -> None:
         gains = np.asarray(pool.extras["mqm"])
         self.lists = []
         for s in range(len(pool)):
@@ -231,13 +217,13 @@ def test_digits_follow_the_width_of_the_interval(scale: float, decimals: int) ->
 def test_every_row_is_that_of_plain_loops(seed: int, missing: bool) -> None:
     pool = lists(seed, missing=missing)
     draws = posterior(pool)
-    found, loops = compare_baselines(pool, draws), Plain(pool)
-    adapted = loops.by(np.concatenate(left_out(pool, draws)))
-    canonical = pool.scores([1.0, -1.0, 0.0])
+    found, loops = bpa.compare_baselines(pool, draws), Plain(pool)
+    p = np.concatenate(left_out(pool, draws))
+    adapted = loops.by(p)
     expected = {
         Way.FIRST: [g[0] for _, g, _ in loops.lists],
         Way.TOTAL: loops.by(np.asarray(pool.totals)),
-        Way.CANONICAL: loops.by(canonical),
+        Way.CANONICAL: loops.by(pool.scores([1.0, -1.0, 0.0])),
         Way.MEAN: loops.mean((1, -1, 1)),
         Way.FEATURE: loops.best_feature(),
         Way.SYSTEM: loops.system(),
@@ -252,12 +238,11 @@ def test_every_row_is_that_of_plain_loops(seed: int, missing: bool) -> None:
     single = {row.name: row for row in found.rows if row.kind == "feature"}
     for name, gains in loops.single().items():
         check_row(single[name], gains, adapted, loops)
-    simple = (Way.FIRST, Way.TOTAL, Way.CANONICAL, Way.MEAN, Way.FEATURE, Way.SYSTEM, Way.RIDGE)
-    highest = max(simple, key=lambda name: np.mean(expected[name]))
+    highest = max(SIMPLE, key=lambda name: np.mean(expected[name]))
     assert found.baseline.gain == pytest.approx(np.mean(expected[highest]))
     assert found.evaluation == "leave-one-out"
-    chosen = np.concatenate(left_out(pool, draws))
-    right = round(sum(shared(chosen[rows].tolist(), best(g)) for _, g, rows in loops.lists))
+    best = [(p[rows].tolist(), [float(x == max(g)) for x in g]) for _, g, rows in loops.lists]
+    right = round(sum(shared(of_list, is_best) for of_list, is_best in best))
     assert found.best == (right, len(loops.lists))
     interval = binomtest(right, len(loops.lists)).proportion_ci(0.95, "wilson")
     shown = f"{100 * interval.low:.0f}% to {100 * interval.high:.0f}%"
@@ -265,7 +250,7 @@ def test_every_row_is_that_of_plain_loops(seed: int, missing: bool) -> None:
     assert found.unjudged == int(np.isnan(pool.extras["mqm"]).sum())
 
 
-def left_out(pool: NBest, draws: Draws) -> list[np.ndarray]:
+def left_out(pool: bpa.NBest, draws: bpa.Draws) -> list[np.ndarray]:
     """p(e|f) of each list by the smoothed weights of the posterior without the list."""
     found = []
     for s in range(len(pool)):
@@ -281,7 +266,7 @@ def test_leaving_out_equals_refitting_without_the_list() -> None:
     count, size = 8, 5
     features = rng.normal(size=(count, size, 2)).astype(np.float32)
     gains = rng.normal(size=(count, size))
-    pool = from_lists([list("abcde")] * count, list(features), NAMES[:2])
+    pool = bpa.from_lists([list("abcde")] * count, list(features), NAMES[:2])
     pool = pool.with_extras(mqm=gains.ravel())
     oracle = gains.argmax(axis=1)
     side = np.linspace(-6, 6, 61)
@@ -300,12 +285,12 @@ def test_leaving_out_equals_refitting_without_the_list() -> None:
     assert exact != in_sample  # otherwise nothing would be tested
     drawn = rng.choice(len(grid), size=(4, 5000), p=np.exp(joint - logsumexp(joint)))
     sites = {"log_likelihood": {"oracle": of_oracle[drawn]}, "sentence_sites": ("oracle",)}
-    draws = Draws({"weights": grid[drawn]}, NAMES[:2], record=JUDGED, **sites)
-    adapted = compare_baselines(pool, draws).row(Way.ADAPTED)
+    draws = bpa.Draws({"weights": grid[drawn]}, NAMES[:2], record=JUDGED, **sites)
+    adapted = bpa.compare_baselines(pool, draws).row(Way.ADAPTED)
     assert adapted.gain == pytest.approx(gains[np.arange(count), exact].mean())
     first = {"oracle": of_oracle[drawn[:1, :1]]}
     one = replace(draws, values={"weights": grid[drawn[:1, :1]]}, log_likelihood=first)
-    point = compare_baselines(pool, replace(one, kind="point"))
+    point = bpa.compare_baselines(pool, replace(one, kind="point"))
     adapted = point.row(Way.ADAPTED)
     choices = [int(np.argmax(log_p[drawn[0, 0], s])) for s in range(count)]
     assert adapted.gain == pytest.approx(gains[np.arange(count), choices].mean())
@@ -320,8 +305,8 @@ def test_new_lists_are_compared_with_the_recorded_baseline(missing: bool, tmp_pa
     draws = recorded(pool)
     comparison = read_comparison(draws)
     selected = {row.name: row.weights for row in comparison.rows if row.kind == "baseline"}
-    choice = rerank(new, draws, unchecked=True).choice
-    found = compare_baselines(new, draws, choice=choice)
+    choice = bpa.rerank(new, draws, unchecked=True).choice
+    found = bpa.compare_baselines(new, draws, choice=choice)
     gains, rows = np.asarray(new.extras["mqm"]), new.offsets[:-1]
     adapted = gains[rows + choice]
     ((feature, sign),) = selected[Way.FEATURE].items()
@@ -349,7 +334,7 @@ def test_new_lists_are_compared_with_the_recorded_baseline(missing: bool, tmp_pa
     assert found.selected == comparison.selected
     assert found.best == comparison.best
     assert found.evaluation == "new lists"
-    reranker = Reranker(draws, unchecked=True)
+    reranker = bpa.Reranker(draws, unchecked=True)
     parts = rerank_to(new.chunks(7), reranker, tmp_path / "out.txt")
     assert str(parts.baselines) == str(found)
     # A later file without the column, but with references, leaves no comparison and no scores.
@@ -358,14 +343,14 @@ def test_new_lists_are_compared_with_the_recorded_baseline(missing: bool, tmp_pa
     assert (mixed.sentences, mixed.scores, mixed.baselines) == (35, None, None)
 
 
-def _best(pool: NBest, scores: np.ndarray) -> np.ndarray:
+def _best(pool: bpa.NBest, scores: np.ndarray) -> np.ndarray:
     gains = np.asarray(pool.extras["mqm"])
     return gains[pool.offsets[:-1] + pool.best(scores)]
 
 
 def test_without_a_record_the_better_of_two_simple_ways_is_the_baseline() -> None:
     new = lists(2, 30)
-    found = compare_baselines(new, posterior(new), choice=np.zeros(30, int))
+    found = bpa.compare_baselines(new, posterior(new), choice=np.zeros(30, int))
     rows = {name: found.row(name) for name in (Way.FIRST, Way.MEAN)}
     best = max(rows, key=lambda name: rows[name].gain)
     assert found.selected == best
@@ -376,22 +361,21 @@ def test_a_record_is_read_back_as_it_was() -> None:
     draws = recorded(pool)
     record = json.loads(json.dumps(draws.record.comparison, allow_nan=False))
     again = msgspec.convert(record, BaselineComparison)
-    assert str(again) == str(compare_baselines(pool, draws))
+    assert str(again) == str(bpa.compare_baselines(pool, draws))
     assert msgspec.to_builtins(again) == draws.record.comparison
     earlier = {name: value for name, value in record.items() if name != "best"}
     assert msgspec.convert(earlier, BaselineComparison) == replace(again, best=None)
-    with raises(DataError, "damaged"):
+    with raises(bpa.DataError, "damaged"):
         read_comparison(with_record(draws, comparison={"rows": 3}))
 
 
 def test_ridge_regression_where_nothing_varies() -> None:
     pool = lists(3, 12)
     equal = pool.with_extras(mqm=np.ones(len(pool.features)))
-    assert compare_baselines(equal, gain="mqm").row(Way.RIDGE) is None
+    assert bpa.compare_baselines(equal, gain="mqm").row(Way.RIDGE) is None
     bare = pool.without(*NAMES)
-    assert compare_baselines(bare, gain="mqm").row(Way.RIDGE) is None
-    two = compare_baselines(pool[:2], gain="mqm").row(Way.RIDGE)
-    assert two.lists == 2
+    assert bpa.compare_baselines(bare, gain="mqm").row(Way.RIDGE) is None
+    assert bpa.compare_baselines(pool[:2], gain="mqm").row(Way.RIDGE).lists == 2
 
 
 @pytest.mark.filterwarnings("ignore:the posterior. Length left out")
@@ -400,20 +384,16 @@ def test_new_lists_may_lack_a_feature() -> None:
     choice = np.zeros(30, int)
     less = new.without("Length")
     zero = less.with_features("Length", np.zeros(len(new.features)))
-    with raises(DataError, "missing-feature", parameter="without"):
-        compare_baselines(less, draws, choice=choice)
-    found = compare_baselines(less, without_features(draws, "Length"), choice=choice)
-    assert str(found) == str(compare_baselines(zero, draws, choice=choice))
+    with raises(bpa.DataError, "missing-feature", parameter="without"):
+        bpa.compare_baselines(less, draws, choice=choice)
+    found = bpa.compare_baselines(less, without_features(draws, "Length"), choice=choice)
+    assert str(found) == str(bpa.compare_baselines(zero, draws, choice=choice))
 
 
 @pytest.mark.parametrize(
     ("name", "difference", "reach", "verdict"),
     [
-        *(
-            (name, -1.0, 0.5, "worse")
-            for name in (Way.FIRST, Way.TOTAL, Way.CANONICAL, Way.MEAN, Way.SYSTEM, Way.RIDGE)
-        ),
-        (Way.FEATURE, -1.0, 0.5, "worse"),
+        *((name, -1.0, 0.5, "worse") for name in SIMPLE),
         (Way.FEATURE, -1.0, 2.0, "tie"),
         (Way.FEATURE, 1.0, 2.0, "tie"),
         (Way.FEATURE, 1.0, 0.5, "better"),
@@ -436,38 +416,34 @@ def test_verdicts(name: str, difference: float, reach: float, verdict: str) -> N
     assert found.summary.startswith(f"the adapted weights are {words[verdict]} the {name}")
 
 
-def judged(count: int, seed: int, *, noise: float) -> NBest:
+def judged(count: int, seed: int, noise: float = 1.0) -> bpa.NBest:
     """Lists whose gain is LM0 alone, with as much noise; TM0 and Length are noise."""
     rng = np.random.default_rng(seed)
     features = rng.normal(size=(count, 6, 3)).astype(np.float32)
     gains = features[..., 0] + noise * rng.normal(size=(count, 6))
     texts = [[f"{s} {k}" for k in range(6)] for s in range(count)]
-    return from_lists(texts, list(features), NAMES).with_extras(mqm=gains.ravel())
+    return bpa.from_lists(texts, list(features), NAMES).with_extras(mqm=gains.ravel())
 
 
 def test_adapt_warns_only_if_a_baseline_is_better() -> None:
     pool = judged(60, 4, noise=0.0)
     wide = {"prior": "isotropic:variance=1.0", "sampler": "imh", "gain": "mqm"}
-    with pytest.warns(BpaWarning, match="choose by LM0 alone"):
-        # So strong a prior on the other features that LM0 is of little weight.
-        stuck = as_draws(
-            adapt(pool, [0.1, 3.0, -3.0], **{**wide, "prior": "isotropic:variance=3e-3"})
-        )
-    comparison = read_comparison(stuck)
-    assert comparison.baseline.verdict == "worse"
-    assert comparison.baseline.weights == {"LM0": 1.0}
-    noisy = judged(60, 5, noise=1.0)
+    strong = {**wide, "prior": "isotropic:variance=3e-3"}  # LM0 is of little weight
+    with pytest.warns(bpa.BpaWarning, match="choose by LM0 alone"):
+        stuck = bpa.as_draws(bpa.adapt(pool, [0.1, 3.0, -3.0], **strong))
+    baseline = read_comparison(stuck).baseline
+    assert (baseline.verdict, baseline.weights) == ("worse", {"LM0": 1.0})
+    noisy = judged(60, 5)
     more = noisy.features[:, 1] - noisy.features[:, 2]
     noisy = noisy.with_extras(mqm=np.asarray(noisy.extras["mqm"]) + more)
-    fine = read_comparison(as_draws(adapt(noisy, [0.0, 0.0, 0.0], **wide)))
-    verdicts = {name: row.verdict for name in (Way.FEATURE, Way.RIDGE) if (row := fine.row(name))}
-    assert verdicts == {Way.FEATURE: "better", Way.RIDGE: "tie"}
+    fine = read_comparison(bpa.as_draws(bpa.adapt(noisy, [0.0, 0.0, 0.0], **wide)))
+    assert (fine.row(Way.FEATURE).verdict, fine.row(Way.RIDGE).verdict) == ("better", "tie")
     assert fine.warning == ""
 
 
 def test_canonical_weights_and_references_need_no_comparison() -> None:
-    pool = judged(4, 6, noise=1.0).with_references(["0 0"] * 4)
-    draws = as_draws(adapt(pool, [1.0, 0.0, 0.0], sampler="map", gain="ter"))
+    pool = judged(4, 6).with_references(["0 0"] * 4)
+    draws = bpa.as_draws(bpa.adapt(pool, [1.0, 0.0, 0.0], sampler="map", gain="ter"))
     assert read_comparison(draws) is None
 
 
@@ -486,24 +462,23 @@ NUMBERED = [f"s{k}" for k in range(6)] * 4
     ],
 )
 def test_columns_of_systems(extra: str, names: list, column: str) -> None:
-    pool = judged(4, 6, noise=1.0).with_extras(**{extra: names})
+    pool = judged(4, 6).with_extras(**{extra: names})
     assert find_system_column(pool) == column
     assert find_system_column(pool, ["origin"]) == (extra if extra == "origin" else column)
 
 
 def test_indicators_of_a_categorical_column_are_not_baselines() -> None:
-    pool = judged(12, 6, noise=1.0).with_extras(engine=NUMBERED * 3)
-    options = {"gain": "mqm", "sampler": "laplace", "categorical": "engine"}
-    draws = as_draws(adapt(pool, None, **options))
+    pool = judged(12, 6).with_extras(engine=NUMBERED * 3)
+    draws = bpa.as_draws(bpa.adapt(pool, None, gain="mqm", sampler="laplace", categorical="engine"))
     comparison = read_comparison(draws)
     system, ridge = (comparison.row(name) for name in (Way.SYSTEM, Way.RIDGE))
     assert (system.column, set(system.weights)) == ("engine", set(NUMBERED))
     assert {r.name for r in comparison.rows if r.kind == "feature"} == set(NAMES)
     # Only the ridge regression, which has the same data as the adapted weights, uses them.
     assert set(ridge.weights) == {*NAMES, *(f"engine={name}" for name in NUMBERED)}
-    new = judged(4, 7, noise=1.0).with_extras(engine=NUMBERED)
-    row = compare_baselines(new, draws, choice=rerank(new, draws).choice).row(Way.RIDGE)
-    assert row.lists == 4
+    new = judged(4, 7).with_extras(engine=NUMBERED)
+    found = bpa.compare_baselines(new, draws, choice=bpa.rerank(new, draws).choice)
+    assert found.row(Way.RIDGE).lists == 4
 
 
 @pytest.mark.parametrize(("null", "least", "most"), [(True, 4, 8), (False, 0, 1)])
@@ -513,12 +488,12 @@ def test_adapt_warns_where_judgements_do_not_separate_the_features(
     """On most of 8 simulations without any signal, and on few with one."""
     warned = 0
     for seed in range(8):
-        pool = judged(20, seed, noise=1.0)
+        pool = judged(20, seed)
         if null:
             noise = np.random.default_rng(seed + 50).normal(size=len(pool.features))
             pool = pool.with_extras(mqm=noise)
         with capture_notes() as notes:
-            adapt(pool, None, gain="mqm", sampler="laplace")
+            bpa.adapt(pool, None, gain="mqm", sampler="laplace")
         messages = [n.message for n in notes if n.level == logging.WARNING]
         warned += any("do not separate the features" in message for message in messages)
     assert least <= warned <= most
@@ -562,23 +537,23 @@ def test_the_report_page_has_the_table_and_names_the_baseline() -> None:
 
 
 def test_too_few_lists() -> None:
-    pool = judged(1, 6, noise=1.0)
+    pool = judged(1, 6)
     assert record_comparison(posterior(pool), pool, MQM, None).record == JUDGED
-    with raises(DataError, "no-data"):
-        compare_baselines(pool, gain="mqm")
-    with raises(DataError, "mismatch"):
-        compare_baselines(replace(lists(1, 8), sentence_ids=np.arange(8) + 5), posterior(lists(1)))
+    with raises(bpa.DataError, "no-data"):
+        bpa.compare_baselines(pool, gain="mqm")
+    with raises(bpa.DataError, "mismatch"):
+        bpa.compare_baselines(
+            replace(lists(1, 8), sentence_ids=np.arange(8) + 5), posterior(lists(1))
+        )
 
 
 def test_equal_candidates_share_the_choice_of_the_best() -> None:
     """Two systems have the same text and scores, and only one of them has the best rating."""
-    pool = from_lists([["a", "a", "b"]] * 6, [[[1.0], [1.0], [0.0]]] * 6, ["LM0"])
+    pool = bpa.from_lists([["a", "a", "b"]] * 6, [[[1.0], [1.0], [0.0]]] * 6, ["LM0"])
     pool = pool.with_extras(mqm=[0.0, -1.0, -2.0] * 6)
-    log_p = {"oracle": np.zeros((1, 50, 6))}
-    values = {"weights": np.ones((1, 50, 1))}
-    sites = ("oracle",)
-    draws = Draws(values, ("LM0",), log_likelihood=log_p, sentence_sites=sites, record=JUDGED)
-    assert compare_baselines(pool, draws).best == (3.0, 6)
+    sites = {"log_likelihood": {"oracle": np.zeros((1, 50, 6))}, "sentence_sites": ("oracle",)}
+    draws = bpa.Draws({"weights": np.ones((1, 50, 1))}, ("LM0",), record=JUDGED, **sites)
+    assert bpa.compare_baselines(pool, draws).best == (3.0, 6)
 
 
 @pytest.mark.parametrize("total", [10, 20, 100])

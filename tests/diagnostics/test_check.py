@@ -136,17 +136,12 @@ def test_a_walk_of_wrong_steps_gets_advice(rate: float, change: str, setting: st
     assert expected in finding.advice
 
 
-def test_without_steps_to_set_nearly_everything_may_be_accepted() -> None:
-    rates = np.full((CHAINS, DRAWS), 0.97)
-    assert check(external_posterior(good(), NAMES, acceptance_rate=rates))
-    rates[1] = 0.01
-    finding = failed(external_posterior(good(), NAMES, acceptance_rate=rates))["acceptance"]
-    assert finding.advice.endswith("use nuts")
-
-
 @pytest.mark.parametrize(
     ("rate", "of_walk", "of_hamiltonian", "of_others"),
-    [(0.05, 0, 0, 0), (0.12, 0, 0, 1), (0.3, 1, 0, 1), (0.45, 1, 1, 1), (0.6, 0, 1, 1)],
+    [
+        *((0.05, 0, 0, 0), (0.12, 0, 0, 1), (0.3, 1, 0, 1), (0.45, 1, 1, 1), (0.6, 0, 1, 1)),
+        (0.97, 0, 1, 1),
+    ],
 )
 def test_the_sound_acceptance_is_that_of_the_sampler(
     rate: float, of_walk: bool, of_hamiltonian: bool, of_others: bool
@@ -154,31 +149,13 @@ def test_the_sound_acceptance_is_that_of_the_sampler(
     statistics = {"acceptance_rate": np.full((CHAINS, DRAWS), rate)}
     draws = Draws({"weights": good()}, NAMES, statistics=statistics)
     diverging = {"diverging": np.zeros((CHAINS, DRAWS), bool)}
-    walk, hamiltonian, others = (
-        with_record(draws, figures=Figures(step_setting="scale")),
-        replace(draws, statistics=statistics | diverging),
-        draws,
-    )
-    for sampled, sound in ((walk, of_walk), (hamiltonian, of_hamiltonian), (others, of_others)):
+    walk = with_record(draws, figures=Figures(step_setting="scale"))
+    hamiltonian = replace(draws, statistics=statistics | diverging)
+    for sampled, sound in ((walk, of_walk), (hamiltonian, of_hamiltonian), (draws, of_others)):
         assert found(check(sampled), "acceptance").passed == sound
     assert check(walk, Thresholds(acceptance=(rate - 0.01, 1.0)))
-
-
-def test_the_efficiency_of_walks_within_the_sound_range() -> None:
-    """A rate times Φ⁻¹(rate / 2)², relative to its maximum (Roberts, Gelman & Gilks 1997)."""
-    rate = np.linspace(0.001, 0.999, 999)
-    efficiency = rate * stats.norm.ppf(rate / 2) ** 2
-    assert rate[efficiency.argmax()] == pytest.approx(0.234, abs=0.001)
-    sound = efficiency[(rate >= 0.15) & (rate <= 0.5)]
-    assert sound.min() / efficiency.max() == pytest.approx(0.69, abs=0.01)
-
-
-def test_the_efficiency_of_hamiltonian_samplers_within_the_sound_range() -> None:
-    """A rate times √−Φ⁻¹(rate / 2), relative to its maximum (Beskos et al. 2013)."""
-    rate = np.linspace(0.001, 0.999, 999)
-    efficiency = rate * np.sqrt(stats.norm.isf(rate / 2))
-    assert rate[efficiency.argmax()] == pytest.approx(0.651, abs=0.001)
-    assert efficiency[399] / efficiency.max() == pytest.approx(0.84, abs=0.01)
+    finding = found(check(draws), "acceptance")
+    assert finding.passed or finding.advice.endswith("use nuts")
 
 
 def test_divergences_and_an_energy_that_hardly_moves_are_found() -> None:
@@ -246,18 +223,13 @@ def test_a_site_and_a_feature_of_one_name_are_both_checked() -> None:
     assert failed(external_posterior(draws, NAMES, sites={"TM0": normal}))["R-hat"].where == "TM0"
 
 
-def test_a_constant_value_was_not_sampled() -> None:
-    rng = np.random.default_rng(2)
+def test_a_constant_fails_only_if_it_is_a_sampled_site() -> None:
     correlation = np.ones((CHAINS, DRAWS, 2, 2))
-    correlation[..., 0, 1] = correlation[..., 1, 0] = rng.uniform(size=(CHAINS, DRAWS))
+    correlation[..., 0, 1] = correlation[..., 1, 0] = ENERGY
     sites = {"total": np.full((CHAINS, DRAWS), 3.0), "correlation": correlation}
-    assert check(external_posterior(good(), NAMES, sites=sites))
-
-
-def test_a_sampled_site_that_never_moves_fails() -> None:
-    draws = as_draws(external_posterior(good(), NAMES, sites={"scale": np.ones((CHAINS, DRAWS))}))
+    draws = as_draws(external_posterior(good(), NAMES, sites=sites))
     assert check(draws)
-    assert not check(replace(draws, sites=("weights", "scale")))
+    assert not check(replace(draws, sites=("weights", "total")))
 
 
 def test_functions_of_the_sampled_sites_are_not_looked_at_but_the_weights_are() -> None:
@@ -278,11 +250,11 @@ def test_a_chain_elsewhere_is_found_where_r_hat_accepts_it() -> None:
     ]
 
 
-def test_differences_of_chains_are_z_scores() -> None:
-    """Their spread is that of a normal distribution, for independent and correlated draws."""
-    for correlation in (0.0, 0.6):
-        values = autoregressive(correlation, CHAINS, DRAWS, 200, seed=2)
-        assert compare_chains(values).std() == pytest.approx(1.0, abs=0.1)  # 2.8 standard errors
+@pytest.mark.parametrize("correlation", [0.0, 0.6])
+def test_differences_of_chains_are_z_scores(correlation: float) -> None:
+    """Their spread is that of a normal distribution."""
+    values = autoregressive(correlation, CHAINS, DRAWS, 200, seed=2)
+    assert compare_chains(values).std() == pytest.approx(1.0, abs=0.1)  # 2.8 standard errors
 
 
 @pytest.mark.parametrize("degrees", [1.0, 1.2])
@@ -379,15 +351,12 @@ def test_a_report_is_data_a_table_and_html() -> None:
     draws[2, :, 1] += 2.0
     report = check(external_posterior(draws, ("LM0", "<b>TM0", "WP0")))
     data = json.loads(json.dumps(report.as_dict()))
-    assert data["passed"] is False
-    assert (data["chains"], data["draws"]) == (CHAINS, DRAWS)
+    assert (data["passed"], data["chains"], data["draws"]) == (False, CHAINS, DRAWS)
     assert [finding["name"] for finding in data["findings"]] == [f.name for f in report.findings]
     text, outline = str(report), Outline(report._repr_html_())
-    assert "NOT converged" in text
-    for finding in report.failures:
-        assert all(part in text for part in finding.advice.rsplit(": ", 1))
-    remedies = {finding.advice.rsplit(": ", 1)[1] for finding in report.failures}
-    assert len(remedies) == text.count("\n- ")
+    parts = [finding.advice.rsplit(": ", 1) for finding in report.failures]
+    assert all(fault in text and remedy in text for fault, remedy in parts)
+    assert len({remedy for _, remedy in parts}) == text.count("\n- ")
     assert text.count("FAILED") == len(report.failures)
     assert "b" not in outline.tags
     assert outline.column(0, "worst at")["R-hat"] == "<b>TM0"
@@ -400,6 +369,13 @@ STEPS = {"rwm": "scale", "rwm-isotropic": "proposal_variance"}
 OF_NUTS = {"n_steps": np.ones((CHAINS, SHORT)), "diverging": np.ones((CHAINS, SHORT), bool)}
 _VALUE = re.compile(r"(\w+)=([\w.]+)")
 _SAMPLER = re.compile(r"\b(nuts|rwm)\b")
+
+
+def alternatives(sampler: str, advice: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the samplers and settings that an advice names."""
+    for alternative in re.split(r", or | or |; ", advice):
+        values = {name: json.loads(value) for name, value in _VALUE.findall(alternative)}
+        yield next(iter(_SAMPLER.findall(alternative)), sampler), values
 
 
 def poor(sampler: str, chosen: str | None = None) -> Iterator[Report]:
@@ -429,16 +405,15 @@ def test_every_advice_can_be_followed(sampler: str, chosen: str | None) -> None:
     for report in poor(sampler, chosen):
         assert len(report.failures) >= 2
         for finding in report.failures:
-            for alternative in re.split(r", or | or |; ", finding.advice):
-                pairs = dict(_VALUE.findall(alternative))
-                other = next(iter(_SAMPLER.findall(alternative)), sampler)
+            named = list(alternatives(sampler, finding.advice))
+            for other, settings in named:
                 if other != "weight-trace":
-                    SAMPLERS.resolve(other, {n: json.loads(v) for n, v in pairs.items()})
+                    SAMPLERS.resolve(other, settings)
                 else:
-                    assert pairs.keys() <= {"delta", "restarts"}
-                advised += len(pairs) + (other != sampler)
-            named = [SAMPLERS[name] for name in (sampler, *_SAMPLER.findall(finding.advice))]
-            has_warmup = any("warmup" in one.__struct_fields__ for one in named)
+                    assert settings.keys() <= {"delta", "restarts"}
+                advised += len(settings) + (other != sampler)
+            samplers = [SAMPLERS[name] for name in (sampler, *dict(named))]
+            has_warmup = any("warmup" in one.__struct_fields__ for one in samplers)
             assert has_warmup or "warmup" not in finding.advice
     assert advised
 
@@ -549,8 +524,6 @@ def test_z_scores_are_scaled_by_the_quantiles_of_scipy_stats(level: float) -> No
 
 
 FEATURES = [f"F{k}" for k in range(8)]
-_V = re.compile(r"(\w+)=([\w.]+)")
-_S = re.compile(r"\b(nuts|rwm)\b")
 
 
 @cache
@@ -567,22 +540,6 @@ def problem(kind: str) -> Problem:
         lists = lists.without("gain").with_sentence_extras(preferences=better)
         return build_problem(lists)
     return build_problem(lists, dict.fromkeys(FEATURES, 0.1), gain="gain", likelihood=kind)
-
-
-def run(kind: str, sampler: str, settings: dict[str, Any], seed: int = 0) -> Draws:
-    """Draw from a problem."""
-    return problem(kind).sample(SAMPLERS.resolve(sampler, settings), seed=seed)
-
-
-def alternatives(sampler: str, settings: dict[str, Any], advice: str) -> Iterator[tuple[str, str]]:
-    """Yield the samplers and settings, as JSON, that an advice names."""
-    for alternative in re.split(r", or | or |; ", advice):
-        values = {name: json.loads(value) for name, value in _V.findall(alternative)}
-        other = next(iter(_S.findall(alternative)), sampler)
-        if other == sampler:
-            values = settings | values
-        if (other, values) != (sampler, settings):
-            yield other, json.dumps(values, sort_keys=True)
 
 
 #: One case of each sampler, and longer ones.
@@ -611,42 +568,33 @@ LONG: list[tuple[str, str, dict[str, Any]]] = [
 def test_every_advice_followed_once_gives_draws_that_pass(
     kind: str, sampler: str, settings: dict[str, Any]
 ) -> None:
-    report = check(run(kind, sampler, settings))
+    report = check(problem(kind).sample(SAMPLERS.resolve(sampler, settings)))
     assert not report
-    advised = {
-        one
-        for finding in report.failures
-        for one in alternatives(sampler, settings, finding.advice)
-    }
+    advised = set()
+    for finding in report.failures:
+        for other, values in alternatives(sampler, finding.advice):
+            if (other, values) != (sampler, {}):
+                values = settings | values if other == sampler else values
+                advised.add(SAMPLERS.resolve(other, values))
     assert advised
-    for other, values in sorted(advised):
-        again = check(run(kind, other, json.loads(values), seed=1))
-        assert again, f"{other} {values}\n{report}\n{again}"
-
-
-def _walk(settings: dict[str, Any], values: np.ndarray) -> Remedies:
-    sampler, figures = SamplerRecord(name="rwm", settings=settings), Figures(step_setting="scale")
-    record = Record(sampler=sampler, figures=figures)
-    return Remedies(Draws({"weights": values}, FEATURES[:1], record=record))
+    for changed in advised:
+        again = check(problem(kind).sample(changed, seed=1))
+        assert again, f"{changed}\n{report}\n{again}"
 
 
 def test_a_longer_warmup_is_advised_only_where_it_helps() -> None:
     """Where the second half of the draws agrees, and not for proposals that it only tunes."""
-    rng, settings = np.random.default_rng(1), {"warmup": 50, "draws": 1000}
-    stationary = rng.normal(size=(4, 1000, 1))
-    burn_in = (
-        stationary + np.array([9, -9, 4, 0])[:, None, None] * np.exp(-np.arange(1000) / 50)[:, None]
-    )
+    stationary = np.random.default_rng(1).normal(size=(4, 1000, 1))
+    decay = np.exp(-np.arange(1000) / 50)[:, None]
+    burn_in = stationary + np.array([9, -9, 4, 0])[:, None, None] * decay
     apart = stationary + np.arange(4)[:, None, None]
-    for sampler, values, expected in (
-        ("rwm", burn_in, True),
-        ("rwm", apart, False),
-        ("imh", burn_in, False),
-    ):
+    settings = {"warmup": 50, "draws": 1000}
+    cases = (("rwm", burn_in, True), ("rwm", apart, False), ("imh", burn_in, False))
+    for sampler, values, expected in cases:
         record = Record(sampler=SamplerRecord(name=sampler, settings=settings))
-        report = check(Draws({"weights": values}, FEATURES[:1], record=record))
-        finding = next(finding for finding in report.findings if finding.name == "R-hat")
-        advice = finding.advice
-        assert not finding.passed
+        draws = Draws({"weights": values}, NAMES[:1], record=record)
+        advice = failed(draws)["R-hat"].advice
         assert ("warmup" in advice) == expected, advice
-    assert _walk(settings, burn_in).agreement(3.0, settled=True) == "raise warmup (warmup=1100)"
+    sampler = SamplerRecord(name="rwm", settings=settings)
+    walk = with_record(draws, sampler=sampler, figures=Figures(step_setting="scale"))
+    assert Remedies(walk).agreement(3.0, settled=True) == "raise warmup (warmup=1100)"

@@ -19,7 +19,7 @@ from bpa_ppl.diagnostics.baseline_comparison import (
     describe_left_out,
     read_comparison,
 )
-from bpa_ppl.diagnostics.baseline_table import BaselineComparison, BaselineRow, Way
+from bpa_ppl.diagnostics.baseline_table import BaselineComparison, Way
 from bpa_ppl.diagnostics.report import posterior_page
 
 NAMES = [f"S{k}" for k in range(10)]
@@ -48,21 +48,13 @@ def lists(effect: float, noise: float, count: int = 30, seed: int = 0) -> NBest:
     )
 
 
-def compared(nbest: NBest, **options: Any) -> tuple[Draws, BaselineComparison, Note]:
+def compared(nbest: NBest, **options: Any) -> tuple[Draws, Any, Note]:
     """Adapt, and return the draws, the comparison, and the only note on indicators."""
     with capture_notes() as notes:
         draws = as_draws(adapt(nbest, None, **{**WITH, **options}))
-    comparison = read_comparison(draws)
-    assert comparison is not None
     (note,) = [note for note in notes if "the indicators of system" in note.message]
     assert describe_indicators(draws) == [note.message]
-    return draws, comparison, note
-
-
-def row_of(comparison: BaselineComparison, name: str) -> BaselineRow:
-    row = comparison.row(name)
-    assert row is not None
-    return row
+    return draws, read_comparison(draws), note
 
 
 def log_evidence(draws: Draws, nbest: NBest) -> float:
@@ -123,7 +115,7 @@ def test_indicators_that_help_are_kept() -> None:
         plain = as_draws(adapt(pool, None, **LAPLACE))
     expected = log_evidence(draws, pool) - log_evidence(plain, pool)
     assert record.log_bayes_factor == pytest.approx(expected, abs=0.01)
-    assert row_of(comparison, Way.WITHOUT).low > 0
+    assert comparison.row(Way.WITHOUT).low > 0
     assert (note.level, note.message) == (logging.INFO, comparison.of_indicators)
     assert note.message.endswith(": keep categorical system")
 
@@ -132,13 +124,12 @@ def test_the_row_without_indicators_is_that_of_lists_without_the_column() -> Non
     pool = lists(effect=1.0, noise=1.0)
     _, comparison, note = compared(pool)
     plain = adapt(pool, None, **LAPLACE)
-    alone = row_of(compare_baselines(pool, plain), Way.ADAPTED)
-    row = row_of(comparison, Way.WITHOUT)
+    alone = compare_baselines(pool, plain).row(Way.ADAPTED)
+    row = comparison.row(Way.WITHOUT)
     assert (row.lists, row.gain) == (30, pytest.approx(alone.gain))
-    assert row.difference == pytest.approx(row_of(comparison, Way.ADAPTED).gain - alone.gain)
+    assert row.difference == pytest.approx(comparison.row(Way.ADAPTED).gain - alone.gain)
     new = lists(effect=1.0, noise=1.0, seed=1)
-    chosen = row.choose(new)
-    assert chosen.tolist() == rerank(new, plain).choice.tolist()
+    assert row.choose(new).tolist() == rerank(new, plain).choice.tolist()
     # The record is read back as it was.
     record = json.loads(json.dumps(msgspec.to_builtins(comparison)))
     assert msgspec.convert(record, BaselineComparison).of_indicators == note.message
@@ -153,7 +144,7 @@ def test_adapt_warns_of_indicators_that_cost() -> None:
     extras = {"system": [names] * 20, "mqm": gains.tolist()}
     pool = from_lists([names] * 20, score[..., None].tolist(), ["comet"], extras=extras)
     _, comparison, note = compared(pool, prior="isotropic:variance=4.0")
-    assert row_of(comparison, Way.WITHOUT).high < 0
+    assert comparison.row(Way.WITHOUT).high < 0
     assert (note.level, note.message) == (logging.WARNING, comparison.of_indicators)
     assert note.message.endswith(": leave out categorical system")
 

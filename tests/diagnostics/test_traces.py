@@ -82,7 +82,7 @@ def test_weights_are_drawn_per_standard_deviation(
     drawn = []
     monkeypatch.setattr(
         "bpa_ppl.diagnostics.traces.draw_traces",
-        lambda draws, names: drawn.append((draws, names)) or draw_traces(draws, names),
+        lambda *arguments: drawn.append(arguments) or draw_traces(*arguments),
     )
     draws = chains(record=Record(feature_scales=scales))
     write_traces(draws, tmp_path / "t.png", ["LM0"])
