@@ -1,4 +1,4 @@
-"""The horseshoe prior: its density, and the scale of the shifts."""
+"""The horseshoe prior: its density, the scale of the shifts, and its draws by brute force."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Learned priors, compared with one large joint Gaussian and SciPy's optimiser for Σ."""
+"""Learned priors, compared with one large joint Gaussian and SciPy's optimiser for Σ, in use."""
 
 from __future__ import annotations
 
@@ -47,12 +47,6 @@ def simulated_evidence(domains: int, seed: int = 3, spread: float = 0.2) -> dict
     return result
 
 
-def drop_feature(one: Evidence, name: str) -> Evidence:
-    """Return the evidence of a domain without one of its two features."""
-    rest = one.over([other for other in one.names if other != name])
-    return rest._replace(shift=rest.precision @ np.array([0.4]), spread=None)
-
-
 def learned(result: dict[str, Evidence]) -> Hierarchy:
     return fit_hierarchy(result, shrinkage=SHRINKAGE, strength=STRENGTH)
 
@@ -76,11 +70,12 @@ def joint_gaussian(result: Hierarchy, terms: dict[str, Evidence]) -> tuple[np.nd
     return covariance @ shift, covariance
 
 
-@pytest.mark.parametrize("missing", [None, "b"])
-def test_means_and_covariances_agree_with_joint_gaussian(missing: str | None) -> None:
+@pytest.mark.parametrize("missing", [False, True])
+def test_means_and_covariances_agree_with_joint_gaussian(missing: bool) -> None:
     terms = simulated_evidence(4)
     if missing:
-        terms["2"] = drop_feature(terms["2"], missing)
+        rest = terms["2"].over(["a"])
+        terms["2"] = rest._replace(shift=rest.precision @ np.array([0.4]), spread=None)
     result = learned(terms)
     mean, covariance = joint_gaussian(result, terms)
     np.testing.assert_allclose(result.mean, mean[:2])
@@ -119,60 +114,54 @@ def test_between_covariance_agrees_with_optimiser() -> None:
     np.testing.assert_allclose(learned(terms).between, spread(best.x), rtol=2e-3, atol=2e-5)
 
 
-class TestEvidence:
-    """The evidence of a posterior is its likelihood, without the prior."""
-
-    precision = np.array([[9.0, 2.0], [2.0, 5.0]])
-    best = np.array([1.0, 0.3])
-
-    def posterior(self, precision: np.ndarray, draws: int = 200, **constants: object) -> Draws:
-        """Return draws with exactly the mean and covariance of prior × likelihood."""
-        inside = precision + np.diag(1 / VARIANCE)
-        mean = np.linalg.solve(inside, precision @ self.best + CENTRE / VARIANCE)
-        raw = np.random.default_rng(0).normal(size=(draws, 2))
-        raw -= raw.mean(axis=0)
-        raw = raw @ np.linalg.inv(np.linalg.cholesky(np.cov(raw.T))).T
-        drawn = mean + raw @ np.linalg.cholesky(np.linalg.inv(inside)).T
-        all_constants = {"prior_mean": CENTRE, "prior_variance": VARIANCE, **constants}
-        return Draws({"weights": drawn[None]}, ("a", "b"), constants=all_constants)
-
-    def test_evidence_is_the_likelihood_without_prior(self) -> None:
-        result = Evidence.of(self.posterior(self.precision))
-        np.testing.assert_allclose(result.precision, self.precision)
-        np.testing.assert_allclose(np.linalg.solve(result.precision, result.shift), self.best)
-        np.testing.assert_array_equal(result.prior_variance, VARIANCE)
-        full = self.posterior(self.precision, prior_covariance=np.diag(VARIANCE))
-        del full.constants["prior_variance"]
-        np.testing.assert_allclose(Evidence.of(full).precision, self.precision)
-
-    def test_negative_precision_becomes_zero(self) -> None:
-        draws = self.posterior(np.array([[4.0, 0.0], [0.0, -0.5]]))  # wider than its prior: noise
-        result = Evidence.of(draws)
-        np.testing.assert_allclose(result.precision, np.diag([4.0, 0.0]), atol=1e-9)
-        assert result.shift[1] == pytest.approx(0.0, abs=1e-9)
-
-    def test_spread_is_read_from_attributes(self) -> None:
-        draws = self.posterior(self.precision)
-        assert Evidence.of(draws).spread is None
-        recorded = with_record(draws, prior=PriorRecord("isotropic", spread={"b": 3.0}))
-        np.testing.assert_array_equal(Evidence.of(recorded).spread, [np.nan, 3.0])
-
-    def test_rejects_unsuitable_posteriors(self) -> None:
-        with raises(DataError, "no-data", parameter="posteriors"):
-            Evidence.of(self.posterior(self.precision, draws=15))
-        draws = self.posterior(self.precision)
-        point = replace(draws, values={"weights": np.zeros((1, 1, 2))}, kind="point")
-        with raises(DataError, "not-supported", parameter="posteriors"):
-            Evidence.of(point)
-        with raises(DataError, "not-supported", parameter="posterior"):
-            Evidence.of(replace(draws, constants={}))
+PRECISION, BEST = np.array([[9.0, 2.0], [2.0, 5.0]]), np.array([1.0, 0.3])
 
 
-def test_rejects_invalid_settings() -> None:
-    with raises(UsageError, parameter="shrinkage"):
-        fit_hierarchy(simulated_evidence(2), shrinkage=0.0)
-    with raises(UsageError, parameter="strength"):
-        fit_hierarchy(simulated_evidence(2), strength=-1.0)
+def exact_posterior(precision: np.ndarray = PRECISION, draws: int = 200) -> Draws:
+    """Return draws with exactly the mean and covariance of prior × likelihood."""
+    inside = precision + np.diag(1 / VARIANCE)
+    mean = np.linalg.solve(inside, precision @ BEST + CENTRE / VARIANCE)
+    raw = np.random.default_rng(0).normal(size=(draws, 2))
+    raw -= raw.mean(axis=0)
+    raw = raw @ np.linalg.inv(np.linalg.cholesky(np.cov(raw.T))).T
+    drawn = mean + raw @ np.linalg.cholesky(np.linalg.inv(inside)).T
+    constants = {"prior_mean": CENTRE, "prior_variance": VARIANCE}
+    return Draws({"weights": drawn[None]}, ("a", "b"), constants=constants)
+
+
+def test_evidence_is_the_likelihood_without_prior() -> None:
+    result = Evidence.of(exact_posterior())
+    assert result.spread is None
+    np.testing.assert_allclose(result.precision, PRECISION)
+    np.testing.assert_allclose(np.linalg.solve(result.precision, result.shift), BEST)
+    np.testing.assert_array_equal(result.prior_variance, VARIANCE)
+    full = {"prior_mean": CENTRE, "prior_covariance": np.diag(VARIANCE)}
+    recorded = with_record(
+        replace(exact_posterior(), constants=full),
+        prior=PriorRecord("isotropic", spread={"b": 3.0}),
+    )
+    np.testing.assert_allclose(Evidence.of(recorded).precision, PRECISION)
+    np.testing.assert_array_equal(Evidence.of(recorded).spread, [np.nan, 3.0])
+
+
+def test_negative_precision_becomes_zero() -> None:
+    draws = exact_posterior(np.array([[4.0, 0.0], [0.0, -0.5]]))  # wider than its prior: noise
+    result = Evidence.of(draws)
+    np.testing.assert_allclose(result.precision, np.diag([4.0, 0.0]), atol=1e-9)
+    assert result.shift[1] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_unsuitable_posteriors_and_settings_are_refused() -> None:
+    with raises(DataError, "no-data", parameter="posteriors"):
+        Evidence.of(exact_posterior(draws=15))
+    point = replace(exact_posterior(), values={"weights": np.zeros((1, 1, 2))}, kind="point")
+    with raises(DataError, "not-supported", parameter="posteriors"):
+        Evidence.of(point)
+    with raises(DataError, "not-supported", parameter="posterior"):
+        Evidence.of(replace(exact_posterior(), constants={}))
+    for name, value in (("shrinkage", 0.0), ("strength", -1.0)):
+        with raises(UsageError, parameter=name):
+            fit_hierarchy(simulated_evidence(2), **{name: value})
 
 
 def test_one_domain_agrees_with_quadrature() -> None:
@@ -203,26 +192,18 @@ def test_one_domain_agrees_with_quadrature() -> None:
     np.testing.assert_allclose(new.covariance, [[p @ (axis - mean) ** 2 + between]], rtol=1e-3)
 
 
-def scaled_domains(tau: dict[str, float]) -> dict[str, Evidence]:
-    """Return domains with prior variances τ² / spread² and the same evidence for all τ."""
-    spread = {"0": np.array([2.0, 0.5]), "1": np.array([4.0, 0.5]), "2": np.array([2.0, 2.0])}
-    return {
-        label: one._replace(
-            prior_mean=np.zeros(2),
-            prior_variance=(tau[label] / spread[label]) ** 2,
-            spread=spread[label],
-        )
-        for label, one in simulated_evidence(3).items()
-    }
-
-
 def test_unit_of_feature_is_its_geometric_mean_spread() -> None:
-    """The unit is the geometric mean of τ over the geometric mean of the feature's spread."""
-    tau = {"0": 0.1, "1": 0.1, "2": 2.0}
-    result = match_domains(scaled_domains(tau))[2]
-    mean_tau = np.prod(list(tau.values())) ** (1 / 3)
-    unit = mean_tau / np.array([16.0, 0.5]) ** (1 / 3)
-    np.testing.assert_allclose(np.sqrt(result), unit)
+    """The unit is the geometric mean of τ over the geometric mean of the feature's spread.
+
+    The variances of the priors are τ² / spread².
+    """
+    terms = simulated_evidence(3)
+    tau, spread = (0.1, 0.1, 2.0), np.array([[2.0, 0.5], [4.0, 0.5], [2.0, 2.0]])
+    for label, of_domain, own in zip(terms, tau, spread, strict=True):
+        variance = (of_domain / own) ** 2
+        terms[label] = terms[label]._replace(prior_variance=variance, spread=own)
+    unit = np.prod(tau) ** (1 / 3) / np.prod(spread, axis=0) ** (1 / 3)
+    np.testing.assert_allclose(np.sqrt(match_domains(terms)[2]), unit)
 
 
 def test_spread_is_small_for_equal_domains_without_canonical_weights() -> None:
@@ -249,15 +230,13 @@ def test_features_with_a_canonical_weight_keep_their_prior_variance() -> None:
 
 def test_each_weight_has_its_verdict() -> None:
     """One weight of each kind, of a prior variance of 0.25; only the films have `lm`."""
-    apart = {"talks": [0.02, 0.3, 0.1, 0.0], "films": [0.0, -0.1, 0.0, 0.0]}
+    apart = {"talks": [0.02, 0.3, 0.1, 0.0], "films": [0.0, -0.1, 0.0, 0.0], "leaflets": [0.0] * 4}
     deviation, mean = np.array([0.05, 0.1, 0.4, 0.3]), np.array([0.5, 1.0, -0.5, 0.2])
     domains = {}
-    for label in ("talks", "films", "leaflets"):
-        offset, has = (
-            np.array(apart.get(label, [0.0] * 4)),
-            np.array([True] * 3 + [label == "films"]),
-        )
-        domains[label] = DomainWeights(mean + offset, 0.01 * np.eye(4), offset, deviation, has)
+    for label, offset in apart.items():
+        has = np.array([True] * 3 + [label == "films"])
+        parts = mean + offset, 0.01 * np.eye(4), np.array(offset), deviation, has
+        domains[label] = DomainWeights(*parts)
     between = np.diag(np.square([0.01, 0.3, 0.1, 0.2]))
     names = ("alike", "apart", "unsure", "lm")
     hierarchy = Hierarchy(names, mean, 0.01 * np.eye(4), between, domains, np.full(4, 0.25), 7)
@@ -268,13 +247,9 @@ def test_each_weight_has_its_verdict() -> None:
         ["unsure", "-0.500", "0.100", "unknown"],
         ["alike", "0.500", "0.010", "shared"],
     ]
+    point = Draws({"weights": np.zeros((1, 1, 4))}, names, "point")
     posteriors = [
-        Draws(
-            {"weights": np.zeros((1, 1, 4))},
-            names,
-            "point",
-            record=Record(feature_scales={name: FeatureScale(spread) for name in names}),
-        )
+        with_record(point, feature_scales={name: FeatureScale(spread) for name in names})
         for spread in (2.0, 8.0)
     ]
     head, first, *_ = hierarchy.table(posteriors).splitlines()

@@ -1,4 +1,4 @@
-"""The likelihoods that use gain differences, margin and risk, compared with SciPy."""
+"""Margin, risk and all pairs of a list, compared with SciPy and NumPy."""
 
 from __future__ import annotations
 
@@ -136,12 +136,6 @@ def test_candidates_with_different_gains_are_not_merged(
     assert rows == [118, 119]  # of 120
 
 
-@pytest.fixture(scope="module")
-def lists_with_gain_column(lists: NBest, gain_values: Array) -> NBest:
-    """Lists of equal size with the gains as a column: one program is compiled for all."""
-    return replace(lists, extras={"quality": gain_values}).select([0, 2, 0])
-
-
 def test_risk_mode_agrees_with_scipy(lists: NBest, gain_values: Array, reference: Any) -> None:
     judged = replace(lists, extras={"quality": gain_values})
     draws = as_draws(adapt(judged, CANONICAL, likelihood="risk", gain="quality", sampler="map"))
@@ -158,17 +152,13 @@ def test_risk_mode_agrees_with_scipy(lists: NBest, gain_values: Array, reference
     np.testing.assert_allclose(draws.pointwise[0, 0], each, rtol=1e-5, atol=1e-5)
 
 
-def test_default_settings_are_derived_from_gains(lists_with_gain_column: NBest) -> None:
-    spread = measure_deviation(lists_with_gain_column, lists_with_gain_column.extras["quality"])
-    per_unit = {"margin": ("gamma", 2 / spread), "risk": ("kappa", 1 / spread)}
-    for name, (setting, value) in per_unit.items():
-        posterior = adapt(
-            lists_with_gain_column, CANONICAL, likelihood=name, gain="quality", sampler="map"
-        )
-        assert as_draws(posterior).record.likelihood.plain == {
-            "name": name,
-            setting: pytest.approx(value, rel=0.005),
-        }
+def test_default_settings_are_derived_from_gains(lists: NBest, gain_values: Array) -> None:
+    judged = replace(lists, extras={"quality": gain_values}).select([0, 2, 0])
+    spread = measure_deviation(judged, judged.extras["quality"])
+    for name, setting, value in (("margin", "gamma", 2 / spread), ("risk", "kappa", 1 / spread)):
+        posterior = adapt(judged, CANONICAL, likelihood=name, gain="quality", sampler="map")
+        expected = {"name": name, setting: pytest.approx(value, rel=0.005)}
+        assert as_draws(posterior).record.likelihood.plain == expected
     assert Risk(kappa=2.0).log_concave_start() == Margin(gamma=4.0)
     graded = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"]).with_extras(grade=[1, 9])
     scored = observe(graded, "grade", likelihood="risk")
@@ -232,16 +222,11 @@ def tabulated(
     best, matched = lists.best(gain), match(CANONICAL, lists)
     table = tabulate(lists, matched, best, gains=gain, **options)
     if width:
-        (bucket,) = table.buckets
+        (bucket,), wider = table.buckets, {}
         fill = {"base": PADDING, "candidate": -1}
-        wider = {
-            name: np.pad(
-                values,
-                [(0, 0)] * (values.ndim - 1) + [(0, width - values.shape[-1])],
-                constant_values=fill.get(name, 0),
-            )
-            for name, values in bucket.items()
-        }
+        for name, values in bucket.items():
+            added = [(0, 0)] * (values.ndim - 1) + [(0, width - values.shape[-1])]
+            wider[name] = np.pad(values, added, constant_values=fill.get(name, 0))
         table = table._replace(buckets=(wider,))
     prepared, observing = likelihood.prepare(table)
 
@@ -278,9 +263,8 @@ def test_tied_best_candidates_change_nothing() -> None:
     """The share of an observation among tied candidates is another likelihood's."""
     lists, gain = made(LENGTHS, 2)
     best = np.repeat(np.maximum.reduceat(gain, lists.offsets[:-1]), lists.sizes)
-    share = (gain == best) / np.repeat(
-        np.add.reduceat(gain == best, lists.offsets[:-1]), lists.sizes
-    )
+    count = np.repeat(np.add.reduceat(gain == best, lists.offsets[:-1]), lists.sizes)
+    share = (gain == best) / count
     prepared, log_likelihood = tabulated(lists, gain, Pairs(), share=share)
     each = np.asarray(log_likelihood(WEIGHTS))[find_order(prepared)]
     np.testing.assert_allclose(each, by_hand(lists, gain, WEIGHTS)[0], rtol=2e-5, atol=2e-5)
@@ -323,18 +307,12 @@ def test_only_judged_candidates_of_a_list_are_compared() -> None:
     gain[[1, 9, 10, 20]] = np.nan
     judged = replace(lists, extras={"quality": gain})
     draws = as_draws(adapt(judged, CANONICAL, likelihood="pairs", gain="quality", sampler="map"))
-    assert draws.record.likelihood.plain == {
-        "name": "pairs",
-        "exponent": 0.5,
-        "gain_scale": "ranked",
-        "unit": None,
-    }
-    rows = np.split(np.arange(len(gain)), lists.offsets[1:-1])
-    rows = [own[~np.isnan(gain[own])] for own in rows]
-    rest = from_lists(
-        [[str(i) for i in own] for own in rows], [lists.features[own] for own in rows], NAMES
-    )
-    expected, slope = by_hand(rest, np.concatenate([gain[own] for own in rows]), draws.mean)
+    settings = {"exponent": 0.5, "gain_scale": "ranked", "unit": None}
+    assert draws.record.likelihood.plain == {"name": "pairs", **settings}
+    known = ~np.isnan(gain)
+    sizes = np.add.reduceat(known, lists.offsets[:-1])
+    rest = lists.regroup(slice(None), np.flatnonzero(known), sizes)
+    expected, slope = by_hand(rest, gain[known], draws.mean)
     np.testing.assert_allclose(draws.pointwise[0, 0], expected, rtol=1e-5, atol=1e-5)
     # At the mode the gradient of the prior N(λ_T, 0.1) cancels that of the likelihood.
     np.testing.assert_allclose((draws.mean - [0.4, -0.2]) / 0.1, slope.sum(axis=0), atol=1e-3)

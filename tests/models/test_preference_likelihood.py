@@ -96,7 +96,6 @@ def reference_log_likelihood(lists: NBest, weights: Array, nu: float | None, sli
             middle = [] if nu is None else [nu * np.sqrt(strength[i] * strength[j])]
             add(entry, strength[i], strength[j], *middle)
         for entry in extras.get("ties", ()):
-            assert nu is not None
             i, j = members(entry)
             add(entry, nu * np.sqrt(strength[i] * strength[j]), strength[i], strength[j])
         for entry in extras["rankings"]:
@@ -209,11 +208,6 @@ def test_ties_of_domains_with_weights_of_their_own(lists: NBest) -> None:
     np.testing.assert_allclose(found["oracle"][0, 0], np.concatenate(expected), rtol=2e-5)
 
 
-def test_a_judge_does_not_always_slip() -> None:
-    with raises(UsageError, "invalid-setting", parameter="slip"):
-        Preference(slip=1.0)
-
-
 def test_posterior_of_slip_rates_agrees_with_quadrature() -> None:
     """Of one weight and the rates of two raters; m is integrated out analytically."""
     rng = np.random.default_rng(3)
@@ -222,17 +216,13 @@ def test_posterior_of_slip_rates_agrees_with_quadrature() -> None:
     best, rater = rng.uniform(size=40) < 0.8, np.repeat(["ann", "bob"], 20)
     best[:18] = True
     entries = [
-        {"candidates": [0, 1] if first else [1, 0], "rater": str(name)}
+        [{"candidates": [0, 1] if first else [1, 0], "rater": str(name)}]
         for first, name in zip(best, rater, strict=True)
     ]
-    pairs = from_lists([["a", "b"]] * 40, features, ["LM0"])
-    judged = pairs.with_sentence_extras(preferences=[[e] for e in entries])
-    options: dict[str, Any] = {
-        "prior": Isotropic(variance=VARIANCE),
-        "sampler": "laplace",
-        "seed": 4,
-    }
-    posterior = as_draws(adapt(judged, {"LM0": 0.4}, **options))
+    judged = from_lists([["a", "b"]] * 40, features, ["LM0"])
+    judged = judged.with_sentence_extras(preferences=entries)
+    options: dict[str, Any] = {"prior": Isotropic(variance=VARIANCE), "seed": 4}
+    posterior = as_draws(adapt(judged, {"LM0": 0.4}, sampler="laplace", **options))
     assert posterior.coords["rater"] == ("ann", "bob")
     weight, odds = np.linspace(-1.8, 4.2, 41), np.linspace(-12.0, 8.0, 81)
     p = expit(weight[:, None] * np.where(best, x, -x))[:, None]  # (weights, 1, answers)
@@ -295,10 +285,12 @@ def test_weights_ties_and_slips_are_calibrated(
     assert result, str(result)
 
 
-def test_answers_with_weights_are_not_simulated(lists: NBest) -> None:
+def test_answers_with_weights_are_not_simulated_and_no_judge_always_slips(lists: NBest) -> None:
     judged_lists = with_judgements(lists, ties=True, strengths=True)
     with raises(UsageError, "not-supported", parameter="likelihood"):
         calibrate_sampler(judged_lists, CANONICAL, "imh", likelihood="preference")
+    with raises(UsageError, "invalid-setting", parameter="slip"):
+        Preference(slip=1.0)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Priors: densities compared with SciPy, matching by name, and files."""
+"""Priors: densities compared with SciPy, unknown scales, matching by name, and files."""
 
 from __future__ import annotations
 
@@ -122,13 +122,10 @@ def test_rejects_invalid_prior_files(content: str, tmp_path: Path) -> None:
         Prior.read(tmp_path / "prior.json")
 
 
-def test_rejects_repeated_names(tmp_path: Path) -> None:
+def test_rejects_repeated_names_and_other_distributions(tmp_path: Path) -> None:
     (tmp_path / "prior.json").write_text('{"mean": {"a": 1, "a": 2}, "variance": {"a": 1}}')
     with raises(DataError, "duplicate", match=r"prior\.json: the field 'a' occurs twice"):
         Prior.read(tmp_path / "prior.json")
-
-
-def test_rejects_other_distributions(tmp_path: Path) -> None:
     with raises(UsageError, "not-supported", parameter="prior"):
         HEAVY.write(tmp_path / "prior.json")
 
@@ -261,11 +258,8 @@ def test_a_record_is_the_gaussian_with_the_mean_precision() -> None:
     """Of draws of a narrow posterior, whose scale given the weights is χ² with 5 degrees."""
     known, weights = student_prior(), MEAN + np.array([2.0, 0.0, 1.0, 0.0])
     draws = weights + 1e-4 * np.random.default_rng(2).normal(size=(4, 100, 4))
-    constants = {
-        "prior_mean": MEAN,
-        "prior_covariance": OF_LETTERS,
-        "prior_degrees": known.degrees,
-    }
+    constants = {"prior_mean": MEAN, "prior_covariance": OF_LETTERS}
+    constants |= {"prior_degrees": known.degrees}
     recorded = Prior.recorded(Draws({"weights": draws}, LETTERS, constants=constants))
     part = np.array([2.0, 1.0])
     distance = part @ np.linalg.solve(OF_LETTERS[np.ix_(SHARED, SHARED)], part)
