@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import jax
@@ -16,7 +15,7 @@ from scipy.stats import multivariate_normal
 from support.moment_checks import assert_weighted_moments
 from support.raising import raises
 from support.reference_model import given, pairs
-from support.targets import SENTENCES, TARGETS, Target, by_domain
+from support.targets import TARGETS, Target, by_domain
 
 import bpa_ppl
 from bpa_ppl import DataError, Isotropic, NBest, UsageError, check, from_lists, rerank, to_posterior
@@ -58,17 +57,12 @@ POSTERIORS: dict[str, dict[str, Any]] = {
 }
 
 
-@cache
-def density_of(name: str) -> Density:
-    return bpa_ppl.log_density(judged_lists(), CANONICAL, **POSTERIORS[name])
-
-
 @pytest.mark.parametrize(
     "name",
     [pytest.param(name, marks=[] if name == "risk" else pytest.mark.slow) for name in POSTERIORS],
 )
 def test_it_is_lp_of_the_draws(name: str) -> None:
-    density = density_of(name)
+    density = bpa_ppl.log_density(judged_lists(), CANONICAL, **POSTERIORS[name])
     walk = {"proposal_variance": 0.05, "warmup": 1, "draws": 20, "chains": 2}
     sampled = SAMPLERS.resolve("rwm-isotropic", walk).sample(density)
     flat = np.concatenate(
@@ -81,22 +75,15 @@ def test_it_is_lp_of_the_draws(name: str) -> None:
     np.testing.assert_allclose(found, lp, rtol=0, atol=1e-6 * np.abs(lp).max())
 
 
-def regression(target: Target) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows h(other) − h(oracle) of a target with lists of two, and the prior's mean."""
-    features = target.pool.features.astype(np.float64).reshape(SENTENCES, 2, -1)
-    return features[:, 1] - features[:, 0], np.array(list(target.canonical.values()))
-
-
 def plane_density() -> tuple[Target, Density]:
     target = TARGETS["plane"]()
-    options = {"prior": Isotropic(variance=target.variance), "gain": given(*[0] * SENTENCES)}
-    return target, bpa_ppl.log_density(target.pool, target.canonical, **options)
+    return target, target.density()
 
 
 def test_derivatives_are_those_of_logistic_regression() -> None:
     """By hand: the gradient −Σ r expit(r λ) − (λ − λ_T) / σ_T, and its derivative."""
     target, density = plane_density()
-    rows, centre = regression(target)
+    rows, centre = target.rows, np.array(list(target.canonical.values()))
     z = np.array([-0.4, 0.7])
     p = expit(rows @ z)
     gradient = -rows.T @ p - (z - centre) / target.variance
@@ -176,12 +163,13 @@ def test_draws_that_do_not_fit_are_refused() -> None:
     ):
         with raises(kind, code, parameter="z"):
             to_posterior(density, z)
-    with raises(DataError, "mismatch", parameter="n_steps"):
-        to_posterior(density, good, statistics={"n_steps": np.ones(10)})
-    with raises(DataError, "mismatch", parameter="log_weight"):
-        to_posterior(density, good, log_weight=np.ones(20))
-    with raises(DataError, "mismatch", parameter="warmup"):
-        to_posterior(density, good, warmup=np.ones((2, 3)))
+    for parameter, options in (
+        ("n_steps", {"statistics": {"n_steps": np.ones(10)}}),
+        ("log_weight", {"log_weight": np.ones(20)}),
+        ("warmup", {"warmup": np.ones((2, 3))}),
+    ):
+        with raises(DataError, "mismatch", parameter=parameter):
+            to_posterior(density, good, **options)
     with raises(UsageError, "missing-setting"):
         to_posterior(replace(density, recorder=None), good)
 
@@ -193,9 +181,6 @@ def test_float32_and_other_shapes_are_refused() -> None:
     for z in (np.zeros(3), np.zeros((4, 2)), {"weights": np.zeros(2)}, 0.5):
         with raises(UsageError, "wrong-type", parameter="z"):
             density(z)
-
-
-POOL = pairs([[1.0], [-2.0]], ["LM0"])
 
 
 class Returns(Sampler, frozen=True):
@@ -212,5 +197,6 @@ class Returns(Sampler, frozen=True):
     [({}, "wrong-type", "sampled"), (Sampled(z={"weights": np.zeros((1, 5, 2))}), "mismatch", "z")],
 )
 def test_what_a_sampler_returns_is_checked(result: Any, code: str, parameter: str) -> None:
+    pool = pairs([[1.0], [-2.0]], ["LM0"])
     with raises(UsageError, code, parameter=parameter):
-        bpa_ppl.adapt(POOL, {"LM0": 0.5}, gain=given(0, 0), sampler=Returns(result=result))
+        bpa_ppl.adapt(pool, {"LM0": 0.5}, gain=given(0, 0), sampler=Returns(result=result))

@@ -1,4 +1,4 @@
-"""Kernels of NumPyro on our programs: moments, settings and their record, what is refused."""
+"""Samplers have one shape, and refuse settings that make no sense; kernels of NumPyro."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from support import reference_model, targets
 from support.moment_checks import assert_moments
 from support.raising import raises
 
-from bpa_ppl import Isotropic, UsageError, adapt
+from bpa_ppl import Isotropic, UsageError, adapt, check, from_lists
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.sampling.arguments import Arguments
 from bpa_ppl.sampling.kernels import KERNELS, NumpyroKernel
@@ -34,16 +34,13 @@ def test_moments_are_those_of_quadrature(sampler: str) -> None:
     weights = posterior["posterior"]["weights"].values
     assert_moments(weights, TARGET.mean, TARGET.covariance, ess=300)
     draws = as_draws(posterior)
-    centre = np.array(list(TARGET.canonical.values()))
-    log_prior = -0.5 * ((weights - centre) ** 2).sum(axis=-1) / TARGET.variance
-    constant = draws.log_density - draws.pointwise.sum(axis=-1) - log_prior
-    np.testing.assert_allclose(constant, constant.mean(), atol=1e-4)
+    TARGET.check_density(draws)
     steps = draws.statistics.get("n_steps")
     assert (steps is not None) == (sampler == "numpyro:HMC")  # else they are unknown
     # The same seed and settings give the same draws, from the record too.
     again = SAMPLERS.restore(draws.record.sampler.name, draws.record.sampler.settings)
-    assert again == SAMPLERS.resolve(sampler, SETTINGS[sampler])
-    assert hash(again) == hash(SAMPLERS.resolve(sampler, SETTINGS[sampler]))
+    engine = SAMPLERS.resolve(sampler, SETTINGS[sampler])
+    assert (again, hash(again)) == (engine, hash(engine))
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -95,11 +92,7 @@ def test_a_sampler_has_settings_and_sample(name: str) -> None:
     assert list(signature.parameters) == ["self", "target"]
     assert signature.parameters["target"].annotation is Target
     assert signature.return_annotation is Sampled
-
-
-@pytest.mark.parametrize("name", SAMPLERS)
-def test_every_number_of_the_settings_must_be_positive(name: str) -> None:
-    for field in set(SAMPLERS.resolve(name).__struct_fields__).difference(LISTS):
+    for field in set(sampler.__struct_fields__).difference(LISTS):  # numbers are positive
         with raises(UsageError, "invalid-setting", parameter=field):
             SAMPLERS.resolve(name, {field: -1})
 
@@ -131,3 +124,45 @@ def test_draws_and_chains_are_those_of_the_sampler() -> None:
     for sampler in ("nuts:warmup=50", Nuts(warmup=50), Nuts(warmup=50, draws=20)):
         chosen = Arguments(sampler=sampler, draws=20, chains=np.int64(2)).resolve_sampler()
         assert chosen == Nuts(warmup=50, draws=20, chains=2)
+
+
+TWO = from_lists([["a", "b"]] * 5, [np.eye(2)] * 5, ["A", "B"], references=[("a",)] * 5)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "settings"),
+    [
+        ("imh", {"draws": 2**63}),
+        ("rwm", {"thinning": 2**63}),
+        ("rwm", {"warmup": 2**63}),
+        ("auto", {"chains": 2**63}),
+        ("imh", {"draws": 10**8, "chains": 100}),
+    ],
+)
+def test_more_steps_than_anybody_can_wait_for_are_refused(
+    sampler: str, settings: dict[str, int]
+) -> None:
+    with raises(UsageError, parameter="draws"):
+        SAMPLERS.resolve(sampler, settings)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "settings"),
+    [
+        ("laplace", {"draws": 1}),
+        ("imh", {"draws": 1, "warmup": 0}),
+        ("rwm", {"draws": 5, "scale": 1e300}),
+        ("heuristic", {"draws": 30, "delta": 1e-300}),
+    ],
+)
+def test_draws_of_no_worth_are_refused_without_a_fuss(
+    sampler: str, settings: dict[str, Any], capfd: pytest.CaptureFixture[str]
+) -> None:
+    engine = SAMPLERS.resolve(sampler, settings)
+    assert not check(adapt(TWO, {"A": 0.1, "B": 0.2}, sampler=engine))
+    assert "arviz" not in capfd.readouterr().err
+
+
+def test_more_chains_than_draws_are_no_reason_to_warn() -> None:
+    found = adapt(TWO, {"A": 0.1, "B": 0.2}, sampler="imh", draws=2)
+    assert found["posterior"]["weights"].shape == (4, 2, 2)

@@ -1,4 +1,4 @@
-"""Every sampler of the posterior against posteriors that a grid integrates."""
+"""Every sampler: posteriors that a grid integrates, priors, tight priors, and its seeds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pytest
 from scipy.special import expit
 from support.moment_checks import assert_moments, assert_weighted_moments
-from support.targets import DRAWS, EXACT, NAMES, OWN, SENTENCES, STEPS, TARGETS
+from support.targets import DRAWS, EXACT, NAMES, OWN, STEPS, TARGETS
 
 from bpa_ppl import Isotropic, NBest, adapt, check, from_lists, rerank
 from bpa_ppl.posterior.adapter import as_draws
@@ -47,11 +47,7 @@ def test_a_sampler_agrees_with_quadrature_and_passes_its_check(
     of_chains = {"R-hat", "bulk ESS", "burn-in (|z|)"}
     checked_by = {"ESS of the weights", "Pareto k̂"} if draws.kind == "weighted" else of_chains
     assert checked_by <= {finding.name for finding in report.findings}
-    # lp is the log posterior of each draw, up to a constant.
-    centre = np.array(list(target.canonical.values()))
-    log_prior = -0.5 * ((draws.weights - centre) ** 2).sum(axis=-1) / target.variance
-    constant = draws.log_density - draws.pointwise.sum(axis=-1) - log_prior
-    np.testing.assert_allclose(constant, constant.mean(), atol=1e-4)
+    target.check_density(draws)
 
 
 @pytest.mark.parametrize("sampler", ["imh", "rwm", "laplace"])
@@ -65,19 +61,16 @@ def test_one_weight_is_a_case_of_its_own(posteriors: Posteriors, sampler: str) -
 def test_the_third_derivatives_of_a_posterior_are_those_of_logistic_regression() -> None:
     """By hand: the gradient on both sides of the mode, Σ r expit(r λ) + (λ − λ_T) / σ_T."""
     known = TARGETS["plane"]()
-    names = list(known.canonical)
     target = known.density()
     mode = find_mode(target)
     found = fit_skewed(target, mode).cubic
-    assert found is not None
-    features = known.pool.features.astype(np.float64).reshape(SENTENCES, 2, len(names))
-    rows, canonical = features[:, 1] - features[:, 0], np.array(list(known.canonical.values()))
+    rows, centre, factor = known.rows, mode.position, np.linalg.cholesky(mode.covariance)
 
     def gradient(weights: np.ndarray) -> np.ndarray:
-        return rows.T @ expit(rows @ weights) + (weights - canonical) / known.variance
+        shift = weights - list(known.canonical.values())
+        return rows.T @ expit(rows @ weights) + shift / known.variance
 
-    centre, factor = np.asarray(mode.position), np.linalg.cholesky(mode.covariance)
-    for direction in np.eye(len(names)):
+    for direction in np.eye(2):
         step = 1.5 * factor @ direction
         bend = -(gradient(centre + step) + gradient(centre - step)) @ factor / 1.5**2
         np.testing.assert_allclose(found @ direction @ direction, bend, atol=1e-4)
@@ -120,12 +113,7 @@ def priors(lists: NBest) -> Any:
 )
 def test_without_sentences_the_posterior_is_the_prior(priors: Any, sampler: str) -> None:
     posterior = priors(sampler)
-    weights = posterior["posterior"]["weights"].values
-    log_weight = as_draws(posterior).log_weight
-    if log_weight is None:
-        assert_moments(weights, MEAN, np.diag(VARIANCE))
-    else:
-        assert_weighted_moments(weights[0], log_weight[0], MEAN, np.diag(VARIANCE))
+    assert_known(as_draws(posterior), MEAN, np.diag(VARIANCE))
     assert check(posterior)
 
 

@@ -1,4 +1,4 @@
-"""Adapting to scores that the lists bring along, with categories and without canonical weights."""
+"""Adapting to scores that the lists bring along, and the warnings about its choices."""
 
 from __future__ import annotations
 
@@ -13,19 +13,8 @@ import pytest
 from support.judged_lists import judged_lists
 from support.raising import raises
 
-from bpa_ppl import (
-    DataError,
-    NBest,
-    UsageError,
-    adapt,
-    as_draws,
-    describe,
-    oracles,
-    point_weights,
-    read_posterior,
-    rerank,
-    write_posterior,
-)
+import bpa_ppl as bpa
+from bpa_ppl import DataError, NBest, UsageError, adapt, as_draws, oracles, rerank
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.posterior.record import GainColumn
 from bpa_ppl.weights import StartingWeights
@@ -52,13 +41,13 @@ def test_the_criterion_is_not_a_feature_and_needs_no_references(posterior: Any) 
     assert draws.record.recipe.gain == GainColumn("comet", negative=False)
     expected = oracles(LISTS, "comet")
     assert draws.observed["oracle"].tolist() == expected.index.tolist()
-    weights = point_weights(posterior)
+    weights = bpa.point_weights(posterior)
     assert weights["system=eve"] > 1 > 0 > weights["system=ann"]
 
 
 def test_reranking_adds_and_removes_the_same_columns(posterior: Any, tmp_path: Path) -> None:
-    write_posterior(posterior, tmp_path / "p.nc")
-    again = read_posterior(tmp_path / "p.nc")
+    bpa.write_posterior(posterior, tmp_path / "p.nc")
+    again = bpa.read_posterior(tmp_path / "p.nc")
     printed = rerank(OTHERS, again)
     assert set(chosen_systems(OTHERS, printed.choice)) == {"eve"}
     bare = OTHERS.without("comet")
@@ -72,7 +61,8 @@ def test_reranking_adds_and_removes_the_same_columns(posterior: Any, tmp_path: P
 
 def test_a_scaled_prior_is_logged_and_recorded() -> None:
     with capture_notes() as notes:
-        found = as_draws(adapted(categorical=["system"], sampler="map"))
+        options = {"gain": "comet", "categorical": ["system"], "sampler": "map"}
+        found = as_draws(adapt(LISTS, CANONICAL, **options))
     prior, spread = found.record.prior, np.sqrt(2) / 3
     (said,) = [n.message for n in notes if n.message.startswith("no canonical weight")]
     assert "system=ann, system=bob, system=eve" in said
@@ -104,27 +94,22 @@ def test_a_column_of_which_oracles_are_given_is_no_feature() -> None:
     assert as_draws(found).features == ("logprob",)
 
 
-def adapted(**options: Any) -> Any:
-    return adapt(LISTS, CANONICAL, gain="comet", **options)
-
-
-CALLS: list[Any] = [
-    lambda: adapt("dev.nbest", CANONICAL),
-    lambda: adapt(LISTS, "moses.ini", gain="comet"),
-    lambda: adapted(prior=np.ones(2)),
-    lambda: adapted(likelihood=[]),
-    lambda: adapt(LISTS, CANONICAL, gain=7),
-    lambda: adapt(LISTS, StartingWeights(CANONICAL, fixed=7)),
-    lambda: adapted(categorical=7),
-    lambda: adapt(LISTS, StartingWeights(CANONICAL, defaults=[1])),
-    lambda: adapted(model="m"),
-]
-
-
-@pytest.mark.parametrize("call", CALLS)
-def test_rejects_values_of_another_type(call: Any) -> None:
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("lists", "dev.nbest"), ("weights", "moses.ini"), ("prior", np.ones(2))),
+        *(("likelihood", []), ("gain", 7), ("categorical", 7), ("model", "m")),
+    ],
+)
+def test_rejects_values_of_another_type(name: str, value: Any) -> None:
     with pytest.raises(UsageError):
-        call()
+        adapt(**{"lists": LISTS, "weights": CANONICAL, "gain": "comet", name: value})
+
+
+@pytest.mark.parametrize("options", [{"fixed": 7}, {"defaults": [1]}], ids=str)
+def test_rejects_starting_weights_of_another_type(options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        adapt(LISTS, StartingWeights(CANONICAL, **options))
 
 
 def test_totals_are_compared_only_with_weights_that_were_given(
@@ -198,7 +183,7 @@ def test_a_column_of_judgements_is_named_before_references_are_taken(missing: bo
     else:
         lists = lists.with_features(["rating"], rating[:, None])
     lists = lists.with_references([lists.texts(s)[2] for s in range(6)])
-    (expected,) = [w for w in describe(lists).warnings if "people judged so" in w]
+    (expected,) = [w for w in bpa.describe(lists).warnings if "people judged so" in w]
     for options, count in (
         ({}, 1),
         ({"exclude": ["rating"]}, 0),

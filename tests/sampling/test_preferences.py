@@ -165,19 +165,15 @@ def test_slip_rates_of_raters_are_found(of_two_raters: tuple[NBest, Draws], tmp_
 
 def test_log_likelihoods_have_slip_rates_and_weights(of_two_raters: tuple[NBest, Draws]) -> None:
     judged, draws = of_two_raters
-    last = judged[RATED - 2 :]
     np.testing.assert_array_equal(draws.constants["observation_rater"][-4:], [0, 1, 0, 1])
-    entries = [entry for part in last.sentence_extras["preferences"] for entry in part]
-    np.testing.assert_array_equal(
-        draws.constants["observation_weight"][-4:], [entry["weight"] for entry in entries]
-    )
-    for column, entry in enumerate(entries):
-        scores = draws.weights @ last.features[last.rows(column // 2)].T.astype(float)
-        winner, loser = entry["candidates"]
-        slip = draws.values["slip"][..., ("ann", "bob").index(entry["rater"])]
-        p = (1 - slip) * expit(scores[..., winner] - scores[..., loser]) + slip / 2
-        log_p = entry["weight"] * np.log(p)
-        np.testing.assert_allclose(draws.pointwise[..., column - 4], log_p, rtol=1e-4, atol=1e-5)
+    *_, ann, bob = draws.constants["observation_weight"]
+    (of_ann, of_bob) = judged.sentence_extras["preferences"][-1]
+    assert (ann, bob) == (of_ann["weight"], of_bob["weight"]) == (2.5, 2.5)
+    scores = draws.weights @ judged.features[-2:].T.astype(float)
+    winner, loser = of_bob["candidates"]
+    slip = draws.values["slip"][..., 1]
+    p = (1 - slip) * expit(scores[..., winner] - scores[..., loser]) + slip / 2
+    np.testing.assert_allclose(draws.pointwise[..., -1], bob * np.log(p), rtol=1e-4, atol=1e-5)
 
 
 def test_one_rater_has_the_rate_of_the_setting() -> None:

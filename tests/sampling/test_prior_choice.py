@@ -38,9 +38,9 @@ def simulated(
     return from_lists(texts, list(unit * features), names, extras={"gain": gain.tolist()})
 
 
-def scale_of(pool: NBest, **options: Any) -> float:
-    options = {"gain": "gain", "likelihood": "oracle", "sampler": "map"} | options
-    return float(as_draws(adapt(pool, None, **options)).record.prior.scale)
+def scale_of(pool: NBest, start: StartingWeights | None, likelihood: Any) -> float:
+    draws = as_draws(adapt(pool, start, gain="gain", likelihood=likelihood, sampler="map"))
+    return float(draws.record.prior.scale)
 
 
 GRID = np.linspace(-12, 12, 4_001)
@@ -92,7 +92,7 @@ def test_one_feature_against_quadrature(weight: float, likelihood: str) -> None:
             better, worse = np.nonzero(values[:, None] > values)
             log_p += log_expit(scores[:, better] - scores[:, worse]).sum(axis=1) / SIZE
     expected = best_log_scale(log_p, float(pool.spread[0]), *LISTS)
-    assert np.log(scale_of(pool, likelihood=likelihood)) == pytest.approx(expected, abs=0.05)
+    assert np.log(scale_of(pool, None, likelihood)) == pytest.approx(expected, abs=0.05)
 
 
 def test_with_canonical_weights_a_margin_determines_the_scale() -> None:
@@ -104,14 +104,8 @@ def test_with_canonical_weights_a_margin_determines_the_scale() -> None:
         scores = scores_of(pool, s) + model[pool.rows(s)]
         loss = values.max() - values
         log_p += scores[:, values.argmax()] - logsumexp(scores + gamma * loss, axis=1)
-    posterior = adapt(
-        pool,
-        StartingWeights({"model": 1.0}, fixed=["model"], defaults={"f0": 0.0}),
-        gain="gain",
-        likelihood=Margin(gamma=gamma),
-        sampler="map",
-    )
-    found = as_draws(posterior).record.prior.scale
+    start = StartingWeights({"model": 1.0}, fixed=["model"], defaults={"f0": 0.0})
+    found = scale_of(pool, start, likelihood=Margin(gamma=gamma))
     expected = best_log_scale(log_p, float(pool.spread[0]), *LISTS)
     assert np.log(found) == pytest.approx(expected, abs=0.05)
 
@@ -181,8 +175,8 @@ def test_a_given_scale_is_not_learned() -> None:
     assert not draws.record.prior.scale_learned
     with capture_notes() as notes:
         empty = as_draws(adapt(pool, None, likelihood="none", **options))
-    expected_note = "the posterior equals its prior: no sentence was judged"
-    assert Note(logging.INFO, expected_note) in notes
+    said = "the posterior equals its prior: no sentence was judged"
+    assert Note(logging.INFO, said) in notes
     assert all(note.level == logging.INFO for note in notes)
     assert empty.record.prior.scale == pytest.approx(expected_scale(2))
     assert empty.record.observed.sentences == 0
@@ -191,32 +185,29 @@ def test_a_given_scale_is_not_learned() -> None:
     assert known.constants["prior_variance"].tolist() == [0.5, 0.5]
 
 
-class TestEqualWeights:
-    def test_without_judgements_the_mean_of_standardised_features_ranks(self) -> None:
-        new = simulated(50, np.array([1.0, 1.0, 1.0]))
-        new = new.with_features(["cost"], -3 * new.features[:, 0])
-        lists = new.without("gain")  # no judgement anywhere
-        posterior = adapt(
-            lists, StartingWeights("equal", lower_is_better="cost"), likelihood="none"
-        )
-        signs = np.array([1, 1, 1, -1]) / new.spread
-        found = rerank(new, posterior)
-        assert found.choice.tolist() == new.best(new.features @ signs).tolist()
+def test_without_judgements_the_mean_of_standardised_features_ranks() -> None:
+    new = simulated(50, np.array([1.0, 1.0, 1.0]))
+    new = new.with_features(["cost"], -3 * new.features[:, 0])
+    start = StartingWeights("equal", lower_is_better="cost")
+    found = rerank(new, adapt(new.without("gain"), start, likelihood="none"))
+    signs = np.array([1, 1, 1, -1]) / new.spread
+    assert found.choice.tolist() == new.best(new.features @ signs).tolist()
 
-    def test_signs_and_sizes(self) -> None:
-        pool = simulated(20, np.array([1.0, 1.0]))
-        found = equal_weights(pool, ["f1"])
-        expected = np.array([1, -1]) / (4 * pool.spread)
-        np.testing.assert_allclose(found.values_array, expected)
-        start = StartingWeights("equal", lower_is_better=["f1"])
-        draws = as_draws(adapt(pool, start, gain="gain", sampler="map"))
-        np.testing.assert_allclose(draws.constants["prior_mean"], found.values_array)
-        assert draws.record.start == "equal"
 
-    def test_invalid_arguments(self) -> None:
-        pool = simulated(5, np.array([1.0]))
-        with raises(DataError, "missing-feature", parameter="lower_is_better"):
-            adapt(pool, StartingWeights("equal", lower_is_better=["comet"]), gain="gain")
-        for weights in (None, {"f0": 1.0}):
-            with raises(UsageError, "conflict", parameter="lower_is_better"):
-                StartingWeights(weights, lower_is_better=["f0"])
+def test_equal_weights_are_per_standard_deviation_with_the_sign_of_the_feature() -> None:
+    pool = simulated(20, np.array([1.0, 1.0]))
+    found = equal_weights(pool, ["f1"])
+    np.testing.assert_allclose(found.values_array, np.array([1, -1]) / (4 * pool.spread))
+    start = StartingWeights("equal", lower_is_better=["f1"])
+    draws = as_draws(adapt(pool, start, gain="gain", sampler="map"))
+    np.testing.assert_allclose(draws.constants["prior_mean"], found.values_array)
+    assert draws.record.start == "equal"
+
+
+def test_signs_need_equal_weights_and_features() -> None:
+    pool = simulated(5, np.array([1.0]))
+    with raises(DataError, "missing-feature", parameter="lower_is_better"):
+        adapt(pool, StartingWeights("equal", lower_is_better=["comet"]), gain="gain")
+    for weights in (None, {"f0": 1.0}):
+        with raises(UsageError, "conflict", parameter="lower_is_better"):
+            StartingWeights(weights, lower_is_better=["f0"])

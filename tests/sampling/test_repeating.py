@@ -12,16 +12,7 @@ from support.raising import raises
 from support.records import with_record
 
 import bpa_ppl as bpa
-from bpa_ppl import (
-    DataError,
-    Draws,
-    Isotropic,
-    NBest,
-    Prior,
-    UsageError,
-    from_lists,
-    recorded_options,
-)
+from bpa_ppl import DataError, Draws, Isotropic, NBest, Prior, UsageError, recorded_options
 from bpa_ppl.diagnostics.provenance import signature
 from bpa_ppl.features.length import Length
 from bpa_ppl.metrics.metric import METRICS
@@ -34,6 +25,7 @@ NAMES = ["lm", "tm", "wp"]
 CANONICAL = {"lm": 0.5, "tm": 0.2, "wp": -1.0}
 #: The lists are random, which is noticed.
 pytestmark = pytest.mark.filterwarnings("ignore:the judged lists do not separate")
+SHARED = "margin:ties=shared"
 FAST: dict[str, Any] = {"sampler": "laplace", "draws": 20}
 
 
@@ -41,7 +33,7 @@ def lists_of(seed: int) -> NBest:
     rng = np.random.default_rng(seed)
     words = np.array(["a", "cat", "the", "dog", "sat"])
     texts = [[" ".join(rng.choice(words, 4)) for _ in range(5)] for _ in range(12)]
-    return from_lists(
+    return bpa.from_lists(
         texts,
         rng.normal(size=(12, 5, 3)).round(3).tolist(),
         NAMES,
@@ -51,9 +43,7 @@ def lists_of(seed: int) -> NBest:
     )
 
 
-@pytest.fixture(scope="module")
-def lists() -> NBest:
-    return lists_of(0)
+LISTS = lists_of(0)
 
 
 @pytest.mark.parametrize(
@@ -73,10 +63,7 @@ def lists() -> NBest:
             {"add": ["consensus", Length(ratio=True)]},
         ),
         (CANONICAL, {"preset": "published-2010", "sampler": None, "draws": 30}),
-        (
-            {"lm": 0.5, "tm": np.float32(0.2)},
-            {"exclude": ["wp"], "likelihood": "margin:ties=shared"},
-        ),
+        ({"lm": 0.5, "tm": np.float32(0.2)}, {"exclude": ["wp"], "likelihood": SHARED}),
         (StartingWeights(pretrained=False), {"add": ["consensus", "length"]}),
         (None, {"features": NAMES[:2], "gain": "tm", "categorical": ("system",)}),
         (StartingWeights("equal", lower_is_better="wp"), {"likelihood": "none"}),
@@ -84,22 +71,22 @@ def lists() -> NBest:
 )
 @pytest.mark.filterwarnings("ignore:the indicators of system are left out")
 def test_recorded_options_give_the_same_file(
-    lists: NBest, weights: Any, options: dict[str, Any], tmp_path: Path
+    weights: Any, options: dict[str, Any], tmp_path: Path
 ) -> None:
     path, again = tmp_path / "posterior.nc", tmp_path / "again.nc"
-    bpa.write_posterior(bpa.adapt(lists, weights, **{"sampler": "map", **options}), path)
+    bpa.write_posterior(bpa.adapt(LISTS, weights, **{"sampler": "map", **options}), path)
     recorded_weights, recorded = recorded_options(read_draws(path))
-    bpa.write_posterior(bpa.adapt(lists, recorded_weights, **recorded), again)
+    bpa.write_posterior(bpa.adapt(LISTS, recorded_weights, **recorded), again)
     assert again.read_bytes() == path.read_bytes()
 
 
-def test_only_what_was_given_is_recorded(lists: NBest) -> None:
-    posterior = bpa.adapt(lists, CANONICAL, **FAST, jobs=2)
+def test_only_what_was_given_is_recorded() -> None:
+    posterior = bpa.adapt(LISTS, CANONICAL, **FAST, jobs=2)
     assert recorded_options(posterior) == (CANONICAL, FAST)
 
 
-def test_changes_take_the_place_of_recorded_options(lists: NBest) -> None:
-    posterior = bpa.adapt(lists, CANONICAL, **FAST, seed=3, likelihood="oracle")
+def test_changes_take_the_place_of_recorded_options() -> None:
+    posterior = bpa.adapt(LISTS, CANONICAL, **FAST, seed=3, likelihood="oracle")
     weights, options = recorded_options(posterior, seed=0, draws=10, weights="equal")
     assert (weights, options) == ("equal", {**FAST, "seed": 0, "draws": 10, "likelihood": "oracle"})
     _, options = recorded_options(posterior, sampler="map")  # without the settings of another one
@@ -114,12 +101,12 @@ def test_changes_take_the_place_of_recorded_options(lists: NBest) -> None:
         ("gain", reference_model.given(*[0] * 12)),
     ],
 )
-def test_objects_of_python_are_given_again(lists: NBest, name: str, value: Any) -> None:
-    posterior = bpa.adapt(lists, CANONICAL, sampler="map", **{name: value})
+def test_objects_of_python_are_given_again(name: str, value: Any) -> None:
+    posterior = bpa.adapt(LISTS, CANONICAL, sampler="map", **{name: value})
     with raises(UsageError, "not-supported", parameter=name):
         recorded_options(posterior)
     weights, options = recorded_options(posterior, **{name: value})
-    again = bpa.as_draws(bpa.adapt(lists, weights, **options))
+    again = bpa.as_draws(bpa.adapt(LISTS, weights, **options))
     np.testing.assert_array_equal(again.weights, bpa.as_draws(posterior).weights)
 
 
@@ -130,19 +117,15 @@ def test_posteriors_of_other_programs_are_refused() -> None:
             recorded_options(posterior)
 
 
-def test_signatures_are_equal_exactly_for_equal_adaptations(lists: NBest) -> None:
+def test_signatures_are_equal_exactly_for_equal_adaptations() -> None:
     def signed(nbest: NBest, weights: Any = CANONICAL, **options: Any) -> str:
         return signature(bpa.adapt(nbest, weights, **{**FAST, **options}))
 
-    first = signed(lists)
+    first = signed(LISTS)
     assert signed(lists_of(0)) == first
-    others = [signed(lists_of(1)), signed(lists, {**CANONICAL, "lm": 0.25}), signed(lists, seed=1)]
-    others += [signed(lists, likelihood="oracle"), signed(lists, draws=21)]
+    others = [signed(lists_of(1)), signed(LISTS, {**CANONICAL, "lm": 0.25}), signed(LISTS, seed=1)]
+    others += [signed(LISTS, likelihood="oracle"), signed(LISTS, draws=21)]
     assert len({first, *others}) == len(others) + 1
     parts = ("lists:12|data:", "|metric:ter|", "|likelihood:margin,", "|prior:isotropic,")
-    parts += (
-        "|sampler:laplace",
-        "|chains:1|draws:20|seed:0|numpyro:",
-        f"|version:{bpa.__version__}",
-    )
-    assert all(part in first for part in parts)
+    parts += ("|sampler:laplace", "|chains:1|draws:20|seed:0|numpyro:")
+    assert all(part in first for part in (*parts, f"|version:{bpa.__version__}"))

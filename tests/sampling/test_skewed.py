@@ -1,4 +1,4 @@
-"""Proposals around the mode: their density, their skew, and the share of their tails."""
+"""Proposals: their density, skew and tails, mixtures over scales, and the walk over them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`adapt` in several threads at once, of a cold and a warm process, and lazy imports in threads."""
+"""`adapt` in several threads, and programs that are compiled once for data of similar size."""
 
 from __future__ import annotations
 

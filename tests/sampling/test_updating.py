@@ -28,20 +28,14 @@ DIFFERENCES = np.abs(np.random.default_rng(2).normal(size=(LISTS, 3))) * [4.0, 2
 MILD, STRONG = 0.4, 1.0
 
 
-def posterior_of(
-    first: int,
-    last: int,
-    *,
-    contradiction: float,
-    prior: Any = "isotropic:variance=4",
-    draws: int = 5000,
-) -> Draws:
+def posterior_of(first: int, last: int, *, contradiction: float, **options: Any) -> Draws:
     differences = DIFFERENCES.copy()
     differences[OLD:] *= -contradiction
     lists = reference_model.pairs(-differences[first:last], NAMES)
     oracle = reference_model.given(*[0] * (last - first))
-    options: dict[str, Any] = {"sampler": "imh", "likelihood": "oracle", "seed": 1}
-    return as_draws(adapt(lists, CANONICAL, prior=prior, gain=oracle, draws=draws, **options))
+    options = {"prior": "isotropic:variance=4", "draws": 5000, **options}
+    options |= {"sampler": "imh", "likelihood": "oracle", "seed": 1}
+    return as_draws(adapt(lists, CANONICAL, gain=oracle, **options))
 
 
 @cache

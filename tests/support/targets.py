@@ -60,6 +60,18 @@ class Target(NamedTuple):
         fixed = {"likelihood": "oracle", "prior": Isotropic(variance=self.variance), "gain": oracle}
         return log_density(self.pool, self.canonical, **{**fixed, **options})
 
+    @property
+    def rows(self) -> Array:
+        """The differences h(other) − h(oracle), one row per sentence."""
+        return np.asarray(self.pool.features[1::2] - self.pool.features[::2], np.float64)
+
+    def check_density(self, draws: Any) -> None:
+        """Assert that the recorded log density is the log posterior, up to a constant."""
+        centre = np.array(list(self.canonical.values()))
+        log_prior = -0.5 * ((draws.weights - centre) ** 2).sum(axis=-1) / self.variance
+        constant = draws.log_density - draws.pointwise.sum(axis=-1) - log_prior
+        np.testing.assert_allclose(constant, constant.mean(), atol=1e-4)
+
     def adapt(self, sampler: str, settings: dict[str, Any] | None = None, **options: Any) -> Any:
         """Return its posterior by a sampler with some settings."""
         fixed = {"prior": Isotropic(variance=self.variance), "gain": given(*[0] * SENTENCES)}
