@@ -476,7 +476,7 @@ def test_domains_that_share_weights_are_sampled_as_quadrature_says(sampler: str)
     differences = rng.normal(0.5, 1.5, size=(14, 1))
     domain = np.arange(14) % 2
     lists = reference_model.pairs(differences, ["LM0"])
-    lists = lists.with_sentence_extras(domain=["talks", "leaflets"] * 7)
+    lists = lists.with_sentence_extras(domain=tuple(np.array(["talks", "leaflets"] * 7)))
     options = {"prior": "isotropic:variance=0.7", "gain": ORACLE, "draws": 4000}
     found = as_draws(bpa.adapt(lists, {"LM0": 0.5}, sampler=sampler, model=by_domain, **options))
     features, number = differences[:, 0], 1 - domain  # leaflets, then talks: in order of names
