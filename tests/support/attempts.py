@@ -1,8 +1,14 @@
 """What the areas of `fuzz.py` share: their registry, odd values, and what must hold.
 
-An area is a function that makes one damaged input from a random generator, uses it, and returns
-`accepted` or `refused`; anything else than these and our own errors is a failure. The generator
-depends only on seed, area and the number of the input, so each input can be made again.
+An area is a function that makes one damaged input from a random generator and uses it. The input is
+accepted if the function ends, and refused if it ends in one of our errors or returns `REFUSED`; all
+else is a failure. The generator depends only on seed, area and the number of the input, so each
+input can be made again.
+
+    @area("priors of files", 100, names_file=True)
+    def priors_of_files(rng: random.Random, folder: Path) -> None:
+        (folder / "prior.json").write_bytes(damaged(rng, b'{"mean": [0.5]}'))
+        Prior.read(folder / "prior.json")
 """
 
 from __future__ import annotations
@@ -13,12 +19,14 @@ import resource
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from bpa_ppl.errors import BpaError
 from support.fuzzing import ACCEPTED, REFUSED, Failure, outcome
 
 SECONDS = 10.0  # of CPU time for one input
@@ -30,23 +38,25 @@ class Area(NamedTuple):
     """One kind of input.
 
     Attributes:
-        attempt: makes and uses an input in an empty folder, and returns the verdict.
+        attempt: makes and uses an input in an empty folder.
         share: how many of 100,000 inputs are of the area; some take seconds for each.
+        names_file: whether our errors must name a file in the folder.
     """
 
-    attempt: Callable[[random.Random, Path], str]
+    attempt: Callable[[random.Random, Path], str | None]
     share: int
+    names_file: bool = False
 
 
 AREAS: dict[str, Area] = {}
 _done: Counter[str] = Counter()
 
 
-def area(name: str, share: int) -> Callable[..., Any]:
-    """Return a decorator that registers the function of an area."""
+def area(name: str, share: int, *, names_file: bool = False) -> Callable[..., Any]:
+    """Return a decorator that registers the function of an area; see `Area`."""
 
-    def register(attempt: Callable[[random.Random, Path], str]) -> Callable[..., str]:
-        AREAS[name] = Area(attempt, share)
+    def register(attempt: Callable[[random.Random, Path], Any]) -> Callable[..., Any]:
+        AREAS[name] = Area(attempt, share, names_file)
         return attempt
 
     return register
@@ -55,6 +65,15 @@ def area(name: str, share: int) -> Callable[..., Any]:
 def verdict(work: Callable[[], Any], folder: Path | None = None) -> str:
     """Return whether some work accepts its input; see `fuzzing.outcome`."""
     return REFUSED if isinstance(outcome(lambda: (work(),), folder), str) else ACCEPTED
+
+
+@contextmanager
+def must_accept() -> Iterator[None]:
+    """Turn one of our own errors into a failure: what is used here is right."""
+    try:
+        yield
+    except BpaError as error:
+        raise Failure(f"refused: {error}") from error
 
 
 def attempt(name: str, seed: int, number: int, folder: Path) -> str:
@@ -67,7 +86,13 @@ def attempt(name: str, seed: int, number: int, folder: Path) -> str:
         shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
     rng = random.Random(f"{seed} {name} {number}")
     before, start = _peak(), time.process_time()
-    result = AREAS[name].attempt(rng, folder)
+    chosen = AREAS[name]
+
+    def use() -> str:
+        return REFUSED if chosen.attempt(rng, folder) == REFUSED else ACCEPTED
+
+    ending = outcome(use, folder if chosen.names_file else None)
+    result = ACCEPTED if ending == ACCEPTED else REFUSED
     seconds, added = time.process_time() - start, _peak() - before
     _done[name] += 1
     if seconds > (SECONDS if _done[name] > 50 else FIRST_SECONDS):

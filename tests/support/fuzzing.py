@@ -299,6 +299,8 @@ def outcome(work: Callable[[], Any], folder: Path | None = None) -> Any:
         if "\n" in error.message or "\r" in error.message:
             raise Failure(f"an error of several lines: {error.message!r}") from error
         return str(error)
+    except Failure:
+        raise
     except Hung as error:
         raise Failure(f"not finished in {LIMIT} s") from error
     except Exception as error:
