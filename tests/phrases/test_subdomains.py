@@ -1,8 +1,9 @@
-"""Latent subdomains: EM compared with a NumPyro program, recovery of subdomains, and resuming."""
+"""Latent subdomains: EM against a NumPyro program, its language models, recovery, and files."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ import jax
 import numpy as np
 import numpyro
 import pytest
+from pyarrow import parquet
 from sklearn.metrics import adjusted_rand_score
+from support.phrase_pairs import sentences_of
 from support.planted import planted
 from support.raising import raises
 from support.subdomain_program import pad_text, subdomain_mixture
@@ -18,10 +21,19 @@ from support.subdomain_program import pad_text, subdomain_mixture
 from bpa_ppl._runtime.workers import parallel_workers
 from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.phrases.induction import induce
-from bpa_ppl.phrases.subdomain_em import EMSettings, Iteration, Lexicons, fit_em
+from bpa_ppl.phrases.subdomain_em import (
+    EMSettings,
+    Iteration,
+    Lexicons,
+    WeightedText,
+    add_shorter_counts,
+    count_ngrams,
+    fit_em,
+)
 from bpa_ppl.phrases.subdomains import Subdomains
 from bpa_ppl.phrases.tables import SIDES
-from bpa_ppl.text.words import NumberedText
+from bpa_ppl.text.language_model import NgramModel
+from bpa_ppl.text.words import SPECIAL, NumberedText, find_starts, join_texts
 
 EXACT = {"em": "soft", "smoothing": "none", "prior": 0.0}
 SMALL = planted(3, 40, 0.3, words=9, length=4)[:2]
@@ -167,3 +179,160 @@ def test_rejects_texts_that_are_not_parallel(tmp_path: Path) -> None:
     (tmp_path / "fr").write_text("a\nb\n")
     with raises(DataError, "wrong-length", match="fr: 2 "):
         induce(tmp_path / "fr", target, 2)
+
+
+# --- language models on expected counts: Kneser–Ney of whole sentences, and enumeration ----------
+
+
+def random_sentences(count: int, seed: int = 0) -> list[list[str]]:
+    """Return sentences with Zipf-distributed words, some of them empty."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(0, 12, count)
+    return [[f"w{n}" for n in rng.zipf(1.5, length).clip(0, 40)] for length in lengths]
+
+
+def weighted_text(text: list[list[str]], order: int) -> tuple[NumberedText, WeightedText]:
+    corpus = join_texts([("text", [text])])
+    numbers = corpus.numbers - np.int32(len(SPECIAL))
+    return corpus, WeightedText.of(
+        (numbers, corpus.starts), len(corpus.words) - len(SPECIAL), order
+    )
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_zero_one_weights_equal_kneser_ney_of_selection(order: int) -> None:
+    text = random_sentences(300)
+    corpus, grams = weighted_text(text, order)
+    kept = np.random.default_rng(1).random(len(text)) < 0.4
+    selected = [sentence for sentence, k in zip(text, kept, strict=True) if k]
+    number = {word: n for n, word in enumerate(corpus.words)}
+    numbers = np.array([number[word] for sentence in selected for word in sentence], np.int32)
+    # The vocabulary is that of all sentences, so that models of different parts are comparable.
+    plain = NgramModel.of_corpus(NumberedText(corpus.words, numbers, find_starts(selected)), order)
+    result = grams.log_probabilities(kept.astype(float))
+    np.testing.assert_allclose(result, plain.log_probabilities(text), rtol=1e-6)
+
+
+def test_expected_counts_agree_with_enumeration() -> None:
+    text = [["a", "b"], ["b", "a", "b"], ["a"], ["b", "a"]]
+    weights = np.array([0.3, 0.9, 0.5, 0.05])
+    _, grams = weighted_text(text, 2)
+    counts = count_ngrams(grams.longest, grams.starts, weights, int(grams.firsts[-1]))
+    add_shorter_counts(counts, grams.suffix, grams.firsts)
+    coins = np.repeat(weights, np.diff(grams.starts))
+    expected = np.zeros_like(counts)
+    for outcome in product((0, 1), repeat=len(coins)):
+        heads = np.array(outcome)
+        p = np.prod(np.where(heads == 1, coins, 1 - coins))
+        pairs = np.bincount(grams.longest, heads, len(counts)).astype(int)
+        present = (pairs > 0) & (np.arange(len(counts)) >= grams.firsts[1])
+        words = np.bincount(grams.suffix[present], minlength=len(counts))
+        for gram, count in enumerate(pairs + words):
+            if count < 5:
+                expected[gram, count] += p
+            expected[gram, 5] += p * count
+    np.testing.assert_allclose(counts, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("smoothing", ["kneser-ney", "none"])
+def test_probabilities_sum_to_one(smoothing: str) -> None:
+    text = [[], *([f"w{n}"] for n in range(8))]
+    _, grams = weighted_text(text, 1)
+    weights = np.random.default_rng(2).random(len(text))
+    weights[-1] = 0.0  # the last word has the probability of an unknown word
+    result = np.exp(grams.log_probabilities(weights, smoothing))  # type: ignore[arg-type]
+    end, words = result[0], result[1:] / result[0]
+    assert words.sum() + end + words[-1] == pytest.approx(1.0)
+    assert (words[-1] == 0) == (smoothing == "none")
+
+
+def test_left_out_sentence_is_scored_by_the_others() -> None:
+    text = random_sentences(60, seed=3)
+    _, grams = weighted_text(text, 3)
+    weights = np.ones(len(text))
+    weights[7] = 0.0
+    left_out = grams.log_probabilities(weights, chosen=np.arange(len(text)) == 7)
+    assert left_out[7] == grams.log_probabilities(weights)[7]
+    assert left_out[7] < grams.log_probabilities(np.ones(len(text)))[7]
+    assert not left_out[np.arange(len(text)) != 7].any()
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+SOURCE = [["la", "maison"], [], ["une", "maison", "Zoé"], ["la"]]
+TARGET = [["the", "house"], ["."], ["a", "house"], []]
+SETTINGS = {"em": "hard", "seed": 3, "log_likelihoods": [-10.5, -9.25]}
+HARD = np.array([0, 2, 2, 1])
+SOFT = np.array([[0.25, 0.5, 0.25], [1, 0, 0], [0, 0.1, 0.9], [0.3, 0.3, 0.4]])
+
+
+def example(assignment: Any = HARD, weights: Any = (0.25, 0.25, 0.5)) -> Subdomains:
+    texts = NumberedText.of(SOURCE), NumberedText.of(TARGET)
+    return Subdomains(*texts, assignment, np.asarray(weights), SETTINGS)
+
+
+@pytest.mark.parametrize("assignment", [HARD, SOFT])
+def test_round_trip(assignment: np.ndarray, tmp_path: Path) -> None:
+    path = tmp_path / "subdomains.parquet"
+    result = example(assignment)
+    result.save(path)
+    read = Subdomains.load(path)
+    assert (sentences_of(read.source), sentences_of(read.target)) == (SOURCE, TARGET)
+    assert read.source.words == result.source.words
+    np.testing.assert_array_equal(read.assignment, result.assignment)
+    assert read.assignment.dtype == result.assignment.dtype
+    assert read.weights.tolist() == [0.25, 0.25, 0.5]
+    assert (read.settings, read.k, len(read)) == (SETTINGS, 3, 4)
+    read.save(tmp_path / "again.parquet")
+    assert (tmp_path / "again.parquet").read_bytes() == path.read_bytes()
+
+
+def test_typical_words_are_those_that_were_planted() -> None:
+    """Half of the words of each sentence are those of its subdomain, of which one is rare."""
+    rng, own = np.random.default_rng(4), [["loi", "article"], ["député", "question"]]
+    groups = np.repeat([0, 1], 80)
+    sentences = [
+        [str(rng.choice(own[z] if rng.random() < 0.4 else ["le", "de", ","])) for _ in range(8)]
+        for z in groups
+    ]
+    text = NumberedText.of([["once", *sentences[0]], *sentences[1:]])
+    hard = Subdomains(text, text, groups, np.array([0.5, 0.5]))
+    assert list(map(set, hard.typical_words("source", 5))) == list(map(set, own))
+    soft = Subdomains(text, text, hard.posteriors(), hard.weights)
+    assert soft.typical_words("target", 5) == hard.typical_words("target", 5)
+
+
+@pytest.mark.parametrize(
+    ("assignment", "weights", "code"),
+    [
+        (HARD[:3], (0.25, 0.25, 0.5), "wrong-length"),
+        ([0, 1, 3, 0], (0.25, 0.25, 0.5), "bad-number"),
+        (SOFT, (0.5, 0.5), "bad-number"),
+    ],
+)
+def test_rejects_invalid_subdomains(assignment: Any, weights: Any, code: str) -> None:
+    with raises(DataError, code):
+        example(assignment, weights)
+
+
+def test_rejects_other_files(tmp_path: Path) -> None:
+    path = tmp_path / "subdomains.parquet"
+    example().save(path)
+    content, table = path.read_bytes(), parquet.read_table(path)
+    (key,) = table.schema.metadata
+    long = f'{{"weights": [1{"0" * 400}], "settings": {{}}}}'
+    facts = '{"weights": [1]}', "[]", "7", '{"weights": {}, "settings": 1}', long
+    others = [
+        (table.replace_schema_metadata(None), "unknown-format"),
+        (table.drop_columns(["subdomain"]), "missing-column"),
+        *((table.replace_schema_metadata({key: text}), "damaged") for text in facts),
+        (content[: len(content) // 2], "damaged"),
+        (b"la maison\n", "damaged"),
+    ]
+    for other, code in others:
+        if isinstance(other, bytes):
+            path.write_bytes(other)
+        else:
+            parquet.write_table(other, path)
+        with raises(DataError, code, match=path.name):
+            Subdomains.load(path)
