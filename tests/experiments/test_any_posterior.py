@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
-from zipfile import ZipFile
 
 import arviz
-import jax
 import numpy as np
-import numpyro
 import pytest
-from numpyro import distributions as dist
 from support.external_posterior import autoregressive, inference_data
 from support.raising import raises
 from xarray import Dataset, DataTree
@@ -86,25 +81,6 @@ def test_files_of_any_program_are_compared(tmp_path: Path, monkeypatch: pytest.M
         compare("a.nc", "none.nc")
 
 
-def test_a_numpyro_model_is_compared_with_exact_draws() -> None:
-    """A conjugate model, whose posterior is known: N(ȳ n / (n + 1), 1 / (n + 1))."""
-    y = np.array([0.3, 1.1, -0.2, 2.0])
-
-    def model(y: np.ndarray) -> None:
-        mu = numpyro.sample("mu", dist.Normal(0.0, 1.0))
-        numpyro.sample("y", dist.Normal(mu, 1.0), obs=y)
-
-    kernel = numpyro.infer.NUTS(model)
-    options: Arrays = {"num_samples": 2000, "num_chains": 4, "chain_method": "vectorized"}
-    run = numpyro.infer.MCMC(kernel, num_warmup=500, progress_bar=False, **options)
-    run.run(jax.random.key(0), y)
-    rng = np.random.default_rng(0)
-    exact = rng.normal(y.sum() / 5, 1 / np.sqrt(5), size=(4, 5000))
-    posterior = arviz.from_numpyro(run, log_likelihood=False)
-    assert compare(posterior, {"mu": exact})["a"].verdict == AGREES
-    assert compare(posterior, {"mu": exact + 0.1})["a"].verdict == DIFFERS
-
-
 def test_what_has_no_comparable_mean_is_left_out() -> None:
     def run(seed: int) -> Arrays:
         rng = np.random.default_rng(seed)
@@ -167,37 +143,22 @@ def test_variables_are_chosen_and_matched_by_their_labels() -> None:
 
 
 X = np.random.default_rng(0).normal(size=(4, 1500))
+RENAMED = {"coords": {"school": ["A", "B", "C"]}, "dims": {"theta": ["school"]}}
 
 
 @pytest.mark.parametrize(
     ("posterior", "code", "message"),
     [
         ({"zeta": X}, "no-data", "no variable in common: a has zeta; the reference has mu, theta"),
+        ({"mu": X.T}, "wrong-length", "a has 1500 chains of 4 draws: are chain and draw exchanged"),
+        ({"theta": np.stack([X, X], -1)}, "mismatch", r"theta has the shape \(2,\) in a, and \(3,"),
+        ({"mu": X[0]}, "wrong-length", r"mu of a has the shape \(1500,\): it must begin with \(ch"),
         (
-            {"mu": X.T},
-            "wrong-length",
-            "a has 1500 chains of 4 draws: are chain and draw exchanged?",
-        ),
-        (
-            {"theta": np.stack([X, X], axis=-1)},
-            "mismatch",
-            r"theta has the shape \(2,\) in a, and \(3,\) in the others",
-        ),
-        (
-            {"mu": X[0]},
-            "wrong-length",
-            r"mu of a has the shape \(1500,\): it must begin with \(chains, draws\): join",
-        ),
-        (
-            {"mu": np.where(X == X.max(), np.nan, X)},
+            {"mu": np.where(X < 3.25, X, np.nan)},
             "bad-number",
-            "mu is not a finite number in draw 801 of chain 2",
+            "mu is not .* in draw 801 of chain 2",
         ),
-        (
-            as_tree(arrays(0), coords={"school": ["A", "B", "C"]}, dims=NAMED["dims"]),
-            "mismatch",
-            r"other labels .*school=A.*school=Choate",
-        ),
+        (as_tree(arrays(0), **RENAMED), "mismatch", r"other labels .*school=A.*school=Choate"),
     ],
     ids=["name", "transposed", "shape", "one chain", "nan", "labels"],
 )
@@ -245,23 +206,6 @@ def test_the_band_of_the_ecdf_holds_its_level() -> None:
     )
     assert 1 <= left <= 21
     assert not inside(compute_ecdf_differences({"a": draws(0, 0.5)}, draws(1))[0])
-
-
-@pytest.mark.parametrize("name", ["eight_schools-eight_schools_noncentered", "garch-garch11"])
-def test_halves_of_reference_draws_agree_and_errors_are_found(name: str, shared_data: Path) -> None:
-    """The shares of 45 posteriors are those of benchmarks/bench_referee.py."""
-    path = shared_data / "posteriordb" / f"{name}.json.zip"
-    if not path.is_file():
-        pytest.skip(f"needs the reference draws of posteriordb in {path.parent}")
-    with ZipFile(path) as archive:
-        chains = json.loads(archive.read(archive.namelist()[0]))
-    draws = {key: np.array([chain[key] for chain in chains]) for key in chains[0]}
-    half, reference = ({key: x[k::2] for key, x in draws.items()} for k in (0, 1))
-    assert compare(half, reference)["a"].verdict == AGREES
-    key = next(iter(draws))
-    centre, sd = draws[key].mean(), draws[key].std()
-    for wrong in (half[key] + 0.15 * sd, centre + 0.9 * (half[key] - centre)):
-        assert compare(half | {key: wrong}, reference)["a"].verdict == DIFFERS
 
 
 def test_the_command_compares_files(

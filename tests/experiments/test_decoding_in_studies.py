@@ -8,17 +8,19 @@ import sys
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from support.raising import raises
 from support.small_demo import write_small_demo
+from support.studies import DEVELOPMENT, draw_lists, edit_study
 
 import bpa_ppl
-from bpa_ppl import DataError, UsageError, concatenate, corpus_score
+from bpa_ppl import DataError, NBest, UsageError, Weights, concatenate, corpus_score
 from bpa_ppl.experiments.studies.results import read_results
-from bpa_ppl.experiments.studies.running import read_material, run_study
-from bpa_ppl.experiments.studies.study import Cell, Study, choose_seed, draw_sentences, read_study
+from bpa_ppl.experiments.studies.running import run_study
+from bpa_ppl.experiments.studies.study import Study, read_study
 from bpa_ppl.experiments.tuning.redecoding import redecode
 
 SCRIPT = Path(__file__).parent.parent / "support" / "source_decoder.py"
@@ -72,75 +74,56 @@ def study_file(tmp_path: Path) -> Path:
     return folder / "study.toml"
 
 
-def edited(study_file: Path, *changes: tuple[str, str]) -> Study:
-    text = study_file.read_text("utf-8")
-    for old, new in changes:
-        assert old in text
-        text = text.replace(old, new, 1)
-    study_file.write_text(text, "utf-8")
-    return read_study(study_file)
+def tune_again(study: Study, lists: NBest, sources: Any, weights: Any, seed: int) -> Weights:
+    """Return the weights of `mert-loop` by the library, of lists of which some are decoded."""
+    assert study.decoder is not None
+    options: dict[str, Any] = {"tuner": "mert", "restarts": 2, "gain": "ter", "iterations": 3}
+    decode = study.decoder.function(sources)
+    return redecode(lists, weights, decode, seed=seed, **options).weights
 
 
 def test_a_tuner_decodes_in_a_loop_and_the_test_sentences_are_decoded(study_file: Path) -> None:
     study, folder = read_study(study_file), study_file.parent
     results, seconds = read_results(run_study(study, folder / "results").parent)
     rows = {row["method"]: row for row in results.to_pylist()}
-    data, cell = read_material(study, study.domains[0]), Cell("leaflet", 4, 0, "mert-loop", "")
-    adaptation = data.adapt.select(draw_sentences(study, cell, len(data.adapt)))
-    assert study.decoder is not None
-    options: dict = {"tuner": "mert", "restarts": 2, "gain": "ter", "iterations": 3}
-    tuned = redecode(
-        replace(adaptation, sentence_ids=np.arange(4)),
-        data.weights,
-        study.decoder.function(adaptation.sources),
-        seed=choose_seed(study, cell),
-        **options,
-    )
-    assert tuned.weights != data.weights
+    data, drawn, seed = draw_lists(study)
+    numbered = replace(drawn, sentence_ids=np.arange(4))
+    tuned = tune_again(study, numbered, drawn.sources, data.weights, seed)
+    assert tuned != data.weights
     options = {"sampler": "map", "prior": "isotropic:variance=0.5"}
-    adapted = bpa_ppl.point_weights(bpa_ppl.adapt(adaptation, data.weights, **options))
-    for name, weights in {"mert-loop": tuned.weights, "map-again": adapted}.items():
+    adapted = bpa_ppl.point_weights(bpa_ppl.adapt(drawn, data.weights, **options))
+    assert study.decoder is not None
+    for name, weights in {"mert-loop": tuned, "map-again": adapted}.items():
         again = study.decoder.function(data.test.sources)(weights)
         texts = again.chosen(np.zeros(len(again), int))  # the decoder's first-best
         for metric in ("ter", "bleu"):
             expected = corpus_score(texts, data.test.references or (), metric).value
             assert rows[name][metric] == pytest.approx(expected), (name, metric)
     spent = {(row["method"], row["stage"]): row["seconds"] for row in seconds.to_pylist()}
-    assert {stage for method, stage in spent if method == "mert-loop"} == {
-        *("tune", "decode", "decode test", "rerank")
-    }
+    stages = {stage for method, stage in spent if method == "mert-loop"}
+    assert stages == {"tune", "decode", "decode test", "rerank"}
     assert min(spent["mert-loop", "decode"], spent["mert-loop", "tune"]) > 0
-    assert ("map-again", "decode") not in spent
-    assert ("canonical", "decode test") not in spent
+    assert not {("map-again", "decode"), ("canonical", "decode test")} & spent.keys()
 
 
 def test_the_development_lists_are_kept_and_never_decoded(study_file: Path) -> None:
-    development = '[development]\nnbest = "nbest"\nreferences = ["ref"]\n[variants.mert-loop]'
-    changes = [("[variants.mert-loop]", development), ('like = "mert"', 'like = "mert+"')]
-    study = edited(
-        study_file, *changes, (', "map-again"', ""), ("decode_test = true", "decode_test = false")
+    study = edit_study(
+        study_file,
+        ("[variants.mert-loop]", f"{DEVELOPMENT}[variants.mert-loop]"),
+        ('like = "mert"', 'like = "mert+"'),
+        (', "map-again"', ""),
+        ("decode_test = true", "decode_test = false"),
     )
     folder = study_file.parent
     results, _ = read_results(run_study(study, folder / "results").parent)
     rows = {row["method"]: row for row in results.to_pylist()}
-    data, cell = read_material(study, study.domains[0]), Cell("leaflet", 4, 0, "mert-loop", "")
-    drawn = data.adapt.select(draw_sentences(study, cell, len(data.adapt)))
-    assert drawn.sources is not None
-    assert study.decoder is not None
+    data, drawn, seed = draw_lists(study)
     decoded = (folder / "decoded").read_text("utf-8").splitlines()
-    assert sorted(decoded) == sorted(set(drawn.sources))
+    assert sorted(decoded) == sorted(set(drawn.sources or ()))
     other = bpa_ppl.read_nbest(folder / "nbest", references=[folder / "ref"])
-    tuned = redecode(
-        concatenate([replace(drawn, sources=None), other], renumber=True),
-        data.weights,
-        study.decoder.function(drawn.sources),
-        tuner="mert",
-        restarts=2,
-        gain="ter",
-        iterations=3,
-        seed=choose_seed(study, cell),
-    )
-    chosen = data.test.best(data.test.scores(tuned.weights))
+    both = concatenate([replace(drawn, sources=None), other], renumber=True)
+    tuned = tune_again(study, both, drawn.sources, data.weights, seed)
+    chosen = data.test.best(data.test.scores(tuned))
     expected = corpus_score(data.test.chosen(chosen), data.test.references or (), "ter").value
     assert rows["mert-loop"]["ter"] == pytest.approx(expected)
 
@@ -155,10 +138,10 @@ def test_the_development_lists_are_kept_and_never_decoded(study_file: Path) -> N
 )
 def test_mistakes_in_the_file(study_file: Path, old: str, new: str, code: str) -> None:
     with raises(DataError, code):
-        edited(study_file, (old, new))
+        edit_study(study_file, (old, new))
 
 
 def test_a_sentence_to_be_decoded_needs_a_source(study_file: Path) -> None:
-    study = edited(study_file, ('adapt_sources = "src"\n', ""))
+    study = edit_study(study_file, ('adapt_sources = "src"\n', ""))
     with raises(UsageError, "missing-argument", parameter="sources"):
         run_study(study, study_file.parent / "results")

@@ -11,23 +11,24 @@ import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU, TER
 from support.raising import raises
+from support.studies import DEVELOPMENT, draw_lists, edit_study, run_rows
 
 import bpa_ppl
 from bpa_ppl import DataError, NBest, concatenate
 from bpa_ppl.cli.app import main
+from bpa_ppl.components import Registry
+from bpa_ppl.decoding.rules import RULES, Viterbi
 from bpa_ppl.experiments.studies import running
 from bpa_ppl.experiments.studies.results import read_results
-from bpa_ppl.experiments.studies.running import read_material, run_study
-from bpa_ppl.experiments.studies.study import (
-    Cell,
-    choose_seed,
-    draw_sentences,
-    list_cells,
-    read_study,
-)
+from bpa_ppl.experiments.studies.running import run_study
+from bpa_ppl.experiments.studies.study import list_cells, read_study
+from bpa_ppl.experiments.tuning.mira import Mira
 from bpa_ppl.experiments.tuning.redecoding import join
 from bpa_ppl.experiments.tuning.reestimation import reestimate
+from bpa_ppl.experiments.tuning.tuner import TUNERS
 from bpa_ppl.formats import streams
+from bpa_ppl.sampling.mode import PosteriorMode
+from bpa_ppl.sampling.sampler import SAMPLERS
 
 
 def deterministic_files(folder: Path) -> dict[str, bytes]:
@@ -46,7 +47,6 @@ def sacrebleu_scores(lists: NBest, choice: np.ndarray) -> tuple[float, float]:
 
 def test_scores_agree_with_library_and_sacrebleu(study_file: Path, finished: Path) -> None:
     study = read_study(study_file)
-    lists = read_material(study, study.domains[0])
     results, seconds = read_results(finished)
     rows = {(r["method"], r["setting"], r["size"], r["draw"]): r for r in results.to_pylist()}
     assert len(rows) == len(list_cells(study))
@@ -55,17 +55,14 @@ def test_scores_agree_with_library_and_sacrebleu(study_file: Path, finished: Pat
     assert all((row["verdict"] == "failed") == bool(row["failed"]) for row in rows.values())
     stages = {(row["method"], row["stage"]) for row in seconds.to_pylist()}
     assert {("map", "adapt"), ("map", "rerank"), ("mira", "tune")} < stages
-    cell = Cell("leaflet", 4, 1, "map", "variance=1")
-    adaptation = lists.adapt.select(draw_sentences(study, cell, len(lists.adapt)))
-    seed = choose_seed(study, cell)
-    posterior = bpa_ppl.adapt(
-        adaptation, lists.weights, sampler="map", prior="isotropic:variance=1", seed=seed
-    )
-    adapted = bpa_ppl.rerank(lists.test, posterior).choice
-    tuned = reestimate(adaptation, lists.weights, tuner="mira", seed=seed).weights
+    lists, drawn, seed = draw_lists(study, draw=1)
+    options = {"sampler": "map", "prior": "isotropic:variance=1", "seed": seed}
+    tuned = reestimate(drawn, lists.weights, tuner="mira", seed=seed).weights
     chosen = {
         ("canonical", ""): lists.test.best(lists.test.scores(lists.weights.values_array)),
-        ("map", "variance=1"): adapted,
+        ("map", "variance=1"): bpa_ppl.rerank(
+            lists.test, bpa_ppl.adapt(drawn, lists.weights, **options)
+        ).choice,
         ("mira", ""): lists.test.best(lists.test.scores(tuned.values_array)),
     }
     for (method, setting), choice in chosen.items():
@@ -73,33 +70,23 @@ def test_scores_agree_with_library_and_sacrebleu(study_file: Path, finished: Pat
         assert (row["ter"], row["bleu"]) == pytest.approx(scores), method
 
 
-def test_methods_that_require_development_set(quick_study: Path) -> None:
-    text = quick_study.read_text("utf-8").replace('"mira"', '"mira", "weight-trace"')
-    text = text.replace("draws = 3", "draws = 1").replace("[4, 8]", "[4]")
-    development = '[development]\nnbest = "nbest"\nreferences = ["ref"]\n'
-    quick_study.write_text(text + development, "utf-8")
-    study = read_study(quick_study)
-    results, _ = read_results(run_study(study, quick_study.parent / "results").parent)
-    rows = {(row["method"], row["size"]): row for row in results.to_pylist()}
-    assert rows["weight-trace", 4]["verdict"] in ("passed", "failed")
-    assert rows["weight-trace", 4]["ter"] != rows["canonical", 4]["ter"]
-
-
-def test_methods_that_learn_from_both_sets(quick_study: Path) -> None:
-    """A ∪ D, against the library on the concatenated lists."""
-    text = quick_study.read_text("utf-8").replace('"mira"', '"mira", "mert+", "both"')
-    text = text.replace("draws = 3", "draws = 1").replace("[4, 8]", "[4]")
-    both = '[variants.both]\nlike = "map"\ndevelopment = true\n'
-    development = '[development]\nnbest = "nbest"\nreferences = ["ref"]\n'
-    quick_study.write_text(text + both + development, "utf-8")
-    study = read_study(quick_study)
-    results, _ = read_results(run_study(study, quick_study.parent / "results").parent)
-    rows = {row["method"]: row for row in results.to_pylist()}
-    lists, cell = read_material(study, study.domains[0]), Cell("leaflet", 4, 0, "mert+", "")
-    drawn = lists.adapt.select(draw_sentences(study, cell, len(lists.adapt)))
+def test_methods_that_learn_from_the_development_lists(quick_study: Path) -> None:
+    """Of A ∪ D, against the library on the concatenated lists, and of D alone."""
+    both = f'[variants.both]\nlike = "map"\ndevelopment = true\n{DEVELOPMENT}'
+    study = edit_study(
+        quick_study,
+        ('"mira"', '"mira", "mert+", "both", "weight-trace"'),
+        ("draws = 3", "draws = 1"),
+        ("[4, 8]", "[4]"),
+        ("[variants", f"{both}[variants"),
+    )
     folder = quick_study.parent
+    rows = {row["method"]: row for row in run_rows(study, folder / "results")}
+    assert rows["weight-trace"]["verdict"] in ("passed", "failed")
+    assert rows["weight-trace"]["ter"] != rows["canonical"]["ter"]
+    lists, drawn, seed = draw_lists(study)
     other = bpa_ppl.read_nbest(folder / "nbest", references=[folder / "ref"])
-    joined, seed = concatenate([drawn, other], renumber=True), choose_seed(study, cell)
+    joined = concatenate([drawn, other], renumber=True)
     tuned = reestimate(joined, lists.weights, seed=seed).weights
     posterior = bpa_ppl.adapt(joined, lists.weights, sampler="map", seed=seed)
     chosen = {
@@ -113,28 +100,25 @@ def test_methods_that_learn_from_both_sets(quick_study: Path) -> None:
 
 def test_both_sets_without_new_lists_or_with_copies(study_file: Path) -> None:
     """With no list in A the result is that of D; A ∪ A is tuned like A."""
-    lists = read_material(read_study(study_file), read_study(study_file).domains[0])
-    empty = lists.adapt.select([])
+    lists, _, _ = draw_lists(read_study(study_file))
+    once, empty = lists.adapt, lists.adapt.select([])
     results = [
         reestimate(nbest, lists.weights, seed=1).weights
-        for nbest in (lists.adapt, join(empty, lists.adapt), join(lists.adapt, lists.adapt))
+        for nbest in (once, join(empty, once), join(once, once))
     ]
     assert results[0] != lists.weights
-    assert results[1] == results[0]
-    assert results[2] == results[0]
+    assert results[2] == results[1] == results[0]
 
 
 def test_development_lists_that_do_not_fit(quick_study: Path) -> None:
-    text = quick_study.read_text("utf-8").replace('"mira"', '"mira", "mert+"')
-    quick_study.write_text(text, "utf-8")
     with raises(DataError, "no-data", match=r"add \[development\]"):
-        read_study(quick_study)
-    development = '[development]\nnbest = "others"\nreferences = ["ref"]\n'
-    quick_study.write_text(text + development, "utf-8")
+        edit_study(quick_study, ('"mira"', '"mira", "mert+"'))
     lines = (quick_study.parent / "nbest").read_text("utf-8")
     (quick_study.parent / "others").write_text(lines.replace("Distortion0", "Other0"), "utf-8")
+    others = DEVELOPMENT.replace('nbest"', 'others"')
+    study = edit_study(quick_study, ("[variants", f"{others}[variants"))
     with raises(DataError, "mismatch", match="Distortion0"):
-        run_study(read_study(quick_study), quick_study.parent / "results")
+        run_study(study, quick_study.parent / "results")
 
 
 def test_finished_cells_are_not_repeated(study_file: Path, finished: Path) -> None:
@@ -154,6 +138,36 @@ def test_finished_cells_are_not_repeated(study_file: Path, finished: Path) -> No
     assert steps == [(n, total) for n in range(total - len(removed), total + 1)]
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
     assert deterministic_files(finished) == before
+
+
+class OwnMode(PosteriorMode, frozen=True):
+    """A sampler of another package."""
+
+
+class OwnMira(Mira, frozen=True):
+    """A tuner of another package."""
+
+
+class OwnViterbi(Viterbi, frozen=True):
+    """A decision rule of another package."""
+
+
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_registered_methods_run(quick_study: Path, registries: list[Registry], jobs: int) -> None:
+    SAMPLERS.register("own-mode", OwnMode)
+    TUNERS.register("own-mira", OwnMira)
+    RULES.register("own-rule", OwnViterbi)
+    rule = '[variants.{}]\nlike = "{}"\nrule = "{}"\n'
+    rules = rule.format("by-rule", "map", "viterbi") + rule.format("by-own", "own-mode", "own-rule")
+    methods = ('"mira"', '"mira", "own-mira", "map", "own-mode", "by-rule", "by-own"')
+    study = edit_study(quick_study, methods, ("= 3", "= 1"), ("[variants", f"{rules}[variants"))
+    folder = quick_study.parent / "results"
+    rows = read_results(run_study(study, folder, jobs=jobs).parent)[0].to_pylist()
+    counts = {(row["method"], row["size"], row["draw"]): row["ter_counts"] for row in rows}
+    pairs = {"mira": "own-mira", "map": "own-mode", "by-rule": "by-own"}
+    assert counts["map", 4, 0] != counts["canonical", 4, 0]
+    for (method, size, draw), values in counts.items():
+        assert values == counts[pairs.get(method, method), size, draw]
 
 
 @pytest.mark.slow
@@ -183,12 +197,13 @@ def test_a_study_that_fails_before_its_first_result_leaves_nothing(
     quick_study: Path, error: BaseException
 ) -> None:
     study, folder = read_study(quick_study), quick_study.parent / "new" / "results"
-    with patch.object(running, "run_cell", side_effect=error), pytest.raises(type(error)):
-        run_study(study, folder)
-    assert not folder.parent.exists()
-    folder.mkdir(parents=True)
-    with patch.object(running, "run_cell", side_effect=error), pytest.raises(type(error)):
-        run_study(study, folder)
+    with patch.object(running, "run_cell", side_effect=error):
+        with pytest.raises(type(error)):
+            run_study(study, folder)
+        assert not folder.parent.exists()
+        folder.mkdir(parents=True)
+        with pytest.raises(type(error)):
+            run_study(study, folder)
     assert list(folder.iterdir()) == []
 
 

@@ -1,4 +1,4 @@
-"""The heuristic sample, step by step as published, and its weights by SciPy."""
+"""The published samples of weights, step by step, and their importance weights by SciPy."""
 
 from __future__ import annotations
 
@@ -14,9 +14,20 @@ from support import reference_model
 from support.raising import raises
 from support.targets import NAMES
 
-from bpa_ppl import DataError, NBest, Prior, UsageError, adapt, from_lists, rerank, write_posterior
+from bpa_ppl import (
+    DataError,
+    NBest,
+    Prior,
+    UsageError,
+    adapt,
+    check,
+    from_lists,
+    rerank,
+    write_posterior,
+)
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.experiments.samplers.heuristic import Heuristic, perturb
+from bpa_ppl.experiments.samplers.weight_trace import WeightTrace
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.files import read_draws
 from bpa_ppl.weights import StartingWeights
@@ -60,25 +71,62 @@ def heuristic(lists: NBest, delta: float = 1.0, weights: Any = CANONICAL, **opti
     return adapt(lists, weights, **options)
 
 
+def log_weights(lists: NBest, sample: Any, variance: float, delta: float) -> np.ndarray:
+    """Return log p(e* | f, λ) / δ + log p(λ) of a sample, less that of its first weights."""
+    result = [
+        reference_model.log_likelihood(lists, ORACLE, weights).sum() / delta
+        + reference_model.log_prior(weights, list(CANONICAL.values()), variance)
+        for weights in sample
+    ]
+    return np.subtract(result, result[0])
+
+
 @pytest.mark.parametrize("delta", [1.0, 4.0])
 def test_weights_and_decisions_are_those_of_the_paper(lists: NBest, delta: float) -> None:
     posterior = heuristic(lists, delta=delta, prior="isotropic:variance=0.2")
     sample = posterior["posterior"]["weights"].values[0]
     assert sample[0].tolist() == list(CANONICAL.values())
-    expected = [
-        reference_model.log_likelihood(lists, ORACLE, weights).sum() / delta
-        + reference_model.log_prior(weights, list(CANONICAL.values()), 0.2)
-        for weights in sample
-    ]
+    expected = log_weights(lists, sample, 0.2, delta)
     log_weight = posterior["sample_stats"]["log_weight"].values[0]
-    shifted = np.subtract(expected, expected[0])
-    np.testing.assert_allclose(log_weight - log_weight[0], shifted, atol=1e-5)
+    np.testing.assert_allclose(log_weight - log_weight[0], expected, atol=1e-5)
     # Its decisions are those of Eq. 11.
-    say = np.exp(shifted)
-    result = rerank(lists, posterior, unchecked=True)
-    for sentence, p in enumerate(reference_model.predictive(lists, sample, say, 1 / delta)):
+    result, votes = rerank(lists, posterior, unchecked=True), np.exp(expected)
+    for sentence, p in enumerate(reference_model.predictive(lists, sample, votes, 1 / delta)):
         assert result.choice[sentence] == p.argmax()
         assert result.probability[sentence] == pytest.approx(p.max(), rel=1e-4)
+
+
+@pytest.mark.parametrize("settings", [{}, {"delta": 4.0}])
+def test_weights_that_mert_visits_are_weighted_by_the_data(
+    lists: NBest, settings: dict[str, Any]
+) -> None:
+    lists, finished = lists.with_references(["2", "0", "1"]), []
+    found = adapt(
+        lists,
+        CANONICAL,
+        sampler=WeightTrace(restarts=5, **settings),
+        extra=lists,
+        seed=3,
+        likelihood="oracle",
+        gain=reference_model.given(*ORACLE),
+        progress=lambda done, total, note: finished.append((done, total)),
+    )
+    assert found.attrs["extra"] == lists.origin
+    assert finished[-1] == (1, 1)
+    visited = WeightTrace(restarts=5).fitted(lists, CANONICAL, fixed=None, seed=3).visited
+    np.testing.assert_allclose(found["posterior"]["weights"].values[0], visited)
+    expected = log_weights(lists, visited, 0.1, settings.get("delta", 1.0))
+    log_weight = found["sample_stats"]["log_weight"].values[0]
+    np.testing.assert_allclose(log_weight - log_weight[0], expected, atol=1e-5)
+    assert "ESS of the weights" in {finding.name for finding in check(found).findings}
+
+
+def test_visited_weights_have_the_length_of_the_free_canonical_weights(toy: NBest) -> None:
+    weights = {"LM0": 2.0, "TM0[0]": 1.2, "TM0[1]": -0.8}
+    sampler = WeightTrace(restarts=2).fitted(toy, weights, fixed=["TM0[0]"], seed=3)
+    visited = np.asarray(sampler.visited)
+    assert visited[0].tolist() == pytest.approx([2.0, -0.8])
+    np.testing.assert_allclose(np.abs(visited).sum(axis=1), 2.8)
 
 
 @pytest.mark.parametrize("delta", [1.0, 8.0])
@@ -143,3 +191,13 @@ def test_a_model_with_more_than_weights_is_refused(lists: NBest) -> None:
 
     with raises(UsageError, "not-supported", parameter="sampler"):
         heuristic(lists, model=wider)
+
+
+def test_what_does_not_fit_weight_trace_is_refused(lists: NBest) -> None:
+    lists = lists.with_references(["2", "0", "1"])
+    with raises(UsageError, parameter="visited"):
+        adapt(lists, CANONICAL, sampler=WeightTrace(visited=np.zeros((4, 3))))
+    with raises(UsageError, parameter="extra"):
+        adapt(lists, CANONICAL, sampler="imh", extra=lists)
+    with raises(UsageError, "missing-setting", parameter="extra"):
+        adapt(lists, CANONICAL, sampler="weight-trace")
