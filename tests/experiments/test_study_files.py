@@ -1,8 +1,10 @@
-"""Study files, whose mistakes are reported before the study starts; cells; samples of A."""
+"""Study files, whose mistakes are reported before the study starts; cells; samples of A; docs."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -13,12 +15,18 @@ from bpa_ppl import DataError, Isotropic
 from bpa_ppl.experiments.studies.running import run_study
 from bpa_ppl.experiments.studies.study import (
     Cell,
+    ListFiles,
+    Method,
+    Study,
+    StudyDomain,
+    Sweep,
     choose_seed,
     draw_sentences,
     list_cells,
     list_methods,
     read_study,
 )
+from bpa_ppl.experiments.tuning.redecoding import Decoder
 from bpa_ppl.models.likelihoods.margin import Margin
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.sampling.sampler import SAMPLERS
@@ -148,3 +156,31 @@ def test_samples_are_equal_for_all_methods_and_differ_otherwise(study_file: Path
     others = [(study, cell) for cell in cells] + [(replace(study, seed=6), CELL)]
     assert len({tuple(draw_sentences(one, cell, 14)) for one, cell in others}) == 4
     assert len({choose_seed(study, cell) for cell in cells}) == 3
+
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "studies.md"
+
+
+@pytest.mark.parametrize(
+    ("section", "table", "elsewhere"),
+    [
+        ("Study", Study, {"development", "domains", "sweeps", "decoder"}),
+        ("Domains", StudyDomain, {"name"}),
+        ("Sweeps", Sweep, set()),
+        ("Development lists", ListFiles, set()),
+        ("Decoder", Decoder, {"folder"}),
+    ],
+)
+def test_fields_are_listed(section: str, table: Any, elsewhere: set[str]) -> None:
+    assert listed(section) == set(table.__struct_fields__) - elsewhere
+
+
+def test_settings_of_variants_are_listed() -> None:
+    settings = {name for name in Method.__struct_fields__ if not name.endswith("settings")}
+    assert listed("Methods") >= settings - {"name", "kind", "engine"} | {"like"}
+
+
+def listed(section: str) -> set[str]:
+    """Return the names in the first columns of the tables of a section."""
+    text = PAGE.read_text("utf-8").split(f"\n## {section}\n")[1].split("\n## ")[0]
+    return set(re.findall(r"^\| `(\w+)`", text, re.M))

@@ -1,4 +1,4 @@
-"""Properties of all tuners, and of each."""
+"""Tuners: their properties, MERT's line search against reranking, and reestimate by names."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.raising import raises
 from support.tuning_problems import planted_lists, problem_of, random_lists
 
+from bpa_ppl import DataError, NBest, UsageError, Weights, corpus_score
 from bpa_ppl.experiments.tuning import pro
-from bpa_ppl.experiments.tuning.mert import Mert
+from bpa_ppl.experiments.tuning.mert import Mert, choose_step, find_envelopes, search_line
 from bpa_ppl.experiments.tuning.mira import Mira
+from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.experiments.tuning.tuner import TUNERS, Tuned, TuningLists, TuningProblem
+from bpa_ppl.metrics.ter import TER
 
 #: Enough to find planted weights, and fast.
 FEW: dict[str, dict[str, Any]] = {
@@ -96,3 +100,122 @@ def test_classifier_of_pro_solves_its_equation() -> None:
     # Features with fixed weights that order every pair already leave next to nothing to learn.
     (weight,) = pro._classifier(np.ones((7, 1)), np.full(7, 20.0), np.zeros(1), penalty=0.5)
     assert abs(weight) < 1e-6
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_surface_agrees_with_reranking(seed: int, whole: bool) -> None:
+    lists = random_lists(seed, whole=whole)
+    rng = np.random.default_rng(seed)
+    start, direction = rng.normal(size=(2, 3))
+    problem = problem_of(lists, start)
+    breaks, gains = search_line(problem, lists.scores(start), lists.features @ direction)
+    edges = np.concatenate([[breaks[0] - 2], breaks, [breaks[-1] + 2]])
+    # Distant points too: a missed breakpoint changes the surface from there on.
+    inside = np.concatenate([(edges[1:] + edges[:-1]) / 2, rng.normal(scale=3, size=200)])
+    clear = np.abs(inside[:, None] - breaks).min(axis=1) > 1e-9
+    for x in inside[clear]:
+        expected = problem.gain(start + x * direction)
+        assert gains[np.searchsorted(breaks, x)] == pytest.approx(expected)
+    assert clear.sum() > 200
+
+
+def envelopes(heights: list[float], slopes: list[float], *offsets: int) -> list[list[float]]:
+    parts = find_envelopes(np.array(heights), np.array(slopes), np.array(offsets))
+    return [part.tolist() for part in parts]
+
+
+def test_envelopes_of_special_lines() -> None:
+    # Of equal slopes the highest line remains, and of equal lines the first.
+    heights, slopes = [1.0, 2.0, 2.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0, 1.0]
+    assert envelopes(heights, slopes, 0, 5) == [[1], [2.0], [1], [3]]
+    # Three lines through one point meet once; lists of one have no breakpoint.
+    assert envelopes([0.0, 0.0, 0.0], [-1.0, 0.0, 1.0], 0, 3) == [[0], [0.0], [0], [2]]
+    assert envelopes([0.0, 1.0], [1.0, 2.0], 0, 1, 2)[1] == []
+
+
+@pytest.mark.parametrize(
+    ("breaks", "gains", "expected"),
+    [
+        ([], [3.0], (3.0, 0.0)),
+        ([0.0, 1e-6, 1.0], [1.0, 9.0, 2.0, 0.0], (2.0, 0.5)),  # very narrow intervals are skipped
+        ([1.0], [5.0, 0.0], (5.0, 0.9)),  # intervals without end are entered a little
+        ([1.0], [0.0, 5.0], (5.0, 1.1)),
+    ],
+)
+def test_best_step(breaks: list[float], gains: list[float], expected: tuple) -> None:
+    step = choose_step(np.array(breaks), np.array(gains))
+    assert step == pytest.approx(expected, abs=1e-5)
+
+
+CANONICAL = Weights({"LM0": 0.5, "TM0[0]": -0.2, "TM0[1]": 0.3})
+
+
+def reranked(lists: NBest, weights: Weights, metric: str) -> float:
+    """Return sacreBLEU's corpus score of the lists reranked."""
+    scores = lists.scores([weights[name] for name in lists.feature_names])
+    return corpus_score(lists.chosen(lists.best(scores)), lists.references or (), metric).value
+
+
+@pytest.mark.parametrize("metric", ["bleu", "ter"])
+@pytest.mark.parametrize("tuner", TUNERS)
+def test_scores_are_those_of_sacrebleu(toy: NBest, tuner: str, metric: str) -> None:
+    result = reestimate(toy, CANONICAL, tuner=tuner, gain=metric)
+    for weights, scores, own in (
+        (CANONICAL, result.scores.before, result.before),
+        (result.weights, result.scores.after, result.after),
+    ):
+        assert (scores[0].metric, scores[0].value) == (metric, pytest.approx(own))
+        expected = {name: reranked(toy, weights, name) for name in ("ter", "bleu")}
+        assert {score.metric: score.value for score in scores} == pytest.approx(expected)
+    assert result.weights.names == toy.feature_names
+
+
+def test_equivalent_arguments_give_equal_weights(toy: NBest) -> None:
+    few = {"gain": "TER", "restarts": 3}
+    named = reestimate(toy, CANONICAL, tuner="mert", **few)
+    by_object = reestimate(toy, CANONICAL, tuner=Mert(restarts=3), gain=TER())
+    backwards = reestimate(toy, Weights(reversed(list(CANONICAL.items()))), **few)
+    two = Weights({"LM0": 0.5, "TM0[0]": -0.2})
+    by_default = reestimate(toy, two, defaults={"TM0[1]": 0.3}, **few)
+    for result in (by_object, backwards, by_default):
+        assert (result.weights, result.scores.after[0].metric) == (named.weights, "ter")
+
+
+def test_fixed_weights_stay_and_count(toy: NBest) -> None:
+    partly = replace(toy, feature_names=("UnknownWordPenalty0", "TM0[0]", "TM0[1]"))
+    weights = Weights({"UnknownWordPenalty0": 5.0, "TM0[0]": -0.2, "TM0[1]": 0.3})
+    result = reestimate(partly, weights, gain="ter")
+    assert result.weights["UnknownWordPenalty0"] == 5.0
+    assert (result.visited[:, 0] == 5.0).all()
+    assert result.weights["TM0[0]"] != -0.2
+    assert result.after == pytest.approx(reranked(partly, result.weights, "ter"))
+    freed = reestimate(partly, weights, gain="ter", fixed=[])
+    assert freed.weights["UnknownWordPenalty0"] != 5.0
+    one = reestimate(partly, weights, gain="ter", fixed=["TM0"]).weights
+    assert (one["TM0[0]"], one["TM0[1]"]) == (-0.2, 0.3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "parameter"),
+    [
+        ({"tuner": "powell"}, "unknown-name", "tuner"),
+        ({"gain": "unbabel"}, "unknown-name", "gain"),
+        ({"tuner": "pro", "epochs": 3}, "unknown-setting", "epochs"),
+        ({"restarts": 0}, "invalid-setting", "restarts"),
+    ],
+)
+def test_invalid_arguments_are_refused(
+    toy: NBest, arguments: dict[str, Any], code: str, parameter: str
+) -> None:
+    with raises(UsageError, code, parameter=parameter):
+        reestimate(toy, CANONICAL, **arguments)
+
+
+def test_lists_that_cannot_be_used_are_refused(toy: NBest) -> None:
+    with raises(DataError, "missing-references", parameter="references"):
+        reestimate(replace(toy, references=None), CANONICAL)
+    with raises(DataError, "missing-weight", parameter="defaults", match="TM0"):
+        reestimate(toy, Weights({"LM0": 1.0}))
+    with raises(DataError, "no-data"):
+        reestimate(toy.select([]), CANONICAL)
