@@ -46,17 +46,17 @@ def everything() -> NBest:
     return from_lists(texts, features, CANONICAL.names, references=references)
 
 
-Decode = Callable[[Weights], NBest]
-
-
 @pytest.fixture
 def command(everything: NBest, tmp_path: Path) -> str:
     """A command that decodes from a file."""
-    write_nbest(everything, tmp_path / "table")
-    sources = tmp_path / "src"
+    table, sources = tmp_path / "table", tmp_path / "src"
+    write_nbest(everything, table)
     sources.write_text("".join(f"{s}\n" for s in range(len(everything))))
-    words = [sys.executable, "-S", str(DECODER), str(tmp_path / "table"), str(sources)]
-    return f"{shlex.join(words)} {{weights}} {sources} {{nbest}} {SIZE}"
+    program = shlex.join([sys.executable, "-S", str(DECODER), str(table), str(sources)])
+    return f"{program} {{weights}} {sources} {{nbest}} {SIZE}"
+
+
+Decode = Callable[[Weights], NBest]
 
 
 @pytest.fixture
@@ -145,20 +145,13 @@ class Turning(Tuner, frozen=True):
         return Tuned(weights, weights[None])
 
 
-@pytest.fixture
-def first() -> NBest:
-    """The lists of a first decoding, whose first-best is wrong."""
+@pytest.mark.filterwarnings("ignore:stopped after:bpa_ppl.errors.BpaWarning")
+def test_best_iteration_is_returned() -> None:
     texts = [["the cat sat down", "a", "b c", "d"]]
     features = [[[-1.0, 0, 0], [0.5, 0, 0], [0.6, 0, 0], [0.7, 0, 0]]]
-    names = ["LM0", "TM0[0]", "TM0[1]"]
-    return from_lists(texts, features, names, references=["the cat sat down"])
+    start = {"LM0": 1.0, "TM0[0]": 0.1, "TM0[1]": 0.1}
+    first = from_lists(texts, features, list(start), references=["the cat sat down"])
 
-
-START = {"LM0": 1.0, "TM0[0]": 0.1, "TM0[1]": 0.1}
-
-
-@pytest.mark.filterwarnings("ignore:stopped after:bpa_ppl.errors.BpaWarning")
-def test_best_iteration_is_returned(first: NBest) -> None:
     def loop(returned: str = "best") -> Redecoded:
         count = iter(range(9))
 
@@ -166,18 +159,15 @@ def test_best_iteration_is_returned(first: NBest) -> None:
             # The new text has the best score under all weights but those of the first iteration.
             n = next(count)
             features = [[[0.0, 0, 0], [1.0 * n, 0, 0]]]
-            texts = [["the cat sat down", f"worse {n}"]]
-            return from_lists(texts, features, first.feature_names)
+            return from_lists([["the cat sat down", f"worse {n}"]], features, list(start))
 
         options: dict = {"tuner": Turning(), "gain": "ter", "iterations": 4}
-        return redecode(first, START, decode, returned=returned, **options)
+        return redecode(first, start, decode, returned=returned, **options)
 
     best, last = loop(), loop(returned="last")
-    assert best.weights["LM0"] == -1
     assert (best.iteration, best.iterations, last.iteration) == (1, 4, 4)
-    assert last.weights["LM0"] == 1
-    assert (best.before, best.after) == (100.0, 0.0)
-    assert last.after == last.before == 100.0
+    assert (best.weights["LM0"], last.weights["LM0"]) == (-1, 1)
+    assert (best.before, best.after, last.before, last.after) == (100.0, 0.0, 100.0, 100.0)
     assert best.visited[:, 0].tolist() == [1.0, -1.0, 1.0, 1.0, 1.0]
     assert str(best) == (
         "TER of the whole loop: 100.00 → 0.00, BLEU 0.00 → 100.00, length 0.500 → 1.000, "

@@ -10,6 +10,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU, TER
+from support.judged_lists import judged_lists, write_json_lines
 from support.raising import raises
 from support.studies import DEVELOPMENT, draw_lists, edit_study, run_rows
 
@@ -19,6 +20,7 @@ from bpa_ppl.cli.app import main
 from bpa_ppl.components import Registry
 from bpa_ppl.decoding.rules import RULES, Viterbi
 from bpa_ppl.experiments.studies import running
+from bpa_ppl.experiments.studies.page import write_figures
 from bpa_ppl.experiments.studies.results import read_results
 from bpa_ppl.experiments.studies.running import run_study
 from bpa_ppl.experiments.studies.study import list_cells, read_study
@@ -237,3 +239,61 @@ def test_study_figures_and_page(quick_study: Path, capsys: pytest.CaptureFixture
     assert bpa("figures", folder, "--kind", "none", "-q") == 0
     assert capsys.readouterr() == ("", "")
     assert (folder / "index.html").is_file()
+
+
+#: Lists with a column as metric, categories, no references and no weights.
+COLUMNS = """
+sizes = [10]
+draws = 1
+methods = ["canonical", "judged", "mert-judged"]
+columns = ["comet"]
+categorical = ["system"]
+
+[domains.neural]
+weights = "none"
+adapt = "lists.jsonl"
+held_out = 20
+
+[variants.judged]
+like = "map"
+gain = "comet"
+
+[variants.mert-judged]
+like = "mert"
+gain = "comet"
+restarts = 1
+"""
+
+
+@pytest.fixture
+def study_of_columns(tmp_path: Path) -> Path:
+    write_json_lines(judged_lists(40), tmp_path / "lists.jsonl")
+    (tmp_path / "study.toml").write_text(COLUMNS)
+    return tmp_path / "study.toml"
+
+
+@pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
+def test_study_reports_and_plots_the_column(study_of_columns: Path) -> None:
+    folder = study_of_columns.parent / "results"
+    rows = run_rows(read_study(study_of_columns), folder)
+    assert [name for name in rows[0] if name.endswith("_counts")] == ["comet_counts"]
+    means = {row["method"]: row["comet"] for row in rows}
+    assert means["judged"] > means["canonical"] + 0.3
+    page = next(path for path in write_figures(folder, kind="none") if path.suffix == ".html")
+    assert "COMET against" in page.read_text("utf-8")
+
+
+@pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ('gain = "comet"', 'gain = "bleurt"', "unknown-name"),
+        ('"judged"', '"map"', "missing-references"),
+        ('columns = ["comet"]', 'columns = ["ter"]', "duplicate"),
+        ('columns = ["comet"]', 'columns = ["a.b"]', "wrong-type"),
+    ],
+)
+def test_rejects_invalid_settings(study_of_columns: Path, old: str, new: str, code: str) -> None:
+    study_of_columns.write_text(COLUMNS.replace(old, new, 1))
+    with raises(DataError, code):
+        read_study(study_of_columns)
