@@ -18,7 +18,6 @@ import bpa_ppl
 from bpa_ppl.diagnostics.pages.figures import NARROW, WIDTH
 from bpa_ppl.experiments.studies.page import describe_result, draw_figures, write_figures
 from bpa_ppl.experiments.studies.results import read_results
-from bpa_ppl.experiments.studies.study import CANONICAL
 
 
 @pytest.fixture(scope="module")
@@ -74,10 +73,7 @@ def test_the_page_names_the_methods_and_the_best(written: list[Path]) -> None:
     rows = [row for row in rows if row["size"] == 8 and not row["setting"]]
     means = {m: np.mean([row["ter"] for row in rows if row["method"] == m]) for m in methods}
     best = min(means, key=means.__getitem__)
-    (verdict,) = re.findall(r"Mean TER: [^<]*", html)
-    assert f"on leaflet, 8 sentences, {best}" in verdict
-    assert f"is best ({means[best]:.4g})" in verdict
-    assert f"canonical (not adapted) {'is best (' if best == CANONICAL else 'has '}" in verdict
+    assert re.search(rf"Mean TER: on leaflet, 8 sentences, {best}.* \({means[best]:.4g}\)", html)
 
 
 def point(method: str, mean: float, **values: Any) -> dict[str, Any]:

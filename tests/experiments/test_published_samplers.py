@@ -155,12 +155,8 @@ def test_further_lists_give_the_posterior_of_all_lists(
     assert not [note.message for note in notes if "Gaussian" in note.message]
     whole = as_draws(adapted(0, 30))
     np.testing.assert_array_equal(third.weights, whole.weights)
-    for ours, expected in (
-        (third.log_weight, whole.log_weight),
-        (third.log_density, whole.log_density),
-    ):
-        assert ours is not None
-        assert expected is not None
+    for name in ("log_weight", "log_density"):
+        ours, expected = getattr(third, name), getattr(whole, name)
         np.testing.assert_allclose(ours - ours[0, 0], expected - expected[0, 0], atol=1e-9)
     np.testing.assert_allclose(third.importance, whole.importance, atol=1e-12)
     assert third.record.figures.earlier_lists == 11

@@ -86,20 +86,6 @@ def test_the_loop_ends_when_nothing_is_new(everything: NBest, decode: Decode) ->
     assert [score.value for score in result.scores.after] == pytest.approx(expected)
 
 
-def test_limit_of_iterations_is_warned_about(toy: NBest) -> None:
-    count = iter(range(100))
-
-    def decode(weights: Weights) -> NBest:
-        return from_lists([[f"new {next(count)}"]], [np.zeros((1, 3))], toy.feature_names)
-
-    start = dict.fromkeys(toy.feature_names, 1.0)
-    with pytest.warns(BpaWarning, match="stopped after 2 iterations"):
-        redecode(toy, start, decode, iterations=2, tuner="mira", epochs=1)
-    assert next(count) == 2
-    with raises(UsageError, parameter="iterations"):
-        redecode(toy, start, decode, iterations=0)
-
-
 def test_a_command_reads_its_files_in_its_folder(command: str, tmp_path: Path) -> None:
     """The weights in the template, the sources, and no temporary files afterwards."""
     template = tmp_path / "moses.ini"
@@ -145,8 +131,7 @@ class Turning(Tuner, frozen=True):
         return Tuned(weights, weights[None])
 
 
-@pytest.mark.filterwarnings("ignore:stopped after:bpa_ppl.errors.BpaWarning")
-def test_best_iteration_is_returned() -> None:
+def test_best_iteration_is_returned_and_the_limit_of_iterations_warned_about() -> None:
     texts = [["the cat sat down", "a", "b c", "d"]]
     features = [[[-1.0, 0, 0], [0.5, 0, 0], [0.6, 0, 0], [0.7, 0, 0]]]
     start = {"LM0": 1.0, "TM0[0]": 0.1, "TM0[1]": 0.1}
@@ -162,7 +147,10 @@ def test_best_iteration_is_returned() -> None:
             return from_lists([["the cat sat down", f"worse {n}"]], features, list(start))
 
         options: dict = {"tuner": Turning(), "gain": "ter", "iterations": 4}
-        return redecode(first, start, decode, returned=returned, **options)
+        with pytest.warns(BpaWarning, match="stopped after 4 iterations"):
+            result = redecode(first, start, decode, returned=returned, **options)
+        assert next(count) == 4
+        return result
 
     best, last = loop(), loop(returned="last")
     assert (best.iteration, best.iterations, last.iteration) == (1, 4, 4)
@@ -173,8 +161,9 @@ def test_best_iteration_is_returned() -> None:
         "TER of the whole loop: 100.00 → 0.00, BLEU 0.00 → 100.00, length 0.500 → 1.000, "
         "with the weights of iteration 1 of 4"
     )
-    with raises(UsageError, "unknown-name", parameter="returned"):
-        loop(returned="first")
+    for name, value, code in (("returned", "first", "unknown-name"), ("iterations", 0, None)):
+        with raises(UsageError, code, parameter=name):
+            redecode(first, start, lambda weights: first, **{name: value})
 
 
 def test_merging_keeps_the_old_and_adds_the_new(toy: NBest) -> None:

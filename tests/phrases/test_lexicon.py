@@ -1,3 +1,5 @@
+"""Features of a lexicon: IBM Model 1 of a translation memory, or of the lists themselves."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -56,12 +58,12 @@ def by_hand(pairs: list[tuple[str, str]], lists: NBest, floor: float = 1e-4) -> 
 def test_columns_of_a_translation_memory(lists: NBest, memory: tuple[str, str]) -> None:
     added = add_features(lists, Lexicon(pairs=memory))
     assert added.feature_names == ("LM0", "lexicon.direct", "lexicon.inverse")
-    expected = by_hand(list(zip(SOURCES, TARGETS, strict=True)), lists)
-    assert added.features[:, 1:] == pytest.approx(expected.astype(np.float32), rel=1e-6)
-    other = add_features(lists, Lexicon(pairs=memory, floor=0.01)).features[:, 1:]
-    again = by_hand(list(zip(SOURCES, TARGETS, strict=True)), lists, floor=0.01)
-    assert other == pytest.approx(again.astype(np.float32), rel=1e-6)
-    assert not np.allclose(other, added.features[:, 1:])
+    pairs, floors = list(zip(SOURCES, TARGETS, strict=True)), (1e-4, 0.01)
+    results = [add_features(lists, Lexicon(pairs=memory, floor=f)).features[:, 1:] for f in floors]
+    assert np.array_equal(results[0], added.features[:, 1:])
+    for result, floor in zip(results, floors, strict=True):
+        assert result == pytest.approx(by_hand(pairs, lists, floor), rel=1e-6)
+    assert not np.allclose(*results)
     assert add_features(lists[:0], Lexicon(pairs=memory)).features.shape == (0, 3)
     # No candidate explains the words of the source better than the reference.
     best = [added[s].features[:, 2].argmax() for s in range(5)]
@@ -77,7 +79,7 @@ def test_new_lists_are_scored_by_all_adaptation_sentences(lists: NBest) -> None:
     assert len(fitted.learned_pairs) == 5  # a sentence that was drawn twice counts once
     result = add_features(lists, fitted).features[:, 1:]
     expected = by_hand(list(fitted.learned_pairs), lists)
-    assert result == pytest.approx(expected.astype(np.float32), rel=1e-6)
+    assert result == pytest.approx(expected, rel=1e-6)
     own = fitted.cross_fitted_columns(lists)
     assert not np.allclose(np.transpose(list(dict(own).values())), result)
     # It has learned already, and stays as it is.
@@ -102,16 +104,18 @@ def test_bad_memories(
         add_features(lists, Lexicon(pairs=memory))
 
 
-def test_one_file_is_not_enough() -> None:
-    for settings, code in (
-        ({"pairs": "memory.fr"}, None),
-        ({}, "missing-setting"),
-        ({"pairs": ("a", "b", "c")}, "invalid-setting"),
-    ):
-        with raises(UsageError, code, parameter="pairs"):
-            FEATURES.resolve("lexicon", settings)
-    with raises(UsageError, "invalid-setting", parameter="iterations"):
-        FEATURES.resolve("lexicon", {"pairs": ["a", "b"], "iterations": 2**31})
+@pytest.mark.parametrize(
+    ("settings", "code", "parameter"),
+    [
+        ({"pairs": "memory.fr"}, None, "pairs"),
+        ({}, "missing-setting", "pairs"),
+        ({"pairs": ("a", "b", "c")}, "invalid-setting", "pairs"),
+        ({"pairs": ["a", "b"], "iterations": 2**31}, "invalid-setting", "iterations"),
+    ],
+)
+def test_invalid_settings(settings: dict, code: str | None, parameter: str) -> None:
+    with raises(UsageError, code, parameter=parameter):
+        FEATURES.resolve("lexicon", settings)
 
 
 def test_pairs_with_an_empty_side_are_skipped(lists: NBest, memory: tuple[str, str]) -> None:
