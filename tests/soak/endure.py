@@ -11,7 +11,6 @@ files are unchanged, with and without space for caches. Exits with 1 on any fail
 from __future__ import annotations
 
 import argparse
-import gzip
 import os
 import random
 import resource
@@ -21,12 +20,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
 from time import perf_counter
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from support.small_demo import write_small_demo
+
 PROGRAM = str(Path(sys.executable).parent / "bpa")
-SENTENCES, CANDIDATES = 40, 20
 LIMITS = 0, 8  # KiB that a command may write before the disk is full
 TIMEOUT = 3600.0  # seconds, enough for a busy machine
 
@@ -48,30 +49,14 @@ _INPUTS = {"nbest", "decoded", "first", "ref", "aligned", "moses.ini"}
 _POSTERIORS = {"good.nc": "map", "drawn.nc": "imh", "other.nc": "laplace"}
 
 
-def prepare(folder: Path, sentences: int = SENTENCES, candidates: int = CANDIDATES) -> None:
-    """Write lists, references, weights and a posterior."""
-    demo = files("bpa_ppl.demo_data")
-    lists: dict[str, list[str]] = {}
-    for line in gzip.decompress(demo.joinpath("leaflet.nbest100.gz").read_bytes()).splitlines():
-        identifier, rest = line.decode().split(" ||| ", 1)
-        lists.setdefault(identifier, []).append(rest)
-    known = [rows[:candidates] for rows in lists.values()]
-    few = min(sentences, SENTENCES)
-    for name, count, size in (
-        ("nbest", sentences, candidates),
-        ("decoded", few, candidates),
-        ("first", few, candidates // 2),
-    ):
-        with (folder / name).open("w", encoding="utf-8") as file:
-            for sentence in range(count):
-                rows = known[sentence % len(known)][:size]
-                file.writelines(f"{sentence} ||| {row}\n" for row in rows)
-    references = demo.joinpath("leaflet.ref").read_text("utf-8").splitlines()
-    text = "".join(f"{references[n % len(known)]}\n" for n in range(sentences))
-    (folder / "ref").write_text(text, "utf-8")
-    (folder / "moses.ini").write_text(demo.joinpath("moses.ini").read_text("utf-8"), "utf-8")
+def prepare(folder: Path, sentences: int = 40, candidates: int = 20) -> None:
+    """Write lists, references, weights and posteriors."""
+    for name, size in (("decoded", candidates), ("first", candidates // 2), ("nbest", candidates)):
+        write_small_demo(folder, sentences, size)
+        (folder / "nbest").rename(folder / name)
     # Each word is aligned with itself.
-    points = (" ".join(f"{n}-{n}" for n in range(len(line.split()))) for line in text.splitlines())
+    lines = (folder / "ref").read_text("utf-8").splitlines()
+    points = [" ".join(f"{n}-{n}" for n in range(len(line.split()))) for line in lines]
     (folder / "aligned").write_text("".join(f"{line}\n" for line in points), "utf-8")
     adapt = ["adapt", "first", "-r", "ref", "-w", "moses.ini", "-q"]
     for name, sampler in _POSTERIORS.items():
@@ -156,7 +141,7 @@ def disk(chosen: list[str]) -> Iterator[str]:
         with tempfile.TemporaryDirectory() as place:
             folder = Path(place) / "work"
             folder.mkdir()
-            prepare(folder, 4000, 4)
+            prepare(folder, 240, 8)
             empty = {n: str(folder.with_name(n)) for n in ("BPA_PPL_CACHE", "NUMBA_CACHE_DIR")}
             for room, caches in (("full", {}), ("no room for caches", empty)):
                 if not caches:

@@ -563,13 +563,11 @@ draws = 2
 seed = 3
 methods = ["canonical", "imh", "mert", "mine"]
 columns = ["mqm"]
-
 [domains.one]
 weights = "weights"
 adapt = "lists"
 adapt_references = ["ref"]
 held_out = 1
-
 [domains.two]
 weights = "weights"
 adapt = "lists"
@@ -577,12 +575,10 @@ adapt_references = ["ref"]
 test = "lists"
 test_references = ["ref"]
 first_id = 0
-
 [variants.mine]
 like = "imh"
 likelihood = "margin"
 gamma = 4
-
 [sweeps.prior]
 setting = "variance"
 values = [0.01, 1.0]
@@ -614,19 +610,10 @@ def studies(rng: random.Random, folder: Path) -> None:
 @area("judgements", 4_000)
 def judgements(rng: random.Random, folder: Path) -> None:
     """Columns of judgements, and preferences, with values of any type."""
-    record = {
-        "id": 0,
-        "source": "un chat",
-        "references": ["the cat"],
-        "candidates": [
-            {"text": "a cat", "lm": -1.5, "mqm": 1, "rank": None},
-            {"text": "the cat", "lm": 1, "mqm": -2.5},
-            {"text": "b", "lm": 0.0, "mqm": 1},
-        ],
-        "preferences": [[0, 1], [1, 2]],
-        "ties": [[0, 2]],
-        "rankings": [[2, 0, 1]],
-    }
+    first = {"text": "a cat", "lm": -1.5, "mqm": 1, "rank": None}
+    others = [{"text": "the cat", "lm": 1, "mqm": -2.5}, {"text": "b", "lm": 0.0, "mqm": 1}]
+    record = {"id": 0, "source": "un chat", "references": ["the cat"], "rankings": [[2, 0, 1]]}
+    record |= {"candidates": [first, *others], "preferences": [[0, 1], [1, 2]], "ties": [[0, 2]]}
     odd = rng.choice((odd_json, odd_value))
     records: Any = [record, {**record, "id": 1}]
     for _ in range(rng.choice((1, 1, 2, 3))):
