@@ -25,7 +25,6 @@ from bpa_ppl.experiments.studies.results import read_results
 from bpa_ppl.experiments.studies.running import run_study
 from bpa_ppl.experiments.studies.study import list_cells, read_study
 from bpa_ppl.experiments.tuning.mira import Mira
-from bpa_ppl.experiments.tuning.redecoding import join
 from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.experiments.tuning.tuner import TUNERS
 from bpa_ppl.formats import streams
@@ -98,18 +97,6 @@ def test_methods_that_learn_from_the_development_lists(quick_study: Path) -> Non
     for method, choice in chosen.items():
         scores = rows[method]["ter"], rows[method]["bleu"]
         assert scores == pytest.approx(sacrebleu_scores(lists.test, choice)), method
-
-
-def test_both_sets_without_new_lists_or_with_copies(study_file: Path) -> None:
-    """With no list in A the result is that of D; A ∪ A is tuned like A."""
-    lists, _, _ = draw_lists(read_study(study_file))
-    once, empty = lists.adapt, lists.adapt.select([])
-    results = [
-        reestimate(nbest, lists.weights, seed=1).weights
-        for nbest in (once, join(empty, once), join(once, once))
-    ]
-    assert results[0] != lists.weights
-    assert results[2] == results[1] == results[0]
 
 
 def test_development_lists_that_do_not_fit(quick_study: Path) -> None:

@@ -115,17 +115,6 @@ def test_em_steps_agree_with_program_gradient() -> None:
             assert abs(after[name] - values[name]).max() > 1e-4
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_likelihood_never_decreases(seed: int) -> None:
-    texts = planted(3, 120, 0.4, seed, words=25, length=6)[:2]
-    start = {"lm_iterations": 6, "seed": seed, "start": "random"}
-    result = run_em(texts, k=3, order=2, iterations=6, **start, **EXACT)
-    likelihoods = np.array([entry.log_likelihood for entry in result])
-    for part in (likelihoods[1:7], likelihoods[7:]):
-        assert (np.diff(part) > -1e-9 * abs(part[0])).all()
-        assert part[-1] > part[0] + 1
-
-
 @pytest.mark.parametrize("settings", [{}, {"em": "soft", "order": 1}, {"em": "soft", "folds": 4}])
 def test_planted_subdomains_are_recovered(settings: dict) -> None:
     source, target, truth = planted(4, 600, 0.5)
