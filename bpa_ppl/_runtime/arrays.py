@@ -67,14 +67,14 @@ def to_array(values: npt.ArrayLike, kind: type[np.generic] | None, name: str) ->
     rule = f"{name} must be an array of {'integers of 64 bits' if whole else 'numbers'}"
     try:
         array = as_array(values)
-        if kind is None:
-            return array
+        if kind is None or not array.size:
+            return array if kind is None else np.zeros(array.shape, kind)
         if array.dtype.kind == "O" and not whole:
             numbers = map(_real, array.ravel().tolist())
             array = np.fromiter(numbers, np.float64, array.size).reshape(array.shape)
-        if array.dtype.kind not in ("iu" if whole else "iufb") and array.size:
+        if array.dtype.kind not in ("iu" if whole else "iufb"):
             raise TypeError("not integers, or not real numbers")
-        if whole and array.size:
+        if whole:
             limits = np.iinfo(np.dtype(kind))
             if int(array.max()) > limits.max or int(array.min()) < limits.min:
                 raise OverflowError

@@ -406,7 +406,8 @@ class Schema:
         try:  # repeated where records are candidates
             first_lines = dict(zip(reversed(values), reversed(lines), strict=True))
         except TypeError:
-            row = next(row for row, value in enumerate(values) if not isinstance(value, Hashable))
+            odd = (isinstance(v, tuple) or not isinstance(v, Hashable) for v in values)
+            row = [*odd].index(True)
             raise self._odd_id(values[row], lines[row]) from None
         numbered = {v: self._number_of_id(v, first_lines[v]) for v in dict.fromkeys(values)}
         if self._id_type is type(None):

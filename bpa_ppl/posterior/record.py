@@ -455,7 +455,7 @@ def from_attributes(attrs: Mapping[str, Any], *, foreign: bool = False) -> Recor
         try:
             parts[group][info.name] = msgspec.convert(value, info.type)
             del others[name]
-        except msgspec.ValidationError as error:
+        except (msgspec.ValidationError, UnicodeError) as error:
             if foreign and name != _SECONDS:
                 continue
             problem = f"the attribute {name} of the posterior is {quote(attrs[name])} ({error}): "
@@ -486,7 +486,7 @@ def _join(value: Any) -> Any:
 
 def _split(value: Any, cls: type[Struct]) -> Any:
     """Return components with their settings apart from the other entries, which a class has."""
-    if isinstance(value, list):
+    if isinstance(value, list) and not any(isinstance(one, list) for one in value):
         return [_split(one, cls) for one in value]
     if not isinstance(value, Mapping):
         return value

@@ -85,6 +85,7 @@ def test_settings_may_follow_a_name(study_file: Path) -> None:
         # settings of likelihoods and samplers
         (VARIANT, 'like = "mert"\nlikelihood = "margin"', "not-supported", "mert-ter"),
         (VARIANT, 'like = "map"\nlikelihood = "margin"\nkappa = 2', None, "kappa"),
+        (VARIANT, 'like = "map"\nlikelihood = 1', None, "likelihood"),
         *(
             (VARIANT, f'like = "{one}"', None, one)
             for one in ("canonical:draws=2", "m:a=2", "imh=2")

@@ -163,6 +163,7 @@ WRONG: list[tuple[str, Any]] = [
     ("agreement", {"raters": 2}),
     ("gain_column", "mqm"),
     ("feature_sources", {"source": "lm"}),
+    ("feature_sources", [[[[]]]]),
     ("likelihood_exponent", 0.0),
     ("feature_scales", {"LM0": [1.0, 2.0]}),
     ("check", {"passed": True}),

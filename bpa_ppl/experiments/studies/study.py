@@ -144,8 +144,9 @@ class Method(Component, frozen=True):
             chosen = common.get(part, getattr(self, part))
             if chosen == getattr(self, part):
                 settings[part] = dict(getattr(self, f"{part}_settings"))
-            if self.kind == SAMPLER and read_name(chosen) in registry:
-                owners |= dict.fromkeys(registry[read_name(chosen)].__struct_fields__, part)
+            component = read_name(str(chosen))
+            if self.kind == SAMPLER and component in registry:
+                owners |= dict.fromkeys(registry[component].__struct_fields__, part)
         if self.kind == SAMPLER:
             owners |= dict.fromkeys(SAMPLERS[self.engine].__struct_fields__, "engine")
         for key, value in values.items():
