@@ -1,0 +1,359 @@
+"""Draw the pictures of the pages of results from the outputs that are stored beside them.
+
+    python tools/draw_results.py [PAGE ...]
+
+`docs/results/PAGE.txt` becomes `docs/assets/results/PAGE.svg`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+#: A number and its ±, such as "53.58 ± 1.97".
+VALUE = re.compile(r"([-+−]?\.?\d[\d.,]*)(?: ± ([\d.]+))?")
+#: A line such as "ridge   10: 0.507 ± 0.051   20: 0.546 ± 0.024".
+ENTRY = re.compile(r"(\d+): +(\S+(?: ± \S+)?)")
+
+
+class Panel(NamedTuple):
+    """Rows of a table: `lines` over the columns, or `points` with a row each."""
+
+    table: str
+    rows: tuple[str, ...]
+    ylabel: str
+    kind: str = "lines"
+    columns: tuple[str, ...] = ()
+    xlabel: str = "judged lists"
+    value: str = ""
+    title: str = ""
+    labels: tuple[str, ...] = ()
+    file: str = ""
+
+
+TER = "test TER"
+SENTENCES = "adaptation sentences"
+DOMAINS = "Moses, mean of three domains"
+HEADROOM = "share of the headroom"
+JURY = ("mean of the scores", "best score on the judged lists", "ridge", "logistic regression")
+JURY = (*JURY, "lambdarank, small trees", "search, 100 calls", "**ours**")
+SETTINGS = ("hard (default)", "hard, order=1", "hard, order=1, folds=5", "soft")
+SETTINGS = (*SETTINGS, "hard, folds=5, start=random", "hard, start=random")
+TUNED = ("published", "mira (TER)", "margin", "margin, learned prior")
+METRICS = ("best feature on judged lists", "best system on judged lists", "ridge", "default")
+LIKELIHOODS = ("oracle, as published", "margin, γ = 2, the default", "risk, κ = 4")
+CURVES = ("rwm-isotropic, as published", "imh", "heuristic, δ = 1")
+CURVES = (*CURVES, "mert (BLEU)", "mert (TER)", "mira (BLEU)", "pro (BLEU)")
+PANELS = {
+    "results": [
+        Panel("WMT 2023, all metrics", METRICS, HEADROOM, file="judged-lists"),
+        Panel("likelihood", LIKELIHOODS, TER, xlabel=SENTENCES, title=DOMAINS, file="likelihoods"),
+    ],
+    "judged-lists": [
+        Panel("WMT 2023, all metrics", METRICS, HEADROOM),
+        Panel("WMT 2023, six features", METRICS, HEADROOM),
+    ],
+    "judging": [
+        Panel("all metrics", ("mixed", "information", "random"), HEADROOM, xlabel="answers"),
+        Panel("six features", ("from nothing", "from qe_CometKiwi"), HEADROOM, xlabel="answers"),
+    ],
+    "juries": [
+        Panel("LLMBar: 226 pairs", JURY, "accuracy", xlabel="judged pairs"),
+        Panel("WMT 2023, 19 features: headroom", JURY, HEADROOM),
+    ],
+    "constants": [
+        Panel(
+            "margin, gain ter",
+            ("γ = 0", "γ = 0.5", "γ = 1", "γ = 2", "γ = 4", "γ = 8", "γ = 16"),
+            "TER of held-out sentences",
+            "points",
+            ("10 sentences", "100 sentences"),
+        )
+    ],
+    "control": [
+        Panel(
+            "medical and captions and conversation",
+            (
+                "λ_T",
+                "oracle, lists of D",
+                "margin, lists of D",
+                "mert (TER), lists of D",
+                "margin, lists of the domain",
+                "margin, D and lists of the domain",
+            ),
+            TER,
+            xlabel="lists",
+            title=DOMAINS,
+        )
+    ],
+    "drift": [
+        Panel(
+            "any feature named",
+            ("rewardbench.dev", "wmt23.en-de", "wmt23.zh-en", "Moses captions", "all"),
+            "runs with a reported feature, %",
+            "points",
+            ("50", "domain 50"),
+            title="after 50 adaptation lists",
+            labels=("new lists of the same collection", "of another domain"),
+        )
+    ],
+    "features": [
+        Panel(
+            "captions, margin",
+            (
+                "the list's 14",
+                "+ LM of 500 lines, per draw",
+                "+ lexicon of 500 pairs",
+                "+ MAP phrase mixture",
+                "+ LM of all lines",
+                "+ LM and MAP phrase mixture",
+            ),
+            TER,
+            xlabel=SENTENCES,
+        )
+    ],
+    "instance-weighting": [
+        Panel(
+            "held-out log-likelihood",
+            (
+                "concatenate",
+                "linear",
+                "map",
+                "linear-known",
+                "map-known",
+                "linear-known, weighted",
+                "map-known, weighted",
+            ),
+            "held-out log p(t|s) of development pairs",
+            "points",
+            (r"p(t\|s)",),
+        )
+    ],
+    "invariance": [
+        Panel(
+            "captions, in",
+            (
+                "EM: specificity, source",
+                "EM: specificity, target",
+                "EM: coherence",
+                "EM: all three",
+                "LDA, source: all three",
+                "LDA, target: all three",
+            ),
+            "difference in TER, positive is worse",
+            "points",
+            (r"\|A\| = 10", r"\|A\| = 100"),
+            value=r"\((.*)\)",
+        )
+    ],
+    "learned-priors": [
+        Panel(
+            "14 features",
+            (
+                "mean, published, isotropic prior",
+                "mean, published, learned prior",
+                "mean, margin, isotropic prior",
+                "mean, margin, learned prior",
+            ),
+            TER,
+            columns=("10 sentences", "50 sentences"),
+            xlabel=SENTENCES,
+            title=DOMAINS,
+        )
+    ],
+    "likelihoods": [Panel("likelihood", LIKELIHOODS, TER, xlabel=SENTENCES, title=DOMAINS)],
+    "minimum-risk": [
+        Panel(
+            one,
+            ("predictive", "mbr, ter", "mbr, bleu", "mbr, chrf"),
+            TER,
+            "points",
+            (r"\|A\| = 10", r"\|A\| = 100"),
+        )
+        for one in ("medical", "captions", "conversation")
+    ],
+    "published-study": [
+        Panel("captions, learning curves", CURVES, TER, xlabel=SENTENCES),
+        Panel("medical, learning curves", CURVES, TER, xlabel=SENTENCES),
+    ],
+    "samplers": [
+        Panel(
+            one,
+            (
+                "canonical",
+                "heuristic, δ = 1",
+                "heuristic, δ = 50",
+                "rwm-isotropic",
+                "rwm",
+                "imh",
+                "nuts",
+                "map",
+            ),
+            TER,
+            "points",
+            ("TER",),
+        )
+        for one in ("medical", "captions", "conversation")
+    ],
+    "scale": [
+        Panel(one, ("one process", "processes, 2 workers"), "seconds", "points", ("seconds",))
+        for one in ("250,000 lists of 5", "20,000 lists of 100")
+    ],
+    "speech": [
+        Panel(
+            "adapted to (50, 500)",
+            (
+                "score, length",
+                "score, length, lm=self",
+                "score, length, consensus",
+                "all: with consensus and lm=self",
+            ),
+            "word error rate",
+            "points",
+            columns,
+            title=f"LibriSpeech {part}",
+            labels=("50 utterances", "500 utterances"),
+        )
+        for part, columns in (("dev-clean", ("0", "1")), ("dev-other", ("2", "3")))
+    ],
+    "subdomains": [
+        Panel("K = 4", SETTINGS, "adjusted Rand index", xlabel="share of own words"),
+        Panel("K = 8", SETTINGS, "adjusted Rand index", xlabel="share of own words"),
+    ],
+    "tuners": [
+        Panel(one, TUNED, TER, xlabel=SENTENCES) for one in ("medical", "captions", "conversation")
+    ],
+}
+
+
+def read_table(file: str, title: str) -> dict[str, dict[str, str]]:
+    """Return the cells of the first table with a title, by row and column.
+
+    Raises:
+        ValueError: if the file has no such table.
+    """
+    text = (DOCS / "results" / f"{file}.txt").read_text("utf-8")
+    for block in text.split("\n\n"):
+        head, *lines = block.splitlines()
+        if head.lstrip("| ").startswith(title) and head.startswith("|"):
+            columns = split_cells(head)[1:]
+            rows = map(split_cells, lines[1:])
+            return {row[0]: dict(zip(columns, row[1:], strict=False)) for row in rows}
+        if head.startswith(title):  # the first line of a name counts
+            return {line.split("  ")[0]: read_line(line) for line in reversed(lines)}
+    message = f"{file}.txt has no table {title!r}"
+    raise ValueError(message)
+
+
+def read_line(line: str) -> dict[str, str]:
+    """Return the cells of a line without a table, by "10:" and so on, or numbered."""
+    values = (match[0] for match in VALUE.finditer(line.partition("  ")[2]))
+    return dict(ENTRY.findall(line)) or {str(column): cell for column, cell in enumerate(values)}
+
+
+def split_cells(line: str) -> list[str]:
+    """Return the cells of a line of a table."""
+    return [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+
+
+def read_cell(cell: str, pattern: str) -> tuple[float, float] | None:
+    """Return the first number of a cell and its ±, 0 without one; None of an empty cell."""
+    inner = re.search(pattern, cell) if pattern else None
+    found = VALUE.search(inner[1] if inner else cell)
+    if not found:
+        return None
+    number = found[1].replace("−", "-").replace(",", "")
+    return float(number), float(found[2] or 0)
+
+
+def draw_lines(
+    axes: Axes, panel: Panel, table: dict[str, dict[str, str]], names: list[str]
+) -> None:
+    """Draw a line for each row over the numbers in the names of the columns."""
+    ticks: set[float] = set()
+    for name in panel.rows:
+        number = names.index(name)
+        cells: list[tuple[float, float, float]] = []
+        for column, cell in table.get(name, {}).items():
+            at, value = re.search(r"[\d.]+", column), read_cell(cell, panel.value)
+            if value and not at:  # without judged lists
+                axes.axhline(value[0], color="grey", linestyle="--", label=name)
+            elif value and at and float(at[0]) and column in (panel.columns or (column,)):
+                cells.append((float(at[0]), *value))
+                ticks.add(float(at[0]))
+        if cells:
+            x, mean, error = zip(*cells, strict=True)
+            x = [one * (1 + 0.02 * number) if max(ticks) > 1 else one for one in x]
+            ours = name.startswith(("**", "default", "margin"))
+            style = {"color": f"C{number}", "linewidth": 2.5 if ours else 1.2, "label": name}
+            axes.errorbar(x, mean, error, marker="o", markersize=3, capsize=2, **style)
+    if max(ticks) > 1:
+        axes.set_xscale("log")
+        axes.set_xticks(sorted(ticks), [f"{tick:.0f}" for tick in sorted(ticks)])
+        axes.set_xticks([], minor=True)
+    axes.set(xlabel=panel.xlabel, ylabel=panel.ylabel)
+
+
+def draw_points(axes: Axes, panel: Panel, table: dict[str, dict[str, str]]) -> None:
+    """Draw a point for each row and column."""
+    labels = panel.labels or [column.replace("\\", "") for column in panel.columns]
+    for number, (column, label) in enumerate(zip(panel.columns, labels, strict=True)):
+        values = [read_cell(table[name][column], panel.value) for name in panel.rows]
+        mean, error = zip(*((value or (float("nan"), 0.0)) for value in values), strict=True)
+        shift = 0.2 * number - 0.1 * (len(labels) - 1)
+        rows = [row + shift for row in range(len(mean))]
+        axes.errorbar(mean, rows, xerr=error, fmt="o", color=f"C{number}", label=label)
+    axes.set_yticks(range(len(panel.rows)), [name.strip("*") for name in panel.rows])
+    axes.invert_yaxis()
+    axes.set_xlabel(panel.ylabel)
+    if panel.ylabel == "seconds":
+        axes.set_xlim(0)
+
+
+def draw(page: str) -> Figure:
+    """Return the picture of a page."""
+    panels = PANELS[page]
+    height = max(2.6, 0.3 * max(len(panel.rows) for panel in panels) + 1.2)
+    figure = Figure((9.6 if len(panels) > 2 else 7.8, height), layout="constrained")
+    names = list(dict.fromkeys(row for panel in panels for row in panel.rows))
+    for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+        table = read_table(panel.file or page, panel.table)
+        if panel.kind == "lines":
+            draw_lines(axes, panel, table, names)
+        else:
+            draw_points(axes, panel, table)
+        axes.set_title(panel.title or panel.table.split(": ")[0], fontsize="medium")
+        axes.grid(alpha=0.3)
+    handles = {}
+    for axes in figure.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label.strip("*"), handle)
+    if panels[0].kind == "points":
+        for axes in figure.axes[1:]:
+            if panels[0].rows == panels[-1].rows:
+                axes.tick_params(labelleft=False)
+    if len(handles) > 1:
+        columns = 2 if max(map(len, handles)) > 30 else 3
+        place = "outside lower center"
+        figure.legend(handles.values(), handles, loc=place, ncols=columns, fontsize="small")
+    return figure
+
+
+def main() -> None:
+    """Draw the pictures of the named pages, or all."""
+    mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "results"})
+    folder = DOCS / "assets" / "results"
+    folder.mkdir(exist_ok=True)
+    for page in sys.argv[1:] or PANELS:
+        draw(page).savefig(folder / f"{page}.svg", metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    main()
