@@ -2,7 +2,8 @@
 
     python tools/draw_results.py [PAGE ...]
 
-`docs/results/PAGE.txt` becomes `docs/assets/results/PAGE.svg`.
+`docs/results/PAGE.txt` becomes `docs/assets/results/PAGE.svg`. Two pages outside `docs/results` are
+drawn from their own tables.
 """
 
 from __future__ import annotations
@@ -75,6 +76,36 @@ PANELS = {
             "TER of held-out sentences",
             "points",
             ("10 sentences", "100 sentences"),
+        )
+    ],
+    "llm-tutorial": [
+        Panel(
+            "choose",
+            (
+                "the first sample",
+                "the most probable sample",
+                "the most frequent sample",
+                "the consensus by chrF",
+                "the shortest sample",
+                "**the adapted weights**",
+            ),
+            label,
+            "points",
+            (metric,),
+            title="fifty new sentences",
+            file="how-to/llm-tutorial.md",
+        )
+        for metric, label in (("chrF", "chrF, higher is better"), ("TER", "TER, lower is better"))
+    ],
+    "speed": [
+        Panel(
+            "seconds | CPU seconds",
+            ("nutpie", "NumPyro's NUTS at its defaults", "`imh`", "`laplace`", "`nuts`"),
+            "effective draws per second",
+            "points",
+            ("ESS per second",),
+            title="posterior of 100 sentences, two cores",
+            file="speed.md",
         )
     ],
     "control": [
@@ -239,7 +270,8 @@ def read_table(file: str, title: str) -> dict[str, dict[str, str]]:
     Raises:
         ValueError: if the file has no such table.
     """
-    text = (DOCS / "results" / f"{file}.txt").read_text("utf-8")
+    name = file if file.endswith(".md") else f"results/{file}.txt"
+    text = (DOCS / name).read_text("utf-8")
     for block in text.split("\n\n"):
         head, *lines = block.splitlines()
         if head.lstrip("| ").startswith(title) and head.startswith("|"):
@@ -248,7 +280,7 @@ def read_table(file: str, title: str) -> dict[str, dict[str, str]]:
             return {row[0]: dict(zip(columns, row[1:], strict=False)) for row in rows}
         if head.startswith(title):  # the first line of a name counts
             return {line.split("  ")[0]: read_line(line) for line in reversed(lines)}
-    message = f"{file}.txt has no table {title!r}"
+    message = f"{name} has no table {title!r}"
     raise ValueError(message)
 
 
@@ -310,11 +342,13 @@ def draw_points(axes: Axes, panel: Panel, table: dict[str, dict[str, str]]) -> N
         shift = 0.2 * number - 0.1 * (len(labels) - 1)
         rows = [row + shift for row in range(len(mean))]
         axes.errorbar(mean, rows, xerr=error, fmt="o", color=f"C{number}", label=label)
-    axes.set_yticks(range(len(panel.rows)), [name.strip("*") for name in panel.rows])
+    axes.set_yticks(range(len(panel.rows)), [name.strip("*`") for name in panel.rows])
     axes.invert_yaxis()
     axes.set_xlabel(panel.ylabel)
     if panel.ylabel == "seconds":
         axes.set_xlim(0)
+    elif panel.ylabel.endswith("per second"):
+        axes.set_xscale("log")
 
 
 def draw(page: str) -> Figure:
@@ -339,7 +373,7 @@ def draw(page: str) -> Figure:
         for axes in figure.axes[1:]:
             if panels[0].rows == panels[-1].rows:
                 axes.tick_params(labelleft=False)
-    if len(handles) > 1:
+    if panels[0].kind == "lines" or len(panels[0].columns) > 1:
         columns = 2 if max(map(len, handles)) > 30 else 3
         place = "outside lower center"
         figure.legend(handles.values(), handles, loc=place, ncols=columns, fontsize="small")
