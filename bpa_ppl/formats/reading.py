@@ -6,7 +6,9 @@ import json
 import os
 import re
 import sys
+import tomllib
 from collections.abc import Iterator, Sequence
+from importlib.resources import files
 from operator import itemgetter
 from pathlib import Path
 
@@ -33,70 +35,6 @@ from bpa_ppl.formats.streams import AnyInput, InputFile, file_suffix, origin_nam
 from bpa_ppl.formats.values import json_keys, looks_numeric
 from bpa_ppl.nbest import NBest
 
-# The beginnings of files that no format reads, and what to do about them.
-_REMEDIES = {
-    rb"PK\x03\x04": "this is a workbook of Excel or another zip archive: save it as CSV, or a log "
-    "of inspect_ai as JSON (inspect log dump FILE)",
-    rb"\xff\xfe|\xfe\xff|[^\0]?\0[^\0]\0": "the text is UTF-16: save it as UTF-8",
-    rb"\s*$": "the first line is blank: remove it",
-    rb"[^\0\n]*\r[^\0\n]": "the lines end with carriage returns alone: use `tr '\\r' '\\n'`",
-    rb"[^|\n]+(\|[^|\n]+){2,}\n[^|\n]*(\|[^|\n]*){2,}$": "the cells are separated by '|': separate "
-    "them by commas, as `pandas.read_csv(FILE, sep='|').to_csv(NEW, index=False)` does in Python "
-    "(header=None if the first line has no names)",
-    rb"\"[^\"\n]*\"( \"[^\"\n]*\")+\s*$": "the cells are separated by blanks, as R's write.table "
-    "does: use write.csv(DATA, FILE, row.names=FALSE)",
-    rb"([-+.\deE]+\r?\n)+[-+.\deE]*\Z": "these are numbers without texts: scores belong to a file "
-    "of texts, plain:list_size=N,scores=FILE; sizes of lists, as LightGBM takes them, are "
-    "qid=numpy.repeat(range(len(sizes)), sizes) for bpa_ppl.BayesianRanker().fit(X, y, qid=qid)",
-    rb"(\+[-=+]+\+|\|[^\n]*\||shape: \(.*\)|\xe2[\x94\x95].*)\s*$|  +\S[^\n]*\n0  +\S": "this is a "
-    "table as it is printed: write it as CSV, as to_csv(FILE, index=False) of pandas does",
-    rb"\s*\{'|[A-Z]\w+\(\w+=": "the first line is an object of Python, not of JSON: write it by "
-    "json.dumps, or by its method model_dump_json",
-    rb"\S+[ \t]+[Qq]?0[ \t]+\S+[ \t]+\d+[ \t]+[-+.\deE]+[ \t]+\S": "this is a run of TREC: "
-    """`awk -v OFS='\\t' 'BEGIN {print "id", "text", "score"} {print $1, $3, $5}' RUN` makes a """
-    "table of it, with the names of the documents as texts",
-    rb"\S+[ \t]+Q?0[ \t]+\S+[ \t]+-?\d+\s*$": "these are judgements of TREC, without scores: "
-    """`awk -v OFS='\\t' 'BEGIN {print "id", "text", "score", "relevance"} NR == FNR """
-    "{of[$1, $3] = $4; next} {print $1, $3, $5, of[$1, $3]}' QRELS RUN` adds them to a run",
-    rb"(#.*\n)*[-+.\deE]+([ \t]+qid:\S+)?([ \t]+\d+:\S+)+[ \t]*(#.*)?\s*$": "this is a file of "
-    "SVMlight or LETOR, without texts: X, y, qid = sklearn.datasets.load_svmlight_file(FILE, "
-    "query_id=True) reads it in Python for bpa_ppl.BayesianRanker().fit(X.toarray(), y, qid=qid)",
-    rb"\{.*\"resps\":\s*\[\[\s*\"": "these are samples of lm-evaluation-harness: "
-    "`jq -sc 'unique_by(.doc_id)[] | {id: .doc_id, candidates: .resps[0]}'` makes lists of them",
-    rb"\{.*\"resps\":\s*\[\[\s*\[": "these are choices of lm-evaluation-harness: `jq -sc "
-    "'unique_by(.doc_id)[] | (.target | tostring) as $target | [.arguments[] | .arg_1? // .[1]? | "
-    'ltrimstr(" ")] as $texts | {id: .doc_id, candidates: [.resps | to_entries[] | {text: '
-    "$texts[.key], loglikelihood: (.value[0][0] | tonumber), correct: ([(.key | tostring), "
-    "$texts[.key]] | any(. == $target))}]}'` makes lists of them, with the gain correct",
-    rb"\{\s*\"message_tree_id\":": "these are trees of OpenAssistant: `jq -c '.prompt | .. | "
-    'objects | select(.role == "prompter" and (.replies | length) > 1) | {source: .text, '
-    "candidates: [.replies[] | {text}], rankings: [[.replies | to_entries | map(select("
-    ".value.rank != null)) | sort_by(.value.rank)[].key] | select(length > 1)]}'` makes lists of "
-    "the replies to each turn",
-    rb"(?s)\s*\{(.*\"promptIdx\":|\s*\"evalId\":)": "these are results of promptfoo: `jq -sc '[.[] "
-    "| .results.results[]? // .] | group_by([.testIdx, .vars])[] | {source: (.[0].vars | tojson), "
-    "candidates: [.[] | select(.response.output != null) | {text: (.response.output | if type == "
-    '"string" then . else tojson end), system: .provider.id, score} + .namedScores]}\'` makes '
-    "lists of them",
-    rb"(?s)\s*\{.*\"testCases\":\s*\[": "these are results of DeepEval: `jq -c '.testCases | "
-    "group_by(.input)[] | {source: .[0].input, candidates: [.[] | {text: .actualOutput} + "
-    "([.metricsData[]? | {(.name): .score}] | add)]}'` makes lists of them",
-    rb"(?s)\s*\{\s*\"version\":.*\"eval\":\s*\{": "this is a log of inspect_ai: `jq -c '"
-    ".eval.model as $model | .samples | group_by(.id)[] | {id: .[0].id, candidates: [.[] | select("
-    ".output) | {text: .output.completion, model: $model} + ((.scores // {}) | map_values(.value "
-    "as $value | {C: 1, P: 0.5, I: 0, N: 0}[$value]? // $value))]}'` makes lists of it",
-    rb"\{.*\"completion\":\s*\[\s*\{": "these are single answers as conversations: `jq -c '. + "
-    "{id: .prompt[-1].content, text: .completion[-1].content} | del(.prompt, .completion)'` makes "
-    "rows of them",
-    rb"\{.*\"answers\":\s*\[\s*\{[^{}]*\"rank\":": "these are ranked answers: `jq -c '{source: "
-    ".prompt, candidates: [.answers[] | {text: .answer, model}], rankings: [[.answers | to_entries "
-    "| sort_by(.value.rank)[].key]]}'` makes lists of them",
-    rb"(?s)\s*\[?\s*\{(?!.*\"(choices|output)\":).*\"annotation(s\":\s*\[|_id\")"
-    rb"|[^\n{]*\bannotation_id\b": "this is an export of Label Studio: docs/how-to/judge.md shows "
-    "how to read its JSON",
-    rb"\s*\{\s*\"utts\":": "this is an export of ESPnet 1: `jq -c '.utts | to_entries[] | "
-    "{id: .key, candidates: [.value.output[] | {text: .rec_text, score}]}'` makes lists of it",
-}
 _WITHOUT_NAMES = (
     "its first line does not name the columns (id, text, …): put such a line before it, or, if "
     "they have other names, set {}:id=NAME,text=NAME"
@@ -287,9 +225,11 @@ def _detect(file: InputFile, line: bytes) -> NBestFormat:
     for _, kind in NBEST_FORMATS.load():
         if kind().detect(line):
             return kind()
-    for regex, problem in _REMEDIES.items():
-        if re.match(regex, file.head, re.MULTILINE):
-            raise DataError(problem, file.origin, 1, code="unknown-format")
+    # How files begin that no format reads, and what to do about them.
+    others = tomllib.loads(files("bpa_ppl.formats").joinpath("other_files.toml").read_text("utf-8"))
+    for other in others["files"]:
+        if re.match(other["begin"].encode(), file.head, re.MULTILINE):
+            raise DataError(other["problem"], file.origin, 1, code="unknown-format")
     second = b"".join(file.head.split(b"\n", 2)[1:2])
     if any(kind().detect(second) for kind in (Csv, Tsv)):
         problem = "the first line is not the header, which is in the second one: remove it"
