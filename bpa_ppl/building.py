@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arguments import require_one_of
+from bpa_ppl._runtime.arguments import require, require_one_of
 from bpa_ppl._runtime.arrays import Float32, flatten, intern, to_array, to_members, to_texts
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import DataError, UsageError, locate, name_lists, quote
@@ -91,7 +91,7 @@ def from_lists(
         references=references,
         totals=None if totals is None else flatten(totals, sizes, "totals"),
         sources=sources,
-        extras={n: flatten(column, sizes, n) for n, column in (extras or {}).items()},
+        extras={n: flatten(column, sizes, n) for n, column in _columns(extras, "extras").items()},
         sentence_extras=sentence_extras,
         sentence_ids=sentence_ids,
     )
@@ -167,12 +167,19 @@ def from_arrays(
         string_index=index,
         totals=scores,
         sources=None if sources is None else to_texts(sources),
-        extras={**(extras or {}), **missing},
+        extras={**_columns(extras, "extras"), **missing},
         sentence_extras={
-            n: tuple(to_members(column, n)) for n, column in (sentence_extras or {}).items()
+            name: tuple(to_members(column, name))
+            for name, column in _columns(sentence_extras, "sentence_extras").items()
         },
     )
     return lists if references is None else lists.with_references(references)
+
+
+def _columns(extras: Mapping[str, Any] | None, name: str) -> Mapping[str, Any]:
+    """Return columns by name; none for None."""
+    require({} if extras is None else extras, Mapping, f"{name} are columns by name", name)
+    return extras or {}
 
 
 def from_records(

@@ -280,6 +280,9 @@ ARRAYS = {"texts": ["a", "b", "c"], "features": np.zeros((3, 1)), "sizes": 3}
         ("arrays", {"sentence_ids": [0.5]}, "wrong-type"),
         ("arrays", {"totals": [1.0]}, "wrong-length"),
         ("arrays", {"sentence_extras": {"gain": 3}}, "wrong-type"),
+        ("arrays", {"extras": np.ones(3)}, "wrong-type"),
+        ("arrays", {"sentence_extras": [["news"]]}, "wrong-type"),
+        ("lists", {"extras": "abc"}, "wrong-type"),
         ("lists", {"features": [[[1.0], [2.0]], [[1.0, 2.0]]]}, "wrong-type"),
         ("lists", {"totals": [[0.0], [1.0, 2.0]]}, "wrong-length"),
         ("lists", {"texts": [3, ["c"]]}, "wrong-type"),
@@ -288,8 +291,8 @@ ARRAYS = {"texts": ["a", "b", "c"], "features": np.zeros((3, 1)), "sizes": 3}
 def test_rejects_inconsistent_data(function: str, changes: dict[str, Any], code: str) -> None:
     given = {"feature_names": ["lm"], **(LISTS if function == "lists" else ARRAYS), **changes}
     (parameter, value), *_ = changes.items()
-    if "extras" in parameter:
-        parameter = next(iter(value)) if isinstance(value, dict) else None
+    if isinstance(value, dict):
+        parameter = next(iter(value))
     with raises(UsageError if code == "wrong-type" else DataError, code, parameter=parameter):
         getattr(building, f"from_{function}")(**given)
 

@@ -119,7 +119,7 @@ def _frame_columns(frame: Any, options: ReadOptions) -> Block:
 
     try:
         table = pa.table(frame)
-    except (pa.ArrowException, TypeError, ValueError, RuntimeError, NotImplementedError) as error:
+    except (pa.ArrowException, TypeError, ValueError, RuntimeError, OverflowError) as error:
         levels = getattr(getattr(frame, "index", None), "names", ())
         index = [name for name in levels if name is not None]
         if twice := find_repeated(map(str, (*index, *getattr(frame, "columns", ())))):

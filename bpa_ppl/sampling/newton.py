@@ -117,7 +117,8 @@ def maximise(
         else:
             curvature, definite = point.curvature, True
         step = solve(curvature, point.gradient)
-        decrement = float(point.gradient @ step)
+        with np.errstate(over="ignore"):  # of extreme features
+            decrement = float(point.gradient @ step)
         if decrement <= tolerance and not last_step:
             break
         # Halve the step until Armijo's rule holds, up to rounding.

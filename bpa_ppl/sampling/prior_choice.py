@@ -278,7 +278,8 @@ def _learn_scale(
         values = [loss(log_scale) for log_scale in grid]
         best = int(np.argmin(values))
         bounds = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
-        result = minimize_scalar(loss, bounds=bounds, options={"xatol": _TOLERANCE})
+        with np.errstate(invalid="ignore"):  # the loss of a scale without a mode is infinite
+            result = minimize_scalar(loss, bounds=bounds, options={"xatol": _TOLERANCE})
     log_scale = result.x if result.fun < values[best] else grid[best]
     return float(f"{np.exp(log_scale):.3g}")
 

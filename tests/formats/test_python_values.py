@@ -226,7 +226,7 @@ def test_ids_are_integers_of_64_bits(ids: Any) -> None:
         one_list([1, 2], sentence_ids=ids)
 
 
-@pytest.mark.parametrize("identifier", [np.uint64(2**63 + 5), 2**63])
+@pytest.mark.parametrize("identifier", [np.uint64(2**63 + 5), 2**63, 2**64])
 def test_larger_ids_of_records_are_refused(identifier: Any) -> None:
     for table in (pd.DataFrame, dict):
         with raises(DataError, line=1, match=str(int(identifier))):
