@@ -305,7 +305,7 @@ def find_nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tup
             rows = list(filter(None, map(reader.field_names, lines[1:ROWS])))
             if problem := _header_problem(names, rows):
                 return name, problem
-            if not (any(map(is_name, names)) or _are_usual(names)):
+            if not (any(map(is_name, set(names))) or _are_usual(names)):
                 if has_numbers_below(names, rows):
                     shape = name, _WITHOUT_NAMES.format(name)
                 continue

@@ -443,7 +443,7 @@ def missing_names(cells: Sequence[str], rows: Sequence[Sequence[str]] = ()) -> s
     (True, "the first line has values, 'a cat, -1.5', not")
     """
     numbers = list(filter(_is_number, cells))
-    is_named = any(map(is_name, cells)) or has_numbers_below(cells, rows)
+    is_named = any(map(is_name, set(cells))) or has_numbers_below(cells, rows)
     if rows and any(re.search("[.,]", number) for number in numbers):
         is_named = {ID, TEXT} <= {*cells}
     if not numbers or is_named:
