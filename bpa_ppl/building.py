@@ -11,7 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import require, require_one_of
-from bpa_ppl._runtime.arrays import Float32, flatten, intern, to_array, to_members, to_texts
+from bpa_ppl._runtime.arrays import (
+    Float32,
+    Float64,
+    flatten,
+    intern,
+    to_array,
+    to_members,
+    to_texts,
+)
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import DataError, UsageError, locate, name_lists, quote
 from bpa_ppl.formats.block import REFERENCE, SOURCE, Block, ColumnNames
@@ -315,7 +323,7 @@ def describe_bookkeeping(nbest: NBest, name: str, least: int = 1) -> str:
         return f"{name} seems to have times, in {unit} since 1970: exclude it"
     if _OF_IDS.search(name) and (values == np.floor(values)).all():
         return f"{name} seems to have ids: exclude it"
-    steps = np.delete(np.diff(values), nbest.offsets[1:-1] - 1)
+    steps = np.delete(np.diff(values.astype(np.float64)), nbest.offsets[1:-1] - 1)
     if len(steps) < max(least, 1) or not steps.any():
         return ""
     if _are_of_positions(steps, nbest.sizes.max()):
@@ -333,7 +341,7 @@ def _find_unit_of_times(values: Float32) -> str:
     return next(found, "")
 
 
-def _are_of_positions(steps: Float32, largest: int) -> bool:
+def _are_of_positions(steps: Float64, largest: int) -> bool:
     """Return whether steps from a candidate to the next are those of positions.
 
     They are equal and whole; in lists of two, other steps than 1 may be those of ratings.

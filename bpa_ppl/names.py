@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from bpa_ppl._runtime.arrays import is_number, to_members, wrong_type
+from bpa_ppl._runtime.arrays import is_number, to_float, to_members, wrong_type
 from bpa_ppl.errors import DataError, UsageError, quote
 
 #: References: a text, or several, for each sentence, or by id for some of them.
@@ -32,7 +32,7 @@ def id_key(value: Any) -> Any:
     if isinstance(value, str):
         number = _INTEGER.fullmatch(value)
         return value if number is None else int(number[1])
-    whole = is_number(value) and math.isfinite(value) and value == int(value)
+    whole = is_number(value) and math.isfinite(to_float(value)) and value == int(value)
     return int(value) if whole else value
 
 

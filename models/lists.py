@@ -286,7 +286,8 @@ def _relative(
     relative = features[position].astype(np.float64) - features[oracle]
     fixed = relative[:, ~match.free] @ match.values[~match.free]
     others = [columns[name][position] for name in ("gain", "tie") if name in columns]
-    rows = np.column_stack([relative[:, match.free], fixed, *others]).astype(np.float32)
+    with np.errstate(over="ignore"):  # infinite differences are an error of the mode
+        rows = np.column_stack([relative[:, match.free], fixed, *others]).astype(np.float32)
     # Rows are sorted by their content, so that sums do not depend on the order of the list.
     hashes = _hashes(rows)
     order = np.argsort(hashes, kind="stable")

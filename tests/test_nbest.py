@@ -180,6 +180,7 @@ def test_a_feature_of_some_tables_is_an_extra_of_all(toy: NBest) -> None:
         (lambda n: n.with_references([["x"]]), "wrong-length", "references"),
         (lambda n: n.with_references([["a"], ["b"], [3]]), "wrong-type", "references"),
         (lambda n: n.with_references({1.5: "a"}), "wrong-type", "references"),
+        (lambda n: n.with_references({10**400: "a"}), "mismatch", "references"),
         (lambda n: n.with_references({True: "a"}), "wrong-type", "references"),
         (lambda n: n.with_features(["A"], np.zeros((3, 1))), "wrong-length", "columns"),
         (lambda n: n.with_features("A", np.full(9, np.nan)), "bad-number", None),
