@@ -162,12 +162,12 @@ def drawn(sampler: str, seed: int, **settings: Any) -> np.ndarray:
 )
 def test_a_seed_gives_its_draws_and_no_others(posteriors: Posteriors, sampler: str) -> None:
     first = posteriors(sampler, "plane", draws=DRAWS)["posterior"]["weights"].values
-    told: list[tuple[int, int]] = []
-    again = drawn(sampler, seed=0, progress=lambda done, total, note: told.append((done, total)))
+    reports: list[tuple[int, int]] = []
+    again = drawn(sampler, seed=0, progress=lambda done, total, note: reports.append((done, total)))
     np.testing.assert_array_equal(again, first)
-    assert told, "progress is told to the end"
-    assert told == sorted(told)
-    assert told[-1][0] == told[-1][1]
+    assert reports, "progress is reported to the end"
+    assert reports == sorted(reports)
+    assert reports[-1][0] == reports[-1][1]
     other = drawn(sampler, seed=1)
     assert other.shape == first.shape
     assert not np.array_equal(other, first)
