@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from re import split
 from typing import (
@@ -36,6 +37,7 @@ from typing import (
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import FieldInfo
 
 from bpa_ppl._runtime.arguments import require_one_of, suggest_name
 from bpa_ppl._runtime.messages import warn_user
@@ -73,7 +75,7 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
     main: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:
-        for field in msgspec.structs.fields(self):
+        for field in _list_fields(type(self)):
             value = getattr(self, field.name)
             # Settings of the type Any are validated by the component itself.
             valid = field.type is Any or not isinstance(value, float) or math.isfinite(value)
@@ -96,7 +98,7 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             UsageError: if it has no such setting, lacks one, or a value makes no sense.
         """
-        fields = {field.name: field for field in msgspec.structs.fields(cls)}
+        fields = {field.name: field for field in _list_fields(cls)}
         for name in settings:
             if name not in fields:
                 meant = suggest_name(name, fields) or f": it has {', '.join(fields) or 'none'}"
@@ -112,6 +114,12 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
     def settings(self) -> dict[str, Any]:
         """Return the settings by name."""
         return msgspec.structs.asdict(self)
+
+
+@cache
+def _list_fields(kind: type[Component]) -> tuple[FieldInfo, ...]:
+    """Return the settings of a class; reading their types takes longer than checking them."""
+    return msgspec.structs.fields(kind)
 
 
 def _read_settings(text: str, title: str) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import platform
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -34,6 +33,7 @@ from bpa_ppl.posterior.record import (
     Figures,
     Record,
     SamplerRecord,
+    read_version,
 )
 from bpa_ppl.posterior.statistics import smooth_log_weights
 from bpa_ppl.sampling.mode import mode_of
@@ -273,7 +273,7 @@ def _warn_single_system(draws: Draws, observed: Scored | Compared) -> None:
 def list_versions(engine: Sampler) -> dict[str, str]:
     """Return the versions of Python and of the packages that make a posterior."""
     names = (*_PACKAGES, *engine.packages)
-    return {**{n: metadata.version(n) for n in names}, "python": platform.python_version()}
+    return {**{n: read_version(n) for n in names}, "python": platform.python_version()}
 
 
 def to_posterior(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import NotConverged
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, kish
-from bpa_ppl.posterior.record import Finding, Verdict
+from bpa_ppl.posterior.record import Finding, Verdict, read_version
 from bpa_ppl.posterior.statistics import (
     POOR_PARETO_K,
     bfmi,
@@ -276,7 +275,7 @@ def read_report(draws: Draws) -> Report | None:
 
 def _checksum(draws: Draws) -> str:
     """Return a hash of what a check reads, and of the version of bpa_ppl."""
-    digest = hashlib.sha256(version("bpa_ppl").encode())
+    digest = hashlib.sha256(read_version("bpa_ppl").encode())
     figures = draws.record.figures
     recorded = {"newton_decrement": figures.newton_decrement, "pareto_k": figures.pareto_k}
     known = {name: np.nan if value is None else value for name, value in recorded.items()}

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import version
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -23,6 +25,8 @@ Settings = dict[str, Any]
 Positive = Annotated[float, Meta(gt=0, le=sys.float_info.max)]
 #: The attribute with the duration of the sampling in seconds, of ArviZ's schema.
 _SECONDS = "sampling_time"
+#: The version of an installed package; reading its metadata takes a millisecond.
+read_version = cache(version)
 
 
 class Agreement(Struct, frozen=True):
