@@ -2,14 +2,15 @@
 
     python tools/draw_results.py [PAGE ...]
 
-`docs/results/PAGE.txt` becomes `docs/assets/results/PAGE.svg`. Two pages outside `docs/results` are
-drawn from their own tables.
+`docs/results/PAGE.txt` becomes `docs/assets/results/PAGE.svg`. Pages outside `docs/results` are
+drawn from their own tables. Pictures of runs and of the code are drawn by `draw_pages.py`.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple
 
@@ -97,6 +98,46 @@ PANELS = {
         )
         for metric, label in (("chrF", "chrF, higher is better"), ("TER", "TER, lower is better"))
     ],
+    "decode-once": [
+        Panel(
+            "way to translate",
+            (
+                "without adaptation",
+                "reranking 500-best lists",
+                "MERT, decoding six times",
+                "**decoding once with the mean**",
+            ),
+            TER,
+            "points",
+            ("TER",),
+            title="medical text, 100 sentences",
+            file="how-to/decode-once.md",
+        )
+    ],
+    "embed": [
+        Panel(
+            "candidates × features",
+            ("10 × 20", "100 × 14", "500 × 14"),
+            "milliseconds per list",
+            "points",
+            ("median", "99th percentile", "a NumPy loop, same run"),
+            title="candidates × features",
+            file="speed.md",
+        )
+    ],
+    "own-criterion": [
+        Panel(
+            name,
+            METRICS,
+            HEADROOM,
+            "points",
+            ("10", "50"),
+            title=name.replace("WMT 2023", "gain: MQM ratings"),
+            labels=("10 judged lists", "50 judged lists"),
+            file="judged-lists",
+        )
+        for name in ("WMT 2023, all metrics", "WMT 2023, six features")
+    ],
     "speed": [
         Panel(
             "seconds | CPU seconds",
@@ -104,7 +145,7 @@ PANELS = {
             "effective draws per second",
             "points",
             ("ESS per second",),
-            title="posterior of 100 sentences, two cores",
+            title="100 sentences, two cores",
             file="speed.md",
         )
     ],
@@ -343,50 +384,56 @@ def draw_points(axes: Axes, panel: Panel, table: dict[str, dict[str, str]]) -> N
         rows = [row + shift for row in range(len(mean))]
         axes.errorbar(mean, rows, xerr=error, fmt="o", color=f"C{number}", label=label)
     axes.set_yticks(range(len(panel.rows)), [name.strip("*`") for name in panel.rows])
-    axes.invert_yaxis()
+    axes.set_ylim(len(panel.rows) - 0.5, -0.5)
     axes.set_xlabel(panel.ylabel)
     if panel.ylabel == "seconds":
-        axes.set_xlim(0)
-    elif panel.ylabel.endswith("per second"):
+        axes.set_xlim(0, 1.1 * axes.dataLim.x1)
+    elif panel.ylabel.endswith(("per second", "per list")):
         axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:g}")
 
 
 def draw(page: str) -> Figure:
-    """Return the picture of a page."""
+    """Return the picture of a page, as wide as the text on a phone."""
     panels = PANELS[page]
-    height = max(2.6, 0.3 * max(len(panel.rows) for panel in panels) + 1.2)
-    figure = Figure((9.6 if len(panels) > 2 else 7.8, height), layout="constrained")
+    figure = Figure(layout="constrained")
     names = list(dict.fromkeys(row for panel in panels for row in panel.rows))
-    for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+    height = 0.3
+    for axes, panel in zip(figure.subplots(len(panels), squeeze=False)[:, 0], panels, strict=True):
         table = read_table(panel.file or page, panel.table)
         if panel.kind == "lines":
             draw_lines(axes, panel, table, names)
+            height += 2.3
         else:
             draw_points(axes, panel, table)
+            height += 0.9 + 0.24 * len(panel.rows)
         axes.set_title(panel.title or panel.table.split(": ")[0], fontsize="medium")
         axes.grid(alpha=0.3)
     handles = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             handles.setdefault(label.strip("*"), handle)
-    if panels[0].kind == "points":
-        for axes in figure.axes[1:]:
-            if panels[0].rows == panels[-1].rows:
-                axes.tick_params(labelleft=False)
     if panels[0].kind == "lines" or len(panels[0].columns) > 1:
-        columns = 2 if max(map(len, handles)) > 30 else 3
+        columns = 1 if max(map(len, handles)) > 24 else 2
         place = "outside lower center"
         figure.legend(handles.values(), handles, loc=place, ncols=columns, fontsize="small")
+        height += 0.18 * len(handles) / columns
+    figure.set_size_inches(4.5, height)
     return figure
+
+
+def save(figure: Figure, file: Path | BytesIO) -> None:
+    """Write a picture whose text stays text; the same one has the same bytes."""
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "results"}):
+        figure.savefig(file, format="svg", metadata={"Date": None})
 
 
 def main() -> None:
     """Draw the pictures of the named pages, or all."""
-    mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "results"})
     folder = DOCS / "assets" / "results"
     folder.mkdir(exist_ok=True)
     for page in sys.argv[1:] or PANELS:
-        draw(page).savefig(folder / f"{page}.svg", metadata={"Date": None})
+        save(draw(page), folder / f"{page}.svg")
 
 
 if __name__ == "__main__":
