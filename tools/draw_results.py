@@ -203,7 +203,7 @@ PANELS = {
                 "linear-known, weighted",
                 "map-known, weighted",
             ),
-            "held-out log p(t|s) of development pairs",
+            "log p(t|s) of held-out pairs",
             "points",
             (r"p(t\|s)",),
         )
