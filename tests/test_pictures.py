@@ -12,6 +12,7 @@ import matplotlib as mpl
 import pytest
 from matplotlib.figure import Figure
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parent.parent
 ASSETS = ROOT / "docs" / "assets"
 #: Pictures of the code and of data; the others of this tool need runs.
