@@ -13,7 +13,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arguments import check_seed, require_one_of
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import format_count
-from bpa_ppl.errors import DataError, list_names
+from bpa_ppl.errors import DataError, UsageError, list_names
 from bpa_ppl.names import find_positions, find_repeated
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.record import Record
@@ -254,13 +254,16 @@ class Draws:
         """Return draws whose weights are those of one domain; the mode is not known.
 
         Raises:
-            UsageError: if there is no such domain.
+            UsageError: if there is no such domain, or no domain has weights of its own.
 
         >>> values = {"weights": np.zeros((1, 2, 1)), "own": np.ones((1, 2, 2, 1))}
         >>> draws = Draws(values, ("LM0",), coords={"domain": ("news", "talks")})
         >>> draws.of_domain("talks").mean.tolist()
         [1.0]
         """
+        if not self.domains:
+            problem = "the posterior has the same weights for all domains: leave the domain out"
+            raise UsageError(problem, parameter=DOMAIN, code="not-supported")
         place = self.domains.index(require_one_of(domain, self.domains, "domain"))
         own = np.asarray(self.values[OWN])[:, :, place]
         constants = {name: of for name, of in self.constants.items() if name != "mode"}

@@ -190,6 +190,7 @@ def test_what_a_program_cannot_compute_is_refused() -> None:
     refused(*command, "--format", "trl", mention="trl does not have lm")
     refused(*command, "--format", "trll", mention="unknown format 'trll'")
     refused(*command, "--format", "trl", "--template", "moses.ini", mention="weights 'trl': choose")
+    refused(*command, "--domain", "de", mention="the same weights for all domains: leave")
     command = ("weights", "negative.nc", "--unchecked", "-o", "w.txt", "--format")
     refused(*command, "trulens", mention="the weight of am is negative")
     refused(*command, "lm-scale", mention="the weight of am is not positive")
