@@ -27,7 +27,7 @@ from bpa_ppl.metrics.column import (
 from bpa_ppl.metrics.gains import default_gain, resolve, resolve_without_lists, text_metrics
 from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.metrics.oracles import oracles
-from bpa_ppl.metrics.preferences import has_preferences, iter_choices
+from bpa_ppl.metrics.preferences import describe_like_answers, has_preferences, iter_choices
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.nbest import Column, NBest, demote_to_extras, find_feature, measure_deviation
 from bpa_ppl.sampling.observations import choose_likelihood
@@ -378,6 +378,8 @@ def _warnings(
             list(iter_choices(nbest))
         except DataError as error:
             yield f"adapt refuses the preferences: {error.message.removeprefix(locate(error.path))}"
+    if plan is None and (note := describe_like_answers(nbest)):
+        yield note
     features = [column for column in columns if column.kind == "feature"]
     if not features:
         yield "no features: add some that need only texts, such as length and consensus"

@@ -318,6 +318,8 @@ def judges(
         if target.model is not log_linear or target.prior.other is not None:
             reason = "only the default model with a Gaussian prior can be fitted without a judge: "
             reason += "adapt with these"
+        if not len(problem.observed.lists):
+            reason = "the posterior has learned from no list: adapt to judgements or references"
         if reason:
             raise DataError(reason, lists.origin, code="mismatch")
         groups = _group(target.features, prices)

@@ -355,6 +355,8 @@ def test_requests_that_make_no_sense_are_refused(lists: NBest, posterior: bpa.Dr
     horseshoe = with_record(posterior, options=options)
     with pytest.raises(bpa.DataError, match="only the default model with a Gaussian prior"):
         judges(horseshoe, lists)
+    with pytest.raises(bpa.DataError, match="has learned from no list: adapt to judgements"):
+        judges(bpa.adapt(lists, likelihood="none", sampler="laplace"), lists)
 
 
 def test_a_point_and_a_single_judge_are_valued(lists: NBest) -> None:

@@ -20,6 +20,7 @@ from bpa_ppl.formats.values import as_verdicts
 from bpa_ppl.metrics.column import Column, numeric_columns, read_column
 from bpa_ppl.metrics.function import Function
 from bpa_ppl.metrics.metric import METRICS, Lists, Metric, References, Score
+from bpa_ppl.metrics.preferences import describe_like_answers
 from bpa_ppl.nbest import NBest
 
 _CHUNK = 16  # sentences between two reports of progress, and handed to a worker at once
@@ -381,6 +382,7 @@ def no_references(nbest: NBest, metric: Metric) -> DataError:
         "the lists have no references: give the references, or name a column of judgements as the "
         f"gain (--gain {column}, or gain={column} in Python)"
     )
+    message = "; ".join(filter(None, (message, describe_like_answers(nbest))))
     return DataError(message, nbest.origin, parameter="references", code="missing-references")
 
 

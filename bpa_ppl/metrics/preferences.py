@@ -24,6 +24,7 @@ a sequence of m − 1 choices, each among the remaining ones (Plackett 1975; Luc
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -36,13 +37,16 @@ import numpy as np
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import format_count, log_info
-from bpa_ppl.errors import DataError, locate, quote
+from bpa_ppl.errors import DataError, list_names, locate, quote
 from bpa_ppl.nbest import NBest
 
 #: The extras of a sentence.
 PREFERENCES, TIES, RANKINGS = "preferences", "ties", "rankings"
 #: The text of the row that means "no difference".
 _NO_DIFFERENCE = "(no difference)"
+#: Words in the names of columns of whole lists that may say which candidate is preferred.
+_LIKE_ANSWERS = {"winner", "chosen", "preferred", "preference", "best", "choice", "verdict"}
+_LIKE_ANSWERS |= {"ranking", "ranks"}
 #: All raters without a name.
 UNNAMED = "(unnamed)"
 #: Weights that 32-bit numbers can add up.
@@ -185,6 +189,23 @@ def has_preferences(nbest: NBest) -> bool:
     """
     columns = [nbest.sentence_extras.get(name, ()) for name in (PREFERENCES, TIES, RANKINGS)]
     return any(map(_to_list, chain.from_iterable(columns)))
+
+
+def describe_like_answers(nbest: NBest) -> str:
+    """Return what to do with columns of whole lists that may be answers, else an empty text.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+    >>> describe_like_answers(lists.with_sentence_extras(winner=[1]))[:46]
+    'winner is not read as an answer: write "prefer'
+    """
+    names = nbest.sentence_extras
+    like = [n for n in names if not _LIKE_ANSWERS.isdisjoint(re.findall("[a-z]+", n.lower()))]
+    if not like or has_preferences(nbest):
+        return ""
+    are = "is" if len(like) == 1 else "are"
+    entries = f'"{PREFERENCES}": [[better, worse]] or "{RANKINGS}": [[best, …, worst]]'
+    return f"{list_names(like)} {are} not read as an answer: write {entries}, positions from 0"
 
 
 def choice_sets(nbest: NBest, *, ties: bool = False) -> ChoiceSets:
@@ -334,7 +355,8 @@ def _parse_entry(
             raise wrong(f"has a field {quote(field)}: its fields are {allowed}", "bad-name")
     members = _to_list(fields.get(_CANDIDATES))
     if members is None:
-        raise wrong(f"is {quote(fields.get(_CANDIDATES))}, not a list of candidates")
+        problem = f"is {quote(fields.get(_CANDIDATES))}, not a list of candidates"
+        raise wrong(f"{problem}: a field {name} holds several, such as [[1, 0]]")
     weight, rater, (low, high) = fields.get(_WEIGHT), fields.get(_RATER), _WEIGHTS
     is_number = isinstance(weight, int | float | np.number) and not isinstance(weight, bool)
     if weight is not None and not (is_number and low <= weight <= high):
