@@ -22,7 +22,12 @@ from bpa_ppl.errors import DataError, UsageError, locate
 from bpa_ppl.features.indicators import Indicators, has_indicators
 from bpa_ppl.features.prepared import Prepared, prepare_lists
 from bpa_ppl.features.recipe import recipe_for
-from bpa_ppl.metrics.column import describe_judgements, numeric_columns, read_column
+from bpa_ppl.metrics.column import (
+    describe_judgements,
+    describe_parallel,
+    numeric_columns,
+    read_column,
+)
 from bpa_ppl.metrics.gains import AnyGain, default_gain, resolve
 from bpa_ppl.metrics.metric import METRICS, Metric
 from bpa_ppl.metrics.oracles import Oracles
@@ -393,6 +398,8 @@ def _prepare(nbest: NBest, gain: Metric, options: Arguments) -> Prepared:
     elif options.features is None:
         names = prepared.lists.feature_names
         warn_bookkeeping(prepared.lists, filter(nbest.feature_names.__contains__, names))
+    for note in describe_parallel(nbest):
+        warn_user(f"{locate(nbest.origin)}{note}")
     for name in gain.columns:
         if note := describe_sentinel(name, read_column(nbest, name)):
             warn_user(f"{locate(nbest.origin)}{note}")

@@ -19,6 +19,7 @@ from bpa_ppl.formats.block import ID
 from bpa_ppl.formats.values import as_verdicts, looks_numeric
 from bpa_ppl.metrics.column import (
     describe_judgements,
+    describe_parallel,
     numeric_columns,
     read_column,
     select_judged,
@@ -380,6 +381,7 @@ def _warnings(
             yield f"adapt refuses the preferences: {error.message.removeprefix(locate(error.path))}"
     if plan is None and (note := describe_like_answers(nbest)):
         yield note
+    yield from describe_parallel(nbest)
     features = [column for column in columns if column.kind == "feature"]
     if not features:
         yield "no features: add some that need only texts, such as length and consensus"

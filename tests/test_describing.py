@@ -161,3 +161,17 @@ def test_empty_candidates_are_counted() -> None:
     assert found.empty == 2
     assert "2 candidates with an empty text" in str(found)
     assert "empty text" not in str(bpa.describe(lists()))
+
+
+def test_numbers_of_candidates_beside_them_are_named() -> None:
+    """Not numbers of the list, or of some other length."""
+    numbers: dict[str, Any] = {
+        "comet": [[0.1, 0.2, None], [0.3, 0.4], None],
+        "span": [[0, 4], [0, 9], [1, 3]],
+        "doc": [1, 2, 3],
+    }
+    nbest = lists().with_sentence_extras(**numbers, reference=[["hi"]] * 3)
+    named = "comet has as many numbers as candidates, and is not used: write them in the candidates"
+    assert new_warnings(nbest) == [named]
+    with pytest.warns(bpa.BpaWarning, match=named):
+        build_problem(nbest, gain="logprob", sampler="map")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arrays import Float64, Int64, as_numbers, is_missing
+from bpa_ppl._runtime.arrays import Float64, Int64, as_numbers, is_missing, is_number
 from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.values import as_verdicts
 from bpa_ppl.metrics.metric import Averaged, Lists, Metric, References
@@ -108,6 +108,26 @@ def describe_judgements(nbest: NBest, name: str) -> str:
         return ""
     use = "not used" if find_feature(nbest, name) is None else "a feature"
     return f"{name} is {use}: if people judged so, name it as the gain"
+
+
+def describe_parallel(nbest: NBest) -> Iterator[str]:
+    """Yield notes on columns of whole lists that have a number for each candidate.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"], ["c"]], [[[0.5], [0.7]], [[0.1]]], ["lm"])
+    >>> list(describe_parallel(lists.with_sentence_extras(comet=[[0.8, 0.9], [0.7]])))
+    ['comet has as many numbers as candidates, and is not used: write them in the candidates']
+    """
+    for name, values in nbest.sentence_extras.items():
+        given = [of for of in zip(values, nbest.sizes.tolist(), strict=True) if of[0] is not None]
+        if len(given) > 1 and all(_are_numbers(value, size) for value, size in given):
+            remedy = "write them in the candidates"
+            yield f"{name} has as many numbers as candidates, and is not used: {remedy}"
+
+
+def _are_numbers(value: Any, size: int) -> bool:
+    is_list = isinstance(value, list | tuple) and len(value) == size
+    return is_list and all(one is None or is_number(one) for one in value)
 
 
 def _is_on_a_scale(nbest: NBest, name: str) -> bool:
