@@ -1,9 +1,16 @@
 """Bayesian predictive adaptation of the log-linear weights of an n-best reranker."""
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 __version__ = "1.0.0"
+
+if find_spec("bpa_ppl.models") is None:  # in a clone they lie beside this folder
+    raise ImportError(
+        "Python found the source folder of bpa_ppl, which is only a part of it: run "
+        "`pip install --editable .` in the clone, or start Python in another folder"
+    )
 
 #: The public names by the module that has them, which is imported when one of them is first used:
 #: `import bpa_ppl` loads neither JAX nor ArviZ.

@@ -242,6 +242,15 @@ def test_use_of_a_read_only_installation_without_extras(
     assert done.stdout.endswith(PRINTED)
 
 
+def test_the_source_folder_alone_is_refused(clone: Path) -> None:
+    # -S: without the packages that are installed.
+    command = [sys.executable, "-S", "-c", "import bpa_ppl"]
+    found = subprocess.run(command, cwd=clone, capture_output=True, text=True)
+    last = found.stderr.splitlines()[-1]
+    assert last.startswith("ImportError: Python found the source folder of bpa_ppl")
+    assert "pip install --editable ." in last
+
+
 def test_extras_that_messages_and_pages_name_exist() -> None:
     pages = [*ROOT.glob("docs/**/*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
     text = "".join(path.read_text("utf-8") for path in pages)
