@@ -156,9 +156,8 @@ def compare(
             made = {"posteriors": ", ".join(others), "reference file": last, "seed": str(seed)}
         else:
             canonical = str(weights)
-            runs_of_others = {
-                name: [read_draws(path) for path in paths]
-                for name, paths in (posterior or {}).items()
+            given = {
+                name: list(map(read_draws, paths)) for name, paths in (posterior or {}).items()
             }
             comparison = compare_samplers(
                 reading.read(nbest, references),
@@ -169,7 +168,7 @@ def compare(
                 reference=reference_sampler,
                 reference_draws=reference_draws,
                 settings=settings,
-                others=runs_of_others,
+                others=given,
                 test=None if test is None else reading.read(test, test_references),
                 gain=gain,
                 likelihood=likelihood,
@@ -384,12 +383,7 @@ def experiment(
     from bpa_ppl.experiments.studies.running import run_study
     from bpa_ppl.experiments.studies.study import read_study
 
-    written = run_study(
-        read_study(study),
-        output,
-        jobs=jobs,
-        progress=not quiet,
-    )
+    written = run_study(read_study(study), output, jobs=jobs, progress=not quiet)
     shared.echo_status(f"wrote {written}: run `bpa figures {output}` to plot it", quiet)
 
 

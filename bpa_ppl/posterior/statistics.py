@@ -88,11 +88,9 @@ def bfmi(energy: npt.ArrayLike) -> Float64:
 
     NaN for chains with a single draw or constant energy (Betancourt 2016).
     """
-    values = np.asarray(energy, np.float64)
-    if values.shape[1] < 2:
-        return np.full(len(values), np.nan)
-    with np.errstate(all="ignore"):
-        return np.asarray(_arviz().bfmi(values, chain_axis=0, draw_axis=1))
+    if np.shape(energy)[1] < 2:
+        return np.full(len(np.asarray(energy)), np.nan)
+    return _apply("bfmi", energy)
 
 
 def smooth_log_weights(log_ratio: npt.ArrayLike) -> tuple[Float64, float]:

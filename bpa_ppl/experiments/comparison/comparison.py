@@ -15,7 +15,7 @@ from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.diagnostics.check import Thresholds, check
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.diagnostics.provenance import compare_data
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import DataError, UsageError, list_names
 from bpa_ppl.experiments.comparison.efficiency import Row, format_value, measure_efficiency
 from bpa_ppl.experiments.comparison.statistics import (
     PROBABILITY,
@@ -47,12 +47,12 @@ _REFERENCE = "the reference"
 #: Verdicts of samplers that are not ranked by their cost.
 _UNRANKED = (DIFFERS, NOT_CONVERGED, FAILED)
 _HEADER = ("sampler", "verdict", "R-hat", "ESS", "ESS/s", "95% interval", "ESS/evaluation")
+_SHOWN = ("r_hat", "ess", "ess_per_second", "ess_per_second_interval", "ess_per_evaluation")
 _NOTE = (
     "ESS: effective draws for the posterior mean of the worst variable; interval: of the spread "
     "over runs; in brackets: not ranked, because of the verdict"
 )
 _PRIOR = {"prior_mean", "prior_variance", "prior_covariance", "prior_degrees"}
-_MAX_NAMED = 3  # features that are named in a message
 
 
 @dataclass(frozen=True)
@@ -138,14 +138,7 @@ class Comparison(Outcome):
         """Return no title, a row for each sampler, and notes with the reasons of the verdicts."""
         rows = []
         for r in self.samplers:
-            names = (
-                "r_hat",
-                "ess",
-                "ess_per_second",
-                "ess_per_second_interval",
-                "ess_per_evaluation",
-            )
-            cells = [format_value(r.efficiency[name]) for name in names]
+            cells = [format_value(r.efficiency[name]) for name in _SHOWN]
             if not r.ranked and r.efficiency["ess_per_second"] is not None:
                 cells[2] = f"({cells[2]})"
             rows.append((r.sampler, r.verdict, *cells))
@@ -380,7 +373,7 @@ def check_same_posterior(name: str, draws: Draws, expected: Draws) -> None:
     """
     problems = []
     if odd := sorted(set(draws.features) ^ set(expected.features)):
-        problems = [f"only one of both has the features {', '.join(odd[:_MAX_NAMED])}"]
+        problems = [f"only one of both has the features {list_names(odd)}"]
     else:
         ours, theirs = (_read_properties(one, expected.features) for one in (draws, expected))
         for what in ours.keys() & theirs.keys():

@@ -147,10 +147,9 @@ def rank_samplers(costs: Mapping[str, Row]) -> list[Row]:
         if place > 1 and len(pairs[0]) == len(pairs[1]):
             ratio, bounds = _geometric_mean([a / b for a, b in zip(*pairs, strict=True)])
         tied = bounds is not None and bounds[1] >= 1
-        row = {"sampler": name, "place": 1 if tied else place}
-        row |= {"ess_per_second": cost["ess_per_second"]}
-        row |= {"interval": cost["ess_per_second_interval"]}
-        result.append(row | {"ratio": ratio, "ratio_interval": bounds})
+        rate, interval = cost["ess_per_second"], cost["ess_per_second_interval"]
+        row = {"sampler": name, "place": 1 if tied else place, "ess_per_second": rate}
+        result.append(row | {"interval": interval, "ratio": ratio, "ratio_interval": bounds})
     return result
 
 

@@ -7,20 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from bpa_ppl.diagnostics.pages.page import (
-    Section,
-    Table,
-    Verdict,
-    describe_provenance,
-    items,
-    page,
-)
-from bpa_ppl.experiments.comparison.comparison import (
-    AGREES,
-    LEVEL,
-    Comparison,
-    SamplerResult,
-)
+from bpa_ppl.diagnostics.pages.page import Section, Table, Verdict, describe_provenance, items, page
+from bpa_ppl.experiments.comparison.comparison import AGREES, LEVEL, Comparison, SamplerResult
 from bpa_ppl.experiments.comparison.efficiency import (
     QUALITY,
     Row,
@@ -30,6 +18,7 @@ from bpa_ppl.experiments.comparison.efficiency import (
 )
 from bpa_ppl.experiments.comparison.pictures import draw_pictures
 from bpa_ppl.formats.streams import atomic_writers, output_folder
+from bpa_ppl.posterior.draws import Draws
 
 _COSTS = ("seconds", "ess_per_second", "evaluations", "ess_per_evaluation")
 _MAX_PROPERTIES = 5  # of a sampler in the table of the page; all are in the JSON file
@@ -72,20 +61,17 @@ def render_comparison(
         made: its provenance: data, settings, versions, seed.
         command: that reproduces it.
     """
-    ran = [r for r in comparison.samplers if r.draws is not None]
-    figures = draw_pictures(
-        {r.sampler: r.draws for r in ran if r.draws is not None},
-        comparison.truth,
-        [_find_worst(r) for r in ran],
-        _ranks(comparison),
-    )
+    ran = {r.sampler: r.draws for r in comparison.samplers if r.draws is not None}
+    worst = [_find_worst(comparison[name], draws) for name, draws in ran.items()]
+    ranks = _ranks(comparison)
+    figures = draw_pictures(ran, comparison.truth, worst, ranks)
     costs = [{"sampler": r.sampler, **r.efficiency} for r in comparison.samplers]
     tables = [
         make_table([{name: row[name] for name in ("sampler", *columns)} for row in costs], caption)
         for columns, caption in ((QUALITY, "Effective draws."), (_COSTS, "What they cost."))
     ]
     sections = [Section("Cost and quality", (_COST_TEXT, *tables))]
-    if ranks := _ranks(comparison):
+    if ranks:
         sections.insert(0, Section("Ranking", (_RANKING_TEXT, make_table(ranks))))
     if figures:
         sections.insert(0, Section("In pictures", figures))
@@ -111,12 +97,10 @@ def render_comparison(
     return page("Samplers compared", _verdict(comparison), sections)
 
 
-def _find_worst(result: SamplerResult) -> str:
+def _find_worst(result: SamplerResult, draws: Draws) -> str:
     """Return the variable that is furthest off; the first one without a reference."""
-    rows = result.discrepancies
-    if rows:
-        return str(max(rows, key=lambda row: abs(row["z"]))["variable"])
-    return result.draws.features[0] if result.draws is not None else ""
+    first = {"variable": draws.features[0], "z": 0.0}
+    return str(max(result.discrepancies or [first], key=lambda row: abs(row["z"]))["variable"])
 
 
 def _verdict(comparison: Comparison) -> Verdict:

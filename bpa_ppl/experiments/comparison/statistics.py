@@ -214,14 +214,10 @@ def measure_joint_distance(draws: Draws, reference: Draws, seed: int = 0) -> Dis
     squares = _standardise(np.minimum(standard**2, 9))
     tables = {"": standard, "the squares of ": squares, "principal components ": components}
     pairs = [_pairs(standard), _pairs(squares), _pairs_of_components(values.shape[1])]
-    moments = zip(
-        *(
-            _covariance_differences(x, splits, of)
-            for x, of in zip(tables.values(), pairs, strict=True)
-        ),
-        strict=True,
-    )
-    differences, errors = (np.hstack(parts) for parts in moments)
+    moments = [
+        _covariance_differences(x, splits, of) for x, of in zip(tables.values(), pairs, strict=True)
+    ]
+    differences, errors = map(np.hstack, zip(*moments, strict=True))
     largest = np.abs(differences / errors).max(axis=1)
     p_values = np.array([_p_values(x) for x in (distances, largest, neighbours)])
     smallest = p_values.min(axis=0)

@@ -11,15 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import DataError, UsageError, list_names
 from bpa_ppl.posterior.adapter import SCHEMA, as_draws, from_groups, to_groups
 from bpa_ppl.posterior.arviz_functions import InferenceData, split_groups, to_tree
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, check_finite
 from bpa_ppl.posterior.files import read_groups
 from bpa_ppl.posterior.groups import SAMPLE_DIMS, Group, label_groups
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, ess, estimate_tail_shapes
-
-_MAX_NAMED = 5  # variables in a sentence
 
 
 class _Variable(NamedTuple):
@@ -222,9 +220,8 @@ def _find_unsuitable(
 
 
 def _sentence(names: Sequence[str], why: str) -> str:
-    more = len(names) - _MAX_NAMED
-    listed = ", ".join(names[:_MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
-    return f"not compared, because {'it is' if len(names) == 1 else 'they are'} {why}: {listed}"
+    they = "it is" if len(names) == 1 else "they are"
+    return f"not compared, because {they} {why}: {list_names(names)}"
 
 
 def _draws(
