@@ -684,13 +684,11 @@ def _check_statistics(draws: Draws, limits: Thresholds, remedies: Remedies) -> I
         )
         yield Finding("divergences", count, "", "= 0", count == 0, advice)
     if "energy" in draws.statistics:
-        fractions = bfmi(draws.statistics["energy"])
-        worst = int(np.argmin(fractions))
-        value = float(fractions[worst])
         remedy = remedies.of_nuts(_MAX_ACCEPT, "take shorter steps")
-        advice = f"BFMI {value:.2f}: the energy mixes slowly; {remedy}, or reparametrise the model"
-        limit, passed = f"≥ {limits.bfmi:g}", value >= limits.bfmi
-        yield Finding("BFMI", value, f"chain {worst}", limit, passed, advice)
+        slow = f"BFMI {{value:.2f}}: the energy mixes slowly; {remedy}, or reparametrise the model"
+        fractions = bfmi(draws.statistics["energy"])
+        labels = [f"chain {c}" for c in range(len(fractions))]
+        yield _find_worst("BFMI", fractions, labels, limits.bfmi, slow, -1)
 
 
 def _sound_acceptance(draws: Draws) -> tuple[float, float]:
@@ -709,13 +707,11 @@ def _check_density(draws: Draws) -> Iterator[Finding]:
 
 def _check_gaussian_prior(draws: Draws) -> Iterator[Finding]:
     """Yield how far the Gaussian of a posterior, as a prior, shifts the weights; it never fails."""
-    record = draws.record.shift
-    name, limit = "shift by the prior's Gaussian (sd)", "reported"
-    if record is not None and record.shift:
-        feature, shift = max(record.shift.items(), key=lambda item: abs(item[1]))
-        yield Finding(name, abs(shift), feature, limit, True, "")
-    elif record is not None:
-        yield Finding(name, float("nan"), "unknown", limit, True, "")
+    if (record := draws.record.shift) is not None:
+        shifts = (record.shift or {"unknown": np.nan}).items()
+        feature, shift = max(shifts, key=lambda item: abs(item[1]))
+        name = "shift by the prior's Gaussian (sd)"
+        yield Finding(name, abs(shift), feature, "reported", True, "")
 
 
 def _check_copies(draws: Draws) -> Iterator[Finding]:
