@@ -394,9 +394,10 @@ class Remedies:
         return f"{'raise' if larger else 'lower'} {_SCALE}{value}, or use nuts"
 
     def of_nuts(self, target: float, action: str) -> str:
-        """Return an action with the target acceptance of NUTS to try."""
-        name = "" if "target_accept" in self._settings or not self._known else "nuts with "
-        return f"{action} ({name}target_accept={target:g}, warmup={_WARMUP})"
+        """Return an action, with the target acceptance of NUTS to try if its settings are known."""
+        name = "" if "target_accept" in self._settings else "nuts with "
+        values = f" ({name}target_accept={target:g}, warmup={_WARMUP})"
+        return f"{action}{values if self._known else ''}"
 
     def _draw_more(self, shortage: float) -> str:
         """Return the advice to draw more; empty if so many would be needed that it is useless."""
