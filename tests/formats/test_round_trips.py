@@ -102,14 +102,17 @@ def content(lists: NBest, whole: bool) -> dict[str, Any]:
 
 
 @NOTES
-@pytest.mark.usefixtures("blocks")
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("names", [[], ["lm"], ["lm", "TM0[0]", "TM0[1]"]], ids=len)
-def test_lists_read_back_or_are_refused(name: str, names: list[str], tmp_path: Path) -> None:
+def test_lists_read_back_or_are_refused(
+    name: str, names: list[str], tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     """A column that would not read back is left out with a note."""
     format, path, whole = FORMATS[name], tmp_path / "lists", name not in LINES
     read = 0
-    for seed in range(40):
+    for seed in range(30):
+        if seed == 10:  # the first ten were read as one block
+            request.getfixturevalue("small_blocks")
         lists = some_lists(np.random.default_rng([seed, len(names)]), names)
         with capture_notes() as notes:
             try:
@@ -129,7 +132,7 @@ def test_lists_read_back_or_are_refused(name: str, names: list[str], tmp_path: P
         tables = concatenate(iter_nbest(path, chunk=1, **options), fill_missing=True)
         assert content(tables, whole) == actual, seed
         read += 1
-    assert (read > 8) == (name != "plain" if names else name not in LINES[:3])
+    assert (read > 6) == (name != "plain" if names else name not in LINES[:3])
 
 
 @pytest.mark.parametrize("name", [*LINES, "csv"])
