@@ -832,7 +832,7 @@ def test_a_pattern_may_need_the_reasoning() -> None:
 @pytest.mark.parametrize("name", ANSWERS)
 def test_values_of_other_types(name: str) -> None:
     """Each value in a response is replaced by others: it is read, or an error of ours."""
-    body, _ = ANSWERS[name]
+    body, wraps = ANSWERS[name][0], (WRAPPED["alone"], WRAPPED["gemini"])
 
     def spoiled(value: Any, wrong: Any) -> Iterator[Any]:
         """Yield copies of an object with one value replaced."""
@@ -846,10 +846,10 @@ def test_values_of_other_types(name: str) -> None:
                     yield copy
 
     accepted = 0
-    for wrong in (7, "x", [], {}, [3], None, [[{}]]):
-        for spoiled_body in spoiled(body, wrong):
-            for wrap in (WRAPPED["alone"], WRAPPED["gemini"]):
-                with suppress(DataError):
-                    read(json.dumps(wrap(spoiled_body)), format="openai", bad="drop")
-                    accepted += 1
+    for turn, wrong in enumerate((7, "x", [], {}, [3], None, [[{}]])):
+        for number, spoiled_body in enumerate(spoiled(body, wrong), start=turn):
+            content = wraps[number % 2](spoiled_body)
+            with suppress(DataError):
+                read(json.dumps(content), format="openai", bad="drop")
+                accepted += 1
     assert accepted  # fields that are not read

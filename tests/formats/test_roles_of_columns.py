@@ -30,6 +30,20 @@ def frame(**columns: Any) -> Any:
     return pandas.DataFrame(TABLE | columns)
 
 
+def read_back(data: Any, format: str, folder: Path) -> bpa.NBest:
+    """Return the lists of a data frame itself, or of a file that pandas has written."""
+    path = folder / f"lists.{format}"
+    if format == "records":
+        return from_records(data)
+    if format == "csv":
+        data.to_csv(path, index=False)
+    elif format == "parquet":
+        data.to_parquet(path)
+    else:
+        data.to_json(path, orient="records", lines=True)
+    return bpa.read_nbest(path)
+
+
 WRITERS: dict[str, Callable[[Any, Path], None]] = {
     "lists.csv": lambda data, path: data.to_csv(path),
     "lists.tsv": lambda data, path: data.to_csv(path, sep="\t"),
@@ -62,15 +76,10 @@ def test_the_index_of_a_frame_that_was_written_twice(tmp_path: Path) -> None:
     assert (lists.feature_names, lists.extras, len(notes)) == (("judge",), {}, 3)
 
 
-@pytest.mark.parametrize("name", ["lists.parquet", "lists.jsonl", "records"])
-def test_an_index_without_a_name_is_no_feature(tmp_path: Path, name: str) -> None:
-    data, path = frame(**{"": [5, 3, 1, 0, 4, 2]}), tmp_path / name
-    if name == "lists.parquet":
-        data.to_parquet(path)
-    else:
-        data.to_json(path, orient="records", lines=True)
+@pytest.mark.parametrize("format", ["parquet", "jsonl", "records"])
+def test_an_index_without_a_name_is_no_feature(tmp_path: Path, format: str) -> None:
     with pytest.warns(BpaWarning, match="a column without a name is left out, the index"):
-        lists = from_records(data) if name == "records" else bpa.read_nbest(path)
+        lists = read_back(frame(**{"": [5, 3, 1, 0, 4, 2]}), format, tmp_path)
     assert (lists.feature_names, lists.extras) == (("judge",), {})
 
 
@@ -225,22 +234,15 @@ VERDICTS: dict[str, list[Any]] = {
 @pytest.mark.parametrize("name", VERDICTS)
 @pytest.mark.parametrize("format", ["records", "csv", "parquet", "jsonl"])
 def test_verdicts_are_the_gain_if_they_are_named(tmp_path: Path, name: str, format: str) -> None:
-    data = frame(correct=VERDICTS[name])
-    if format == "records":
-        lists = from_records(data)
-    else:
-        path = tmp_path / f"lists.{format}"
-        if format == "csv":
-            data.to_csv(path, index=False)
-        elif format == "parquet":
-            data.to_parquet(path)
-        else:
-            data.to_json(path, orient="records", lines=True)
-        lists = bpa.read_nbest(path)
+    lists = read_back(frame(correct=VERDICTS[name]), format, tmp_path)
     assert lists.feature_names == ("judge",)
     assert read_column(lists, "correct").tolist() == RIGHT
     assert bpa.gains(lists, "-correct").tolist() == [-gain for gain in RIGHT]
     assert "- correct: true in 2 of 6" in str(describe(lists))
+
+
+def test_the_gain_by_a_verdict_is_recorded() -> None:
+    lists = from_records(frame(correct=VERDICTS["pass"]))
     record = bpa.as_draws(bpa.adapt(lists, gain="correct", sampler="map")).record
     assert (record.observed.gain, record.recipe.gain.column) == ("correct", "correct")  # type: ignore[union-attr]
 
@@ -336,13 +338,8 @@ UNITS: dict[str, tuple[list[str | None], list[float]]] = {
 @pytest.mark.filterwarnings("ignore:.*rating is missing for")
 def test_numbers_with_a_unit(tmp_path: Path, name: str, format: str) -> None:
     texts, numbers = UNITS[name]
-    data, path = frame(rating=texts * 2), tmp_path / f"lists.{format}"
-    if format == "csv":
-        data.to_csv(path, index=False)
-    elif format == "jsonl":
-        data.to_json(path, orient="records", lines=True)
     with pytest.warns(BpaWarning, match="rating: .* is read as .*, since all its values"):
-        lists = from_records(data) if format == "records" else bpa.read_nbest(path)
+        lists = read_back(frame(rating=texts * 2), format, tmp_path)
     np.testing.assert_array_equal(bpa.gains(lists, "rating"), np.float32(numbers * 2))
     assert ("rating" in lists.feature_names) == (name != "missing")
 
@@ -438,15 +435,8 @@ def test_lists_says_that_nothing_can_be_learned() -> None:
 
 def test_lists_says_what_adapt_does() -> None:
     """A judge without one of its values is no gain, unless it is named."""
-    lines = [
-        {
-            "id": 0,
-            "candidates": [{"text": "a", "x": 0.5, "y": None}, {"text": "b", "x": 1, "y": 2}],
-        },
-        {"id": 1, "candidates": [{"text": "a", "x": 0.5, "y": 1}, {"text": "b", "x": 1, "y": 2}]},
-    ]
-    with pytest.warns(BpaWarning, match="y is missing for 1 of 4"):
-        lists = bpa.read_nbest([json.dumps(line).encode() for line in lines])
+    with pytest.warns(BpaWarning, match="y is missing for 1 of 6"):
+        lists = from_records(frame(y=[None, 2, 1, 1, 2, 1]))
     description = describe(lists)
     assert description.plan is None
     assert "name as the gain: y" in str(description)
