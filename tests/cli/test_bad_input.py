@@ -127,7 +127,7 @@ def test_outputs_that_only_look_like_an_input(folder: Path) -> None:
     assert run(*rerank, "-o", os.devnull, "-q", "--details", os.devnull).code == 0
     assert run(*rerank, "-o", "/dev/stdout", "-q") == run(*rerank, "-q")
     shutil.copy("nbest", "draws")  # the name of a setting
-    more = ("--sampler", "rwm:draws=4", "-o", "draws")
+    more = ("--sampler", "laplace:draws=4", "-o", "draws")
     assert run(*ADAPT.split(), *more, "-q").code in (0, 3)
 
 

@@ -28,7 +28,7 @@ INSTALLED = str(Path(sys.executable).parent / "bpa")
 SENTENCES = 12  # in the lists of the fixture
 CLOSED = 141
 ADAPT = ("adapt", "nbest", "-w", "moses.ini", "--sampler", "map", "-o", "new.nc")
-MAP_ALONE = ("--samplers", "map", "--reference-draws", "600", "-q")
+MAP_ALONE = ("--samplers", "map", "--reference-sampler", "imh", "--reference-draws", "600", "-q")
 RERANK = ("rerank", "nbest", "-p", "good.nc", "-q")
 
 
