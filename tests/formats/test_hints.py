@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -167,7 +168,8 @@ def test_svmlight_and_letor_are_read_by_scikit_learn(tmp_path: Path, line: str) 
     assert "SVMlight or LETOR" in message
     (reading,) = re.findall(r"X, y, qid = sklearn\.datasets\.(\w+\(.*?\))", message)
     (fitting,) = re.findall(r"bpa_ppl\.(BayesianRanker\(\)\.fit\(.*\))", message)
-    scope: dict[str, Any] = {"BayesianRanker": BayesianRanker, "FILE": str(path)}
+    by_mode = partial(BayesianRanker, sampler="map")
+    scope: dict[str, Any] = {"BayesianRanker": by_mode, "FILE": str(path)}
     scope["load_svmlight_file"] = load_svmlight_file
     exec(f"X, y, qid = {reading}", scope)
     assert scope["qid"].tolist() == [1, 1, 7, 7]
