@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import json
 import re
-import subprocess
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -16,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.raising import raises
+from support.user_files import run_shell, write_frame
 
 import bpa_ppl as bpa
 from bpa_ppl import describe, from_records, iter_nbest, read_nbest, write_nbest
@@ -44,23 +43,7 @@ def frame(order: int = 0, raters: str = "texts") -> pd.DataFrame:
     table = pd.read_csv(io.StringIO(RATINGS))
     if raters == "integers":
         table["worker"] = table["worker"].str[1:].astype(int)
-    return table.sample(frac=1, random_state=order) if order else table
-
-
-def write_table(table: pd.DataFrame, path: Path) -> str:
-    """Write a table in the format of the ending of a name; return the name of the format."""
-    name = path.name.split(".")[1]
-    if name == "parquet":
-        table.to_parquet(path, index=False)
-    else:
-        text = (
-            table.to_json(orient="records", lines=True)
-            if name == "jsonl"
-            else table.to_csv(index=False, sep="\t" if name == "tsv" else ",")
-        )
-        data = text.encode()
-        path.write_bytes(gzip.compress(data) if path.name.endswith(".gz") else data)
-    return name
+    return table.sample(frac=1, random_state=order, ignore_index=True) if order else table
 
 
 @pytest.mark.parametrize("ending", ["csv", "csv.gz", "tsv", "jsonl", "parquet"])
@@ -69,7 +52,7 @@ def write_table(table: pd.DataFrame, path: Path) -> str:
 def test_rows_of_raters(tmp_path: Path, ending: str, raters: str, order: int) -> None:
     path = tmp_path / f"x.{ending}"
     table = frame(order, raters)
-    name = write_table(table, path)
+    name = write_frame(table, path)
     with pytest.warns(BpaWarning) as notes:  # what the note says has to work
         read_nbest(path, format=name)
     (note,) = (str(one.message) for one in notes if "repeat the text" in str(one.message))
@@ -132,7 +115,7 @@ def test_lists_in_the_cells_of_a_table(tmp_path: Path, ending: str) -> None:
     """As pandas writes columns of lists."""
     ratings = [[4, 5], [], [1, 2.5], [3]]
     table = pd.DataFrame({"id": [0, 0, 1, 1], "text": list("abcd"), "ratings": ratings})
-    name = write_table(table, path := tmp_path / f"x.{ending}")
+    name = write_frame(table, path := tmp_path / f"x.{ending}")
     described = describe(read_nbest(path))
     assert described.lists == {
         "ratings": "lists of numbers: mean_over=ratings in the format adds ratings.mean"
@@ -172,7 +155,7 @@ def test_a_column_for_each_rater(tmp_path: Path, ending: str, pattern: str) -> N
     (first, second), name = WIDE[pattern]
     table = pd.DataFrame({"id": [0, 0, 1, 1], "text": list("abcd"), "lm": [0.5, 1, 2, 0]})
     table[first], table[second] = [4, None, 3, None], [5, 2, None, None]
-    write_table(table, path := tmp_path / f"x.{ending}")
+    write_frame(table, path := tmp_path / f"x.{ending}")
     with pytest.warns(BpaWarning, match="seem to be of several raters") as notes:
         read_nbest(path)
     (setting,) = re.findall("raters: (mean_over=.*?) in the format", str(notes[0].message))
@@ -313,8 +296,7 @@ def test_errors_that_are_marked_in_texts_are_noted(tmp_path: Path) -> None:
     with pytest.warns(BpaWarning, match="<v>…</v>, so the rows of a candidate differ") as notes:
         assert len(read_nbest(path, format="tsv:id=seg,text=target").features) == 5
     (command,) = re.findall("`(.*?)`", str(notes[0].message))
-    done = subprocess.run(f"{command} mqm.tsv", shell=True, cwd=tmp_path, stdout=subprocess.PIPE)
-    path.write_bytes(done.stdout)
+    run_shell(f"{command} mqm.tsv >new && mv new mqm.tsv", tmp_path)
     with pytest.warns(BpaWarning, match="repeat the text of another row .* give each candidate"):
         read_nbest(path, format="tsv:id=seg,text=target")
     table = pd.read_csv(path, sep="\t")
@@ -360,7 +342,7 @@ def test_lists_of_numbers_and_of_objects(tmp_path: Path, nested: bool, ending: s
             for k in range(2)
         ]  # fmt: skip
     path = tmp_path / f"x.{ending}"
-    name = write_table(pd.DataFrame(records), path)
+    name = write_frame(pd.DataFrame(records), path)
     shown = bpa.describe(read_nbest(path))
     settings = [re.findall(r"mean_over=\w+", use)[0] for use in shown.lists.values()]
     assert settings == ["mean_over=ratings", "mean_over=by"]
@@ -407,7 +389,7 @@ def test_a_list_of_one_number_is_a_number(tmp_path: Path, ending: str) -> None:
         {"id": 0, "text": "b", "rm": [0.25], "mqm": None, "tokens": [1, 2], "tag": ["y"]},
     ]
     if ending != "records":
-        write_table(pd.DataFrame(records), tmp_path / f"x.{ending}")
+        write_frame(pd.DataFrame(records), tmp_path / f"x.{ending}")
     read = (
         (lambda: from_records(records))
         if ending == "records"

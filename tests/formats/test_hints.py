@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.raising import raises
+from support.user_files import run_shell
 
 from bpa_ppl import BayesianRanker, BpaError, BpaWarning, DataError, NBest, read_nbest
 
@@ -32,14 +31,6 @@ def message_of(path: Any, **options: Any) -> str:
     with pytest.raises(BpaError) as caught:
         read_nbest(path, **options)
     return caught.value.message
-
-
-def run_shell(command: str, folder: Path) -> None:
-    """Run a command of a message or a page, or skip the test where its program is missing."""
-    program = command.split()[0]
-    if shutil.which(program) is None:
-        pytest.skip(f"needs {program}")
-    subprocess.run(command, shell=True, check=True, cwd=folder)
 
 
 def convert(path: Path) -> NBest:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.raising import raises
+from support.user_files import run_shell
 
 from bpa_ppl import NBest, from_samples, read_nbest
 from bpa_ppl._runtime.messages import capture_notes
@@ -310,23 +309,17 @@ def test_parts_of_answers_are_joined_by_the_command_of_the_page(
         named = {"parameter": "format", "line": 1, "match": r"events: join .*llm-samples\.md"}
         with raises(DataError, "unknown-format", **named):
             read_nbest(tmp_path / "events")
-        run(*re.findall("`(sed .*?)`", page), tmp_path)
+        run_shell(*re.findall("`(sed .*?)`", page), tmp_path)
     number = 3 if name == "completion" else 1
     shown = r"streamed: .* as docs/how-to/llm-samples\.md shows for (.*)"
     with raises(DataError, "not-supported", line=number, match=shown) as caught:
         read_nbest(path)
     (server,) = re.findall(shown, caught.value.message)
-    run(*re.findall(rf"^# {server}.*\n((?:[^\n`]+\n)+)", page, re.MULTILINE), tmp_path)
+    run_shell(*re.findall(rf"^# {server}.*\n((?:[^\n`]+\n)+)", page, re.MULTILINE), tmp_path)
     lists, _ = read(*(tmp_path / "answers.jsonl").read_text().splitlines())
     assert texts(lists) == [["a cat"]] * 2
     has_tokens = name not in ("completion", "ollama prompt", "gemini", "anthropic", "tgi")
     assert sums(lists) == pytest.approx([-0.3 if has_tokens else np.nan] * 2, nan_ok=True)
-
-
-def run(command: str, folder: Path) -> None:
-    if shutil.which(command.split()[0]) is None:
-        pytest.skip("needs jq")
-    subprocess.run(command, shell=True, check=True, cwd=folder)
 
 
 def test_reasoning_without_an_end_is_no_answer() -> None:
@@ -575,7 +568,7 @@ def test_an_array_has_the_answers_to_one_prompt(name: str, tmp_path: Path) -> No
     commands = re.findall("`(jq.*?)`", str(caught.value))
     expected = [[["a cat"], ["the cat"]], [["a cat", "the cat"]]]
     for command, lists_of in zip(commands, expected, strict=True):
-        run(f"{command} one.json >lines", tmp_path)
+        run_shell(f"{command} one.json >lines", tmp_path)
         assert texts(read(*(tmp_path / "lines").read_text().splitlines())[0]) == lists_of
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from support.raising import raises
+from support.user_files import write_frame
 
 import bpa_ppl as bpa
 from bpa_ppl import BayesianRanker, BpaWarning, DataError, UsageError, describe, from_records
@@ -32,35 +33,24 @@ def frame(**columns: Any) -> Any:
 
 def read_back(data: Any, format: str, folder: Path) -> bpa.NBest:
     """Return the lists of a data frame itself, or of a file that pandas has written."""
-    path = folder / f"lists.{format}"
     if format == "records":
         return from_records(data)
-    if format == "csv":
-        data.to_csv(path, index=False)
-    elif format == "parquet":
-        data.to_parquet(path)
-    else:
-        data.to_json(path, orient="records", lines=True)
+    write_frame(data, path := folder / f"lists.{format}")
     return bpa.read_nbest(path)
 
 
-WRITERS: dict[str, Callable[[Any, Path], None]] = {
-    "lists.csv": lambda data, path: data.to_csv(path),
-    "lists.tsv": lambda data, path: data.to_csv(path, sep="\t"),
-    "again.csv": lambda data, path: data.reset_index(names="Unnamed: 0").to_csv(path, index=False),
-    "lists.parquet": lambda data, path: data.to_parquet(path),
-    "lists.jsonl": lambda data, path: data.reset_index(names="Unnamed: 0").to_json(
-        path, orient="records", lines=True
-    ),
-}
-
-
-@pytest.mark.parametrize("name", WRITERS)
-def test_the_index_of_a_frame_is_no_feature(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("format", "name"),
+    [
+        ("parquet", None),  # where it is not a column
+        *product(("csv", "tsv", "jsonl", "parquet", "records"), ("Unnamed: 0", "")),
+    ],
+)
+def test_the_index_of_a_frame_is_no_feature(tmp_path: Path, format: str, name: str | None) -> None:
     data = frame().iloc[[2, 1, 0, 4, 3, 5]]  # its index is not 0, 1, …
-    WRITERS[name](data, tmp_path / name)
+    table = data if name is None else data.reset_index(names=name)
     with pytest.warns(BpaWarning, match="is left out, the index of a data frame"):
-        lists = bpa.read_nbest(tmp_path / name)
+        lists = read_back(table, format, tmp_path)
     assert (lists.feature_names, lists.extras) == (("judge",), {})
     assert lists.features.ravel().tolist() == pytest.approx(data.judge.tolist())
 
@@ -74,13 +64,6 @@ def test_the_index_of_a_frame_that_was_written_twice(tmp_path: Path) -> None:
     with pytest.warns(BpaWarning, match=r"Unnamed: 0(\.1)* is left out") as notes:
         lists = bpa.read_nbest(path)
     assert (lists.feature_names, lists.extras, len(notes)) == (("judge",), {}, 3)
-
-
-@pytest.mark.parametrize("format", ["parquet", "jsonl", "records"])
-def test_an_index_without_a_name_is_no_feature(tmp_path: Path, format: str) -> None:
-    with pytest.warns(BpaWarning, match="a column without a name is left out, the index"):
-        lists = read_back(frame(**{"": [5, 3, 1, 0, 4, 2]}), format, tmp_path)
-    assert (lists.feature_names, lists.extras) == (("judge",), {})
 
 
 def test_a_named_index_of_numbers_is_no_feature(tmp_path: Path) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -14,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.raising import raises
+from support.user_files import run_shell
 
 from bpa_ppl import from_samples, read_nbest
 from bpa_ppl._runtime.messages import capture_notes
@@ -260,17 +259,7 @@ def test_results_become_lists_by_the_command_of_the_message(
     with pytest.raises(DataError, match=what) as caught:
         read_nbest(path)
     (command,) = re.findall("`(jq .*?)`", caught.value.message)
-    if shutil.which("jq") is None:
-        pytest.skip("needs jq")
-    (tmp_path / "lists.jsonl").write_bytes(
-        subprocess.run(
-            f"{command} results.json",
-            shell=True,
-            check=True,
-            cwd=tmp_path,
-            stdout=subprocess.PIPE,
-        ).stdout
-    )
+    run_shell(f"{command} results.json >lists.jsonl", tmp_path)
     with capture_notes():
         lists = read_nbest(tmp_path / "lists.jsonl")
     assert [lists.texts(s) for s in range(len(lists))] == texts

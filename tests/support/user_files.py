@@ -1,0 +1,30 @@
+"""Files and commands of users: tables that pandas writes, and programs of the shell."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def write_frame(frame: Any, path: Path) -> str:
+    """Write a data frame in the format of the ending of a name; return the name of the format."""
+    name = path.name.split(".")[1]
+    if name == "parquet":
+        frame.to_parquet(path)
+    elif name == "jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    else:
+        frame.to_csv(path, index=False, sep="\t" if name == "tsv" else ",")
+    return name
+
+
+def run_shell(command: str, folder: Path) -> None:
+    """Run a command of a message or a page, or skip the test where its program is missing."""
+    program = command.split()[0]
+    if shutil.which(program) is None:
+        pytest.skip(f"needs {program}")
+    subprocess.run(command, shell=True, check=True, cwd=folder)
