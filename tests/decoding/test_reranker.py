@@ -31,6 +31,8 @@ from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.files import read_draws, write_posterior
 from bpa_ppl.posterior.record import Observed, RecipeRecord, Record, SourceRecord
 
+#: The mode alone, with a prior that is not learned: fast, where the weights do not matter.
+MODE: dict[str, Any] = {"sampler": "map", "prior": "isotropic:variance=1.0"}
 NAMES = ("LM0", "TM0", "WordPenalty0")
 RULES = ["predictive", "viterbi", "map", "mean", "mbr"]
 
@@ -236,7 +238,7 @@ def test_one_list_with_categories_and_sources(rng: np.random.Generator) -> None:
     gains = 2 * table[..., 0] + [1.0, 0.0, 1.0] + 0.3 * rng.normal(size=(30, 3))
     lists = from_lists(texts, table, ["lm"], extras={"system": systems, "human": gains.tolist()})
     added = {"categorical": "system", "add": ["consensus", "length"]}
-    posterior = bpa.adapt(lists, None, gain="human", sampler="map", **added)
+    posterior = bpa.adapt(lists, None, gain="human", **MODE, **added)
     reranker = Reranker(posterior, unchecked=True)
     assert reranker.needs == ("system",)
     whole = reranker(lists)
@@ -265,7 +267,7 @@ def test_a_column_of_numbers_is_a_category(rng: np.random.Generator, as_extra: b
     if as_extra:
         lists = bare.with_extras(temperature=column)
     named = bare.with_extras(temperature=["0", "0.7", "1"] * 30)
-    options = {"gain": "human", "categorical": ["temperature"], "sampler": "map"}
+    options = {"gain": "human", "categorical": ["temperature"], **MODE}
     posterior, expected = bpa.adapt(lists, None, **options), bpa.adapt(named, None, **options)
     weights = bpa.point_weights(posterior)
     assert dict(weights) == dict(bpa.point_weights(expected))
@@ -401,7 +403,7 @@ def test_features_in_another_unit_are_reported(rng: np.random.Generator) -> None
     values = rng.uniform(-9, -1, (80, 1))
     adapted = bpa.from_arrays(["a b", "b", "c", "d"] * 20, values, ["LM0"], 4)
     adapted = adapted.with_references(["a b"] * 20)
-    posterior = bpa.adapt(adapted, {"LM0": 1.0}, sampler="map")
+    posterior = bpa.adapt(adapted, {"LM0": 1.0}, **MODE)
     with capture_notes() as notes:
         rerank(replace(adapted, features=adapted.features * 2), posterior)
         assert notes == []

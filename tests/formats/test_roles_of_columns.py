@@ -18,6 +18,8 @@ from bpa_ppl import BayesianRanker, BpaWarning, DataError, UsageError, describe,
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.metrics.column import read_column
 
+#: The mode alone, with a prior that is not learned: fast, where the weights do not matter.
+MODE: dict[str, Any] = {"sampler": "map", "prior": "isotropic:variance=1.0"}
 TABLE = {
     "id": [1, 1, 1, 2, 2, 2],
     "text": ["a house", "the house", "house", "a cat", "the cat", "cat"],
@@ -129,9 +131,9 @@ def test_columns_that_count_the_candidates(name: str) -> None:
     assert any(f"{name} counts" in warning for warning in describe(lists).warnings)
     lists = lists.with_extras(gain=[1.0, 0, 0, 0, 1, 0])
     with pytest.warns(BpaWarning, match=f"{name} counts"):
-        bpa.adapt(lists, gain="gain", sampler="map")
-    bpa.adapt(lists, gain="gain", features=["judge", name], sampler="map")  # as was asked for
-    bpa.adapt(lists, gain="gain", exclude=[name], sampler="map")
+        bpa.adapt(lists, gain="gain", **MODE)
+    bpa.adapt(lists, gain="gain", features=["judge", name], **MODE)  # as was asked for
+    bpa.adapt(lists, gain="gain", exclude=[name], **MODE)
 
 
 #: Times and ids, of which no step from a candidate to the next is 1.
@@ -177,7 +179,7 @@ def test_numbers_of_runs(name: str) -> None:
         lists = from_records(frame(**{name: [1234, 7, 99, 3, 77, 5]}))
     assert note in describe(lists).warnings
     lists = lists.with_extras(gain=[1.0, 0, 0, 0, 1, 0])
-    bpa.adapt(lists, gain="gain", exclude=[name], sampler="map")
+    bpa.adapt(lists, gain="gain", exclude=[name], **MODE)
     constant = from_records(frame(**{name: [1234] * 3 + [7] * 3}))
     assert note not in describe(constant).warnings
 
@@ -226,7 +228,7 @@ def test_verdicts_are_the_gain_if_they_are_named(tmp_path: Path, name: str, form
 
 def test_the_gain_by_a_verdict_is_recorded() -> None:
     lists = from_records(frame(correct=VERDICTS["pass"]))
-    record = bpa.as_draws(bpa.adapt(lists, gain="correct", sampler="map")).record
+    record = bpa.as_draws(bpa.adapt(lists, gain="correct", **MODE)).record
     assert (record.observed.gain, record.recipe.gain.column) == ("correct", "correct")  # type: ignore[union-attr]
 
 
@@ -361,7 +363,7 @@ def test_a_stream_has_the_same_choices_by_numbers_with_a_unit(tmp_path: Path) ->
     sure = [90, 5, 70, 20, 80, 40]
     frame(sure=[f"{of}%" for of in sure]).to_csv(path, index=False)
     judged = from_records(frame(sure=sure, human=[3, 1, 2, 2, 5, 1]))
-    posterior = bpa.adapt(judged, gain="human", sampler="map")
+    posterior = bpa.adapt(judged, gain="human", **MODE)
     whole = bpa.rerank(bpa.read_nbest(path), posterior, unchecked=True)
     stream = bpa.rerank(bpa.iter_nbest(path, chunk=1), posterior, unchecked=True)
     assert stream.texts == whole.texts
@@ -382,7 +384,7 @@ def test_lists_names_columns_that_may_be_the_gain() -> None:
         lists = from_records(table)
     assert describe(lists).gains == ("human", "mt", "ok")
     for gain in describe(lists).gains:
-        bpa.adapt(lists, gain=gain, sampler="map")
+        bpa.adapt(lists, gain=gain, **MODE)
     named = {
         "id": 0,
         "candidates": [{"id": 7, "text": "a", "x": 1}, {"id": 9, "text": "b", "x": 3}],
@@ -403,7 +405,7 @@ def test_a_column_that_is_called_like_a_metric() -> None:
     with pytest.raises(DataError, match="no references") as error:
         bpa.adapt(lists, gain="chrf")
     (gain,) = re.findall(r"--gain (\S+),", str(error.value))
-    record = bpa.as_draws(bpa.adapt(lists, gain=gain, sampler="map")).record
+    record = bpa.as_draws(bpa.adapt(lists, gain=gain, **MODE)).record
     assert record.recipe.gain.column == "chrf"  # type: ignore[union-attr]
 
 
@@ -427,4 +429,4 @@ def test_lists_says_what_adapt_does() -> None:
         bpa.adapt(lists)
     plan = describe(lists, "y").plan
     assert plan is not None
-    assert bpa.as_draws(bpa.adapt(lists, gain="y", sampler="map")).record.observed.gain == plan.gain
+    assert bpa.as_draws(bpa.adapt(lists, gain="y", **MODE)).record.observed.gain == plan.gain
