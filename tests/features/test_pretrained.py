@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from bpa_ppl import NBest, adapt, add_features, from_lists, point_weights, rerank
+from bpa_ppl.adapting import build_problem
 from bpa_ppl.features.consensus import Consensus
 from bpa_ppl.features.length import Length
 from bpa_ppl.models.priors.isotropic import Isotropic
@@ -33,8 +34,9 @@ def lists() -> NBest:
 
 
 def prior_of(lists: NBest, **options: Any) -> Prior:
-    settings = {"sampler": "map", "likelihood": "none", "add": ["consensus", "length"]} | options
-    return Prior.recorded(adapt(lists, gain="judgement", **settings))
+    settings = {"likelihood": "none", "add": ["consensus", "length"]} | options
+    problem = build_problem(lists, gain="judgement", **settings)
+    return problem.target.prior._replace(names=problem.lists.feature_names)
 
 
 def test_added_columns_have_the_shipped_weights_per_spread(lists: NBest) -> None:

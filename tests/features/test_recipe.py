@@ -27,7 +27,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:no canonical weight:bpa_ppl.BpaW
 OPENED: list[str] = []
 WEIGHTS = {"LM0": 0.5}
 MODE: dict[str, Any] = {"sampler": "map", "prior": "isotropic:variance=1.0"}
-LAPLACE = {**MODE, "sampler": "laplace"}
 
 
 class Known(TextSource, frozen=True):
@@ -87,7 +86,7 @@ def saved(tmp_path: Path, lists: NBest, domain: Path):
 
 def save(tmp_path: Path, lists: NBest, source: FeatureSource):
     """Adapt with a source of features, write the posterior and read it again."""
-    write_posterior(adapt(lists, WEIGHTS, **LAPLACE, add=source), tmp_path / "p.nc")
+    write_posterior(adapt(lists, WEIGHTS, **MODE, add=source), tmp_path / "p.nc")
     return read_posterior(tmp_path / "p.nc")
 
 
@@ -96,7 +95,7 @@ def test_new_lists_get_the_adapted_features(lists: NBest, domain: Path, saved: A
     chosen = rerank(lists, saved)
     extended = add_features(lists, Known(text=str(domain)))
     start = StartingWeights(WEIGHTS, defaults={"known": 0})
-    again = rerank(extended, adapt(extended, start, **LAPLACE))
+    again = rerank(extended, adapt(extended, start, **MODE))
     assert np.array_equal(chosen.choice, again.choice)
     assert np.array_equal(chosen.probability, again.probability)
 
