@@ -121,16 +121,15 @@ def test_the_file_is_a_prior_and_records_its_domains(learned: Path) -> None:
     assert "LengthWords" not in done.err
 
 
-@pytest.mark.parametrize("name", ["talks.nc", "talks"])
-def test_a_posterior_is_the_prior_of_more_sentences(folder: Path, name: str) -> None:
+def test_a_posterior_is_the_prior_of_more_sentences(folder: Path) -> None:
     """Its Gaussian, whatever the file is called; the new posterior records it."""
-    write_shifted(folder / "good.nc", 0.2, name)
-    succeed(*MAP, "--prior", name)
+    write_shifted(folder / "good.nc", 0.2, "talks")
+    succeed(*MAP, "--prior", "talks")
     lists, weights = bpa.read_nbest("nbest", references="ref"), bpa.read_weights("moses.ini")
-    prior = Prior.of(read_draws(name))
+    prior = Prior.of(read_draws("talks"))
     bpa.write_posterior(bpa.adapt(lists, weights, prior=prior, sampler="map"), "python.nc")
     assert Path("python.nc").read_bytes() == Path("new.nc").read_bytes()
-    Path(name).unlink()  # the prior is in the new posterior
+    Path("talks").unlink()  # the prior is in the new posterior
     succeed("adapt", "nbest", "-r", "ref", "--like", "new.nc", "-o", "again.nc", "-q")
     assert Path("again.nc").read_bytes() == Path("new.nc").read_bytes()
 
@@ -142,13 +141,13 @@ def test_answers_are_adapted_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     lists = lists.without("score").with_features(["score"], lists.extras["score"][:, None])
     bpa.write_nbest(lists, "lists.jsonl")
     lists = bpa.read_nbest("lists.jsonl")
-    for rater, answer in (("ann", "first"), ("bob", "tie")):
+    for rater, answer in (("ann", "first"), ("bob", "second")):
         session = Session(lists, journal=f"{rater}.jsonl", rater=rater, exclude=["score"])
         session.next()
         session.answer(answer)
     judgements = ("--judgements", "ann.jsonl", "--judgements", "bob.jsonl", "--exclude", "score")
     adapt = ("adapt", "lists.jsonl", "-w", "none", "-o", "posterior.nc", "--sampler", "map")
-    adapt += ("--likelihood", "preference:slip=0.05")  # known, which is faster
+    adapt += ("--likelihood", "preference:slip=0.05")  # which is fast
     assert "1 pair in common, and 0 alike" in succeed(*adapt, *judgements).err
     comparisons = read_draws("posterior.nc").record.observed.comparisons
-    assert (comparisons["preferences"], comparisons["ties"]) == (1, 1)
+    assert (comparisons["preferences"], comparisons["ties"]) == (2, 0)

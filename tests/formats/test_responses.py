@@ -824,7 +824,7 @@ def test_a_pattern_may_need_the_reasoning() -> None:
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_values_of_other_types(name: str) -> None:
-    """Each value in a response is replaced by others: it is read, or an error of ours."""
+    """Each value in a response is replaced by three of these: it is read, or an error of ours."""
     body, wraps = ANSWERS[name][0], (WRAPPED["alone"], WRAPPED["gemini"])
 
     def spoiled(value: Any, wrong: Any) -> Iterator[Any]:
@@ -840,9 +840,10 @@ def test_values_of_other_types(name: str) -> None:
 
     accepted = 0
     for turn, wrong in enumerate((7, "x", [], {}, [3], None, [[{}]])):
-        for number, spoiled_body in enumerate(spoiled(body, wrong), start=turn):
-            content = wraps[number % 2](spoiled_body)
-            with suppress(DataError):
-                read(json.dumps(content), format="openai", bad="drop")
-                accepted += 1
+        for number, spoiled_body in enumerate(spoiled(body, wrong)):
+            if (number + turn) % 7 < 3:
+                content = wraps[turn % 2](spoiled_body)
+                with suppress(DataError):
+                    read(json.dumps(content), format="openai", bad="drop")
+                    accepted += 1
     assert accepted  # fields that are not read

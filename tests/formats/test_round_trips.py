@@ -110,8 +110,8 @@ def test_lists_read_back_or_are_refused(
     """A column that would not read back is left out with a note."""
     format, path, whole = FORMATS[name], tmp_path / "lists", name not in LINES
     read = 0
-    for seed in range(30):
-        if seed == 10:  # the first ten were read as one block
+    for seed in range(20):
+        if seed == 7:  # the first seven were read as one block
             request.getfixturevalue("small_blocks")
         lists = some_lists(np.random.default_rng([seed, len(names)]), names)
         with capture_notes() as notes:
@@ -132,7 +132,7 @@ def test_lists_read_back_or_are_refused(
         tables = concatenate(iter_nbest(path, chunk=1, **options), fill_missing=True)
         assert content(tables, whole) == actual, seed
         read += 1
-    assert (read > 6) == (name != "plain" if names else name not in LINES[:3])
+    assert (read > 4) == (name != "plain" if names else name not in LINES[:3])
 
 
 @pytest.mark.parametrize("name", [*LINES, "csv"])
