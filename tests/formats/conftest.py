@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-Write = Callable[..., Path]
+from support.user_files import Write
 
 
 @pytest.fixture

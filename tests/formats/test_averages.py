@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -14,14 +13,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.raising import raises
-from support.user_files import run_shell, write_frame
+from support.user_files import Write, run_shell, write_frame
 
 import bpa_ppl as bpa
 from bpa_ppl import describe, from_records, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.formats.averages import average_lists
 
-Write = Callable[..., Path]
 RATINGS = """id,text,judge_a,worker,rating
 s1,the house is big,0.7,w1,4
 s1,the house is big,0.7,w2,5

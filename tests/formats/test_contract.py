@@ -10,7 +10,6 @@ import gzip
 import io
 import json
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,11 +18,11 @@ import numpy as np
 import pytest
 from support.raising import raises
 from support.table_content import table_content
+from support.user_files import Write
 
 from bpa_ppl import concatenate, iter_nbest, read_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError, escape_controls
 
-Write = Callable[..., Path]
 Line = str | bytes
 NUMBERS = ("nan", "1e39", "1_0", "\u0661")
 CELLS = ("inf", *NUMBERS[1:])

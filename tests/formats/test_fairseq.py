@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from support.raising import raises
+from support.user_files import Write
 
 from bpa_ppl import read_nbest
 from bpa_ppl.errors import BpaWarning, DataError
 
 GOLDEN = Path(__file__).parent / "golden"
 NAMES = ("score", "logprob.sum", "logprob.mean", "logprob.min", "length")
-Write = Callable[..., Path]
 
 
 def lines(identifier: int, *texts: str, letters: str = "STHDP", score: str = "-0.5") -> list[str]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,12 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.raising import raises
 from support.table_content import table_content
+from support.user_files import Write
 
 from bpa_ppl import read_nbest, write_nbest
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats import jsonl
 
-Write = Callable[..., Path]
 GOOD = {
     "id": 4,
     "source": "un chat",

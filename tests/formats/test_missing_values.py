@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from itertools import cycle, product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from support.raising import raises
+from support.user_files import Write
 
 import bpa_ppl as bpa
 from bpa_ppl import describe, from_records, iter_nbest, read_nbest, write_nbest
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.errors import BpaWarning, DataError
 
-Write = Callable[..., Path]
 SPELLINGS = [
     *("None", "none", "nan", "NaN", "null", "NULL", "N/A", "n/a", "na", "#N/A", "<NA>", "-"),
     *(".", "..", "?", "--", "–", "—", "n.a.", "N.A.", "nil", "missing", "Missing", "unknown"),
@@ -107,14 +104,6 @@ def test_texts_in_columns_of_texts_stay(write: Write, tmp_path: Path, ending: st
     assert {n: tuple(v) for n, v in again.extras.items()} == {
         n: tuple(v) for n, v in lists.extras.items()
     }
-
-
-def test_parquet_with_nan_and_null(tmp_path: Path) -> None:
-    table = pa.table({"id": [0, 0, 0], "text": ["a", "b", "c"], "mqm": [float("nan"), None, -1.0]})
-    pq.write_table(table, tmp_path / "x.parquet")
-    with pytest.warns(BpaWarning, match="mqm is missing for 2 of 3"):
-        lists = read_nbest(tmp_path / "x.parquet")
-    np.testing.assert_array_equal(lists.extras["mqm"], [np.nan, np.nan, -1])
 
 
 def test_a_stream_whose_first_lists_have_texts_alone(write: Write) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.raising import raises
 from support.table_content import table_content
+from support.user_files import Write
 
 from bpa_ppl import NBest, from_lists, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
@@ -24,7 +25,6 @@ from bpa_ppl.formats.moses import Marian
 from bpa_ppl.formats.moses_blocks import LineParser, parse_block
 from bpa_ppl.weights import check_totals
 
-Write = Callable[..., Path]
 GOLDEN = Path(__file__).parent / "golden"
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.raising import raises
+from support.user_files import Write
 
 from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
 from bpa_ppl._runtime.messages import capture_notes
@@ -20,7 +21,6 @@ from bpa_ppl.formats.openai import Openai
 
 GOLDEN = Path(__file__).parent / "golden"
 STATISTICS = ("logprob.sum", "logprob.mean", "logprob.min", "length", "count")
-Write = Callable[..., Path]
 
 
 def choice(text: str | None, *logprobs: float | None, **more: Any) -> dict[str, Any]:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TextIO
 
 import pytest
 from support.raising import raises
+from support.user_files import Write
 
 from bpa_ppl import NBest, iter_nbest, read_nbest, read_weights, write_nbest, write_weights
 from bpa_ppl.components import Count
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.block import ReadOptions
 from bpa_ppl.formats.format import NBEST_FORMATS, WEIGHT_FORMATS, NBestFormat, WeightFormat
-
-Write = Callable[..., Path]
 
 
 class Toy(NBestFormat, frozen=True):

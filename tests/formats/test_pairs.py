@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 from support.raising import raises
 from support.table_content import table_content
+from support.user_files import Write
 
 from bpa_ppl import adapt, from_records, point_weights, read_nbest, write_nbest
 from bpa_ppl.errors import DataError
 
 GOLDEN = Path(__file__).parent / "golden"
-Write = Callable[..., Path]
 Turn = dict[str, Any]
 
 

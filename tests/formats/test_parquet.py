@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from bpa_ppl import NBest, from_lists, from_records, read_nbest, write_nbest
 from bpa_ppl.errors import DataError
 from bpa_ppl.phrases.table_files import read_table
 
-Write = Callable[..., Path]
 NESTED = {
     "id": ["a", "b"],
     "source": ["s", "t"],

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from support.raising import raises
+from support.user_files import Write
 
 from bpa_ppl import concatenate, iter_nbest, read_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.formats.plain import Plain
-
-Write = Callable[..., Path]
 
 
 @pytest.fixture

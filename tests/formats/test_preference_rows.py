@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.raising import raises
+from support.user_files import Write
 
 from bpa_ppl import NBest, adapt, describe, from_records, read_nbest, rerank
 from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.metrics.preferences import select_compared
 
-Write = Callable[..., Path]
 Row = dict[str, Any]
 
 

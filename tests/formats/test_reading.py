@@ -25,9 +25,6 @@ from bpa_ppl.formats.values import to_numpy
 from bpa_ppl.formats.weight_files import read_weights
 from bpa_ppl.weights import match
 
-Write = Callable[..., Path]
-
-
 # --- formats -------------------------------------------------------------------------------------
 
 

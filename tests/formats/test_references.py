@@ -3,17 +3,15 @@ from __future__ import annotations
 import gzip
 import json
 import logging
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.raising import raises
+from support.user_files import Write
 
 from bpa_ppl import from_records, iter_nbest, read_nbest, read_references, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
-
-Write = Callable[..., Path]
 
 
 def test_files_that_are_no_references(write: Write, tmp_path: Path) -> None:

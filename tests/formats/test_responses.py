@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.raising import raises
-from support.user_files import run_shell
+from support.user_files import Write, run_shell
 
 from bpa_ppl import NBest, from_samples, read_nbest
 from bpa_ppl._runtime.messages import capture_notes
@@ -21,7 +21,6 @@ from bpa_ppl.errors import DataError
 from bpa_ppl.formats.openai import Openai
 from bpa_ppl.formats.reading import format_name
 
-Write = Callable[..., Path]
 GOLDEN = Path(__file__).parent / "golden"
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "llm-samples.md"
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from support.raising import raises
 from support.table_content import table_content
+from support.user_files import Write
 
 from bpa_ppl import from_lists, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
-
-Write = Callable[..., Path]
 
 
 @pytest.mark.usefixtures("small_blocks")

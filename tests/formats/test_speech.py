@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
 from support.raising import raises
+from support.user_files import Write
 
 from bpa_ppl import concatenate, iter_nbest, read_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.formats.speech import Kaldi
 
-Write = Callable[..., Path]
 SCORED = ("a-b-1 -1.5 THE CAT  SAT ", "a-b-2\t-2.25\tA CAT", "a-10 7e-1 é", "c-1 0")
 
 

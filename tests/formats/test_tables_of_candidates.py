@@ -19,13 +19,13 @@ import pytest
 from pyarrow import parquet
 from support.raising import raises
 from support.table_content import table_content
+from support.user_files import Write
 
 from bpa_ppl import NBest, concatenate, from_records, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.formats.jsonl import Jsonl
 from bpa_ppl.formats.separated import Csv
 
-Write = Callable[..., Path]
 Record = dict[str, Any]
 Make = Callable[[list[Record], Path, str], NBest]
 
@@ -188,8 +188,19 @@ def test_a_column_whose_place_is_taken_is_left_out(write: Write) -> None:
         (["seg.id,text", "7,a"], "csv", "no column id .*id=seg.id"),
         (['{"id": 7, "prompt": {"content": "a"}}'], "jsonl", "no column text .*text=NAME"),
         (['{"author": {"id": 1}, "text": "a"}'], "jsonl", "no column id .*id=NAME"),
+        *(
+            (["id,text,lm", "0,a,1"], f"csv:{column}", "zz")
+            for column in ("id=zz", "text=zz", "source=zz")
+        ),
+        (["id,text,lm", "0,a,1"], "csv:text=id", "id"),
+        (["id,text,lm", "0,a,1"], "csv:reference=text", "text"),
+        *(
+            (['{"id": 0, "candidates": [{"text": "a"}]}'], f"jsonl:{column}", "zz")
+            for column in ("id=zz", "text=zz", "id=meta.zz", "text=message.zz", "candidates=zz")
+        ),
     ],
 )
+@pytest.mark.filterwarnings("ignore:.* is left out")
 def test_an_absent_column_is_named_with_the_nearest(
     write: Write, lines: list[str], format: Any, shown: str
 ) -> None:

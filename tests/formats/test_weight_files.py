@@ -2,17 +2,15 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from support.raising import raises
+from support.user_files import Write
 
 from bpa_ppl import NBest, from_lists, read_weights, write_weights
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.weights import match
-
-Write = Callable[..., Path]
 
 INI = f"""\
 # my system

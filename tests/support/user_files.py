@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+#: Writes lines, or bytes as they are, to a file with a name, and returns its path.
+Write = Callable[..., Path]
 
 
 def write_frame(frame: Any, path: Path) -> str:
