@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from support.raising import raises
 from support.user_files import run_shell
@@ -287,20 +288,18 @@ def test_responses_with_annotations_are_no_export(tmp_path: Path, indent: int | 
 
 @pytest.mark.parametrize("name", ["lists.csv", "lists.txt"])
 def test_cells_separated_by_bars(tmp_path: Path, name: str) -> None:
-    pandas = pytest.importorskip("pandas")
     path = tmp_path / name
     path.write_text("id|text|judge\n0|a, b|0.5\n0||0.25\n")
     assert "`pandas.read_csv(FILE, sep='|').to_csv(NEW, index=False)`" in message_of(path)
-    pandas.read_csv(path, sep="|").to_csv(path, index=False)
+    pd.read_csv(path, sep="|").to_csv(path, index=False)
     assert content(read_nbest(path)) == ([["a, b", ""]], {"judge": [0.5, 0.25]})
 
 
 @pytest.mark.parametrize("orient", ["split", "index", "columns", "table"])
 @pytest.mark.parametrize("ids", [[0, 0, 1, 1], list("xxyy")])
 def test_a_table_in_one_object_of_pandas(tmp_path: Path, orient: Any, ids: list[Any]) -> None:
-    pandas = pytest.importorskip("pandas")
     path = tmp_path / "lists.json"
-    table = pandas.DataFrame({"id": ids, "text": list("abcd"), "lm": [1.0, 2, 3, 4]})
+    table = pd.DataFrame({"id": ids, "text": list("abcd"), "lm": [1.0, 2, 3, 4]})
     table.to_json(path, orient=orient)
     message = message_of(path)
     (arguments,) = re.findall(r"to_json\((.*?)\)", message)

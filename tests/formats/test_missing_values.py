@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from support.raising import raises
 from support.user_files import Write
@@ -175,10 +176,9 @@ def test_numbers_that_may_mean_no_number(name: str) -> None:
 @pytest.mark.filterwarnings("ignore:mqm is missing for 1 of 3")
 @pytest.mark.parametrize("index", [None, "id", "system"])
 def test_texts_among_the_numbers_of_a_frame(index: str | None) -> None:
-    pandas = pytest.importorskip("pandas")
     columns = {"id": [4, 4, 5], "text": list("abc"), "system": list("xyz"), 7: [1.0, 2.0, 3.0]}
-    frame = pandas.DataFrame({**columns, "mqm": [0.5, "N/A", 1.5]})
-    frame = frame.set_index(index) if index else frame.set_index(pandas.Index([5, 3, 1]))
+    frame = pd.DataFrame({**columns, "mqm": [0.5, "N/A", 1.5]})
+    frame = frame.set_index(index) if index else frame.set_index(pd.Index([5, 3, 1]))
     with pytest.warns(BpaWarning, match=r"mqm of record 2 is 'N/A': read as missing"):
         lists = from_records(frame)
     assert (lists.feature_names, lists.ids) == (("7",), (4, 5))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from support.raising import raises
 from support.user_files import write_frame
@@ -29,8 +30,7 @@ TABLE = {
 
 def frame(**columns: Any) -> Any:
     """A data frame of the table, with more columns."""
-    pandas = pytest.importorskip("pandas")
-    return pandas.DataFrame(TABLE | columns)
+    return pd.DataFrame(TABLE | columns)
 
 
 def read_back(data: Any, format: str, folder: Path) -> bpa.NBest:
@@ -58,11 +58,10 @@ def test_the_index_of_a_frame_is_no_feature(tmp_path: Path, format: str, name: s
 
 
 def test_the_index_of_a_frame_that_was_written_twice(tmp_path: Path) -> None:
-    pandas = pytest.importorskip("pandas")
     path = tmp_path / "lists.csv"
     frame().to_csv(path)
     for _ in range(2):
-        pandas.read_csv(path).to_csv(path)
+        pd.read_csv(path).to_csv(path)
     with pytest.warns(BpaWarning, match=r"Unnamed: 0(\.1)* is left out") as notes:
         lists = bpa.read_nbest(path)
     assert (lists.feature_names, lists.extras, len(notes)) == (("judge",), {}, 3)
@@ -271,8 +270,7 @@ def test_a_column_of_two_types_can_be_left_out(tmp_path: Path, answers: tuple[An
 
 
 def test_columns_that_no_format_can_read_are_left_out(tmp_path: Path) -> None:
-    pandas = pytest.importorskip("pandas")
-    frame(month=pandas.period_range("2020-01", periods=6, freq="M")).to_parquet(
+    frame(month=pd.period_range("2020-01", periods=6, freq="M")).to_parquet(
         tmp_path / "lists.parquet"
     )
     with raises(DataError, "wrong-type", match="month .* exclude=month in the format"):
