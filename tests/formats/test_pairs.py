@@ -13,20 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 from support.raising import raises
 from support.table_content import table_content
-from support.user_files import Write
+from support.user_files import Write, talk
 
 from bpa_ppl import adapt, from_records, point_weights, read_nbest, write_nbest
 from bpa_ppl.errors import DataError
 
 GOLDEN = Path(__file__).parent / "golden"
 Turn = dict[str, Any]
-
-
-def turns(*texts: str) -> list[Turn]:
-    """Return a conversation of a user and an assistant."""
-    return [
-        {"role": "assistant" if n % 2 else "user", "content": text} for n, text in enumerate(texts)
-    ]
 
 
 def line(chosen: Any, rejected: Any, **more: Any) -> str:
@@ -38,11 +31,11 @@ def battles() -> list[dict[str, Any]]:
     common = {"judge": "ann"}
     return [
         {"question_id": "q1", "model_a": "X", "model_b": "Y", "winner": "model_b", **common}
-        | {"conversation_a": turns("hi", "hello"), "conversation_b": turns("hi", "bye")}
+        | {"conversation_a": talk("hi", "hello"), "conversation_b": talk("hi", "bye")}
         | {"rm_a": 0.5, "rm_b": 2},
         {"question_id": "q2", "model_a": "Z", "model_b": "X", "winner": "tie", **common}
-        | {"conversation_a": turns("1?", "2", "so?", "yes")}
-        | {"conversation_b": turns("1?", "3", "so?", "no"), "rm_a": 0.25, "rm_b": -1},
+        | {"conversation_a": talk("1?", "2", "so?", "yes")}
+        | {"conversation_b": talk("1?", "3", "so?", "no"), "rm_a": 0.25, "rm_b": -1},
     ]
 
 
@@ -72,8 +65,8 @@ def test_the_golden_file_of_an_arena() -> None:
 
 
 def test_conversations_in_every_way(write: Write, tmp_path: Path) -> None:
-    answers = {"chosen": turns("hi", "hello"), "rejected": turns("hi", "bye")}
-    pairs = [{"prompt": turns("Un chat"), **answers}] * 2
+    answers = {"chosen": talk("hi", "hello"), "rejected": talk("hi", "bye")}
+    pairs = [{"prompt": talk("Un chat"), **answers}] * 2
     for rows, sources in ((battles(), ("hi", "so?")), (pairs, ("Un chat",) * 2)):
         pq.write_table(pa.Table.from_pylist(rows), tmp_path / "lists.parquet")
         tables = [
@@ -99,8 +92,8 @@ BEFORE = "\n\nHuman: One?\n\nAssistant: Two.\n\nHuman: Why?\n\nAssistant: "
 @pytest.mark.parametrize(
     ("chosen", "rejected", "source"),
     [
-        ([SYSTEM, *turns("hello", "hi")], [SYSTEM, HELLO, {"content": "no"}], "hello"),
-        ([SYSTEM, *turns("hello", "hi")], [SYSTEM, *turns("bye", "no")], None),
+        ([SYSTEM, *talk("hello", "hi")], [SYSTEM, HELLO, {"content": "no"}], "hello"),
+        ([SYSTEM, *talk("hello", "hi")], [SYSTEM, *talk("bye", "no")], None),
         (f"{BEFORE}hi", f"{BEFORE}no", "Why?"),
     ],
 )
@@ -169,10 +162,10 @@ def test_conversations_as_texts_of_json(write: Write) -> None:
 
 
 def test_the_answer_is_the_last_turn_of_the_assistant() -> None:
-    lists = from_records([{"chosen": turns("q", "a", "thanks"), "rejected": turns("q", "b")}])
+    lists = from_records([{"chosen": talk("q", "a", "thanks"), "rejected": talk("q", "b")}])
     assert (lists.texts(0), lists.sources) == (["a", "b"], ("q",))
     with raises(DataError, "bad-line", line=1, match="chosen"):
-        from_records([{"chosen": turns("q"), "rejected": turns("q", "b")}])
+        from_records([{"chosen": talk("q"), "rejected": talk("q", "b")}])
 
 
 CELL = "[{'role': 'user', 'content': 'q'}, {'role': 'assistant', 'content': %s}]"
@@ -182,12 +175,12 @@ def test_conversations_that_are_not_json_are_refused(write: Write) -> None:
     """Literals of Python are read; what is neither is no answer."""
     lists = from_records([{"chosen": CELL % "'a'", "rejected": CELL % "'b'"}])
     assert (lists.texts(0), lists.sources) == (["a", "b"], ("q",))
-    for odd in (CELL % "nan", CELL[:40], json.dumps(turns("q", "b"))[:-1]):
+    for odd in (CELL % "nan", CELL[:40], json.dumps(talk("q", "b"))[:-1]):
         with raises(
             DataError, "bad-line", line=1, match="that is not JSON: write it by json.dumps"
         ):
             from_records([{"chosen": CELL % "'a'", "rejected": odd}])
-    whole = json.dumps(turns("q", "b"))
+    whole = json.dumps(talk("q", "b"))
     arena = {"model_a": "X", "model_b": "Y", "winner": "tie", "conversation_b": whole}
     with raises(DataError, "bad-line", line=2, match="that is not JSON"):
         first = json.dumps({**arena, "conversation_a": whole})
@@ -196,7 +189,7 @@ def test_conversations_that_are_not_json_are_refused(write: Write) -> None:
 
 def test_conversations_in_quoted_cells_of_tsv(write: Write) -> None:
     row = {"model_a": "X", "model_b": "Y", "winner": "model_a"}
-    row |= {f"conversation_{side}": json.dumps(turns("q", side)) for side in "ab"}
+    row |= {f"conversation_{side}": json.dumps(talk("q", side)) for side in "ab"}
     cells = [
         '"' + cell.replace('"', '""') + '"' if cell[0] == "[" else cell for cell in row.values()
     ]
@@ -239,7 +232,7 @@ def test_turns_of_sharegpt() -> None:
         (lambda text: {"role": "assistant", "content": text}, True),
         (lambda text: [{"from": "human", "value": "q"}, {"from": "gpt", "value": text}], True),
         (lambda text: [{"role": "model", "parts": [{"text": text}]}], True),
-        (lambda text: {"messages": turns("q", text)}, True),
+        (lambda text: {"messages": talk("q", text)}, True),
         (lambda text: {"role": "assistant", "tool_calls": [{"name": text}]}, False),
     ],
 )

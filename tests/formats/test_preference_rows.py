@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.raising import raises
-from support.user_files import Write
+from support.user_files import Write, talk
 
 from bpa_ppl import NBest, adapt, describe, from_records, read_nbest, rerank
 from bpa_ppl.errors import BpaWarning, DataError
@@ -23,11 +23,6 @@ Row = dict[str, Any]
 def read(*rows: Row, format: str = "auto", bad: str = "error") -> NBest:
     """Read rows as JSON lines."""
     return read_nbest(list(map(json.dumps, rows)), format=format, bad=bad)
-
-
-def talk(*texts: str) -> list[Row]:
-    """Return a conversation of a user and an assistant."""
-    return [{"role": ("user", "assistant")[n % 2], "content": t} for n, t in enumerate(texts)]
 
 
 def outcome(lists: NBest) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Files and commands of users: tables that pandas writes, and programs of the shell."""
+"""Files of users: tables that pandas writes, conversations; and programs of the shell."""
 
 from __future__ import annotations
 
@@ -24,6 +24,11 @@ def write_frame(frame: Any, path: Path) -> str:
     else:
         frame.to_csv(path, index=False, sep="\t" if name == "tsv" else ",")
     return name
+
+
+def talk(*texts: str) -> list[dict[str, Any]]:
+    """Return a conversation of a user and an assistant."""
+    return [{"role": ("user", "assistant")[n % 2], "content": t} for n, t in enumerate(texts)]
 
 
 def run_shell(command: str, folder: Path) -> None:
