@@ -77,6 +77,7 @@ WRONG = [
     ({**GOOD, "id": 2**70}, "sentence id "),
     ({**GOOD, "id": "5"}, "sentence id '5'"),
     ({**GOOD, "id": 5, "references": 7}, "references is 7"),
+    ({**GOOD, "id": 5, "source": 7}, "source is 7"),
     ({**GOOD, "id": 5, "reference": "x"}, "reference and references"),
     ({"id": 5, "text": "a", "lm": 1}, "candidates"),
     ({"id": 3, "candidates": []}, "a second list of sentence 3"),
