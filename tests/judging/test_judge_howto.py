@@ -6,7 +6,6 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 from support.judged_pairs import compared_lists
 
 import bpa_ppl as bpa
+from bpa_ppl.metrics.preferences import choice_sets
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "how-to" / "judge.md"
 
@@ -134,8 +134,9 @@ def records(given: list[dict[str, str]]) -> Iterator[SimpleNamespace]:
 
 
 def test_the_answers_of_argilla(scope: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Drafts and discarded responses do not count, and each rater has a slip rate."""
-    monkeypatch.setattr(bpa, "adapt", partial(bpa.adapt, sampler="map"))
+    """Drafts and discarded responses do not count, and `adapt` is given the raters of the rest."""
+    adapted: list[bpa.NBest] = []
+    monkeypatch.setattr(bpa, "adapt", adapted.append)
     scope["answers"] = {}
     exec(LOGGED, scope)
     scope["dataset"] = SimpleNamespace(records=records(scope["records"]))
@@ -143,6 +144,6 @@ def test_the_answers_of_argilla(scope: dict[str, Any], monkeypatch: pytest.Monke
     exec(ADAPT, scope)
     assert {name: len(of) for name, of in scope["answers"].items()} == {"ann": 19, "bob": 19}
     assert {one.answer for one in scope["answers"]["ann"]} == {"second"}
-    posterior = bpa.as_draws(scope["posterior"])
-    assert posterior.values["slip"].shape[-1] == 2
-    assert len(bpa.rerank(scope["judged"], scope["posterior"], unchecked=True).texts) == 20
+    compared = choice_sets(adapted[0])
+    assert compared.named_raters == {"ann": 19, "bob": 19}
+    assert (compared.counts["preferences"], compared.counts["ties"]) == (19, 19)
