@@ -40,7 +40,7 @@ def write_pairs(name: str, count: int, seed: int, *, answered: bool) -> None:
 
 @pytest.fixture(scope="module")
 def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with answered pairs, new pairs, and a posterior."""
+    """A folder with answered pairs, new pairs, and a posterior; `folder` is a copy of it."""
     folder = tmp_path_factory.mktemp("asking")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
@@ -48,15 +48,6 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_pairs("new.jsonl", 60, 2, answered=False)
         succeed("adapt", "pairs.jsonl", "-w", "none", "-o", "posterior.nc", "-q")
     return folder
-
-
-@pytest.fixture
-def folder(originals: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder, with copies of these files."""
-    for file in originals.iterdir():
-        (tmp_path / file.name).write_bytes(file.read_bytes())
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 @pytest.fixture

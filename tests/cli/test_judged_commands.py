@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
-from support.command_line import Outcome, refused, succeed
+from support.command_line import refused, succeed
 from support.judged_lists import judged_lists, write_json_lines
 
 import bpa_ppl as bpa
@@ -21,35 +20,27 @@ SYSTEMS = ("--categorical", "system")
 
 
 @pytest.fixture(scope="session")
-def originals(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Outcome]:
-    """A folder with lists of systems with a column comet, their weights, and a posterior."""
+def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with lists of systems and a column comet, weights, a posterior, and its messages."""
     folder = tmp_path_factory.mktemp("judged")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         Path("w.txt").write_text("logprob 0.1\n")
         write_json_lines(judged_lists(30), Path("lists.jsonl"))
-        return folder, succeed(*ADAPT, *SYSTEMS)
+        Path("messages").write_text(succeed(*ADAPT, *SYSTEMS).err, "utf-8")
+    return folder
 
 
-@pytest.fixture
-def adapted(
-    originals: tuple[Path, Outcome], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Outcome:
-    """What `adapt` printed; the current folder is a copy of its folder."""
-    shutil.copytree(originals[0], tmp_path / "work")
-    monkeypatch.chdir(tmp_path / "work")
-    return originals[1]
-
-
-def test_commands_compare_with_simple_baselines(adapted: Outcome) -> None:
-    assert "no canonical weight for system=ann, system=bob, system=eve: the prior" in adapted.err
-    assert "best single system (eve)" in adapted.err
-    (note,) = (line for line in adapted.err.splitlines() if line.startswith("note: "))
+def test_commands_compare_with_simple_baselines(folder: Path) -> None:
+    messages = Path("messages").read_text("utf-8")
+    assert "no canonical weight for system=ann, system=bob, system=eve: the prior" in messages
+    assert "best single system (eve)" in messages
+    (note,) = (line for line in messages.splitlines() if line.startswith("note: "))
     assert note.startswith("note: all choices from 30 adaptation lists with several systems are")
     assert "system eve: take its candidates alone" in note
     assert "leave out categorical system" in note
     pool, draws = bpa.read_nbest("lists.jsonl"), read_draws("p.nc")
-    assert str(read_comparison(draws)) in adapted.err.replace("note: ", "")
+    assert str(read_comparison(draws)) in messages.replace("note: ", "")
     expected = bpa.compare_baselines(pool, draws, choice=bpa.rerank(pool, draws).choice)
     shown = succeed(*RERANK).out
     assert shown.endswith(f"\n\n{expected}\n{expected.summary}\n")
@@ -61,7 +52,7 @@ def test_commands_compare_with_simple_baselines(adapted: Outcome) -> None:
     assert "adapted" not in alone
 
 
-def test_the_share_of_best_choices_is_shown_for_lists_without_judgements(adapted: Outcome) -> None:
+def test_the_share_of_best_choices_is_shown_for_lists_without_judgements(folder: Path) -> None:
     noted = succeed("adapt", "lists.jsonl", "-o", "l.nc", *ADAPT[4:-1], "laplace").err
     comparison = read_comparison(read_draws("l.nc"))
     assert comparison is not None
@@ -76,14 +67,14 @@ def test_the_share_of_best_choices_is_shown_for_lists_without_judgements(adapted
     assert comparison.share_of_best in shown
 
 
-def test_a_lower_column_is_better(adapted: Outcome) -> None:
+def test_a_lower_column_is_better(folder: Path) -> None:
     shown = succeed("oracle", "lists.jsonl", "--gain", "-comet", "-w", "none").out.splitlines()
     values = [float(row.split()[1]) for row in shown[1:4]]
     assert values[1] < values[0] < values[2]
     assert "column:comet|better:lower" in shown
 
 
-def test_variances_of_single_features(adapted: Outcome) -> None:
+def test_variances_of_single_features(folder: Path) -> None:
     chosen = ("0.5", "system=eve=2", "system=ann=3")
     succeed(*ADAPT, *SYSTEMS, *(word for value in chosen for word in ("--prior-variance", value)))
     draws = read_draws("p.nc")
