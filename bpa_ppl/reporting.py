@@ -34,7 +34,7 @@ from bpa_ppl.diagnostics.explanations import (
     system_shares,
 )
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, Verdict
-from bpa_ppl.diagnostics.report import posterior_page
+from bpa_ppl.diagnostics.report import picture_ways, posterior_page
 from bpa_ppl.errors import DataError, locate
 from bpa_ppl.metrics.bleu import LengthRatio
 from bpa_ppl.metrics.bootstrap import ScoreDifference, compare_scores
@@ -106,7 +106,7 @@ class Improvement:
             preferences. Nothing if the lists have nothing to score by.
         gain: of the posterior; if the lists lack its column, the default gain of `adapt`;
             None for preferences, and if there is nothing to score by.
-        comparison: with all baselines, if the lists are judged or there are no canonical weights.
+        comparison: with all baselines; None if there are no gains.
         sentences: the number of sentences with a gain before and after, which are scored.
         changed: the number of those whose text changed.
         unknown: why it is unknown whether adapting helped; empty if there are gains.
@@ -315,7 +315,7 @@ def _find_changes(
     baseline, recorded, comparison = str(Way.CANONICAL), read_comparison(draws), None
     unknown = lacks_canonical(draws)
     by_answers = gain is None and has_preferences(nbest)
-    if by_answers or (gain is not None and (unknown or recorded is not None)):
+    if by_answers or gain is not None:
         comparison = compare_with_recorded(draws, chosen.lists, after, gain)
     if unknown:
         compared = comparison or recorded
@@ -371,8 +371,9 @@ def describe_improvement(
     )
     scored = [change for change in result.changes if change.signature]
     signatures = ", ".join(f"{change.name} {change.signature}" for change in scored)
-    baselines = [] if result.comparison is None else [result.comparison.block()]
-    blocks: list[Block] = [Table(header, rows, caption), *baselines]
+    blocks: list[Block] = [Table(header, rows, caption)]
+    if result.comparison is not None:
+        blocks = [*picture_ways(result.comparison), *blocks, result.comparison.block()]
     if result.comparison is not None and (share := result.comparison.share_of_best):
         blocks.append(f"{share[:1].upper()}{share[1:]}.")
     blocks += [f"Signatures: {signatures}."] if signatures else []

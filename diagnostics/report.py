@@ -13,7 +13,12 @@ import numpy as np
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.diagnostics.baseline_comparison import describe_indicators, read_comparison
-from bpa_ppl.diagnostics.baseline_table import BaselineComparison, BaselineRow, estimate_proportion
+from bpa_ppl.diagnostics.baseline_table import (
+    NEW,
+    BaselineComparison,
+    BaselineRow,
+    estimate_proportion,
+)
 from bpa_ppl.diagnostics.check import Report, check, list_components
 from bpa_ppl.diagnostics.pages.figures import NARROW, empty_figure, label
 from bpa_ppl.diagnostics.pages.page import (
@@ -55,7 +60,7 @@ _FOREST = (
 _MAX_SINGLE = 3  # single features in the figure of ways to choose
 _WAYS = (
     "Points: mean difference of a simple way to choose from the adapted weights, with its 95% "
-    "interval; blue: the adapted weights are better; red: worse. On the adaptation lists,"
+    "interval; blue: the adapted weights are better; red: worse. On the"
 )
 _BINS = 5  # points in the figure of the reliability
 _PROMISES = (0.8, 0.85, 0.9, 0.95)  # agreements in its table
@@ -308,9 +313,8 @@ def _pictures(draws: Draws, scaled: Draws, unit: str, top: int) -> Section:
     alternative = "Intervals of the weights in posterior and prior, and the canonical weights"
     figures = [draw_outcome(_forest_figure(scaled, shown, unit), alternative, caption, "svg")]
     comparison = read_comparison(draws)
-    if comparison is not None and _ways(comparison):
-        image, alternative = draw_ways(comparison), "Simple ways to choose, compared with ours"
-        figures.append(draw_outcome(image, alternative, f"{_WAYS} {comparison.evaluation}.", "svg"))
+    if comparison is not None:
+        figures += picture_ways(comparison)
     if not draws.weighted and draws.shape[1] >= _MIN_DRAWS:
         figures.append(_chains(draws, scaled, unit, top))
     return Section("In pictures", figures)
@@ -391,6 +395,16 @@ def _reliability_figure(reliability: Reliability) -> Figure:
     axes.set_xlabel("probability of the choice")
     axes.set_ylabel("agreement with the judge")
     return figure
+
+
+def picture_ways(comparison: BaselineComparison) -> list[Markup]:
+    """Return the figure of simple ways to choose, compared with ours; nothing if there are none."""
+    if not _ways(comparison):
+        return []
+    lists = comparison.evaluation
+    lists = lists if lists == NEW else f"adaptation lists, {lists}"
+    alternative = "Simple ways to choose, compared with ours"
+    return [draw_outcome(draw_ways(comparison), alternative, f"{_WAYS} {lists}.", "svg")]
 
 
 def draw_ways(comparison: BaselineComparison) -> Figure:

@@ -112,13 +112,18 @@ def test_baseline_without_canonical_weights() -> None:
     assert improvement.choices.before.tolist() == [1] * 40
     assert (improvement.comparison is None, improvement.verdict) == (False, "no")
     assert "changed compared with the best single feature (low LM0). The" in str(improvement)
-    table = Outline(describe_improvement(improvement)[1][0].blocks[1].html())
-    gains = table.column(0, "mean chrf gain in words")
+    _, _, table = describe_improvement(improvement)[1][0].blocks[:3]
+    gains = Outline(table.html()).column(0, "mean chrf gain in words")
     assert gains["adapted weights"] == gains["best single feature (low LM0)"]
     known = adapt(pool, {"LM0": 2.0}, sampler="map")
     with_canonical = evaluate_improvement(pool, known)
     assert with_canonical.choices.before.tolist() == [0] * 40
-    assert (with_canonical.baseline, with_canonical.comparison) == ("canonical weights", None)
+    assert with_canonical.baseline == "canonical weights"
+    assert with_canonical.comparison is not None
+    others = {"first candidate", "canonical weights", "mean of the standardised features"}
+    assert others < {row.name for row in with_canonical.comparison.rows}
+    picture, *_ = describe_improvement(with_canonical)[1][0].blocks
+    assert "Simple ways to choose, compared with ours" in str(picture)
 
 
 @pytest.mark.parametrize("name", [*(name for name in METRICS if name != "column"), "comet"])
@@ -149,7 +154,7 @@ def test_recorded_criterion_comes_first(name: str, tmp_path: Path) -> None:
             assert summary.baselines.unit == unit
         verdict, (section,) = describe_improvement(improvement)
         assert str(improvement) == verdict.text
-        assert Outline(section.blocks[0].html()).tables[0][1][0] == title
+        assert Outline(section.blocks[1].html()).tables[0][1][0] == title
 
 
 def test_choices_that_are_not_better_than_random_have_not_helped(improvement: Improvement) -> None:
