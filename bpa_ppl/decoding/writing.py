@@ -34,8 +34,6 @@ from bpa_ppl.posterior.draws import Draws
 #: Policies for a sentence without a list: fail, write an empty line, or copy the source.
 GAPS = ("error", "empty", "source")
 _MOST_MISSING = 1_000_000  # consecutive sentences without a list: more means wrong ids
-#: Columns that have other names in tables of details than in JSON lines.
-_IN_TABLES = {"id": "sentence", "text": "translation", "canonical_text": "canonical_translation"}
 _JSON = (".jsonl", ".ndjson")
 
 
@@ -112,7 +110,7 @@ def _details_lines(choices: Choices, path: AnyPath = "", *, header: bool = False
             yield json.dumps(values, ensure_ascii=False) + "\n"
             continue
         if header:
-            yield "\t".join(_IN_TABLES.get(name, name) for name in values) + "\n"
+            yield "\t".join(values) + "\n"
             header = False
         yield "\t".join(map(_cell, values.values())) + "\n"
 

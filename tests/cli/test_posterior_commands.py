@@ -46,7 +46,7 @@ def test_rerank_scores_where_there_are_references(folder: Path) -> None:
     assert "TER" in apart.out
     header, *rows = [line.split("\t") for line in Path("table").read_text("utf-8").splitlines()]
     column = {name: [row[n] for row in rows] for n, name in enumerate(header)}
-    assert column["translation"] == texts
+    assert column["text"] == texts
     pairs = zip(column["probability"], column["canonical_probability"], strict=True)
     assert all(float(chosen) >= float(canonical) for chosen, canonical in pairs)
 

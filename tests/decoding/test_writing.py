@@ -94,7 +94,7 @@ def test_files_and_scores_agree_with_rerank(
     assert paths[0].read_text().splitlines() == reranked.texts
     header, *rows = [line.split("\t") for line in paths[1].read_text().splitlines()]
     table = dict(zip(header, zip(*rows, strict=True), strict=True))
-    assert list(table["translation"]) == reranked.texts
+    assert list(table["text"]) == reranked.texts
     for name, expected in {
         "choice": reranked.choice,
         "changed": reranked.changed,
