@@ -219,6 +219,9 @@ def _failure(error: BaseException, words: list[str]) -> tuple[str, int]:
             return f"error: {_format_error(error, words)}", error.exit_code
         case OSError():
             message = f"error: {error.filename or 'output'}: {error.strerror or error}"
+            if error.filename is None:  # of another package, too
+                message += ": make room for it, or name folders with room in TMPDIR and "
+                message += "NUMBA_CACHE_DIR"
         case ImportError():
             message = f"error: a package cannot be loaded: {error}"
         case MemoryError():

@@ -110,6 +110,7 @@ def test_temporary_files_of_killed_processes_are_removed_by_the_next_command(fol
 INTERRUPTED = SystemError("<dispatcher> returned a result with an exception set")
 INTERRUPTED.__cause__ = KeyboardInterrupt()  # Ctrl-C in compiled code
 OUT_OF_MEMORY = MemoryError("Unable to allocate 1 TiB"), RuntimeError("RESOURCE_EXHAUSTED: Out of")
+NO_ROOM = FileNotFoundError(2, "No usable temporary directory found in ['/tmp']")
 
 
 @pytest.mark.parametrize(
@@ -117,6 +118,7 @@ OUT_OF_MEMORY = MemoryError("Unable to allocate 1 TiB"), RuntimeError("RESOURCE_
     [
         (INTERRUPTED, 130, "interrupted"),
         *((error, 2, "error: out of memory") for error in OUT_OF_MEMORY),
+        (NO_ROOM, 2, f"error: output: {NO_ROOM.strerror}: make room for it, or name folders with"),
     ],
 )
 def test_ctrl_c_and_a_lack_of_memory_have_no_traceback(

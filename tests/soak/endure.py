@@ -185,8 +185,9 @@ def _error_fault(done: subprocess.CompletedProcess, written: list[str]) -> str:
     *notes, error = done.stderr.splitlines() or [""]
     if done.returncode != 2:
         return "another exit code"
-    others = "error: No usable temporary directory", "error: the decoder command failed"
-    if error.startswith(others):  # an imported library or the decoder failed first
+    if error.startswith("error: the decoder command failed"):
+        return ""
+    if error.startswith("error: output: ") and "TMPDIR" in error:  # an imported library failed
         return ""
     if not error.startswith("error: ") or not any(name in error for name in written):
         return "no error that names the file"
