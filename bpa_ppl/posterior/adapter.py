@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import product
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -209,16 +209,12 @@ def _weights(groups: Mapping[str, Group]) -> tuple[npt.NDArray[Any], tuple[str, 
         found = f"{list_names(group.arrays) or 'none'} (groups: {list_names(groups) or 'none'})"
         remedy = "give draws of a posterior"
         if group.arrays:
-            remedy = (
-                f"only compare takes any variables; if some are weights, {_suggest_call(group)}"
-            )
+            remedy = _suggest_call(group)
         problem = f"the posterior has no variable {WEIGHTS}, but {found}: {remedy}"
         raise DataError(problem, code="no-data")
     dims, others = group.dims[WEIGHTS], [d for d in group.dims[WEIGHTS] if d not in SAMPLE_DIMS]
     if len(dims) != len(others) + 2:
-        remedy = 'call unstack("sample")' if "sample" in dims else "select by lists, sel(chain=[0])"
-        problem = f"weights has the dimensions {', '.join(dims)}: it needs chain and draw"
-        raise DataError(f"{problem}, as ArviZ writes them; {remedy}", code="wrong-length")
+        raise DataError(_describe_dims(WEIGHTS, dims), code="wrong-length")
     weights = _find_draws(group)[WEIGHTS]
     if len(others) == 1 and others[0] not in group.coords:
         problem = f"weights has no coordinate {others[0]}, which names the features: take"
@@ -230,9 +226,20 @@ def _weights(groups: Mapping[str, Group]) -> tuple[npt.NDArray[Any], tuple[str, 
     return weights.reshape(*weights.shape[:2], len(names)), names
 
 
+def _describe_dims(name: str, dims: Sequence[str]) -> str:
+    """Return what to do about a variable without chains or draws, for a message."""
+    remedy = 'select by lists, sel(chain=[0]), or add a chain, expand_dims("chain")'
+    if "sample" in dims:
+        remedy = 'call unstack("sample")'
+    problem = f"{name} has the dimensions {', '.join(dims) or 'none'}: it needs chain and draw"
+    return f"{problem}, as ArviZ writes them; {remedy}"
+
+
 def _suggest_call(group: Group) -> str:
     """Return the call that makes the variable `weights` of other variables, for a message."""
     drawn = {name: dims for name, dims in group.dims.items() if {*SAMPLE_DIMS} <= {*dims}}
+    if not drawn:
+        return _describe_dims(*next(iter(group.dims.items())))
     scalars = [n for n, dims in drawn.items() if len(dims) == 2 and not _NO_WEIGHT.fullmatch(n)]
     made = f'{scalars[:_MOST]}].to_dataarray("feature").to_dataset(name="{WEIGHTS}")'
     for name, dims in drawn.items():
@@ -241,7 +248,8 @@ def _suggest_call(group: Group) -> str:
             made = f"['{name}']].rename({ {name: WEIGHTS, dim: 'feature'} })"
     call = f"{_VARIABLES}[{made}.assign_coords(feature=features)"
     names = "with these variables and the names of their features"
-    return f"take {call} {names}, where data is the posterior or arviz.from_netcdf(path)"
+    take = "only compare takes any variables; if some are weights, take"
+    return f"{take} {call} {names}, where data is the posterior or arviz.from_netcdf(path)"
 
 
 def _find_draws(group: Group) -> dict[str, Any]:

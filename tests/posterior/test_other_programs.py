@@ -139,6 +139,14 @@ def test_weights_without_labels_or_chains_are_refused() -> None:
     one = dataset(feature=FEATURES)
     with raises(DataError, "wrong-length", match=r"draw, feature.*sel\(chain=\[0\]\)"):
         as_draws(one.sel(chain=0))
+    np.testing.assert_array_equal(
+        as_draws(one.sel(chain=0, drop=True).expand_dims("chain")).weights, WEIGHTS[:1]
+    )
+    scalars = one["weights"].to_dataset("feature")
+    for data in (scalars.sel(chain=0, drop=True), scalars.stack(sample=("chain", "draw"))):
+        remedy = "expand_dims" if "sample" not in data.dims else "unstack"
+        with raises(DataError, "no-data", match=rf"has the dimensions \w+: it needs .*{remedy}"):
+            as_draws(data)
     np.testing.assert_array_equal(as_draws(one.isel(chain=[0])).weights, WEIGHTS[:1])
     extracted = import_arviz().extract(labelled())
     with raises(DataError, "wrong-length", match=r'unstack\("sample"\)'):
