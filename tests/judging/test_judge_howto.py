@@ -39,6 +39,7 @@ def annotation(by: Any, side: str | None, **fields: Any) -> dict[str, Any]:
         for name, kind, value in controls
         if name != "better" or side is not None
     ]
+    result += [{"from_id": "a-better", "to_id": "a-reason", "type": "relation", "labels": []}]
     status = {"was_cancelled": False, "ground_truth": False, "lead_time": 4.2}
     return {"id": 10, "completed_by": by, **status, "result": result, **fields}
 
