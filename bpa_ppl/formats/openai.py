@@ -118,7 +118,7 @@ class Openai(NBestFormat, frozen=True):
             return b'"choices"' in first_line or b'"custom_id"' in first_line
         line: Any = {}
         with suppress(ValueError, RecursionError):
-            line = msgspec.json.decode(first_line) if keys or first_line[:1] == b"[" else {}
+            line = json.loads(first_line) if keys or first_line[:1] == b"[" else {}
         if isinstance(line, list):
             return bool(line) and all(find_choices(body) is not None for body in line)
         return is_line(line)
@@ -359,9 +359,11 @@ class _Reader:
         """
         logprobs, logged = choice.token_logprobs, choice.logprobs
         is_end = len(answer) < len(text) or choice.answer.has_reasoning
-        if is_end or 2 * len(logprobs) > len(text) + 2:  # more tokens than such a text has
+        is_thought = without_reasoning(generated := "".join(choice.tokens)) != generated
+        if is_end or is_thought or 2 * len(logprobs) > len(text) + 2:  # than such a text has
             place = find_start(answer if prompt else answer.strip(), choice.tokens)
             self._shortened += len(answer) < len(text) or bool(place)
+            is_end |= bool(text) and len(logprobs) > 4 * len(text) + 2  # a token for each byte
             self._longer += is_end and place is None and bool(logprobs or (logged and logged.mean))
             logprobs = logprobs[place or 0 :]
         present = [value for value in logprobs if value is not None]

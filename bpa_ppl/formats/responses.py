@@ -52,8 +52,8 @@ _OF_ERROR = {"error", "error_type", "custom_id", "code", "status", "status_code"
 # Numbers, and objects of numbers, that servers write.
 _BOOKKEEPING = re.compile(
     r"(n|id|custom_id|key|recordId|index|seed|created|code|status|status_code|stop_reason|timings|"
-    r"matched_stop|temperature|top_[pk]|slot_id|id_slot|max_tool_calls|(prompt_)?eval_count|stats|"
-    r"tokenCount|tokens_\w+|time_\w+|latency\w*|usage\w*|\w*[cC]ost|\w*Logprobs|_\w+|"
+    r"matched_stop|spend|temperature|top_[pk]|slot_id|id_slot|max_tool_calls|(prompt_)?eval_count|stats|"
+    r"model_info|tokenCount|tokens_\w+|time_\w+|latency\w*|usage\w*|\w*[cC]ost|\w*Logprobs|_\w+|"
     r"(\w+_)?(at|ms|time|duration|penalty|tokens|token_count|logprobs?))"
 )
 _ANSWERS = {"response", "body", "result", "message", "modelOutput", "choices", "candidates"}

@@ -708,6 +708,7 @@ def test_numbers_that_servers_write_are_not_named() -> None:
         line(**{**OLLAMA, "response": "a", "total_duration": 5, "prompt_eval_count": 4}),
         line(**{**LLAMA, "tokens_cached": 6, "id_slot": 0}),
         line(**{**CONVERSE, "usage": {"inputTokens": 3}}),
+        chat((MESSAGE, CAT), model_info={"context_length": 4096}, spend=0.01),  # LM Studio, LiteLLM
         *(line(**body) for body, _ in ANSWERS.values()),
     ]
     assert "not read" not in read(*servers)[1]
@@ -805,6 +806,23 @@ def test_numbers_of_tokens_do_not_show_the_answer() -> None:
     lists, notes = read(chat(({"content": "42", "reasoning": "let"}, tokens)))
     assert sums(lists) == [-1.75]
     assert "the log-probabilities of 1 answer are also those of the reasoning" in notes
+    tokens = logged(*((f"token_id:{n}", -0.25) for n in range(11)))  # of reasoning, too
+    assert (
+        "the log-probabilities of 1 answer are also" in read(chat(({"content": "42"}, tokens)))[1]
+    )
+    assert read(chat(({"content": "four bytes"}, tokens)))[1] == ""
+
+
+def test_reasoning_that_the_server_leaves_out() -> None:
+    """As vLLM does on request (`include_reasoning`)."""
+    thought = [("so", -1.0), ("</think>", -1.0)]
+    harmony = [("<|channel|>", -1.0), ("final", -1.0), ("<|message|>", -1.0)]
+    answer = [("the answer is", -0.1), (" the number", -0.2), (" 42", -0.25)]
+    for tokens in (thought, harmony):
+        message = {"content": "the answer is the number 42", "reasoning": None}
+        lists, notes = read(chat((message, logged(*tokens, *answer))))
+        assert sums(lists) == [pytest.approx(-0.55)]
+        assert "reasoning or a repeated prompt before 1 answer is left out" in notes
 
 
 def test_equal_answers_after_different_reasoning_are_counted() -> None:
