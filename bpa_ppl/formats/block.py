@@ -39,7 +39,7 @@ _ALIASES = {
     ),
     CANDIDATES: (
         *("hypotheses", "nbest", "outputs", "predictions", "samples", "translations"),
-        *("answers", "completions", "generations", "responses"),
+        *("answers", "completions", "generations", "responses", "sequences", "hyps"),
     ),
     "chosen": ("preferred", "better", "accepted", "positive"),
     "rejected": ("dispreferred", "worse", "refused", "negative"),

@@ -92,6 +92,7 @@ _WINNERS = {
 }
 # Other names of the winner, which hold something else in some files.
 _JUDGED = ("label", "preference", "preferred", "verdict", "choice", "better", "decision", "labels")
+_JUDGED += ("judgment", "judgement")
 # Numbers below 0 for the first answer, and above 0 for the second one.
 _SIGNED = ("overall_preference", "preference_strength")
 # Columns whose values name an answer.

@@ -321,6 +321,10 @@ class _Reader:
         return table.filter(mask), lines[right][kept]
 
     def _check_header(self, header: list[str], rows: Sequence[Sequence[str]], line: int) -> None:
+        if any('ImportId"' in cell for row in rows[1:2] for cell in row):
+            problem = "the two lines after the header are headers of Qualtrics: in Python, pandas."
+            problem += "read_csv(FILE, skiprows=[1, 2]).to_csv(NEW, index=False) removes them"
+            raise self.options.error(problem, line + 1)
         names = self.options.names
         named = not set(names.names.values()).isdisjoint(header)
         if not (named or find_answer_fields(header, names.names)) and (

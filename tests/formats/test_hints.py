@@ -90,6 +90,13 @@ ESTIMATOR = "it has no texts: use bpa_ppl.BayesianRanker"
 LABEL_STUDIO = "docs/how-to/judge.md"
 SECOND = "is in the second one: remove it"
 TABLE = b"id,text,lm\n0,a,1\n"
+QUALTRICS = """id,text,rating
+Item,Answer,"How good
+is it?"
+"{""ImportId"":""QID1""}","{""ImportId"":""QID2""}","{""ImportId"":""QID3""}"
+7,a,4
+7,b,2
+"""
 
 
 @pytest.mark.parametrize(
@@ -115,6 +122,8 @@ TABLE = b"id,text,lm\n0,a,1\n"
         ("a", 2 * b'{"id":1,"data":{"first":"a"},"annotations":[]}\n', LABEL_STUDIO),
         ("a", b'[{"id":1,"first":"a","better":"left","annotation_id":10}]', LABEL_STUDIO),
         ("a", b"annotation_id,annotator,better,first,id\n10,1,left,a,1\n", LABEL_STUDIO),
+        ("a.csv", QUALTRICS.replace("id,text,", "Date,Q1,").encode(), "an export of Qualtrics"),
+        ("train", b"1 1:0.5 2:1\n0 1:0.25\n", "qid = numpy.repeat(range(len(sizes)), sizes)"),
     ],
 )
 def test_a_file_without_a_command(tmp_path: Path, name: str, data: bytes, part: str) -> None:
@@ -194,7 +203,7 @@ DOCUMENTS = [["d11", "d12", "d13"], ["21", "22"]]
 SCORES = [13.5, 12.0, 9.5, 8.0, 7.5]
 UNSORTED = "1 ||| c ||| LM0= 1\n0 ||| a ||| LM0= 2\n1 ||| d ||| LM0= 3\n"
 OF_U: Content = ([["a", "b"]] * 2, {"score": [0, -1, 0, -1]})
-OUTPUT = '{"output": [{"rec_text": "a", "score": 0}, {"rec_text": "b", "score": -1}]}'
+OUTPUT = '{"output": [{"rec_text": "a<eos>", "score": 0}, {"rec_text": "b", "score": -1}]}'
 SAMPLE = (
     '{"doc_id":%d,"doc":{"question":"6*7?","answer":"42"},"target":"42","arguments":{"gen_args_0":'
     '{"arg_0":"Q: 6*7?","arg_1":{"until":["\\n"]}}},"resps":[["42","41","4 2"]],'
@@ -295,6 +304,43 @@ def test_cells_separated_by_bars(tmp_path: Path, name: str) -> None:
     assert content(read_nbest(path)) == ([["a, b", ""]], {"judge": [0.5, 0.25]})
 
 
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_blanks_after_commas(tmp_path: Path, ending: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    path = tmp_path / "lists.csv"
+    lines = ["id, text, lm score", '0, "a, b", 0.5', "0, cat, 0.25", ""]
+    path.write_text(ending.join(lines), newline="")
+    call = "`pandas.read_csv(FILE, skipinitialspace=True).to_csv(NEW, index=False)`"
+    assert call in message_of(path)
+    eval(call.strip("`"), {"pandas": pandas, "FILE": path, "NEW": path})
+    assert content(read_nbest(path)) == ([["a, b", "cat"]], {"lm score": [0.5, 0.25]})
+
+
+def test_headers_of_qualtrics(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    path = tmp_path / "ratings.csv"
+    path.write_text(QUALTRICS)
+    with raises(DataError, "bad-line", line=2, match="Qualtrics") as caught:
+        read_nbest(path)
+    (call,) = re.findall(r"pandas\..*\)", caught.value.message)
+    eval(call, {"pandas": pandas, "FILE": path, "NEW": path})
+    assert content(read_nbest(path)) == ([["a", "b"]], {"rating": [4, 2]})
+
+
+def test_scores_of_comet_are_read_with_their_texts(tmp_path: Path) -> None:
+    lines = [f"hyp.txt\tSegment {n}\tscore: {score}\n" for n, score in enumerate([0.5, 0.25])]
+    path, texts = tmp_path / "comet.txt", tmp_path / "hyp.txt"
+    path.write_text("".join([*lines, "hyp.txt\tscore: 0.375\n"]))
+    texts.write_text("a cat\ncat\n")
+    message = message_of(path)
+    (command,) = re.findall("`(.*?)`", message)
+    run_shell(f"{command} {path.name} > numbers", tmp_path)
+    (setting,) = re.findall(r"plain:\S+", message)
+    setting = setting.replace("=N,", "=2,").replace("NAME", str(tmp_path / "numbers"))
+    lists = read_nbest(texts, format=setting)
+    assert content(lists) == ([["a cat", "cat"]], {"numbers": [0.5, 0.25]})
+
+
 @pytest.mark.parametrize("orient", ["split", "index", "columns", "table"])
 @pytest.mark.parametrize("ids", [[0, 0, 1, 1], list("xxyy")])
 def test_a_table_in_one_object_of_pandas(tmp_path: Path, orient: Any, ids: list[Any]) -> None:
@@ -318,6 +364,7 @@ TABLES = {
     "tabs": "ID\tgenerated_text\tlm\n0\ta\t1\n0\tb\t2\n",
     "objects": '{"idx": 3, "hyp": "a", "lm": 1}\n{"idx": 3, "hyp": "b", "lm": 2}\n',
     "an object": '{"id": 0, "outputs": ["a", "b"], "lm": [1, 2]}\n',
+    "sequences": '{"id": 0, "sequences": ["a", "b"], "lm": [1, 2]}\n',
     "documents": "qid,docno,lm\n0,a,1\n0,b,2\n",
     "sources": "src\tmt\tlm\nx\ta\t1\nx\tb\t2\n",
     "prompts": '{"prompt":"x","response":"a","lm":1}\n{"prompt":"x","response":"b","lm":2}\n',
@@ -343,6 +390,7 @@ PAIR = {"source": "mmlu", "question": "un chat", "response_A": "a", "response_B"
 #: Records of data sets, of a list with the texts a and b.
 DATA_SETS = {
     "judgebench": [PAIR | {"label": label} for label in ("A>B", "B>A")],
+    "verdicts": [PAIR | {"judgment": f"It is [[{winner}]]."} for winner in "AB"],
     "ultrafeedback": [
         {"source": "evol", "instruction": "un chat", "models": ["x", "y"]}
         | {"completions": [{"response": text, "overall_score": 3} for text in "ab"]}
@@ -363,7 +411,7 @@ def test_columns_of_data_sets_are_proposed(tmp_path: Path, name: str) -> None:
     lists = read_nbest(path, format=setting)
     assert lists.texts(0) == ["a", "b"]
     assert "un chat" in (lists.ids[0], (lists.sources or ("",))[0])
-    if name == "judgebench":
+    if name in ("judgebench", "verdicts"):
         assert lists.sentence_extras["preferences"] == ([[0, 1]], [[1, 0]])
 
 
