@@ -26,7 +26,7 @@ from bpa_ppl.formats.block import REFERENCE, SOURCE, Block, ColumnNames
 from bpa_ppl.formats.builder import Builder, describe_missing, join_columns, join_strings
 from bpa_ppl.formats.records import IN_MEMORY, parse_records
 from bpa_ppl.formats.references import SentenceLines
-from bpa_ppl.formats.samples import build_block
+from bpa_ppl.formats.samples import COUNT, STATISTICS, build_block
 from bpa_ppl.formats.schema import Schema, check_first_id
 from bpa_ppl.formats.writing import to_table
 from bpa_ppl.names import AnyReferences, find_positions
@@ -319,6 +319,8 @@ def describe_bookkeeping(nbest: NBest, name: str, least: int = 1) -> str:
     values = find_feature(nbest, name)
     if values is None or not len(values):
         return ""
+    if name in (*STATISTICS, COUNT):
+        return ""
     if unit := _find_unit_of_times(values):
         return f"{name} seems to have times, in {unit} since 1970: exclude it"
     if _OF_IDS.search(name) and (values == np.floor(values)).all():
@@ -329,6 +331,8 @@ def describe_bookkeeping(nbest: NBest, name: str, least: int = 1) -> str:
     if _are_of_positions(steps, nbest.sizes.max()):
         advice = "exclude it, unless their order says more"
         return f"{name} counts the candidates of each list: {advice}"
+    if len(set(np.sign(steps))) == 1 and (np.diff(np.sort(values)) == 1).all():
+        return f"{name} numbers the rows: exclude it"
     if _OF_RUNS.fullmatch(name):
         return f"{name} is a feature: exclude it, if it only numbers rows or runs"
     return describe_sentinel(name, values)
@@ -363,6 +367,10 @@ def describe_sentinel(name: str, values: npt.NDArray[Any]) -> str:
     ''
     """
     low, high = values[values <= 0], values[values > 0]
+    others = high[high < (most := high.max(initial=0))]
+    if most in (99, 999, 9999) and len(others) and 9 * (largest := others.max()) < most:
+        remedy = "leave it empty there, if that means no value"
+        return f"{name} is {most:g}, and else at most {largest:g}: {remedy}"
     if not len(low) or np.ptp(low) or low[0] not in _SENTINELS or not (high != 1).any():
         return ""
     return f"{name} is {low[0]:g}, and else positive: leave it empty there, if that means no value"

@@ -63,6 +63,7 @@ def with_means(rows: Rows, name: str, error: Callable[..., DataError]) -> Rows |
         means = average_lists(name, raters)
         return rows._replace(numbers={**rows.numbers, **means}) if means else None
     odd = any(isinstance(value, float) and not value.is_integer() for value in raters)
+    odd |= any(isinstance(value, str) and value[:1] in ("[", "{") for value in raters)
     if odd or all(value is None for value in raters):
         return None
     places = _group_rows(rows, name)

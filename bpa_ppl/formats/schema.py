@@ -63,6 +63,7 @@ from bpa_ppl.formats.values import (
     OBJECT,
     WORDS,
     abbreviate,
+    json_keys,
     kind_of,
     looks_numeric,
     means_missing,
@@ -279,12 +280,11 @@ class Schema:
             if name == TEXT:
                 types = set() if block.strings is not None else set(map(type, values))
                 for row, value in enumerate(values if types - {str} else ()):
-                    if value is None:
-                        raise self._error_at(block, TEXT, row, "is missing")
                     if not isinstance(value, str):
-                        raise self._error_at(
-                            block, TEXT, row, f"is {abbreviate(value)}, not a text"
-                        )
+                        problem = f"is {abbreviate(value)}, not a text: write it as a text"
+                        if value is None:
+                            problem = "is missing: give each candidate a text"
+                        raise self._error_at(block, TEXT, row, problem)
                 continue
             self._kinds[name] = kind = self._kind(block, name, values)
             if kind == NUMBER:
@@ -345,6 +345,9 @@ class Schema:
         start = f"{locate(self.options.origin, line)}{name} is a column of texts, since "
         if self._typed and looks_numeric(value):
             problem = f"{quote(value)} is in quotation marks: write numbers without"
+            self.like_numbers[name] = start + problem
+        elif value.lstrip().startswith("{") and json_keys(value.replace("'", '"').encode()):
+            problem = f"{abbreviate(value)} is an object: write a column for each of its fields"
             self.like_numbers[name] = start + problem
         elif _like_numbers(value, values[row:]):
             problem = f"{quote(value)} is not a number: write numbers like -1234.5, and nothing "

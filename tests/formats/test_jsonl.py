@@ -81,6 +81,8 @@ WRONG = [
     ({**GOOD, "id": 5, "reference": "x"}, "reference and references"),
     ({"id": 5, "text": "a", "lm": 1}, "candidates"),
     ({"id": 3, "candidates": []}, "a second list of sentence 3"),
+    ({"id": 5, "candidates": [{"text": 42}]}, r"\[0\]\.text is 42, not a text: write it as a text"),
+    ({"id": 5, "candidates": [{"text": None}]}, "text is missing: give each candidate a text"),
 ]
 
 

@@ -183,6 +183,20 @@ def test_numbers_of_runs(name: str) -> None:
     assert note not in describe(constant).warnings
 
 
+def test_rows_are_numbered_where_those_of_a_list_are_not_adjacent() -> None:
+    data = frame(rank=[2, 1, 3, 1, 3, 2]).iloc[[0, 3, 1, 4, 5, 2]].assign(row=range(10, 16))
+    with pytest.warns(BpaWarning, match=r"not adjacent|row numbers the rows") as notes:
+        lists = from_records(data)
+    assert (len(notes), describe(lists).warnings) == (2, ("row numbers the rows: exclude it",))
+
+
+@pytest.mark.filterwarnings("ignore:.*no log-probabilities in it")
+def test_numbers_of_samples_do_not_count_them() -> None:
+    """Where each prompt has an answer that was sampled twice, and one sampled once."""
+    lists = bpa.from_samples([["a", "a", "b"], ["c", "c", "d"], ["e", "e", "f"]])
+    assert (lists.feature_names, describe(lists).warnings) == (("count",), ())
+
+
 def test_ratings_of_pairs_do_not_count_them() -> None:
     """Where the better one of two has five stars, and the other has one."""
     lists = bpa.from_lists([["a", "b"]] * 3, [[[5.0], [1.0]]] * 3, ["stars"])
@@ -303,6 +317,19 @@ def test_a_number_as_a_text_is_an_extra() -> None:
         with pytest.raises((DataError, UsageError), match="answer"):
             bpa.adapt(lists, **use)
     assert bpa.read_nbest([line(answer="42")], format="jsonl:exclude=answer").extras == {}
+
+
+@pytest.mark.parametrize("cell", ['{"x": 4, "y": 2}', "{'x': 4}"])
+def test_objects_in_cells_are_texts(cell: str) -> None:
+    data = frame(scores=[cell] * 6)
+    with pytest.warns(BpaWarning, match=r"scores is a column of texts, since .*\{.* is an object"):
+        assert from_records(data).feature_names == ("judge",)
+    lines = data.to_csv(index=False).encode().splitlines()
+    with (
+        pytest.warns(BpaWarning, match="is an object"),
+        raises(DataError, "missing-column", parameter="format", match="of numbers, is scores"),
+    ):
+        bpa.read_nbest(lines, format="csv:mean_over=scores")
 
 
 UNITS: dict[str, tuple[list[str | None], list[float]]] = {
