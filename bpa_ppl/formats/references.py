@@ -311,6 +311,9 @@ class _File:
         if 2 * len(list(filter(_MARKUP.match, texts))) > len(texts):
             problem = "segments of SGML or XML: give the texts without the markup, one a line"
             raise self.error(problem, first)
+        if is_reference and (tabs := sum("\t" in text.strip() for text in texts)) > 1:
+            what = f"{tabs} of {len(texts)} lines have tabs, which are read as part of the texts"
+            warn_user(f"{self.origin}: {what}: if they end ids, write all lines as `id<TAB>text`")
         if (note := _find_numbers(texts)) and is_reference:
             advice = "put a tab behind each id (`id<TAB>text`), or remove the ids; if they belong "
             advice += f"to the texts, put other ids and a tab before them (`0<TAB>{texts[0][:20]}`)"

@@ -108,6 +108,7 @@ class Kaldi(NBestFormat, frozen=True):
                 problem = f"the key {quote(key)} is not an utterance and a rank, such as utt-1"
                 raise options.error(problem, number)
             if self.score is None:
+                counts["words"] += bool(words)
                 counts["text"] += not looks_numeric(word)
                 counts["cost"] += _COST.fullmatch(word) is not None
                 if utterance == last[0]:
@@ -136,12 +137,15 @@ def _form_note(counts: Mapping[str, int], has_score: bool) -> str | None:
 
     Args:
         counts: of the first words after the keys: texts, numbers as costs are printed, and those
-            that are the same one as in the line before of the same utterance, or another one.
+            that are the same one as in the line before of the same utterance, or another one; and
+            of lines with more words.
         has_score: whether these words are read as scores.
     """
     problem = "each line begins with a number, which is read as"
     if counts["text"]:
         return None
+    if has_score and not counts["words"]:
+        return "no line has words: give the file of words, and set kaldi:scores=FILE to this one"
     if not has_score:
         advice = "if these are scores, set kaldi:score=true as well"
         return f"{problem} a word: {advice}" if counts["cost"] and counts["other"] else None

@@ -7,6 +7,7 @@ import math
 import re
 import reprlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,8 @@ DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]*,[0-9]+([eE][-+]?[0-9]+)?\s*")
 NO_NUMBER = (
     r"\s*(?i:none|null|nil|\(null\)|[-+]?nan|n/?a|n\.a\.|<na>|#n/?a( n/a)?|-?1\.#(ind|qnan)|"
     r"#(div/0!|value!|ref!|num!|null!|name\?)|missing|unknown|undefined|"
-    r"unrated|skipped|not (rated|judged|scored|available|applicable)|\\n|\{\}|[-–—]+|[.?]+)?\s*"
+    r"unrated|skip(ped)?|not (rated|judged|scored|available|applicable)|no (answer|response)|"
+    r"nat|tbd|pending|refused|\\n|\{\}|[-–—]+|[.?]+)?\s*"
 )
 _NO_NUMBER = re.compile(NO_NUMBER)
 #: A number with what it counts: `85%`, `3/5`, `4 out of 5`, `4 stars`.
@@ -464,12 +466,13 @@ def _key_count(data: bytes) -> int:
 def json_keys(line: bytes) -> list[str]:
     """Return the keys of a line that is an object of JSON; nothing for any other line.
 
-    >>> json_keys(b'{"id": 0}'), json_keys(b"id,text")
-    (['id'], [])
+    >>> json_keys(b'{"id": 0}'), json_keys(b'{"lm": NaN}'), json_keys(b"id,text")
+    (['id'], ['lm'], [])
     """
     if not line.lstrip().startswith(b"{"):
         return []
-    try:
+    with suppress(ValueError, RecursionError):
         return list(msgspec.json.decode(line, type=dict[str, msgspec.Raw]))
-    except (ValueError, RecursionError):
-        return []
+    with suppress(ValueError, RecursionError):
+        return list(json.loads(line))  # with NaN
+    return []

@@ -17,6 +17,7 @@ from bpa_ppl.nbest import NBest, find_feature
 
 #: Words in the names of human judgements, which are no features of new lists.
 _JUDGEMENTS = {"mqm", "da", "esa", "human", "judgement", "judgment", "rating", "ratings", "gold"}
+_JUDGEMENTS |= {"ranking", "rankings"}
 #: Words that name them, too, where the values are on a scale of at most so many halves.
 _SCORES, _HALVES = {"score", "scores", "grade", "grades", "label", "labels", "stars"}, 21
 

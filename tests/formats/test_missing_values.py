@@ -24,6 +24,7 @@ SPELLINGS = [
     *(".", "..", "?", "--", "–", "—", "n.a.", "N.A.", "nil", "missing", "Missing", "unknown"),
     *("#DIV/0!", "#VALUE!", "#REF!", "#NUM!", "#NAME?", "(null)", "undefined", "\\N", "{}"),
     *("-nan", "-1.#IND", "1.#QNAN", "#NA", "not rated", "Not applicable", "skipped"),
+    *("Skip", "NaT", "TBD", "pending", "refused", "No answer"),
 ]
 #: Which say why there is no number, or are no finite number.
 BAD_SPELLINGS = ["error", "failed", "inf", "-inf", "#1", "n", "no", "3 stars", "1.#", "-1-"]
@@ -145,6 +146,9 @@ def test_a_verdict_that_is_not_given_is_no_missing_number() -> None:
 SENTINELS = {
     "-1": ([4, -1, 5], "r is -1,"),
     "-999": ([0.5, 0.75, -999], "r is -999,"),
+    "999": ([4, 999, 5], "r is 999, and else at most 5:"),
+    "99": ([1, 99, 0], "r is 99, and else at most 1:"),
+    "percent": ([60, 99, 75], ""),
     "votes": ([1, -1, 1], ""),
     "errors": ([0, -1, -5], ""),
     "on a scale with zero": ([0, -1, 2], ""),

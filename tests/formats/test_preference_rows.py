@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -459,3 +460,8 @@ def test_what_adapt_refuses_is_described(odd: Row) -> None:
     assert not any("preferences" in warning for warning in describe(read(*rows)).warnings)
     with pytest.raises(DataError, match=next(iter(odd))):
         adapt(lists, None, sampler="map")
+
+
+def test_nan_in_the_first_row() -> None:
+    rows = [{"prompt": "p", "chosen": "a", "rejected": "b", "margin": m} for m in (math.nan, 0.5)]
+    assert read(*rows).sentence_extras["margin"] == (None, 0.5)

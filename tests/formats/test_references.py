@@ -280,6 +280,14 @@ def test_lines_that_may_have_ids(write: Write, what: str, lines: list[str], matc
     assert getattr(lists, what) == of_lists
 
 
+def test_a_few_ids_before_tabs_are_noted(write: Write) -> None:
+    lines = ["0\tthe cat", "1\tthe dog", "the cow", "the hen", "the fox"]
+    lists = [json.dumps({"id": n, "text": line[-7:], "lm": n}) for n, line in enumerate(lines)]
+    with pytest.warns(BpaWarning, match="2 of 5 lines have tabs, .* write all lines as `id<TAB>"):
+        references = read_nbest(lists, references=write(*lines, name="ref")).references
+    assert references == tuple((line,) for line in lines)
+
+
 def test_ways_out_of_a_refusal(write: Write) -> None:
     texts = ['"Yes."', "doc-7 is lost", "a\tb", "0 left"]
     objects = write(*(json.dumps({"id": n, "reference": text}) for n, text in enumerate(texts)))
