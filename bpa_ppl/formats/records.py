@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 IN_MEMORY = ReadOptions(NBest.origin, names=ColumnNames({}, NBest.origin))
+_LIKE = """: write objects such as {"text": "a cat", "score": 0.5}"""
 # Fields with lists that are not parallel to the texts of the candidates.
 _LISTS = (REFERENCE, REFERENCES)
 
@@ -304,11 +305,12 @@ class RecordReader:
         if value is None:
             return []
         if not isinstance(candidates, list | tuple):
-            raise self._error(f"{CANDIDATES} is {abbreviate(value)}, not a list of objects", line)
+            problem = f"{CANDIDATES} is {abbreviate(value)}, not a list of objects{_LIKE}"
+            raise self._error(problem, line)
         for place, candidate in enumerate(candidates):
             if not isinstance(candidate, dict):
                 problem = f"{CANDIDATES}[{place}] is {abbreviate(candidate)}"
-                raise self._error(f"{problem}, not an object with a text", line)
+                raise self._error(f"{problem}, not an object with a text{_LIKE}", line)
         return list(map(self._names.fields, candidates)) if self._names.any else candidates
 
     def _columns(

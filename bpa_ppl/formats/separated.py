@@ -350,6 +350,13 @@ class _Reader:
         import pyarrow as pa
         from pyarrow import compute
 
+        last, name = table.columns[-1], self._header[-1]
+        begins = to_numpy(compute.find_substring(last, name)) == 0
+        equal = begins & (to_numpy(compute.binary_length(last)) == len(name.encode()))
+        for row in np.flatnonzero(equal).tolist():
+            if [column[row].as_py() for column in table.columns] == self._header:
+                problem = "the header is repeated: remove the line, or give the files separately"
+                raise self.options.error(problem, lines[row])
         columns = {}
         for name, usual in self._usual.items():
             column = combine_chunks(table[name])

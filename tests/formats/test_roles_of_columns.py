@@ -434,6 +434,29 @@ def test_a_column_that_is_called_like_a_metric() -> None:
     assert record.recipe.gain.column == "chrf"  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("name", ["prompt", "source", "segment"])
+@pytest.mark.filterwarnings("ignore:.*the column id is left out")
+def test_each_row_has_an_id_of_its_own(name: str) -> None:
+    rows = [{"id": n, name: f"q{n // 2}", "text": "abcd"[n], "lm": n % 3} for n in range(4)]
+    lines = list(map(json.dumps, rows))
+    (warning, _) = describe(bpa.read_nbest(lines)).warnings
+    assert warning.startswith("4 lists of one candidate: nothing can be chosen or learned, unless")
+    (setting,) = re.findall(r"id=\w+", warning)
+    assert bpa.read_nbest(lines, format=f"jsonl:{setting}").sizes.tolist() == [2, 2]
+    lists = bpa.read_nbest([json.dumps({**row, name: f"q{row['id']}"}) for row in rows])
+    assert "unless" not in describe(lists).warnings[0]
+
+
+@pytest.mark.filterwarnings("ignore:.*the column text is left out")
+def test_the_text_of_all_candidates_is_that_of_the_prompt() -> None:
+    rows = [{"id": n // 2, "text": "why?", "response": "abcd"[n], "lm": n % 3} for n in range(4)]
+    lines = list(map(json.dumps, rows))
+    (warning,) = describe(bpa.read_nbest(lines)).warnings
+    (setting,) = re.findall(r"text=\w+", warning)
+    lists = bpa.read_nbest(lines, format=f"jsonl:{setting}")
+    assert (lists.texts(1), describe(lists).warnings) == (["c", "d"], ())
+
+
 def test_lists_says_that_nothing_can_be_learned() -> None:
     lists = from_records(frame(human=[3] * 6))
     problem = "all candidates of each list are equally good by human: nothing can be learned"

@@ -70,6 +70,16 @@ def test_na_is_a_missing_value(write: Write, place: int) -> None:
     assert nbest.extras["system"] == tuple("" if k == place else "ours" for k in range(60))
 
 
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("header", ["id,text,lm", "id,text,system", "prompt,chosen,rejected"])
+@pytest.mark.parametrize("bad", ["error", "drop"])
+def test_a_header_is_not_repeated(write: Write, header: str, bad: str) -> None:
+    """As in files that were joined by `cat`."""
+    rows = [f"q{k // 2},{k % 2},{k}" for k in range(60)]
+    with raises(DataError, "bad-line", line=52, match="the header is repeated: remove the line"):
+        read_nbest(write(header, *rows[:50], header, *rows[50:]), bad=bad)
+
+
 def test_a_column_is_of_texts_if_its_first_cell_is(write: Write) -> None:
     nbest = read_nbest(write("id,text,by,lm", "0,a,no,1", "0,b,3,2"))
     assert (nbest.feature_names, nbest.extras["by"]) == (("lm",), ("no", "3"))
