@@ -331,7 +331,8 @@ def describe_bookkeeping(nbest: NBest, name: str, least: int = 1) -> str:
     if _are_of_positions(steps, nbest.sizes.max()):
         advice = "exclude it, unless their order says more"
         return f"{name} counts the candidates of each list: {advice}"
-    if len(set(np.sign(steps))) == 1 and (np.diff(np.sort(values)) == 1).all():
+    rows = np.sort(values) - np.arange(len(values))
+    if len(rows) > _STEPS and len(set(np.sign(steps))) == 1 and not (np.ptp(rows) or rows[0] % 1):
         return f"{name} numbers the rows: exclude it"
     if _OF_RUNS.fullmatch(name):
         return f"{name} is a feature: exclude it, if it only numbers rows or runs"

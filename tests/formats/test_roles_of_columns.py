@@ -165,7 +165,16 @@ def test_times_and_ids_are_noted(name: str) -> None:
         assert what in message
 
 
-@pytest.mark.parametrize("values", [[1, 2, 3, 1, 2, 4], [4, 3, 1, 5, 4, 2], [0.1, 1.1, 2.2] * 2])
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1, 2, 3, 1, 2, 4],
+        [4, 3, 1, 5, 4, 2],
+        [0.1, 1.1, 2.2] * 2,
+        [2, 6, 1, 4, 3, 5],
+        [0.5, 2.5, 5.5, 1.5, 3.5, 4.5],
+    ],
+)
 def test_columns_that_do_not_count_them(values: list[float]) -> None:
     assert describe(from_records(frame(mark=values))).warnings == ()
 
