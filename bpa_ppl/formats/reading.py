@@ -357,11 +357,13 @@ def _missing_field(
     plain = [n for n in names if not any(of.startswith(f"{n}.") for of in inside)]
     missing = [field for field in fields if field not in names]
     problem = f"it has no field {missing[0]} (its fields are {quote(', '.join(names))})"
-    near = propose_names(missing, [*plain, *inside], record)
-    other = f"{name}:" + ",".join(f"{field}={column}" for field, column in near.items())
-    may_fit = all(column and hasattr(reader, field) for field, column in near.items())
-    if may_fit and isinstance(reader, TableFormat) and _makes_lists(head or line, other):
-        return True, f"{problem}; if it has other names, write them as {other}"
+    columns = [*plain, *inside]
+    for of, among in ((missing, columns), ([*missing, ID], [n for n in columns if n != ID])):
+        near = propose_names(of, among, record)  # an id may be that of a row
+        other = f"{name}:" + ",".join(f"{field}={column}" for field, column in near.items())
+        may_fit = all(column and hasattr(reader, field) for field, column in near.items())
+        if may_fit and isinstance(reader, TableFormat) and _makes_lists(head or line, other):
+            return True, f"{problem}; if it has other names, write them as {other}"
     answers = find_named_answers(names)
     if answers and find_third(answers[1]) in names:
         of_all = f'test("^{answers[0][:-1]}[^_]{{1,2}}$")'

@@ -49,6 +49,8 @@ _STARS = re.compile(r"[★⭐☆\s\ufe0f]+")
 _VERDICTS = {
     **dict.fromkeys(("true", "t", "pass", "passed", "yes", "y", "correct", "right", "good"), 1.0),
     **dict.fromkeys(("success", "accept", "accepted", "✓", "✔", "✔️", "✅", "☑", "👍"), 1.0),
+    **dict.fromkeys(("wahr", "vrai", "vero", "verdadero", "verdadeiro"), 1.0),  # of Excel
+    **dict.fromkeys(("falsch", "faux", "falso"), 0.0),
     **dict.fromkeys(("false", "f", "fail", "failed", "no", "n", "incorrect", "wrong", "bad"), 0.0),
     **dict.fromkeys(("failure", "reject", "rejected", "✗", "✘", "✖", "✖️", "❌", "☐", "👎"), 0.0),
 }

@@ -399,11 +399,12 @@ DATA_SETS = {
     "helpsteer": [{"prompt": "un chat", "response": t, "helpfulness": 3} for t in "ab"],
     "unpaired": [{"prompt": "un chat", "completion": t, "label": t == "a"} for t in "ab"],
     "argilla": [{"prompt": "un chat", "chosen-response": "a", "rejected-response": "b"}],
+    "rows": [{"id": n, "prompt": "un chat", "response": t, "lm": 1} for n, t in enumerate("ab")],
 }
 
 
 @pytest.mark.parametrize("name", DATA_SETS)
-@pytest.mark.filterwarnings("ignore:.*the column source is left out")
+@pytest.mark.filterwarnings("ignore:.*the column (source|id) is left out")
 def test_columns_of_data_sets_are_proposed(tmp_path: Path, name: str) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text(json_lines(*DATA_SETS[name]))

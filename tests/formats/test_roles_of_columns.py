@@ -227,6 +227,8 @@ VERDICTS: dict[str, list[Any]] = {
     "true": [True, False, False, False, True, False],
     "True": ["True", "False", "False", "False", "True", "False"],
     "TRUE": ["TRUE", "FALSE", "FALSE", "FALSE", "TRUE", "FALSE"],
+    "WAHR": ["WAHR", "FALSCH", "FALSCH", "FALSCH", "WAHR", "FALSCH"],
+    "vrai": ["vrai", "faux", "faux", "faux", "vrai", "faux"],
     "pass": ["pass", "fail", "fail", "fail", "PASS", "fail"],
     "yes": ["yes", "no", "no", "no", "yes", "no"],
     "numpy": list(np.array([1, 0, 0, 0, 1, 0], bool)),
