@@ -123,6 +123,11 @@ is it?"
         ("a", b'[{"id":1,"first":"a","better":"left","annotation_id":10}]', LABEL_STUDIO),
         ("a", b"annotation_id,annotator,better,first,id\n10,1,left,a,1\n", LABEL_STUDIO),
         ("a.csv", QUALTRICS.replace("id,text,", "Date,Q1,").encode(), "an export of Qualtrics"),
+        ("a.jsonl", b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "git lfs pull"),
+        ("a.jsonl", b"<!DOCTYPE html>\n<html><body>404", "a web page"),
+        ("a", b'<?xml version="1.0"?>\n<dataset><seg id="1">a</seg></dataset>\n', "XML"),
+        ("a.slf", b"VERSION=1.0\nUTTERANCE=u\n", "these are lattices"),
+        ("lat", b"utt-1 \n0\t1\tthe\t3.5,2.25,1_2\n1\t0,0,\n", "these are lattices"),
         ("train", b"1 1:0.5 2:1\n0 1:0.25\n", "qid = numpy.repeat(range(len(sizes)), sizes)"),
     ],
 )
