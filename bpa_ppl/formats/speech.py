@@ -144,7 +144,7 @@ def _form_note(counts: Mapping[str, int], has_score: bool) -> str | None:
     problem = "each line begins with a number, which is read as"
     if counts["text"]:
         return None
-    if has_score and not counts["words"]:
+    if has_score and counts["cost"] and not counts["words"]:
         return "no line has words: give the file of words, and set kaldi:scores=FILE to this one"
     if not has_score:
         advice = "if these are scores, set kaldi:score=true as well"
