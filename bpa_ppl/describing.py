@@ -386,19 +386,18 @@ def _warnings(
     features = [column for column in columns if column.kind == "feature"]
     if not features:
         yield "no features: add some that need only texts, such as length and consensus"
-    in_format = "" if nbest.origin == NBest.origin else " in the format"
     if singles := int(np.count_nonzero(nbest.sizes == 1)):
-        shared = {SOURCE: nbest.sources or (), **nbest.extras}
-        repeated = [name for name, of in shared.items() if len(set(map(str, of))) < len(of)]
-        is_table = singles == len(nbest) and COUNT not in nbest.feature_names
-        near = find_nearest(ID, repeated, shared=True) if is_table else None
-        remedy = f", unless {near} is the id of the lists: id={near}{in_format}" if near else ""
         what = f"{format_count(singles, 'list')} of one candidate: nothing can be chosen or learned"
-        yield what + remedy
-    elif all(len(set(nbest.texts(sentence))) == 1 for sentence in range(len(nbest))) and (
-        near := find_nearest(TEXT, nbest.extras)
+        if singles == len(nbest) and COUNT not in nbest.feature_names:
+            shared = {SOURCE: nbest.sources or (), **nbest.extras}
+            repeated = [name for name, of in shared.items() if len(set(map(str, of))) < len(of)]
+            if near := find_nearest(ID, repeated, shared=True):
+                what += f", unless {near} is the id of the lists: id={near} in the format"
+        yield what
+    elif (near := find_nearest(TEXT, nbest.extras)) and all(
+        len(set(nbest.texts(sentence))) == 1 for sentence in range(len(nbest))
     ):
-        yield f"the candidates of each list have one text: is it in {near}? text={near}{in_format}"
+        yield f"the candidates of each list have one text: use {near}, text={near} in the format"
     if 0 < len(with_reference) < len(nbest):
         missing = format_count(len(nbest) - len(with_reference), "list")
         yield f"no reference for {missing}: adapt to the others, or name a column as the gain"

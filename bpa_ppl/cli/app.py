@@ -220,8 +220,7 @@ def _failure(error: BaseException, words: list[str]) -> tuple[str, int]:
         case OSError():
             message = f"error: {error.filename or 'output'}: {error.strerror or error}"
             if error.filename is None:  # of another package, too
-                message += ": make room for it, or name folders with room in TMPDIR and "
-                message += "NUMBA_CACHE_DIR"
+                message += ": make room, or set TMPDIR and NUMBA_CACHE_DIR to folders with room"
         case ImportError():
             message = f"error: a package cannot be loaded: {error}"
         case MemoryError():

@@ -92,7 +92,6 @@ _WINNERS = {
 }
 # Other names of the winner, which hold something else in some files.
 _JUDGED = ("label", "preference", "preferred", "verdict", "choice", "better", "decision", "labels")
-_JUDGED += ("judgment", "judgement")
 # Numbers below 0 for the first answer, and above 0 for the second one.
 _SIGNED = ("overall_preference", "preference_strength")
 # Columns whose values name an answer.
@@ -161,7 +160,7 @@ def propose_names(missing: list[str], names: list[str], record: Any) -> dict[str
     """
     near = {field: find_nearest(field, names, shared=True) for field in missing}
     if CHOSEN in near and None in near.values():
-        judged = next(filter(names.__contains__, _JUDGED), None)
+        judged = next(filter(names.__contains__, (*_JUDGED, "judgment", "judgement")), None)
         both = (judged and find_named_answers(names)) or (None, None)
         near = dict(zip(SETTINGS, (*both, judged), strict=True))
     prompt = next(filter(names.__contains__, (*PROMPTS, "user_input", "query")), None)

@@ -322,9 +322,9 @@ class _Reader:
 
     def _check_header(self, header: list[str], rows: Sequence[Sequence[str]], line: int) -> None:
         if any('ImportId"' in cell for row in rows[1:2] for cell in row):
-            problem = "the two lines after the header are headers of Qualtrics: in Python, pandas."
-            problem += "read_csv(FILE, skiprows=[1, 2]).to_csv(NEW, index=False) removes them"
-            raise self.options.error(problem, line + 1)
+            what = "the two lines after the header are headers of Qualtrics: in Python, pandas."
+            what += "read_csv(FILE, skiprows=[1, 2]).to_csv(NEW, index=False) removes them"
+            raise self.options.error(what, line + 1)
         names = self.options.names
         named = not set(names.names.values()).isdisjoint(header)
         if not (named or find_answer_fields(header, names.names)) and (
@@ -350,10 +350,8 @@ class _Reader:
         import pyarrow as pa
         from pyarrow import compute
 
-        last, name = table.columns[-1], self._header[-1]
-        begins = to_numpy(compute.find_substring(last, name)) == 0
-        equal = begins & (to_numpy(compute.binary_length(last)) == len(name.encode()))
-        for row in np.flatnonzero(equal).tolist():
+        begins = to_numpy(compute.find_substring(table.columns[-1], self._header[-1])) == 0
+        for row in np.flatnonzero(begins).tolist():
             if [column[row].as_py() for column in table.columns] == self._header:
                 problem = "the header is repeated: remove the line, or give the files separately"
                 raise self.options.error(problem, lines[row])

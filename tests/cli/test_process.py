@@ -118,7 +118,7 @@ NO_ROOM = FileNotFoundError(2, "No usable temporary directory found in ['/tmp']"
     [
         (INTERRUPTED, 130, "interrupted"),
         *((error, 2, "error: out of memory") for error in OUT_OF_MEMORY),
-        (NO_ROOM, 2, f"error: output: {NO_ROOM.strerror}: make room for it, or name folders with"),
+        (NO_ROOM, 2, f"error: output: {NO_ROOM.strerror}: make room, or set TMPDIR and"),
     ],
 )
 def test_ctrl_c_and_a_lack_of_memory_have_no_traceback(
