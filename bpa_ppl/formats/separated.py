@@ -353,8 +353,7 @@ class _Reader:
         begins = to_numpy(compute.find_substring(table.columns[-1], self._header[-1])) == 0
         for row in np.flatnonzero(begins).tolist():
             if [column[row].as_py() for column in table.columns] == self._header:
-                problem = "the header is repeated: remove the line, or give the files separately"
-                raise self.options.error(problem, lines[row])
+                raise self.options.error("the header is repeated: remove the line", lines[row])
         columns = {}
         for name, usual in self._usual.items():
             column = combine_chunks(table[name])

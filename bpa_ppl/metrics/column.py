@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64, Int64, as_numbers, is_missing, is_number
 from bpa_ppl.errors import DataError, quote
-from bpa_ppl.formats.values import as_verdicts
+from bpa_ppl.formats.values import as_verdicts, means_missing, parse_units
 from bpa_ppl.metrics.metric import Averaged, Lists, Metric, References
 from bpa_ppl.nbest import NBest, find_feature
 
@@ -160,8 +160,11 @@ def read_column(nbest: NBest, name: str) -> Float64:
         raise DataError(message, nbest.origin, code="missing-column")
     column = nbest.extras[name]
     values = as_numbers(column)
-    if values is None and (verdicts := as_verdicts(column)) is not None:
-        return verdicts
+    for parse in (as_verdicts, parse_units) if values is None else ():
+        if (parsed := parse(column)) is not None:
+            return np.asarray(parsed, np.float64)
+    if values is None and all(means_missing(str(of)) for of in column):  # in a part of a stream
+        return np.full(len(column), np.nan)
     if values is not None:
         wrong = np.flatnonzero(np.isinf(values)).tolist()
     else:

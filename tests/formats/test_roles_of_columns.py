@@ -406,6 +406,22 @@ def test_a_stream_has_the_same_choices_by_numbers_with_a_unit(tmp_path: Path) ->
     assert stream.probabilities.tolist() == whole.probabilities.tolist()
 
 
+@pytest.mark.parametrize("values", [("85%", "70%"), ("★★★☆", "★☆☆☆"), ("pass", "fail")])
+@pytest.mark.filterwarnings("ignore:.*(is read as|is missing for|is a column of texts, since)")
+def test_the_gain_of_a_stream_is_that_of_the_lists(tmp_path: Path, values: Any) -> None:
+    """Where it has a unit or is a verdict, and a part of the lists is not judged."""
+    path = tmp_path / "lists.csv"
+    frame(rating=["N/A"] * 3 + [values[0], *values]).to_csv(path, index=False)
+    lists = bpa.read_nbest(path)
+    posterior = bpa.adapt(lists, gain="rating", sampler="map")
+    parts = list(bpa.iter_nbest(path, chunk=1))
+    gains = [read_column(part, "rating") for part in (*parts, lists)]
+    np.testing.assert_array_equal(np.concatenate(gains[:2]), gains[2])
+    assert np.isnan(gains[0]).all()
+    whole, stream = (bpa.rerank(of, posterior, unchecked=True) for of in (lists, parts))
+    assert stream.texts == whole.texts
+
+
 def test_numbers_with_a_unit_would_not_read_back(tmp_path: Path) -> None:
     lists = from_records(frame()).with_extras(share=["85%", "90%", "5%"] * 2)
     for ending in ("csv", "jsonl", "parquet"):
