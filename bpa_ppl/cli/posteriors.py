@@ -157,16 +157,19 @@ def rerank(
         ask: Also write the lists whose choice is not sure (--ask-below, --agree), as JSON lines for
             `bpa judge`.
         gaps: For sentences without a list or without candidates: fail (error), write an empty line
-            (empty), or copy the source (source) of --sources or of the lists.
+            (empty), or copy the source (source) of --sources or of the lists. JSON lines have ids,
+            so that without --sources nothing has to fail.
         jobs: Processes that rerank; -1 uses every core. The choices are the same.
     """
-    from bpa_ppl.decoding.writing import AlignedTexts, rerank_to
+    from bpa_ppl.decoding.writing import AlignedTexts, has_ids, rerank_to
     from bpa_ppl.formats.references import load_sources
 
     reranker = flags.reranker(posterior, unchecked=unchecked, jobs=jobs, progress=not quiet)
     lines = None if sources is None else tuple(load_sources(sources).lines)
     empty: dict[int, str | None] = {}
-    aligned = AlignedTexts(gaps, lines, reading.first_id, empty)
+    aligned: AlignedTexts | None = AlignedTexts(gaps, lines, reading.first_id, empty)
+    if gaps == "error" and lines is None and has_ids(output):
+        aligned = None  # nobody has to count the lines
     summary = rerank_to(
         iter_nbest(nbest, **reading.arguments(references, sources), empty=empty),
         reranker,
@@ -176,7 +179,7 @@ def rerank(
         ask=ask,
         aligned=aligned,
     )
-    if aligned.filled:
+    if aligned is not None and aligned.filled:
         missing = format_count(aligned.filled, "sentence")
         shared.echo_status(f"note: {missing} without a list: {gaps} line", quiet)
     if (threshold := reranker.ask_below) is not None:

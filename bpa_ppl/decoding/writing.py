@@ -61,6 +61,15 @@ def write_texts(choices: Choices, path: str | Path) -> None:
         file.writelines(text_lines(zip(choices.ids, choices.texts, strict=True), path))
 
 
+def has_ids(path: AnyPath) -> bool:
+    """Return whether a file of texts is of JSON lines, which have the id of each list.
+
+    >>> has_ids("out.jsonl.gz"), has_ids("out.txt")
+    (True, False)
+    """
+    return file_suffix(path) in _JSON
+
+
 def text_lines(texts: Iterable[tuple[int | str, str]], path: AnyPath = "") -> Iterator[str]:
     r"""Yield texts as lines: JSON if the path ends in .jsonl or .ndjson, else the texts themselves.
 
@@ -74,7 +83,7 @@ def text_lines(texts: Iterable[tuple[int | str, str]], path: AnyPath = "") -> It
     >>> next(text_lines([(7, "one\ntwo")], "out.jsonl"))
     '{"id": 7, "text": "one\\ntwo"}\n'
     """
-    as_json = file_suffix(path) in _JSON
+    as_json = has_ids(path)
     for name, text in texts:
         if as_json:
             yield json.dumps({"id": name, "text": text}, ensure_ascii=False) + "\n"
@@ -103,7 +112,7 @@ def _details_lines(choices: Choices, path: AnyPath = "", *, header: bool = False
     >>> next(_details_lines(Choices(lists, ["doc-1"], one, one, p, p))).split("\t")[0]
     'doc-1'
     """
-    as_json = file_suffix(path) in _JSON
+    as_json = has_ids(path)
     for row in choices.rows():
         values = {name: _round(value) for name, value in row.items()}
         if as_json:
@@ -235,7 +244,8 @@ class AlignedTexts:
                     remedy = f"give the first id, {min(self._waiting)}"
                 raise DataError(
                     f"no list for {sentence}, so the lines of the output would not match those of "
-                    f"the source: write its source or an empty line, or {remedy}",
+                    f"the source: write its source or an empty line, JSON lines with the ids (a "
+                    f"name that ends in .jsonl), or {remedy}",
                     parameter="gaps",
                 )
             source = self._sources[index] if number < self._end else self._empty.get(number)
@@ -294,7 +304,7 @@ def rerank_to(
     if ask is not None and reranker.ask_below is None:
         problem = "lists are asked about below a probability: give ask_below, or promise to agree"
         raise UsageError(problem, parameter="ask", code="conflict")
-    if ask is not None and file_suffix(ask) not in _JSON:
+    if ask is not None and not has_ids(ask):
         problem = f"the lists to ask about are JSON lines, so {ask} must end in .jsonl"
         raise UsageError(problem, parameter="ask")
     summary = Summary(reranker.draws)

@@ -76,6 +76,11 @@ def test_sentences_without_lists(folder: Path) -> None:
     succeed(*rerank, "--gaps", "empty")
     empty = Path("new.txt").read_text("utf-8").splitlines()
     assert (len(empty), empty[3]) == (11, "")
+    succeed(*rerank[:-1], "new.jsonl")
+    rows = [json.loads(line) for line in Path("new.jsonl").read_text("utf-8").splitlines()]
+    assert [row["id"] for row in rows] == kept
+    assert [row["text"] for row in rows] == [text for text in empty if text]
+    refused(*rerank[:-1], "other.jsonl", "-s", "src", mention="no list for sentence 3")
     done = succeed(*rerank, "--gaps", "source", "-s", "src")
     assert "2 sentences without a list: source line" in done.err
     filled = Path("new.txt").read_text("utf-8").splitlines()
