@@ -341,6 +341,8 @@ class Schema:
 
     def _note_numbers(self, block: Block, name: str, row: int, values: Sequence[Any]) -> None:
         """Note a column whose texts look like numbers, which then is no feature."""
+        texts = (k for k, of in enumerate(values[row:], row) if isinstance(of, str))
+        row = next((k for k in texts if not _says_missing(values[k])), row)
         value, line = values[row], int(block.line[block.parent[row]])
         start = f"{locate(self.options.origin, line)}{name} is a column of texts, since "
         if self._typed and looks_numeric(value):

@@ -247,7 +247,8 @@ def test_texts_are_those_of_python() -> None:
     values = [*lists.strings, *(lists.references or ((),))[0], *(lists.sources or ())]
     assert set(map(type, values)) == {str}
     assert type(records(np.str_("u")).extras["x"][0]) is str
-    assert records("None", "42").extras["x"] == ("None", "42")
+    with pytest.warns(BpaWarning, match="'42' is in quotation marks"):
+        assert records("None", "42").extras["x"] == ("None", "42")
 
 
 @pytest.mark.parametrize("texts", ["ab", {"a", "b"}, {"a": 1}, [b"a", b"b"], [1, 2], None])

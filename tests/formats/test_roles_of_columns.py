@@ -324,6 +324,9 @@ def test_a_number_as_a_text_is_an_extra() -> None:
     with pytest.warns(BpaWarning, match="answer is a column of texts, since '42' is in quotation"):
         lists = bpa.read_nbest([line(answer="42")])
     assert (lists.feature_names, lists.extras) == (("lm",), {"answer": ("42", "42")})
+    for answers in (["None", "42"], ["42", "None"]):
+        with pytest.warns(BpaWarning, match="x is a column of texts, since '42' is in quotation"):
+            from_records({"id": [0, 0], "text": ["a", "b"], "lm": [1, 2], "x": answers})
     for use in ({"gain": "answer"}, {"features": ["answer"], "gain": "lm"}):
         with pytest.raises((DataError, UsageError), match="answer"):
             bpa.adapt(lists, **use)
