@@ -18,7 +18,7 @@ from support.raising import raises
 
 from bpa_ppl import Draws, NBest, Reranker, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.building import concatenate, from_arrays, from_lists, from_records, from_samples
-from bpa_ppl.errors import BpaError, DataError, NoSuchSentence, UsageError
+from bpa_ppl.errors import BpaError, BpaWarning, DataError, NoSuchSentence, UsageError
 from bpa_ppl.metrics.column import read_column
 from bpa_ppl.metrics.function import Function
 from bpa_ppl.sklearn import BayesianRanker
