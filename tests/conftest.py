@@ -10,6 +10,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+# Waiting threads of OpenBLAS spin: small matrices would take five times the processor time. NumPy
+# reads this variable when it is imported, here and in the processes that tests start.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import numpy as np
 import pytest
 from support.browser import CHROMIUM, Browser
