@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from msgspec import structs
@@ -503,7 +504,12 @@ def _logistic(pairs: Comparisons, table: Float64, folds: Int64) -> _Fit:
             value = float(weight @ np.logaddexp(0.0, -margin) + w @ w / 2)
             return value, w - x.T @ (weight * expit(-margin))
 
-        start = np.zeros(x.shape[1])
-        return np.asarray(minimize(loss, start, jac=True, method="L-BFGS-B", tol=1e-10).x)
+        def curve(w: Float64, direction: Float64) -> Float64:
+            share = expit(x @ w)
+            return direction + x.T @ (weight * share * (1 - share) * (x @ direction))
+
+        # L-BFGS-B is slower: SciPy solves its small systems with all threads of OpenBLAS.
+        options: dict[str, Any] = {"jac": True, "hessp": curve, "method": "Newton-CG", "tol": 1e-10}
+        return np.asarray(minimize(loss, np.zeros(x.shape[1]), **options).x)
 
     return fit
