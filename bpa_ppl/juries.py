@@ -37,8 +37,7 @@ from bpa_ppl.sampling.laplace import Laplace
 from bpa_ppl.sampling.mode import require_mode
 from bpa_ppl.sampling.prior_choice import correlate_within
 from bpa_ppl.sampling.repeating import recorded_options
-from bpa_ppl.sampling.sampler import SAMPLERS
-from bpa_ppl.sampling.target import NUMPYRO_LOCK, Target
+from bpa_ppl.sampling.target import NUMPYRO_LOCK, Target, unflatten
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -421,12 +420,13 @@ def _curve(
         gains = []
         for part in np.array_split(ids, parts):
             rows = np.flatnonzero(np.isin(lists.sentence_ids, part))
-            problem = build_problem(lists.select(rows), start, **options)
+            target = build_problem(lists.select(rows), start, **options).target
             with NUMPYRO_LOCK, jax.enable_x64(True):
-                sampled = SAMPLERS.resolve("map").sample(problem.target)
-            draws = problem.plain_draws(sampled, SamplerRecord())
-            mean = draws.at_point("mean")  # without features that these lists do not separate
-            columns = [mean.get(name, 0.0) for name in judged.lists.feature_names]
+                position = require_mode(target).position
+            full = target.match.full(unflatten(position, target.start)[WEIGHTS]).tolist()
+            mode = dict(zip(target.match.names, full, strict=True))
+            # Without features that these lists do not separate.
+            columns = [mode.get(name, 0.0) for name in judged.lists.feature_names]
             scores = judged.lists.scores(np.array(columns))
             others = ~np.isin(judged.lists.sentence_ids, part)
             of_lists = judged.of_scores(scores)[others]

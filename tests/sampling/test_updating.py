@@ -33,7 +33,7 @@ def posterior_of(first: int, last: int, *, contradiction: float, **options: Any)
     differences[OLD:] *= -contradiction
     lists = reference_model.pairs(-differences[first:last], NAMES)
     oracle = reference_model.given(*[0] * (last - first))
-    options = {"prior": "isotropic:variance=4", "draws": 5000, **options}
+    options = {"prior": "isotropic:variance=4", "draws": 2000, **options}
     options |= {"sampler": "imh", "likelihood": "oracle", "seed": 1}
     return as_draws(adapt(lists, CANONICAL, gain=oracle, **options))
 
@@ -71,10 +71,9 @@ def test_a_shift_that_old_draws_cannot_estimate_is_unknown() -> None:
 
 
 def test_updates_in_a_row_are_counted() -> None:
-    old_prior = Prior.of(posterior_of(0, OLD, contradiction=0.0, draws=500))
     with capture_notes() as notes:
-        first = posterior_of(OLD, 7, contradiction=0.01, prior=old_prior, draws=500)
-        second = posterior_of(7, 8, contradiction=0.01, prior=Prior.of(first), draws=500)
+        first = posterior_of(OLD, 9, contradiction=0.01, prior=Prior.of(old()), draws=500)
+        second = posterior_of(9, LISTS, contradiction=0.01, prior=Prior.of(first), draws=500)
     assert [draws.record.shift.updates for draws in (first, second)] == [1, 2]
     assert any("2 in a row" in note.message for note in notes)
 
