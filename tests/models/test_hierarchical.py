@@ -55,7 +55,7 @@ def accuracy(posterior: Any, lists: NBest) -> float:
 @pytest.fixture(scope="module")
 def posterior() -> Draws:
     """The posterior of 40 pairs of each customer."""
-    options = {**NUTS_DRAWS, "draws": 1500, "model": "hierarchical"}
+    options = {**NUTS_DRAWS, "draws": 1000, "model": "hierarchical"}
     return bpa.as_draws(bpa.adapt(pairs(40), gain="gain", likelihood="oracle", **options))
 
 
@@ -69,7 +69,8 @@ def test_each_domain_has_the_weights_of_its_customers(posterior: Draws) -> None:
     bank, shop = (posterior.of_domain(name).mean[1] for name in ("bank", "shop"))
     assert bank > 0.5 > -0.5 > shop
     test = pairs(200, seed=1)
-    pooled = bpa.adapt(pairs(40), gain="gain", likelihood="oracle", **NUTS_DRAWS)
+    options: dict[str, Any] = {"prior": PRIOR, "sampler": "laplace"}
+    pooled = bpa.adapt(pairs(40), gain="gain", likelihood="oracle", **options)
     assert accuracy(posterior, test) > accuracy(pooled, test) + 0.08
 
 
@@ -78,7 +79,7 @@ def test_the_moments_are_those_of_numpyro(posterior: Draws) -> None:
     start = match(None, lists)
     observed = observe(lists, "gain", start, likelihood="oracle")
     options: dict[str, Any] = {"progress_bar": False, "chain_method": "sequential"}
-    mcmc = MCMC(NUTS(hierarchical), num_warmup=500, num_samples=1500, num_chains=2, **options)
+    mcmc = MCMC(NUTS(hierarchical), num_warmup=300, num_samples=1000, num_chains=2, **options)
     with jax.enable_x64(True):
         mcmc.run(jax.random.key(3), observed.table(start, domains=True), PRIOR, Oracle())
         reference = mcmc.get_samples(group_by_chain=True)
@@ -177,13 +178,13 @@ def test_weights_of_a_new_domain_vary_as_those_of_the_others(posterior: Draws) -
 
 def test_files_and_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for name, seed in (("judged", 0), ("new", 1)):
-        lists = pairs(12, seed)
+    for name, lists in {"judged": pairs(40), "new": pairs(12, seed=1)}.items():
         gain = read_column(lists, "gain")[:, None]
         bpa.write_nbest(lists.without("gain").with_features(["gain"], gain), f"{name}.jsonl")
     adapt = ("adapt", "judged.jsonl", "-w", "none", "--gain", "gain", "-q", "-o", "post.nc")
-    nuts = ("--sampler", "nuts", "--draws", 50, "--chains", 2)
-    succeed(*adapt, "--model", "hierarchical", *nuts)
+    # The program of the fixture.
+    nuts = ("--sampler", "nuts", "--draws", 1000, "--chains", 2)
+    succeed(*adapt, "--model", "hierarchical", *nuts, "--prior", "isotropic:variance=1")
     draws = bpa.as_draws(bpa.read_posterior("post.nc"))
     assert draws.domains == tuple(WEIGHTS)
     texts = succeed("rerank", "new.jsonl", "-p", "post.nc", "--unchecked").out.splitlines()
