@@ -414,13 +414,16 @@ def find_start(target: Target) -> Sites:
         UsageError: if the density is 0, or it or its gradient is not a number, at both.
     """
     prior, info = target.prior, inspect_model(target)
-    simple = target.model is log_linear and info.unconstrained and prior.other is None
-    if simple and info.latent == (WEIGHTS,):
+    simple = target.model is log_linear and prior.other is None
+    if simple and info.unconstrained and info.latent == (WEIGHTS,):
         return {WEIGHTS: prior.mean}
     with explain_errors(target.model):
         for mean in (prior.mean, jnp.full_like(prior.mean, jnp.nan)):
             z: Sites = _start(target, mean)
-            if all(np.isfinite(x).all() for x in jax.tree.leaves(_value_and_slope(target, z))):
+            # A simple model has a density there: compiling its gradient would take long.
+            if simple or all(
+                np.isfinite(x).all() for x in jax.tree.leaves(_value_and_slope(target, z))
+            ):
                 return z
         values = {name: constrain(target, z)[name] for name in info.latent}
         raise start_error(*jax.device_get((*_site_densities(target, z), values)))

@@ -82,6 +82,7 @@ def log_evidence(draws: Draws, nbest: NBest) -> float:
     return -mode.fun + (np.log(precision).sum() - np.linalg.slogdet(hessian)[1]) / 2
 
 
+@pytest.mark.usefixtures("without_drawing")
 def test_indicators_that_explain_nothing_are_left_out() -> None:
     pool = lists(effect=0.0, noise=1.0)
     draws, comparison, note = compared(pool)

@@ -122,6 +122,7 @@ def test_many_choices_are_merged() -> None:
     assert merged.threshold(0.9) == pytest.approx(one_by_one.threshold(0.9), abs=0.01)
 
 
+@pytest.mark.usefixtures("without_drawing")
 @pytest.mark.parametrize("gain", [None, "gain"])
 def test_adapt_records_predictions_by_leave_one_out(gain: str | None) -> None:
     lists = pairs(30, seed=6)
@@ -141,6 +142,7 @@ def test_adapt_records_predictions_by_leave_one_out(gain: str | None) -> None:
     assert "How sure are the choices?" in posterior_page(draws)
 
 
+@pytest.mark.usefixtures("without_drawing")
 def test_graded_lists_and_points_promise_nothing() -> None:
     lists = pairs(20, seed=7)
     preferences = adapt(lists, None, sampler="map")

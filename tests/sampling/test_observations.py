@@ -71,10 +71,8 @@ def test_numpyro_samples_the_data_of_the_steps(lists: NBest) -> None:
     prior, _ = choose_prior(observed, start)
     mcmc = MCMC(
         NUTS(log_linear),
-        num_warmup=500,
-        num_samples=1000,
-        num_chains=4,
-        chain_method="vectorized",
+        num_warmup=300,
+        num_samples=2000,
         progress_bar=False,
     )
     with jax.enable_x64(True):
