@@ -545,14 +545,14 @@ def problem(kind: str) -> Problem:
 
 #: One case of each sampler, and longer ones.
 QUICK: list[tuple[str, str, dict[str, Any]]] = [
-    ("risk", "rwm-isotropic", {}),
+    ("oracle", "rwm-isotropic", {}),
     ("oracle", "rwm-isotropic", {"proposal_variance": 9.0}),
     ("oracle", "rwm", {"scale": 30.0}),
     ("oracle", "imh", {"draws": 60}),
     ("oracle", "heuristic", {"draws": 100, "delta": 8.0}),
 ]
 LONG: list[tuple[str, str, dict[str, Any]]] = [
-    ("oracle", "rwm-isotropic", {}),
+    ("risk", "rwm-isotropic", {}),
     ("preference", "rwm-isotropic", {}),
     ("oracle", "rwm-isotropic", {"proposal_variance": 1e-4}),
     ("oracle", "rwm", {"thinning": 1}),

@@ -19,6 +19,7 @@ from xarray import Dataset, DataTree
 from bpa_ppl import BpaWarning, DataError, Draws, UsageError, corpus_score, from_lists
 from bpa_ppl.cli.app import run_command
 from bpa_ppl.diagnostics.pages.plots import Layer
+from bpa_ppl.experiments.comparison import statistics
 from bpa_ppl.experiments.comparison.comparison import (
     AGREES,
     DIFFERS,
@@ -313,6 +314,12 @@ def arrays(seed: int, draws: int = 1500) -> Arrays:
     return {"mu": 3 + 2 * values[..., 0], "theta": values[..., 1:]}
 
 
+@pytest.fixture
+def without_joint_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Skip the splits of the joint test, which take most of the time of a comparison."""
+    monkeypatch.setattr(statistics, "SPLITS", 9)
+
+
 def as_tree(values: Arrays, **labels: Any) -> Any:
     return inference_data({"posterior": values}, **(labels or NAMED))
 
@@ -327,6 +334,7 @@ def as_datatree(values: Arrays) -> DataTree:
     return DataTree.from_dict({"posterior": as_dataset(values)})
 
 
+@pytest.mark.usefixtures("without_joint_test")
 def test_every_form_of_data_has_the_same_verdict() -> None:
     wrong = arrays(0)
     wrong["theta"] = wrong["theta"] + np.array([0.0, 0.3, 0.0])
@@ -346,6 +354,7 @@ def test_every_form_of_data_has_the_same_verdict() -> None:
         assert names == {"mu", *(f"theta[{label}]" for label in labels)}
 
 
+@pytest.mark.usefixtures("without_joint_test")
 def test_files_of_any_program_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of ArviZ, one of a Dataset without groups, and CSV of CmdStan by ArviZ."""
     monkeypatch.chdir(tmp_path)
@@ -363,6 +372,7 @@ def test_files_of_any_program_are_compared(tmp_path: Path, monkeypatch: pytest.M
         compare("a.nc", "none.nc")
 
 
+@pytest.mark.usefixtures("without_joint_test")
 def test_what_has_no_comparable_mean_is_left_out() -> None:
     def run(seed: int) -> Arrays:
         rng = np.random.default_rng(seed)
@@ -392,6 +402,7 @@ def test_what_has_no_comparable_mean_is_left_out() -> None:
     assert (result.verdict, "all draws of mu are equal" in result.reason) == (NOT_CONVERGED, True)
 
 
+@pytest.mark.usefixtures("without_joint_test")
 def test_statistics_and_data_of_the_posteriors_count() -> None:
     """Divergent transitions fail the check, and other observed data are another posterior."""
 
@@ -409,6 +420,7 @@ def test_statistics_and_data_of_the_posteriors_count() -> None:
         compare(run(0, y=2.0), run(1))
 
 
+@pytest.mark.usefixtures("without_joint_test")
 def test_variables_are_chosen_and_matched_by_their_labels() -> None:
     turned = arrays(0)
     turned["theta"] = turned["theta"][..., ::-1] + np.array([9.0, 5.0, 0.0])
@@ -490,6 +502,7 @@ def test_the_band_of_the_ecdf_holds_its_level() -> None:
     assert not inside(compute_ecdf_differences({"a": draws(0, 0.5)}, draws(1))[0])
 
 
+@pytest.mark.usefixtures("without_joint_test")
 def test_the_command_compares_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -545,6 +558,7 @@ def test_the_joint_test_keeps_its_level(weighted: bool) -> None:
         assert binom.sf(rejected - 1, len(p_values), level) > 1e-3
 
 
+@pytest.mark.usefixtures("without_joint_test")
 def test_a_file_of_pymc_is_compared(tmp_path: Path) -> None:
     """PyMC writes seconds, dates of observations, and groups that are not needed."""
     dates = {"day": np.array(["2024-01-01", "2024-01-02"], "datetime64[ns]")}
