@@ -203,6 +203,8 @@ True
 """
 #: Root may write everywhere; without its capabilities it is a user like others.
 IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
+#: Variables that the process has: where programs are, and what makes tests fast.
+KEPT = ("PATH", "JAX_DISABLE_MOST_OPTIMIZATIONS", "OPENBLAS_NUM_THREADS", "XLA_FLAGS")
 USER = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if IS_ROOT else []
 
 
@@ -219,11 +221,8 @@ def test_use_of_a_read_only_installation_without_extras(
     done = subprocess.run(
         [*USER, environment / "python", *options, "-c", RUN, words],
         cwd=tmp_path,
-        env={
-            "PATH": os.environ["PATH"],
-            "HOME": str(tmp_path / "home"),
-            "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
-        },
+        env={name: os.environ[name] for name in KEPT if name in os.environ}
+        | {"HOME": str(tmp_path / "home")},
         input=PROGRAM,
         capture_output=True,
         encoding="utf-8",

@@ -16,6 +16,7 @@ from support.raising import raises
 import bpa_ppl as bpa
 from bpa_ppl import DataError, NBest, UsageError, adapt, as_draws, oracles, rerank
 from bpa_ppl._runtime.messages import capture_notes
+from bpa_ppl.adapting import build_problem
 from bpa_ppl.posterior.record import GainColumn
 from bpa_ppl.weights import StartingWeights
 
@@ -192,7 +193,7 @@ def test_a_column_of_judgements_is_named_before_references_are_taken(missing: bo
         ({"likelihood": "none"}, 0),
     ):
         with capture_notes() as notes:
-            adapt(lists, None, sampler="map", prior="isotropic:variance=1.0", **options)
+            build_problem(lists, None, prior="isotropic:variance=1.0", **options)
         found = [n for n in notes if "if people judged so" in n.message]
         assert [n.message for n in found] == [expected] * count
         assert all(n.level == logging.WARNING for n in found)
