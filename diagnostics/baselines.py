@@ -506,7 +506,8 @@ def _logistic(pairs: Comparisons, table: Float64, folds: Int64) -> _Fit:
 
         def curve(w: Float64, direction: Float64) -> Float64:
             share = expit(x @ w)
-            return direction + x.T @ (weight * share * (1 - share) * (x @ direction))
+            bend = weight * share * (1 - share) * (x @ direction)
+            return np.asarray(direction + x.T @ bend)
 
         # L-BFGS-B is slower: SciPy solves its small systems with all threads of OpenBLAS.
         options: dict[str, Any] = {"jac": True, "hessp": curve, "method": "Newton-CG", "tol": 1e-10}
