@@ -55,7 +55,7 @@ def accuracy(posterior: Any, lists: NBest) -> float:
 @pytest.fixture(scope="module")
 def posterior() -> Draws:
     """The posterior of 40 pairs of each customer."""
-    options = {**NUTS_DRAWS, "draws": 1000, "model": "hierarchical"}
+    options = {**NUTS_DRAWS, "draws": 1500, "model": "hierarchical"}
     return bpa.as_draws(bpa.adapt(pairs(40), gain="gain", likelihood="oracle", **options))
 
 
@@ -78,14 +78,14 @@ def test_the_moments_are_those_of_numpyro(posterior: Draws) -> None:
     lists = pairs(40)
     start = match(None, lists)
     observed = observe(lists, "gain", start, likelihood="oracle")
-    kernel, warmup = NUTS(hierarchical), 300
+    kernel, warmup = NUTS(hierarchical), 500
 
     @jax.jit  # NumPyro's MCMC would compile each step of its initialisation
     def chain(key: jax.Array, table: Any) -> Any:
         data = table, PRIOR, Oracle()
         state = kernel.init(key, warmup, None, data, {})
         step = lambda state, _: (kernel.sample(state, data, {}), state.z)  # noqa: E731
-        _, z = jax.lax.scan(step, state, None, length=warmup + 1000)
+        _, z = jax.lax.scan(step, state, None, length=warmup + 1500)
         return jax.vmap(kernel.postprocess_fn(data, {}))(z)
 
     with jax.enable_x64(True):
@@ -192,7 +192,7 @@ def test_files_and_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         bpa.write_nbest(lists.without("gain").with_features(["gain"], gain), f"{name}.jsonl")
     adapt = ("adapt", "judged.jsonl", "-w", "none", "--gain", "gain", "-q", "-o", "post.nc")
     # The program of the fixture.
-    nuts = ("--sampler", "nuts", "--draws", 1000, "--chains", 2)
+    nuts = ("--sampler", "nuts", "--draws", 1500, "--chains", 2)
     succeed(*adapt, "--model", "hierarchical", *nuts, "--prior", "isotropic:variance=1")
     draws = bpa.as_draws(bpa.read_posterior("post.nc"))
     assert draws.domains == tuple(WEIGHTS)
