@@ -84,7 +84,10 @@ def test_the_moments_are_those_of_numpyro(posterior: Draws) -> None:
     def chain(key: jax.Array, table: Any) -> Any:
         data = table, PRIOR, Oracle()
         state = kernel.init(key, warmup, None, data, {})
-        step = lambda state, _: (kernel.sample(state, data, {}), state.z)  # noqa: E731
+
+        def step(state: Any, _: None) -> tuple[Any, Any]:
+            return kernel.sample(state, data, {}), state.z
+
         _, z = jax.lax.scan(step, state, None, length=warmup + 1500)
         return jax.vmap(kernel.postprocess_fn(data, {}))(z)
 
