@@ -12,6 +12,7 @@ from msgspec import Meta
 from numpyro.infer import NUTS
 
 from bpa_ppl.components import Positive
+from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.sampling.chains import Chains, ChainSampler, run_chains
 from bpa_ppl.sampling.laplace import GOOD_PARETO_K, draw_starts
@@ -104,8 +105,10 @@ class Nuts(ChainSampler, frozen=True):
         if moments is None:
             sampled = run_chains(tuning, target, None, start)
             return replace(sampled, figures=Figures(metric=f"found in the warm-up: {reason}"))
-        # A posterior that integrates over the scale of its prior has the tails of a Student t.
-        near = small and pareto_k <= GOOD_PARETO_K and target.prior.degrees is None
+        # A posterior that integrates over the scale of its prior has the tails of a Student t. Of
+        # other models, such as a hierarchy, the Pareto k̂ of a pilot sample may be low by chance.
+        near = small and pareto_k <= GOOD_PARETO_K
+        near = near and target.prior.degrees is None and target.model is log_linear
         sampled = run_chains(self if near else tuning, target, moments.covariance, start)
         mode = mode_of(target)
         return replace(sampled, mode=mode.position, figures=mode.figures)

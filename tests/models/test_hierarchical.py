@@ -10,7 +10,7 @@ import jax
 import numpy as np
 import numpyro
 import pytest
-from numpyro.infer import NUTS
+from numpyro.infer import MCMC, NUTS
 from support.command_line import refused, succeed
 from support.moment_checks import assert_equal_moments
 from support.raising import raises
@@ -78,25 +78,21 @@ def test_the_moments_are_those_of_numpyro(posterior: Draws) -> None:
     lists = pairs(40)
     start = match(None, lists)
     observed = observe(lists, "gain", start, likelihood="oracle")
-    kernel, warmup = NUTS(hierarchical), 500
-
-    @jax.jit  # NumPyro's MCMC would compile each step of its initialisation
-    def chain(key: jax.Array, table: Any) -> Any:
-        data = table, PRIOR, Oracle()
-        state = kernel.init(key, warmup, None, data, {})
-
-        def step(state: Any, _: None) -> tuple[Any, Any]:
-            return kernel.sample(state, data, {}), state.z
-
-        _, z = jax.lax.scan(step, state, None, length=warmup + 1500)
-        return jax.vmap(kernel.postprocess_fn(data, {}))(z)
-
+    options: dict[str, Any] = {"progress_bar": False, "chain_method": "sequential"}
+    mcmc = MCMC(NUTS(hierarchical), num_warmup=500, num_samples=1500, num_chains=2, **options)
     with jax.enable_x64(True):
-        table = observed.table(start, domains=True)
-        chains = [chain(jax.random.key(seed), table) for seed in (3, 4)]
+        mcmc.run(jax.random.key(3), observed.table(start, domains=True), PRIOR, Oracle())
+        reference = mcmc.get_samples(group_by_chain=True)
     for name in ("shared", "scale", "own", "weights"):
-        reference = np.stack([values[name][warmup:] for values in chains])
-        assert_equal_moments(posterior.values[name], reference, 200, name)
+        assert_equal_moments(posterior.values[name], reference[name], 200, name)
+
+
+def test_no_chain_of_nuts_is_stuck() -> None:
+    """With this seed a pilot sample takes the posterior for a Gaussian, whose step is too long."""
+    options: dict[str, Any] = {**NUTS_DRAWS, "draws": 300, "model": "hierarchical", "seed": 4}
+    draws = bpa.as_draws(bpa.adapt(pairs(40), gain="gain", likelihood="oracle", **options))
+    assert np.mean(draws.statistics["acceptance_rate"]) > 0.8
+    assert np.mean(draws.statistics["diverging"]) < 0.02
 
 
 def test_predictions_by_leave_one_out_are_those_of_the_domain(posterior: Draws) -> None:
