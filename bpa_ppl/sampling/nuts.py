@@ -38,9 +38,10 @@ class Nuts(ChainSampler, frozen=True):
     Each chain starts at a draw of N(mode, 2 × Laplace). In that metric the posterior is nearly a
     standard Gaussian, so the best step is known: with a step of `step_size` standard deviations a
     trajectory turns after three steps. The warm-up only has to forget the start. With a
-    `target_accept` it tunes the step instead, for other posteriors; it does so, too, if a pilot
-    sample shows that the Laplace approximation is rough (Pareto k̂ above 0.5, or a small share of
-    effective draws, where fitted moments take its place: see `refit`).
+    `target_accept` it tunes the step instead, for other posteriors; it does so, too, for models
+    other than the default one, and if a pilot sample shows that the Laplace approximation is rough
+    (Pareto k̂ above 0.5, or a small share of effective draws, where fitted moments take its place:
+    see `refit`).
 
     Another model, or a prior that is not Gaussian, may differ from its Laplace approximation, which
     a pilot sample detects, and may have no mode. Then chains start near the medians of the prior,
