@@ -366,7 +366,7 @@ class _Refits:
         covariance[left_out, left_out] = fixed
         mean = np.where(left_out, 0.0, prior.mean)
         shared = kept if kept.any() else left_out
-        degrees = None if prior.degrees is None else prior.degrees * shared
+        degrees = None if prior.degrees is None else np.asarray(prior.degrees) * shared
         prior = prior._replace(mean=mean, variance=None, covariance=covariance, degrees=degrees)
         return replace(target, prior=prior, start={**target.start, WEIGHTS: mean})
 

@@ -339,6 +339,18 @@ def test_graded_lists_have_shares_of_the_headroom() -> None:
         judges(posterior, lists, prices={"good": 1.0}, cascade=True)
 
 
+def test_rankings_are_valued_where_jax_has_no_float64() -> None:
+    """As in programs of users, which do not enable it; warnings are errors here."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(20, 3, 2))
+    lists = from_lists([list("abc")] * 20, x, ["good", "noise"])
+    order = np.argsort(-x[..., 0], axis=1).tolist()
+    lists = lists.with_sentence_extras(rankings=[[one] for one in order])
+    with jax.enable_x64(False):
+        found = judges(bpa.adapt(lists, sampler="laplace"), lists)
+    assert found.rows[0].lost > 0.2 > abs(found.rows[1].lost)
+
+
 def test_requests_that_make_no_sense_are_refused(lists: NBest, posterior: bpa.Draws) -> None:
     with pytest.raises(bpa.DataError, match="not the lists that the posterior was adapted to"):
         judges(posterior, lists[:50])
