@@ -142,7 +142,9 @@ class ColumnNames:
         >>> ColumnNames({}, "dev.csv", exclude=["seed"]).keeps("seed")
         False
         """
-        if name not in self._exclude and name not in index and not INDEX.fullmatch(name):
+        # A name of Python may be a number, which is refused later.
+        is_index = name in index or (isinstance(name, str) and INDEX.fullmatch(name) is not None)
+        if name not in self._exclude and not is_index:
             return True
         if name not in self._left_out and name not in self._exclude:
             remedy = (

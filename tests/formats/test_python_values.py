@@ -251,6 +251,12 @@ def test_texts_are_those_of_python() -> None:
         assert records("None", "42").extras["x"] == ("None", "42")
 
 
+@pytest.mark.parametrize("fields", [{"text": ["a"], 0: [1]}, {0: ["a"], "text": ["a"]}])
+def test_names_of_fields_are_texts(fields: Any) -> None:
+    with raises(DataError, "bad-data", line=1, match="name of a field must be a text, not 0"):
+        from_records([{"id": 0, "candidates": fields}])
+
+
 @pytest.mark.parametrize("texts", ["ab", {"a", "b"}, {"a": 1}, [b"a", b"b"], [1, 2], None])
 def test_texts_of_one_list_are_a_sequence_of_texts(texts: Any) -> None:
     with raises(UsageError, "wrong-type", parameter="texts"):
