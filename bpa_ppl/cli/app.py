@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import logging
 import os
@@ -219,7 +220,8 @@ def _failure(error: BaseException, words: list[str]) -> tuple[str, int]:
             return f"error: {_format_error(error, words)}", error.exit_code
         case OSError():
             message = f"error: {error.filename or 'output'}: {error.strerror or error}"
-            if error.filename is None:  # of another package, too
+            # A disk that is full, or a library that finds no folder to write in.
+            if error.filename is None and error.errno in (None, errno.ENOENT, errno.ENOSPC):
                 message += ": make room, or set TMPDIR and NUMBA_CACHE_DIR to folders with room"
         case ImportError():
             message = f"error: a package cannot be loaded: {error}"

@@ -360,7 +360,7 @@ class _Reader:
         logprobs, logged = choice.token_logprobs, choice.logprobs
         is_end = len(answer) < len(text) or choice.answer.has_reasoning
         is_thought = without_reasoning(generated := "".join(choice.tokens)) != generated
-        if is_end or is_thought or 2 * len(logprobs) > len(text) + 2:  # than such a text has
+        if is_end or is_thought or 2 * len(logprobs) > len(text) + 2:  # too many tokens
             place = find_start(answer if prompt else answer.strip(), choice.tokens)
             self._shortened += len(answer) < len(text) or bool(place)
             is_end |= bool(text) and len(logprobs) > 4 * len(text) + 2  # a token for each byte

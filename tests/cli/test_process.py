@@ -110,6 +110,7 @@ def test_temporary_files_of_killed_processes_are_removed_by_the_next_command(fol
 INTERRUPTED = SystemError("<dispatcher> returned a result with an exception set")
 INTERRUPTED.__cause__ = KeyboardInterrupt()  # Ctrl-C in compiled code
 OUT_OF_MEMORY = MemoryError("Unable to allocate 1 TiB"), RuntimeError("RESOURCE_EXHAUSTED: Out of")
+TOO_MANY_FILES = OSError(24, "Too many open files")
 NO_ROOM = FileNotFoundError(2, "No usable temporary directory found in ['/tmp']")
 
 
@@ -119,6 +120,7 @@ NO_ROOM = FileNotFoundError(2, "No usable temporary directory found in ['/tmp']"
         (INTERRUPTED, 130, "interrupted"),
         *((error, 2, "error: out of memory") for error in OUT_OF_MEMORY),
         (NO_ROOM, 2, f"error: output: {NO_ROOM.strerror}: make room, or set TMPDIR and"),
+        (TOO_MANY_FILES, 2, f"error: output: {TOO_MANY_FILES.strerror}"),
     ],
 )
 def test_ctrl_c_and_a_lack_of_memory_have_no_traceback(
@@ -132,6 +134,7 @@ def test_ctrl_c_and_a_lack_of_memory_have_no_traceback(
     for done in results:
         assert (done.code, done.out) == (code, "")
         assert done.err.splitlines()[-1].startswith(last)
+        assert ("make room" in done.err) == (error is NO_ROOM)
     assert not {"new", "new.nc"} & set(os.listdir())
 
 
