@@ -84,7 +84,9 @@ class Message(msgspec.Struct, gc=False):
     refusal: str | None = None
     reasoning: Any = None
     reasoning_content: Any = None
+    reasoning_details: Any = None
     thinking: Any = None
+    thinking_blocks: Any = None
     tool_calls: Any = None
 
     @property
@@ -101,7 +103,8 @@ class Message(msgspec.Struct, gc=False):
     def has_reasoning(self) -> bool:
         """Whether the server has taken reasoning out of the text."""
         parts = isinstance(self.content, list) and any(part.thinking for part in self.content)
-        return bool(parts or self.reasoning or self.reasoning_content or self.thinking)
+        texts = self.reasoning or self.reasoning_content or self.thinking
+        return bool(parts or texts or self.reasoning_details or self.thinking_blocks)
 
     @property
     def is_refusal(self) -> bool:

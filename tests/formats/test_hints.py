@@ -275,15 +275,18 @@ def test_judgements_of_trec_are_added_to_a_run(tmp_path: Path, separator: str) -
 
 
 def test_ranked_answers_become_rankings(tmp_path: Path) -> None:
-    """As in Nectar."""
-    answers = [{"answer": t, "model": t.upper(), "rank": n} for t, n in (("b", 2.0), ("a", 1.0))]
-    row = {"prompt": "q", "answers": answers, "turns": 1, "source": ["lmsys"]}
+    """As in Nectar; of answers of equal rank one is ranked."""
+    ranks = ((2.0, 1.0, 2.0), (2.0, 2.0, 1.0), (1.0, 1.0, 1.0))
+    rows = []
+    for of_row in (zip("bac", ns, strict=True) for ns in ranks):
+        answers = [{"answer": t, "model": t.upper(), "rank": n} for t, n in of_row]
+        rows.append({"prompt": "q", "answers": answers, "turns": 1, "source": ["lmsys"]})
     path = tmp_path / "rows.jsonl"
-    path.write_text(json_lines(row, row))
+    path.write_text(json_lines(*rows))
     lists = convert(path)
-    assert (lists.texts(0), lists.sources) == (["b", "a"], ("q", "q"))
-    assert lists.sentence_extras["rankings"] == ([[1, 0]], [[1, 0]])
-    assert lists.extras["model"] == ("B", "A") * 2
+    assert (lists.texts(0), lists.sources) == (["b", "a", "c"], ("q", "q", "q"))
+    assert lists.sentence_extras["rankings"] == ([[1, 0]], [[2, 0]], [])
+    assert lists.extras["model"] == ("B", "A", "C") * 3
 
 
 @pytest.mark.parametrize("indent", [None, 2])

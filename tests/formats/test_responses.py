@@ -771,9 +771,11 @@ def test_blanks_before_an_answer_are_no_reasoning() -> None:
 
 def test_tokens_that_do_not_show_the_answer() -> None:
     message = {"content": "42", "reasoning_content": "let me"}
-    lists, notes = read(chat((message, [{"logprob": -1.0}, {"logprob": -0.5}])))
-    assert sums(lists) == [-1.5]
-    assert "the log-probabilities of 1 answer are also those of the reasoning" in notes
+    blocks = {"content": "42", "thinking_blocks": [{"type": "thinking", "thinking": "let me"}]}
+    for shown in (message, blocks, {"content": "42", "reasoning_details": [{"text": "let me"}]}):
+        lists, notes = read(chat((shown, [{"logprob": -1.0}, {"logprob": -0.5}])))
+        assert sums(lists) == [-1.5]
+        assert "the log-probabilities of 1 answer are also those of the reasoning" in notes
     marked = [{"token": t, "logprob": -1.0} for t in ("let", "</think>", "\\xe2", "\\x82")]
     message = {"content": "€", "reasoning_content": "let"}
     lists, notes = read(chat((message, marked)))
