@@ -62,16 +62,16 @@ def feature_scales(nbest: NBest, weights: npt.ArrayLike) -> dict[str, FeatureSca
         varying = lists.deviations[:, k]
         varying, known = varying[varying > 0], agreement[:, k][~np.isnan(agreement[:, k])]
         result[name] = FeatureScale(
-            float(nbest.spread[k]),
-            count,
-            len(varying),
-            tuple(np.quantile(varying, _QUANTILES).tolist()) if len(varying) else (),
-            int(lists.sign[k]),
-            float(known.mean()) if len(known) else 0.0,
-            float(known.std(ddof=1)) if len(known) > 1 else 0.0,
-            len(known),
-            float(means[k]),
-            float(slopes[k]),
+            spread=float(nbest.spread[k]),
+            lists=count,
+            varying=len(varying),
+            deviations=tuple(np.quantile(varying, _QUANTILES).tolist()) if len(varying) else (),
+            sign=int(lists.sign[k]),
+            agreement=float(known.mean()) if len(known) else 0.0,
+            agreement_deviation=float(known.std(ddof=1)) if len(known) > 1 else 0.0,
+            agreeing=len(known),
+            mean=float(means[k]),
+            slope=float(slopes[k]),
         )
     return result
 
