@@ -59,12 +59,15 @@ def suggest_call(kind: str) -> str:
     start, end = ("posterior=", "") if is_old else ('{"posterior": ', "}")
     labels = 'coords={"feature": features}, dims={"weights": ["feature"]}'
     from_dict = f"call arviz.from_dict({start}%s{end}, {labels})"
-    chains = from_dict % "{name: [chain[name] for chain in draws] for name in draws[0]}"
+    # ArviZ 1 takes no lists.
+    chains = from_dict % "{n: numpy.array([chain[n] for chain in draws]) for n in draws[0]}"
+    arrays = from_dict % "{name: numpy.array(values) for name, values in samples.items()}"
     stan = "cmdstan(paths)" if is_old else "cmdstanpy(cmdstanpy.from_csv(paths))"
     calls = {
         **dict.fromkeys(("str", "PosixPath", "WindowsPath"), "read the file by read_posterior"),
         **dict.fromkeys("#l", f"if it is of CmdStan, call arviz.from_{stan}"),
         **dict.fromkeys(("list", "["), f"if it has a dictionary of each chain, {chains}"),
+        "{": f"if it has samples by name, (chains, draws, …), {arrays}",
         "MCMC": f"call arviz.from_numpyro(mcmc, {labels})",
         "CmdStanMCMC": f"call arviz.from_cmdstanpy(fit, {labels})",
         "DataArray": 'call its to_dataset(name="weights")',

@@ -72,7 +72,7 @@ def suggestion(error: Exception) -> str:
 
 def follow(error: Exception, **names: Any) -> Any:
     """Return the value of the expression in a message."""
-    known = {"arviz": import_arviz(), "xarray": xarray, "features": FEATURES, **names}
+    known = {"arviz": import_arviz(), "numpy": np, "xarray": xarray, "features": FEATURES, **names}
     return eval(suggestion(error), known)  # of a message of ours
 
 
@@ -149,8 +149,10 @@ def test_weights_without_labels_or_chains_are_refused() -> None:
             as_draws(data)
     np.testing.assert_array_equal(as_draws(one.isel(chain=[0])).weights, WEIGHTS[:1])
     extracted = import_arviz().extract(labelled())
+    if isinstance(extracted, DataArray):  # of ArviZ 1
+        extracted = extracted.to_dataset(name="weights")
     with raises(DataError, "wrong-length", match=r'unstack\("sample"\)'):
-        as_draws(Dataset(extracted) if isinstance(extracted, DataArray) else extracted)
+        as_draws(extracted)
     assert_right(extracted.unstack("sample"))
 
 
