@@ -38,6 +38,7 @@ from bpa_ppl.experiments.comparison.statistics import (
     measure_joint_distance,
 )
 from bpa_ppl.experiments.estimates import concatenate_runs, holm
+from bpa_ppl.posterior.arviz_functions import arviz_version
 from bpa_ppl.posterior.record import ComponentRecord, Observed, PriorRecord, Record
 
 NAMES = ("LM0", "TM0", "WP0")
@@ -356,20 +357,26 @@ def test_every_form_of_data_has_the_same_verdict() -> None:
 
 @pytest.mark.usefixtures("without_joint_test")
 def test_files_of_any_program_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files of ArviZ, one of a Dataset without groups, and CSV of CmdStan by ArviZ."""
+    """Files of ArviZ, one of a Dataset without groups."""
     monkeypatch.chdir(tmp_path)
     as_tree(arrays(0)).to_netcdf("a.nc")
     as_dataset(arrays(1)).to_netcdf("b.nc", engine="h5netcdf")
     found = compare("a.nc", "b.nc")
     assert found["a.nc"].verdict == AGREES
-    for chain in range(4):
-        columns = np.column_stack([x[chain].reshape(1500, -1) for x in arrays(2).values()])
-        head = "# num_samples = 1500\n# num_warmup = 0\nmu,theta.1,theta.2,theta.3"
-        np.savetxt(f"chain{chain}.csv", columns, delimiter=",", header=head, comments="")
-    stan = arviz.from_cmdstan([f"chain{chain}.csv" for chain in range(4)])
-    assert compare(stan, "b.nc")["a"].verdict == AGREES
     with raises(DataError, "missing-file", match=r"none\.nc: no such file"):
         compare("a.nc", "none.nc")
+
+
+@pytest.mark.skipif(arviz_version() >= 1, reason="ArviZ 1 reads CSV files through CmdStanPy")
+@pytest.mark.usefixtures("without_joint_test")
+def test_csv_of_cmdstan_is_compared(tmp_path: Path) -> None:
+    paths = [str(tmp_path / f"chain{chain}.csv") for chain in range(4)]
+    for chain, path in enumerate(paths):
+        columns = np.column_stack([x[chain].reshape(1500, -1) for x in arrays(2).values()])
+        head = "# num_samples = 1500\n# num_warmup = 0\nmu,theta.1,theta.2,theta.3"
+        np.savetxt(path, columns, delimiter=",", header=head, comments="")
+    stan = arviz.from_cmdstan(paths)
+    assert compare(stan, as_dataset(arrays(1)))["a"].verdict == AGREES
 
 
 @pytest.mark.usefixtures("without_joint_test")
