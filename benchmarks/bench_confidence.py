@@ -41,7 +41,7 @@ import bpa_ppl as bpa
 from bpa_ppl import NBest, from_arrays
 from bpa_ppl.diagnostics.baseline_comparison import read_comparison
 from bpa_ppl.diagnostics.baseline_table import estimate_proportion
-from bpa_ppl.diagnostics.baselines import find_best_gains
+from bpa_ppl.diagnostics.baselines import Gains
 from bpa_ppl.metrics.column import headroom_won, read_column
 
 SIZES = (10, 20, 50)
@@ -145,7 +145,7 @@ def share_of_best(lists: NBest, posterior: bpa.Draws) -> float:
     gain, first = read_column(lists, "gain"), lists.offsets[:-1]
     best = gain == np.repeat(np.maximum.reduceat(gain, first), lists.sizes)
     scores = lists.scores(posterior.aligned(lists, posterior.mean[None])[0])
-    return float(find_best_gains(lists, scores, best.astype(np.float64)).mean())
+    return float(Gains(lists, best.astype(np.float64), 0).of_scores(scores).mean())
 
 
 def lists(options: Any) -> None:

@@ -41,7 +41,7 @@ from sklearn.linear_model import BayesianRidge
 import bpa_ppl as bpa
 from bpa_ppl import Isotropic, adapting, concatenate
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl.diagnostics.baselines import find_best_gains
+from bpa_ppl.diagnostics.baselines import Gains
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.metrics.column import headroom_won, read_column
 from bpa_ppl.nbest import NBest
@@ -555,7 +555,8 @@ def shared_headroom(half: Half, posterior: Any) -> float:
     starts = test.offsets[:-1]
     mean = np.add.reduceat(mqm, starts) / test.sizes
     best = np.maximum.reduceat(mqm, starts)
-    return float((find_best_gains(test, scores, mqm) - mean).mean() / (best - mean).mean())
+    won = Gains(test, mqm, 0).of_scores(scores) - mean
+    return float(won.mean() / (best - mean).mean())
 
 
 def checks(options: Any) -> None:

@@ -20,12 +20,13 @@ from bpa_ppl._runtime.arrays import Float64, is_number, to_float
 from bpa_ppl._runtime.messages import capture_notes, format_count
 from bpa_ppl.adapting import build_problem
 from bpa_ppl.diagnostics.baseline_comparison import predict_answers, score_left_out
-from bpa_ppl.diagnostics.baseline_table import ACCURACY, Way
-from bpa_ppl.diagnostics.baselines import Answers, Gains, judge
+from bpa_ppl.diagnostics.baseline_table import ACCURACY
+from bpa_ppl.diagnostics.baselines import Gains, judge
 from bpa_ppl.diagnostics.check import refuse_unconverged
 from bpa_ppl.diagnostics.pages.figures import NARROW, label
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import DataError, UsageError, quote
+from bpa_ppl.metrics.preferences import Comparisons
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.names import find_positions, matches
 from bpa_ppl.nbest import NBest, centre
@@ -323,7 +324,7 @@ def judges(
             raise DataError(reason, lists.origin, code="mismatch")
         groups = _group(target.features, prices)
         refits = _Refits(problem, _find_gains(problem))
-        unit = ACCURACY if isinstance(refits.judged, Answers) else "headroom"
+        unit = ACCURACY if isinstance(refits.judged, Comparisons) else "headroom"
         curve = _curve(refits, lists, start, options)
         sample = refits.full if draws.kind == "point" else draws
         found = _cascade(refits, groups, prices) if cascade else None
@@ -335,14 +336,14 @@ def judges(
     )
 
 
-def _find_gains(problem: Problem) -> Gains | Answers:
+def _find_gains(problem: Problem) -> Gains | Comparisons:
     """Return how the lists were judged; gains are shares of the headroom."""
     observed = problem.observed
     lists = problem.lists if observed.gain is None else observed.lists
     judged = judge(lists, observed.gain, observed.gains)
-    if isinstance(judged, Answers):
+    if isinstance(judged, Comparisons):
         return judged
-    random, best = (judged.bounds()[name] for name in (Way.RANDOM, Way.BEST))
+    random, best = judged.bounds()
     shares = (judged.gains - np.repeat(random, judged.lists.sizes)) / (best - random).mean()
     return replace(judged, gains=shares)
 
@@ -355,7 +356,7 @@ class _Refits:
     """
 
     problem: Problem
-    judged: Gains | Answers
+    judged: Gains | Comparisons
 
     def target(self, kept: Kept) -> Target:
         """Return the posterior of the features that are kept."""
@@ -389,7 +390,7 @@ class _Refits:
 
     def lost(self, kept: Kept) -> tuple[float, float, float]:
         """Return the gain that is lost with fewer features, its standard error, and evidence."""
-        difference, weight = self.of_all - self.gains(self.draws(kept)), self.judged.weight
+        difference, weight = self.of_all - self.gains(self.draws(kept)), self.judged.list_weight
         lost = float(np.average(difference, weights=weight))
         error = np.sqrt(np.sum((weight * (difference - lost)) ** 2)) / weight.sum()
         return lost, float(error), self.evidence(self.every) - self.evidence(kept)
@@ -430,9 +431,9 @@ def _curve(
             scores = judged.lists.scores(np.array(columns))
             others = ~np.isin(judged.lists.sentence_ids, part)
             of_lists = judged.of_scores(scores)[others]
-            gains.append(np.average(of_lists, weights=judged.weight[others]))
+            gains.append(np.average(of_lists, weights=judged.list_weight[others]))
         curve.append((len(ids) // parts, float(np.mean(gains))))
-    return *curve, (len(ids), float(np.average(refits.of_all, weights=judged.weight)))
+    return *curve, (len(ids), float(np.average(refits.of_all, weights=judged.list_weight)))
 
 
 def _rows(
@@ -501,11 +502,11 @@ def _labels(
     chosen = np.random.default_rng(0).choice(len(sample.flat), _FEW, p=sample.importance)
     vectors = sample.aligned(lists, np.vstack([sample.mean, sample.flat[chosen]]))
     scores = lists.features.astype(np.float64) @ vectors.T
-    if isinstance(judged, Answers):
-        margin = scores[judged.pairs.better] - scores[judged.pairs.worse]
+    if isinstance(judged, Comparisons):
+        margin = scores[judged.better] - scores[judged.worse]
         differ = np.sign(margin) != np.sign(margin[:, :1])
         each = np.abs(2 * expit(margin) - 1) * differ
-        won = np.average(each, axis=0, weights=judged.pairs.weight)[1:]
+        won = np.average(each, axis=0, weights=judged.weight)[1:]
     else:  # with the slope of the gains on the scores
         first, of_mean = lists.offsets[:-1], centre(scores[:, 0], lists.sizes)
         slope = max(of_mean @ centre(judged.gains, lists.sizes) / (of_mean @ of_mean), 0.0)
@@ -556,7 +557,7 @@ def _juries(
 def _cascade(refits: _Refits, groups: Mapping[str, Kept], prices: Mapping[str, float]) -> Cascade:
     """Return when the judges with the highest price are worth asking."""
     judged = refits.judged
-    if not isinstance(judged, Answers):
+    if not isinstance(judged, Comparisons):
         reason = "the probabilities of graded lists are not calibrated: a cascade needs preferences"
         raise DataError(reason, judged.lists.origin, code="not-supported")
     dear = tuple(name for name in groups if prices[name] == max(prices.values()))
@@ -567,7 +568,7 @@ def _cascade(refits: _Refits, groups: Mapping[str, Kept], prices: Mapping[str, f
     both = refits.draws(others), refits.full
     p_of_both = (predict_answers(draws, judged)[:, 0] for draws in both)
     before, after = (np.clip(p, _SURE, 1 - _SURE) for p in p_of_both)
-    weight, sure = judged.pairs.weight, np.maximum(before, 1 - before)
+    weight, sure = judged.weight, np.maximum(before, 1 - before)
     later = np.where(before < 0.5, -1, 1) * logit(after)
     scale, order = measure_change(sure, later, weight), np.argsort(sure)
     # Ask the least sure, until asking the rest wins no more than the tolerance, as theory expects

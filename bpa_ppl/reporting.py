@@ -11,8 +11,8 @@ import numpy as np
 from bpa_ppl._runtime.messages import choose_decimals, format_count, has_width
 from bpa_ppl.decoding.reranker import Reranker, with_defaults, without_features
 from bpa_ppl.diagnostics.baseline_comparison import (
+    ChoiceGains,
     choose_compared_gain,
-    compare_with_recorded,
     explain_missing_gains,
     read_comparison,
 )
@@ -297,7 +297,7 @@ def _compare_accuracy(choices: ChoiceChanges, comparison: BaselineComparison) ->
     adapted = comparison.row(Way.ADAPTED)
     if row is None or adapted is None:
         return Improvement(choices, unknown="the preferred candidate is the first of each list")
-    compared = select_compared(choices.lists)[1].sentences
+    compared = select_compared(choices.lists).sentences
     lists, before = choices.lists.select(compared), choices.before[compared]
     texts = zip(lists.chosen(before), lists.chosen(choices.after[compared]), strict=True)
     changed = sum(old != new for old, new in texts)
@@ -316,7 +316,7 @@ def _find_changes(
     unknown = lacks_canonical(draws)
     by_answers = gain is None and has_preferences(nbest)
     if by_answers or gain is not None:
-        comparison = compare_with_recorded(draws, chosen.lists, after, gain)
+        comparison = ChoiceGains(draws, gain).add(chosen.lists, after).comparison
     if unknown:
         compared = comparison or recorded
         row = None if compared is None else compared.baseline

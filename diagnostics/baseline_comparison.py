@@ -5,7 +5,7 @@ The gain None stands for preferences, whose gain is the accuracy.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -28,13 +28,13 @@ from bpa_ppl.diagnostics.baseline_table import (
     estimate_rows,
 )
 from bpa_ppl.diagnostics.baselines import (
-    Answers,
     Gains,
+    Scored,
     find_indicators,
+    fit_ways,
     judge,
     lacks_canonical,
     list_simple_ways,
-    select_baselines,
     sum_gains,
 )
 from bpa_ppl.errors import DataError
@@ -43,7 +43,7 @@ from bpa_ppl.metrics.column import Column
 from bpa_ppl.metrics.gains import default_gain, resolve
 from bpa_ppl.metrics.gains import gains as gains_in
 from bpa_ppl.metrics.metric import Metric
-from bpa_ppl.metrics.preferences import has_preferences, select_compared
+from bpa_ppl.metrics.preferences import Comparisons, has_preferences, select_compared
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import DOMAIN, Draws, importance_weights
@@ -112,12 +112,11 @@ def compare_baselines(
     """
     require(nbest, NBest, "baselines are compared on n-best lists (NBest)")
     if posterior is None:
-        default = resolve(gain or default_gain(nbest, canonical=False), nbest)
-        lacking = gain is None and nbest.references is None and has_preferences(nbest)
-        if lacking and "references" in default.needs:
+        metric = resolve(gain or default_gain(nbest, canonical=False), nbest)
+        lacking = gain is None and "references" in metric.needs and nbest.references is None
+        if lacking and has_preferences(nbest):
             return _compare(judge(nbest, None), None)
-        lists = demote_to_extras(nbest, default.columns)
-        return _compare(judge(lists, default), default)
+        return _compare(judge(demote_to_extras(nbest, metric.columns), metric), metric)
     draws = as_draws(posterior)
     gain = choose_compared_gain(nbest, draws) if gain is None else resolve(gain, nbest)
     if gain is None and not has_preferences(nbest):
@@ -125,10 +124,10 @@ def compare_baselines(
     recipe = Recipe.of(draws, moved_files)
     if choice is None:
         return _compare(judge(recipe.for_training(nbest).nbest, gain), gain, draws)
-    comparison = compare_with_recorded(draws, recipe.apply(nbest), np.asarray(choice), gain)
-    if not comparison.rows:
+    choices = ChoiceGains(draws, gain).add(recipe.apply(nbest), np.asarray(choice))
+    if not choices.sums:
         raise explain_missing_gains(nbest, draws)
-    return comparison
+    return choices.comparison
 
 
 def record_comparison(
@@ -259,7 +258,7 @@ def explain_missing_gains(nbest: NBest, draws: Draws) -> DataError:
 
 
 def _compare(
-    judged: Gains | Answers,
+    judged: Gains | Comparisons,
     gain: Metric | None,
     draws: Draws | None = None,
     without: Draws | None = None,
@@ -275,48 +274,55 @@ def _compare(
     Raises:
         DataError: if fewer than two lists have two judged candidates.
     """
-    if len(judged.lists) < 2:
+    lists, details = judged.lists, dict[str, Any](evaluation=LEFT_OUT, unjudged=judged.left_out)
+    if len(lists) < 2:
         message = "baselines need at least two lists with two judged candidates each"
-        raise DataError(message, judged.lists.origin, code="no-data")
-    found, log_loss = select_baselines(judged, draws)
-    details: dict[str, Any] = {"evaluation": LEFT_OUT, "unjudged": judged.left_out}
+        raise DataError(message, lists.origin, code="no-data")
+    scored = [*fit_ways(judged, draws)]
     if draws is not None:
         in_sample = draws.kind == "point" or draws.pointwise is None
-        scores, k_hat = score_left_out(draws, judged.lists, in_sample=in_sample)
-        details["doubtful"] = int(np.sum(k_hat > POOR_PARETO_K))
-        found.append((BaselineRow(Way.ADAPTED, "adapted"), judged.of_scores(scores)))
+        scores, k_hat = score_left_out(draws, lists, in_sample=in_sample)
         predicted = predict_answers(draws, judged, in_sample=in_sample)
-        log_loss |= _log_loss(judged, predicted)
+        scored.append(_score_adapted(judged, judged.of_scores(scores), predicted))
+        details["doubtful"] = int(np.sum(k_hat > POOR_PARETO_K))
         if in_sample:
             details["evaluation"] = IN_SAMPLE
         else:
             details["predictions"] = tuple(map(tuple, predicted.round(6).tolist()))
-            details["best"] = judged.count_best(scores)
-            if len(judged.lists) >= _MIN_LISTS:
+            details["best"] = judged.count_best(scores) if isinstance(judged, Gains) else None
+            if len(lists) >= _MIN_LISTS:
                 details["association"] = judged.association(scores)
     if draws is not None and without is not None:
         weights = {name: w for name, w in without.at_point("mean").items() if w}
         columns = ", ".join(source.column for source in find_indicators(draws))
-        scores, _ = score_left_out(without, judged.lists)
         row = BaselineRow(Way.WITHOUT, weights=weights, column=columns)
-        found.append((row, judged.of_scores(scores)))
-    ways = {(row.kind, row.name): of_lists for row, of_lists in found}
-    sums = sum_gains(judged, ways, log_loss)
-    rows = estimate_rows((row for row, _ in found), sums, accuracy=gain is None)
+        scored.append(Scored(row, judged.of_scores(score_left_out(without, lists)[0])))
+    ways, sums = [way.row for way in scored], sum_gains(judged, scored)
+    rows = estimate_rows(ways, sums, accuracy=gain is None)
     simple = [row for row in rows if row.kind == "baseline" and row.name != Way.WITHOUT]
     best = max(simple, key=lambda row: row.gain, default=BaselineRow(""))
     return BaselineComparison(rows, name_gain(gain), best.name, **details)
 
 
-def predict_answers(draws: Draws, judged: Gains | Answers, *, in_sample: bool = False) -> Float64:
+def _score_adapted(judged: Gains | Comparisons, gains: Float64, predicted: Float64) -> Scored:
+    """Return the adapted weights with their gains, and the log loss from `predict_answers`."""
+    row = BaselineRow(Way.ADAPTED, "adapted")
+    if isinstance(judged, Gains):
+        return Scored(row, gains)
+    log_loss = judged.mean_of_lists(-np.log(np.maximum(predicted[:, 0], _TINY)))
+    return Scored(row, gains, log_loss)
+
+
+def predict_answers(
+    draws: Draws, judged: Gains | Comparisons, *, in_sample: bool = False
+) -> Float64:
     """Return (P, 2) the probability of each preferred one of two candidates, and its weight.
 
     Gains have none, unless the best one of two candidates was observed as a choice.
     """
-    if isinstance(judged, Answers):
-        pairs = judged.pairs
-        rows, lists = np.stack([pairs.better, pairs.worse], axis=1), pairs.of_list
-        weight = pairs.weight / judged.weight[lists]
+    if isinstance(judged, Comparisons):
+        rows, lists = np.stack([judged.better, judged.worse], axis=1), judged.of_list
+        weight = judged.weight / judged.list_weight[lists]
     elif getattr(draws.record.likelihood, "name", "") == "oracle" and all(judged.lists.sizes == 2):
         gains = judged.gains.reshape(-1, 2)
         lists = np.flatnonzero(gains[:, 0] != gains[:, 1])
@@ -327,13 +333,6 @@ def predict_answers(draws: Draws, judged: Gains | Answers, *, in_sample: bool = 
     of_two = judged.lists.regroup(lists, rows.ravel(), np.full(len(rows), 2))
     p, _ = score_left_out(draws, of_two, in_sample=in_sample, by_mean=False)
     return np.stack([p[::2], weight], axis=1)
-
-
-def _log_loss(judged: Gains | Answers, predicted: Float64) -> dict[str, Float64]:
-    """Return the mean −log p of the preferences about each list, from `predict_answers`."""
-    if not isinstance(judged, Answers):
-        return {}
-    return {Way.ADAPTED: judged.pairs.mean_of_lists(-np.log(np.maximum(predicted[:, 0], _TINY)))}
 
 
 def score_left_out(
@@ -407,78 +406,73 @@ def _evaluate_lists(draws: Draws, lists: NBest, chosen: Int64) -> Float64:
     return np.asarray(by_name[np.searchsorted(names, lists.sentence_ids)].T)
 
 
-def compare_with_recorded(
-    draws: Draws, lists: NBest, choice: Int64, gain: Metric | None
-) -> BaselineComparison:
-    """Compare choices from new lists with the baselines selected on the adaptation sentences.
-
-    If a posterior does not record any, the better of the first candidate and the mean of the
-    standardised features is used, by the gains of the new lists, which favours the baseline.
-
-    Args:
-        draws: the posterior.
-        lists: with its features.
-        choice: (sentences,) positions.
-        gain: a metric or a column; None for preferences.
-    """
-    choices = ChoiceGains(draws, gain)
-    choices.add(lists, choice)
-    return choices.comparison
-
-
+@dataclass(eq=False)
 class ChoiceGains:
     """Gains of choices from new lists, and of baselines, which add up part by part.
 
-    Args:
-        draws: the posterior, with the baselines that were selected on the adaptation sentences.
-        metric: of the gains; None for preferences.
+    If the posterior does not record baselines that were selected on its adaptation sentences, the
+    better of the first candidate and the mean of the standardised features is used, by the gains of
+    the new lists, which favours the baseline.
 
     Attributes:
+        draws: the posterior.
+        gain: a metric or a column; None for preferences.
         recorded: the comparison on the adaptation sentences; None if it is not recorded.
         sums: from `sum_gains`; empty before any list is judged.
     """
 
-    def __init__(self, draws: Draws, gain: Metric | None):
-        self.recorded, self.sums = read_comparison(draws), dict[Key, Float64]()
-        self._draws, self._metric, self._unjudged = draws, gain, 0
+    draws: Draws
+    gain: Metric | None
+    sums: dict[Key, Float64] = field(default_factory=dict)
+    _unjudged: int = 0
+
+    def __post_init__(self) -> None:
+        self.recorded = read_comparison(self.draws)
         self._ways = () if self.recorded is None else self.recorded.rows
 
-    def add(self, lists: NBest, choice: Int64) -> None:
-        """Add lists with the features of the posterior, and (sentences,) choices from them.
+    def add(self, lists: NBest, choice: Int64) -> ChoiceGains:
+        """Add lists with the features of the posterior, and choices from them; return all.
 
         For equal scores a baseline chooses the first. Preferences are compared by scores: those of
         the posterior, with each chosen candidate above the others.
+
+        Args:
+            lists: the lists (S of them).
+            choice: (S,) positions.
         """
-        judged: Gains | Answers
-        if self._metric is None:
-            judged = Answers(*select_compared(lists))
-            lists, choice = judged.lists, choice[judged.pairs.sentences]
+        judged: Gains | Comparisons
+        if self.gain is None:
+            judged = select_compared(lists)
+            lists, choice = judged.lists, choice[judged.sentences]
         else:
-            gains = gains_in(lists, self._metric)
+            gains = gains_in(lists, self.gain)
             judged = Gains(lists, gains, int(np.sum(~np.isfinite(gains))))
         self._unjudged += judged.left_out
         if not len(lists):
-            return
-        self._ways = self._ways or tuple(list_simple_ways(lists, self._draws))
-        ways, log_loss = dict[Key, Float64](), dict[str, Float64]()
+            return self
+        self._ways = self._ways or tuple(list_simple_ways(lists, self.draws))
+        scored = list[Scored]()
         for row in (BaselineRow(Way.FIRST), BaselineRow(Way.TOTAL), *self._ways):
             if (scores := row.scores(lists)) is not None:
-                ways[row.kind, row.name] = judged.of_choice(lists.best(scores), scores)
-                if isinstance(judged, Answers) and np.isfinite(row.slope):
-                    log_loss[row.name] = judged.pairs.log_loss(row.slope * scores)
-        adapted = np.zeros(len(lists.features))
-        if isinstance(judged, Answers):
-            adapted, _ = score_left_out(self._draws, lists, in_sample=True)
-            log_loss |= _log_loss(judged, predict_answers(self._draws, judged, in_sample=True))
-        ways["adapted", Way.ADAPTED] = judged.of_choice(choice, adapted)
-        sums = sum_gains(judged, ways, log_loss)
+                log_loss = None
+                if isinstance(judged, Comparisons) and np.isfinite(row.slope):
+                    log_loss = judged.log_loss(row.slope * scores)
+                gains = judged.of_choice(lists.best(scores), scores)
+                scored.append(Scored(row, gains, log_loss))
+        adapted = predicted = np.empty(0)
+        if isinstance(judged, Comparisons):
+            adapted, _ = score_left_out(self.draws, lists, in_sample=True)
+            predicted = predict_answers(self.draws, judged, in_sample=True)
+        scored.append(_score_adapted(judged, judged.of_choice(choice, adapted), predicted))
+        sums = sum_gains(judged, scored)
         self.sums |= {key: self.sums.get(key, 0.0) + of_part for key, of_part in sums.items()}
+        return self
 
     @property
     def comparison(self) -> BaselineComparison:
         """The comparison of the choices with the baselines."""
-        rows = estimate_rows(self._ways, self.sums, accuracy=self._metric is None)
-        result = BaselineComparison(rows, name_gain(self._metric), unjudged=self._unjudged)
+        rows = estimate_rows(self._ways, self.sums, accuracy=self.gain is None)
+        result = BaselineComparison(rows, name_gain(self.gain), unjudged=self._unjudged)
         if self.recorded is not None:
             return replace(result, selected=self.recorded.selected, best=self.recorded.best)
         simple = [row for row in rows if row.name in (Way.FIRST, Way.MEAN)]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from msgspec import structs
 
 from bpa_ppl._runtime.arrays import Float64, Int64
@@ -31,16 +32,17 @@ _FOLDS = 10
 #: Of the ridge regression of standardised gains on standardised features, the largest first.
 _PENALTIES = np.logspace(5, -1, 13)
 _SIGNS = (1.0, -1.0)
+_BOUNDS = Way.RANDOM, Way.BEST
 #: Returns the weights of some columns by the folds that are not left out.
 _Fit = Callable[[frozenset[int]], Float64]
 
 
 @dataclass(frozen=True)
 class Gains:
-    """Lists whose candidates have gains.
+    """Lists whose candidates have gains; `Comparisons` has the same for preferences.
 
     Attributes:
-        lists: the lists.
+        lists: the lists (S of them).
         gains: (candidates,); NaN for a candidate without a gain.
         left_out: the number of candidates without a gain.
     """
@@ -50,97 +52,75 @@ class Gains:
     left_out: int
 
     @property
-    def weight(self) -> Float64:
-        """(sentences,) the weight of each list in a mean."""
+    def list_weight(self) -> Float64:
+        """(S,) the weight of each list in a mean."""
         return np.ones(len(self.lists))
 
     def of_scores(self, scores: Float64) -> Float64:
-        """Return the gain of each list if scores choose, (sentences,): see `find_best_gains`."""
-        return find_best_gains(self.lists, scores, self.gains)
+        """Return the gain of the highest score of each list, (S,).
+
+        For candidates of equal score it is their mean. Candidates without a gain are ignored; if
+        none of the best has a gain, the gain of the list is NaN.
+
+        Args:
+            scores: (candidates,).
+
+        >>> from bpa_ppl import from_lists
+        >>> lists = from_lists([["a", "b", "c"]], [[[0.0]] * 3], ["LM0"])
+        >>> Gains(lists, np.array([9.0, 4.0, 5.0]), 0).of_scores(np.array([1.0, 2.0, 2.0])).tolist()
+        [4.5]
+        """
+        starts = self.lists.offsets[:-1]
+        best = np.maximum.reduceat(scores, starts)
+        tied = (scores == np.repeat(best, self.lists.sizes)) & np.isfinite(self.gains)
+        count = np.add.reduceat(tied.astype(np.float64), starts)
+        total = np.add.reduceat(np.where(tied, self.gains, 0.0), starts)
+        result: Float64 = np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0)
+        return result
 
     def of_choice(self, choice: Int64, scores: Float64) -> Float64:
-        """Return the gain of one candidate of each list, (sentences,), whatever the scores are."""
+        """Return the gain of one candidate of each list, (S,), whatever the scores are."""
         return np.asarray(self.gains[self.lists.offsets[:-1] + choice])
 
+    def bounds(self) -> tuple[Float64, Float64]:
+        """Return the mean and the highest gain of each list, (S,), over its judged candidates."""
+        random = self.of_scores(np.zeros(len(self.gains)))
+        return random, np.fmax.reduceat(self.gains, self.lists.offsets[:-1])
+
     def association(self, scores: Float64) -> float:
-        """Return how far scores explain the gains, in standard errors (`measure_association`)."""
-        return measure_association(scores, self.gains, self.lists.offsets)
+        """Return how far scores explain the gains within lists, in standard errors.
+
+        The sum of the products of standardised scores and ranks of gains, over its standard
+        deviation if the gains of each list were permuted: the stratified rank test of van Elteren
+        (1960).
+
+        >>> from bpa_ppl import from_lists
+        >>> lists = from_lists([["a", "b", "c"]] * 2, [[[0.0]] * 3] * 2, ["LM0"])
+        >>> judged = Gains(lists, np.array([1.0, 2.0, 3.0, 0.0, 0.5, 9.0]), 0)
+        >>> round(judged.association(np.arange(6.0)), 6)
+        2.0
+        """
+        from scipy.stats import rankdata
+
+        values = []
+        for first, end in pairwise(self.lists.offsets.tolist()):
+            centred = scores[first:end] - scores[first:end].mean()
+            ranks = rankdata(self.gains[first:end]) - (end - first + 1) / 2  # ties get their mean
+            unit = np.sqrt(centred @ centred * (ranks @ ranks) / max(end - first - 1, 1))
+            values += [centred @ ranks / unit] if unit > 0 else []
+        return float(np.sum(values) / np.sqrt(len(values) or 1))
 
     def count_best(self, scores: Float64) -> tuple[float, int]:
         """Return in how many lists the choice is one of the best, and the number of lists.
 
         Candidates of equal score share the choice.
         """
-        is_best = self.gains == np.repeat(self.bounds()[Way.BEST], self.lists.sizes)
-        shares = find_best_gains(self.lists, scores, is_best.astype(np.float64))
+        is_best = self.gains == np.repeat(self.bounds()[1], self.lists.sizes)
+        shares = replace(self, gains=is_best.astype(np.float64)).of_scores(scores)
         return float(shares.sum()), len(self.lists)
 
-    def bounds(self) -> dict[str, Float64]:
-        """Return the mean and the highest gain of each list, over its judged candidates."""
-        starts, judged = self.lists.offsets[:-1], np.isfinite(self.gains)
-        mean = np.add.reduceat(np.where(judged, self.gains, 0.0), starts)
-        with np.errstate(invalid="ignore"):
-            mean /= np.add.reduceat(judged.astype(np.float64), starts)
-        return {Way.RANDOM: mean, Way.BEST: np.fmax.reduceat(self.gains, starts)}
 
-
-@dataclass(frozen=True)
-class Answers:
-    """Lists with preferences between their candidates; the gain is the accuracy.
-
-    Attributes:
-        lists: the lists.
-        pairs: their preferences.
-    """
-
-    lists: NBest
-    pairs: Comparisons
-
-    @property
-    def left_out(self) -> int:
-        """The number of answers of "no difference"."""
-        return self.pairs.undecided
-
-    @property
-    def weight(self) -> Float64:
-        """(sentences,) the weight of the answers about each list."""
-        return self.pairs.list_weight
-
-    def of_scores(self, scores: Float64) -> Float64:
-        """Return the accuracy of scores on each list, (sentences,)."""
-        return self.pairs.accuracy(scores)
-
-    def of_choice(self, choice: Int64, scores: Float64) -> Float64:
-        """Return the accuracy of scores with one candidate of each list above the others."""
-        best = np.maximum.reduceat(scores, self.lists.offsets[:-1])
-        rows, raised = self.lists.offsets[:-1] + choice, scores.copy()
-        raised[rows] = np.where(scores[rows] < best, np.inf, best)
-        return self.of_scores(raised)
-
-    def association(self, scores: Float64) -> float:
-        """Return how far the accuracy is above ½, in standard errors if there is no association.
-
-        >>> from bpa_ppl import from_lists
-        >>> lists = from_lists([["a", "b"]] * 4, [[[0.0], [1.0]]] * 4, ["LM0"])
-        >>> lists = lists.with_sentence_extras(preferences=[[[0, 1]]] * 4)
-        >>> scores = np.array([1.0, 0.0, 1.0, 0.0, 0.0, 1.0, 1.0, 0.0])
-        >>> Answers(*select_compared(lists)).association(scores)
-        1.0
-        """
-        above = self.weight * (self.of_scores(scores) - 0.5)
-        size = float(np.sqrt(above @ above))
-        return float(above.sum()) / size if size else 0.0
-
-    def count_best(self, scores: Float64) -> None:
-        """Return None: the best candidate of a list is not known."""
-
-    def bounds(self) -> dict[str, Float64]:
-        """Return the accuracy of random and of the best scores on each list."""
-        ones = np.ones(len(self.lists))
-        return {Way.RANDOM: ones / 2, Way.BEST: ones}
-
-
-def judge(lists: NBest, gain: Metric | None, gains: Float64 | None = None) -> Gains | Answers:
+def judge(lists: NBest, gain: Metric | None, gains: Float64 | None = None) -> Gains | Comparisons:
     """Return the lists with two judged candidates or a preference, and how they were judged.
 
     Args:
@@ -149,76 +129,70 @@ def judge(lists: NBest, gain: Metric | None, gains: Float64 | None = None) -> Ga
         gains: (candidates,) if they are available.
     """
     if gain is None:
-        return Answers(*select_compared(lists))
+        return select_compared(lists)
     gains = gains_in(lists, gain) if gains is None else gains
     judged = np.isfinite(gains)
     nbest, rows = select_marked(lists, judged)
     return Gains(nbest, gains[rows], int(np.sum(~judged)))
 
 
-def select_baselines(
-    judged: Gains | Answers, draws: Draws | None = None
-) -> tuple[list[tuple[BaselineRow, Float64]], dict[str, Float64]]:
-    """Select the best feature, its direction and the best system, and evaluate by leave-one-out.
+class Scored(NamedTuple):
+    """A way to choose, and how good it is on each of some lists.
 
-    For equal scores, the gain of a list is the mean over the candidates with the best score. A
-    regression is fitted too; with more than ten lists, a tenth of them is left out at a time.
+    Attributes:
+        row: the way, without estimates.
+        gains: (sentences,) of its choices, NaN where one is not judged.
+        log_loss: (sentences,) the mean −log p of the answers; None if the choices have no p.
+    """
 
-    The gain of preferences is the accuracy, the regression is logistic, and systems are ignored.
+    row: BaselineRow
+    gains: Float64
+    log_loss: Float64 | None = None
+
+
+def fit_ways(judged: Gains | Comparisons, draws: Draws | None = None) -> Iterator[Scored]:
+    """Fit each simple way to choose to judged lists, and evaluate it by leave-one-out.
+
+    For equal scores, the gain of a list is the mean over the candidates with the best score. With
+    more than ten lists, a regression leaves out a tenth of them at a time. The gain of preferences
+    is the accuracy, the regression is logistic, and systems are ignored.
 
     Args:
         judged: at least two lists, with finite gains or preferences.
         draws: as for `list_simple_ways`. The indicators are not baselines.
 
-    Returns:
-        the baselines and single features as rows without estimates, with (lists,) their gains; and
-        by name, (lists,) the mean −log p of the answers, of baselines with a p.
-
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]] * 4, [[[0.0], [1.0]]] * 4, ["TER"])
     >>> gains = np.array([1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0])
-    >>> found, _ = select_baselines(Gains(lists, gains, 0))
-    >>> found[2][0].label, found[2][1].tolist()
+    >>> _, _, best, *_ = fit_ways(Gains(lists, gains, 0))
+    >>> best.row.label, best.gains.tolist()
     ('best single feature (low TER)', [1.0, 0.0, 1.0, 1.0])
     """
-    nbest, weight, log_loss = judged.lists, judged.weight, dict[str, Float64]()
-    *_, mean = ways = list_simple_ways(nbest, draws)
-    of_mean = mean.scores(nbest)
-    if isinstance(judged, Answers) and of_mean is not None and measure_deviation(nbest, of_mean):
-        # The mean of the features orders the candidates by itself, without its slope.
-        slope, left_out = _cross_fit(nbest, {Way.MEAN: of_mean}, partial(_logistic, judged.pairs))
-        log_loss[Way.MEAN] = judged.pairs.log_loss(left_out)
-        ways[-1] = structs.replace(mean, slope=slope[Way.MEAN])
-    scored = ((way, way.scores(nbest)) for way in ways)
-    found = [(way, judged.of_scores(scores)) for way, scores in scored if scores is not None]
-    by_sign = {
-        name: np.column_stack([judged.of_scores(s * values_of(nbest, name)) for s in _SIGNS])
-        for name in mean.weights
-    }
-    if by_sign:
-        chosen, means = _select_left_out(np.column_stack(list(by_sign.values())), weight)
-        place, sign = divmod(int(means.argmax()), len(_SIGNS))
-        found.append((BaselineRow(Way.FEATURE, weights={[*by_sign][place]: _SIGNS[sign]}), chosen))
+    nbest = judged.lists
+    *simple, mean = list_simple_ways(nbest, draws)
+    for row in simple:
+        if (scores := row.scores(nbest)) is not None:
+            yield Scored(row, judged.of_scores(scores))
+    if (scores := mean.scores(nbest)) is not None:
+        log_loss = None
+        if isinstance(judged, Comparisons) and measure_deviation(nbest, scores):
+            # The mean of the features orders the candidates by itself, without its slope.
+            slope, left_out = _cross_fit(judged, {mean.name: scores})
+            log_loss = judged.log_loss(left_out)
+            mean = structs.replace(mean, slope=slope[mean.name])
+        yield Scored(mean, judged.of_scores(scores), log_loss)
+        yield from _select_features(judged, [*mean.weights])
     varying = np.array(nbest.feature_names)[nbest.spread > 0].tolist()
     columns = {name: values_of(nbest, name) for name in varying}
-    if isinstance(judged, Answers) and columns:
-        weights, left_out = _cross_fit(nbest, columns, partial(_logistic, judged.pairs))
-        log_loss[Way.LOGISTIC] = judged.pairs.log_loss(left_out)
+    if isinstance(judged, Comparisons) and columns:
+        weights, left_out = _cross_fit(judged, columns)
         row = BaselineRow(Way.LOGISTIC, weights=weights, slope=1.0)
-        found.append((row, judged.of_scores(left_out)))
+        yield Scored(row, judged.of_scores(left_out), judged.log_loss(left_out))
     elif isinstance(judged, Gains):
-        categorical = [] if draws is None else [one.column for one in find_indicators(draws)]
-        if column := find_system_column(nbest, categorical):
-            found.append(_select_system(judged, column))
-        target = centre(judged.gains, nbest.sizes)
-        if columns and (deviation := np.sqrt(np.mean(target**2))):
-            weights, left_out = _cross_fit(nbest, columns, partial(_ridge, target / deviation))
-            found.append((BaselineRow(Way.RIDGE, weights=weights), judged.of_scores(left_out)))
-    for name, pair in by_sign.items():
-        chosen, means = _select_left_out(pair, weight)
-        direction = {name: _SIGNS[int(means.argmax())]}
-        found.append((BaselineRow(name, "feature", weights=direction), chosen))
-    return found, log_loss
+        yield from _select_system(judged, [] if draws is None else find_indicators(draws))
+        if columns and centre(judged.gains, nbest.sizes).any():
+            weights, left_out = _cross_fit(judged, columns)
+            yield Scored(BaselineRow(Way.RIDGE, weights=weights), judged.of_scores(left_out))
 
 
 def list_simple_ways(nbest: NBest, draws: Draws | None = None) -> list[BaselineRow]:
@@ -252,15 +226,12 @@ def _named(draws: Draws, free: Float64 | None) -> dict[str, float]:
     return {**draws.fixed, **dict(zip(draws.features, np.asarray(free).tolist(), strict=True))}
 
 
-def sum_gains(
-    judged: Gains | Answers, ways: Mapping[Key, Float64], log_loss: Mapping[str, Float64]
-) -> dict[Key, Float64]:
+def sum_gains(judged: Gains | Comparisons, scored: Iterable[Scored]) -> dict[Key, Float64]:
     """Return sums over lists for `estimate_rows`; those of more lists can be added to them.
 
     Args:
         judged: the lists.
-        ways: (sentences,) gains of the ways to choose, NaN where a choice is not judged.
-        log_loss: (sentences,) the mean −log p of the answers, by the names of ways that have a p.
+        scored: the ways to choose.
 
     Returns:
         (14,) sums for each way, in the order of a table, with a random candidate and the best one.
@@ -269,23 +240,24 @@ def sum_gains(
     >>> from bpa_ppl.diagnostics.baseline_table import estimate_rows
     >>> lists = from_lists([["a", "b"]] * 2, [[[0.0], [1.0]]] * 2, ["LM0"])
     >>> judged = Gains(lists, np.array([0.0, 4.0, 4.0, 0.0]), 0)
-    >>> ways = {("adapted", "adapted weights"): np.array([4.0, 4.0])}
-    >>> ways["baseline", "first candidate"] = np.array([0.0, 4.0])
-    >>> row = estimate_rows((), sum_gains(judged, ways, {}))[1]
+    >>> first = Scored(BaselineRow("first candidate"), np.array([0.0, 4.0]))
+    >>> adapted = Scored(BaselineRow("adapted weights", "adapted"), np.array([4.0, 4.0]))
+    >>> row = estimate_rows((), sum_gains(judged, [first, adapted]))[1]
     >>> row.name, row.gain, row.share, row.difference
     ('first candidate', 2.0, 0.0, 2.0)
     """
-    weight, bounds, result = judged.weight, judged.bounds(), dict[Key, Float64]()
+    weight, bounds, result = judged.list_weight, judged.bounds(), dict[Key, Float64]()
     missing = np.full(len(weight), np.nan)
-    adapted = ways.get(("adapted", Way.ADAPTED), missing)
-    every = {**ways, **{("bound", name): gains for name, gains in bounds.items()}}
-    for kind, name in sorted(every, key=lambda way: KINDS.index(way[0])):
-        gains, loss = every[kind, name], log_loss.get(name, missing)
-        difference = missing if kind == "adapted" else adapted - gains
-        parts = np.ones(len(weight)), *(weight * x for x in (*bounds.values(), loss))
+    random, best = map(Scored, (BaselineRow(name, "bound") for name in _BOUNDS), bounds)
+    every = sorted([*scored, random, best], key=lambda way: KINDS.index(way.row.kind))
+    adapted = next((way.gains for way in every if way.row.kind == "adapted"), missing)
+    for row, gains, log_loss in every:
+        difference = missing if row.kind == "adapted" else adapted - gains
+        loss = missing if log_loss is None else log_loss
+        parts = np.ones(len(weight)), *(weight * x for x in (*bounds, loss))
         sums = [np.sum(part, where=np.isfinite(gains)) for part in parts]
         sums += [*sum_moments(gains, weight), *sum_moments(difference, weight)]
-        result[kind, name] = np.array(sums)
+        result[row.kind, row.name] = np.array(sums)
     return result
 
 
@@ -297,52 +269,6 @@ def find_indicators(draws: Draws) -> list[Indicators]:
 def lacks_canonical(draws: Draws) -> bool:
     """Return whether a posterior has no canonical weights, or does not record them."""
     return draws.canonical is None or not draws.record.canonical
-
-
-def find_best_gains(nbest: NBest, scores: Float64, gains: Float64) -> Float64:
-    """Return the gain of the highest score of each list, (sentences,).
-
-    For candidates of equal score it is their mean. Candidates without a gain (NaN) are ignored; if
-    none of the best has a gain, the gain of the list is NaN.
-
-    Args:
-        nbest: the lists.
-        scores: (candidates,).
-        gains: (candidates,).
-
-    >>> from bpa_ppl import from_lists
-    >>> lists = from_lists([["a", "b", "c"]], [[[0.0]] * 3], ["LM0"])
-    >>> find_best_gains(lists, np.array([1.0, 2.0, 2.0]), np.array([9.0, 4.0, 5.0])).tolist()
-    [4.5]
-    """
-    starts = nbest.offsets[:-1]
-    best = np.maximum.reduceat(scores, starts)
-    tied = (scores == np.repeat(best, nbest.sizes)) & np.isfinite(gains)
-    count = np.add.reduceat(tied.astype(np.float64), starts)
-    total = np.add.reduceat(np.where(tied, gains, 0.0), starts)
-    result: Float64 = np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0)
-    return result
-
-
-def measure_association(scores: Float64, gains: Float64, offsets: Int64) -> float:
-    """Return how far scores explain gains within lists, in standard errors.
-
-    The sum of the products of standardised scores and ranks of gains, over its standard deviation
-    if the gains of each list were permuted: the stratified rank test of van Elteren (1960).
-
-    >>> gains, offsets = np.array([1.0, 2.0, 3.0, 0.0, 0.5, 9.0]), np.array([0, 3, 6])
-    >>> round(measure_association(np.arange(6.0), gains, offsets), 6)
-    2.0
-    """
-    from scipy.stats import rankdata
-
-    values = []
-    for first, end in pairwise(offsets.tolist()):
-        centred = scores[first:end] - scores[first:end].mean()
-        ranks = rankdata(gains[first:end]) - (end - first + 1) / 2  # ties get their mean rank
-        unit = np.sqrt(centred @ centred * (ranks @ ranks) / max(end - first - 1, 1))
-        values += [centred @ ranks / unit] if unit > 0 else []
-    return float(np.sum(values) / np.sqrt(len(values) or 1))
 
 
 def _select_left_out(
@@ -375,7 +301,7 @@ def _select_left_out(
     return np.where(usable.any(axis=1), chosen, middle), total.sum(axis=0) / has.sum(axis=0)
 
 
-def find_system_column(nbest: NBest, categorical: Sequence[str] = ()) -> str:
+def find_system_column(nbest: NBest, categorical: Iterable[str] = ()) -> str:
     """Return the extra that names the system of each candidate; empty if there is none.
 
     Args:
@@ -387,69 +313,90 @@ def find_system_column(nbest: NBest, categorical: Sequence[str] = ()) -> str:
     >>> find_system_column(lists), find_system_column(lists.with_extras(system=["X", "Y"] * 2))
     ('', 'system')
     """
+    return _find_systems(nbest, categorical)[0]
+
+
+def _find_systems(
+    nbest: NBest, categorical: Iterable[str]
+) -> tuple[str, dict[str, npt.NDArray[np.bool_]]]:
+    """Return the column of the systems, and which candidates are of each, (candidates,).
+
+    A system has candidates in at least half of the lists, and a column names two or more.
+    """
+    starts, least = nbest.offsets[:-1], _MIN_SHARE * len(nbest)
     for column in (*categorical, *_SYSTEM_COLUMNS):
-        if len(_recurring(nbest, column)) > 1:
-            return column
-    return ""
+        texts = nbest.extras.get(column, ())
+        if any(isinstance(text, str) and text for text in texts):
+            names = np.array([str(text or "") for text in texts])
+            values, counts = np.unique(names, return_counts=True)
+            masks = {name: names == name for name in values[counts >= least].tolist() if name}
+            lists = {name: np.logical_or.reduceat(mask, starts) for name, mask in masks.items()}
+            members = {name: mask for name, mask in masks.items() if lists[name].sum() >= least}
+            if len(members) > 1:
+                return column, members
+    return "", {}
 
 
-def _recurring(nbest: NBest, column: str) -> dict[str, Int64]:
-    """Return the rows of each value of an extra that occurs in at least half of the lists."""
-    texts = nbest.extras.get(column, ())
-    if not any(isinstance(text, str) and text for text in texts):
-        return {}
-    names, index = np.unique([str(text or "") for text in texts], return_inverse=True)
-    list_of = np.repeat(np.arange(len(nbest)), nbest.sizes)
-    # The number of lists that each value occurs in.
-    lists = np.bincount(np.unique(np.stack([index, list_of]), axis=1)[0])
-    return {
-        name: np.flatnonzero(index == k)
-        for k, name in enumerate(names.tolist())
-        if name and lists[k] >= _MIN_SHARE * len(nbest)
-    }
+def _select_features(judged: Gains | Comparisons, names: Sequence[str]) -> Iterator[Scored]:
+    """Yield the best single feature, and each feature, in the direction that is better."""
+    options = [(name, sign) for name in names for sign in _SIGNS]
+    gains = [judged.of_scores(sign * values_of(judged.lists, name)) for name, sign in options]
+    single = {("feature", name): range(2 * k, 2 * k + 2) for k, name in enumerate(names)}
+    for (kind, way), places in {("baseline", Way.FEATURE): range(len(gains)), **single}.items():
+        table = np.column_stack([gains[place] for place in places])
+        chosen, means = _select_left_out(table, judged.list_weight)
+        name, sign = options[places[int(means.argmax())]]
+        yield Scored(BaselineRow(way, kind, weights={name: sign}), chosen)
 
 
-def _select_system(judged: Gains, column: str) -> tuple[BaselineRow, Float64]:
-    """Return the systems, best first, and the gain of each list by leave-one-out selection.
+def _select_system(judged: Gains, indicators: Sequence[Indicators]) -> Iterator[Scored]:
+    """Yield the best single system, if candidates are of systems.
 
     Systems are ranked by the mean difference of their candidates from the mean of the list, which
     is the order of the mean gains if each list has all systems. For a list without the best
     system, the best system of the list is used.
     """
-    nbest, size = judged.lists, len(judged.lists)
-    members, list_of = _recurring(nbest, column), np.repeat(np.arange(size), nbest.sizes)
-    total = [np.bincount(list_of[rows], judged.gains[rows], size) for rows in members.values()]
-    count = [np.bincount(list_of[rows], minlength=size) for rows in members.values()]
-    with np.errstate(invalid="ignore"):  # a list without a system has no gain of it
-        table = np.column_stack(total) / np.column_stack(count)
-    chosen, above = _select_left_out(table, judged.weight, judged.bounds()[Way.RANDOM])
-    ranking = np.array([*members])[np.argsort(-above, kind="stable")].tolist()
-    weights = {name: float(len(ranking) - place) for place, name in enumerate(ranking)}
-    return BaselineRow(Way.SYSTEM, weights=weights, column=column), chosen
+    nbest, (random, _) = judged.lists, judged.bounds()
+    column, members = _find_systems(nbest, [source.column for source in indicators])
+    if members:
+        has = [np.logical_or.reduceat(rows, nbest.offsets[:-1]) for rows in members.values()]
+        gains = [judged.of_scores(rows.astype(np.float64)) for rows in members.values()]
+        table = np.where(has, gains, np.nan).T
+        chosen, above = _select_left_out(table, judged.list_weight, random)
+        ranking = np.array([*members])[np.argsort(-above, kind="stable")].tolist()
+        weights = {name: float(len(ranking) - place) for place, name in enumerate(ranking)}
+        yield Scored(BaselineRow(Way.SYSTEM, weights=weights, column=column), chosen)
 
 
 def _cross_fit(
-    nbest: NBest, columns: dict[str, Float64], regression: Callable[[Float64, Int64], _Fit]
+    judged: Gains | Comparisons, columns: dict[str, Float64]
 ) -> tuple[dict[str, float], Float64]:
-    """Return the weights of columns, and (candidates,) scores by those of the other folds.
+    """Return the weights of columns by a regression, and scores by those of the other folds.
 
     Args:
-        nbest: at least two lists.
+        judged: at least two lists; a fold is a tenth of them.
         columns: (candidates,) values that vary within the lists, by name. The regression gets them
             minus their means of each list, and divided by their spread within the lists.
-        regression: of the columns, and the fold of each candidate; a fold is a tenth of the lists.
+
+    Returns:
+        the weights by name; and (candidates,) scores.
     """
-    table = np.column_stack([centre(column, nbest.sizes) for column in columns.values()])
+    sizes = judged.lists.sizes
+    table = np.column_stack([centre(column, sizes) for column in columns.values()])
     spread = np.sqrt(np.mean(table**2, axis=0))
     table /= spread
-    folds = np.repeat(np.arange(len(nbest)) % min(len(nbest), _FOLDS), nbest.sizes)
-    every, scores, fit = frozenset(folds.tolist()), np.zeros(len(table)), regression(table, folds)
+    folds = np.repeat(np.arange(len(sizes)) % min(len(sizes), _FOLDS), sizes)
+    if isinstance(judged, Comparisons):
+        fit = _logistic(judged, table, folds)
+    else:
+        fit = _ridge(centre(judged.gains, sizes), table, folds)
+    every, scores = frozenset(folds.tolist()), np.zeros(len(table))
     for fold in every:
         scores[folds == fold] = table[folds == fold] @ fit(every - {fold})
     return dict(zip(columns, (fit(every) / spread).tolist(), strict=True)), scores
 
 
-def _ridge(target: Float64, table: Float64, folds: Int64) -> _Fit:
+def _ridge(gains: Float64, table: Float64, folds: Int64) -> _Fit:
     """Return the ridge regression of gains on features.
 
     Neither the means of each list, which are subtracted, nor the scale of the gains change the
@@ -461,6 +408,7 @@ def _ridge(target: Float64, table: Float64, folds: Int64) -> _Fit:
     held-out lists, the one of the lowest mean squared error 0.55, and that of the highest evidence
     (`BayesianRidge`) 0.49: few candidates with large errors determine them.
     """
+    target = gains / np.sqrt(np.mean(gains**2))
     parts = [(table[folds == fold], target[folds == fold]) for fold in range(folds.max() + 1)]
     squares = np.stack([x.T @ x for x, _ in parts])
     products = np.stack([x.T @ y for x, y in parts])

@@ -33,7 +33,7 @@ from bpa_ppl.diagnostics.baseline_table import (
     estimate_proportion,
     sum_moments,
 )
-from bpa_ppl.diagnostics.baselines import find_system_column, measure_association
+from bpa_ppl.diagnostics.baselines import Gains, find_system_column
 from bpa_ppl.diagnostics.report import draw_ways, posterior_page
 from bpa_ppl.metrics.column import Column
 from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record
@@ -499,23 +499,28 @@ def test_adapt_warns_where_judgements_do_not_separate_the_features(
     assert least <= warned <= most
 
 
+def unjudged(sizes: list[int]) -> bpa.NBest:
+    texts = [[f"{s} {k}" for k in range(n)] for s, n in enumerate(sizes)]
+    return bpa.from_lists(texts, [np.zeros((n, 1)) for n in sizes], ["LM0"])
+
+
 def test_the_association_is_standard_normal_if_gains_are_permuted() -> None:
     """Also with ties, lists of two, and lists whose gains are equal; of one list it is SciPy's."""
     rng = np.random.default_rng(3)
     sizes = [2, 9, 4, 6, 5] * 4
-    offsets = np.cumsum([0, *sizes])
+    pool, offsets = unjudged(sizes), np.cumsum([0, *sizes])
     scores, gains = rng.normal(size=offsets[-1]) ** 3, rng.integers(0, 3, size=offsets[-1])
     gains[: sizes[0]] = 1
     permuted = [
         np.concatenate([rng.permutation(part) for part in np.split(gains, offsets[1:-1])])
         for _ in range(800)
     ]
-    values = [measure_association(scores, one, offsets) for one in permuted]
+    values = [Gains(pool, one, 0).association(scores) for one in permuted]
     assert np.mean(values) == pytest.approx(0, abs=5 / np.sqrt(800))
     assert np.std(values) == pytest.approx(1, abs=5 / np.sqrt(1600))
     one = slice(offsets[1], offsets[2])
     expected = pearsonr(scores[one], rankdata(gains[one])).statistic * np.sqrt(sizes[1] - 1)
-    assert measure_association(scores[one], gains[one], np.array([0, 9])) == pytest.approx(expected)
+    assert Gains(unjudged([9]), gains[one], 0).association(scores[one]) == pytest.approx(expected)
 
 
 @pytest.mark.usefixtures("without_drawing")

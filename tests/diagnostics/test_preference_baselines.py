@@ -154,17 +154,17 @@ def test_accuracy_by_hand() -> None:
         ties=[[[2, 3]], [[0, 1]], None],
         rankings=[None, None, [[2, 0, 1], [1, [0, 2]]]],
     )
-    compared, pairs = select_compared(lists)
+    pairs = select_compared(lists)
     assert pairs.sentences.tolist() == [0, 2]
-    assert pairs.undecided == 2
+    assert pairs.left_out == 2
     assert pairs.list_weight.tolist() == [5, 2]
-    assert compared.sizes.tolist() == [4, 3]
+    assert pairs.lists.sizes.tolist() == [4, 3]
     # List 0: answers of weight 1 + 3 are right, one is wrong. List 2: of the first ranking 2 > 0
     # and 2 > 1 are right and 0 > 1 is equal; of the second, 1 > 0 is equal and 1 > 2 is wrong.
     scores = np.array([2.0, 1.0, 0.0, 0.0, 1.0, 1.0, 3.0])
-    assert pairs.accuracy(scores) == pytest.approx([4 / 5, (2.5 / 3 + 0.5 / 2) / 2])
-    nothing, none = select_compared(lists.without("preferences", "rankings"))
-    assert (len(nothing), len(none.weight), none.undecided) == (0, 0, 2)
+    assert pairs.of_scores(scores) == pytest.approx([4 / 5, (2.5 / 3 + 0.5 / 2) / 2])
+    none = select_compared(lists.without("preferences", "rankings"))
+    assert (len(none.lists), len(none.weight), none.left_out) == (0, 0, 2)
 
 
 @pytest.mark.parametrize("seed", [0, 1])

@@ -61,7 +61,7 @@ def test_one_chosen_and_three_rejected_are_a_ranking(write: Write, tmp_path: Pat
         assert lists.sources == ("Name a fruit.", "Say hi.")
         assert lists.sentence_extras["rankings"] == ([[0, [1, 2, 3]]],) * 2
         assert "preferences" not in lists.sentence_extras
-    assert select_compared(lists)[1].worse.tolist() == [1, 2, 3, 5, 6, 7]
+    assert select_compared(lists).worse.tolist() == [1, 2, 3, 5, 6, 7]
 
 
 @pytest.mark.parametrize(
