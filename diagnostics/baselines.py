@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -433,32 +433,17 @@ def _ridge(gains: Float64, table: Float64, folds: Int64) -> _Fit:
 
 
 def _logistic(pairs: Comparisons, table: Float64, folds: Int64) -> _Fit:
-    """Return the logistic regression of preferences on differences of two candidates.
+    """Return the logistic regression of preferences on differences of two candidates."""
+    from sklearn.linear_model import LogisticRegression
 
-    As `LogisticRegression(fit_intercept=False)` of scikit-learn, with its penalty C = 1.
-    """
     differences = table[pairs.better] - table[pairs.worse]
 
     def fit(kept: frozenset[int]) -> Float64:
-        """Return the weights from some folds."""
-        from scipy.optimize import minimize
-        from scipy.special import expit
-
+        """Return the weights from some folds; half of each answer is written the other way."""
         used = np.isin(folds[pairs.better], [*kept])
-        x, weight = differences[used], pairs.weight[used]
-
-        def loss(w: Float64) -> tuple[float, Float64]:
-            margin = x @ w
-            value = float(weight @ np.logaddexp(0.0, -margin) + w @ w / 2)
-            return value, w - x.T @ (weight * expit(-margin))
-
-        def curve(w: Float64, direction: Float64) -> Float64:
-            share = expit(x @ w)
-            bend = weight * share * (1 - share) * (x @ direction)
-            return np.asarray(direction + x.T @ bend)
-
-        # L-BFGS-B is slower: SciPy solves its small systems with all threads of OpenBLAS.
-        options: dict[str, Any] = {"jac": True, "hessp": curve, "method": "Newton-CG", "tol": 1e-10}
-        return np.asarray(minimize(loss, np.zeros(x.shape[1]), **options).x)
+        x, weight = differences[used], np.tile(pairs.weight[used] / 2, 2)
+        model = LogisticRegression(fit_intercept=False, solver="newton-cholesky", tol=1e-10)
+        model.fit(np.vstack([x, -x]), np.repeat([1, 0], len(x)), weight)
+        return np.asarray(model.coef_[0])
 
     return fit
