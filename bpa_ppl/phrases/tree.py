@@ -69,8 +69,8 @@ class PhraseTree:
         """
         if add:  # an upper bound of the number of new nodes
             self._reserve(min(len(sentences[0]) * int(words.max(initial=0)), int(words.sum())))
-        tree = self._keys, self._slots
-        numbers, self._size = _number_spans(sentences, starts, begin, words, tree, self._size, add)
+        tree = self._keys, self._slots, self._size
+        numbers, self._size = _number_spans(sentences, starts, begin, words, tree, add)
         return numbers
 
     def count(self, text: NumberedText, shares: Float32, *, repeated: bool = False) -> Float64:
@@ -152,15 +152,14 @@ def _number_spans(
     span_starts: Int64,
     begin: Int32,
     words: Int32,
-    tree: tuple[Int64, Int32],
-    size: int,
+    tree: tuple[Int64, Int32, int],
     adding: bool,
 ) -> tuple[Int32, int]:
     """Return the node of each phrase, and the new number of nodes: see `PhraseTree.numbers`.
 
     Without `adding`, the node of a phrase that the tree lacks is −1.
     """
-    keys, slots = tree
+    keys, slots, size = tree
     numbers = np.empty(len(begin), np.int32)
     for s in range(len(span_starts) - 1):
         start = sentences[1][s]

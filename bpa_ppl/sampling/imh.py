@@ -67,7 +67,7 @@ class IndependenceMetropolis(Sampler, frozen=True):
         # Parameters of a likelihood, such as slip rates, have tails that moments do not describe.
         fittable = can_be_fitted(target) and set(target.start) == {WEIGHTS}
         if self.warmup and fittable and isinstance(proposal, Proposal):
-            pilot = propose(target, proposal, self.chains, self.warmup, stream=1)
+            pilot = propose(target, proposal, (self.chains, self.warmup), stream=1)
             if not measure_mixture(proposal, pilot) >= _FITS:
                 fitted, pareto_k, _ = fit_moments(target, proposal.mode)
                 if pareto_k <= POOR_PARETO_K:
@@ -92,14 +92,14 @@ class IndependenceMetropolis(Sampler, frozen=True):
         pilot, last = None, None
         warmup: Sites = {}
         if self.warmup:
-            pilot = propose(target, proposal, self.chains, self.warmup, stream=1)
+            pilot = propose(target, proposal, (self.chains, self.warmup), stream=1)
             index = chain[:, None], accept(pilot.log_ratio, rng)[0]
             warmup = {name: np.asarray(value)[index] for name, value in pilot.z.items()}
             last = pilot.position[index][:, -1]
         proposal = with_tuned_mixture(proposal, pilot)
         steps = thinning * self.draws
-        count = 2 * ((steps + 1) // 2 + 1)
-        proposals = propose(target, proposal, self.chains, count, first=last, antithetic=True)
+        shape = self.chains, 2 * ((steps + 1) // 2 + 1)
+        proposals = propose(target, proposal, shape, first=last, antithetic=True)
         if mixed:  # its draws have no antithetic partners
             position, acceptance = accept(proposals.log_ratio[:, :steps], rng)
         else:

@@ -103,8 +103,8 @@ class Laplace(Sampler, frozen=True):
     def sample(self, target: Target) -> Sampled:
         """Draw around the mode and weight the draws."""
         pilot = make_pilot_proposal(target, self.degrees_of_freedom)
-        proposal = with_tuned_mixture(pilot, propose(target, pilot, 1, _TUNING_DRAWS, stream=1))
-        proposals = propose(target, proposal, 1, self.draws)
+        proposal = with_tuned_mixture(pilot, propose(target, pilot, (1, _TUNING_DRAWS), stream=1))
+        proposals = propose(target, proposal, (1, self.draws))
         log_weight, k_hat = smooth_log_weights(proposals.log_ratio)
         target.progress(self.draws, self.draws, f"Pareto k̂ {k_hat:.2f}")
         mode = mode_of(target)
@@ -368,7 +368,7 @@ def _pilot(target: Target, proposal: AnyProposal) -> Proposals:
     target.progress(0, 1, "pilot sample")
     # A separate seed: the pilot's draws are not among those of the sampler that it chooses.
     separate = replace(target, seed=target.seed + _PILOT_SEED)
-    return propose(separate, proposal, 1, _PILOT)
+    return propose(separate, proposal, (1, _PILOT))
 
 
 def make_pilot_proposal(target: Target, degrees_of_freedom: float) -> AnyProposal:
@@ -415,7 +415,7 @@ def fit_moments(target: Target, mode: Mode) -> tuple[Proposal, float, float]:
             mean = weight @ flat
             covariance = (flat - mean).T @ ((flat - mean) * weight[:, None])
             student = student._replace(mode=mode._replace(position=mean, covariance=covariance))
-        drawn = propose(separate, student, 1, count, stream=number)
+        drawn = propose(separate, student, (1, count), stream=number)
         factor = np.linalg.cholesky(student.mode.covariance)
         new = student.mode.position + drawn.position[0] @ factor.T
         students.append(student)
@@ -587,8 +587,7 @@ def _losses(proposal: Proposal, pilot: Proposals) -> dict[float, float]:
 def propose(
     target: Target,
     proposal: AnyProposal,
-    chains: int,
-    draws: int,
+    shape: tuple[int, int],
     *,
     stream: int = 0,
     first: Float64 | None = None,
@@ -601,26 +600,25 @@ def propose(
     Args:
         target: the posterior.
         proposal: the distribution to draw from.
-        chains: C.
-        draws: D of each chain; an even number for antithetic pairs.
+        shape: (C, D) chains and draws of each; D is even for antithetic pairs.
         stream: number of the random stream; one seed has many.
         first: (C, d) the first draw of each chain; None draws it too.
         antithetic: whether every second draw is the antithetic partner of the one before it; those
             of a mixture over scales have none.
     """
     rng = np.random.default_rng([target.seed, 4, stream])
-    position = proposal.draw(rng, chains * draws).reshape(chains, draws, -1)
+    position = proposal.draw(rng, shape[0] * shape[1]).reshape(*shape, -1)
     if first is not None:
         position[:, 0] = first
     if antithetic and isinstance(proposal, Proposal):
         position[:, 1::2] = proposal.skewed.antithetic(rng, position[:, ::2])
-    x = position.reshape(chains * draws, -1)
+    x = position.reshape(-1, position.shape[-1])
     parts = proposal.log_components(x)
-    log_q = log_mixture(*parts, proposal.share).reshape(chains, draws)
+    log_q = log_mixture(*parts, proposal.share).reshape(shape)
     factor = np.linalg.cholesky(proposal.mode.covariance)
     with np.errstate(all="ignore"):
         flat = proposal.mode.position + x @ factor.T
-    z = unflatten(flat.reshape(chains, draws, -1), target.start)
+    z = unflatten(flat.reshape(*shape, -1), target.start)
     log_p, log_likelihood = evaluate(target, z)
-    log_ratio_skewed = log_p - parts[0].reshape(chains, draws)
+    log_ratio_skewed = log_p - parts[0].reshape(shape)
     return Proposals(z, log_p, log_p - log_q, log_ratio_skewed, log_likelihood, position)

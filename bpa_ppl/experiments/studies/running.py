@@ -207,7 +207,7 @@ def run_cell(study: Study, cell: Cell, method: Method) -> tuple[dict[str, Any], 
     Raises:
         DataError: if the lists, references and weights do not fit together.
     """
-    domain = next(domain for domain in study.domains if domain.name == cell.domain)
+    domain = _find_domain(study, cell)
     data = read_material(study, domain, method.nbest_size)
     drawn = data.adapt.select(draw_sentences(study, cell, len(data.adapt)))
     adaptation = drawn
@@ -237,7 +237,7 @@ def run_cell(study: Study, cell: Cell, method: Method) -> tuple[dict[str, Any], 
         failed = [finding.name for finding in report.failures]
         weights = posterior.at_point("mean")
     elif method.kind == TUNER:
-        weights = _tune(study, domain, method, drawn, adaptation, weights, seed, seconds)
+        weights = _tune(study, cell, method, replace(data, adapt=adaptation), drawn, seconds)
     if method.decode_test:
         assert weights is not None  # the method has adapted them
         with _time(seconds, "decode test"):
@@ -260,39 +260,40 @@ def run_cell(study: Study, cell: Cell, method: Method) -> tuple[dict[str, Any], 
     return make_row(cell, chosen, verdict, failed), seconds
 
 
+def _find_domain(study: Study, cell: Cell) -> StudyDomain:
+    return next(domain for domain in study.domains if domain.name == cell.domain)
+
+
 def _tune(
     study: Study,
-    domain: StudyDomain,
+    cell: Cell,
     method: Method,
+    material: Material,
     drawn: NBest,
-    adaptation: NBest,
-    weights: Weights | None,
-    seed: int,
     seconds: dict[str, float],
 ) -> Weights:
     """Return the weights of a tuner; add the seconds of the stages `tune` and `decode`.
 
     Args:
         study: the study.
-        domain: of the lists.
+        cell: the run.
         method: the tuner.
+        material: what it starts with: A first, with or without the lists of D, and λ_T.
         drawn: the lists of A, which are decoded again.
-        adaptation: what the tuner learns from: A first, with or without the lists of D.
-        weights: λ_T.
-        seed: of the tuner.
         seconds: by stage.
     """
     options: dict[str, Any] = {
         "tuner": method.component(),
         "gain": resolve_without_lists(method.gain),
-        "seed": seed,
+        "seed": choose_seed(study, cell),
     }
+    lists, weights = material.adapt, material.weights
     if not method.redecode:
         with _time(seconds, "tune"):
-            return reestimate(adaptation, weights, **options).weights
+            return reestimate(lists, weights, **options).weights
     # A sentence that was drawn twice is two sentences for the tuner.
-    numbered, of_a = (replace(x, sentence_ids=np.arange(len(x))) for x in (adaptation, drawn))
-    decode = _make_decoder(study, domain, method, of_a, seconds)
+    numbered, of_a = (replace(x, sentence_ids=np.arange(len(x))) for x in (lists, drawn))
+    decode = _make_decoder(study, _find_domain(study, cell), method, of_a, seconds)
     assert study.decoder is not None  # checked when the study was read
     with _time(seconds, "tune"):
         loop = redecode(numbered, weights, decode, iterations=study.decoder.iterations, **options)
