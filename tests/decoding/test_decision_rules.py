@@ -94,6 +94,63 @@ def test_viterbi_uses_the_best_pair(
         assert best[result.choice[sentence]] == pytest.approx(best.max(), abs=1e-4)
 
 
+def test_viterbi_normalises_each_distribution() -> None:
+    """By hand: log p(b|3) = −log(1 + e⁻³) = −0.05, and log p(a|−0.1) + 0.45 = −0.19."""
+    weights = np.array([[[3.0], [-0.1]]])
+    pool = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+    log_joint = np.array([[0.0, 0.45]])
+    for shift in (0.0, 5000.0, -5000.0):  # a constant of the density changes nothing
+        posterior = external_posterior(weights, ("LM0",), lp=log_joint + shift)
+        result = rerank(pool, posterior, rule="viterbi")
+        assert result.choice.tolist() == [1]
+        best = np.array([-np.log(1 + np.exp(-0.1)) + 0.45, -np.log(1 + np.exp(-3))])
+        expected = np.exp(best) / np.exp(best).sum()
+        np.testing.assert_allclose(result.probabilities, expected, rtol=1e-9)
+
+
+def test_viterbi_finds_the_best_pair_among_many_draws() -> None:
+    """One draw of 2000 has by far the highest density; it alone prefers the first candidate."""
+    weights, log_joint = np.ones((1, 2000, 1)), np.zeros((1, 2000))
+    weights[0, 777], log_joint[0, 777] = -1.0, 50.0
+    pool = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+    posterior = external_posterior(weights, ("LM0",), lp=log_joint)
+    assert rerank(pool, posterior, rule="viterbi").texts == ["a"]
+    assert rerank(pool, posterior).texts == ["b"]
+
+
+@pytest.mark.parametrize("shift", [5000.0, -5000.0])
+def test_importance_weights_may_have_any_constant(
+    lists: NBest, weights: reference_model.Array, shift: float
+) -> None:
+    """exp(±5000) is infinite or 0."""
+    result, moved = (
+        rerank(lists, external_posterior(weights, NAMES, log_weight=log_weight))
+        for log_weight in (LOG_JOINT, LOG_JOINT + shift)
+    )
+    np.testing.assert_array_equal(moved.choice, result.choice)
+    np.testing.assert_allclose(moved.probabilities, result.probabilities, rtol=1e-9)
+
+
+@pytest.mark.parametrize("rule", ["predictive", "viterbi", "mean"])
+def test_hopeless_candidates_have_probability_0(rule: str) -> None:
+    """Their scores are lower by more than the exponents of float64 can tell."""
+    pool = from_lists([["a", "b", "c"]], [[[0.0], [-2000.0], [np.log(3.0)]]], ["LM0"])
+    posterior = external_posterior(np.ones((1, 4, 1)), ("LM0",), lp=np.zeros((1, 4)))
+    result = rerank(pool, posterior, rule=rule)
+    np.testing.assert_allclose(result.probabilities, [0.25, 0.0, 0.75], rtol=1e-6)
+
+
+def test_mean_rule_with_fewer_draws_has_the_same_mean(
+    lists: NBest, weights: reference_model.Array, posterior: Any
+) -> None:
+    mean = weights.reshape(-1, 3).mean(axis=0)[None]
+    result = rerank(lists, posterior, rule="mean", draws=50)
+    for sentence, p in enumerate(reference_model.predictive(lists, mean)):
+        if len(p) > 2:
+            rows = lists.rows(sentence)
+            np.testing.assert_allclose(result.probabilities[rows], p, rtol=1e-6, atol=1e-12)
+
+
 def test_mean_rule_uses_only_the_mean_unless_there_are_two_candidates(
     lists: NBest, weights: reference_model.Array, posterior: Any
 ) -> None:
@@ -200,6 +257,20 @@ def test_custom_rule_gets_texts_and_probabilities(
     longest = [max(map(len, word_lists.texts(s))) for s in range(len(word_lists))]
     assert [len(text) for text in result.texts] == longest
     assert result.lists.references == word_lists.references
+
+
+@pytest.mark.parametrize("gain", ["ter", "chrf"])
+def test_expected_gains_are_means_of_scores(
+    word_lists: NBest, narrow: reference_model.Array, gain: str
+) -> None:
+    """Each candidate with each other one as its reference, scored by sacreBLEU."""
+    found = rerank(word_lists, external_posterior(narrow, NAMES)).expected_gain(gain)
+    sign = -1 if gain == "ter" else 1
+    for s, p in enumerate(reference_model.predictive(word_lists, narrow[0])):
+        texts = word_lists.texts(s)
+        scores = [[JUDGES[gain].sentence_score(t, [r]).score for r in texts] for t in texts]
+        expected = sign * np.array(scores) @ p
+        np.testing.assert_allclose(found[word_lists.rows(s)], expected, atol=1e-3)
 
 
 class DensityRule(Rule, frozen=True):

@@ -22,7 +22,7 @@ from support.records import with_record
 import bpa_ppl as bpa
 from bpa_ppl import DataError, NBest, NotConverged, Reranker, UsageError, from_lists, rerank
 from bpa_ppl._runtime.messages import capture_notes
-from bpa_ppl.decoding.rules import AlignedDraws, Mbr, Predictive
+from bpa_ppl.decoding.rules import AlignedDraws, Decider, Mbr, Predictive
 from bpa_ppl.diagnostics import check as check_module
 from bpa_ppl.diagnostics.check import check_and_record, read_report
 from bpa_ppl.drift import feature_scales
@@ -351,6 +351,35 @@ def test_few_draws_have_the_moments_of_all(features: int, weighted: bool) -> Non
         own = np.atleast_2d(np.cov(few.T, ddof=0))
         scaled = np.outer(unit, unit)
         np.testing.assert_allclose(own / scaled, covariance / scaled, atol=1e-7)
+
+
+def test_fewer_draws_than_twice_the_features_only_move(rng: np.random.Generator) -> None:
+    """Nine draws do not determine a covariance of five features well enough."""
+    every = AlignedDraws(rng.gamma(2.0, size=(2000, 5)), np.zeros(2000), np.zeros(2000), 1.0)
+    for count in (2, 9, 10):
+        few = every.thin(count)
+        moved = few.with_moments_of(every).weights - few.weights
+        shift = every.weights.mean(axis=0) - few.weights.mean(axis=0)
+        assert np.allclose(moved, shift, rtol=1e-9) == (count < 10)
+
+
+def test_draws_that_are_all_equal_stay_equal() -> None:
+    every = AlignedDraws(np.full((2000, 2), [0.5, -2.0]), np.zeros(2000), np.zeros(2000), 1.0)
+    few = every.thin(100).with_moments_of(every).weights
+    np.testing.assert_allclose(few, np.full((100, 2), [0.5, -2.0]), rtol=1e-12)
+
+
+def test_all_draws_decide_between_strings_of_nearly_equal_probability() -> None:
+    """By the sums of their derivations; no derivation is nearly as probable as the best."""
+    features, strings = np.log([[0.2505], [0.2505], [0.499]]), np.array([0, 0, 1])
+    few = AlignedDraws(np.array([[1.0]]), np.zeros(1), np.zeros(1), 1.0)
+    every = AlignedDraws(np.array([[1.1]]), np.zeros(1), np.zeros(1), 1.0)
+    decider = Decider(Predictive(), few, every, derivations="summed")
+    choice, summed, p = decider.decide(features.astype(np.float32), strings)
+    expected = softmax(1.1 * features[:, 0])
+    np.testing.assert_allclose(p, expected, rtol=1e-6)
+    np.testing.assert_allclose(summed, [2 * expected[0], 2 * expected[0], expected[2]], rtol=1e-6)
+    assert choice == 2
 
 
 @pytest.mark.parametrize("value", [0.5, 0.0])
