@@ -5,7 +5,7 @@ The gain None stands for preferences, whose gain is the accuracy.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -406,7 +406,6 @@ def _evaluate_lists(draws: Draws, lists: NBest, chosen: Int64) -> Float64:
     return np.asarray(by_name[np.searchsorted(names, lists.sentence_ids)].T)
 
 
-@dataclass(eq=False)
 class ChoiceGains:
     """Gains of choices from new lists, and of baselines, which add up part by part.
 
@@ -414,20 +413,18 @@ class ChoiceGains:
     better of the first candidate and the mean of the standardised features is used, by the gains of
     the new lists, which favours the baseline.
 
-    Attributes:
+    Args:
         draws: the posterior.
         gain: a metric or a column; None for preferences.
+
+    Attributes:
         recorded: the comparison on the adaptation sentences; None if it is not recorded.
         sums: from `sum_gains`; empty before any list is judged.
     """
 
-    draws: Draws
-    gain: Metric | None
-    sums: dict[Key, Float64] = field(default_factory=dict)
-    _unjudged: int = 0
-
-    def __post_init__(self) -> None:
-        self.recorded = read_comparison(self.draws)
+    def __init__(self, draws: Draws, gain: Metric | None):
+        self.recorded, self.sums = read_comparison(draws), dict[Key, Float64]()
+        self._draws, self._gain, self._unjudged = draws, gain, 0
         self._ways = () if self.recorded is None else self.recorded.rows
 
     def add(self, lists: NBest, choice: Int64) -> ChoiceGains:
@@ -441,28 +438,27 @@ class ChoiceGains:
             choice: (S,) positions.
         """
         judged: Gains | Comparisons
-        if self.gain is None:
+        if self._gain is None:
             judged = select_compared(lists)
             lists, choice = judged.lists, choice[judged.sentences]
         else:
-            gains = gains_in(lists, self.gain)
+            gains = gains_in(lists, self._gain)
             judged = Gains(lists, gains, int(np.sum(~np.isfinite(gains))))
         self._unjudged += judged.left_out
         if not len(lists):
             return self
-        self._ways = self._ways or tuple(list_simple_ways(lists, self.draws))
+        self._ways = self._ways or tuple(list_simple_ways(lists, self._draws))
         scored = list[Scored]()
         for row in (BaselineRow(Way.FIRST), BaselineRow(Way.TOTAL), *self._ways):
             if (scores := row.scores(lists)) is not None:
-                log_loss = None
-                if isinstance(judged, Comparisons) and np.isfinite(row.slope):
-                    log_loss = judged.log_loss(row.slope * scores)
                 gains = judged.of_choice(lists.best(scores), scores)
+                has_p = np.isfinite(row.slope)
+                log_loss = judged.log_loss(row.slope * scores) if has_p else None
                 scored.append(Scored(row, gains, log_loss))
         adapted = predicted = np.empty(0)
         if isinstance(judged, Comparisons):
-            adapted, _ = score_left_out(self.draws, lists, in_sample=True)
-            predicted = predict_answers(self.draws, judged, in_sample=True)
+            adapted, _ = score_left_out(self._draws, lists, in_sample=True)
+            predicted = predict_answers(self._draws, judged, in_sample=True)
         scored.append(_score_adapted(judged, judged.of_choice(choice, adapted), predicted))
         sums = sum_gains(judged, scored)
         self.sums |= {key: self.sums.get(key, 0.0) + of_part for key, of_part in sums.items()}
@@ -471,8 +467,8 @@ class ChoiceGains:
     @property
     def comparison(self) -> BaselineComparison:
         """The comparison of the choices with the baselines."""
-        rows = estimate_rows(self._ways, self.sums, accuracy=self.gain is None)
-        result = BaselineComparison(rows, name_gain(self.gain), unjudged=self._unjudged)
+        rows = estimate_rows(self._ways, self.sums, accuracy=self._gain is None)
+        result = BaselineComparison(rows, name_gain(self._gain), unjudged=self._unjudged)
         if self.recorded is not None:
             return replace(result, selected=self.recorded.selected, best=self.recorded.best)
         simple = [row for row in rows if row.name in (Way.FIRST, Way.MEAN)]

@@ -87,6 +87,9 @@ class Gains:
         random = self.of_scores(np.zeros(len(self.gains)))
         return random, np.fmax.reduceat(self.gains, self.lists.offsets[:-1])
 
+    def log_loss(self, scores: Float64) -> None:
+        """Return None: gains have no probability."""
+
     def association(self, scores: Float64) -> float:
         """Return how far scores explain the gains within lists, in standard errors.
 
