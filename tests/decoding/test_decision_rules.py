@@ -70,11 +70,14 @@ def test_markov_chains_use_eq_13(
     assert_chosen(result, reference_model.predictive(lists, broad.reshape(-1, 3)))
 
 
-def test_weighted_samples_use_eq_11(lists: NBest, weights: reference_model.Array) -> None:
+@pytest.mark.parametrize("exponent", [1 / 3, 2.0])
+def test_weighted_samples_use_eq_11(
+    lists: NBest, weights: reference_model.Array, exponent: float
+) -> None:
     posterior = external_posterior(weights, NAMES, log_weight=LOG_JOINT)
-    posterior.attrs["likelihood_exponent"] = 1 / 3
+    posterior.attrs["likelihood_exponent"] = exponent
     importance = np.exp(LOG_JOINT - LOG_JOINT.max()).reshape(-1)
-    expected = reference_model.predictive(lists, weights.reshape(-1, 3), importance, 1 / 3)
+    expected = reference_model.predictive(lists, weights.reshape(-1, 3), importance, exponent)
     assert_chosen(rerank(lists, posterior), expected)
 
 
