@@ -134,6 +134,14 @@ def test_importance_weights_may_have_any_constant(
     np.testing.assert_allclose(moved.probabilities, result.probabilities, rtol=1e-9)
 
 
+def test_draws_without_importance_do_not_count() -> None:
+    """exp(−1000) is 0: only the first draw is left, whose p(b) is 3/4."""
+    pool = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+    draws, log_weight = np.array([[[np.log(3.0)], [-5.0]]]), np.array([[0.0, -1000.0]])
+    result = rerank(pool, external_posterior(draws, ("LM0",), log_weight=log_weight))
+    np.testing.assert_allclose(result.probabilities, [0.25, 0.75], rtol=1e-6)
+
+
 @pytest.mark.parametrize("rule", ["predictive", "viterbi", "mean"])
 def test_hopeless_candidates_have_probability_0(rule: str) -> None:
     """Their scores are lower by more than the exponents of float64 can tell."""
@@ -288,8 +296,9 @@ def test_rejects_invalid_options(lists: NBest, posterior: Any) -> None:
     for parameter, value in (("rule", "majority"), ("derivations", "merged")):
         with raises(UsageError, "unknown-name", parameter=parameter, match=value):
             rerank(lists, posterior, **{parameter: value})
-    with raises(DataError, "not-supported", parameter="rule"):
-        rerank(lists, posterior, rule=DensityRule())
+    for rule in (DensityRule(), "viterbi"):
+        with raises(DataError, "not-supported", parameter="rule", match="density of each draw"):
+            rerank(lists, posterior, rule=rule)
     with raises(UsageError, "no-data", parameter="nbest"):
         rerank([], posterior)
     for wrong in ("dev.nbest", 7, [lists, "dev.nbest"]):

@@ -363,10 +363,11 @@ def test_fewer_draws_than_twice_the_features_only_move(rng: np.random.Generator)
         assert np.allclose(moved, shift, rtol=1e-9) == (count < 10)
 
 
-def test_draws_that_are_all_equal_stay_equal() -> None:
-    every = AlignedDraws(np.full((2000, 2), [0.5, -2.0]), np.zeros(2000), np.zeros(2000), 1.0)
+@pytest.mark.parametrize("values", [[0.5, -2.0], [0.0, 0.0]])
+def test_draws_that_are_all_equal_stay_equal(values: list[float]) -> None:
+    every = AlignedDraws(np.full((2000, 2), values), np.zeros(2000), np.zeros(2000), 1.0)
     few = every.thin(100).with_moments_of(every).weights
-    np.testing.assert_allclose(few, np.full((100, 2), [0.5, -2.0]), rtol=1e-12)
+    np.testing.assert_allclose(few, np.full((100, 2), values), rtol=1e-12)
 
 
 def test_all_draws_decide_between_strings_of_nearly_equal_probability() -> None:
