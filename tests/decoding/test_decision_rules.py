@@ -134,6 +134,24 @@ def test_importance_weights_may_have_any_constant(
     np.testing.assert_allclose(moved.probabilities, result.probabilities, rtol=1e-9)
 
 
+def test_the_rule_map_has_the_probabilities_of_the_mode(lists: NBest) -> None:
+    mode = np.array([0.5, -0.3, 0.2])
+    draws = bpa.Draws({"weights": np.ones((1, 4, 3))}, NAMES, constants={"mode": mode})
+    assert_chosen(rerank(lists, draws, rule="map"), reference_model.predictive(lists, mode[None]))
+
+
+@pytest.mark.parametrize("common", [-2048.0, 2048.0])
+def test_a_common_score_changes_no_probability(common: float) -> None:
+    """Also where its exponential is 0 or infinite."""
+    pool = from_lists([["a", "b", "c"]], [[[common], [common + 2.0], [common]]], ["LM0"])
+    posterior = external_posterior(np.ones((1, 4, 1)), ("LM0",), lp=np.zeros((1, 4)))
+    expected = np.exp([0.0, 2.0, 0.0]) / np.exp([0.0, 2.0, 0.0]).sum()
+    for rule in ("predictive", "viterbi", "mean"):
+        result = rerank(pool, posterior, rule=rule)
+        np.testing.assert_allclose(result.probabilities, expected, rtol=1e-9)
+        assert result.canonical.tolist() == [0]  # the posterior has no canonical weights
+
+
 def test_draws_without_importance_do_not_count() -> None:
     """exp(−1000) is 0: only the first draw is left, whose p(b) is 3/4."""
     pool = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])

@@ -353,6 +353,13 @@ def test_few_draws_have_the_moments_of_all(features: int, weighted: bool) -> Non
         np.testing.assert_allclose(own / scaled, covariance / scaled, atol=1e-7)
 
 
+@pytest.mark.parametrize("step", [1, 5])
+def test_draws_of_equal_weight_are_thinned_regularly(step: int) -> None:
+    every = AlignedDraws(np.arange(1000.0)[:, None], np.zeros(1000), np.zeros(1000), 1.0)
+    few = every.thin(1000 // step).weights[:, 0]
+    np.testing.assert_array_equal(few, np.arange(step // 2, 1000, step))
+
+
 def test_fewer_draws_than_twice_the_features_only_move(rng: np.random.Generator) -> None:
     """Nine draws do not determine a covariance of five features well enough."""
     every = AlignedDraws(rng.gamma(2.0, size=(2000, 5)), np.zeros(2000), np.zeros(2000), 1.0)
