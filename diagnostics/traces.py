@@ -43,7 +43,8 @@ def write_traces(
     *,
     top: int = 8,
     title: str = "Traces",
-) -> None:
+    html: bool = False,
+) -> list[Path]:
     """Write the traces and ranks of the chains of a posterior.
 
     Weights are multiplied by the standard deviation of their feature within the adaptation lists,
@@ -55,13 +56,17 @@ def write_traces(
         names: weights or cells of other sites, such as `tau`; None is those that mix worst.
         top: the number of these.
         title: of an HTML page.
+        html: whether to write the page, too, next to a figure: with the same name, and .html.
+
+    Returns:
+        the paths of the files.
 
     Raises:
         DataError: if there are no chains, or no component with a name.
         UsageError: if the path has another suffix, or `top` is below 1.
     """
-    suffix = Path(path).suffix.lower()
-    if suffix not in _KINDS:
+    paths = [Path(path)]
+    if (suffix := paths[0].suffix.lower()) not in _KINDS:
         problem = f"traces are written as {', '.join(_KINDS[:-1])} or {_KINDS[-1]}, not {path}"
         raise UsageError(problem, parameter="output", code="unknown-format")
     draws = as_draws(posterior)
@@ -74,12 +79,15 @@ def write_traces(
     figure = draw_traces(scaled, chosen)
     if suffix != ".html":
         write_figure(figure, path, dpi=150)
-        return
+        if not html:
+            return paths
+        paths.append(paths[0].with_suffix(".html"))
     report, unit = check(draws), "in raw units" if scaled is draws else "per standard deviation"
     text = "Converged." if report else "NOT converged: see bpa check."
     image = draw_outcome(figure, f"Traces of {', '.join(chosen)}", f"{CAPTION} Weights are {unit}.")
     verdict = Verdict(text, bool(report))
-    write_page(page(title, verdict, [Section("Chains", [image])], signature(draws)), path)
+    write_page(page(title, verdict, [Section("Chains", [image])], signature(draws)), paths[-1])
+    return paths
 
 
 def find_worst_mixing(draws: Draws, top: int) -> list[str]:

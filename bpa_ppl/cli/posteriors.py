@@ -101,7 +101,8 @@ def trace(
     /,
     *,
     output: shared.OutputPath,
-    weights: list[str] | None = None,
+    html: bool = False,
+    weights: Annotated[list[str] | None, Parameter(consume_multiple=1)] = None,
     top: int = 8,
     quiet: shared.Quiet = False,
 ) -> None:
@@ -114,14 +115,17 @@ def trace(
 
     Args:
         output: Figure (.png, .svg or .pdf) or page (.html).
-        weights: Features, or other sites of the model, to plot (default: those that mix worst).
+        html: Write the page next to the figure, too: trace.html for trace.png.
+        weights: Features, or other sites of the model, to plot: one or more names, after POSTERIOR
+            (default: those that mix worst).
         top: Number of features to plot if --weights names none.
     """
     from bpa_ppl.diagnostics.traces import write_traces
 
     draws = read_draws(posterior)
-    write_traces(draws, output, weights, top=top, title=f"Traces of {posterior.name}")
-    shared.echo_status(f"wrote {output}", quiet)
+    title = f"Traces of {posterior.name}"
+    written = write_traces(draws, output, weights, top=top, title=title, html=html)
+    shared.echo_status(f"wrote {', '.join(map(str, written))}", quiet)
 
 
 def rerank(

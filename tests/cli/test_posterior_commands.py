@@ -35,7 +35,32 @@ def test_traces_are_written(folder: Path) -> None:
     sizes = [int.from_bytes(Path(f"{n}.png").read_bytes()[20:24]) for n in ("all", "one")]
     assert sizes[0] > 2 * sizes[1] > 0  # the heights
     assert succeed("trace", "poor.nc", "-o", "page.html").err == "wrote page.html\n"
-    refused("trace", "poor.nc", "-o", "x.png", "--weights", "none", mention="has no none")
+    for figure, written in {"t.svg": "t.svg, t.html", "page.html": "page.html"}.items():
+        result = succeed("trace", "poor.nc", "-o", figure, "--html", "--weights", name)
+        assert result.err == f"wrote {written}\n"
+    assert Path("t.html").read_text("utf-8") == Path("page.html").read_text("utf-8")
+
+
+def test_several_weights_follow_one_option(folder: Path) -> None:
+    names = bpa.read_posterior("poor.nc")["posterior"]["feature"].values.tolist()
+    first, second, third, *_ = names
+    together = ("--weights", first, second, third)
+    repeated = ("--weights", first, "--weights", second, "--weights", third)
+    mixed = ("--weights", first, second, "--weights", third)
+    for number, words in enumerate((together, repeated, mixed)):
+        succeed("trace", "poor.nc", "-o", f"after{number}.html", *words, "-q")
+        succeed("trace", *words, "-o", f"before{number}.html", "poor.nc", "-q")
+    succeed("trace", "-q", "-o", "dashes.html", *together, "--", "poor.nc")
+    pages = [path.read_text("utf-8") for path in Path().glob("*.html")]
+    assert (len(pages), len(set(pages))) == (7, 1)
+    assert f'alt="Traces of {first}, {second}, {third}"' in pages[0]
+    trace = ("trace", "poor.nc", "-o", "x.png", "--weights")
+    refused(*trace, "none", mention="has no none")
+    refused(*trace, first, "none", mention="has no none")
+    refused(*trace, mention="--weights requires at least 1")
+    refused("trace", "poor.nc", "--weights", "-o", "x.png", mention="--weights requires at least 1")
+    refused("trace", "-o", "x.png", "--weights", first, "poor.nc", mention="POSTERIOR requires")
+    assert not Path("x.png").exists()
 
 
 def test_rerank_scores_where_there_are_references(folder: Path) -> None:
