@@ -24,11 +24,11 @@ _LEFT = 0.3  # autocorrelations of thinned draws, summed over the weights
 
 
 class Estimate(NamedTuple):
-    """A mean, its Monte-Carlo standard error, and its effective sample size."""
+    """Means of functions of draws, their Monte-Carlo errors, and effective sample sizes."""
 
-    mean: float
-    error: float
-    ess: float
+    mean: Float64
+    error: Float64
+    ess: Float64
 
 
 def concatenate_runs(posteriors: Sequence[Posterior]) -> Draws:
@@ -98,41 +98,44 @@ def _thin(draws: Draws, length: int) -> Draws:
 
 
 def estimate_mean(draws: Draws, function_values: npt.ArrayLike) -> Estimate:
-    """Return the mean of a function of the draws, given its value at each, (C, D).
+    """Return the means of functions of the draws, given their values, (C, D, …) ↦ (…).
 
     The error for chains is the standard deviation over √ESS (Vehtari et al. 2021), for importance
-    samples that of a self-normalised sum (Owen 2013, §9.2).
+    samples that of a self-normalised sum (Owen 2013, §9.2). A constant has no error, and of chains
+    no effective draws.
 
     >>> values = {"weights": np.zeros((1, 2, 1))}
     >>> draws = Draws(values, ("LM0",), kind="weighted", log_weight=np.log([[1, 3]]))
-    >>> estimate_mean(draws, [[0.0, 1.0]]).mean
-    0.75
+    >>> estimate_mean(draws, [[0.0, 1.0]]).mean.round(2)
+    np.float64(0.75)
     """
     x = np.asarray(function_values, np.float64)
+    flat = x.reshape(-1, *x.shape[2:])
     if draws.weighted:
-        share = draws.importance.reshape(x.shape)
-        mean = float(np.sum(share * x))
-        error = float(np.sqrt(np.sum(share**2 * (x - mean) ** 2)))
-        return Estimate(mean, error, kish(share))
-    size = float(ess(x, "mean")) if np.ptp(x) > 0 else 0.0
-    error = float(x.std(ddof=1) / np.sqrt(size)) if size > 0 else 0.0
-    return Estimate(float(x.mean()), error, size)
+        share = draws.importance
+        mean = np.tensordot(share, flat, 1)
+        error = np.sqrt(np.tensordot(share**2, (flat - mean) ** 2, 1))
+        return Estimate(mean, error, np.full(mean.shape, kish(share)))
+    size = np.where(np.ptp(flat, axis=0) > 0, ess(x, "mean"), 0.0)
+    error = flat.std(axis=0, ddof=1) / np.sqrt(np.where(size > 0, size, np.inf))
+    return Estimate(flat.mean(axis=0), error, size)
 
 
 def estimate_share(draws: Draws, below: npt.ArrayLike, expected: float) -> Estimate:
-    """Return the share of draws below a quantile, with the error of the expected share.
+    """Return the shares of draws below quantiles, with the error of the expected share.
 
     Few draws are below an outer quantile, so that their own share is no basis for an error.
 
     Args:
         draws: the draws.
-        below: (C, D) bool.
-        expected: the share if the quantile is correct.
+        below: (C, D, …) bool.
+        expected: the share if a quantile is correct.
     """
-    share = estimate_mean(draws, below)
-    size = share.ess or smallest_ess(draws)
-    error = np.sqrt(expected * (1 - expected) / size) if size else np.inf
-    return Estimate(share.mean, float(error), size)
+    share, _, size = estimate_mean(draws, below)
+    if not size.all():  # all draws are on one side
+        size = np.where(size > 0, size, smallest_ess(draws))
+    with np.errstate(divide="ignore"):
+        return Estimate(share, np.sqrt(expected * (1 - expected) / size), size)
 
 
 def ess_by_weight(draws: Draws, method: str = "bulk") -> Float64:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,18 @@ from scipy.stats import rankdata
 from scipy.stats import t as student
 
 from bpa_ppl._runtime.arrays import Float32, Float64
-from bpa_ppl.experiments.estimates import estimate_mean, estimate_share, holm, select_independent
+from bpa_ppl.experiments.estimates import (
+    Estimate,
+    estimate_mean,
+    estimate_share,
+    holm,
+    select_independent,
+)
 from bpa_ppl.posterior.draws import Draws, quantiles
 
-_QUANTILES = (0.05, 0.5, 0.95)
+#: What is compared, and the probabilities of the quantiles.
+_QUANTITIES, _PROBABILITIES = ("mean", "sd", "q5", "q50", "q95"), (0.05, 0.5, 0.95)
+_COLUMNS = ("variable", "quantity", "value", "reference", "bias", "z", "p_value")
 #: Random splits of the pooled draws; p-values are multiples of 1 / (SPLITS + 1).
 SPLITS = 699
 #: The probability that the bound of the bias holds.
@@ -55,22 +63,46 @@ def compare_moments(draws: Draws, reference: Draws) -> tuple[Row, ...]:
     >>> row["quantity"], round(row["bias"], 2)
     ('mean', 0.5)
     """
-    features = range(len(reference.features))
-    rows, sizes = zip(
-        *(d for k in features for d in _compare_weight(draws, reference, k)), strict=True
+    values, targets = _moments(draws), _moments(reference)
+    ours, theirs = (_estimate(one, reference.mean, targets[2:]) for one in (draws, reference))
+    bias = (values - targets) / reference.deviation
+    z = (ours.mean - theirs.mean) / np.hypot(ours.error, theirs.error)
+    p = 2 * student.sf(np.abs(z), _freedom(np.minimum(ours.ess, theirs.ess)))
+    columns = values, targets, bias, z, holm(p.reshape(-1)).reshape(p.shape)
+    rows = zip(*(column.T.reshape(-1).tolist() for column in columns), strict=True)
+    cells = product(reference.features, _QUANTITIES)
+    return tuple(
+        dict(zip(_COLUMNS, (*cell, *row), strict=True))
+        for cell, row in zip(cells, rows, strict=True)
     )
-    freedom = [_freedom(size) for size in sizes]
-    p_values = holm(2 * student.sf(np.abs([row["z"] for row in rows]), freedom)).tolist()
-    return tuple(row | {"p_value": p} for row, p in zip(rows, p_values, strict=True))
 
 
-def _freedom(size: float) -> float:
+def _moments(draws: Draws) -> Float64:
+    """Return the mean, standard deviation and quantiles of each weight, (5, Q)."""
+    if draws.weighted:
+        cuts = quantiles(draws.flat, _PROBABILITIES, draws.importance)
+    else:
+        cuts = np.quantile(draws.flat, _PROBABILITIES, axis=0)
+    return np.stack([draws.mean, draws.deviation, *cuts])
+
+
+def _estimate(draws: Draws, centre: Float64, cuts: Float64) -> Estimate:
+    """Estimate the means of the functions that are tested, (5, Q), given those of the reference."""
+    x = draws.weights
+    below = (
+        estimate_share(draws, x <= cut, p) for p, cut in zip(_PROBABILITIES, cuts, strict=True)
+    )
+    parts = estimate_mean(draws, x), estimate_mean(draws, (x - centre) ** 2), *below
+    return Estimate(*map(np.stack, zip(*parts, strict=True)))
+
+
+def _freedom(size: Float64) -> Float64:
     """Return the degrees of freedom of a mean divided by its error, given its ESS.
 
     An error estimated with a window of 5 autocorrelation times has a relative variance of 20/ESS
     (Sokal 1997, §3), like a χ² distribution with ESS/10 degrees of freedom.
     """
-    return max(size / 10, 1.0)
+    return np.maximum(size / 10, 1.0)
 
 
 def bound_bias(draws: Draws, reference: Draws) -> tuple[float, str]:
@@ -96,50 +128,11 @@ def bound_bias(draws: Draws, reference: Draws) -> tuple[float, str]:
     >>> few > 0.1 > many
     True
     """
-    bounds = []
-    for k, name in enumerate(reference.features):
-        y = reference.weights[..., k]
-        a, b = estimate_mean(draws, draws.weights[..., k]), estimate_mean(reference, y)
-        _, sd = _mean_and_sd(reference, y)
-        quantile = student.ppf(PROBABILITY, _freedom(min(a.ess, b.ess)))
-        value = abs(a.mean - b.mean) / sd + quantile * np.hypot(a.error / sd, b.error / sd)
-        bounds.append((float(value), name))
-    return max(bounds)
-
-
-def _compare_weight(draws: Draws, reference: Draws, k: int) -> Iterator[tuple[Row, float]]:
-    """Yield the discrepancies of one weight, without p-values, each with its smaller ESS."""
-    name, x, y = (reference.features[k], draws.weights[..., k], reference.weights[..., k])
-    centre, sd = _mean_and_sd(reference, y)
-    ours = *_mean_and_sd(draws, x), *_quantiles(draws, x)
-    cuts = _quantiles(reference, y)
-    estimates = [
-        (estimate_mean(draws, x), estimate_mean(reference, y)),
-        (estimate_mean(draws, (x - centre) ** 2), estimate_mean(reference, (y - centre) ** 2)),
-    ]
-    for p, cut in zip(_QUANTILES, cuts, strict=True):
-        estimates.append(
-            (estimate_share(draws, x <= cut, p), estimate_share(reference, y <= cut, p))
-        )
-    quantities = ("mean", "sd", *(f"q{100 * p:g}" for p in _QUANTILES))
-    theirs = centre, sd, *cuts
-    for quantity, value, target, (a, b) in zip(quantities, ours, theirs, estimates, strict=True):
-        row = {"variable": name, "quantity": quantity, "value": float(value)}
-        row |= {"reference": float(target), "bias": float((value - target) / sd)}
-        z = float((a.mean - b.mean) / np.hypot(a.error, b.error))
-        yield row | {"z": z}, min(a.ess, b.ess)
-
-
-def _mean_and_sd(draws: Draws, values: Float64) -> tuple[float, float]:
-    weights = draws.importance.reshape(values.shape) if draws.weighted else None
-    mean = float(np.average(values, weights=weights))
-    return mean, float(np.sqrt(np.average((values - mean) ** 2, weights=weights)))
-
-
-def _quantiles(draws: Draws, values: Float64) -> Float64:
-    if not draws.weighted:
-        return np.quantile(values, _QUANTILES)
-    return quantiles(values.reshape(-1, 1), _QUANTILES, draws.importance)[:, 0]
+    a, b = (estimate_mean(one, one.weights) for one in (draws, reference))
+    quantile = student.ppf(PROBABILITY, _freedom(np.minimum(a.ess, b.ess)))
+    bounds = (abs(a.mean - b.mean) + quantile * np.hypot(a.error, b.error)) / reference.deviation
+    worst = int(bounds.argmax())
+    return float(bounds[worst]), reference.features[worst]
 
 
 @dataclass(frozen=True)
