@@ -142,7 +142,7 @@ def from_groups(groups: Mapping[str, Group], recorded: Mapping[Any, Any]) -> Dra
     """Return the groups of any posterior, and what it records as attributes, as draws."""
     weights, features = _weights(groups)
     nothing = Group({}, {}, {}, {})
-    draws = {name: _find_draws(group) for name, group in groups.items()}
+    draws = {name: find_draws(group) for name, group in groups.items()}
     values, statistics = draws["posterior"] | {WEIGHTS: weights}, draws.get("sample_stats", {})
     attrs = {str(key): _decode(value) for key, value in recorded.items()}
     of_group = {str(key): _decode(value) for key, value in groups["posterior"].attrs.items()}
@@ -215,7 +215,7 @@ def _weights(groups: Mapping[str, Group]) -> tuple[npt.NDArray[Any], tuple[str, 
     dims, others = group.dims[WEIGHTS], [d for d in group.dims[WEIGHTS] if d not in SAMPLE_DIMS]
     if len(dims) != len(others) + 2:
         raise DataError(_describe_dims(WEIGHTS, dims), code="wrong-length")
-    weights = _find_draws(group)[WEIGHTS]
+    weights = find_draws(group)[WEIGHTS]
     if len(others) == 1 and others[0] not in group.coords:
         problem = f"weights has no coordinate {others[0]}, which names the features: take"
         call = f"{_VARIABLES}.assign_coords({others[0]}=features)"
@@ -252,7 +252,7 @@ def _suggest_call(group: Group) -> str:
     return f"{take} {call} {names}, where data is the posterior or arviz.from_netcdf(path)"
 
 
-def _find_draws(group: Group) -> dict[str, Any]:
+def find_draws(group: Group) -> dict[str, Any]:
     """Return the arrays of a group that have chains and draws, those dimensions first."""
     return {
         name: np.moveaxis(values, [group.dims[name].index(dim) for dim in SAMPLE_DIMS], (0, 1))

@@ -12,12 +12,15 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.errors import DataError, UsageError, list_names
-from bpa_ppl.posterior.adapter import SCHEMA, as_draws, from_groups, to_groups
-from bpa_ppl.posterior.arviz_functions import InferenceData, split_groups, to_tree
-from bpa_ppl.posterior.draws import WEIGHTS, Draws, check_finite
+from bpa_ppl.posterior.adapter import SCHEMA, as_draws, find_draws, from_groups, to_groups
+from bpa_ppl.posterior.arviz_functions import split_groups
+from bpa_ppl.posterior.draws import WEIGHTS, Draws
 from bpa_ppl.posterior.files import read_groups
 from bpa_ppl.posterior.groups import SAMPLE_DIMS, Group, label_groups
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, ess, estimate_tail_shapes
+
+#: The groups of a posterior, and the attributes of the whole.
+_Groups = tuple[Mapping[str, Group], Mapping[str, Any]]
 
 
 class _Variable(NamedTuple):
@@ -56,39 +59,36 @@ def select_comparable(
         DataError: if there is nothing to compare, or the posteriors differ in shapes or labels.
         UsageError: if something is not a posterior, or does not have a variable of `var_names`.
     """
-    data = {name: [_open(run, name) for run in runs] for name, runs in posteriors.items()}
-    every = [run for runs in data.values() for run in runs]
-    if weights or (var_names is None and any(map(_has_weights, every))):
-        return {name: [as_draws(run) for run in runs] for name, runs in data.items()}, ()
-    groups = {name: [_groups(run) for run in runs] for name, runs in data.items()}
-    tables = {name: [_variables(g, name) for g, _ in runs] for name, runs in groups.items()}
-    names = _find_common(tables, var_names)
-    expected = tables[reference][0]
-    discrete = [
-        v for v in names if any(_is_discrete(t[v]) for runs in tables.values() for t in runs)
-    ]
-    names = [v for v in names if v not in discrete]
-    values = {
-        name: [{k: x for v in names for k, x in _cells(v, t[v], expected[v], name)} for t in runs]
-        for name, runs in tables.items()
-    }
-    left_out = {"discrete": discrete, **_find_unsuitable(values, reference)}
-    unsuitable = {label for found in left_out.values() for label in found}
-    labels = [label for label in values[reference][0] if label not in unsuitable]
-    sentences = tuple(_sentence(found, why) for why, found in left_out.items() if found)
-    if not labels:
-        raise DataError("; ".join(["there is nothing to compare", *sentences]), code="no-data")
-    draws = {
-        name: [_draws(g, x, labels) for g, x in zip(groups[name], runs, strict=True)]
-        for name, runs in values.items()
-    }
-    return draws, sentences
+    names = [name for name, runs in posteriors.items() for _ in runs]
+    opened = [_open(run, name) for name, runs in posteriors.items() for run in runs]
+    sentences: tuple[str, ...] = ()
+    if weights or (var_names is None and any(isinstance(run, Draws) for run in opened)):
+        draws = [as_draws(r if isinstance(r, Draws) else from_groups(*r)) for r in opened]
+    else:
+        groups = [to_groups(run) if isinstance(run, Draws) else run for run in opened]
+        tables = [_variables(of, name) for (of, _), name in zip(groups, names, strict=True)]
+        expected = tables[names.index(reference)]
+        common = _find_common(names, tables, var_names)
+        discrete = [v for v in common if any(_is_discrete(table[v]) for table in tables)]
+        kept = [(v, expected[v]) for v in common if v not in discrete]
+        cells = [
+            {k: x for v, like in kept for k, x in _cells(v, table[v], like, name)}
+            for name, table in zip(names, tables, strict=True)
+        ]
+        left_out = {"discrete": discrete, **_find_unsuitable(cells, names, reference)}
+        labels = [k for k in cells[0] if all(k not in found for found in left_out.values())]
+        sentences = tuple(_sentence(found, why) for why, found in left_out.items() if found)
+        if not labels:
+            raise DataError("; ".join(["there is nothing to compare", *sentences]), code="no-data")
+        draws = [_draws(of, x, labels) for of, x in zip(groups, cells, strict=True)]
+    runs = list(zip(names, draws, strict=True))
+    return {name: [run for of, run in runs if of == name] for name in posteriors}, sentences
 
 
-def _open(data: Any, name: str) -> Draws | InferenceData:
-    """Return any form of a posterior as `Draws` or ArviZ's data."""
-    if isinstance(data, str | Path):
-        return to_tree(*read_groups(data))
+def _open(data: Any, name: str) -> Draws | _Groups:
+    """Return a posterior of `adapt` as `Draws`, and another one as groups."""
+    if isinstance(data, Draws):
+        return data
     if isinstance(data, dict):
         arrays = {str(key): np.asarray(values) for key, values in data.items()}
         for key, values in arrays.items():
@@ -96,16 +96,9 @@ def _open(data: Any, name: str) -> Draws | InferenceData:
                 problem = f"{key} of {name} has the shape {values.shape}: it must begin with"
                 remedy = f'join chains by np.array([chain["{key}"] for chain in chains])'
                 raise DataError(f"{problem} (chains, draws): {remedy}", code="wrong-length")
-        return to_tree(label_groups({"posterior": arrays}), {})
-    return data  # type: ignore[no-any-return]
-
-
-def _has_weights(run: Draws | InferenceData) -> bool:
-    return isinstance(run, Draws) or SCHEMA in getattr(run, "attrs", ())
-
-
-def _groups(run: Draws | InferenceData) -> tuple[Mapping[str, Group], Mapping[str, Any]]:
-    return to_groups(run) if isinstance(run, Draws) else split_groups(run)
+        return label_groups({"posterior": arrays}), {}
+    groups, attrs = read_groups(data) if isinstance(data, str | Path) else split_groups(data)
+    return from_groups(groups, attrs) if SCHEMA in attrs else (groups, attrs)
 
 
 def _variables(groups: Mapping[str, Group], name: str) -> dict[str, _Variable]:
@@ -115,35 +108,30 @@ def _variables(groups: Mapping[str, Group], name: str) -> dict[str, _Variable]:
         DataError: if there are more chains than draws.
     """
     group, result = groups.get("posterior", Group({}, {}, {}, {})), {}
-    for variable, array in group.arrays.items():
-        dims = group.dims[variable]
-        if not {*SAMPLE_DIMS} <= set(dims):
-            continue
-        values = np.moveaxis(array, [dims.index(dim) for dim in SAMPLE_DIMS], (0, 1))
-        chains, draws, *shape = values.shape
+    for variable, array in find_draws(group).items():
+        chains, draws, *shape = array.shape
         if chains > draws:
             problem = f"{name} has {chains} chains of {draws} draws: are chain and draw exchanged?"
             raise DataError(problem, code="wrong-length")
-        others = [dim for dim in dims if dim not in SAMPLE_DIMS]
-        coords = [
-            np.asarray(group.coords.get(d, range(n))) for d, n in zip(others, shape, strict=True)
-        ]
+        dims = [dim for dim in group.dims[variable] if dim not in SAMPLE_DIMS]
+        sizes = zip(dims, shape, strict=True)
+        coords = {dim: np.asarray(group.coords.get(dim, range(size))) for dim, size in sizes}
         # ArviZ names dimensions without a name `theta_dim_0` or `dim_0`.
         parts = [
             [str(x) if "dim_" in dim else f"{dim}={x}" for x in of_dim.tolist()]
-            for dim, of_dim in zip(others, coords, strict=True)
+            for dim, of_dim in coords.items()
         ]
-        labels = [
-            f"{variable}[{', '.join(cell)}]" if cell else variable for cell in product(*parts)
-        ]
-        numbered = all(of_dim.dtype.kind in "iu" for of_dim in coords)
-        flat = values.reshape(chains, draws, -1)
+        labels = [f"{variable}[{', '.join(cell)}]" for cell in product(*parts)]
+        numbered = all(of_dim.dtype.kind in "iu" for of_dim in coords.values())
+        flat, labels = array.reshape(chains, draws, -1), labels if dims else [variable]
         result[variable] = _Variable(flat, tuple(shape), labels, numbered)
     return result
 
 
 def _find_common(
-    tables: Mapping[str, Sequence[Mapping[str, _Variable]]], var_names: Sequence[str] | None
+    names: Sequence[str],
+    tables: Sequence[Mapping[str, _Variable]],
+    var_names: Sequence[str] | None,
 ) -> list[str]:
     """Return the names of the variables to compare, which all posteriors have.
 
@@ -151,16 +139,15 @@ def _find_common(
         DataError: if there is none.
         UsageError: if one of `var_names` is missing.
     """
-    has = {name: list(runs[0]) for name, runs in tables.items()}
-    whole = [t for runs in tables.values() for t in runs]
-    described = "; ".join(f"{name} has {', '.join(v) or 'none'}" for name, v in has.items())
-    names = [v for v in next(iter(has.values())) if all(v in t for t in whole)]
-    if missing := [v for v in var_names or () if v not in names]:
+    has = {name: ", ".join(tables[names.index(name)]) or "none" for name in names}
+    described = "; ".join(f"{name} has {variables}" for name, variables in has.items())
+    common = [v for v in tables[0] if all(v in table for table in tables)]
+    if missing := [v for v in var_names or () if v not in common]:
         problem = f"not all posteriors have the variable {missing[0]}: {described}"
         raise UsageError(problem, parameter="var_names", code="bad-name")
-    if not names:
+    if not common:
         raise DataError(f"the posteriors have no variable in common: {described}", code="no-data")
-    return names if var_names is None else list(dict.fromkeys(var_names))
+    return common if var_names is None else list(dict.fromkeys(var_names))
 
 
 def _is_discrete(variable: _Variable) -> bool:
@@ -194,7 +181,7 @@ def _cells(
 
 
 def _find_unsuitable(
-    posteriors: Mapping[str, Sequence[Mapping[str, Float64]]], reference: str
+    cells: Sequence[Mapping[str, Float64]], names: Sequence[str], reference: str
 ) -> dict[str, list[str]]:
     """Return the cells that have no comparable means in the reference, by the reason.
 
@@ -202,16 +189,15 @@ def _find_unsuitable(
         DataError: if a constant of the reference has another value elsewhere.
     """
     constant, heavy = [], []
-    for label in posteriors[reference][0]:
-        x = np.concatenate([run[label] for run in posteriors[reference]])
+    for label in cells[0]:
+        runs = [(name, run[label]) for name, run in zip(names, cells, strict=True)]
+        x = np.concatenate([values for name, values in runs if name == reference])
         if np.ptp(x) == 0:
             constant.append(label)
-            for name, runs in posteriors.items():
-                if any(np.any(run[label] != x[0, 0]) for run in runs):
-                    problem = f"{label} is {x[0, 0]:g} in all draws of {reference}, and not in"
-                    raise DataError(
-                        f"{problem} {name}: they differ in their model", code="mismatch"
-                    )
+            if other := [name for name, values in runs if np.any(values != x[0, 0])]:
+                problem = f"{label} is {x[0, 0]:g} in all draws of {reference}, and not in"
+                problem += f" {other[0]}: they differ in their model"
+                raise DataError(problem, code="mismatch")
             continue
         share = np.nan_to_num(min(ess(x), ess(x, "tail"))) / x.size
         if estimate_tail_shapes(x[..., None], np.array([share]))[0] > POOR_PARETO_K:
@@ -224,11 +210,7 @@ def _sentence(names: Sequence[str], why: str) -> str:
     return f"not compared, because {they} {why}: {list_names(names)}"
 
 
-def _draws(
-    recorded: tuple[Mapping[str, Group], Mapping[str, Any]],
-    values: Mapping[str, Float64],
-    labels: Sequence[str],
-) -> Draws:
+def _draws(recorded: _Groups, values: Mapping[str, Float64], labels: Sequence[str]) -> Draws:
     """Return draws of cells as weights, with the statistics of the sampler and the data."""
     groups, attrs = recorded
     weights = np.stack([values[label] for label in labels], axis=-1)
@@ -236,10 +218,9 @@ def _draws(
     parts = {
         "posterior": Group({WEIGHTS: weights}, dims, {"feature": np.array(labels)}, attributes)
     }
-    for name in ("sample_stats", "observed_data"):
-        group = groups.get(name, Group({}, {}, {}, {}))
-        arrays = {key: x for key, x in group.arrays.items() if x.dtype.kind in "biuf"}
-        parts[name] = group._replace(arrays=arrays)
-    draws = from_groups(parts, {key: value for key, value in attrs.items() if key != "sites"})
-    check_finite(draws)
-    return draws
+    for name in {"sample_stats", "observed_data"} & groups.keys():
+        arrays = groups[name].arrays.items()
+        numbers = {key: x for key, x in arrays if x.dtype.kind in "biuf"}
+        parts[name] = groups[name]._replace(arrays=numbers)
+    without_sites = {key: value for key, value in attrs.items() if key != "sites"}
+    return as_draws(from_groups(parts, without_sites))
