@@ -27,14 +27,14 @@ class Layer(NamedTuple):
         x: (n,).
         y: (n,).
         style: classes of style.css.
-        base: (n,) the other line of an area.
+        base: (n,) the other line of an area; empty for a line.
         text: written above the first point.
     """
 
     x: Float64
     y: Float64
     style: str
-    base: Float64 | None = None
+    base: Float64 = np.empty(0)
     text: str = ""
 
 
@@ -63,24 +63,17 @@ def plot(
         log: whether x are decimal logarithms.
     """
     x = np.concatenate([layer.x for layer in layers])
-    y = np.concatenate(
-        [part for layer in layers for part in (layer.y, layer.base) if part is not None]
-    )
+    y = np.concatenate([part for layer in layers for part in (layer.y, layer.base)])
     place_x = _scale(x, _LEFT if y_axis else _RIGHT, _WIDTH - _RIGHT)
     above = 18 if any(layer.text for layer in layers) else 6
     place_y = _scale(y, height - _BOTTOM, _TOP + above)
-
-    def points(x: Float64, y: Float64) -> str:
-        pairs = zip(place_x(x).tolist(), place_y(y).tolist(), strict=True)
-        return " ".join(f"{a:.1f},{b:.1f}" for a, b in pairs)
-
     shapes = []
     for layer in layers:
-        text = points(layer.x, layer.y)
-        if layer.base is not None:
-            text += " " + points(layer.x[::-1], layer.base[::-1])
-        first = float(place_x(layer.x[:1])[0]), float(place_y(layer.y[:1])[0]) - 8
-        shapes.append((layer.base is not None, layer.style, text, first, layer.text))
+        back = layer.x[::-1][: len(layer.base)]
+        across = place_x(np.append(layer.x, back)).tolist()
+        down = place_y(np.append(layer.y, layer.base[::-1])).tolist()
+        points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(across, down, strict=True))
+        shapes.append((len(back) > 0, layer.style, points, (across[0], down[0] - 8), layer.text))
     ticks_x = [(float(place_x(np.array(t))), _number(10**t if log else t)) for t in _ticks(x, log)]
     ticks_y = [(float(place_y(np.array(t))), _number(t)) for t in _ticks(y)] if y_axis else []
     short = title if len(title) <= _LONGEST else f"{title[:24]}…{title[-15:]}"
@@ -110,21 +103,19 @@ def _scale(values: Float64, low: float, high: float) -> Callable[[npt.ArrayLike]
 def _ticks(values: Float64, log: bool = False) -> list[float]:
     """Return three to six round numbers, or the logarithms of such numbers, in the range."""
     low, high = float(values.min()), float(values.max())
-    if log and high - low > 2:
-        step = np.ceil((high - low) / 5)
-    elif log:
+    if log and high - low <= 2:
         firsts = (1, 3) if high - low > 1 else (1, 2, 5)
         numbers = np.array([a * 10.0**b for b in range(-9, 13) for a in firsts])
         return [x for x in np.log10(numbers).tolist() if low <= x <= high]
-    else:
-        size = 10 ** np.floor(np.log10((high - low) / 3 or 1.0))
-        step = size * max(k for k in (1, 2, 5) if k * size <= ((high - low) / 3 or 1.0))
-    first = np.ceil(low / step - 1e-9)
-    return [float(k * step) for k in np.arange(first, np.floor(high / step + 1e-9) + 1)]
+    step = np.ceil((high - low) / 5)
+    if not log:
+        third = (high - low) / 3 or 1.0
+        size = 10 ** np.floor(np.log10(third))
+        step = size * max(k for k in (1, 2, 5) if k * size <= third)
+    first, last = np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9)
+    return [float(k * step) for k in np.arange(first, last + 1)]
 
 
 def _number(value: float) -> str:
-    digits = 4 if abs(value) < 1e4 else 6
-    return f"{0.0 if abs(value) < 1e-12 else value:.{digits}g}".replace("e+0", "e").replace(
-        "-", "−"
-    )
+    text = f"{0.0 if abs(value) < 1e-12 else value:.{4 if abs(value) < 1e4 else 6}g}"
+    return text.replace("e+0", "e").replace("-", "−")

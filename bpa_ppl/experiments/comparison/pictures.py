@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import gaussian_kde
 
-from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.diagnostics.pages.plots import Layer, choose_style, plot, plots
 from bpa_ppl.experiments.comparison.efficiency import Row, format_value
 from bpa_ppl.experiments.estimates import select_independent
@@ -100,26 +98,22 @@ def compute_ecdf_differences(
     result: list[list[Layer]] = [[] for _ in truth.features]
     for number, draws in enumerate(samplers.values()):
         ours = select_independent(draws, _MOST, rng)
-        n, m = len(ours), len(theirs)
-        ranks = np.unique(np.linspace(1, n + m - 1, _GRID).astype(int))
-
-        def differences(
-            marks: npt.NDArray[np.bool_], ranks: Float64 = ranks, n: int = n, m: int = m
-        ) -> Float64:
-            below = np.cumsum(marks, axis=-1)[..., ranks - 1]
-            return np.asarray(below / n - (ranks - below) / m)
-
-        share = ranks / (n + m)
+        pooled = np.concatenate([ours, theirs])
+        n, total = len(ours), len(pooled)
+        ranks = np.unique(np.linspace(1, total - 1, _GRID).astype(int))
+        share = ranks / total
         band = np.sqrt(share * (1 - share))
-        splits = rng.permuted(np.tile(np.arange(n + m) < n, (_SPLITS, 1)), axis=1)
-        size = np.quantile(np.abs(differences(splits) / band).max(axis=1), PROBABILITY)
+        # Each row says which of the sorted draws are ours: in random splits, then in each variable.
+        splits = rng.permuted(np.tile(np.arange(total) < n, (_SPLITS, 1)), axis=1)
+        order = np.argsort(pooled, axis=0, kind="stable")
+        below = np.cumsum(np.concatenate([splits, (order < n).T]), axis=1)[:, ranks - 1]
+        differences = below / n - (ranks - below) / (total - n)
+        size = np.quantile(np.abs(differences[:_SPLITS] / band).max(axis=1), PROBABILITY)
         for k, layers in enumerate(result):
-            pooled = np.concatenate([ours[:, k], theirs[:, k]])
-            order = np.argsort(pooled, kind="stable")
-            x = pooled[order][ranks - 1]
+            x = pooled[order[ranks - 1, k], k]
             if number == 0:
                 layers.append(Layer(x, band, "band", -band))
-            layers.append(Layer(x, differences(order < n) / size, choose_style(number)))
+            layers.append(Layer(x, differences[_SPLITS + k] / size, choose_style(number)))
     return result
 
 
