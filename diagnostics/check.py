@@ -276,9 +276,9 @@ def read_report(draws: Draws) -> Report | None:
 def _checksum(draws: Draws) -> str:
     """Return a hash of what a check reads, and of the version of bpa_ppl."""
     digest = hashlib.sha256(read_version("bpa_ppl").encode())
-    figures = draws.record.figures
-    recorded = {"newton_decrement": figures.newton_decrement, "pareto_k": figures.pareto_k}
-    known = {name: np.nan if value is None else value for name, value in recorded.items()}
+    names = "newton_decrement", "pareto_k"
+    recorded = ((name, getattr(draws.record.figures, name)) for name in names)
+    known = {name: np.nan if value is None else value for name, value in recorded}
     arrays = {**draws.statistics, **draws.values, "log_weight": draws.log_weight, **known}
     for name, values in sorted(arrays.items()):
         if values is not None:
@@ -303,9 +303,7 @@ def refuse_unconverged(posterior: Posterior) -> None:
     Traceback (most recent call last):
     bpa_ppl.errors.NotConverged: the posterior failed its check, so it is not used...
     """
-    draws = as_draws(posterior, finite=False)
-    report = read_report(draws)
-    report = check(draws) if report is None else report
+    report = check_and_record(as_draws(posterior, finite=False))[1]
     if not report:
         raise NotConverged(
             "the posterior failed its check, so it is not used unless the check is skipped",
@@ -479,7 +477,7 @@ def _check_components(draws: Draws, limits: Thresholds, remedies: Remedies) -> l
     names, values = list_components(draws)
     chains, count = draws.shape
     min_ess = limits.ess
-    deviation = _deviation(values)
+    deviation = values.std(axis=(0, 1), ddof=1)
     error = mcse(values) / np.where(deviation > 0, deviation, np.nan)
     bulk, tail, mixing = ess(values), ess(values, "tail"), r_hat(values)
     # A chain that never moves has no finite diagnostic: no number of draws is enough.
@@ -567,9 +565,9 @@ def compare_beginning(values: Float64, level: float = 0.005) -> Float64:
     count = values.shape[1]
     first, second = values[:, : max(count // 10, _FEWEST)], values[:, count // 2 :]
     shift = first.mean(axis=(0, 1)) - second.mean(axis=(0, 1))
-    error = _error(second)
+    error, effective = _measure_error(second)
     both = error * np.sqrt(1 + second.shape[1] / first.shape[1])
-    return _z_score(shift, both[None], _effective(_deviation(second), error)[None], level)
+    return _z_score(shift, both[None], effective[None], level)
 
 
 def compare_chains(values: Float64, level: float = 0.005) -> Float64:
@@ -588,8 +586,8 @@ def compare_chains(values: Float64, level: float = 0.005) -> Float64:
     """
     chains = len(values)
     means = values.mean(axis=1)
-    error = np.array([_error(chain[None]) for chain in values])
-    effective = _effective(np.array([_deviation(chain[None]) for chain in values]), error)
+    measured = [_measure_error(chain[None]) for chain in values]
+    error, effective = map(np.array, zip(*measured, strict=True))
     others = np.sqrt((error**2).sum(axis=0) - error**2) / (chains - 1)
     shift = (means - means.mean(axis=0)) * chains / (chains - 1)
     remaining = effective.sum(axis=0) - effective
@@ -629,27 +627,17 @@ def _count_longest_equal(values: Float64) -> Float64:
     return np.array([np.diff(positions).max() for positions in edges])
 
 
-def _error(values: Float64) -> Float64:
-    """Return the MCSE of each mean, at least the one for independent draws.
+def _measure_error(values: Float64) -> tuple[Float64, Float64]:
+    """Return the MCSE of each mean, at least the one for independent draws, and effective draws.
 
     Chains whose draws alternate, as those of NUTS do, have an ESS beyond their number, but its
-    estimate is then so noisy that one good chain in fifteen would seem to drift.
+    estimate is then so noisy that one good chain in fifteen would seem to drift. Effective draws
+    are as many independent ones as would give the mean this error.
     """
-    independent = _deviation(values) / np.sqrt(values.shape[0] * values.shape[1])
-    return np.asarray(np.maximum(mcse(values), independent))
-
-
-def _effective(deviation: Float64, error: Float64) -> Float64:
-    """Return how many independent draws would give a mean this standard error."""
+    deviation = values.std(axis=(0, 1), ddof=1)
+    error = np.maximum(mcse(values), deviation / np.sqrt(values.shape[0] * values.shape[1]))
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray((deviation / error) ** 2)
-
-
-def _deviation(values: Float64) -> Float64:
-    """Return the sample standard deviation of each component; NaN for a single draw."""
-    if values.shape[0] * values.shape[1] == 1:
-        return np.full(values.shape[2:], np.nan)
-    return np.asarray(values.std(axis=(0, 1), ddof=1))
+        return error, (deviation / error) ** 2
 
 
 def _find_worst(

@@ -74,7 +74,11 @@ def write_traces(
         kind = "importance-weighted draws" if draws.weighted else "a single point"
         problem = f"traces need chains, and this posterior has {kind}: use a sampler such as nuts"
         raise DataError(problem, code="no-data")
-    chosen = find_worst_mixing(draws, top) if names is None else _check_names(draws, names)
+    chosen = find_worst_mixing(draws, top) if names is None else list(names)
+    components = draws.components()
+    if missing := [name for name in chosen if name not in components]:
+        problem = f"the posterior has no {missing[0]}: choose from {', '.join(components)}"
+        raise DataError(problem, parameter="weights", code="missing-feature")
     scaled = standardise(draws) or draws
     figure = draw_traces(scaled, chosen)
     if suffix != ".html":
@@ -106,20 +110,6 @@ def find_worst_mixing(draws: Draws, top: int) -> list[str]:
     varies = np.ptp(values, axis=(0, 1)) > 0
     size = np.where(varies, np.nan_to_num(ess(values)), 0.0)
     return [names[k] for k in np.sort(np.argsort(size, kind="stable")[:top])]
-
-
-def _check_names(draws: Draws, names: Sequence[str]) -> list[str]:
-    """Return names after checking that the posterior has them.
-
-    Raises:
-        DataError: if it has no such component.
-    """
-    components = draws.components()
-    for name in names:
-        if name not in components:
-            problem = f"the posterior has no {name}: choose from {', '.join(components)}"
-            raise DataError(problem, parameter="weights", code="missing-feature")
-    return list(names)
 
 
 def draw_traces(draws: Draws, names: Sequence[str]) -> Figure:

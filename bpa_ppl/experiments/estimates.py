@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ from msgspec import structs
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.errors import DataError
 from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.posterior.draws import WEIGHTS, Arrays, Draws, kish, pool_runs
+from bpa_ppl.posterior.draws import WEIGHTS, Arrays, Draws, kish
 from bpa_ppl.posterior.statistics import ess, find_copied_chains, r_hat
 
 if TYPE_CHECKING:
@@ -48,12 +47,34 @@ def concatenate_runs(posteriors: Sequence[Posterior]) -> Draws:
     bpa_ppl.errors.DataError: chain 0 of run 0 and chain 0 of run 1 have the same draws, ...
     """
     runs = [as_draws(posterior) for posterior in posteriors]
+    if len({(run.features, run.weighted) for run in runs}) > 1:
+        problem = "the runs of one sampler must agree in features and log_weight"
+        raise DataError(problem, code="mismatch")
     length = min(run.shape[1] for run in runs)
-    runs = [run if run.shape[1] == length else _thin(run, length) for run in runs]
-    draws = pool_runs(runs)
-    if draws.shape[1] < _MIN_DRAWS:
-        message = f"{draws.shape[1]} draws per chain are too few to compare: raise draws"
+    if length < _MIN_DRAWS:
+        message = f"{length} draws per chain are too few to compare: raise draws"
         raise DataError(message, code="wrong-length")
+
+    def together(arrays: Sequence[Arrays]) -> dict[str, npt.NDArray[Any]]:
+        common = [name for name in arrays[0] if all(name in other for other in arrays)]
+        thinned = {name: [_thin(other[name], length) for other in arrays] for name in common}
+        return {name: np.concatenate(parts) for name, parts in thinned.items()}
+
+    sites = {WEIGHTS, *runs[0].sites}
+    values = together([{s: v for s, v in run.values.items() if s in sites} for run in runs])
+    logs = together([{} if r.log_weight is None else {"log_weight": r.log_weight} for r in runs])
+    k_hats = [run.record.figures.pareto_k for run in runs]
+    largest = max((k_hat for k_hat in k_hats if k_hat is not None), default=None)
+    figures = structs.replace(runs[0].record.figures, pareto_k=largest)
+    draws = Draws(
+        values,
+        runs[0].features,
+        runs[0].kind,
+        logs.get("log_weight"),
+        statistics=together([run.statistics for run in runs]),
+        sites=tuple(site for site in runs[0].sites if site in values),
+        record=structs.replace(runs[0].record, figures=figures),
+    )
     names = [f"chain {c} of run {r}" for r, run in enumerate(runs) for c in range(run.shape[0])]
     for first, second in find_copied_chains(draws.weights):
         if first != second:
@@ -62,39 +83,13 @@ def concatenate_runs(posteriors: Sequence[Posterior]) -> Draws:
                 " pass each run once, with a seed of its own",
                 code="duplicate",
             )
-
-    def together(arrays: Sequence[Arrays]) -> dict[str, npt.NDArray[Any]]:
-        common = [name for name in arrays[0] if all(name in other for other in arrays)]
-        return {name: np.concatenate([other[name] for other in arrays]) for name in common}
-
-    sites = {WEIGHTS, *runs[0].sites}
-    values = together([{s: v for s, v in run.values.items() if s in sites} for run in runs])
-    k_hats = [run.record.figures.pareto_k for run in runs]
-    largest = max((k_hat for k_hat in k_hats if k_hat is not None), default=None)
-    figures = structs.replace(runs[0].record.figures, pareto_k=largest)
-    return replace(
-        draws,
-        values=values,
-        sites=tuple(site for site in runs[0].sites if site in values),
-        statistics=together([run.statistics for run in runs]),
-        record=structs.replace(runs[0].record, figures=figures),
-    )
+    return draws
 
 
-def _thin(draws: Draws, length: int) -> Draws:
-    """Return so many draws of each chain, evenly spaced, with what a check of them needs."""
-    rows = np.arange(length) * draws.shape[1] // length
-
-    def kept(arrays: Arrays) -> dict[str, npt.NDArray[Any]]:
-        return {name: np.asarray(values)[:, rows] for name, values in arrays.items()}
-
-    return replace(
-        Draws(kept(draws.values), draws.features, draws.kind),
-        log_weight=None if draws.log_weight is None else draws.log_weight[:, rows],
-        statistics=kept(draws.statistics),
-        sites=draws.sites,
-        record=draws.record,
-    )
+def _thin(values: npt.ArrayLike, length: int) -> npt.NDArray[Any]:
+    """Return so many draws of each chain, evenly spaced, (C, D, …) ↦ (C, length, …)."""
+    array = np.asarray(values)
+    return array[:, np.arange(length) * array.shape[1] // length]
 
 
 def estimate_mean(draws: Draws, function_values: npt.ArrayLike) -> Estimate:

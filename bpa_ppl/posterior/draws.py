@@ -460,26 +460,6 @@ def check_finite(draws: Draws) -> None:
         _require(bool(np.isfinite(value)), problem, code="bad-number")
 
 
-def pool_runs(runs: Sequence[Draws]) -> Draws:
-    """Put the draws of the weights of several runs together, as chains side by side.
-
-    Raises:
-        DataError: if the runs differ in features or in their number of draws, or have importance
-            weights only in part.
-
-    >>> runs = [Draws({"weights": np.full((2, 10, 1), mean)}, ("LM0",)) for mean in (0.0, 1.0)]
-    >>> pool_runs(runs).shape, pool_runs(runs).mean.tolist()
-    ((4, 10), [0.5])
-    """
-    alike = len({(run.features, run.shape[1], run.weighted) for run in runs}) == 1
-    problem = "the runs of one sampler must agree in features, number of draws, and log_weight"
-    _require(alike, problem, code="mismatch")
-    weights = np.concatenate([run.weights for run in runs])
-    log_weights = [run.log_weight for run in runs if run.log_weight is not None]
-    log_weight = np.concatenate(log_weights) if log_weights else None
-    return Draws({WEIGHTS: weights}, runs[0].features, runs[0].kind, log_weight)
-
-
 def standardise(draws: Draws) -> Draws | None:
     """Return draws of each weight times the standard deviation of its feature within lists.
 

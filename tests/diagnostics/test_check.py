@@ -20,7 +20,7 @@ from bpa_ppl import check, write_posterior
 from bpa_ppl.diagnostics.check import Remedies, Report, Thresholds, _z_score, compare_chains
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.arviz_functions import import_arviz
-from bpa_ppl.posterior.draws import Draws, pool_runs
+from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.files import read_draws
 from bpa_ppl.posterior.record import Figures, Finding, Record, SamplerRecord
 from bpa_ppl.posterior.statistics import TAILS, r_hat
@@ -471,8 +471,8 @@ def test_copied_chains_are_found(copied: slice, tmp_path: Path) -> None:
     finding = failed(Draws({"weights": last}, NAMES))["copied chains"]
     assert (finding.value, finding.where) == (1, "chain 3")
     write_posterior(Draws({"weights": first[:2]}, NAMES), tmp_path / "run.nc")
-    runs = [read_draws(tmp_path / "run.nc")] * 2
-    assert failed(pool_runs(runs))["copied chains"].value == 2
+    twice = np.concatenate([read_draws(tmp_path / "run.nc").weights] * 2)
+    assert failed(Draws({"weights": twice}, NAMES))["copied chains"].value == 2
 
 
 @pytest.mark.parametrize("features", [1, 14])
