@@ -121,10 +121,8 @@ def draw_traces(draws: Draws, names: Sequence[str]) -> Figure:
     """
     kept, warmup = draws.components(), {}
     if WEIGHTS in draws.warmup:
-        sites = tuple(site for site in draws.sites if site in draws.warmup)
-        warmup = Draws(
-            draws.warmup, draws.features, sites=sites, dims=draws.dims, coords=draws.coords
-        ).components()
+        discarded = Draws(draws.warmup, draws.features, dims=draws.dims, coords=draws.coords)
+        warmup = discarded.components(derived=True)
     values = np.stack([kept[name][:MAX_CHAINS] for name in names], axis=-1)
     size = NARROW, _ROW * len(names) + 0.5
     figure, grid = plot_chains(values, figsize=size, width_ratios=_RATIOS, layout="constrained")

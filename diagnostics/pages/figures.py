@@ -20,12 +20,7 @@ WIDTH, NARROW = 10.0, 5.6
 
 
 def empty_figure(
-    rows: int,
-    columns: int,
-    height: float,
-    *,
-    share_x: bool = True,
-    width: float = WIDTH,
+    rows: int, columns: int, height: float, *, share_x: bool = True, width: float = WIDTH
 ) -> tuple[Figure, Any]:
     """Return a figure, by default of the width of a page, and its axes, (rows, columns).
 
@@ -39,13 +34,7 @@ def empty_figure(
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height * rows + 0.5), layout="constrained")
-    axes = figure.subplots(
-        rows,
-        columns,
-        squeeze=False,
-        sharex="col" if share_x else False,
-    )
-    return figure, axes
+    return figure, figure.subplots(rows, columns, squeeze=False, sharex=share_x and "col")
 
 
 def label(name: str, longest: int = _MAX_LABEL) -> str:

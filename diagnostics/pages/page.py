@@ -183,17 +183,15 @@ def _mark(before: str, after: str) -> tuple[list[tuple[str, bool]], list[tuple[s
     """Return the parts of two texts, and whether each is marked: words that only one has."""
     words = [list(_WORD.finditer(text)) for text in (before, after)]
     one, other = ([word[0] for word in found] for found in words)
-    blocks = SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks()
-    kept = [(b.a, b.a + b.size) for b in blocks], [(b.b, b.b + b.size) for b in blocks]
+    matcher = SequenceMatcher(None, one, other, autojunk=False)
+    changes = [(slice(*c[1:3]), slice(*c[3:])) for c in matcher.get_opcodes() if c[0] != "equal"]
     result = []
-    for text, found, places in zip((before, after), words, kept, strict=True):
-        parts, done, place = list[tuple[str, bool]](), 0, 0
-        for start, end in places:
-            if place < start:
-                first, last = found[place].start(), found[start - 1].end()
-                parts += [(text[done:first], False), (text[first:last], True)]
-                done = last
-            place = end
+    for side, (text, found) in enumerate(zip((before, after), words, strict=True)):
+        parts, done = list[tuple[str, bool]](), 0
+        for only in filter(None, (found[change[side]] for change in changes)):
+            start, end = only[0].start(), only[-1].end()
+            parts += [(text[done:start], False), (text[start:end], True)]
+            done = end
         result.append([part for part in (*parts, (text[done:], False)) if part[0]])
     return result[0], result[1]
 
