@@ -27,6 +27,7 @@ from bpa_ppl.experiments.comparison.comparison import (
     MAX_BIAS,
     NOT_CONVERGED,
     Comparison,
+    check_same_posterior,
     compare,
     compare_choices,
 )
@@ -284,6 +285,7 @@ def recorded(**changes: object) -> Draws:
     [
         ({"record": Record(observed=Observed(sentences=4))}, "number of sentences is 4, not 3"),
         ({"sentence_ids": np.array([0, 2, 1])}, "sentence_ids"),
+        ({"sentence_ids": np.array(["0", "1", "2"])}, "sentence_ids"),
         ({"observed": {"oracle": np.array([4, 1, 2])}}, "values of oracle"),
         ({"observed": {"oracle": np.array([4, 1])}}, "values of oracle"),
         (
@@ -300,6 +302,13 @@ def recorded(**changes: object) -> Draws:
 def test_posteriors_of_other_data_or_models_are_refused(changes: dict, named: str) -> None:
     with raises(DataError, "mismatch", match=f"mine is a posterior of other .*{named}.*;"):
         compare({"mine": [recorded(**changes)]}, [recorded()])
+
+
+def test_texts_that_are_equal_are_the_same_data() -> None:
+    texts = {"sentence_ids": np.array(["a", "b", "c"])}
+    with raises(DataError, "mismatch", match="other values of sentence_ids"):
+        check_same_posterior("mine", recorded(**texts), recorded(sentence_ids=np.array(["a"] * 3)))
+    check_same_posterior("mine", recorded(**texts), recorded(**texts))
 
 
 # --- posteriors of any program -------------------------------------------------------------------

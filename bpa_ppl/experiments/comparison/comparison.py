@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl.decoding.reranker import rerank
@@ -131,8 +132,8 @@ class Comparison(Outcome):
         samplers = {r.sampler: asdict(replace(r, draws=None)) for r in self.samplers}
         for result in samplers.values():
             del result["draws"]
-        result = {"reference": self.reference, "passed": self.passed, "level": LEVEL}
-        return result | {"left_out": list(self.left_out), "samplers": samplers}
+        head = {"reference": self.reference, "passed": self.passed, "level": LEVEL}
+        return head | {"left_out": list(self.left_out), "samplers": samplers}
 
     def _summarise(self) -> tuple[str, Table, list[str]]:
         """Return no title, a row for each sampler, and notes with the reasons of the verdicts."""
@@ -378,7 +379,7 @@ def check_same_posterior(name: str, draws: Draws, expected: Draws) -> None:
             value, other = ours[what], theirs[what]
             if not isinstance(value, np.ndarray):
                 problems += [f"its {what} is {value}, not {other}"] if value != other else []
-            elif value.shape != other.shape or not np.allclose(value, other, rtol=1e-5, atol=1e-9):
+            elif not _are_equal(value, other):
                 problems.append(f"it has other values of {what}")
     if not problems and (other_data := compare_data(draws, expected)):
         problems = [f"it was made from other {', '.join(other_data)}"]
@@ -388,6 +389,14 @@ def check_same_posterior(name: str, draws: Draws, expected: Draws) -> None:
             "posteriors of the same data, model and prior can be compared",
             code="mismatch",
         )
+
+
+def _are_equal(value: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
+    """Return whether arrays are equal, those of numbers up to rounding."""
+    numbers = {value.dtype.kind, other.dtype.kind} <= {*"biuf"}
+    if value.shape != other.shape or not numbers:
+        return np.array_equal(value, other)
+    return np.allclose(value, other, rtol=1e-5, atol=1e-9)
 
 
 def _read_properties(draws: Draws, features: tuple[str, ...]) -> dict[str, Any]:
