@@ -229,7 +229,6 @@ def calibrate(
     from bpa_ppl.experiments.comparison.samplers import calibrate_sampler
     from bpa_ppl.formats.streams import atomic_writer
 
-    is_page = output is not None and output.suffix != ".json"
     settings = _split_settings(samplers, setting)
     lists = reading.read(nbest, references)
     canonical = shared.parse_weights(weights)
@@ -250,7 +249,7 @@ def calibrate(
     if output is not None:
         made = {"lists": nbest, "likelihood": _in_words(likelihood, "oracle")}
         made |= _provenance(weights, prior, seed, settings)
-        if is_page:
+        if output.suffix != ".json":
             text = render_calibration(results, made=made, command=shared.command_line())
         else:
             text = json.dumps([one.as_dict() for one in results], indent=1)

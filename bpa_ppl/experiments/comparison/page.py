@@ -127,11 +127,11 @@ def _accuracy(comparison: Comparison) -> Section:
     reasons = [(r.sampler, r.verdict, format_value(r.bound), r.reason) for r in samplers]
     agree = [result.agrees for result in samplers]
     verdicts = Table(("sampler", "verdict", "bias at most", "why"), reasons, passed=agree)
-    rows: list[Row] = []
-    for result in samplers:
-        for d in sorted(result.discrepancies, key=lambda d: -abs(d["z"]))[:_MAX_PROPERTIES]:
-            signed = {"bias": f"{d['bias']:+.3f}", "z": f"{d['z']:+.2f}"}
-            rows.append({"sampler": result.sampler, **d, **signed})
+    rows = [
+        {"sampler": r.sampler, **d, "bias": f"{d['bias']:+.3f}", "z": f"{d['z']:+.2f}"}
+        for r in samplers
+        for d in sorted(r.discrepancies, key=lambda d: -abs(d["z"]))[:_MAX_PROPERTIES]
+    ]
     worst = make_table(rows, f"The {_MAX_PROPERTIES} properties of each that are furthest off.")
     return Section("Marginal distributions", [text, verdicts, worst])
 
