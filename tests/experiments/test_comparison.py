@@ -357,6 +357,7 @@ def test_every_form_of_data_has_the_same_verdict() -> None:
     assert {result.verdict for result in (*results, labelled)} == {DIFFERS}
     assert len({result.bound for result in (*results, labelled)}) == 1
     assert found["right"].verdict == AGREES
+    assert compare(arrays(0), [arrays(1), arrays(2, 900)])["a"].verdict == AGREES  # other lengths
     schools = [f"school={name}" for name in SCHOOLS]
     for result, labels in ((results[0], range(3)), (labelled, schools)):
         assert f"of theta[{labels[1]}]: by +0.3" in result.reason

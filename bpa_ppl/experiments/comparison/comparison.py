@@ -211,14 +211,13 @@ def compare(
             raise UsageError(problem, parameter="reference", code="wrong-type")
         standard_name = _REFERENCE if standard_name in several else standard_name
         several[standard_name] = runs
-    for name, runs in several.items():
-        if not runs:
-            raise DataError(f"there is no run of {name} to compare", code="no-data")
+    if empty := [name for name, runs in several.items() if not runs]:
+        raise DataError(f"there is no run of {empty[0]} to compare", code="no-data")
     all_runs, left_out = select_comparable(
         several, standard_name, var_names, weights=test is not None
     )
+    expected = all_runs[standard_name][0]
     references = all_runs.pop(standard_name) if reference is not None else []
-    expected = references[0] if references else all_runs[standard_name][0]
     for name, runs in all_runs.items():
         for run in runs:
             check_same_posterior(name, run, expected)
@@ -404,8 +403,7 @@ def _read_properties(draws: Draws, features: tuple[str, ...]) -> dict[str, Any]:
     record, ids = draws.record, draws.sentence_ids
     order = find_positions(features, draws.features)
     count = record.observed.sentences
-    if count is None and ids is not None:
-        count = len(ids)
+    count = len(ids) if count is None and ids is not None else count
     constants = {name: np.asarray(draws.constants[name]) for name in _PRIOR & set(draws.constants)}
     values = {
         "number of sentences": count,

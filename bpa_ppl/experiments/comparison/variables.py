@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
+from collections.abc import Mapping, Sequence
+from itertools import chain, compress, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.errors import DataError, UsageError, list_names
+from bpa_ppl.names import find_positions
 from bpa_ppl.posterior.adapter import SCHEMA, as_draws, find_draws, from_groups, to_groups
 from bpa_ppl.posterior.arviz_functions import split_groups
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
@@ -70,17 +71,23 @@ def select_comparable(
         expected = tables[names.index(reference)]
         common = _find_common(names, tables, var_names)
         discrete = [v for v in common if any(_is_discrete(table[v]) for table in tables)]
-        kept = [(v, expected[v]) for v in common if v not in discrete]
-        cells = [
-            {k: x for v, like in kept for k, x in _cells(v, table[v], like, name)}
+        kept = [v for v in common if v not in discrete]
+        values = [
+            np.concatenate([_align(v, table[v], expected[v], name) for v in kept], axis=-1)
             for name, table in zip(names, tables, strict=True)
+            if kept
         ]
-        left_out = {"discrete": discrete, **_find_unsuitable(cells, names, reference)}
-        labels = [k for k in cells[0] if all(k not in found for found in left_out.values())]
+        labels = [label for v in kept for label in expected[v].labels]
+        left_out = {"discrete": discrete, **_find_unsuitable(labels, values, names, reference)}
+        unsuitable = {*chain.from_iterable(left_out.values())}
+        suitable = np.array([label not in unsuitable for label in labels], bool)
         sentences = tuple(_sentence(found, why) for why, found in left_out.items() if found)
-        if not labels:
+        if not suitable.any():
             raise DataError("; ".join(["there is nothing to compare", *sentences]), code="no-data")
-        draws = [_draws(of, x, labels) for of, x in zip(groups, cells, strict=True)]
+        features = np.array(labels)[suitable]
+        draws = [
+            _draws(of, x[..., suitable], features) for of, x in zip(groups, values, strict=True)
+        ]
     runs = list(zip(names, draws, strict=True))
     return {name: [run for of, run in runs if of == name] for name in posteriors}, sentences
 
@@ -158,10 +165,8 @@ def _is_discrete(variable: _Variable) -> bool:
     return bool(np.all(x == np.floor(x)) and np.ptp(x, axis=(0, 1)).any())
 
 
-def _cells(
-    name: str, variable: _Variable, expected: _Variable, posterior: str
-) -> Iterator[tuple[str, Float64]]:
-    """Yield the cells of a variable with the labels of the reference.
+def _align(name: str, variable: _Variable, expected: _Variable, posterior: str) -> Float64:
+    """Return the draws of a variable, (C, D, K), with its cells in the order of the reference.
 
     Raises:
         DataError: if shapes or labels differ.
@@ -169,40 +174,39 @@ def _cells(
     if variable.shape != expected.shape:
         problem = f"{name} has the shape {variable.shape} in {posterior}, and {expected.shape}"
         raise DataError(f"{problem} in the others", code="mismatch")
-    order = list(range(len(expected.labels)))
+    values = variable.values.astype(np.float64)
     if {*variable.labels} == {*expected.labels}:
-        order = [variable.labels.index(label) for label in expected.labels]
-    elif not (variable.numbered or expected.numbered):
+        return values[..., find_positions(expected.labels, variable.labels)]
+    if not (variable.numbered or expected.numbered):
         ours, theirs = (one.labels[0] for one in (variable, expected))
         problem = f"the cells of {name} have other labels in {posterior}, such as {ours}, than in"
         raise DataError(f"{problem} the others, such as {theirs}", code="mismatch")
-    for label, k in zip(expected.labels, order, strict=True):
-        yield label, variable.values[..., k].astype(np.float64)
+    return values
 
 
 def _find_unsuitable(
-    cells: Sequence[Mapping[str, Float64]], names: Sequence[str], reference: str
+    labels: Sequence[str], values: Sequence[Float64], names: Sequence[str], reference: str
 ) -> dict[str, list[str]]:
     """Return the cells that have no comparable means in the reference, by the reason.
 
     Raises:
         DataError: if a constant of the reference has another value elsewhere.
     """
-    constant, heavy = [], []
-    for label in cells[0]:
-        runs = [(name, run[label]) for name, run in zip(names, cells, strict=True)]
-        x = np.concatenate([values for name, values in runs if name == reference])
-        if np.ptp(x) == 0:
-            constant.append(label)
-            if other := [name for name, values in runs if np.any(values != x[0, 0])]:
-                problem = f"{label} is {x[0, 0]:g} in all draws of {reference}, and not in"
-                problem += f" {other[0]}: they differ in their model"
-                raise DataError(problem, code="mismatch")
-            continue
-        share = np.nan_to_num(min(ess(x), ess(x, "tail"))) / x.size
-        if estimate_tail_shapes(x[..., None], np.array([share]))[0] > POOR_PARETO_K:
-            heavy.append(label)
-    return {"constant": constant, "too heavy in the tails, so that a mean may not exist": heavy}
+    if not labels:
+        return {}
+    runs = [x for name, x in zip(names, values, strict=True) if name == reference]
+    length = min(x.shape[1] for x in runs)
+    x = np.concatenate([run[:, :length] for run in runs])
+    constant = np.ptp(x, axis=(0, 1)) == 0
+    for name, run in zip(names, values, strict=True):
+        differs = constant & (run != x[0, 0]).any(axis=(0, 1))
+        for k in np.flatnonzero(differs).tolist():
+            problem = f"{labels[k]} is {x[0, 0, k]:g} in all draws of {reference}, and not in"
+            raise DataError(f"{problem} {name}: they differ in their model", code="mismatch")
+    share = np.nan_to_num(np.minimum(ess(x), ess(x, "tail"))) / x[..., 0].size
+    heavy = ~constant & (estimate_tail_shapes(x, share) > POOR_PARETO_K)
+    cells = {"constant": constant, "too heavy in the tails, so that a mean may not exist": heavy}
+    return {why: list(compress(labels, of)) for why, of in cells.items()}
 
 
 def _sentence(names: Sequence[str], why: str) -> str:
@@ -210,14 +214,11 @@ def _sentence(names: Sequence[str], why: str) -> str:
     return f"not compared, because {they} {why}: {list_names(names)}"
 
 
-def _draws(recorded: _Groups, values: Mapping[str, Float64], labels: Sequence[str]) -> Draws:
+def _draws(recorded: _Groups, weights: Float64, features: npt.NDArray[Any]) -> Draws:
     """Return draws of cells as weights, with the statistics of the sampler and the data."""
     groups, attrs = recorded
-    weights = np.stack([values[label] for label in labels], axis=-1)
-    dims, attributes = {WEIGHTS: (*SAMPLE_DIMS, "feature")}, groups["posterior"].attrs
-    parts = {
-        "posterior": Group({WEIGHTS: weights}, dims, {"feature": np.array(labels)}, attributes)
-    }
+    dims, labels = {WEIGHTS: (*SAMPLE_DIMS, "feature")}, {"feature": features}
+    parts = {"posterior": Group({WEIGHTS: weights}, dims, labels, groups["posterior"].attrs)}
     for name in {"sample_stats", "observed_data"} & groups.keys():
         arrays = groups[name].arrays.items()
         numbers = {key: x for key, x in arrays if x.dtype.kind in "biuf"}
