@@ -470,13 +470,12 @@ def _check_usable(draws: Draws) -> Iterator[Finding]:
         yield Finding("constant", float(constant.size), name, "= 0", False, advice)
 
 
-def _check_components(draws: Draws, limits: Thresholds, remedies: Remedies) -> list[Finding]:
-    """Return the findings on all components of all sites."""
+def _check_components(draws: Draws, limits: Thresholds, remedies: Remedies) -> Iterator[Finding]:
+    """Yield the findings on all components of all sites."""
     from scipy.special import ndtri
 
     names, values = list_components(draws)
     chains, count = draws.shape
-    min_ess = limits.ess
     deviation = values.std(axis=(0, 1), ddof=1)
     error = mcse(values) / np.where(deviation > 0, deviation, np.nan)
     bulk, tail, mixing = ess(values), ess(values, "tail"), r_hat(values)
@@ -503,23 +502,21 @@ def _check_components(draws: Draws, limits: Thresholds, remedies: Remedies) -> l
     tests = len(names) * (1 + chains if chains > 1 else 1)
     level = limits.level / (2 * tests)
     max_z = float(-ndtri(level))
-    findings = [
-        _find_worst("R-hat", mixing, names, limits.r_hat, disagree),
-        _find_worst("bulk ESS", bulk, names, min_ess, few, -1),
-        _find_worst("tail ESS", tail, names, min_ess, few_in_tails, -1),
-        _find_worst("MCSE / sd", error, names, limits.mcse, uncertain),
-        _find_worst("burn-in (|z|)", np.abs(compare_beginning(values, level)), names, max_z, early),
-    ]
+    beginning = np.abs(compare_beginning(values, level))
+    yield _find_worst("R-hat", mixing, names, limits.r_hat, disagree)
+    yield _find_worst("bulk ESS", bulk, names, limits.ess, few, -1)
+    yield _find_worst("tail ESS", tail, names, limits.ess, few_in_tails, -1)
+    yield _find_worst("MCSE / sd", error, names, limits.mcse, uncertain)
+    yield _find_worst("burn-in (|z|)", beginning, names, max_z, early)
     if chains > 1:
         z = np.abs(compare_chains(values, level)).max(axis=0)
-        findings.append(_find_worst("chain means (|z|)", z, names, max_z, differ))
+        yield _find_worst("chain means (|z|)", z, names, max_z, differ)
     # Of other sites, such as scales of a horseshoe prior, the means need not exist.
     k_hat = estimate_tail_shapes(draws.weights, np.fmin(bulk, tail) / (chains * count))
-    findings.append(_find_worst("tails (Pareto k̂)", k_hat, names, limits.pareto_k, heavy))
+    yield _find_worst("tails (Pareto k̂)", k_hat, names, limits.pareto_k, heavy)
     stays = _count_longest_equal(draws.weights) / max(count, _SHORT)
     labels = [f"chain {c}" for c in range(chains)]
-    findings.append(_find_worst("equal draws", stays, labels, limits.equal_draws, stuck))
-    return findings
+    yield _find_worst("equal draws", stays, labels, limits.equal_draws, stuck)
 
 
 def list_components(draws: Draws) -> tuple[list[str], Float64]:
@@ -657,7 +654,9 @@ def _check_statistics(draws: Draws, limits: Thresholds, remedies: Remedies) -> I
     """Yield the findings on acceptance, divergences and energy, as far as they are recorded."""
     if "acceptance_rate" in draws.statistics:
         rates = np.asarray(draws.statistics["acceptance_rate"]).mean(axis=1)
-        low, high = limits.acceptance or _sound_acceptance(draws)
+        sound = _HAMILTONIAN if "diverging" in draws.statistics else _OTHER
+        sound = sound if draws.record.figures.step_setting is None else _WALK
+        low, high = limits.acceptance or sound
         worst = int(np.argmax(np.maximum(low - rates, rates - high)))
         rate = float(rates[worst])
         side = "large" if rate < low else "small"
@@ -678,13 +677,6 @@ def _check_statistics(draws: Draws, limits: Thresholds, remedies: Remedies) -> I
         fractions = bfmi(draws.statistics["energy"])
         labels = [f"chain {c}" for c in range(len(fractions))]
         yield _find_worst("BFMI", fractions, labels, limits.bfmi, slow, -1)
-
-
-def _sound_acceptance(draws: Draws) -> tuple[float, float]:
-    """Return the range of acceptance rates that is sound for the sampler of some draws."""
-    if draws.record.figures.step_setting is not None:
-        return _WALK
-    return _HAMILTONIAN if "diverging" in draws.statistics else _OTHER
 
 
 def _check_density(draws: Draws) -> Iterator[Finding]:
