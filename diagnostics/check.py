@@ -305,11 +305,8 @@ def refuse_unconverged(posterior: Posterior) -> None:
     """
     report = check_and_record(as_draws(posterior, finite=False))[1]
     if not report:
-        raise NotConverged(
-            "the posterior failed its check, so it is not used unless the check is skipped",
-            str(report),
-            parameter="unchecked",
-        )
+        problem = "the posterior failed its check, so it is not used unless the check is skipped"
+        raise NotConverged(problem, str(report), parameter="unchecked")
 
 
 class Remedies:

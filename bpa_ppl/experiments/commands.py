@@ -61,11 +61,9 @@ def _split_settings(samplers: Iterable[str], values: dict[str, Any] | None) -> d
     for key, value in (values or {}).items():
         sampler, dot, name = key.partition(".")
         if not dot or sampler not in settings:
-            raise UsageError(
-                f"expected SAMPLER.NAME=VALUE, with SAMPLER one of {', '.join(settings)}, not "
-                f"{key!r}",
-                parameter="setting",
-            )
+            names = ", ".join(settings)
+            problem = f"expected SAMPLER.NAME=VALUE, with SAMPLER one of {names}, not {key!r}"
+            raise UsageError(problem, parameter="setting")
         settings[sampler][name] = value
     return settings
 

@@ -78,11 +78,9 @@ def concatenate_runs(posteriors: Sequence[Posterior]) -> Draws:
     names = [f"chain {c} of run {r}" for r, run in enumerate(runs) for c in range(run.shape[0])]
     for first, second in find_copied_chains(draws.weights):
         if first != second:
-            raise DataError(
-                f"{names[first]} and {names[second]} have the same draws, which do not count twice:"
-                " pass each run once, with a seed of its own",
-                code="duplicate",
-            )
+            problem = f"{names[first]} and {names[second]} have the same draws, which do not count"
+            remedy = "pass each run once, with a seed of its own"
+            raise DataError(f"{problem} twice: {remedy}", code="duplicate")
     return draws
 
 

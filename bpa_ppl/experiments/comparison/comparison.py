@@ -383,11 +383,9 @@ def check_same_posterior(name: str, draws: Draws, expected: Draws) -> None:
     if not problems and (other_data := compare_data(draws, expected)):
         problems = [f"it was made from other {', '.join(other_data)}"]
     if problems:
-        raise DataError(
-            f"{name} is a posterior of other data or another model: {min(problems)}; only "
-            "posteriors of the same data, model and prior can be compared",
-            code="mismatch",
-        )
+        problem = f"{name} is a posterior of other data or another model: {min(problems)}"
+        remedy = "only posteriors of the same data, model and prior can be compared"
+        raise DataError(f"{problem}; {remedy}", code="mismatch")
 
 
 def _are_equal(value: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:

@@ -126,11 +126,8 @@ def compare_samplers(
     options |= {"weights": start, "gain": chosen}
     if options.get("likelihood") is None and options.get("preset") is None:
         # One for all samplers: published ones would take another by default.
-        options["likelihood"] = choose_likelihood(
-            chosen,
-            lists,
-            indicators=has_indicators(options.get("categorical"), options.get("add")),
-        )
+        indicators = has_indicators(options.get("categorical"), options.get("add"))
+        options["likelihood"] = choose_likelihood(chosen, lists, indicators=indicators)
     problem = build_problem(lists, sampler=reference, **options)
     if elsewhere:  # runs on other data are refused before the long computation
         quick = problem.sample("map")
@@ -250,10 +247,8 @@ def _configure_samplers(
         UsageError: if there is nothing to run, or a setting is invalid.
     """
     if not samplers or runs < 1:
-        raise UsageError(
-            "a comparison needs at least one sampler and one run of each",
-            parameter="runs" if samplers else "samplers",
-        )
+        problem = "a comparison needs at least one sampler and one run of each"
+        raise UsageError(problem, parameter="runs" if samplers else "samplers")
     return {name: SAMPLERS.resolve(name, (settings or {}).get(name)) for name in samplers}
 
 
