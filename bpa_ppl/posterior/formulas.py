@@ -36,15 +36,12 @@ def find_undecided(draws: Draws) -> list[tuple[str, str]]:
     [('a', 'b')]
     """
     comparable = standardise(draws) or draws
-    flat, pairs = comparable.flat, list(combinations(range(len(draws.features)), 2))
-    if not pairs:
-        return []
-    first, second = zip(*pairs, strict=True)
-    differences = flat[:, list(first)] - flat[:, list(second)]
-    low, high = quantiles(differences, _INTERVAL, comparable.importance)
-    undecided = (low <= 0) & (high >= 0)
-    names = draws.features
-    return [(names[i], names[k]) for (i, k), open_ in zip(pairs, undecided, strict=True) if open_]
+    weights = zip(draws.features, comparable.flat.T, strict=True)
+    undecided = []
+    for (one, of_one), (other, of_other) in combinations(weights, 2):
+        low, high = quantiles(of_one - of_other, _INTERVAL, comparable.importance)
+        undecided += [(one, other)] if low <= 0 <= high else []
+    return undecided
 
 
 def describe_undecided(draws: Draws) -> str:
@@ -92,23 +89,24 @@ def format_weights(
     if names and program != "json":
         problem = f"{program} does not have {list_names(names)}, which bpa_ppl computes"
         raise DataError(f"{problem}: adapt without", parameter="format", code="not-supported")
-    scaled = weights.normalised()
-    if program == "json":
-        return _json(draws, scaled, sum(map(abs, weights.values())))
-    return _WRITERS[program](draws, scaled, acoustic)
+    settings = _WRITERS[program](draws, weights, acoustic)
+    if isinstance(settings, str):
+        return settings
+    return json.dumps(settings, indent=2, ensure_ascii=False) + "\n"
 
 
-def _json(draws: Draws, weights: Weights, norm: float) -> str:
-    content: dict[str, Any] = {"weights": dict(weights)}
+def _json(draws: Draws, weights: Weights, _: str | None) -> dict[str, Any]:
+    content: dict[str, Any] = {"weights": dict(weights.normalised())}
     if draws.kind != "point":
+        norm = sum(map(abs, weights.values()))
         bounds = quantiles(draws.flat / norm, _INTERVAL, draws.importance).T
         content["intervals"] = dict(zip(draws.features, bounds.tolist(), strict=True))
         content["undecided"] = find_undecided(draws)
-    return _to_json(content)
+    return content
 
 
 def _trl(_: Draws, weights: Weights, __: str | None) -> str:
-    return f"# reward_funcs in this order: {_names(weights)}\nreward_weights = {_list(weights)}\n"
+    return _list_in_order("reward_funcs", "reward_weights", weights)
 
 
 def _trulens(_: Draws, weights: Weights, __: str | None) -> str:
@@ -117,28 +115,29 @@ def _trulens(_: Draws, weights: Weights, __: str | None) -> str:
             problem = f"the weight of {name} is negative, and a weighted mean has none"
             remedy = "adapt without it, or use Reranker.aggregate"
             raise DataError(f"{problem}: {remedy}", parameter="format", code="not-supported")
-    order = f"# jurors in this order: {_names(weights)}"
-    return f'{order}\naggregation = "weighted_mean"\nweights = {_list(weights)}\n'
+    return _list_in_order("jurors", 'aggregation = "weighted_mean"\nweights', weights)
 
 
-def _opensearch(draws: Draws, weights: Weights, _: str | None) -> str:
-    scales, model = draws.record.feature_scales, {"type": "model/linear"}
-    spread = {name: scales[name].spread if name in scales else 0.0 for name in weights}
-    linear = {name: weight * (spread[name] or 1.0) for name, weight in weights.items()}
-    normalisers = {
-        name: {"standard": {"mean": 0.0, "standard_deviation": deviation}}
-        for name, deviation in spread.items()
-        if deviation
-    }
-    definition = {"feature_normalizers": normalisers, "definition": json.dumps(linear)}
-    return _to_json({"model": {"name": "bpa_ppl", "model": model | definition}})
+def _list_in_order(of: str, setting: str, weights: Weights) -> str:
+    names = json.dumps(list(weights), ensure_ascii=False)  # names may have commas
+    values = ", ".join(map(format_shortest, weights.normalised().values()))
+    return f"# {of} in this order: {names}\n{setting} = [{values}]\n"
 
 
-def _elasticsearch(_: Draws, weights: Weights, __: str | None) -> str:
-    script = {"source": _SCRIPT, "params": {"weights": dict(weights)}}
+def _opensearch(draws: Draws, weights: Weights, _: str | None) -> dict[str, Any]:
+    weights, scales = weights.normalised(), draws.record.feature_scales
+    spread = {n: scales[n].spread for n in weights if n in scales and scales[n].spread}
+    linear = {n: weight * spread.get(n, 1.0) for n, weight in weights.items()}
+    standard = {n: {"standard": {"mean": 0.0, "standard_deviation": s}} for n, s in spread.items()}
+    definition = {"feature_normalizers": standard, "definition": json.dumps(linear)}
+    return {"model": {"name": "bpa_ppl", "model": {"type": "model/linear", **definition}}}
+
+
+def _elasticsearch(_: Draws, weights: Weights, __: str | None) -> dict[str, Any]:
+    script = {"source": _SCRIPT, "params": {"weights": dict(weights.normalised())}}
     scored = {"script_score": {"query": {"match_all": {}}, "script": script}}
     query = {"rescore_query": scored, "query_weight": 0, "rescore_query_weight": 1}
-    return _to_json({"rescore": {"window_size": 50, "query": query}})
+    return {"rescore": {"window_size": 50, "query": query}}
 
 
 def _lm_scale(_: Draws, weights: Weights, acoustic: str | None) -> str:
@@ -154,24 +153,13 @@ def _lm_scale(_: Draws, weights: Weights, acoustic: str | None) -> str:
     return f"# scales of scores if that of {named[0]} is 1, such as lm_scale\n{''.join(lines)}"
 
 
-def _names(weights: Weights) -> str:
-    return json.dumps(list(weights), ensure_ascii=False)  # names may have commas
-
-
-def _list(weights: Weights) -> str:
-    return f"[{', '.join(map(format_shortest, weights.values()))}]"
-
-
-def _to_json(content: dict[str, Any]) -> str:
-    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-
-
-_WRITERS: dict[str, Callable[[Draws, Weights, str | None], str]] = {
+#: By program; `json` is for any.
+_WRITERS: dict[str, Callable[[Draws, Weights, str | None], str | dict[str, Any]]] = {
+    "json": _json,
     "trl": _trl,
     "trulens": _trulens,
     "opensearch": _opensearch,
     "elasticsearch": _elasticsearch,
     "lm-scale": _lm_scale,
 }
-#: The programs; `json` is for any.
-FORMULAS = ("json", *_WRITERS)
+FORMULAS = tuple(_WRITERS)
