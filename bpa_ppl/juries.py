@@ -20,7 +20,7 @@ from bpa_ppl._runtime.arrays import Float64, is_number, to_float
 from bpa_ppl._runtime.messages import capture_notes, format_count
 from bpa_ppl.adapting import build_problem
 from bpa_ppl.diagnostics.baseline_comparison import predict_answers, score_left_out
-from bpa_ppl.diagnostics.baseline_table import ACCURACY
+from bpa_ppl.diagnostics.baseline_table import ACCURACY, values_of
 from bpa_ppl.diagnostics.baselines import Gains, judge
 from bpa_ppl.diagnostics.check import refuse_unconverged
 from bpa_ppl.diagnostics.pages.figures import NARROW, label
@@ -310,7 +310,7 @@ def judges(
     require(lists, NBest, "judges are valued on n-best lists (NBest)", "lists")
     refuse_unconverged(draws)
     start, options = recorded_options(draws)
-    with capture_notes():  # those of `adapt`
+    with capture_notes(), NUMPYRO_LOCK, jax.enable_x64(True):  # the notes are those of `adapt`
         problem = build_problem(lists, start, **options)
         target, reason = problem.target, ""
         if problem.record.data != draws.record.data:
@@ -322,149 +322,209 @@ def judges(
             reason = "the posterior has learned from no list: adapt to judgements or references"
         if reason:
             raise DataError(reason, lists.origin, code="mismatch")
-        groups = _group(target.features, prices)
-        refits = _Refits(problem, _find_gains(problem))
-        unit = ACCURACY if isinstance(refits.judged, Comparisons) else "headroom"
-        curve = _curve(refits, lists, start, options)
+        groups, refits = _group(target.features, prices), _Refits(problem)
         sample = refits.full if draws.kind == "point" else draws
-        found = _cascade(refits, groups, prices) if cascade else None
-        juries = _juries(refits, groups, prices) if prices else ()
-        remaining, further = _labels(refits, sample)
-        rows, correlation = _rows(refits, sample)
-    return Judges(
-        *(rows, unit, curve, _effective(refits), correlation, remaining, further, juries, found)
-    )
+        unit = ACCURACY if isinstance(refits.judged, Comparisons) else "headroom"
+        curve = refits.learn(lists, start, options)
+        found = refits.cascade(groups, prices) if cascade else None
+        juries = refits.juries(groups, prices) if prices else ()
+        remaining, further = refits.forecast(sample)
+        rows, correlation, effective = *refits.rows(sample), refits.effective()
+    return Judges(*(rows, unit, curve, effective, correlation, remaining, further, juries, found))
 
 
-def _find_gains(problem: Problem) -> Gains | Comparisons:
-    """Return how the lists were judged; gains are shares of the headroom."""
-    observed = problem.observed
-    lists = problem.lists if observed.gain is None else observed.lists
-    judged = judge(lists, observed.gain, observed.gains)
-    if isinstance(judged, Comparisons):
-        return judged
-    random, best = judged.bounds()
-    shares = (judged.gains - np.repeat(random, judged.lists.sizes)) / (best - random).mean()
-    return replace(judged, gains=shares)
+def _group(names: Sequence[str], prices: Mapping[str, float]) -> dict[str, Kept]:
+    """Return which features each priced judge has.
+
+    Raises:
+        UsageError: if a price is not a positive number, or of no judge.
+    """
+    groups = {name: np.array([matches(one, [name]) for one in names]) for name in prices}
+    for name, price in prices.items():
+        if not (is_number(price) and 0 < to_float(price) < np.inf and groups[name].any()):
+            reason = f"{name}={quote(price)} is no positive price of one of {', '.join(names)}: "
+            reason += "those without a price are free"
+            raise UsageError(reason, parameter="prices", code="bad-number")
+    return groups
 
 
 @dataclass(frozen=True)
 class _Refits:
-    """The posterior of some of the features, as often as needed.
+    """The posterior of some of the features, as often as needed, and what follows from it.
 
     A feature is left out by a prior that fixes its weight at 0, so that nothing is compiled again.
     """
 
     problem: Problem
-    judged: Gains | Comparisons
+
+    @cached_property
+    def judged(self) -> Gains | Comparisons:
+        """How the lists were judged; gains are shares of the headroom."""
+        observed = self.problem.observed
+        lists = self.problem.lists if observed.gain is None else observed.lists
+        judged = judge(lists, observed.gain, observed.gains)
+        if isinstance(judged, Comparisons):
+            return judged
+        random, best = judged.bounds()
+        shares = (judged.gains - np.repeat(random, judged.lists.sizes)) / (best - random).mean()
+        return replace(judged, gains=shares)
 
     def target(self, kept: Kept) -> Target:
         """Return the posterior of the features that are kept."""
-        target, left_out = self.problem.target, ~kept
-        prior, covariance = target.prior, np.array(target.prior.full_covariance)
-        fixed = _FIXED * np.diag(covariance)[left_out]
-        covariance[left_out] = covariance[:, left_out] = 0.0
-        covariance[left_out, left_out] = fixed
-        mean = np.where(left_out, 0.0, prior.mean)
-        shared = kept if kept.any() else left_out
+        target, prior = self.problem.target, self.problem.target.prior
+        full, mean = prior.full_covariance, np.asarray(prior.mean) * kept
+        covariance = np.where(np.outer(kept, kept), full, _FIXED * np.diag(np.diag(full)))
+        shared = kept if np.any(kept) else True
         degrees = None if prior.degrees is None else np.asarray(prior.degrees) * shared
         prior = prior._replace(mean=mean, variance=None, covariance=covariance, degrees=degrees)
         return replace(target, prior=prior, start={**target.start, WEIGHTS: mean})
 
     def evidence(self, kept: Kept) -> float:
         """Return its log evidence."""
-        with NUMPYRO_LOCK, jax.enable_x64(True):
-            return require_mode(self.target(kept)).log_evidence
+        return require_mode(self.target(kept)).log_evidence
 
     def draws(self, kept: Kept) -> Draws:
         """Return weighted draws of it."""
-        target = self.target(kept)
-        with NUMPYRO_LOCK, jax.enable_x64(True):
-            sampled = Laplace(draws=_DRAWS).sample(target)
-        draws = replace(self.problem, target=target).plain_draws(sampled, SamplerRecord())
+        problem = replace(self.problem, target=self.target(kept))
+        draws = problem.plain_draws(Laplace(draws=_DRAWS).sample(problem.target), SamplerRecord())
         return replace(draws, values={**draws.values, WEIGHTS: draws.weights * kept})
-
-    def gains(self, draws: Draws) -> Float64:
-        """Return the gain of each list by leave-one-out, (lists,)."""
-        return self.judged.of_scores(score_left_out(draws, self.judged.lists)[0])
-
-    def lost(self, kept: Kept) -> tuple[float, float, float]:
-        """Return the gain that is lost with fewer features, its standard error, and evidence."""
-        difference, weight = self.of_all - self.gains(self.draws(kept)), self.judged.list_weight
-        lost = float(np.average(difference, weights=weight))
-        error = np.sqrt(np.sum((weight * (difference - lost)) ** 2)) / weight.sum()
-        return lost, float(error), self.evidence(self.every) - self.evidence(kept)
-
-    @cached_property
-    def every(self) -> Kept:
-        """(Q,) all features."""
-        return np.ones(len(self.problem.target.features), bool)
 
     @cached_property
     def full(self) -> Draws:
         """The posterior of all features."""
-        return self.draws(self.every)
+        return self.draws(True)
+
+    def gains(self, draws: Draws) -> Float64:
+        """Return the gain of each list by leave-one-out, (lists,)."""
+        return self.judged.of_scores(score_left_out(draws, self.judged.lists)[0])
 
     @cached_property
     def of_all(self) -> Float64:
         """(lists,) the gain of all features."""
         return self.gains(self.full)
 
+    def lost(self, kept: Kept) -> tuple[float, float, float]:
+        """Return the gain that is lost with fewer features, its standard error, and evidence."""
+        difference, weight = self.of_all - self.gains(self.draws(kept)), self.judged.list_weight
+        lost = float(np.average(difference, weights=weight))
+        error = np.sqrt(np.sum((weight * (difference - lost)) ** 2)) / weight.sum()
+        return lost, float(error), self.evidence(True) - self.evidence(kept)
 
-def _curve(
-    refits: _Refits, lists: NBest, start: AnyStart, options: Mapping[str, Any]
-) -> tuple[tuple[int, float], ...]:
-    """Return the gain on the other lists of weights adapted to quarters, halves and all lists."""
-    judged, curve = refits.judged, list[tuple[int, float]]()
-    ids = np.random.default_rng(0).permutation(judged.lists.sentence_ids)
-    for parts in (4, 2) if len(ids) >= 4 * _LEAST_PART else ():
-        gains = []
-        for part in np.array_split(ids, parts):
-            rows = np.flatnonzero(np.isin(lists.sentence_ids, part))
-            target = build_problem(lists.select(rows), start, **options).target
-            with NUMPYRO_LOCK, jax.enable_x64(True):
-                position = require_mode(target).position
-            full = target.match.full(unflatten(position, target.start)[WEIGHTS]).tolist()
-            mode = dict(zip(target.match.names, full, strict=True))
-            # Without features that these lists do not separate.
-            columns = [mode.get(name, 0.0) for name in judged.lists.feature_names]
-            scores = judged.lists.scores(np.array(columns))
-            others = ~np.isin(judged.lists.sentence_ids, part)
-            of_lists = judged.of_scores(scores)[others]
-            gains.append(np.average(of_lists, weights=judged.list_weight[others]))
-        curve.append((len(ids) // parts, float(np.mean(gains))))
-    return *curve, (len(ids), float(np.average(refits.of_all, weights=judged.list_weight)))
+    def learn(
+        self, lists: NBest, start: AnyStart, options: Mapping[str, Any]
+    ) -> tuple[tuple[int, float], ...]:
+        """Return the gain on the other lists of weights adapted to quarters, halves and all."""
+        judged, curve = self.judged, list[tuple[int, float]]()
+        ids = np.random.default_rng(0).permutation(judged.lists.sentence_ids)
+        for parts in (4, 2) if len(ids) >= 4 * _LEAST_PART else ():
+            gains = []
+            for part in np.array_split(ids, parts):
+                chosen = lists.select(np.isin(lists.sentence_ids, part))
+                target = build_problem(chosen, start, **options).target
+                mode = unflatten(require_mode(target).position, target.start)[WEIGHTS]
+                pairs = zip(target.match.names, target.match.full(mode).tolist(), strict=True)
+                # These lists may not separate all features.
+                weights = dict.fromkeys(judged.lists.feature_names, 0.0) | dict(pairs)
+                others = ~np.isin(judged.lists.sentence_ids, part)
+                of_others = judged.of_scores(judged.lists.scores(weights))[others]
+                gains.append(np.average(of_others, weights=judged.list_weight[others]))
+            curve.append((len(ids) // parts, float(np.mean(gains))))
+        return *curve, (len(ids), float(np.average(self.of_all, weights=judged.list_weight)))
 
+    def rows(self, sample: Draws) -> tuple[tuple[JudgeRow, ...], tuple[tuple[float, ...], ...]]:
+        """Return the rows of the table, and the correlations of the features within the lists."""
+        names, lists, importance = sample.features, self.problem.lists, sample.importance
+        scaled = sample.flat * lists.spread[find_positions(names, lists.feature_names)]
+        low, high = quantiles(scaled, _OF_WEIGHT, importance)
+        positive = importance @ (sample.flat > 0)
+        sign = np.maximum(positive, 1 - positive)
+        numbers = np.array([importance @ scaled, low, high, sign]).T.tolist()
+        every = zip(names, numbers, ~np.eye(len(names), dtype=bool), strict=True)
+        rows = tuple(JudgeRow(name, *found, *self.lost(kept)) for name, found, kept in every)
+        with np.errstate(invalid="ignore"):  # a feature may be constant within the lists
+            pairs = correlate_within(lists, names)
+        matrix = np.nan_to_num([[pairs[a, b] for b in names] for a in names])
+        return rows, tuple(map(tuple, matrix.tolist()))
 
-def _rows(
-    refits: _Refits, sample: Draws
-) -> tuple[tuple[JudgeRow, ...], tuple[tuple[float, ...], ...]]:
-    """Return the rows of the table, and the correlations of the features within the lists."""
-    names, lists, importance = sample.features, refits.problem.lists, sample.importance
-    scaled = sample.flat * lists.spread[find_positions(names, lists.feature_names)]
-    low, high = quantiles(scaled, _OF_WEIGHT, importance)
-    mean, positive = importance @ scaled, importance @ (sample.flat > 0)
-    numbers = (x.tolist() for x in (mean, low, high, np.maximum(positive, 1 - positive)))
-    every = zip(names, *numbers, ~np.eye(len(names), dtype=bool), strict=True)
-    rows = tuple(JudgeRow(n, w, a, b, p, *refits.lost(kept)) for n, w, a, b, p, kept in every)
-    with np.errstate(invalid="ignore"):  # a feature may be constant within the lists
-        pairs = correlate_within(lists, names)
-    matrix = np.nan_to_num([[pairs[a, b] for b in names] for a in names])
-    return rows, tuple(map(tuple, matrix.tolist()))
+    def effective(self) -> tuple[float, float, float, int]:
+        """Return how many independent judges the judges are worth, its interval, their number."""
+        losses = []
+        for name in self.problem.target.features:
+            scores = values_of(self.judged.lists, name)
+            association = self.judged.association(scores)
+            if abs(association) >= _CHANCE:
+                losses.append(-self.judged.of_scores(np.sign(association) * scores))
+        if not losses:
+            return 0.0, 0.0, 0.0, 0
+        table = np.column_stack(losses)
+        return count_independent(table), *bound_independent(table), len(losses)
 
+    def forecast(self, sample: Draws) -> tuple[tuple[float, float, float], tuple[int | None, ...]]:
+        """Return what exact weights would win, and how many further lists would win 0.01."""
+        judged, lists = self.judged, self.judged.lists
+        chosen = np.random.default_rng(0).choice(len(sample.flat), _FEW, p=sample.importance)
+        vectors = sample.aligned(lists, np.vstack([sample.mean, sample.flat[chosen]]))
+        scores = lists.features.astype(np.float64) @ vectors.T
+        if isinstance(judged, Comparisons):
+            margin = scores[judged.better] - scores[judged.worse]
+            differ = np.sign(margin) != np.sign(margin[:, :1])
+            each = np.abs(2 * expit(margin) - 1) * differ
+            won = np.average(each, axis=0, weights=judged.weight)[1:]
+        else:  # with the slope of the gains on the scores
+            first, of_mean = lists.offsets[:-1], centre(scores[:, 0], lists.sizes)
+            slope = max(of_mean @ centre(judged.gains, lists.sizes) / (of_mean @ of_mean), 0.0)
+            best = np.maximum.reduceat(scores, first, axis=0)
+            won = slope * (best - scores[first + lists.best(scores[:, 0])]).mean(axis=0)[1:]
+        low, high = np.quantile(won, _OF_OTHERS).tolist()
+        expected, size = float(won.mean()), len(lists)
+        # n lists leave c / n to win, so that N further ones win c / n − c / (n + N).
+        needed = (r > _AIM and math.ceil(size * _AIM / (r - _AIM)) for r in (expected, high, low))
+        return (expected, low, high), tuple(n or None for n in needed)
 
-def _effective(refits: _Refits) -> tuple[float, float, float, int]:
-    """Return how many independent judges the judges are worth, its interval, and their number."""
-    lists, losses = refits.judged.lists, list[Float64]()
-    for name in refits.problem.target.features:
-        scores = lists.features[:, lists.feature_names.index(name)].astype(np.float64)
-        association = refits.judged.association(scores)
-        if abs(association) >= _CHANCE:
-            losses.append(-refits.judged.of_scores(np.sign(association) * scores))
-    if not losses:
-        return 0.0, 0.0, 0.0, 0
-    table = np.column_stack(losses)
-    return count_independent(table), *bound_independent(table), len(losses)
+    def juries(self, groups: Mapping[str, Kept], prices: Mapping[str, float]) -> tuple[Jury, ...]:
+        """Return juries without one priced judge after the other, the cheapest first.
+
+        The next to leave is that whose loss of evidence is the smallest for its price. Evidence
+        varies less than the gain of few lists.
+        """
+        kept, names = True, tuple(groups)
+        juries = [Jury(names, sum(prices.values()), 0.0, 0.0, 0.0)]
+        while names:
+            rest, before = {name: kept & ~groups[name] for name in names}, self.evidence(kept)
+            worst = min(names, key=lambda n: (before - self.evidence(rest[n])) / prices[n])
+            names, kept = tuple(name for name in names if name != worst), rest[worst]
+            juries.append(Jury(names, sum(prices[name] for name in names), *self.lost(kept)))
+        return tuple(juries[::-1])
+
+    def cascade(self, groups: Mapping[str, Kept], prices: Mapping[str, float]) -> Cascade:
+        """Return when the judges with the highest price are worth asking."""
+        judged = self.judged
+        if not isinstance(judged, Comparisons):
+            reason = "the probabilities of graded lists are not calibrated: a cascade needs "
+            reason += "preferences"
+            raise DataError(reason, judged.lists.origin, code="not-supported")
+        dear = tuple(name for name in groups if prices[name] == max(prices.values()))
+        others = ~np.any([groups[name] for name in dear], axis=0)
+        if not dear or not others.any():
+            reason = "a cascade needs a judge with a price and another one that costs less: give "
+            reason += "prices"
+            raise UsageError(reason, parameter="prices", code="missing-setting")
+        table = [predict_answers(draws, judged)[:, 0] for draws in (self.draws(others), self.full)]
+        table = np.vstack([np.clip(table, _SURE, 1 - _SURE), judged.weight])
+        before, after, weight = table[:, np.argsort(np.maximum(table[0], 1 - table[0]))]
+        sure, later = np.maximum(before, 1 - before), np.where(before < 0.5, -1, 1) * logit(after)
+        scale = measure_change(sure, later, weight)
+        # Ask the least sure, until asking the rest wins no more than the tolerance, as theory
+        # expects and by the answers to the judged pairs, whose changes may have heavy tails.
+        value = np.stack([estimate_value(sure, scale), np.maximum(1 - 2 * expit(later), 0.0)])
+        unasked = (weight * value)[:, ::-1].cumsum(axis=1).max(axis=0)[::-1] / weight.sum()
+        asked = int(np.argmax(np.append(unasked, 0.0) <= _TOLERANCE))
+        right = np.heaviside(np.append(after[:asked], before[asked:]) - 0.5, 0.5)
+        below, extra = sure[:asked].max(initial=0.5), sum(prices[name] for name in dear)
+        worth = extra / max(float(estimate_value(np.array([below]), scale)[0]), _SURE)
+        of_all, share = sum(prices.values()), asked / len(sure)
+        saved, gain = (1 - share) * extra, float(np.average(right, weights=weight))
+        return Cascade(dear, float(below), share, gain, of_all - saved, saved / of_all, worth)
 
 
 def count_independent(losses: Float64) -> float:
@@ -492,98 +552,6 @@ def bound_independent(losses: Float64) -> tuple[float, float]:
     ends = more, [count_independent(losses[s]) for s in samples]
     low, high = (float(np.quantile(x, q)) for x, q in zip(ends, _OF_OTHERS, strict=True))
     return low, high
-
-
-def _labels(
-    refits: _Refits, sample: Draws
-) -> tuple[tuple[float, float, float], tuple[int | None, ...]]:
-    """Return what exact weights would win, and how many further lists would win 0.01."""
-    judged, lists = refits.judged, refits.judged.lists
-    chosen = np.random.default_rng(0).choice(len(sample.flat), _FEW, p=sample.importance)
-    vectors = sample.aligned(lists, np.vstack([sample.mean, sample.flat[chosen]]))
-    scores = lists.features.astype(np.float64) @ vectors.T
-    if isinstance(judged, Comparisons):
-        margin = scores[judged.better] - scores[judged.worse]
-        differ = np.sign(margin) != np.sign(margin[:, :1])
-        each = np.abs(2 * expit(margin) - 1) * differ
-        won = np.average(each, axis=0, weights=judged.weight)[1:]
-    else:  # with the slope of the gains on the scores
-        first, of_mean = lists.offsets[:-1], centre(scores[:, 0], lists.sizes)
-        slope = max(of_mean @ centre(judged.gains, lists.sizes) / (of_mean @ of_mean), 0.0)
-        best = np.maximum.reduceat(scores, first, axis=0)
-        won = slope * (best - scores[first + lists.best(scores[:, 0])]).mean(axis=0)[1:]
-    low, high = np.quantile(won, _OF_OTHERS).tolist()
-    expected, size = float(won.mean()), len(lists)
-    # n lists leave c / n to win, so that N further ones win c / n − c / (n + N).
-    needed = (r > _AIM and math.ceil(size * _AIM / (r - _AIM)) for r in (expected, high, low))
-    return (expected, low, high), tuple(n or None for n in needed)
-
-
-def _group(names: Sequence[str], prices: Mapping[str, float]) -> dict[str, Kept]:
-    """Return which features each priced judge has.
-
-    Raises:
-        UsageError: if a price is not a positive number, or of no judge.
-    """
-    groups = {name: np.array([matches(one, [name]) for one in names]) for name in prices}
-    for name, group in groups.items():
-        price = prices[name]
-        if not (is_number(price) and 0 < to_float(price) < np.inf and group.any()):
-            reason = f"{name}={quote(price)} is no positive price of one of {', '.join(names)}: "
-            reason += "those without a price are free"
-            raise UsageError(reason, parameter="prices", code="bad-number")
-    return groups
-
-
-def _juries(
-    refits: _Refits, groups: Mapping[str, Kept], prices: Mapping[str, float]
-) -> tuple[Jury, ...]:
-    """Return juries without one priced judge after the other, the cheapest first.
-
-    The next to leave is that whose loss of evidence is the smallest for its price. Evidence varies
-    less than the gain of few lists.
-    """
-    kept, names = refits.every, tuple(groups)
-    juries = [Jury(names, sum(prices.values()), 0.0, 0.0, 0.0)]
-    while names:
-        rest, before = {name: kept & ~groups[name] for name in names}, refits.evidence(kept)
-        loss = {n: (before - refits.evidence(r)) / prices[n] for n, r in rest.items()}
-        worst = min(loss, key=lambda name: loss[name])
-        names, kept = tuple(name for name in names if name != worst), rest[worst]
-        juries.append(Jury(names, sum(prices[name] for name in names), *refits.lost(kept)))
-    return tuple(juries[::-1])
-
-
-def _cascade(refits: _Refits, groups: Mapping[str, Kept], prices: Mapping[str, float]) -> Cascade:
-    """Return when the judges with the highest price are worth asking."""
-    judged = refits.judged
-    if not isinstance(judged, Comparisons):
-        reason = "the probabilities of graded lists are not calibrated: a cascade needs preferences"
-        raise DataError(reason, judged.lists.origin, code="not-supported")
-    dear = tuple(name for name in groups if prices[name] == max(prices.values()))
-    others = ~np.any([groups[name] for name in dear], axis=0)
-    if not dear or not others.any():
-        reason = "a cascade needs a judge with a price and another one that costs less: give prices"
-        raise UsageError(reason, parameter="prices", code="missing-setting")
-    both = refits.draws(others), refits.full
-    p_of_both = (predict_answers(draws, judged)[:, 0] for draws in both)
-    before, after = (np.clip(p, _SURE, 1 - _SURE) for p in p_of_both)
-    weight, sure = judged.weight, np.maximum(before, 1 - before)
-    later = np.where(before < 0.5, -1, 1) * logit(after)
-    scale, order = measure_change(sure, later, weight), np.argsort(sure)
-    # Ask the least sure, until asking the rest wins no more than the tolerance, as theory expects
-    # and by the answers to the judged pairs, whose changes may have heavy tails.
-    value = np.stack([estimate_value(sure, scale), np.maximum(1 - 2 * expit(later), 0.0)])
-    unasked = (weight * value)[:, order[::-1]].cumsum(axis=1).max(axis=0)[::-1] / weight.sum()
-    unasked = np.append(unasked, 0.0)
-    asked = order[: np.argmax(unasked <= _TOLERANCE)]
-    p, share = before.copy(), len(asked) / len(order)
-    p[asked] = after[asked]
-    gain = np.average((p > 0.5) + 0.5 * (p == 0.5), weights=weight)
-    below, extra = float(sure[asked].max(initial=0.5)), sum(prices[name] for name in dear)
-    worth = extra / max(float(estimate_value(np.array([below]), scale)[0]), _SURE)
-    of_all, saved = sum(prices.values()), (1 - share) * extra
-    return Cascade(dear, below, share, float(gain), of_all - saved, saved / of_all, worth)
 
 
 def measure_change(sure: Float64, after: Float64, weight: Float64) -> float:

@@ -25,8 +25,6 @@ from bpa_ppl.judging.session import Session
 from bpa_ppl.juries import (
     Judges,
     Jury,
-    _find_gains,
-    _labels,
     _Refits,
     bound_independent,
     count_independent,
@@ -229,8 +227,8 @@ def test_the_forecast_of_labels_is_calibrated() -> None:
         _, judged = simulated(3 * size, seed, true)
         part = judged.select(np.arange(size))
         problem = build_problem(part, prior=f"isotropic:scale={TAU * part.spread.mean()}")
-        refits = _Refits(problem, _find_gains(problem))
-        (mean, low, high), _ = _labels(refits, refits.full)
+        refits = _Refits(problem)
+        (mean, low, high), _ = refits.forecast(refits.full)
         new = rng.normal(size=(4000, count))
         p = expit(new @ true)
 
@@ -239,7 +237,7 @@ def test_the_forecast_of_labels_is_calibrated() -> None:
 
         won = accuracy(true) - accuracy(refits.full.mean)
         more = build_problem(judged, prior=f"isotropic:scale={TAU * judged.spread.mean()}")
-        of_all = _Refits(more, _find_gains(more)).full.mean
+        of_all = _Refits(more).full.mean
         covered += low <= won <= high
         forecast.append(mean)
         actual.append(won)
