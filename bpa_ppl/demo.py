@@ -132,11 +132,9 @@ def run_judges_demo(folder: Path, *, seed: int = 0, progress: bool | Reporter = 
         paths = tuple(folder / name for name in ("posterior.nc", "answers.txt"))
         write_posterior(posterior, paths[0])
         write_texts(result, paths[1])
-    comparison = compare_baselines(new, posterior, choice=result.choice)
-    accuracy = {row.name: f"{row.gain:.1%}" for row in comparison.rows}
-    mean = next(row for row in comparison.rows if row.name == Way.MEAN)
-    by_mean = new.chosen(mean.choose(new))
-    triples = zip(new.sources or (), by_mean, result.texts, strict=True)
+    rows = {row.name: row for row in compare_baselines(new, posterior, choice=result.choice).rows}
+    mean, adapted = rows[Way.MEAN], rows[Way.ADAPTED]
+    triples = zip(new.sources or (), new.chosen(mean.choose(new)), result.texts, strict=True)
     changed = [
         f"{question}\n  mean of the judges  {before}\n  adapted             {after}"
         for question, before, after in triples
@@ -145,8 +143,8 @@ def run_judges_demo(folder: Path, *, seed: int = 0, progress: bool | Reporter = 
     parts = [
         str(report),
         str(judges(posterior, judged)),
-        f"right choices from {len(new)} new pairs: mean of the judges {accuracy[Way.MEAN]}, "
-        f"adapted {accuracy[Way.ADAPTED]}\n{len(changed)} of {len(new)} choices changed",
+        f"right choices from {len(new)} new pairs: mean of the judges {mean.gain:.1%}, "
+        f"adapted {adapted.gain:.1%}\n{len(changed)} of {len(new)} choices changed",
         *changed[:_SHOWN],
         "\n".join(f"wrote {path}" for path in paths),
     ]

@@ -46,7 +46,10 @@ if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
     from bpa_ppl.weights import AnyStart
 
-Kept = npt.NDArray[np.bool_]
+#: (Q,) whether each feature is kept; True keeps all of them.
+Kept = npt.NDArray[np.bool_] | bool
+#: Which features each priced judge has, (Q,).
+Groups = dict[str, npt.NDArray[np.bool_]]
 
 #: The variance of a weight that is left out, in units of that of its prior.
 _FIXED = 1e-8
@@ -333,7 +336,7 @@ def judges(
     return Judges(*(rows, unit, curve, effective, correlation, remaining, further, juries, found))
 
 
-def _group(names: Sequence[str], prices: Mapping[str, float]) -> dict[str, Kept]:
+def _group(names: Sequence[str], prices: Mapping[str, float]) -> Groups:
     """Return which features each priced judge has.
 
     Raises:
@@ -436,11 +439,10 @@ class _Refits:
         names, lists, importance = sample.features, self.problem.lists, sample.importance
         scaled = sample.flat * lists.spread[find_positions(names, lists.feature_names)]
         low, high = quantiles(scaled, _OF_WEIGHT, importance)
-        positive = importance @ (sample.flat > 0)
-        sign = np.maximum(positive, 1 - positive)
-        numbers = np.array([importance @ scaled, low, high, sign]).T.tolist()
-        every = zip(names, numbers, ~np.eye(len(names), dtype=bool), strict=True)
-        rows = tuple(JudgeRow(name, *found, *self.lost(kept)) for name, found, kept in every)
+        mean, positive = importance @ scaled, importance @ (sample.flat > 0)
+        numbers = (x.tolist() for x in (mean, low, high, np.maximum(positive, 1 - positive)))
+        every = zip(names, *numbers, ~np.eye(len(names), dtype=bool), strict=True)
+        rows = tuple(JudgeRow(n, w, a, b, p, *self.lost(kept)) for n, w, a, b, p, kept in every)
         with np.errstate(invalid="ignore"):  # a feature may be constant within the lists
             pairs = correlate_within(lists, names)
         matrix = np.nan_to_num([[pairs[a, b] for b in names] for a in names])
@@ -481,13 +483,14 @@ class _Refits:
         needed = (r > _AIM and math.ceil(size * _AIM / (r - _AIM)) for r in (expected, high, low))
         return (expected, low, high), tuple(n or None for n in needed)
 
-    def juries(self, groups: Mapping[str, Kept], prices: Mapping[str, float]) -> tuple[Jury, ...]:
+    def juries(self, groups: Groups, prices: Mapping[str, float]) -> tuple[Jury, ...]:
         """Return juries without one priced judge after the other, the cheapest first.
 
         The next to leave is that whose loss of evidence is the smallest for its price. Evidence
         varies less than the gain of few lists.
         """
-        kept, names = True, tuple(groups)
+        kept: Kept = True
+        names = tuple(groups)
         juries = [Jury(names, sum(prices.values()), 0.0, 0.0, 0.0)]
         while names:
             rest, before = {name: kept & ~groups[name] for name in names}, self.evidence(kept)
@@ -496,7 +499,7 @@ class _Refits:
             juries.append(Jury(names, sum(prices[name] for name in names), *self.lost(kept)))
         return tuple(juries[::-1])
 
-    def cascade(self, groups: Mapping[str, Kept], prices: Mapping[str, float]) -> Cascade:
+    def cascade(self, groups: Groups, prices: Mapping[str, float]) -> Cascade:
         """Return when the judges with the highest price are worth asking."""
         judged = self.judged
         if not isinstance(judged, Comparisons):
@@ -509,9 +512,10 @@ class _Refits:
             reason = "a cascade needs a judge with a price and another one that costs less: give "
             reason += "prices"
             raise UsageError(reason, parameter="prices", code="missing-setting")
-        table = [predict_answers(draws, judged)[:, 0] for draws in (self.draws(others), self.full)]
-        table = np.vstack([np.clip(table, _SURE, 1 - _SURE), judged.weight])
-        before, after, weight = table[:, np.argsort(np.maximum(table[0], 1 - table[0]))]
+        both = [predict_answers(draws, judged)[:, 0] for draws in (self.draws(others), self.full)]
+        p = np.clip(both, _SURE, 1 - _SURE)
+        order = np.argsort(np.maximum(p[0], 1 - p[0]))
+        (before, after), weight = p[:, order], judged.weight[order]
         sure, later = np.maximum(before, 1 - before), np.where(before < 0.5, -1, 1) * logit(after)
         scale = measure_change(sure, later, weight)
         # Ask the least sure, until asking the rest wins no more than the tolerance, as theory

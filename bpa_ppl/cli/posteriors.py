@@ -249,12 +249,12 @@ def judges(
         problem = f"the picture is written as .png, .svg or .pdf, not {output}"
         raise UsageError(problem, parameter="output", code="unknown-format")
     draws = read_draws(posterior)
-    paths = nbest or (draws.record.lists,)
-    if paths[0] is None:
+    recorded = draws.record.lists
+    if not nbest and recorded is None:
         problem = "the posterior does not record the file of its lists: give it"
         raise UsageError(problem, parameter="nbest", code="missing-argument")
-    names = [str(path) for path in paths]
-    lists = reading.read_together(names, references, sources, judgements or ())
+    paths = nbest or (str(recorded),)
+    lists = reading.read_together(paths, references, sources, judgements or ())
     result = value_judges(draws, lists, prices=prices, cascade=cascade)
     print(json.dumps(result.as_dict(), indent=2) if as_json else result)
     if output is not None:

@@ -387,15 +387,13 @@ class Reranker:
 
     def _known_domain(self, domain: Any) -> str | None:
         """Return a domain with weights of its own; None, with a warning, for a new one."""
-        if not self.draws.domains or str(domain) in self.draws.domains:
-            return str(domain) if self.draws.domains else None
-        if (name := str(domain)) not in self._new_domains:
+        name, known = str(domain), self.draws.domains
+        if not known or name in known:
+            return name if known else None
+        if name not in self._new_domains:
             self._new_domains.add(name)
-            problem = (
-                "no domain is named" if domain is None else f"the domain {quote(domain)} is new"
-            )
-            known = list_names(self.draws.domains)
-            warn_user(f"{problem}: its weights are drawn around those of {known}")
+            new = "no domain is named" if domain is None else f"the domain {quote(domain)} is new"
+            warn_user(f"{new}: its weights are drawn around those of {list_names(known)}")
         return None
 
     def _deciders(self, lists: NBest) -> list[tuple[Decider, Int64]]:
