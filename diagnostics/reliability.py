@@ -62,13 +62,19 @@ class Reliability:
         if comparison is None or not comparison.predictions:
             return None
         preferred, weight = np.array(comparison.predictions).T
-        agreement = (preferred > 0.5) + 0.5 * (preferred == 0.5)
-        columns = np.stack([np.maximum(preferred, 1 - preferred), agreement, np.ones_like(weight)])
-        order = np.argsort(-columns[0], kind="stable")
-        count = min(len(order), _MOST)
-        starts = np.arange(count) * len(order) // count
-        sums = np.add.reduceat(columns[:, order] * weight[order], starts, axis=1)
-        return cls(sums[0] / sums[2], sums[1] / sums[2], sums[2])
+        choices = np.maximum(preferred, 1 - preferred), np.heaviside(preferred - 0.5, 0.5), weight
+        order = np.argsort(-choices[0], kind="stable")
+        return cls(*(column[order] for column in choices)).merged(_MOST)
+
+    def merged(self, count: int) -> Reliability:
+        """Return as many choices, or fewer, each the mean of some of nearly equal probability."""
+        weight, count = self.weight, min(len(self.weight), count)
+        starts = np.arange(count) * len(weight) // count
+        total, *sums = (
+            np.add.reduceat(weight * column, starts)
+            for column in (np.ones_like(weight), self.probability, self.agreement)
+        )
+        return Reliability(sums[0] / total, sums[1] / total, total)
 
     def curves(self, probability: Float64) -> Float64:
         """Return the agreement of choices for each slope and share, (curves, probabilities)."""

@@ -168,9 +168,8 @@ def _reliability(draws: Draws) -> list[Section]:
         share = weight @ (reliability.probability >= least)
         rows.append([f"{agree:g}", f"{least:.3f}" if share else "–", f"{share:.0%}"])
     table = Table(("promised agreement", "from probability", "choices"), rows, _PROMISED)
-    picture = draw_outcome(
-        _reliability_figure(reliability), "Agreement by probability", _RELIABLE, "svg"
-    )
+    figure = _reliability_figure(reliability)
+    picture = draw_outcome(figure, "Agreement by probability", _RELIABLE, "svg")
     return [Section("How sure are the choices?", [picture, table])]
 
 
@@ -386,14 +385,11 @@ def _reliability_figure(reliability: Reliability) -> Figure:
     axes.plot(p, p, color="0.3", linestyle="--", linewidth=0.8)
     axes.fill_between(p, *quantiles(curves, (0.05, 0.95), reliability.posterior), alpha=0.2)
     axes.plot(p, reliability.posterior @ curves, color="C0")
-    columns = reliability.probability, reliability.agreement, np.ones(len(reliability.weight))
-    sums = np.stack(columns) * reliability.weight
-    for part in np.array_split(sums, min(_BINS, sums.shape[1]), axis=1):
-        total, right, weight = part.sum(axis=1)
-        axes.vlines(total / weight, *estimate_proportion(right, weight), color="C3")
-        axes.plot(total / weight, right / weight, "o", color="C3", markersize=6)
-    axes.set_xlabel("probability of the choice")
-    axes.set_ylabel("agreement with the judge")
+    bins = reliability.merged(_BINS)
+    ends = map(estimate_proportion, bins.agreement * bins.weight, bins.weight)
+    axes.vlines(bins.probability, *zip(*ends, strict=True), color="C3")
+    axes.plot(bins.probability, bins.agreement, "o", color="C3", markersize=6)
+    axes.set(xlabel="probability of the choice", ylabel="agreement with the judge")
     return figure
 
 
