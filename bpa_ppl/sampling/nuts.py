@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import jax
 import msgspec
+import numpy as np
 from msgspec import Meta
 from numpyro.infer import NUTS
 
@@ -23,6 +24,9 @@ from bpa_ppl.sampling.target import Sampled, Sites, Target
 #: values the same target makes steps needlessly short: 500 sparse weights took half as many again,
 #: without divergences in either case, for fewer effective draws.
 _TARGET, _TARGET_OF_MANY = 0.9, 0.8
+#: Below this acceptance of a chain, the step is tuned: of the known length, every step from a start
+#: in the tail of a skewed posterior may be rejected.
+_STUCK = 0.1
 _TUNED_FOR = 14  # dimensions
 _MIN_TUNING = 500  # warm-up steps that find a metric
 #: Values up to which the step of a known metric is known, too, and up to which a warm-up has enough
@@ -39,9 +43,9 @@ class Nuts(ChainSampler, frozen=True):
     standard Gaussian, so the best step is known: with a step of `step_size` standard deviations a
     trajectory turns after three steps. The warm-up only has to forget the start. With a
     `target_accept` it tunes the step instead, for other posteriors; it does so, too, for models
-    other than the default one, and if a pilot sample shows that the Laplace approximation is rough
-    (Pareto k̂ above 0.5, or a small share of effective draws, where fitted moments take its place:
-    see `refit`).
+    other than the default one, if a chain rejects nearly every step, and if a pilot sample shows
+    that the Laplace approximation is rough (Pareto k̂ above 0.5, or a small share of effective
+    draws, where fitted moments take its place: see `refit`).
 
     Another model, or a prior that is not Gaussian, may differ from its Laplace approximation, which
     a pilot sample detects, and may have no mode. Then chains start near the medians of the prior,
@@ -96,12 +100,10 @@ class Nuts(ChainSampler, frozen=True):
 
     def sample(self, target: Target) -> Sampled:
         """Draw from the posterior by NUTS."""
-        small = target.dimension <= _FEW
-        tuning = msgspec.structs.replace(
-            self,
-            warmup=max(self.warmup, _MIN_TUNING),
-            target_accept=self.target_accept or (_TARGET if small else _TARGET_OF_MANY),
-        )
+        small, default = target.dimension <= _FEW, target.model is log_linear
+        accept = self.target_accept or (_TARGET if small else _TARGET_OF_MANY)
+        warmup = max(self.warmup, _MIN_TUNING)
+        tuning = msgspec.structs.replace(self, warmup=warmup, target_accept=accept)
         start, (moments, pareto_k, reason) = draw_starts(target, self.chains)
         if moments is None:
             sampled = run_chains(tuning, target, None, start)
@@ -109,7 +111,10 @@ class Nuts(ChainSampler, frozen=True):
         # A posterior that integrates over the scale of its prior has the tails of a Student t. Of
         # other models, such as a hierarchy, the Pareto k̂ of a pilot sample may be low by chance.
         near = small and pareto_k <= GOOD_PARETO_K
-        near = near and target.prior.degrees is None and target.model is log_linear
+        near = near and target.prior.degrees is None and default
         sampled = run_chains(self if near else tuning, target, moments.covariance, start)
+        accepted = np.mean(sampled.statistics["acceptance_rate"], axis=1)
+        if near and self.target_accept is None and accepted.min() < _STUCK:
+            sampled = run_chains(tuning, target, moments.covariance, start)
         mode = mode_of(target)
         return replace(sampled, mode=mode.position, figures=mode.figures)

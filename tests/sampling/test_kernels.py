@@ -43,6 +43,13 @@ def test_moments_are_those_of_quadrature(sampler: str) -> None:
     assert (again, hash(again)) == (engine, hash(engine))
 
 
+def test_chains_of_nuts_that_reject_every_step_are_drawn_with_a_tuned_one() -> None:
+    """As those that start in the tail of a skewed posterior; here the known step is too long."""
+    posterior = TARGET.adapt("nuts", {"step_size": 1000.0, "draws": 1000, "chains": 2})
+    weights = posterior["posterior"]["weights"].values
+    assert_moments(weights, TARGET.mean, TARGET.covariance, ess=300)
+
+
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_parameters_of_a_kernel_are_settings(kernel: str) -> None:
     sampler = SAMPLERS.resolve(f"numpyro:{kernel}")
