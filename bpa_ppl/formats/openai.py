@@ -38,6 +38,7 @@ from bpa_ppl.formats.format import NBestFormat
 from bpa_ppl.formats.responses import (
     Choice,
     Line,
+    compare_tokens,
     find_choices,
     find_numbers,
     find_start,
@@ -170,6 +171,7 @@ class _Reader:
         self._together = 0  # completions of several choices and of an unknown prompt
         # Numbers of answers whose tokens are those of more than their texts, or may be.
         self._shortened = self._longer = self._unknown = self._missing = 0
+        self._stopped = self._partial = 0
 
     def columns(self, blocks: Iterable[bytes]) -> Block:
         """Return the columns of all answers."""
@@ -206,6 +208,13 @@ class _Reader:
             what = f"the log-probabilities of {format_count(self._longer, 'answer')} are also "
             what += "those of the reasoning or prompt before, which the texts lack: exclude the "
             warn_user(f"{origin}: {what}columns logprob.sum, logprob.mean, logprob.min and length")
+        if self._stopped:
+            what = f"the tokens of {format_count(self._stopped, 'answer')} go on after their texts"
+            log_info(f"{origin}: {what}, as those of a stop sequence: only the first one counts")
+        if self._partial:
+            what = f"the tokens of {format_count(self._partial, 'answer')} are a part of their "
+            what += "texts: repeat these requests, or exclude the columns logprob.sum, "
+            warn_user(f"{origin}: {what}logprob.mean, logprob.min and length")
         if self._unknown:
             what = (
                 f"the first log-probability of {format_count(self._unknown, 'answer')} is unknown: "
@@ -360,12 +369,17 @@ class _Reader:
         logprobs, logged = choice.token_logprobs, choice.logprobs
         is_end = len(answer) < len(text) or choice.answer.has_reasoning
         is_thought = without_reasoning(generated := "".join(choice.tokens)) != generated
-        if is_end or is_thought or 2 * len(logprobs) > len(text) + 2:  # too many tokens
+        before, place = compare_tokens(answer, choice.tokens)[0], None
+        if is_end or is_thought or before > 0 or 2 * len(logprobs) > len(text) + 2:  # too many
             place = find_start(answer if prompt else answer.strip(), choice.tokens)
             self._shortened += len(answer) < len(text) or bool(place)
             is_end |= bool(text) and len(logprobs) > 4 * len(text) + 2  # a token for each byte
             self._longer += is_end and place is None and bool(logprobs or (logged and logged.mean))
             logprobs = logprobs[place or 0 :]
+        used = compare_tokens(answer, choice.tokens[place or 0 :])[1]
+        self._partial += before < 0
+        self._stopped += used < len(logprobs)
+        logprobs = logprobs[:used] if generated else logprobs
         present = [value for value in logprobs if value is not None]
         statistics = token_statistics(present)
         if statistics and len(present) == len(logprobs) and not math.isnan(statistics[0]):

@@ -41,6 +41,8 @@ _FIELDS = {
     "request": ("modelInput",),
 }
 _THOUGHT = ("</think>", "[/THINK]", "<|channel|>final<|message|>")
+# Blanks in texts, and as tokenizers write them, and numbers in place of tokens.
+_BLANKS = re.compile(r"[\s▁ĠĊ]+|token_id:[0-9]+")
 _OUTPUT = {"index", "text", "token_ids", "cumulative_logprob", "logprobs", "finish_reason"}
 _OUTPUT |= {"stop_reason", "lora_request", "routed_experts"}
 # Fields of Ollama, and of llama.cpp, one of which is in each of their answers.
@@ -510,3 +512,26 @@ def find_start(answer: str, tokens: Sequence[str]) -> int | None:
                 return place if generated[: starts[place]].strip() else 0
             at = generated.rfind(text, starts[first], at + len(text) - 1)
     return first or None
+
+
+def compare_tokens(answer: str, tokens: Sequence[str]) -> tuple[int, int]:
+    """Return how many characters of tokens precede an answer, and how many tokens end with it.
+
+    Blanks do not count. One token after the answer, such as the end of the sequence, belongs to it;
+    more are of a stop sequence. -1 characters if the tokens are too short for the answer.
+
+    >>> compare_tokens("a cat", ["▁a", "▁cat", "</s>"]), compare_tokens("a cat", ["a"])
+    ((0, 3), (-1, 1))
+    >>> compare_tokens("42", ["so", " 42"]), compare_tokens("42", ["42", "!", "Q", ":"])
+    ((2, 2), (0, 2))
+    """
+    texts = [_BLANKS.sub("", token) for token in tokens]
+    generated, wanted = "".join(texts), _BLANKS.sub("", answer)
+    if generated and len(generated) + texts.count("") < len(wanted):
+        return -1, len(tokens)
+    at = generated.find(wanted)
+    starts = list(accumulate(map(len, texts), initial=0))
+    if not wanted or at not in starts:
+        return 0, len(tokens)
+    after = [n for n, text in enumerate(texts) if text and starts[n] >= at + len(wanted)]
+    return at, after[0] + 1 if len(after) > 1 else len(tokens)

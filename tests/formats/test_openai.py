@@ -25,7 +25,7 @@ STATISTICS = ("logprob.sum", "logprob.mean", "logprob.min", "length", "count")
 
 def choice(text: str | None, *logprobs: float | None, **more: Any) -> dict[str, Any]:
     """Return a choice of a chat."""
-    tokens = [{"token": "t", "logprob": value, "bytes": None} for value in logprobs]
+    tokens = [{"token": "token_id:7", "logprob": value, "bytes": None} for value in logprobs]
     logged = {"content": tokens} if logprobs else None
     message = {"role": "assistant", "content": text, "refusal": more.pop("refusal", None)}
     return {"message": message, "logprobs": logged, "finish_reason": "stop", **more}

@@ -593,7 +593,8 @@ def test_an_array_of_several_prompts_is_refused(other: dict[str, Any]) -> None:
 
 
 def test_the_best_of_several_sequences_and_the_others() -> None:
-    best = {**TGI["details"], "best_of_sequences": [{**TGI["details"], "generated_text": "cat"}]}
+    other = {"generated_text": "cat", "tokens": [{"text": "cat", "logprob": -0.3}]}
+    best = {**TGI["details"], "best_of_sequences": [{**TGI["details"], **other}]}
     lists, _ = read(line(**{**TGI, "details": best}))
     assert texts(lists) == [["a cat", "cat"]]
     assert sums(lists) == [pytest.approx(-0.3)] * 2
@@ -825,6 +826,30 @@ def test_reasoning_that_the_server_leaves_out() -> None:
         lists, notes = read(chat((message, logged(*tokens, *answer))))
         assert sums(lists) == [pytest.approx(-0.55)]
         assert "reasoning or a repeated prompt before 1 answer is left out" in notes
+
+
+WORDS = [("the", -0.1), (" answer", -0.2), (" is", -0.25), (" certain", -0.5)]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected", "note"),
+    [
+        ([("so", -1.0), (" final", -1.0), *WORDS], -1.05, "before 1 answer is left out"),
+        ([*WORDS, ("\n", -1.0), ("Q", -2.0), (":", -3.0)], -4.05, "1 answer go on after"),
+        ([*WORDS, ("<|end|>", -1.0)], -2.05, ""),
+        ([*WORDS[:1]], -0.1, "the tokens of 1 answer are a part of their texts"),
+        ([(token.replace(" ", "▁"), value) for token, value in WORDS], -1.05, ""),
+        ([("token_id:7", -1.0)], -1.0, ""),
+        ([("", -1.0), *WORDS], -2.05, ""),
+    ],
+)
+def test_tokens_that_differ_from_the_text(
+    tokens: list[tuple[str, float]], expected: float, note: str
+) -> None:
+    """Of reasoning without marks, of a stop sequence, or of a part of a stream alone."""
+    lists, notes = read(chat(({"content": "the answer is certain"}, logged(*tokens))))
+    assert sums(lists) == [pytest.approx(expected)]
+    assert note in notes if note else notes == ""
 
 
 def test_equal_answers_after_different_reasoning_are_counted() -> None:
