@@ -227,10 +227,10 @@ class _Row:
         labels = [*enumerate(self.names), *enumerate(self.marks)]
         self.places = _PLACES | {label.lower(): place for place, label in labels}
 
-    def unusable(self, problem: str, advice: str = "correct it") -> DataError:
+    def unusable(self, problem: str, advice: str = "correct it", **details: str) -> DataError:
         """Return the error of a row that can be dropped."""
         message = f"{problem}: {advice}, or drop such rows (bad: drop)"
-        return self.wrong(message, parameter="bad")
+        return self.wrong(message, parameter="bad", **details)
 
 
 def parse_pair(
@@ -287,7 +287,7 @@ def _check_names(row: _Row, models: Sequence[str], settings: _Names) -> None:
     both = " and ".join(row.names)
     for name in (*row.fields, *models):
         if name not in row.record:
-            raise row.wrong(f"no field {settings.get(name, name)}", code="missing-column")
+            raise row.unusable(f"no field {settings.get(name, name)}", code="missing-column")
     for name in (*JUDGEMENTS, *([] if SOURCE in settings else [SOURCE])):
         if name in row.record:
             remedy = "rename it"

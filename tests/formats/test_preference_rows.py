@@ -433,6 +433,11 @@ def test_rows_without_an_answer_are_dropped_if_asked(answer: Any) -> None:
         read(*rows)
     with pytest.warns(BpaWarning, match="row 3: rejected is"):
         assert len(read(*rows, bad="drop")) == 2
+    del rows[2]["rejected"]
+    with raises(DataError, "missing-column", line=3, parameter="bad", match="no field rejected"):
+        read(*rows)
+    with pytest.warns(BpaWarning, match="row 3: no field rejected"):
+        assert len(read(*rows, bad="drop")) == 2
 
 
 def test_answers_that_could_not_be_generated_are_dropped_if_asked() -> None:
