@@ -200,7 +200,8 @@ class ColumnNames:
             if usual not in columns or name != named.get(usual, usual):
                 names = list(iter_field_names(self._columns)) or columns
                 problem = f"no column {name} (the columns are {quote(', '.join(names), _SHOWN)})"
-                near = find_nearest(usual, names)
+                objects = {of.rpartition(".")[0] for of in names}  # whose fields are columns
+                near = find_nearest(usual, [of for of in names if of not in objects])
                 remedy = f"rename {near or f'that of the {usual}'} to {usual}"
                 parameter = None
                 if (other := self._usual.get(name, usual)) != usual:

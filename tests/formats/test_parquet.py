@@ -138,3 +138,12 @@ def test_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_nbest(lists, tmp_path / "lists.parquet")
     again = read_nbest(tmp_path / "lists.parquet")
     assert table_content(again) == table_content(lists)
+
+
+def test_the_proposed_column_is_no_object(tmp_path: Path) -> None:
+    rows = [{"id": 0, "hyp": {"text": text, "lm": 1.5}} for text in ("a cat", "the cat")]
+    path = tmp_path / "dev.parquet"
+    parquet.write_table(pa.Table.from_pylist(rows), path)
+    for name in ("hyp", "hyp.nope"):
+        with raises(DataError, "missing-column", line=1, parameter="format", match="hyp.text$"):
+            read_nbest(path, format=f"parquet:text={name}")
