@@ -25,6 +25,7 @@ from bpa_ppl.features.recipe import recipe_for
 from bpa_ppl.metrics.column import (
     describe_judgements,
     describe_parallel,
+    describe_repeated,
     numeric_columns,
     read_column,
 )
@@ -401,7 +402,8 @@ def _prepare(nbest: NBest, gain: Metric, options: Arguments) -> Prepared:
     for note in describe_parallel(nbest):
         warn_user(f"{locate(nbest.origin)}{note}")
     for name in gain.columns:
-        if note := describe_sentinel(name, read_column(nbest, name)):
+        notes = (describe_sentinel(name, read_column(nbest, name)), describe_repeated(nbest, name))
+        for note in filter(None, notes):
             warn_user(f"{locate(nbest.origin)}{note}")
     return prepared
 

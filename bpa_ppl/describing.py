@@ -21,6 +21,7 @@ from bpa_ppl.formats.values import as_verdicts, looks_numeric
 from bpa_ppl.metrics.column import (
     describe_judgements,
     describe_parallel,
+    describe_repeated,
     numeric_columns,
     read_column,
     select_judged,
@@ -416,6 +417,9 @@ def _warnings(
             yield f"{column.name} is too large for 32-bit numbers: subtract {column.median:.4g}"
     extras = [column.name for column in columns if column.kind != "feature"]
     yield from filter(None, (describe_sentinel(n, read_column(nbest, n)) for n in extras))
+    judged = [c.name for c in columns if plan is None and describe_judgements(nbest, c.name)]
+    judged += [c.name for c in columns if c.kind == "gain"]
+    yield from filter(None, (describe_repeated(nbest, name) for name in judged))
     if plan is not None and plan.gain in text_metrics():
         yield from filter(None, (describe_judgements(nbest, name) for name in extras))
     for name, cells in nbest.extras.items():

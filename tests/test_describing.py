@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -175,3 +176,28 @@ def test_numbers_of_candidates_beside_them_are_named() -> None:
     assert new_warnings(nbest) == [named]
     with pytest.warns(bpa.BpaWarning, match=named):
         build_problem(nbest, gain="logprob", sampler="map")
+
+
+@pytest.mark.parametrize(
+    ("scores", "systems", "human", "count"),
+    [
+        ([0.5, 0.5, 0.4], "AAA", [4, 5, 1], 2),
+        ([0.5, 0.5, 0.4], "AAA", [4, 4, 1], 0),
+        ([0.5, 0.6, 0.4], "AAA", [4, 5, 1], 0),  # derivations
+        ([0.5, 0.5, 0.4], "ABA", [4, 5, 1], 0),
+        ([0.5, 0.5, 0.4], "AAA", [4, np.nan, 1], 0),
+    ],
+)
+def test_several_judgements_of_a_candidate_without_their_raters(
+    scores: list[float], systems: str, human: list[float], count: int
+) -> None:
+    features = [[[score] for score in scores]] * 2
+    nbest = from_lists([["a", "a", "b"]] * 2, features, ["lm"])
+    nbest = nbest.with_extras(human=human * 2, system=[*systems] * 2)
+    note = f"{2 * count} candidates differ from another one of their list in human alone"
+    for gain in (None, "human"):
+        assert any(note in one for one in bpa.describe(nbest, gain=gain).warnings) == bool(count)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        build_problem(nbest, gain="human", sampler="map")
+    assert any(note in str(one.message) for one in caught) == bool(count)

@@ -111,6 +111,38 @@ def describe_judgements(nbest: NBest, name: str) -> str:
     return f"{name} is {use}: if people judged so, name it as the gain"
 
 
+def describe_repeated(nbest: NBest, name: str) -> str:
+    """Return a note on candidates that differ in one column of judgements alone, or an empty text.
+
+    Those of several systems or models differ in these, too; empty texts show nothing.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "a", "b"]], [[[0.5], [0.5], [0.7]]], ["lm"])
+    >>> describe_repeated(lists.with_extras(human=[4, 5, 1]), "human")
+    '2 candidates differ from another one of their list in human alone: if several people ...'
+    >>> describe_repeated(lists.with_extras(human=[4, 4, 1]), "human")
+    ''
+    """
+    values = read_column(nbest, name)
+    texts = np.repeat(np.arange(len(nbest)), nbest.sizes) * len(nbest.strings) + nbest.string_index
+    _, place, counts = np.unique(texts, return_inverse=True, return_counts=True)
+    scores = nbest.features[:, [feature != name for feature in nbest.feature_names]]
+    origins = [nbest.extras[n] for n in ("system", "model") if n in nbest.extras]
+    judgements: dict[Any, list[float]] = {}
+    shown = np.array([bool(text.strip()) for text in nbest.strings])[nbest.string_index]
+    for row in np.flatnonzero((counts[place] > 1) & shown & np.isfinite(values)).tolist():
+        key = (texts[row], scores[row].tobytes(), *(str(of[row]) for of in origins))
+        judgements.setdefault(key, []).append(values[row])
+    count = sum(len(of) for of in judgements.values() if len(set(of)) > 1)
+    if not count:
+        return ""
+    what = f"{count:,} candidates differ from another one of their list in {name} alone"
+    remedy = "write their mean"
+    if nbest.origin != NBest.origin:
+        remedy += ", or name the column of the raters in the format, mean_over=NAME"
+    return f"{what}: if several people judged them, {remedy}"
+
+
 def describe_parallel(nbest: NBest) -> Iterator[str]:
     """Yield notes on columns of whole lists that have a number for each candidate.
 
