@@ -16,7 +16,7 @@ from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import DataError, list_names, locate, quote
 from bpa_ppl.formats.averages import average_lists, parse_lists
 from bpa_ppl.formats.block import ID, SOURCE, TEXT, find_nearest
-from bpa_ppl.formats.samples import COUNT
+from bpa_ppl.formats.samples import COUNT, STATISTICS
 from bpa_ppl.formats.values import as_verdicts, looks_numeric
 from bpa_ppl.metrics.column import (
     describe_judgements,
@@ -278,6 +278,7 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
     lists = {n: of for n, of in lists.items() if any(isinstance(v, list | tuple) for v in of)}
     known = [column for column in columns if column.missing < len(nbest.features)]
     numbers = [c.name for c in known if c.kind != "feature" or describe_judgements(nbest, c.name)]
+    numbers += [name for name, of in verdicts.items() if of is not None]
     return Description(
         origin=nbest.origin,
         sentences=len(nbest),
@@ -299,7 +300,7 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
             for name, values in verdicts.items()
             if values is not None
         },
-        gains=(*filter(ID.__ne__, numbers), *(n for n, of in verdicts.items() if of is not None)),
+        gains=tuple(name for name in numbers if name not in (ID, COUNT, *STATISTICS)),
         of_sentences=tuple(nbest.sentence_extras),
         sources=0 if nbest.sources is None else len(nbest),
         references=len(with_reference),

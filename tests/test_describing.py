@@ -201,3 +201,11 @@ def test_several_judgements_of_a_candidate_without_their_raters(
         warnings.simplefilter("always")
         build_problem(nbest, gain="human", sampler="map")
     assert any(note in str(one.message) for one in caught) == bool(count)
+
+
+def test_statistics_of_tokens_are_not_proposed_as_the_gain() -> None:
+    """They are extras where the log-probabilities of an answer are unknown."""
+    nbest = from_lists([["a", "b"]], [[[0.5], [0.7]]], ["lm"])
+    names = ("logprob.sum", "logprob.mean", "length", "count", "mqm")
+    nbest = nbest.with_extras(**{name: [1, np.nan] for name in names})
+    assert bpa.describe(nbest).gains == ("mqm",)
