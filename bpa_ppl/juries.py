@@ -326,6 +326,9 @@ def judges(
         if reason:
             raise DataError(reason, lists.origin, code="mismatch")
         groups, refits = _group(target.features, prices), _Refits(problem)
+        if not len(refits.judged.lists):
+            reason = "all answers are ties, which say nothing about judges: give preferences"
+            raise DataError(reason, lists.origin, code="no-data")
         sample = refits.full if draws.kind == "point" else draws
         unit = ACCURACY if isinstance(refits.judged, Comparisons) else "headroom"
         curve = refits.learn(lists, start, options)
