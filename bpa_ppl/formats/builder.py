@@ -135,8 +135,8 @@ class Builder:
                 if any_order and whole:
                     self._scattered = self._scattered or (self._first_lines[identifier], line)
                     continue
-                problem = f"a second list of sentence {identifier}; the first one begins at line "
-                problem += str(self._first_lines[identifier])
+                problem = f"a second list of sentence {self.schema.name_id(identifier)}; the first "
+                problem += f"one begins at line {self._first_lines[identifier]}"
                 remedy = "give it another id, or put the lines of a sentence together, with"
                 remedy += " `sort -s -n -k1,1` where lines begin with the id"
                 if any_order:
@@ -165,7 +165,8 @@ class Builder:
         self.schema.options.names.require_all()
         lost = [number for number in self._dropped if number not in self._first_lines]
         if lost:
-            problem = f"every candidate of sentence {lost[0]} has a value that is not finite"
+            name = self.schema.name_id(lost[0])
+            problem = f"every candidate of sentence {name} has a value that is not finite"
             raise DataError(f"{problem}: correct the file", self.origin, code="bad-number")
         lists = format_count(len(self._first_lines), "sentence")
         for name in [name for name, done in self._averaged.items() if not done]:
@@ -184,7 +185,8 @@ class Builder:
         without = []
         if self._empty:
             absent = f"{format_count(len(self._empty), 'sentence')} without candidates"
-            without.append(f"{absent}, the first of id {min(self._empty)}: left out")
+            first = self.schema.name_id(min(self._empty))
+            without.append(f"{absent}, the first of id {first}: left out")
         if self._rows_dropped:
             dropped = name_prompts(self._rows_dropped)
             without.append(f"rows without a judgement or an answer: {dropped}")
@@ -275,8 +277,9 @@ class Builder:
                 value = of_list[stated[0]] if stated else value
                 for i in stated:
                     if of_list[i] is not value and of_list[i] != value:
-                        problem = f"another {name} than before for sentence {rows.ids[start]}"
-                        problem += ": write the same one in all its rows, or give it another id"
+                        sentence = self.schema.name_id(int(rows.ids[start]))
+                        problem = f"another {name} than before for sentence {sentence}: write "
+                        problem += "the same one in all its rows, or give it another id"
                         raise DataError(problem, self.origin, int(rows.lines[start + i]))
             kept.append(value)
         return tuple(kept)

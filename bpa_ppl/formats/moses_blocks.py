@@ -297,7 +297,7 @@ class LineParser:
             groups[label] = values.split()
         for label, tokens in groups.items():
             if not tokens:
-                raise self.error(f"{label}= has no value after it", number)
+                raise self.error(f"{label}= has no value: write one after it", number)
         return groups
 
     def _leave_out(self, what: str) -> None:
@@ -445,6 +445,7 @@ def _difference(found: dict[str, int], expected: dict[str, int]) -> str:
     for label in {**expected, **found}:
         count, usual = found.get(label, 0), expected.get(label, 0)
         if count != usual:
-            advice = "" if count and usual else _ABSENT
-            return f"{label}= has {count} values, but in the first line {usual}{advice}"
+            advice = ": print the same number in each line" if count and usual else _ABSENT
+            values = format_count(count, "value")
+            return f"{label}= has {values}, but in the first line {usual}{advice}"
     return "the features are in another order than in the first line"

@@ -623,8 +623,8 @@ class ReferenceNotes:
         self.origin = origin
         self._lists = self._strange = 0
         self._words = False  # whether a reference is not blank
-        self._blank: list[int] = []  # ids of sentences
-        self._without: list[int] = []
+        self._blank: list[int | str] = []  # ids of sentences
+        self._without: list[int | str] = []
         #: How well candidates fit the references before theirs, their own, and those after.
         self._fits: list[list[float]] = []
         #: Unicode forms of the candidates, and of the references.
@@ -633,14 +633,14 @@ class ReferenceNotes:
     def add(self, lists: NBest, references: Sequence[tuple[str, ...]]) -> None:
         """Count sentences without references, blank ones, and those unlike their lists."""
         self._compare_first(lists, references)
-        for place, texts in enumerate(references):
+        for place, (identifier, texts) in enumerate(zip(lists.ids, references, strict=True)):
             if not texts:
-                self._without.append(int(lists.sentence_ids[place]))
+                self._without.append(identifier)
                 continue
             self._lists += 1
             self._words = self._words or any(map(str.strip, texts))
             if not all(map(str.strip, texts)):
-                self._blank.append(int(lists.sentence_ids[place]))
+                self._blank.append(identifier)
                 continue
             index = lists.string_index[lists.offsets[place] : lists.offsets[place + 1]]
             related = {word for text in texts for word in _words(text)}

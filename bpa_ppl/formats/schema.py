@@ -183,6 +183,10 @@ class Schema:
         """Whether the ids number texts, the extra `id` of the sentences, as they appear."""
         return self._id_type is str
 
+    def name_id(self, number: int) -> int | str:
+        """Return the id of a sentence as the file has it, for a message."""
+        return next((text for text, of in self._id_numbers.items() if of == number), number)
+
     def may_be_numbers(self, name: str) -> bool:
         """Return whether a column of candidates has had no values but numbers so far."""
         return self._kinds.get(name, EMPTY) in (EMPTY, NUMBER)
@@ -450,7 +454,8 @@ class Schema:
         return int(value or 0)
 
     def _odd_id(self, entry: Any, line: int) -> DataError:
-        return self._error(f"sentence id {quote(entry)} is not an integer or a text", line)
+        problem = f"sentence id {quote(entry)} is not an integer or a text: write it as one"
+        return self._error(problem, line)
 
     def _sentences(self, block: Block) -> dict[str, Sequence[Any]]:
         """Return the columns of sentences: sources, references and extras, one value per record."""
@@ -460,7 +465,8 @@ class Schema:
             if name == SOURCE:
                 for value, line in zip(values, block.line, strict=True):
                     if not (value is None or isinstance(value, str)):
-                        raise self._error(f"{name} is {abbreviate(value)}, not a text", line)
+                        problem = f"{name} is {abbreviate(value)}, not a text: write it as one"
+                        raise self._error(problem, line)
                 columns[name] = values
             elif name == REFERENCES or label_of(name) == REFERENCE:
                 references[name] = self._texts(block, name, values)
@@ -484,9 +490,8 @@ class Schema:
             absent = value is None or (value == "" and not self._typed)
             texts = () if absent else (value,) if isinstance(value, str) else value
             if not isinstance(texts, list | tuple) or not all(isinstance(t, str) for t in texts):
-                raise self._error(
-                    f"{name} is {abbreviate(value)}, not a text or a list of texts", line
-                )
+                problem = f"{name} is {abbreviate(value)}, not a text or a list of texts"
+                raise self._error(f"{problem}: write texts", line)
             lists.append(tuple(texts))
         return lists
 

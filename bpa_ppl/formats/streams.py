@@ -151,7 +151,7 @@ class InputFile:
             self._begun.append(chunk)
         beginning = b"".join(self._begun)
         if not beginning:
-            raise DataError("the file is empty", self.origin, code="no-data")
+            raise DataError("the file is empty: create it again", self.origin, code="no-data")
         return beginning.partition(b"\n")[0]
 
     @property

@@ -15,7 +15,7 @@ from support.table_content import table_content
 from support.user_files import Write
 
 from bpa_ppl import read_nbest, write_nbest
-from bpa_ppl.errors import DataError
+from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.formats import jsonl
 
 GOOD = {
@@ -63,8 +63,19 @@ def test_ids_that_are_texts_are_counted_and_kept(write: Write) -> None:
     write_nbest(nbest, path, format="jsonl")
     assert json.loads(path.read_text().splitlines()[1])["id"] == "doc:3"
     again = write(*lines(*({**GOOD, "id": name} for name in "aba")))
-    with raises(DataError, line=3):
+    with raises(DataError, match="sentence a;", line=3):
         read_nbest(again)
+    (candidate, _) = GOOD["candidates"]  # type: ignore[misc]
+    infinite = {**candidate, "total": "inf"}  # type: ignore[dict-item]
+    bad = lines({**GOOD, "id": "a"}, {**GOOD, "id": "b", "candidates": [infinite]})
+    with raises(DataError, "bad-number", match="every candidate of sentence b has"):
+        read_nbest(write(*bad), bad="drop")
+    empty = lines({**GOOD, "id": "a"}, {"id": "b", "candidates": []})
+    with pytest.warns(BpaWarning, match="1 sentence without candidates, the first of id b"):
+        read_nbest(write(*empty))
+    one = lines({**GOOD, "id": "a"}, {**GOOD, "id": "b", "references": []})
+    with pytest.warns(BpaWarning, match="no reference for 1 sentence, the first of id b"):
+        read_nbest(write(*one))
 
 
 WRONG = [
@@ -73,11 +84,11 @@ WRONG = [
     (changed(system=3), r"candidates\[1\]\.system is 3"),
     (changed(text=None), r"candidates\[1\]\.text"),
     ({**GOOD, "id": 5, "candidates": [3]}, r"candidates\[0\] is 3"),
-    ({**GOOD, "id": 1.5}, r"sentence id 1\.5"),
+    ({**GOOD, "id": 1.5}, r"sentence id 1\.5 is not an integer or a text: write it as one"),
     ({**GOOD, "id": 2**70}, "sentence id "),
     ({**GOOD, "id": "5"}, "sentence id '5'"),
-    ({**GOOD, "id": 5, "references": 7}, "references is 7"),
-    ({**GOOD, "id": 5, "source": 7}, "source is 7"),
+    ({**GOOD, "id": 5, "references": 7}, "references is 7, .*: write texts"),
+    ({**GOOD, "id": 5, "source": 7}, "source is 7, not a text: write it as one"),
     ({**GOOD, "id": 5, "reference": "x"}, "reference and references"),
     ({"id": 5, "text": "a", "lm": 1}, "candidates"),
     ({"id": 3, "candidates": []}, "a second list of sentence 3"),

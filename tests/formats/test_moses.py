@@ -130,6 +130,21 @@ def test_fields_that_are_not_as_in_the_first_line(write: Write, first: str, seco
         read_nbest(write(f"0 ||| {first}", f"0 ||| {second}"))
 
 
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        ("LM0= -1 TM0= -1", "TM0= has 1 value, but in the first line 2: print the same number"),
+        ("LM0= -1", "TM0= has 0 values, but in the first line 2: print a feature that is absent"),
+        ("LM0= TM0= -1 -2", "LM0= has no value: write one after it"),
+    ],
+)
+def test_features_that_are_not_as_in_the_first_line(
+    write: Write, second: str, message: str
+) -> None:
+    with pytest.raises(DataError, match=f":2: {message}"):
+        read_nbest(write("0 ||| a ||| LM0= -1 TM0= -1 -2", f"0 ||| b ||| {second}"))
+
+
 def test_the_golden_file_of_moses(tmp_path: Path) -> None:
     nbest = read_nbest(GOLDEN / "moses-positions.nbest")
     assert nbest.sentence_ids.tolist() == [0, 1, 3]
