@@ -1,0 +1,85 @@
+"""Figures that several pages of the documentation show are the same on each."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+README, RESULTS = "README.md", "docs/results.md"
+WHICH, PREFERENCES = "docs/how-to/which-judge.md", "docs/how-to/preferences.md"
+JURIES, JUDGED = "docs/results/juries.md", "docs/results/judged-lists.md"
+CONTROL, LIKELIHOODS = "docs/results/control.md", "docs/results/likelihoods.md"
+ASKING = "docs/results/asking.md"
+
+#: Rows whose last three numbers are the same: a page and the beginning of its row, and another one.
+SAME = [
+    (README, "WMT 2023: **the", RESULTS, "WMT 2023, all metrics"),
+    (README, "RewardBench: **the", RESULTS, "reward models, RewardBench"),
+    (README, "LLMBar: **the", RESULTS, "reward models, LLMBar"),
+    (RESULTS, "reward models, RewardBench", JURIES, "accuracy: RewardBench"),
+    (RESULTS, "reward models, LLMBar", JURIES, "accuracy: LLMBar"),
+    (WHICH, "right, %: RewardBench", JURIES, "accuracy: RewardBench"),
+    (WHICH, "right, %: LLMBar", JURIES, "accuracy: LLMBar"),
+    (WHICH, "log loss: LLMBar", JURIES, "log loss: LLMBar"),
+    (WHICH, "headroom, %: 19", JURIES, "headroom: WMT 2023, 19"),
+    (RESULTS, "WMT 2023, all metrics", JUDGED, "WMT 2023, all metrics: **default"),
+    (RESULTS, "texts and systems", JUDGED, "texts and systems: **default"),
+]
+#: Rows whose first two means, with deviations, are the same.
+MEANS = [
+    (README, "the default, a margin", LIKELIHOODS, "margin, γ = 2"),
+    (README, "the published model", LIKELIHOODS, "oracle, as published"),
+    (README, "the default, on lists of", CONTROL, "margin, lists of D"),
+    (RESULTS, "`margin`, the default", CONTROL, "margin, lists of the domain"),
+    (RESULTS, "`oracle`, as published", LIKELIHOODS, "oracle, as published"),
+]
+
+
+def row_of(page: str, beginning: str) -> str:
+    """Return the only row of a table that begins so."""
+    lines = (ROOT / page).read_text("utf-8").splitlines()
+    (row,) = [line for line in lines if line.startswith(f"| {beginning}")]
+    return row
+
+
+def numbers(row: str) -> list[float]:
+    """Return the numbers of a row, of which percentages are shares."""
+    found = [float(number) for number in re.findall(r"(?<!\w)\d*\.\d+", row)]
+    return [round(number / 100, 3) if number > 1.5 else number for number in found]
+
+
+def means(row: str) -> list[tuple[float, ...]]:
+    """Return the first two means of a row, with their deviations."""
+    return [tuple(map(float, found)) for found in re.findall(r"([\d.]+) ± ([\d.]+)", row)[:2]]
+
+
+@pytest.mark.parametrize(("page", "row", "other", "of_other"), SAME)
+def test_shares_are_those_of_the_measurements(
+    page: str, row: str, other: str, of_other: str
+) -> None:
+    assert numbers(row_of(page, row))[-3:] == numbers(row_of(other, of_other))[-3:]
+
+
+@pytest.mark.parametrize(("page", "row", "other", "of_other"), MEANS)
+def test_means_are_those_of_the_measurements(
+    page: str, row: str, other: str, of_other: str
+) -> None:
+    assert means(row_of(page, row)) == means(row_of(other, of_other))
+
+
+def test_the_shares_of_sure_choices_are_those_of_the_measurements() -> None:
+    rules = (ROOT / ASKING).read_text("utf-8")
+    for collection, row in (
+        ("RewardBench", "RewardBench |"),
+        ("LLMBar", "LLMBar, pairs made to mislead"),
+        ("arena", "simulated judges, right in"),
+    ):
+        of_collection = rules[rules.index(f"\n| {collection} |") :]
+        ours = of_collection[of_collection.index("**ours** |") :].splitlines()[0].split("|")[1:4]
+        percents = row_of(PREFERENCES, row).split("|")[2:5]
+        assert [float(p.strip(" %")) / 100 for p in percents] == [
+            float(cell.split("/")[2]) for cell in ours
+        ]
