@@ -368,7 +368,7 @@ def test_requests_that_make_no_sense_are_refused(lists: NBest, posterior: bpa.Dr
     with pytest.raises(bpa.DataError, match="has learned from no list: adapt to judgements"):
         judges(bpa.adapt(lists, likelihood="none", sampler="laplace"), lists)
     tied = lists.without("preferences").with_sentence_extras(ties=[[[0, 1]]] * len(lists))
-    with pytest.raises(bpa.DataError, match="all answers are ties, .*: give preferences"):
+    with pytest.raises(bpa.DataError, match=r"all answers are ties, .*: give preferences"):
         judges(bpa.adapt(tied, sampler="laplace"), tied)
 
 
