@@ -129,12 +129,12 @@ def adapt(
             at the mean of the standardised features. `StartingWeights` of them also says which
             weights are fixed, and where features start that they do not name.
         gain: how good a candidate is, which says what an oracle is: `ter`, `bleu`, `chrf`, `wer`, a
-            metric, a function, or a column of the lists, which then is no feature; or `Oracles`
-            that were found before, which need no references. None is `ter` where there are
-            canonical weights or totals, else `chrf`.
+            metric, a function, or a column of the lists, which is then not a feature; or
+            `Oracles` that were found before, which need no references. None is `ter` where there
+            are canonical weights or totals, else `chrf`.
         likelihood: `oracle`, as published, `margin`, `risk`, `pairs`, `preference`, or `none`, with
-            which the posterior equals the prior, and the lists give no more than the features and
-            their spread. Settings that are left open are derived from the gain, and recorded. None
+            which the posterior equals the prior: only the features and their spread are taken
+            from the lists. Settings left open are derived from the gain, and recorded. None
             is `oracle` for a published sampler, `margin` where the gain is TER, BLEU, chrF,
             `ter+bleu`, WER or CER, `risk` for any other gain, or `pairs` if there are indicators
             such as those of systems, and `preference` for lists without references that carry
@@ -638,7 +638,7 @@ def _gain(options: Arguments, nbest: NBest) -> Metric:
 def _warn_judgements(options: Arguments, nbest: NBest) -> None:
     """Warn of columns that are named like human judgements, unless an option names them.
 
-    Lists with preferences do not need those that are no features.
+    Lists with preferences do not need the ones that are not features.
     """
     categorical = options.categorical or ()
     features = None if options.features is None else set(options.features)

@@ -198,7 +198,7 @@ def from_records(
     bad: str = "error",
     first_id: int = 0,
 ) -> NBest:
-    """Build an NBest from dictionaries as lines of JSON would have them, or from a data frame.
+    """Build an NBest from dictionaries as JSON lines would have them, or from a data frame.
 
     A record is a sentence, `{"id", "source", "references", "candidates": [{"text", …}]}`, or a
     candidate, `{"id", "text", …}`, or a pair, `{"prompt", "chosen", "rejected"}`. Numbers
@@ -208,7 +208,7 @@ def from_records(
 
     Args:
         records: dictionaries, or columns by name, such as those of a Hugging Face data set; or
-            a data frame of pandas, polars or another library that exports Arrow.
+            a data frame from pandas, polars or another library that exports Arrow.
         references: used instead of those in the records: for each sentence, in the order of
             the ids, a tuple of references, or one text; or those of some sentences by id.
         sources: used instead of those in the records, one text for each sentence.
@@ -499,7 +499,7 @@ def _align_columns(tables: Sequence[NBest]) -> list[NBest]:
 
 
 def to_arrow(lists: NBest) -> pa.Table:
-    """Return lists as a table of Arrow with one row per candidate, which data frames read.
+    """Return lists as an Arrow table with one row per candidate, which data frames read.
 
     `from_records` reads it back; extras that are numbers are features then.
 

@@ -134,7 +134,7 @@ class _Lists(NamedTuple):
         of_others = of_all - 2 * weights * product + weights**2 * self.squares
         product -= weights * self.squares
         size = np.sqrt(self.squares * np.maximum(of_others, 0.0))
-        # What rounding leaves of a constant score is no correlation.
+        # What rounding leaves of a constant score is not a correlation.
         known = (of_others > 1e-9 * of_all) & (size > 0)
         return np.where(known, product / np.where(known, size, 1.0), np.nan)
 
@@ -215,7 +215,7 @@ class _Limits:
         constant &= (1 - share) ** count <= self.level
         sign = self.checked & (lists.sign * self.sign < 0)
         sign &= (count >= _MANY) & (self.lists >= _MANY)
-        # A unit that may have changed is no change of the agreement.
+        # A unit that may have changed is not a change of the agreement.
         large = np.maximum(ratio, 1 / ratio) > _FACTOR
         weights = self.weights / np.where(large, ratio, 1.0) * np.where(sign, -1, 1)
         # Without a column that others agreed with, their agreement may turn.

@@ -115,10 +115,10 @@ class Jury(Struct, frozen=True):
 
 
 class Cascade(Struct, frozen=True):
-    """The dear judges are asked only where the others are less sure than a probability.
+    """The expensive judges are asked only where the others are less sure than a probability.
 
     Attributes:
-        dear: the judges with the highest price.
+        expensive: the judges with the highest price.
         below: the probability of the choice of the others.
         share: of the pairs that are passed on.
         gain: the accuracy by leave-one-out.
@@ -130,7 +130,7 @@ class Cascade(Struct, frozen=True):
     asking gpt is expected to win less than 0.005
     """
 
-    dear: tuple[str, ...]
+    expensive: tuple[str, ...]
     below: float
     share: float
     gain: float
@@ -139,10 +139,11 @@ class Cascade(Struct, frozen=True):
     worth: float
 
     def __str__(self) -> str:
+        names = ", ".join(self.expensive)
         if not self.share:
-            return f"asking {', '.join(self.dear)} is expected to win less than {_TOLERANCE:g}"
+            return f"asking {names} is expected to win less than {_TOLERANCE:g}"
         return (
-            f"ask {', '.join(self.dear)} where the others are less sure than {self.below:.2f}, in "
+            f"ask {names} where the others are less sure than {self.below:.2f}, in "
             f"{100 * self.share:.0f}% of the cases: accuracy {self.gain:.3f} for {self.price:.3g} "
             f"a list, saves {100 * self.saved:.0f}%; ask where they are surer, too, if a wrong "
             f"choice costs more than {self.worth:.3g}"
@@ -285,7 +286,7 @@ def judges(
       judges err in one further list.
     * Exact weights are draws of the posterior: what they win, by their own probabilities or scores,
       compared with the mean weights. Further lists add as much information as those before.
-    * Dear judges are worth asking if their price is below the cost of a wrong choice times
+    * Expensive judges are worth asking if their price is below the cost of a wrong choice times
       E max(p, 1 − p) − max(E p, 1 − E p), where p is the probability after their answer (the
       expected value of information; Raiffa & Schlaifer 1961).
 
@@ -348,7 +349,7 @@ def _group(names: Sequence[str], prices: Mapping[str, float]) -> Groups:
     groups = {name: np.array([matches(one, [name]) for one in names]) for name in prices}
     for name, price in prices.items():
         if not (is_number(price) and 0 < to_float(price) < np.inf and groups[name].any()):
-            reason = f"{name}={quote(price)} is no positive price of one of {', '.join(names)}: "
+            reason = f"{name}={quote(price)} is not a positive price of one of {', '.join(names)}: "
             reason += "those without a price are free"
             raise UsageError(reason, parameter="prices", code="bad-number")
     return groups
@@ -509,9 +510,9 @@ class _Refits:
             reason = "the probabilities of graded lists are not calibrated: a cascade needs "
             reason += "preferences"
             raise DataError(reason, judged.lists.origin, code="not-supported")
-        dear = tuple(name for name in groups if prices[name] == max(prices.values()))
-        others = ~np.any([groups[name] for name in dear], axis=0)
-        if not dear or not others.any():
+        expensive = tuple(name for name in groups if prices[name] == max(prices.values()))
+        others = ~np.any([groups[name] for name in expensive], axis=0)
+        if not expensive or not others.any():
             reason = "a cascade needs a judge with a price and another one that costs less: give "
             reason += "prices"
             raise UsageError(reason, parameter="prices", code="missing-setting")
@@ -527,11 +528,11 @@ class _Refits:
         unasked = (weight * value)[:, ::-1].cumsum(axis=1).max(axis=0)[::-1] / weight.sum()
         asked = int(np.argmax(np.append(unasked, 0.0) <= _TOLERANCE))
         right = np.heaviside(np.append(after[:asked], before[asked:]) - 0.5, 0.5)
-        below, extra = sure[:asked].max(initial=0.5), sum(prices[name] for name in dear)
+        below, extra = sure[:asked].max(initial=0.5), sum(prices[name] for name in expensive)
         worth = extra / max(float(estimate_value(np.array([below]), scale)[0]), _SURE)
         of_all, share = sum(prices.values()), asked / len(sure)
         saved, gain = (1 - share) * extra, float(np.average(right, weights=weight))
-        return Cascade(dear, float(below), share, gain, of_all - saved, saved / of_all, worth)
+        return Cascade(expensive, float(below), share, gain, of_all - saved, saved / of_all, worth)
 
 
 def count_independent(losses: Float64) -> float:

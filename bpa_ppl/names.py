@@ -113,7 +113,7 @@ def references_by_id(values: Mapping[Any, Any]) -> dict[int | str, tuple[str, ..
     """Return the references of some sentences by the keys of their ids.
 
     Raises:
-        UsageError: if a key is no id, two are one number written in two ways, or a value is
+        UsageError: if a key is not an id, two are one number written in two ways, or a value is
             neither a text nor several.
 
     >>> references_by_id({"7": "the cat", "doc-1": ["a dog", "one dog"]})

@@ -273,7 +273,7 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
         check_consistent_length(features, *extras.values())
         rows = np.argsort(number, kind="stable")
         if _Y in names:
-            problem = f"a column of X is called {_Y}, as the gain is: rename it"
+            problem = f"a column of X has the name of the gain, {_Y}: rename it"
             raise DataError(problem, parameter="X", code="duplicate")
         lists = from_arrays(
             [""] * len(rows),

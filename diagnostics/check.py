@@ -191,7 +191,7 @@ def check(posterior: Posterior, thresholds: Thresholds | None = None) -> Report:
     are not finite, that are fewer than four per chain or the same in all chains fail without
     further diagnostics of the draws.
 
-    A pass is no proof. A check sees the draws alone, so it cannot find modes and tails that no
+    A pass is not a proof. A check sees only the draws, so it cannot find modes and tails that no
     chain has visited, a wrong model or wrong data, or a sampler of another density that mixes well
     (`bpa calibrate` finds it). At most 1 % of good posteriors fail with the default `Thresholds`.
 

@@ -263,7 +263,7 @@ def test_the_sentence_on_labels(result: Judges) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("weights", [(1.0, 1.0), (1.0, 2.0), (1.5, 0.5)])
 def test_the_value_of_asking_is_what_answers_win(weights: tuple[float, float]) -> None:
-    """Cheap and dear scores with known weights: which choices become right by asking."""
+    """Cheap and expensive scores with known weights: which choices become right by asking."""
     rng = np.random.default_rng(4)
     x = rng.normal(size=(200_000, 2)) @ np.linalg.cholesky([[1.0, 0.4], [0.4, 1.0]]).T
     margin = x @ weights
@@ -291,7 +291,7 @@ def test_a_cascade_asks_where_it_matters() -> None:
     found = judges(bpa.adapt(lists, sampler="laplace"), lists, prices=prices, cascade=True)
     assert found.cascade is not None
     share = found.cascade.share
-    assert found.cascade.dear == ("dear",)
+    assert found.cascade.expensive == ("dear",)
     assert 0.1 < share < 0.6
     assert found.cascade.price == pytest.approx(0.1 + share)
     assert found.cascade.saved == pytest.approx((1 - share) / 1.1)
@@ -353,8 +353,8 @@ def test_requests_that_make_no_sense_are_refused(lists: NBest, posterior: bpa.Dr
     with pytest.raises(bpa.DataError, match="not the lists that the posterior was adapted to"):
         judges(posterior, lists[:50])
     requests: dict[str, dict[str, Any]] = {
-        r"gpt=1\.0 is no positive price of one of dear": {"prices": {"gpt": 1.0}},
-        r"dear=-1\.0 is no positive": {"prices": {"dear": -1.0}},
+        r"gpt=1\.0 is not a positive price of one of dear": {"prices": {"gpt": 1.0}},
+        r"dear=-1\.0 is not a positive": {"prices": {"dear": -1.0}},
         "a cascade needs a judge with a price": {"cascade": True},
         "another one that costs less": {"prices": dict.fromkeys(NAMES, 1.0), "cascade": True},
     }

@@ -24,7 +24,7 @@ Int64 = npt.NDArray[np.int64]
 _SCALARS = {str, float, int, bool, type(None)}
 PLAIN = {*_SCALARS, dict, list, tuple}
 _FIELDS = {*_SCALARS, dict}
-# Frequent scalar types of NumPy.
+# Frequent scalar types in NumPy.
 _NUMPY = {np.float32, np.float64, np.int32, np.int64}
 #: Types of texts and single numbers.
 SINGLE = _SCALARS | _NUMPY
@@ -297,7 +297,7 @@ def as_numbers(values: Any) -> npt.NDArray[np.float64] | None:
 
 
 def to_plain_value(value: Any) -> Any:
-    """Return a value of a scalar type of NumPy, JAX, PyTorch, Arrow or pandas as one of Python.
+    """Return a scalar of NumPy, JAX, PyTorch, Arrow or pandas as a Python value.
 
     Missing ones (a masked element, NA) become None, and exact numbers floats; other values, and
     numbers with a unit of time, remain.
@@ -326,7 +326,7 @@ def to_plain_value(value: Any) -> Any:
 
 
 def to_plain_values(value: Any) -> Any:
-    """Return a value, and all values in it, as lines of JSON would have them.
+    """Return a value, and all values in it, as JSON lines would have them.
 
     >>> to_plain_values({"text": ("a", "b"), "lm": np.array([0.5, 1.0]), "by": {"x": Decimal(2)}})
     {'text': ('a', 'b'), 'lm': [0.5, 1.0], 'by': {'x': 2.0}}

@@ -137,7 +137,7 @@ def run_command(words: list[str]) -> None:
     """Run a subcommand.
 
     Raises:
-        BpaError: if a word is no option, or by the subcommand.
+        BpaError: if a word is not an option, or by the subcommand.
     """
     try:
         tokens = [_STANDARD if word == "-" else word for word in words]

@@ -605,7 +605,7 @@ def with_outputs(values: Mapping[str, Any]) -> dict[str, Any]:
     if not outputs:
         return dict(values)
     outputs |= {n: type(path)("-") for n, path in outputs.items() if str(path) == "/dev/stdout"}
-    # The name of a rater names no file; nor does a word that is no file, such as a setting.
+    # The name of a rater does not name a file, nor does a word such as a setting.
     others = {name: value for name, value in values.items() if name not in (*outputs, "rater")}
     names = expand_patterns(list(_texts(msgspec.to_builtins(others, enc_hook=str))))
     inputs = [_identity(name) for name in names if os.path.isfile(name)]

@@ -62,7 +62,7 @@ def write_texts(choices: Choices, path: str | Path) -> None:
 
 
 def has_ids(path: AnyPath) -> bool:
-    """Return whether a file of texts is of JSON lines, which have the id of each list.
+    """Return whether a file of texts has JSON lines, with the id of each list.
 
     >>> has_ids("out.jsonl.gz"), has_ids("out.txt")
     (True, False)

@@ -117,7 +117,7 @@ def estimate_mean(draws: Draws, function_values: npt.ArrayLike) -> Estimate:
 def estimate_share(draws: Draws, below: npt.ArrayLike, expected: float) -> Estimate:
     """Return the shares of draws below quantiles, with the error of the expected share.
 
-    Few draws are below an outer quantile, so that their own share is no basis for an error.
+    Few draws are below an outer quantile, so their own share says too little about the error.
 
     Args:
         draws: the draws.

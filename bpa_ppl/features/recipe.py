@@ -276,7 +276,7 @@ def recipe_for(
     excluded = _columns(nbest, exclude or (), "exclude", nbest.extras)
     indicators = [Indicators(column=name) for name in _names(categorical or (), "categorical")]
     sources = (*indicators, *resolve_sources(() if add is None else add))
-    # A number is a category or a feature, not both.
+    # A numeric column is a category or a feature, not both.
     columns = [source.column for source in sources if isinstance(source, Indicators)]
     excluded += tuple(name for name in columns if find_feature(nbest, name) is not None)
     column = gain if isinstance(gain, Column) else None
@@ -502,7 +502,7 @@ def _hash(path: str, source: FeatureSource) -> str:
     try:
         status = os.stat(path)
         if not stat.S_ISREG(status.st_mode):
-            reason = "it is no file, but a folder, a device or a pipe"
+            reason = "it is not a file, but a folder, a device or a pipe"
         elif status.st_size > _MAX_SIZE:
             reason = f"it has {status.st_size / 2**30:,.0f} GiB, more than {_MAX_SIZE >> 30}"
         else:
@@ -538,5 +538,5 @@ def _with_moved_files(
 
 
 def with_tuples(value: Any) -> Any:
-    """Return a setting with tuples in place of the lists of JSON."""
+    """Return a setting with tuples in place of JSON arrays."""
     return tuple(map(with_tuples, value)) if isinstance(value, list) else value

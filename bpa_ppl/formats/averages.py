@@ -1,4 +1,4 @@
-"""Means over several judgements of a candidate: in rows of a table, or in lists of JSON.
+"""Means over several judgements of a candidate: in rows of a table, or in JSON arrays.
 
 id,text,worker,rating               {"id": 0, "text": "a cat", "ratings": [4, 5]}
 0,a cat,w1,4                        {"id": 0, "text": "a cat", "by": [{"rating": 4}, …]}

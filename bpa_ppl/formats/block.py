@@ -142,7 +142,7 @@ class ColumnNames:
         >>> ColumnNames({}, "dev.csv", exclude=["seed"]).keeps("seed")
         False
         """
-        # A name of Python may be a number, which is refused later.
+        # A Python name may be a number, which is refused later.
         is_index = name in index or (isinstance(name, str) and INDEX.fullmatch(name) is not None)
         if name not in self._exclude and not is_index:
             return True
@@ -356,8 +356,8 @@ class ReadOptions(NamedTuple):
         Args:
             token: as printed.
             line: the number of the line.
-            what: words before the message of the error.
-            remedy: words after it.
+            what: the beginning of the message.
+            remedy: its end, which says what to do.
 
         Raises:
             DataError: with file and line, if it is not a finite number and `bad` is "error".

@@ -72,7 +72,7 @@ class Fairseq(NBestFormat, frozen=True):
     """The format of fairseq."""
 
     def detect(self, first_line: bytes) -> bool:
-        """Return whether a line is fairseq's, or one of the log that it prints before.
+        """Return whether a line is output of fairseq, or part of the log before it.
 
         >>> Fairseq().detect(b"S-17" + bytes([9]) + b"un chat"), Fairseq().detect(b"un chat")
         (True, False)

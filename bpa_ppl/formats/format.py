@@ -61,7 +61,7 @@ class NBestFormat(Component, frozen=True):
         return any(names.issuperset(fields) for fields in self.required)
 
     def field_names(self, first_line: bytes) -> list[str]:
-        """Return the names of the fields of a first line: by default, of an object of JSON.
+        """Return the names of the fields of a first line: by default, of a JSON object.
 
         >>> NBestFormat().field_names(b'{"id": 0, "text": "a cat"}')
         ['id', 'text']

@@ -389,7 +389,7 @@ def _field_bounds(block: bytes, width: int, parser: LineParser) -> tuple[Int64, 
 
 
 def _texts(block: Any, starts: Int64, ends: Int64) -> Any:
-    """Return an array of Arrow with parts of a block."""
+    """Return an Arrow array with parts of a block."""
     import pyarrow as pa
 
     bounds = np.append(np.column_stack([starts, ends]), len(block)).astype(np.int32)

@@ -78,7 +78,7 @@ class Openai(NBestFormat, frozen=True):
         requests: the file of the requests, which has the prompts and their order.
         extract: a regular expression that finds the candidate in an answer: its first group, or
             the whole match.
-        field: the field of the candidate, where an answer is an object of JSON.
+        field: the field of the candidate, where an answer is a JSON object.
         source: a regular expression that finds the source text in a prompt.
         prompt_id: a regular expression that finds the name of the prompt in a `custom_id`, where
             several requests have the same prompt, as `(.*)-sample` in `doc-7-sample-2`.
@@ -390,7 +390,7 @@ class _Reader:
         return logged.mean * (length := logged.length or math.nan), logged.mean, math.nan, length
 
     def _field(self, text: str) -> str | None:
-        """Return the field of the candidate in an answer that is an object of JSON."""
+        """Return the field of the candidate in an answer that is a JSON object."""
         fenced = _FENCE.fullmatch(text)
         try:
             value = json.loads(fenced[1] if fenced else text)[self._format.field]

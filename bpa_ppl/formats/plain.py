@@ -193,7 +193,7 @@ def _read_array(path: str) -> npt.NDArray[Any]:
         raise access_error(path, error, "read") from error
     except Exception as error:  # the header is parsed as Python, with all errors of Python's parser
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        problem = f"not an array of NumPy ({reason}): create it again"
+        problem = f"not a NumPy array ({reason}): create it again"
         raise DataError(problem, path, code="damaged") from error
     numeric = isinstance(array, np.ndarray) and array.dtype.kind in "fiu"
     if not numeric or array.ndim not in (1, 2):

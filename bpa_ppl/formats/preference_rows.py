@@ -69,7 +69,7 @@ _USERS = ("user", "human")
 _OTHERS = (*_USERS, "system", "developer", "tool", "function")
 # Forms of turns: the usual one, and those of ShareGPT and Gemini.
 _FORMS = ((_ROLE, _CONTENT), (_FROM, _VALUE), (_ROLE, _PARTS))
-# Forms of conversations as texts of JSON, which are no answers themselves.
+# Forms of conversations as JSON texts, which are not answers themselves.
 _SPEAKERS = (_ROLE, _FROM)
 _ASSISTANTS = ("assistant", "model", "gpt")
 _CONTENTS = (_CONTENT, TEXT, _PARTS, _VALUE, "tool_calls")
@@ -515,7 +515,7 @@ def _join(parts: list[Any]) -> str | None:
 
 
 def _parse(text: str) -> Any:
-    """Return the value that a text of JSON, or a literal of Python, has; None for other texts."""
+    """Return the value of a JSON text or a Python literal; None for other texts."""
     for parse in () if _PRINTED.fullmatch(text) else (json.loads, ast.literal_eval):
         with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
             return parse(text)

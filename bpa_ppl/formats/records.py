@@ -1,4 +1,4 @@
-"""Records and tables of Arrow taken apart into columns: see `schema` for what they mean.
+"""Records and Arrow tables taken apart into columns: see `schema` for what they mean.
 
 A record, or a row of a table, is a candidate with the `id` of its sentence, a sentence with its
 candidates: `candidates`, a list of objects or of texts, or `text` and other lists of equal length;
@@ -81,7 +81,7 @@ def parse_records(records: Any, options: ReadOptions = IN_MEMORY) -> Block:
     try:
         rows = rows if _are_plain(rows) else list(map(_plain_record, rows))
     except RecursionError as error:
-        problem = "objects inside objects without an end"
+        problem = "objects are nested without an end"
         raise DataError(problem, parameter="records") from error
     return RecordReader(options).block(rows, range(1, len(rows) + 1))
 
@@ -125,14 +125,14 @@ def _frame_columns(frame: Any, options: ReadOptions) -> Block:
         index = [name for name in levels if name is not None]
         if twice := find_repeated(map(str, (*index, *getattr(frame, "columns", ())))):
             raise _repetition_error(options, twice) from error
-        # Columns of pandas may have values of any types.
+        # Columns in pandas may have values of any type.
         if hasattr(frame, "columns") and hasattr(frame, "reset_index"):
             frame = frame.reset_index() if index else frame
             return parse_records(frame.rename(columns=str).to_dict("records"), options)
         reason = str(error).splitlines()[0]
         problem = f"Arrow cannot read a column of the data frame: {reason}: convert it to numbers "
         raise DataError(f"{problem}or texts", parameter="records") from error
-    # What pandas calls an index without a name, which is no column of the user's.
+    # What pandas calls an index without a name, which is not a column of the user.
     unnamed = [name for name in table.column_names if name.startswith("__index_level_")]
     return parse_table(options, table.drop_columns(unnamed))
 
@@ -184,7 +184,7 @@ class RecordReader:
         try:
             return self._columns_of(records, lines)
         except RecursionError as error:
-            raise self._error("objects inside objects without an end", lines[0]) from error
+            raise self._error("objects are nested without an end", lines[0]) from error
 
     def _columns_of(self, objects: Sequence[Any], lines: Sequence[int]) -> Block:
         """Return the columns of some records."""
@@ -412,7 +412,7 @@ def parse_table(options: ReadOptions, table: pa.Table, lines: Int64 | None = Non
 
     Args:
         options: how to read.
-        table: of Arrow.
+        table: an Arrow table.
         lines: (rows,) the line, or the number, of each row; None counts the rows from 1 on.
 
     Raises:

@@ -1,7 +1,7 @@
 """References and sources of a text: read from files, and paired with lists by id or by line.
 
 A file of either is plain text, one sentence a line. One of references may have ids: its lines are
-`id<TAB>text`, or objects of JSON with an `id` and a `reference` or `references`. Several lines of
+`id<TAB>text`, or JSON objects with an `id` and a `reference` or `references`. Several lines of
 an id are several references. A file has ids if at least half of its lines have a tab, or if a line
 is such an object; then a line of another kind is refused, so that an id never becomes a part of a
 reference.
@@ -178,7 +178,7 @@ def _read_entries(paths: Sequence[AnyPath]) -> list[tuple[str, ...]] | dict[Any,
 
 # How lines of n-best lists begin.
 _OF_LISTS = re.compile(r"\d+ \|\|\| |[SH]-\d+\t")
-# An object of JSON, or of Python, which may be damaged.
+# A JSON or Python object, which may be damaged.
 _LIKE_OBJECT = re.compile(r"""\{.*["'](?:id|references?|source)["']\s*:""")
 _FIELDS = {ID, REFERENCE, REFERENCES}
 _OBJECT_OR_ARRAY = msgspec.json.Decoder(dict[str, msgspec.Raw] | list[Any])
@@ -234,7 +234,7 @@ class _File:
         """Return the references of a file with ids; none of plain text.
 
         Raises:
-            DataError: if lines are no references, or not all of one kind.
+            DataError: if lines are not references, or not all of one kind.
         """
         if not self.texts:
             return []
@@ -247,7 +247,7 @@ class _File:
             return list(map(self._of_record, records, numbers))
         for number, of_line in zip(self.numbers, keys, strict=True):
             if not _FIELDS.isdisjoint(of_line or ()):
-                problem = "an object of JSON, but other lines are none: write all lines in one form"
+                problem = "a JSON object, unlike other lines: write all lines in one form"
                 raise self.error(problem, number, "bad-line")
         if 2 * sum("\t" in text for text in self.texts) >= len(self.texts):
             return self._of_table()
@@ -255,7 +255,7 @@ class _File:
         return []
 
     def _of_record(self, record: Any, line: int) -> _Entry:
-        """Return the id and the references of an object of JSON."""
+        """Return the id and the references of a JSON object."""
         fields = record if isinstance(record, dict) else {}
         values = [fields[name] for name in (REFERENCE, REFERENCES) if name in fields]
         texts = [value for value in values if value is not None]
@@ -305,7 +305,7 @@ class _File:
         if _HEADER.fullmatch(texts[0]) and ID in re.findall(r"\w+", texts[0].lower()):
             problem = "the header of a table, but sources are given one per line: give the texts"
             if is_reference:
-                problem = "the header of a table: give lines `id<TAB>text`, or of JSON with an "
+                problem = "the header of a table: give lines `id<TAB>text`, or JSON lines with an "
                 problem += f"{ID} and a {REFERENCE}"
             raise self.error(problem, first)
         if 2 * len(list(filter(_MARKUP.match, texts))) > len(texts):
@@ -338,7 +338,7 @@ class _File:
 
 
 def _json_keys(text: str) -> list[str] | None:
-    """Return the keys of an object of JSON, none of an array; None of any other text."""
+    """Return the keys of a JSON object, none of an array; None of any other text."""
     if not text.startswith(("{", "[")):
         return None
     try:
@@ -462,7 +462,7 @@ class Pairing:
             whole: whether there are no other lists.
 
         Raises:
-            DataError: if there is none for a list, or it is not known which one is.
+            DataError: if a list has none, or it is ambiguous which one it has.
         """
         entries, first, keys = self.sentences.lines, self.first_id, list(map(id_key, names))
         if isinstance(entries, Mapping):

@@ -302,7 +302,7 @@ def find_numbers(value: Any, prefix: str = "") -> Iterator[str]:
 
 
 def find_choices(body: Any) -> Any:
-    """Return the answers in a response as objects of choices; None if it is no response.
+    """Return the answers in a response as choices; None if it is not a response.
 
     >>> find_choices({"content": " a cat", "stop": True, "stop_type": "eos"})[0]["message"]
     {'content': ' a cat'}

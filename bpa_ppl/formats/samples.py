@@ -140,7 +140,7 @@ class Samples:
             prompt: the place of the prompt.
             text: of the answer.
             statistics: numbers, of which the first one is the log-probability of the answer.
-            origin: what equal answers must have in common to be merged, such as their model.
+            origin: equal answers are merged only if this, such as their model, is equal too.
         """
         self._answers.append((prompt, text, statistics, origin))
 
@@ -246,7 +246,7 @@ def explain_unfinished(reason: object) -> str:
 
 
 def name_prompts(labels: Sequence[str]) -> str:
-    """Return a number of prompts with the names of the first ones.
+    """Return how many prompts there are, with the names of the first few.
 
     >>> name_prompts(["a", "b"]), name_prompts(list("abcdefg"))
     ('2 (a, b)', '7 (a, b, c, d, e, …)')

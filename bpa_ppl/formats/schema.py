@@ -168,7 +168,7 @@ class Schema:
         self._usual = {TOTAL: NUMBER, **dict.fromkeys(texts, WORDS)}
         self._usual |= dict.fromkeys(self._numbers_only, NUMBER)
         self._kinds: dict[str, str] = {}
-        self._no_number: dict[str, str] = {}  # the first value of a column that is no number
+        self._no_number: dict[str, str] = {}  # the first value of a column that is not a number
         self.like_numbers: dict[str, str] = {}  # notes on columns of texts that look like numbers
         self._noted = False  # whether a text has been read as a missing number
         self._records = 0
@@ -344,7 +344,7 @@ class Schema:
         return current
 
     def _note_numbers(self, block: Block, name: str, row: int, values: Sequence[Any]) -> None:
-        """Note a column whose texts look like numbers, which then is no feature."""
+        """Note a column whose texts look like numbers, which is then not a feature."""
         texts = (k for k, of in enumerate(values[row:], row) if isinstance(of, str))
         row = next((k for k in texts if not _says_missing(values[k])), row)
         value, line = values[row], int(block.line[block.parent[row]])

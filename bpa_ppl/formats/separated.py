@@ -381,7 +381,7 @@ class _Reader:
         if self.separator != self._separators[0] and len(pointed):
             grouped = compute.all(compute.match_substring_regex(pointed, _GROUPED))
             self._grouped.append(grouped.as_py())
-        if self._decimal == ",":  # a cell with a point is no number
+        if self._decimal == ",":  # a cell with a point is not a number
             cells = compute.replace_substring(cells, ".", "?")
             cells = compute.replace_substring_regex(cells, ",([0-9])", r".\1")
         nothing = pa.nulls(len(cells), pa.string())

@@ -357,7 +357,7 @@ def text_lines(blocks: Iterable[bytes], path: AnyInput) -> Iterator[str]:
 def arrow_file(data: bytes) -> Any:
     """Return bytes as an in-memory Arrow file.
 
-    A thread of Arrow that holds a Python object when the program ends aborts it. Arrow removes a
+    An Arrow thread that holds a Python object when the program ends aborts it. Arrow removes a
     byte-order mark; one inside a file is a part of its text, and is doubled here.
 
     >>> arrow_file(b"id").read()

@@ -1,4 +1,4 @@
-"""Numbers and JSON as text files print them, and columns of Arrow as arrays."""
+"""Numbers and JSON as text files print them, and Arrow columns as arrays."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TOO_LARGE = np.float64((2.0 - 2.0**-24) * 2.0**127)
 NUMBER, WORDS, OBJECT, EMPTY = "number", "text", "object", "empty"
 #: A number with a decimal comma.
 DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]*,[0-9]+([eE][-+]?[0-9]+)?\s*")
-#: A text, or no text, where there is no number; also a regular expression of Arrow.
+#: A text, or no text, where there is no number; also a regular expression for Arrow.
 NO_NUMBER = (
     r"\s*(?i:none|null|nil|\(null\)|[-+]?nan|n/?a|n\.a\.|<na>|#n/?a( n/a)?|-?1\.#(ind|qnan)|"
     r"#(div/0!|value!|ref!|num!|null!|name\?)|missing|unknown|undefined|"
@@ -118,7 +118,7 @@ def read_number_lines(data: bytes, width: int) -> npt.NDArray[np.float64] | None
 
 
 def read_csv_columns(data: Any, types: Sequence[Any]) -> list[Any]:
-    r"""Return the columns of a table separated by spaces, in types of Arrow; see `read_csv_table`.
+    r"""Return the columns of a table separated by spaces, in Arrow types; see `read_csv_table`.
 
     >>> import pyarrow as pa
     >>> read_csv_columns(b"1 2\n", [pa.int64(), pa.int64()])[1].to_pylist()
@@ -139,7 +139,7 @@ def read_csv_table(
     """Return a table, read by PyArrow.
 
     Args:
-        data: whole lines, as bytes or as a buffer of Arrow.
+        data: whole lines, as bytes or as an Arrow buffer.
         delimiter: between cells.
         types: names and types of the columns.
         quoted: whether cells may be quoted, and may then have line breaks.
@@ -180,7 +180,7 @@ def read_csv_table(
 
 
 def format_shortest(value: float | np.float32) -> str:
-    """Return the shortest decimal that reads back as the same number of the same width.
+    """Return the shortest decimal that round-trips in the same floating-point type.
 
     >>> format_shortest(np.float32(0.1)), format_shortest(0.1), format_shortest(-6.0)
     ('0.1', '0.1', '-6')
@@ -391,7 +391,7 @@ def _parse_strictly(line: bytes, origin: str, number: int, parameter_of_lines: s
 
 
 def check_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of JSON, for `json.loads`.
+    """Return a JSON object, for `json.loads`.
 
     Raises:
         DataError: with a key that occurs twice.
@@ -466,7 +466,7 @@ def _key_count(data: bytes) -> int:
 
 
 def json_keys(line: bytes) -> list[str]:
-    """Return the keys of a line that is an object of JSON; nothing for any other line.
+    """Return the keys of a line that is a JSON object; nothing for any other line.
 
     >>> json_keys(b'{"id": 0}'), json_keys(b'{"lm": NaN}'), json_keys(b"id,text")
     (['id'], ['lm'], [])

@@ -186,7 +186,7 @@ class JsonWeights(WeightFormat, frozen=True):
 
 
 def _entries(text: str, origin: str) -> list[tuple[str, Any]]:
-    """Return names and values of the object, with repeated ones; the values of a list alone."""
+    """Return names and values of the object, duplicates included; a list has no names."""
     code = "bad-line"
     line: int | None = 1
     try:

@@ -238,7 +238,7 @@ def are_texts(values: Sequence[Any]) -> bool:
 
 
 def to_table(nbest: NBest, everything: bool = False) -> pa.Table:
-    """Return lists as a table of Arrow with one row per candidate.
+    """Return lists as an Arrow table with one row per candidate.
 
     Args:
         nbest: the lists.
@@ -318,7 +318,7 @@ def _check_names(
 
 
 def _fits(values: Column) -> bool:
-    """Return whether a column can be one of Arrow that reads back unchanged."""
+    """Return whether a column can be an Arrow column that reads back unchanged."""
     import pyarrow as pa
 
     if isinstance(values, np.ndarray):

@@ -153,7 +153,7 @@ def evaluate_density(theta: Float64, answers: Answers, prior: Gaussian, slip: fl
     log_own = np.log1p(-slip) + scores[rows, chosen] - log_total[:, 0]
     with np.errstate(divide="ignore"):  # without slips it is −∞
         log_p = np.logaddexp(log_own, np.log(slip / 3))
-    weight = np.exp(log_own - log_p)  # the probability that the answer is no slip
+    weight = np.exp(log_own - log_p)  # the probability that the answer is not a slip
     mean = np.einsum("na,nak->nk", p, features)
     scaled = (features * np.sqrt(weight[:, None] * p)[..., None]).reshape(-1, len(theta))
     centre = mean * np.sqrt(weight)[:, None]

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
-#: Every so many questions an earlier pair is asked again, with the sides exchanged.
+#: After this many questions an earlier pair is asked again, with the sides exchanged.
 _REPEAT_EVERY = 12
 #: Scales of the prior with a lower probability are left out.
 _NEGLIGIBLE = 1e-3
@@ -101,7 +101,7 @@ class Session:
         seed: of the questions.
         slip: the probability of a random answer, see `bpa_ppl.Preference`.
         features: as for `adapt`, and so are the next three, which say what the features are.
-        exclude: columns that are no features.
+        exclude: columns that are not features.
         categorical: columns whose values become features.
         add: sources of further features.
 

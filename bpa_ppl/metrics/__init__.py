@@ -1,1 +1,1 @@
-"""Translation quality: TER, BLEU, chrF, WER and other metrics, gains, and oracle derivations."""
+"""Gains: TER, BLEU, chrF, WER and other metrics, judgements, preferences, and oracles."""

@@ -15,7 +15,7 @@ from bpa_ppl.formats.values import as_verdicts, means_missing, parse_units
 from bpa_ppl.metrics.metric import Averaged, Lists, Metric, References
 from bpa_ppl.nbest import NBest, find_feature
 
-#: Words in the names of human judgements, which are no features of new lists.
+#: Words in the names of human judgements, which are not features of new lists.
 _JUDGEMENTS = {"mqm", "da", "esa", "human", "judgement", "judgment", "rating", "ratings", "gold"}
 _JUDGEMENTS |= {"ranking", "rankings"}
 #: Words that name them, too, where the values are on a scale of at most so many halves.

@@ -116,7 +116,7 @@ def _verdict_columns(nbest: NBest) -> list[str]:
 
 
 def default_gain(nbest: NBest, *, canonical: bool) -> str:
-    """Return the name of the gain of lists with references where none is chosen.
+    """Return the name of the default gain of lists with references.
 
     TER if there are canonical weights or the lists have the totals of a decoder: they are
     translations. Else chrF: on captions and summaries, weights that are adapted by TER choose worse

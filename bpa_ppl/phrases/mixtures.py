@@ -28,7 +28,7 @@ from bpa_ppl.phrases.tables import (
 
 #: Column of a table of probabilities -> the predicted side.
 DIRECTIONS: dict[str, Side] = {"direct": "target", "inverse": "source"}
-#: How many times as large a number has to be to be no accident.
+#: By what factor a number must be larger for this not to be an accident.
 _CLEARLY = 2.0
 #: Grid of the transformed parameter; at its ends α is almost 0 and 1.
 _GRID = np.linspace(-14.0, 14.0, 57)

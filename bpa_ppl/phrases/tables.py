@@ -105,7 +105,7 @@ class PhraseCounts(PhrasePairs):
         """Return the counts of phrase pairs given as texts; counts of equal pairs are added.
 
         Args:
-            sources: (n,) texts, of Python or of Arrow.
+            sources: (n,) texts, in Python or in Arrow.
             targets: (n,) texts.
             counts: (n,) numbers.
         """

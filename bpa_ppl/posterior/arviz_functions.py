@@ -1,6 +1,6 @@
 """ArviZ's data, and its plots of chains, in any supported version.
 
-Up to 0.23 data are an InferenceData, from 1 on a DataTree of xarray. Everything here takes and
+Up to 0.23 data are an InferenceData, since 1 a DataTree of xarray. Everything here takes and
 returns the same under both.
 """
 
@@ -47,7 +47,7 @@ def arviz_version() -> int:
 
 
 def suggest_call(kind: str) -> str:
-    """Return the call of ArviZ that makes a posterior of draws in another form, for a message.
+    """Return the ArviZ call that makes a posterior of draws in another form, for a message.
 
     Args:
         kind: the type of a variable, or the first character of a file.

@@ -85,7 +85,7 @@ def write_posterior(posterior: Posterior, path: str | Path, *, timed: bool = Fal
         content = seal(to_bytes(groups, attrs))
     except BpaError:
         raise
-    # Values and names may be any.
+    # Values and names are arbitrary.
     except (TypeError, ValueError, OverflowError, RecursionError, CompatibilityError) as error:
         problem = f"NetCDF cannot hold this posterior ({_first_line(error)})"
         raise DataError(problem, code="cannot-write") from error

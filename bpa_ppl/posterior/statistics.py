@@ -32,8 +32,9 @@ _MIN_WEIGHTS = 25
 _LARGE_SHARE, _LARGE_DEVIATION = 0.04, 2.0
 #: Chains are copies if they have this share of their draws in common, of at least so many.
 _COPIED, _MIN_DIFFERENT = 0.25, 10
-#: Draws nearer than this, in local distances between draws, are one: copies in single precision
-#: are. The local distance is the mean of so many draws per chain on both sides.
+#: Draws closer than this, in local distances between draws, count as equal; copies in single
+#: precision differ by less. The local distance is the mean over this many draws per chain on both
+#: sides.
 _NEAR, _NEIGHBOURS = 0.02, 5
 #: Values are discrete if this share of the distances between neighbouring ones are the smallest
 #: one, or if there are no more of them than this share of the draws; up to noise, in standard

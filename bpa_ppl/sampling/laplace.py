@@ -394,7 +394,7 @@ def fit_moments(target: Target, mode: Mode) -> tuple[Proposal, float, float]:
     draws of all rounds, weighted by the ratio of p to the mixture of their proposals, give the next
     moments (AMIS, Cornuet et al. 2012). While these weights are too uneven, they are raised to a
     power below 1, which keeps enough of them effective. The third derivatives at the mode are left
-    out: so far from a Gaussian they are no guide to the posterior elsewhere.
+    out: so far from a Gaussian they do not describe the posterior elsewhere.
 
     Args:
         target: the posterior.
@@ -492,8 +492,8 @@ def draw_starts(target: Target, chains: int) -> tuple[Sites, Fit]:
     """Return z of a start for each chain, and the moments around which they are.
 
     These are the mode and its Laplace covariance, or fitted ones (see `find_moments`). If there
-    is no mode, or its covariance is no good metric, the starts are near the medians of the prior,
-    and the result has no moments.
+    is no mode, or its covariance is not a good metric, the starts are near the medians of the
+    prior, and the result has no moments.
     """
     if inspect_model(target).latent == (WEIGHTS,) and target.prior.is_gaussian:
         mode = mode_of(target)

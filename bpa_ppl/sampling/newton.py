@@ -46,7 +46,7 @@ class Mode(NamedTuple):
         decrement: the squared length of the last step in posterior standard deviations.
         iterations: Newton steps taken.
         converged: whether `decrement` fell to the tolerance where the Hessian is positive
-            definite. On an endless slope, such as a funnel, steps may become short too.
+            definite. On an unbounded slope, such as a funnel, steps may also become short.
     """
 
     position: Float64

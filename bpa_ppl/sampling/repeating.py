@@ -106,7 +106,7 @@ def recorded_options(posterior: Posterior, **changes: Any) -> tuple[AnyStart, di
     kept = {name: value for name, value in record.items() if name not in (*changes, *unused)}
     for name, value in kept.items():
         if value is None:
-            problem = f"{name} was an object of Python, which is not recorded: give {name} again"
+            problem = f"{name} was a Python object, which is not recorded: pass {name} again"
             raise UsageError(problem, parameter=name, code="not-supported")
     options = {**{name: _restore(name, value) for name, value in kept.items()}, **changes}
     if isinstance(weights := options[_WEIGHTS], str) and weights == _NO_WEIGHTS:

@@ -124,7 +124,7 @@ class Likelihood(Component, frozen=True):
 
 
 class ScoreFactor(Likelihood, frozen=True):
-    """Observes prepared lists by a function of the scores of each, which is no distribution.
+    """Observes prepared lists by a function of the scores of each, which is not a distribution.
 
     Args:
         function: of the scores and of further columns, see `bpa_ppl.models.choice.per_list`.

@@ -116,7 +116,7 @@ class Isotropic(PriorFamily, frozen=True):
 
 
 def with_variances(family: PriorFamily | Prior, variances: Mapping[str, float]) -> Any:
-    """Return an isotropic prior of which some weights have given variances.
+    """Return an isotropic prior with fixed variances for some weights.
 
     A variance or a scale that the user has chosen has precedence, and other priors stay as they
     are.

@@ -244,7 +244,7 @@ def _standardise(values: Float64) -> Float64:
     """Return centred columns with variance 1, (n, Q); constant columns are 0."""
     centred = values - values.mean(axis=0)
     deviation = centred.std(axis=0)
-    # Rounding errors of a constant column are no variation.
+    # Rounding errors of a constant column are not variation.
     constant = deviation <= 1e-6 * deviation.max()
     return np.asarray(np.where(constant, 0.0, centred / np.where(constant, 1.0, deviation)))
 

@@ -173,7 +173,7 @@ def read_material(study: Study, domain: StudyDomain, size: int = 0) -> Material:
 
 
 def _read(files: ListFiles, size: int, columns: tuple[str, ...]) -> NBest:
-    """Read lists with references and sources; `columns` become metrics, and are no features."""
+    """Read lists with references and sources; `columns` become metrics, not features."""
     lists = read_nbest(
         files.nbest,
         references=list(files.references) or None,
@@ -184,7 +184,7 @@ def _read(files: ListFiles, size: int, columns: tuple[str, ...]) -> NBest:
 
 
 def _prepare(lists: NBest, size: int, columns: tuple[str, ...]) -> NBest:
-    """Return lists cut to `size`, unless it is 0; `columns` are no features."""
+    """Return lists cut to `size`, unless it is 0; `columns` are not features."""
     metrics = map(resolve_without_lists, columns)
     lists = demote_to_extras(lists, [name for metric in metrics for name in metric.columns])
     return lists.truncate(size) if size else lists

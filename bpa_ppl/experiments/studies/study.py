@@ -336,7 +336,7 @@ def read_study(path: str | Path) -> Study:
     like = "mert"
     gain = "ter"
 
-    [variants.barker]                      # a kernel of NumPyro with its parameters
+    [variants.barker]                      # a NumPyro kernel with its parameters
     like = "numpyro:BarkerMH"
     step_size = 0.5
 
