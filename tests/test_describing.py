@@ -154,7 +154,7 @@ def test_words_among_numbers_are_named() -> None:
 
 
 def test_empty_candidates_are_counted() -> None:
-    """Marian and recognisers print hypotheses without words; they are candidates as others."""
+    """Marian and recognisers print candidates without words; they are candidates as others."""
     lines = ["0 |||  ||| F0= -1 ||| -1", "0 ||| a ||| F0= -2 ||| -2", "1 |||  ||| F0= -3 ||| -3"]
     nbest = bpa.read_nbest(lines)
     assert (nbest.texts(0), nbest.texts(1)) == (["", "a"], [""])

@@ -23,7 +23,7 @@ class BLEU(Metric, frozen=True):
     """BLEU with up to four-grams, in percent.
 
     Orders without a match are smoothed exponentially (Chen and Cherry, 2014). Sentences are scored
-    with effective order, a corpus without, as sacreBLEU recommends. The counts of a hypothesis are
+    with effective order, a corpus without, as sacreBLEU recommends. The counts of a candidate are
     its matches of order 1 to 4, its n-grams of order 1 to 4, and the length of the nearest
     reference in words.
 
@@ -56,7 +56,7 @@ class BLEU(Metric, frozen=True):
         return replace(super().score(sums, references), value=self._exact(sums))
 
     def counts(self, lists: Lists, references: References) -> Float64:
-        """Return (hypotheses, 9) matches, n-grams and reference lengths."""
+        """Return (candidates, 9) matches, n-grams and reference lengths."""
         from bpa_ppl.metrics.pairwise_compiled import count_matches, count_ngrams
 
         split, rows = self._splitter(), [np.zeros((0, self.width))]

@@ -18,7 +18,7 @@ from bpa_ppl.text.words import Vocabulary
 class CHRF(Metric, frozen=True):
     """chrF, in percent.
 
-    The counts of a hypothesis are, for each order, the matches, its n-grams and those of the
+    The counts of a candidate are, for each order, the matches, its n-grams and those of the
     reference, which is the one with the highest score; then the mean length of the references in
     words.
 
@@ -60,7 +60,7 @@ class CHRF(Metric, frozen=True):
         return sacrebleu_signature(metrics.CHRF(**self.settings()), references)
 
     def counts(self, lists: Lists, references: References) -> Float64:
-        """Return (hypotheses, 3N + 1) counts, one list after the other."""
+        """Return (candidates, 3N + 1) counts, one list after the other."""
         rows = [
             self._of_sentence(texts, refs)
             for texts, refs in zip(lists, references, strict=True)
@@ -70,13 +70,13 @@ class CHRF(Metric, frozen=True):
 
     def value(self, sums: Float64) -> Float64:
         """Return chrF in percent, (…, 3N + 1) ↦ (…): the F of mean precision and mean recall."""
-        matches, of_hypothesis, of_reference = (sums[..., k:-1:3] for k in range(3))
-        defined = (of_hypothesis > 0) & (of_reference > 0)
+        matches, of_candidate, of_reference = (sums[..., k:-1:3] for k in range(3))
+        defined = (of_candidate > 0) & (of_reference > 0)
         orders = np.maximum(defined.sum(axis=-1), 1)
         # Added from left to right, as sacreBLEU does.
         precision, recall = (
             np.where(defined, matches / np.maximum(total, 1), 0.0).cumsum(axis=-1)[..., -1] / orders
-            for total in (of_hypothesis, of_reference)
+            for total in (of_candidate, of_reference)
         )
         factor = self.beta**2
         divisor = factor * precision + recall
@@ -88,7 +88,7 @@ class CHRF(Metric, frozen=True):
         return np.asarray(self.fraction(counts) * counts[:, -1])
 
     def _of_sentence(self, texts: Sequence[str], refs: Sequence[str]) -> Float64:
-        """Return the counts of the hypotheses of a sentence, (texts, 3N + 1)."""
+        """Return the counts of the candidates of a sentence, (texts, 3N + 1)."""
         strings = [*texts, *refs]
         parts = [_ngrams(["".join(s.split()) for s in strings], len(texts), self.char_order)]
         if self.word_order:

@@ -14,22 +14,22 @@ from bpa_ppl._runtime.arrays import Float64, to_floats
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.metrics.metric import Averaged, Lists, References
 
-_TAKES = ("hypotheses", "references", "sources")
+_TAKES = ("candidates", "references", "sources")
 
 
 class Function(Averaged, frozen=True):
-    """Scores of a function of (hypotheses[, references[, sources]]), higher is better.
+    """Scores of a function of (candidates[, references[, sources]]), higher is better.
 
     The function gets lists of equal length: texts, tuples of references, sources. The number of its
     parameters determines what the metric needs.
 
     Args:
-        function: the function; it returns one number per hypothesis.
+        function: the function; it returns one number per candidate.
 
     Raises:
         UsageError: if it is not a function of one to three lists.
 
-    >>> Function(function=lambda hypotheses: [len(text) for text in hypotheses]).needs
+    >>> Function(function=lambda candidates: [len(text) for text in candidates]).needs
     frozenset()
     """
 
@@ -37,7 +37,7 @@ class Function(Averaged, frozen=True):
 
     def __post_init__(self) -> None:
         if not callable(self.function) or not 1 <= self._takes <= len(_TAKES):
-            form = "a function of (hypotheses[, references[, sources]])"
+            form = "a function of (candidates[, references[, sources]])"
             message = f"a custom metric is {form}, not {self.function!r}"
             raise UsageError(message, parameter="gain", code="wrong-type")
 
@@ -69,20 +69,20 @@ class Function(Averaged, frozen=True):
         sources: Sequence[str] | None = None,
         **more: Any,
     ) -> Float64:
-        """Return the result of the function for each hypothesis, one list after the other.
+        """Return the result of the function for each candidate, one list after the other.
 
         Raises:
             DataError: if it is not one finite number each.
         """
-        hypotheses = list(chain.from_iterable(lists))
-        arguments = [hypotheses, _each(references, lists), _each(sources or (), lists)]
+        candidates = list(chain.from_iterable(lists))
+        arguments = [candidates, _each(references, lists), _each(sources or (), lists)]
         scores = self.function(*arguments[: self._takes])
         try:
             values = to_floats(scores, self.key)
         except UsageError:
             values = np.empty(0)
-        if values.shape != (len(hypotheses),) or not np.isfinite(values).all():
-            expected = f"one finite number for each of {len(hypotheses)} hypotheses"
+        if values.shape != (len(candidates),) or not np.isfinite(values).all():
+            expected = f"one finite number for each of {len(candidates)} candidates"
             message = f"the metric {self.key} must return {expected}, not {reprlib.repr(scores)}"
             raise DataError(message, code="bad-number")
         return values
@@ -103,6 +103,6 @@ class Function(Averaged, frozen=True):
 
 
 def _each(values: Sequence[Any], lists: Lists) -> list[Any]:
-    """Return the value of each sentence once for each of its hypotheses."""
+    """Return the value of each sentence once for each of its candidates."""
     pairs = zip(values, lists, strict=False)
     return list(chain.from_iterable(repeat(value, len(texts)) for value, texts in pairs))

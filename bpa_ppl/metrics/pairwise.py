@@ -143,11 +143,11 @@ class Edited:
         """Return the edits, (rows, columns), from some texts to others."""
         from bpa_ppl.metrics.tercom import count_edits
 
-        # Each reference is a separate list, whose hypotheses are the rows.
-        count, hypotheses = len(columns), len(rows) * len(columns)
+        # Each reference is a separate list, whose candidates are the rows.
+        count, candidates = len(columns), len(rows) * len(columns)
         text = _take_sentences(self._text, np.concatenate([np.tile(rows, count), columns]))
         starts = np.arange(count + 1)
-        edits = count_edits(*text, starts * len(rows), starts + hypotheses, self._vocabulary)
+        edits = count_edits(*text, starts * len(rows), starts + candidates, self._vocabulary)
         return np.asarray(edits).reshape(count, len(rows)).T
 
     def _percent(self, edits: Int64, columns: Int64) -> Float64:
@@ -235,8 +235,8 @@ class UnitPairs:
         from rapidfuzz import process
         from rapidfuzz.distance import Levenshtein
 
-        hypotheses, references = ([self._units[i] for i in index] for index in (rows, columns))
-        edits = process.cdist(hypotheses, references, scorer=Levenshtein.distance, dtype=np.int64)
+        candidates, references = ([self._units[i] for i in index] for index in (rows, columns))
+        edits = process.cdist(candidates, references, scorer=Levenshtein.distance, dtype=np.int64)
         return np.asarray(0.0 - 100 * edits / np.maximum(self._lengths[columns], 1))
 
 

@@ -34,7 +34,7 @@ def _hash(value: np.uint64) -> np.uint64:
 def count_ngrams(units: Int32, starts: Int64, longest: int) -> Bags:
     """Return the kinds of n-grams of some texts.
 
-    Hypotheses of a list share most n-grams: there are far fewer kinds than n-grams. The occurrences
+    Candidates of a list share most n-grams: there are far fewer kinds than n-grams. The occurrences
     of an n-gram are represented by a hash of 64 bits; the probability of a collision among a
     million n-grams is about 10⁻⁷.
 
@@ -241,18 +241,18 @@ def count_matches(bags: Bags, longest: int, rows: Int64, columns: Int64, togethe
 
 
 @compiled
-def score_matches(matches: Int64, hypotheses: Int64, references: Int64) -> Float64:
+def score_matches(matches: Int64, candidates: Int64, references: Int64) -> Float64:
     """Return BLEU or chrF, (rows, columns), of some texts with others as references.
 
     Args:
         matches: from `count_matches`: of n-grams up to 4 for BLEU, up to 6 for chrF.
-        hypotheses: (rows,) the lengths of the texts in words or characters.
+        candidates: (rows,) the lengths of the texts in words or characters.
         references: (columns,) those of the references.
     """
     scores = np.empty(matches.shape[:2])
-    for i in range(len(hypotheses)):
+    for i in range(len(candidates)):
         for j in range(len(references)):
-            scores[i, j] = _score(matches[i, j], hypotheses[i], references[j])
+            scores[i, j] = _score(matches[i, j], candidates[i], references[j])
     return scores
 
 

@@ -16,7 +16,7 @@ from bpa_ppl.text.words import Vocabulary, find_starts
 class TER(Metric, frozen=True):
     """The translation edit rate, in percent of the mean reference length.
 
-    The counts of a hypothesis are its edits to the nearest reference, and the mean length of the
+    The counts of a candidate are its edits to the nearest reference, and the mean length of the
     references in words.
 
     Args:
@@ -48,16 +48,16 @@ class TER(Metric, frozen=True):
         return sacrebleu_signature(metrics.TER(**self.settings()), references)
 
     def counts(self, lists: Lists, references: References) -> Float64:
-        """Return (hypotheses, 2) edits and reference lengths, one list after the other."""
+        """Return (candidates, 2) edits and reference lengths, one list after the other."""
         from bpa_ppl.metrics import tercom
 
         split = self._splitter()
-        hypotheses = [split(text) for text in chain.from_iterable(lists)]
+        candidates = [split(text) for text in chain.from_iterable(lists)]
         # As sacreBLEU does; tokenising twice differs from once, such as for `..3` if normalised.
         refs = [split(" ".join(split(text))) for text in chain.from_iterable(references)]
         vocabulary, refs_of = Vocabulary(), find_starts(references)
-        text = vocabulary.number(hypotheses + refs)
-        sentences = find_starts(lists), refs_of + len(hypotheses)
+        text = vocabulary.number(candidates + refs)
+        sentences = find_starts(lists), refs_of + len(candidates)
         edits = tercom.count_edits(*text, *sentences, len(vocabulary))
         total_lengths = np.add.reduceat([len(words) for words in refs], refs_of[:-1])
         lengths = np.repeat(total_lengths / np.diff(refs_of), [len(texts) for texts in lists])

@@ -15,9 +15,9 @@ from bpa_ppl.metrics.ter import TER
 class TERAndBLEU(Metric, frozen=True):
     """(100 − TER + BLEU) / 2, in percent; its name is `ter+bleu`.
 
-    The gain of a hypothesis is the mean of minus its edits and its sentence BLEU+1 times the
+    The gain of a candidate is the mean of minus its edits and its sentence BLEU+1 times the
     reference length, in words. Its sentence score is (100 − TER + BLEU+1) / 2, so that with one
-    reference the oracle is the hypothesis of the highest gain. The counts are those of TER, then
+    reference the oracle is the candidate of the highest gain. The counts are those of TER, then
     those of BLEU.
 
     Studies and comparisons report TER and BLEU instead of their mean.
@@ -58,7 +58,7 @@ class TERAndBLEU(Metric, frozen=True):
         return 100 * self.fraction(counts)
 
     def counts(self, lists: Lists, references: References) -> Float64:
-        """Return (hypotheses, 11) the counts of TER and of BLEU, one list after the other."""
+        """Return (candidates, 11) the counts of TER and of BLEU, one list after the other."""
         return np.concatenate([part.counts(lists, references) for part in self.parts], axis=1)
 
     def value(self, sums: Float64) -> Float64:

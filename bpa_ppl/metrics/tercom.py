@@ -28,15 +28,15 @@ _REF = 2  # the row of the reference in `_Workspace.words`
 
 
 class _Workspace(NamedTuple):
-    """Arrays that are reused for all pairs of a hypothesis and a reference.
+    """Arrays that are reused for all pairs of a candidate and a reference.
 
     Attributes:
         table: the costs of the edit distance within the beam, row by row; see `_band`.
         row: the costs of one row.
-        words: (3, longest + 1): rows 0 and 1 alternate between the hypothesis and the hypothesis
+        words: (3, longest + 1): rows 0 and 1 alternate between the candidate and the candidate
             with a block moved; row 2 is the reference, from column 1.
-        align: the last hypothesis word reached before or at each reference word.
-        wrong: (2, longest): which words of the hypothesis and of the reference are not matched.
+        align: the last candidate word reached before or at each reference word.
+        wrong: (2, longest): which words of the candidate and of the reference are not matched.
     """
 
     table: Int32
@@ -145,7 +145,7 @@ def _align(space: _Workspace, hyp: int, n_hyp: int, n_ref: int) -> None:
 
 @njit
 def _move(words: Int32, hyp: int, n_hyp: int, start: int, length: int, target: int) -> int:
-    """Write the hypothesis with one block shifted; return the first changed position.
+    """Write the candidate with one block shifted; return the first changed position.
 
     A target inside of the block moves the block to the right by its offset.
     """
@@ -211,12 +211,12 @@ def _best_shift(
 
 @njit(inline="always")  # compiles faster
 def _edits(text: Int32, starts: Int64, h: int, r: int, fewest: int, space: _Workspace) -> int:
-    """Return the edits of a hypothesis to a reference.
+    """Return the edits of a candidate to a reference.
 
     Args:
-        text: the words of all hypotheses, then of all references.
+        text: the words of all candidates, then of all references.
         starts: where each of them begins in `text`.
-        h: the number of the hypothesis.
+        h: the number of the candidate.
         r: the number of the reference.
         fewest: a lower bound of the edit distance for any order of the words.
         space: work space.
@@ -251,14 +251,14 @@ def _edits(text: Int32, starts: Int64, h: int, r: int, fewest: int, space: _Work
 def lower_bounds(
     text: Int32, starts: Int64, hyps: tuple[int, int], refs: tuple[int, int], occurs: Int32
 ) -> Int64:
-    """Return (references, hypotheses) edits of one list that any order of the words needs.
+    """Return (references, candidates) edits of one list that any order of the words needs.
 
     They are max(|hyp|, |ref|) − overlap.
 
     Args:
         text: see `_edits`.
         starts: see `_edits`.
-        hyps: the first hypothesis of the list, and the end.
+        hyps: the first candidate of the list, and the end.
         refs: the first reference, and the end.
         occurs: a zero for each word of the vocabulary.
     """
@@ -284,17 +284,17 @@ def lower_bounds(
 def count_edits(
     text: Int32, starts: Int64, hyps_of: Int64, refs_of: Int64, vocabulary: int
 ) -> Int64:
-    """Return the edits of every hypothesis to the nearest of its references.
+    """Return the edits of every candidate to the nearest of its references.
 
     The work space grows with the length of the texts; each call has its own, so that threads can
     call in parallel.
 
     Args:
-        text: the words of all hypotheses, then of all references, numbered from 0.
+        text: the words of all candidates, then of all references, numbered from 0.
         starts: where each of them begins in `text`, and the end.
-        hyps_of: (sentences + 1,) the first hypothesis of each sentence, and the end.
+        hyps_of: (sentences + 1,) the first candidate of each sentence, and the end.
         refs_of: (sentences + 1,) the first reference of each sentence, counted from the first
-            hypothesis of all, and the end.
+            candidate of all, and the end.
         vocabulary: the number of distinct words.
 
     >>> from bpa_ppl.text.words import Vocabulary

@@ -22,7 +22,7 @@ class WER(Metric, frozen=True):
     """The word error rate: insertions, deletions and substitutions, in percent of the reference.
 
     Words are separated by spaces, or by two and more blanks of any kind, and are not changed
-    otherwise. Each sentence has one reference. The counts of a hypothesis are its edits and the
+    otherwise. Each sentence has one reference. The counts of a candidate are its edits and the
     length of the reference in words. Without a reference word, the value is 100 for each edit.
 
     Args:
@@ -57,7 +57,7 @@ class WER(Metric, frozen=True):
         ]
 
     def counts(self, lists: Lists, references: References) -> Float64:
-        """Return (hypotheses, 2) edits and reference lengths, one list after the other."""
+        """Return (candidates, 2) edits and reference lengths, one list after the other."""
         from rapidfuzz.distance import Levenshtein
 
         rows = []
@@ -67,9 +67,9 @@ class WER(Metric, frozen=True):
                 remedy = "give one for each sentence, or choose the metric ter"
                 message = f"{problem}: {remedy}"
                 raise DataError(message, parameter="references", code="not-supported")
-            reference, *hypotheses = self.units([refs[0], *texts])
+            reference, *candidates = self.units([refs[0], *texts])
             rows += [
-                (Levenshtein.distance(units, reference), len(reference)) for units in hypotheses
+                (Levenshtein.distance(units, reference), len(reference)) for units in candidates
             ]
         return np.array(rows, np.float64).reshape(-1, 2)
 
