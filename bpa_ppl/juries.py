@@ -47,9 +47,9 @@ if TYPE_CHECKING:
     from bpa_ppl.weights import AnyStart
 
 #: (Q,) whether each feature is kept; True keeps all of them.
-Kept = npt.NDArray[np.bool_] | bool
+_Kept = npt.NDArray[np.bool_] | bool
 #: Which features each priced judge has, (Q,).
-Groups = dict[str, npt.NDArray[np.bool_]]
+_Groups = dict[str, npt.NDArray[np.bool_]]
 
 #: The variance of a weight that is left out, in units of that of its prior.
 _FIXED = 1e-8
@@ -340,7 +340,7 @@ def judges(
     return Judges(*(rows, unit, curve, effective, correlation, remaining, further, juries, found))
 
 
-def _group(names: Sequence[str], prices: Mapping[str, float]) -> Groups:
+def _group(names: Sequence[str], prices: Mapping[str, float]) -> _Groups:
     """Return which features each priced judge has.
 
     Raises:
@@ -376,7 +376,7 @@ class _Refits:
         shares = (judged.gains - np.repeat(random, judged.lists.sizes)) / (best - random).mean()
         return replace(judged, gains=shares)
 
-    def target(self, kept: Kept) -> Target:
+    def target(self, kept: _Kept) -> Target:
         """Return the posterior of the features that are kept."""
         target, prior = self.problem.target, self.problem.target.prior
         full, mean = prior.full_covariance, np.asarray(prior.mean) * kept
@@ -386,11 +386,11 @@ class _Refits:
         prior = prior._replace(mean=mean, variance=None, covariance=covariance, degrees=degrees)
         return replace(target, prior=prior, start={**target.start, WEIGHTS: mean})
 
-    def evidence(self, kept: Kept) -> float:
+    def evidence(self, kept: _Kept) -> float:
         """Return its log evidence."""
         return require_mode(self.target(kept)).log_evidence
 
-    def draws(self, kept: Kept) -> Draws:
+    def draws(self, kept: _Kept) -> Draws:
         """Return weighted draws of it."""
         problem = replace(self.problem, target=self.target(kept))
         draws = problem.plain_draws(Laplace(draws=_DRAWS).sample(problem.target), SamplerRecord())
@@ -410,7 +410,7 @@ class _Refits:
         """(lists,) the gain of all features."""
         return self.gains(self.full)
 
-    def lost(self, kept: Kept) -> tuple[float, float, float]:
+    def lost(self, kept: _Kept) -> tuple[float, float, float]:
         """Return the gain that is lost with fewer features, its standard error, and evidence."""
         difference, weight = self.of_all - self.gains(self.draws(kept)), self.judged.list_weight
         lost = float(np.average(difference, weights=weight))
@@ -487,13 +487,13 @@ class _Refits:
         needed = (r > _AIM and math.ceil(size * _AIM / (r - _AIM)) for r in (expected, high, low))
         return (expected, low, high), tuple(n or None for n in needed)
 
-    def juries(self, groups: Groups, prices: Mapping[str, float]) -> tuple[Jury, ...]:
+    def juries(self, groups: _Groups, prices: Mapping[str, float]) -> tuple[Jury, ...]:
         """Return juries without one priced judge after the other, the cheapest first.
 
         The next to leave is that whose loss of evidence is the smallest for its price. Evidence
         varies less than the gain of few lists.
         """
-        kept: Kept = True
+        kept: _Kept = True
         names = tuple(groups)
         juries = [Jury(names, sum(prices.values()), 0.0, 0.0, 0.0)]
         while names:
@@ -503,7 +503,7 @@ class _Refits:
             juries.append(Jury(names, sum(prices[name] for name in names), *self.lost(kept)))
         return tuple(juries[::-1])
 
-    def cascade(self, groups: Groups, prices: Mapping[str, float]) -> Cascade:
+    def cascade(self, groups: _Groups, prices: Mapping[str, float]) -> Cascade:
         """Return when the judges with the highest price are worth asking."""
         judged = self.judged
         if not isinstance(judged, Comparisons):

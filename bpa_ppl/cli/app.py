@@ -80,7 +80,7 @@ app = App(
         show_default=_format_default,
     ),
 )
-lm_app = App(
+_lm_app = App(
     name="lm",
     help="Language models: `bpa lm TEXT` estimates one, `bpa lm mix` mixes several.\n\n"
     "Example: `bpa lm domain.txt --order 4 --output domain.arpa --test dev.txt`",
@@ -99,9 +99,9 @@ for place, function in enumerate(_COMMANDS):
     app.command(
         function, name=name, sort_key=place, group=_BOXES[_EVERYDAY], help_format="markdown"
     )
-app.command(lm_app)
-lm_app.command(texts.mix)
-lm_app.default(texts.estimate)
+app.command(_lm_app)
+_lm_app.command(texts.mix)
+_lm_app.default(texts.estimate)
 
 
 def _add_commands_of_others() -> None:

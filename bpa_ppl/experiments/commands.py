@@ -25,8 +25,8 @@ from bpa_ppl.sampling.sampler import SAMPLERS
 #: The box of the commands in `bpa --help`.
 HELP_BOX = "Studies"
 #: Boxes of the help of a command.
-TEST = Group("Lists to rerank", sort_key=5)
-DECODING = Group("Decoding again", sort_key=5)
+_TEST = Group("Lists to rerank", sort_key=5)
+_DECODING = Group("Decoding again", sort_key=5)
 #: Packages whose versions the results depend on.
 _VERSIONS = ("bpa_ppl", "numpyro", "jax", "sacrebleu")
 #: Packages of extras that may be installed.
@@ -104,8 +104,8 @@ def compare(
     posterior: Annotated[
         dict[str, Any] | None, shared.make_parameter(shared.parse_moved_files, several=True)
     ] = None,
-    test: Annotated[str | None, Parameter(group=TEST)] = None,
-    test_references: Annotated[list[Path] | None, Parameter(group=TEST)] = None,
+    test: Annotated[str | None, Parameter(group=_TEST)] = None,
+    test_references: Annotated[list[Path] | None, Parameter(group=_TEST)] = None,
     prior: Annotated[str, Parameter(group=shared.PRIOR)] = "isotropic:variance=0.1",
     likelihood: Annotated[shared.Likelihood, Parameter(group=shared.OBSERVED)] = None,
     gain: Annotated[shared.Metric, Parameter(group=shared.OBSERVED)] = None,
@@ -296,10 +296,10 @@ def tune(
     setting: shared.Settings = None,
     seed: int = 0,
     quiet: shared.Quiet = False,
-    decoder: Annotated[str | None, Parameter(group=DECODING)] = None,
-    iterations: Annotated[int, Parameter(group=DECODING)] = 25,
-    returned: Annotated[str, Parameter(name="--return", group=DECODING)] = "best",
-    folder: Annotated[Path | None, Parameter(name="--rounds", group=DECODING)] = None,
+    decoder: Annotated[str | None, Parameter(group=_DECODING)] = None,
+    iterations: Annotated[int, Parameter(group=_DECODING)] = 25,
+    returned: Annotated[str, Parameter(name="--return", group=_DECODING)] = "best",
+    folder: Annotated[Path | None, Parameter(name="--rounds", group=_DECODING)] = None,
     reading: shared.Reading = shared.Reading(),
 ) -> None:
     """Re-estimate the weights by MERT, MIRA or PRO, for comparison.
@@ -419,8 +419,8 @@ def sweep(
     references: shared.References = None,
     sampler: str = "rwm-isotropic",
     runs: Annotated[int, Parameter(group=shared.SAMPLING)] = 4,
-    test: Annotated[str | None, Parameter(group=TEST)] = None,
-    test_references: Annotated[list[Path] | None, Parameter(group=TEST)] = None,
+    test: Annotated[str | None, Parameter(group=_TEST)] = None,
+    test_references: Annotated[list[Path] | None, Parameter(group=_TEST)] = None,
     prior: Annotated[str, Parameter(group=shared.PRIOR)] = "isotropic:variance=0.1",
     likelihood: Annotated[shared.Likelihood, Parameter(group=shared.OBSERVED)] = None,
     gain: Annotated[shared.Metric, Parameter(group=shared.OBSERVED)] = None,

@@ -57,11 +57,11 @@ SETTINGS = (CHOSEN, REJECTED, WINNER)
 #: The fields that show such rows.
 PAIRS = ((CHOSEN, REJECTED), (MODEL_A, MODEL_B, WINNER))
 #: Columns of an arena that are 1 for the answer that won.
-WINNERS = (f"{WINNER}_{MODEL_A}", f"{WINNER}_{MODEL_B}", f"{WINNER}_tie")
+_WINS = (f"{WINNER}_{MODEL_A}", f"{WINNER}_{MODEL_B}", f"{WINNER}_tie")
 PREFERENCES, TIES, RANKINGS = JUDGEMENTS
 _SYSTEM = "system"
 # Other names of the prompt, if it is a text or a conversation.
-PROMPTS = (PROMPT, "instruction", "history", "question", "input", "context", "conversations")
+_PROMPTS = (PROMPT, "instruction", "history", "question", "input", "context", "conversations")
 # Who speaks in a turn, and its text: as usual, in ShareGPT, and the parts of a text in Gemini.
 _ROLE, _CONTENT, _FROM, _VALUE, _PARTS = "role", "content", "from", "value", "parts"
 # Who else speaks; turns without a role are answers.
@@ -138,7 +138,7 @@ def find_answer_fields(names: Collection[str], settings: _Names) -> Fields | Non
         if WINNER in names and not settings.keys().isdisjoint(SETTINGS):
             winner = WINNER
         return CHOSEN, REJECTED, winner if winner in names else ""
-    if (WINNER in names or WINNERS[0] in names) and (pair := find_named_answers(names, least=1)):
+    if (WINNER in names or _WINS[0] in names) and (pair := find_named_answers(names, least=1)):
         return *pair, WINNER
     for pair, winner in _WINNERS.items():
         if all(name in names for name in (*pair, winner)):
@@ -163,7 +163,7 @@ def propose_names(missing: list[str], names: list[str], record: Any) -> dict[str
         judged = next(filter(names.__contains__, (*_JUDGED, "judgment", "judgement")), None)
         both = (judged and find_named_answers(names)) or (None, None)
         near = dict(zip(SETTINGS, (*both, judged), strict=True))
-    prompt = next(filter(names.__contains__, (*PROMPTS, "user_input", "query")), None)
+    prompt = next(filter(names.__contains__, (*_PROMPTS, "user_input", "query")), None)
     if near.get(ID, "") is None:
         near[ID] = prompt
     elif prompt and (SOURCE in names or CANDIDATES in near):
@@ -261,7 +261,7 @@ def parse_pair(
     models = [MODEL_A, MODEL_B] if row.judged and {MODEL_A, MODEL_B} & record.keys() else []
     _check_names(row, models, settings)
     prompts = (SOURCE if SOURCE in settings else PROMPT, PROMPT)
-    texts = (n for n in PROMPTS[1:] if isinstance(v := record.get(n), str) or _is_conversation(v))
+    texts = (n for n in _PROMPTS[1:] if isinstance(v := record.get(n), str) or _is_conversation(v))
     prompt_field = next((n for n in prompts if n in record), next(texts, PROMPT))
     prompt, sides = _answers_in(row, record.get(prompt_field))
     columns = [{_SYSTEM: record[n]} for n in models] or [{} for side in sides for _ in side]
@@ -376,7 +376,7 @@ def _judgement(row: _Row, columns: list[dict[str, Any]]) -> dict[str, Any]:
     """Return which of two answers is preferred, or that none is."""
     winner = row.record.get(row.judged)
     if row.judged not in row.record:  # a column for each answer
-        won = [name for name in WINNERS if str(row.record.get(name)) in ("1", "1.0", "True")]
+        won = [name for name in _WINS if str(row.record.get(name)) in ("1", "1.0", "True")]
         winner = won[0].removeprefix(f"{WINNER}_") if len(won) == 1 else None
     place = _place(winner, row, columns)
     if place is not None:

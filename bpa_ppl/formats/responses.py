@@ -69,7 +69,7 @@ class Token(msgspec.Struct, gc=False):
     logprob: float | None = None
 
 
-class Part(msgspec.Struct, gc=False):
+class _Part(msgspec.Struct, gc=False):
     """A part of a message."""
 
     text: str | None = None
@@ -78,11 +78,11 @@ class Part(msgspec.Struct, gc=False):
     thinking: Any = None
 
 
-class Message(msgspec.Struct, gc=False):
+class _Message(msgspec.Struct, gc=False):
     """A message of a chat."""
 
     role: str | None = None
-    content: str | list[Part] | None = None
+    content: str | list[_Part] | None = None
     refusal: str | None = None
     reasoning: Any = None
     reasoning_content: Any = None
@@ -115,7 +115,7 @@ class Message(msgspec.Struct, gc=False):
         return bool(self.refusal or any(part.refusal for part in parts))
 
 
-class Logprobs(msgspec.Struct, gc=False):
+class _Logprobs(msgspec.Struct, gc=False):
     """The tokens of an answer, objects in chats and two lists in completions; or their mean.
 
     Some servers count the characters from the beginning of the prompt (`text_offset`).
@@ -133,23 +133,23 @@ class Choice(msgspec.Struct, gc=False):
     """One of the answers to a prompt."""
 
     index: int | None = None
-    message: Message | None = None
+    message: _Message | None = None
     text: str | None = None
-    logprobs: Logprobs | None = None
+    logprobs: _Logprobs | None = None
     finish_reason: str | None = None
     delta: Any = None
 
     @property
-    def answer(self) -> Message:
+    def answer(self) -> _Message:
         """The message, also that of a completion."""
         if self.message is None or self.text is not None:
-            return Message(content=self.text)
+            return _Message(content=self.text)
         return self.message
 
     @property
     def token_logprobs(self) -> Sequence[float | None]:
         """The log-probabilities of the tokens; None is an unknown one."""
-        logged = self.logprobs or Logprobs()
+        logged = self.logprobs or _Logprobs()
         if logged.content is None:
             return logged.token_logprobs or ()
         return [token.logprob for token in logged.content]
@@ -162,7 +162,7 @@ class Choice(msgspec.Struct, gc=False):
     @property
     def tokens(self) -> list[str]:
         """The tokens; nothing for those that the server does not write as texts."""
-        logged = self.logprobs or Logprobs()
+        logged = self.logprobs or _Logprobs()
         tokens = [token.token for token in logged.content or ()] or logged.tokens or ()
         return [token if isinstance(token, str) else "" for token in tokens]
 
@@ -176,7 +176,7 @@ class Line(msgspec.Struct, gc=False):
     response: Line | str | None = None
     request: Line | None = None
     body: Line | str | None = None
-    messages: list[Message] | None = None
+    messages: list[_Message] | None = None
     prompt: str | list[Any] | None = None
     echo: Any = None
     choices: list[Choice] | msgspec.UnsetType | None = msgspec.UNSET

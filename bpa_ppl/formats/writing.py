@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 #: Returns whether a column of extras reads back unchanged once it is written.
-Fits = Callable[[Any], bool]
+_Fits = Callable[[Any], bool]
 # The format without a named one.
 _USUAL = "moses"
 # Endings that do not name a format: `dev.nbest`, `dev.100best`, `dev.txt`.
@@ -126,7 +126,7 @@ class Writable(NamedTuple):
 
 
 def select_writable(
-    nbest: NBest, long: bool, fits: Fits, fits_sentence: Fits, *, typed: bool = True
+    nbest: NBest, long: bool, fits: _Fits, fits_sentence: _Fits, *, typed: bool = True
 ) -> Writable:
     """Return the columns of lists that can be written; warn about those that are left out.
 

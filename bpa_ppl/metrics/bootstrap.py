@@ -17,7 +17,7 @@ from bpa_ppl.metrics.metric import Metric
 
 #: (B, S) how often each test sentence occurs in each of B resamples, and (B, D) their draws of A.
 #: All methods use the same, so that their differences are paired.
-Resamples = tuple[Float64, Int64]
+_Resamples = tuple[Float64, Int64]
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class ScoreDifference:
     high: float
 
 
-def draw_resamples(count: int, sentences: int, draws: int = 0, seed: int = 0) -> Resamples:
+def draw_resamples(count: int, sentences: int, draws: int = 0, seed: int = 0) -> _Resamples:
     """Draw B = `count` bootstrap samples of sentences and draws.
 
     >>> occurrences, chosen = draw_resamples(3, sentences=4, draws=2)
@@ -54,7 +54,7 @@ def draw_resamples(count: int, sentences: int, draws: int = 0, seed: int = 0) ->
 
 
 def score_resamples(
-    counts: Float64, metric: str | Metric, new: Resamples
+    counts: Float64, metric: str | Metric, new: _Resamples
 ) -> tuple[Float64, Float64, Float64]:
     """Return the corpus score, averaged over draws of A, of each resample.
 

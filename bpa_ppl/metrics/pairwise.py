@@ -43,9 +43,9 @@ def make_pairs(texts: Sequence[str], metric: str = "ter") -> Pairs:
     if metric in ("wer", "cer"):
         from bpa_ppl.metrics.wer import CER, WER
 
-        return UnitPairs((WER() if metric == "wer" else CER()).units(texts))
+        return _UnitPairs((WER() if metric == "wer" else CER()).units(texts))
     if metric == "ter":
-        return Edited(texts)
+        return _EditedPairs(texts)
     if metric == "chrf":
         return NgramPairs(split_characters(texts), 6)
     return NgramPairs([text.split() for text in texts], 4)
@@ -70,7 +70,7 @@ def sort_by_probability(p: Float64) -> Int64:
     return order[: np.count_nonzero(p > 0)]
 
 
-class Edited:
+class _EditedPairs:
     """Texts compared by TER (Snover et al. 2006).
 
     For any order of the words, at least max(|e|, |e'|) − overlap edits are needed. The expected
@@ -177,7 +177,7 @@ class NgramPairs:
         self.bags = count_ngrams(*text, longest)
 
     def best(self, p: Float64) -> tuple[int, float]:
-        """Return the best text and its expected score; see `Edited`."""
+        """Return the best text and its expected score; see `_EditedPairs`."""
         from bpa_ppl.metrics.pairwise_compiled import find_most_similar
 
         order = sort_by_probability(p)
@@ -185,7 +185,7 @@ class NgramPairs:
         return int(best), float(score)
 
     def scores(self, rows: Int64, columns: Int64) -> Float64:
-        """Return BLEU or chrF; see `Edited`."""
+        """Return BLEU or chrF; see `_EditedPairs`."""
         from bpa_ppl.metrics.pairwise_compiled import count_matches, score_matches
 
         columns = np.ascontiguousarray(columns)
@@ -211,7 +211,7 @@ class NgramPairs:
         return np.asarray(score_all_pairs(self.bags, self.lengths, longest, float(beta)))
 
 
-class UnitPairs:
+class _UnitPairs:
     """Texts of a list compared by WER or CER.
 
     Args:
@@ -223,7 +223,7 @@ class UnitPairs:
         self._lengths: Int64 = np.array(list(map(len, self._units)), np.int64)
 
     def best(self, p: Float64) -> tuple[int, float]:
-        """Return the best text and its expected score; see `Edited`."""
+        """Return the best text and its expected score; see `_EditedPairs`."""
         references = sort_by_probability(p)
         expected = self.scores(np.arange(len(p)), references) @ p[references]
         tied = np.flatnonzero(expected >= expected.max() - TIE)
@@ -241,7 +241,7 @@ class UnitPairs:
 
 
 #: U distinct texts of a list, each of which can be the reference of the others.
-Pairs: TypeAlias = Edited | NgramPairs | UnitPairs
+Pairs: TypeAlias = _EditedPairs | NgramPairs | _UnitPairs
 
 
 def _take_sentences(text: Ragged, index: Int64) -> Ragged:

@@ -19,7 +19,7 @@ from bpa_ppl.text.hashing import FREE, find_slot
 _UInt64 = npt.NDArray[np.uint64]
 #: N-grams that occur equally often in the same texts are one kind. The kinds in each text, their
 #: counts, and where each text begins; then n − 1 of each kind, and its number of n-grams.
-Bags = tuple[Int32, Int32, Int64, Int32, Int32]
+_Bags = tuple[Int32, Int32, Int64, Int32, Int32]
 
 
 @njit
@@ -31,7 +31,7 @@ def _hash(value: np.uint64) -> np.uint64:
 
 
 @compiled
-def count_ngrams(units: Int32, starts: Int64, longest: int) -> Bags:
+def count_ngrams(units: Int32, starts: Int64, longest: int) -> _Bags:
     """Return the kinds of n-grams of some texts.
 
     Candidates of a list share most n-grams: there are far fewer kinds than n-grams. The occurrences
@@ -88,7 +88,7 @@ def count_ngrams(units: Int32, starts: Int64, longest: int) -> Bags:
 
 
 @njit
-def _kinds(grams: Int32, counts: Int32, begins: Int64, order: Int32, sign: _UInt64) -> Bags:
+def _kinds(grams: Int32, counts: Int32, begins: Int64, order: Int32, sign: _UInt64) -> _Bags:
     """Return bags of kinds from bags of n-grams; a kind is an order and a hash."""
     size = 1
     while size < 2 * len(sign):
@@ -155,7 +155,7 @@ def _f_score(matches: Int64, hyp: int, ref: int, beta: float) -> float:
 
 
 @njit
-def _count_matches(bags: Bags, in_reference: Int32, matches: Int64, u: int) -> None:
+def _count_matches(bags: _Bags, in_reference: Int32, matches: Int64, u: int) -> None:
     """Set the matches of each order of text u with a reference that has kinds so often."""
     kinds, counts, begins, order_of, size_of = bags
     matches[:] = 0
@@ -165,7 +165,7 @@ def _count_matches(bags: Bags, in_reference: Int32, matches: Int64, u: int) -> N
 
 
 @njit
-def _set_reference(bags: Bags, in_reference: Int32, v: int, present: bool) -> None:
+def _set_reference(bags: _Bags, in_reference: Int32, v: int, present: bool) -> None:
     """Set how often each kind of text v occurs in the reference, or set that to zero."""
     kinds, counts, begins, _, _ = bags
     for i in range(begins[v], begins[v + 1]):
@@ -179,7 +179,7 @@ def _score(matches: Int64, hyp: int, ref: int) -> float:
 
 
 @compiled
-def score_all_pairs(bags: Bags, lengths: Int64, orders: Int64, beta: float) -> Float64:
+def score_all_pairs(bags: _Bags, lengths: Int64, orders: Int64, beta: float) -> Float64:
     """Return F_β for some maximum orders, (orders, texts, texts), with each text as the reference.
 
     Matches of two texts are the same in both directions, and are counted once for all orders.
@@ -205,7 +205,7 @@ def score_all_pairs(bags: Bags, lengths: Int64, orders: Int64, beta: float) -> F
 
 
 @compiled
-def count_matches(bags: Bags, longest: int, rows: Int64, columns: Int64, together: bool) -> Int64:
+def count_matches(bags: _Bags, longest: int, rows: Int64, columns: Int64, together: bool) -> Int64:
     """Return the matches of n-grams, (rows, columns, longest), of some texts with others.
 
     An n-gram matches as often as it occurs in both texts.
@@ -258,7 +258,7 @@ def score_matches(matches: Int64, candidates: Int64, references: Int64) -> Float
 
 @compiled
 def find_most_similar(
-    bags: Bags, lengths: Int64, longest: int, p: Float64, references: Int64, tie: float
+    bags: _Bags, lengths: Int64, longest: int, p: Float64, references: Int64, tie: float
 ) -> tuple[int, float]:
     """Return the text with the highest expected BLEU or chrF, and this score.
 

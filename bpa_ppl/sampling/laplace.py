@@ -450,7 +450,7 @@ def choose_thinning(effective: float) -> int:
     return min(int(1 / effective), _MAX_THINNING)
 
 
-def refit(target: Target) -> tuple[Proposal, float] | None:
+def _refit(target: Target) -> tuple[Proposal, float] | None:
     """Return proposals fitted to a posterior for which those around its mode are poor.
 
     They are poor if fewer than half of a pilot sample are effective: 0.6 to 0.9 are with 14 weights
@@ -484,7 +484,7 @@ def find_moments(target: Target) -> Mode:
     mixture = None if target.prior.degrees is None else fit_scale_mixture(target)
     if mixture is not None:
         return mixture.mode
-    refitted = refit(target)
+    refitted = _refit(target)
     return require_mode(target) if refitted is None else refitted[0].mode
 
 

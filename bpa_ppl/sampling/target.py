@@ -77,7 +77,7 @@ def _no_report(done: int, total: int, note: str) -> None:
     """Report no progress."""
 
 
-class Recorder(Protocol):
+class _Recorder(Protocol):
     """Makes posteriors of draws: it knows what was observed and chosen."""
 
     def draws(self, sampled: Sampled, sampler: SamplerRecord) -> Draws:
@@ -145,7 +145,7 @@ class Target:
     match: Match = _NO_FEATURES
     seed: int = 0
     progress: Reporter = _no_report
-    recorder: Recorder | None = None
+    recorder: _Recorder | None = None
     earlier: Draws | None = None
 
     def program(self, lists: Lists, prior: Prior) -> None:

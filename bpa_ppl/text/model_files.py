@@ -48,7 +48,7 @@ def read_or_train(
     return read_arpa(finished[0])
 
 
-class TextStatistics(NamedTuple):
+class _TextStatistics(NamedTuple):
     """The perplexity of a text under a language model.
 
     Attributes:
@@ -71,7 +71,7 @@ class TextStatistics(NamedTuple):
         )
 
 
-def evaluate_text(model: TextModel, paths: Iterable[AnyPath]) -> TextStatistics:
+def evaluate_text(model: TextModel, paths: Iterable[AnyPath]) -> _TextStatistics:
     """Return the perplexity of text files, which are concatenated, and their unknown words.
 
     Raises:
@@ -89,4 +89,4 @@ def evaluate_text(model: TextModel, paths: Iterable[AnyPath]) -> TextStatistics:
     if not sentences:
         raise DataError("there is no sentence", ", ".join(map(origin_name, files)), code="no-data")
     perplexity, known = math.exp(-total / count), math.exp(-known_total / (count - unknown))
-    return TextStatistics(count - sentences, unknown, perplexity, known)
+    return _TextStatistics(count - sentences, unknown, perplexity, known)

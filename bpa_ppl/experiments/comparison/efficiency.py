@@ -20,7 +20,7 @@ from bpa_ppl.posterior.draws import WEIGHTS, Draws, kish
 #: Of the intervals of costs.
 PROBABILITY = 0.95
 
-Bounds = tuple[float, float]
+_Bounds = tuple[float, float]
 #: Name of a column -> value; None if it is unknown.
 Row = dict[str, Any]
 #: The first of the `COLUMNS`, on the draws.
@@ -153,7 +153,7 @@ def rank_samplers(costs: Mapping[str, Row]) -> list[Row]:
     return result
 
 
-def _geometric_mean(values: Sequence[float | None]) -> tuple[float | None, Bounds | None]:
+def _geometric_mean(values: Sequence[float | None]) -> tuple[float | None, _Bounds | None]:
     """Return the geometric mean of positive numbers with its interval by Student's t.
 
     None if one is unknown; no interval of a single number, or if one is 0.
@@ -171,7 +171,7 @@ def _geometric_mean(values: Sequence[float | None]) -> tuple[float | None, Bound
     return float(mean), (float(low), float(high))
 
 
-def format_value(value: float | Bounds | None) -> str:
+def format_value(value: float | _Bounds | None) -> str:
     """Return a number or an interval for a table.
 
     >>> format_value(12345.6), format_value((1204.0, 1800.26)), format_value(None)

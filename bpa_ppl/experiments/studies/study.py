@@ -41,7 +41,7 @@ _NAME = r"[A-Za-z0-9+_-]+"  # names become parts of file names
 # A larger number of sentences or draws is a mistake, and would fill the memory.
 _Size = Annotated[int, Meta(ge=1, le=1_000_000)]
 _Name = Annotated[str, Meta(pattern=f"^{_NAME}$")]
-Value = bool | int | float | str
+_Value = bool | int | float | str
 
 CANONICAL: Final = "canonical"
 SAMPLER: Final = "sampler"
@@ -97,9 +97,9 @@ class Method(Component, frozen=True):
     redecode: bool = False
     decode_test: bool = False
     development: bool = False
-    engine_settings: tuple[tuple[str, Value], ...] = msgspec.field(default=(), name="settings")
-    likelihood_settings: tuple[tuple[str, Value], ...] = ()
-    prior_settings: tuple[tuple[str, Value], ...] = ()
+    engine_settings: tuple[tuple[str, _Value], ...] = msgspec.field(default=(), name="settings")
+    likelihood_settings: tuple[tuple[str, _Value], ...] = ()
+    prior_settings: tuple[tuple[str, _Value], ...] = ()
 
     @property
     def needs_development(self) -> bool:
@@ -134,7 +134,7 @@ class Method(Component, frozen=True):
         4
         """
         for key, value in values.items():
-            if not isinstance(value, Value):
+            if not isinstance(value, _Value):
                 message = f"{key} must be a number or a text, not {value!r}"
                 raise UsageError(message, parameter=key, code="wrong-type")
         common = {key: value for key, value in values.items() if key in _COMMON}
@@ -480,7 +480,7 @@ def _check_sweep(sweep: Sweep, methods: Mapping[str, Method]) -> None:
     for value in sweep.values:
         # A text becomes a part of file names.
         is_name = not isinstance(value, str) or re.fullmatch(_NAME, value)
-        if not (isinstance(value, Value) and is_name):
+        if not (isinstance(value, _Value) and is_name):
             message = f"values must be numbers or names, not {quote(value)}"
             raise UsageError(message, code="wrong-type")
         for name in sweep.methods:
