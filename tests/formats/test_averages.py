@@ -178,7 +178,8 @@ def test_a_column_for_each_rater(tmp_path: Path, ending: str, pattern: str) -> N
     [("rater", "rating"), ("judge_1", "judge_2"), ("rater_1", "lm_1"), ("human", "human_b")],
 )
 def test_columns_that_are_not_of_several_raters(write: Write, names: tuple[str, str]) -> None:
-    read_nbest(write(f"id,text,{','.join(names)}", "0,a,1,0.5", "0,b,0.5,2"))
+    lists = read_nbest(write(f"id,text,{','.join(names)}", "0,a,1,0.5", "0,b,0.5,2"))
+    assert lists.feature_names == names  # each a feature of its own, without a note
 
 
 def test_patterns_of_columns_of_several_aspects(write: Write) -> None:
@@ -319,7 +320,8 @@ def test_errors_that_are_marked_in_texts_are_noted(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("by", ["system", "model"])
 def test_other_repeats_are_not_noted(write: Write, rows: list[str], by: str) -> None:
-    read_nbest(write(f"id,text,lm,phrases,{by}", *rows))  # a warning would be an error
+    lists = read_nbest(write(f"id,text,lm,phrases,{by}", *rows))  # a warning would be an error
+    assert len(lists.features) == len(rows)
 
 
 LISTED = [
