@@ -160,7 +160,7 @@ def _check_named(values: Any) -> None:
         raise _nameless(values, "defaults")
 
 
-def _fixed_names(fixed: Any) -> tuple[str, ...]:
+def _read_fixed(fixed: Any) -> tuple[str, ...]:
     """Return names of fixed features as a tuple."""
     if isinstance(fixed, str) or not isinstance(fixed, Iterable):
         problem = f"fixed features are a list of names, not {quote(fixed)}"
@@ -217,7 +217,7 @@ class StartingWeights:
             raise UsageError(problem, parameter="lower_is_better", code="conflict")
         object.__setattr__(self, "lower_is_better", names)
         if self.fixed is not None:
-            object.__setattr__(self, "fixed", _fixed_names(self.fixed))
+            object.__setattr__(self, "fixed", _read_fixed(self.fixed))
 
     @classmethod
     def of(cls, weights: AnyStart) -> StartingWeights:
@@ -367,7 +367,7 @@ def match(
     require(nbest, NBest, "weights are matched to n-best lists (NBest)", "nbest")
     defaults = {} if defaults is None else defaults
     _check_named(defaults)
-    fixed = None if fixed is None else _fixed_names(fixed)
+    fixed = None if fixed is None else _read_fixed(fixed)
     canonical = _canonical(weights, nbest)
     values = dict(Weights(defaults, "the default weights"))
     if weights is None:

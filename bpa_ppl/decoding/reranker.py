@@ -256,7 +256,7 @@ class Reranker:
         names = tuple(features) if isinstance(features, Mapping) else self.feature_names
         self._require_names(names, columns)
         self._require_pairs([len(texts)], ["of texts"])
-        table, own = _to_table(features, len(texts), names), self._known_domain(domain)
+        table, own = _to_table(features, len(texts), names), self._find_domain(domain)
         if not (self.recipe.sources or self.rule.needs_texts):
             numbers = {text: number for number, text in enumerate(texts)}
             strings = np.array([numbers[text] for text in texts])
@@ -385,7 +385,7 @@ class Reranker:
         draws = self.draws if domain is None else self.draws.of_domain(domain)
         return Decider.of(draws, lists, self.rule, self._count, self._derivations)
 
-    def _known_domain(self, domain: Any) -> str | None:
+    def _find_domain(self, domain: Any) -> str | None:
         """Return a domain with weights of its own; None, with a warning, for a new one."""
         name, known = str(domain), self.draws.domains
         if not known or name in known:
@@ -401,7 +401,7 @@ class Reranker:
         names = lists.sentence_extras.get(DOMAIN, (None,) * len(lists))
         places = dict[str | None, list[int]]()
         for place, name in enumerate(names):
-            places.setdefault(self._known_domain(name), []).append(place)
+            places.setdefault(self._find_domain(name), []).append(place)
         decider = partial(self._decider, lists.feature_names)
         return [(decider(domain), np.array(of_domain)) for domain, of_domain in places.items()]
 

@@ -266,7 +266,7 @@ class _Reader:
             raise self._options.error(f"{problem}: {advice}", number, "bad-response")
         for k, place in enumerate(places):
             of_prompt = choices[k * size : (k + 1) * size]
-            prompt = self._repeated(of_prompt, place, answer.usage if len(places) == 1 else None)
+            prompt = self._find_echo(of_prompt, place, answer.usage if len(places) == 1 else None)
             self._add(of_prompt, prompt, answer.model, place, number)
 
     def _places_of(
@@ -304,7 +304,7 @@ class _Reader:
             self._prompts.append((prompt, request.echo))
         return places
 
-    def _repeated(self, choices: Sequence[Choice], place: int, usage: Any) -> str:
+    def _find_echo(self, choices: Sequence[Choice], place: int, usage: Any) -> str:
         """Return the prompt that completions repeat before their answers; nothing if they do not.
 
         The log-probability of its first token is unknown, because nothing precedes it.

@@ -471,7 +471,7 @@ class Pairing:
             self._check_forms(of for of in zip(keys, names, lines, strict=True) if of[0] in entries)
             return tuple(entries.get(key, ()) for key in keys), ids
         if by_text and ids:
-            ids = self._named_lines(names, lines, whole) or ids
+            ids = self._find_lines(names, lines, whole) or ids
         self._least = min([self._least, *ids])
         for number, line in zip(ids, lines, strict=True):
             if not first <= number < first + len(entries):
@@ -481,7 +481,7 @@ class Pairing:
         self._joined += zip(keys, map(_first_text, paired[:room]), strict=False)
         return paired, ids
 
-    def _named_lines(self, names: Sequence[str], lines: Sequence[int], whole: bool) -> list[int]:
+    def _find_lines(self, names: Sequence[str], lines: Sequence[int], whole: bool) -> list[int]:
         """Return the numbers of lines that ids are, as texts; none if they are other texts."""
         keys = list(map(id_key, names))
         numeric = [isinstance(key, int) for key in keys]
@@ -493,7 +493,7 @@ class Pairing:
         if not all(numeric):
             place = numeric.index(False)
             odd = f"the id {quote(names[place])} is not an integer, as others are"
-            raise self._unknown(odd, lines[place])
+            raise self._ambiguity_error(odd, lines[place])
         self._check_forms(zip(keys, names, lines, strict=True))
         least = min(keys)
         if whole and sorted(keys) == list(range(least, least + len(self.sentences.lines))):
@@ -529,9 +529,11 @@ class Pairing:
         in_order = self._names == sorted(self._names, key=natural_order)
         if len(entries) != count:
             reason = f"the ids are texts, {count}, and {origin} has {len(entries)} lines"
-            raise self._unknown(reason)
+            raise self._ambiguity_error(reason)
         if scattered and not in_order:
-            raise self._unknown("the ids are texts, not in order, and their rows are not adjacent")
+            raise self._ambiguity_error(
+                "the ids are texts, not in order, and their rows are not adjacent"
+            )
         ends = quote(self._names[0]), quote(self._names[-1])
         order = f"the {self.what}s in {origin} are paired in the order in which ids appear, "
         order += f"{ends[0]} with line 1, …, {ends[1]} with line {count}"
@@ -585,7 +587,7 @@ class Pairing:
         problem += f", or {self._remedy}" if self._by_value else ""
         return self._error(problem, line)
 
-    def _unknown(self, reason: str, line: int | None = None) -> DataError:
+    def _ambiguity_error(self, reason: str, line: int | None = None) -> DataError:
         """Return the error of ids that do not show which line belongs to which list."""
         problem = f"{reason}, so it is not known which {self.what} belongs to which list"
         return self._error(f"{problem}: {self._remedy}", line)

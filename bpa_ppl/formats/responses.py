@@ -365,7 +365,7 @@ def _parse_candidates(body: dict[str, Any]) -> list[dict[str, Any]]:
     for one in _list(body, "candidates"):
         if _get(one, "content", "parts") and _get(one, "finish_reason") is None:
             return [{"delta": "Gemini"}]
-        tokens = map(_token, _list(one, "logprobs_result", "chosen_candidates"))
+        tokens = map(_read_token, _list(one, "logprobs_result", "chosen_candidates"))
         content, reason = _get(one, "content", "parts"), _get(one, "finish_reason")
         choices.append(_choice(content, reason, list(tokens), mean=_get(one, "avg_logprobs")))
     return choices
@@ -380,7 +380,7 @@ def _parse_message(body: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _parse_completion(body: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the answer of llama.cpp to a prompt."""
-    tokens = list(map(_token, _list(body, "completion_probabilities")))
+    tokens = list(map(_read_token, _list(body, "completion_probabilities")))
     reason = "limit" if body.get("stopped_limit") else body.get("stop_type")
     return [_choice(body["content"], reason, tokens) if body["stop"] else _PART]
 
@@ -392,7 +392,7 @@ def _parse_generated(body: dict[str, Any]) -> list[dict[str, Any]]:
     for one in (first, *_list(body, "details", "best_of_sequences")):
         text = _get(one, "generated_text")
         content = _get(text[-1], "content") if isinstance(text, list) and text else text
-        tokens = map(_token, _list(one, "tokens"))
+        tokens = map(_read_token, _list(one, "tokens"))
         choices.append(_choice(content, _get(one, "finish_reason"), list(tokens)))
     return choices
 
@@ -413,7 +413,7 @@ def _parse_outputs(body: dict[str, Any]) -> list[dict[str, Any]] | None:
         if not (isinstance(one, dict) and one.keys() <= _OUTPUT and isinstance(reason, str)):
             return None
         ids, at = _list(one, "token_ids"), _list(one, "logprobs")
-        tokens = [_token(_get(of, str(number))) for of, number in zip(at, ids, strict=False)]
+        tokens = [_read_token(_get(of, str(number))) for of, number in zip(at, ids, strict=False)]
         total = one.get("cumulative_logprob")
         mean = total / len(ids) if ids and isinstance(total, int | float) else None
         choices.append(_choice(one.get("text"), reason, tokens, mean=mean, length=len(ids)))
@@ -441,7 +441,7 @@ def _choice(content: Any, reason: Any, tokens: Any = None, **means: Any) -> dict
     return {"message": {"content": content}, "finish_reason": reason, "logprobs": logprobs}
 
 
-def _token(one: Any) -> dict[str, Any]:
+def _read_token(one: Any) -> dict[str, Any]:
     """Return a token of Gemini, TGI, vLLM or llama.cpp, which once wrote it with alternatives."""
     names = ("token", "content", "text", "decoded_token")
     token, logprob = next(filter(None, (_get(one, n) for n in names)), None), _get(one, "logprob")

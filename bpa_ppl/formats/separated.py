@@ -204,7 +204,7 @@ class _Reader:
             if self._header:
                 table, lines = self._rows(data)
                 if len(lines):
-                    yield parse_table(self.options, self._converted(table, lines), lines)
+                    yield parse_table(self.options, self._convert(table, lines), lines)
         if self._begun:
             problem = "a quoted cell that does not end: double the quotes inside it"
             raise self.options.error(problem, self._line)
@@ -345,7 +345,7 @@ class _Reader:
         pairs = self._answers or not names.names.keys().isdisjoint(SETTINGS)
         names.require(names.names if pairs else (ID, TEXT, *names.names), columns, line)
 
-    def _converted(self, table: pa.Table, lines: Int64) -> pa.Table:
+    def _convert(self, table: pa.Table, lines: Int64) -> pa.Table:
         """Return the columns that are read: texts, and numbers without those that are missing."""
         import pyarrow as pa
         from pyarrow import compute

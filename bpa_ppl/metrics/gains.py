@@ -147,12 +147,12 @@ def text_metrics() -> tuple[str, ...]:
     )
 
 
-def reported_metrics(gains: Iterable[str] = ()) -> tuple[str, ...]:
+def list_reported_metrics(gains: Iterable[str] = ()) -> tuple[str, ...]:
     """Return the names of the metrics that are reported where some metrics are gains.
 
     The mean of TER and BLEU is never one of them: both are always reported.
 
-    >>> reported_metrics(["bleu"]), reported_metrics(["wer", "ter+bleu"])
+    >>> list_reported_metrics(["bleu"]), list_reported_metrics(["wer", "ter+bleu"])
     (('ter', 'bleu'), ('wer', 'ter', 'bleu'))
     """
     names = text_metrics()

@@ -165,7 +165,7 @@ def choose_scale(
     to_be_judged = likelihood.observes == "preferences" and not isinstance(observed, Compared)
     # Other models may use the variance of the prior.
     if answers and model is log_linear and len(lists) and (to_be_judged or not of_pairs):
-        return _unknown_scale(match, scaled, lists, defaults or {})
+        return _build_unknown_scale(match, scaled, lists, defaults or {})
     if not len(observed.lists):
         return Scale(expected_scale(len(scaled)))
     evidence = likelihood.evidence(canonical=match.origin == CANONICAL)
@@ -181,7 +181,7 @@ def choose_scale(
         )
 
 
-def _unknown_scale(
+def _build_unknown_scale(
     match: Match, scaled: list[str], lists: NBest, defaults: Mapping[str, float]
 ) -> Scale:
     """Return the typical scale of the prior of answers, with the correlation of the features."""

@@ -136,7 +136,7 @@ class _ArpaReader:
                 message = f"the file is truncated after {count - left} of {count} {n}-grams"
                 self._fail(message, code="damaged")
             left -= len(lines)
-            parts.append(self._parsed(lines, n, last))
+            parts.append(self._parse(lines, n, last))
         keys, log10, backoff = (np.concatenate(column) for column in zip(*parts, strict=True))
         slots = build_hash_table(keys, choose_table_size(len(keys)))
         repeated = find_numbers(keys, slots, keys) != np.arange(len(keys))
@@ -157,7 +157,7 @@ class _ArpaReader:
         columns[0][keys], columns[1][keys] = log10, backoff
         return np.arange(count), np.zeros(0, np.int32), *columns
 
-    def _parsed(self, lines: list[str], n: int, last: bool) -> tuple[Int64, Float64, Float64]:
+    def _parse(self, lines: list[str], n: int, last: bool) -> tuple[Int64, Float64, Float64]:
         """Return keys, probabilities and back-off weights of the n-grams in some lines."""
         rows = [split_words(line) for line in lines]
         widths = np.fromiter(map(len, rows), np.int64, len(rows))

@@ -17,7 +17,7 @@ from bpa_ppl.metrics.gains import (
     corpus_score,
     count_statistics,
     gains,
-    reported_metrics,
+    list_reported_metrics,
     resolve,
     resolve_without_lists,
     score_choice,
@@ -294,7 +294,7 @@ def test_counts_and_value_are_enough_to_tune(
     worse = with_references([["a b c", "a b", "x"], ["a", "b c"]])
     result = reestimate(worse, {"LM0": 1.0}, gain="lengths", tuner=tuner, **settings)
     assert (result.before, result.after) == (75.0, 0.0)
-    assert reported_metrics() == ("ter", "bleu", "lengths")
+    assert list_reported_metrics() == ("ter", "bleu", "lengths")
     assert count_statistics(LENGTHS, Lengths()).tolist() == [[1, 3], [1, 3], [2, 3], [0, 1], [1, 1]]
     twice = Lengths(weight=2)
     assert corpus_score(LENGTHS.chosen([0, 1]), LENGTHS.references, twice).value == 100.0

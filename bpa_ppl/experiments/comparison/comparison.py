@@ -29,7 +29,7 @@ from bpa_ppl.experiments.comparison.variables import select_comparable
 from bpa_ppl.experiments.estimates import concatenate_runs, largest_r_hat, smallest_ess
 from bpa_ppl.metrics.bleu import LengthRatio
 from bpa_ppl.metrics.bootstrap import compare_scores
-from bpa_ppl.metrics.gains import count_statistics, reported_metrics, resolve, select_choices
+from bpa_ppl.metrics.gains import count_statistics, list_reported_metrics, resolve, select_choices
 from bpa_ppl.names import find_positions
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
@@ -344,7 +344,7 @@ def compare_choices(lists: NBest, ours: Int64, theirs: Int64, *, seed: int = 0) 
     texts = zip(lists.chosen(ours), lists.chosen(theirs), strict=True)
     pair = [select_choices(lists, choice) for choice in (ours, theirs)]
     scores = []
-    for metric in (*map(resolve, reported_metrics()), LengthRatio()) if lists.references else ():
+    for metric in (*map(resolve, list_reported_metrics()), LengthRatio()) if lists.references else ():
         a, b = (count_statistics(one, metric) for one in pair)
         scores.append(compare_scores(a, b, metric, probability=PROBABILITY, seed=seed))
     changed = sum(a != b for a, b in texts)

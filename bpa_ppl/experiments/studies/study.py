@@ -26,7 +26,7 @@ from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.experiments.tuning.redecoding import Decoder
 from bpa_ppl.experiments.tuning.tuner import TUNERS
 from bpa_ppl.formats.streams import read_text
-from bpa_ppl.metrics.gains import reported_metrics, resolve_without_lists, text_metrics
+from bpa_ppl.metrics.gains import list_reported_metrics, resolve_without_lists, text_metrics
 from bpa_ppl.metrics.metric import METRICS
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.priors.prior import PRIORS
@@ -298,7 +298,7 @@ class Study(_Table, frozen=True):
     def metrics(self) -> tuple[str, ...]:
         """The metrics of the results: with references gains such as WER, TER, BLEU; columns."""
         gains = [method.gain for method in self.every_method]
-        return (*(reported_metrics(gains) if self.has_references else ()), *self.columns)
+        return (*(list_reported_metrics(gains) if self.has_references else ()), *self.columns)
 
     @property
     def has_references(self) -> bool:

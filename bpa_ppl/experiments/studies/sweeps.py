@@ -82,7 +82,7 @@ class SweepResult(Outcome):
         for settings, values in self.combinations():
             cells = [f"{value:g}" for value in settings.values()]
             for name in self.quantities:
-                mean, deviation = _spread(values.get(name, ()))
+                mean, deviation = _measure_spread(values.get(name, ()))
                 cell = "–" if mean is None else format_with_spread(mean, deviation or 0.0)
                 if name == "passed":
                     cell = f"{int(sum(values[name]))} of {len(values[name])}"
@@ -99,7 +99,7 @@ class SweepResult(Outcome):
         for settings, values in self.combinations():
             curve = ", ".join(f"{name}={settings[name]:g}" for name in others) or self.sampler
             for name in quantities:
-                mean, deviation = _spread(values.get(name, ()))
+                mean, deviation = _measure_spread(values.get(name, ()))
                 if mean is not None:
                     point = {"curve": curve, "value": f"{settings[first]:g}", "metric": name}
                     interval = np.nan if deviation is None else 2 * deviation
@@ -107,7 +107,7 @@ class SweepResult(Outcome):
         return draw_settings(points, first, {name: name for name in quantities})
 
 
-def _spread(values: Sequence[float]) -> tuple[float | None, float | None]:
+def _measure_spread(values: Sequence[float]) -> tuple[float | None, float | None]:
     """Return mean and standard deviation; None without a value, or for one without a spread."""
     mean = float(np.mean(values)) if values else None
     is_defined = len(values) > 1 and bool(np.isfinite(values).all())
