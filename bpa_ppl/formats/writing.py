@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arrays import as_numbers
+from bpa_ppl._runtime.arrays import as_numbers, is_number
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, UsageError, list_names, locate, quote
 from bpa_ppl.formats.block import (
@@ -168,8 +168,9 @@ def select_writable(
     lost += ["totals that are divided by lengths"] if nbest.totals_normalised else []
     if lost:
         note = f"{list_names(lost)} left out, which would not read back unchanged"
-        if any(isinstance(nbest.extras.get(name), np.ndarray) for name in lost):
-            note += "; numbers of candidates are written as features (with_features)"
+        columns = (nbest.extras.get(name, ()) for name in lost)
+        if any(len(values) and all(map(is_number, values)) for values in columns):
+            note += "; add numbers as features (with_features)"
         warn_user(locate(nbest.origin) + note)
     totals = {TOTAL: nbest.totals} if scored else {}
     return Writable(of_sentences, {**numbers, **totals, **judged}, extras)

@@ -141,6 +141,9 @@ def test_what_would_not_read_back(tmp_path: Path) -> None:
     for year in (("1", "x"), ("x", "NA")):
         with pytest.warns(BpaWarning, match="year left out, which would not read back unchanged$"):
             write_nbest(nbest.with_extras(year=year), tmp_path / "out.csv")
+    for comet in ([0.5, 1.0], np.array([0.5, 1.0])):
+        with pytest.warns(BpaWarning, match=r"comet left out, .* as features \(with_features\)"):
+            write_nbest(nbest.with_extras(comet=comet), tmp_path / "out.csv")
     empty = nbest.with_references([("x",), ("y", "")])
     with raises(DataError, "not-supported"):
         write_nbest(empty, tmp_path / "other.csv")
