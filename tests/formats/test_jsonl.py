@@ -179,7 +179,7 @@ def outcome(lines: list[str], bad: str) -> Any:
 
 
 @pytest.mark.usefixtures("small_blocks")
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(files(), st.sampled_from(["error", "drop"]))
 def test_lines_with_blanks_before_colons(lines: list[str], bad: str) -> None:
     """They are like other lines, which Python decodes as msgspec does."""
