@@ -343,8 +343,9 @@ def compare_choices(lists: NBest, ours: Int64, theirs: Int64, *, seed: int = 0) 
     """
     texts = zip(lists.chosen(ours), lists.chosen(theirs), strict=True)
     pair = [select_choices(lists, choice) for choice in (ours, theirs)]
+    metrics = (*map(resolve, list_reported_metrics()), LengthRatio())
     scores = []
-    for metric in (*map(resolve, list_reported_metrics()), LengthRatio()) if lists.references else ():
+    for metric in () if lists.references is None else metrics:
         a, b = (count_statistics(one, metric) for one in pair)
         scores.append(compare_scores(a, b, metric, probability=PROBABILITY, seed=seed))
     changed = sum(a != b for a, b in texts)
