@@ -160,7 +160,8 @@ class ScalePrior(Messenger):
 #: With several priors of `scale`, the default in bold.
 MODELS = {
     "N⁺(0, 4²)": ScalePrior(dist.HalfNormal(4.0)),
-    "**half-Cauchy**": ScalePrior(dist.HalfCauchy(1.0)),
+    "half-Cauchy": ScalePrior(dist.HalfCauchy(1.0)),
+    "**half-t**": hierarchical,
     "N⁺(0, 1)": ScalePrior(dist.HalfNormal(1.0)),
 }
 

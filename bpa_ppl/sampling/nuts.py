@@ -22,8 +22,9 @@ from bpa_ppl.sampling.target import Sampled, Sites, Target
 
 #: Target acceptance of a warm-up that tunes the step: posteriors may have narrow regions. With many
 #: values the same target makes steps needlessly short: 500 sparse weights took half as many again,
-#: without divergences in either case, for fewer effective draws.
-_TARGET, _TARGET_OF_MANY = 0.9, 0.8
+#: without divergences in either case, for fewer effective draws. The narrow regions of hierarchies
+#: need shorter steps: docs/how-to/groups.md.
+_TARGET, _TARGET_OF_OTHERS, _TARGET_OF_MANY = 0.9, 0.95, 0.8
 #: Below this acceptance of a chain, the step is tuned: of the known length, every step from a start
 #: in the tail of a skewed posterior may be rejected.
 _STUCK = 0.1
@@ -101,7 +102,8 @@ class Nuts(ChainSampler, frozen=True):
     def sample(self, target: Target) -> Sampled:
         """Draw from the posterior by NUTS."""
         small, default = target.dimension <= _FEW, target.model is log_linear
-        accept = self.target_accept or (_TARGET if small else _TARGET_OF_MANY)
+        accept = _TARGET if default else _TARGET_OF_OTHERS
+        accept = self.target_accept or (accept if small else _TARGET_OF_MANY)
         warmup = max(self.warmup, _MIN_TUNING)
         tuning = msgspec.structs.replace(self, warmup=warmup, target_accept=accept)
         start, (moments, pareto_k, reason) = draw_starts(target, self.chains)
