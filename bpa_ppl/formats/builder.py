@@ -243,6 +243,11 @@ class Builder:
                 rows, self._averaged[name] = averaged, True
         offsets = np.append(_find_starts(rows.ids, None), len(rows.ids)).astype(np.int64)
         candidates = self._columns(rows, whole)
+        if SOURCE in extras and SOURCE in candidates["extras"]:
+            place = extras[SOURCE].index(None)
+            problem = f"no {SOURCE} of sentence {names[place]}, and candidates have a field of "
+            problem += f"this name: give each sentence its {SOURCE}, or rename that field"
+            raise DataError(problem, self.origin, lists[2][place], code="duplicate")
         table = NBest(
             offsets=offsets,
             sentence_ids=ids,

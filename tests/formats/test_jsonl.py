@@ -105,6 +105,16 @@ def test_what_is_wrong_is_named_with_line_and_field(write: Write, record: Any, v
         read_nbest(path)
 
 
+def test_a_source_of_candidates_beside_that_of_sentences(write: Write) -> None:
+    both = {**GOOD, "candidates": [{"text": "a", "lm": 1, "source": "gpt"}]}
+    nbest = read_nbest(write(*lines(both)))
+    assert (nbest.sources, nbest.extras["source"]) == (("un chat",), ("gpt",))
+    without = {**both, "id": 7, "source": None}
+    message = r":2: no source of sentence 7, .*: give each sentence its source, or rename"
+    with pytest.raises(DataError, match=message):
+        read_nbest(write(*lines(both, without)))
+
+
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize(
     ("line", "value"),
