@@ -55,7 +55,8 @@ BETTER, WORSE, TIE = "better", "worse", "tie"
 LEFT_OUT, IN_SAMPLE, NEW = "leave-one-out", "in-sample", "new lists"
 #: Notes on the evaluation.
 _EVALUATED = {
-    LEFT_OUT: "Leave-one-out: choices from a list do not use its judgements.",
+    LEFT_OUT: "Leave-one-out: choices from a list do not use its judgements, except for the "
+    "direction of each feature alone.",
     IN_SAMPLE: "In-sample: the adapted weights use the judgements of these lists.",
     NEW: "",
 }

@@ -120,10 +120,8 @@ class Plain:
         return found
 
     def single(self) -> dict[str, list[float]]:
-        return {
-            name: self.left_out([self.feature(k, 1), self.feature(k, -1)])
-            for k, name in enumerate(NAMES)
-        }
+        ways = ([self.feature(k, 1), self.feature(k, -1)] for k in range(3))
+        return {name: max(both, key=np.mean) for name, both in zip(NAMES, ways, strict=True)}
 
     def best_feature(self) -> list[float]:
         return self.left_out([self.feature(k, sign) for k in range(3) for sign in (1, -1)])

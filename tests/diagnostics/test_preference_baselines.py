@@ -211,6 +211,12 @@ def test_rows_on_the_adaptation_lists_are_those_of_plain_loops(seed: int) -> Non
         assert other.low < other.difference < other.high
 
 
+def test_a_feature_that_is_right_in_half_of_the_lists_has_an_accuracy_of_one_half() -> None:
+    tables = [np.array([[1.0, 0.5, s % 2], [0.0, s % 3, 1 - s % 2]]) for s in range(20)]
+    found = bpa.compare_baselines(lists_of(tables, preferences=[[[0, 1]]] * 20))
+    assert found.row("noise").gain == 0.5
+
+
 def plain_best_feature(plain: Plain, tables: list[np.ndarray]) -> np.ndarray:
     """The accuracy of each list by the feature and sign that is best on the others."""
     ways = np.array(
