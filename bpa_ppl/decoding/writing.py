@@ -22,6 +22,7 @@ from bpa_ppl.diagnostics.baseline_comparison import (
 )
 from bpa_ppl.diagnostics.baseline_table import BaselineComparison
 from bpa_ppl.errors import DataError, UsageError, quote
+from bpa_ppl.formats.block import JUDGEMENTS
 from bpa_ppl.formats.jsonl import Jsonl
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, atomic_writers, file_suffix
 from bpa_ppl.metrics.gains import count_statistics, select_choices
@@ -282,8 +283,8 @@ def rerank_to(
             texts with tabs or line breaks do not fit.
         probabilities: JSON lines with the probability of every candidate: see
             `Choices.json_lines`.
-        ask: JSON lines of the lists whose choice is not sure, for `bpa judge`; the reranker needs a
-            probability below which to ask.
+        ask: JSON lines of the lists whose choice is not sure, without answers, for `bpa judge`; the
+            reranker needs a probability below which to ask.
         aligned: aligns the choices with the lines of the source; None writes one line a list,
             as they come.
 
@@ -321,7 +322,9 @@ def rerank_to(
             if probabilities is not None:
                 others["probabilities"].writelines(part.json_lines())
             if ask is not None and part.sure is not None:
-                names = set(part.lists.feature_names) - set(reranker.feature_names)
+                # Without columns that are not used, and answers, which would count twice.
+                names = {*part.lists.feature_names} - {*reranker.feature_names}
+                names |= {*part.lists.sentence_extras} & {*JUDGEMENTS}
                 Jsonl().write(part.lists.select(~part.sure).without(*names), others["ask"])
             summary.add(part)
         texts.writelines(text_lines(aligned.rest() if aligned else (), output))

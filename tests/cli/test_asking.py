@@ -55,6 +55,14 @@ def reranker(folder: Path) -> Reranker:
     return Reranker("posterior.nc", ask_below=0.8)
 
 
+def test_answers_that_the_lists_have_are_not_among_the_questions(folder: Path) -> None:
+    """They would count as if they had been given again."""
+    write_pairs("new.jsonl", 60, 2, answered=True)
+    succeed(*RERANK, "--ask-below", "0.8", "--ask", "unsure.jsonl")
+    lists = bpa.read_nbest("unsure.jsonl")
+    assert (set(lists.sentence_extras), set(lists.extras)) == ({"id"}, {"system"})
+
+
 def test_from_choices_to_questions_and_back(folder: Path) -> None:
     ask = ("--agree", "0.85", "--ask", "unsure.jsonl", "--details", "details.jsonl")
     printed = succeed(*RERANK, *ask).err
