@@ -100,20 +100,22 @@ class Kaldi(NBestFormat, frozen=True):
         for path in files:
             of_file = options._replace(origin=path)
             tables[path] = {key: of_file.number(*of) for key, of in _read_entries(of_file).items()}
-        counts, last = Counter[str](), ("", "")
+        counts, last, is_open = Counter[str](), ("", ""), self.score is None
         for key, text, number in _entries(lines, options):
             word, words = _split(text)
             utterance, _, rank = key.rpartition("-")
             if not (utterance and rank.isdecimal() and rank.isascii()):
                 problem = f"the key {quote(key)} is not an utterance and a rank, such as utt-1"
                 raise options.error(problem, number)
-            if self.score is None:
+            if is_open:
                 counts["words"] += bool(words)
                 counts["text"] += not looks_numeric(word)
                 counts["cost"] += _COST.fullmatch(word) is not None
                 if utterance == last[0]:
                     counts["same" if word == last[1] else "other"] += 1
                 last = utterance, word
+                both = has_score and counts["words"] and counts["cost"] and counts["other"]
+                is_open = not (counts["text"] or both)  # more lines do not change the note
             record: dict[str, Any] = {ID: utterance}
             if has_score:
                 if not looks_numeric(word):
