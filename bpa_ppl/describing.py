@@ -15,7 +15,7 @@ from bpa_ppl.building import describe_bookkeeping, describe_sentinel
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import DataError, list_names, locate, quote
 from bpa_ppl.formats.averages import average_lists, parse_lists
-from bpa_ppl.formats.block import ID, SOURCE, TEXT, find_nearest
+from bpa_ppl.formats.block import ID, JUDGEMENTS, SOURCE, TEXT, find_nearest
 from bpa_ppl.formats.samples import COUNT, STATISTICS
 from bpa_ppl.formats.values import as_verdicts, looks_numeric
 from bpa_ppl.metrics.column import (
@@ -33,7 +33,7 @@ from bpa_ppl.metrics.oracles import oracles
 from bpa_ppl.metrics.preferences import describe_like_answers, has_preferences, iter_choices
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.nbest import Column, NBest, demote_to_extras, find_feature, measure_deviation
-from bpa_ppl.sampling.observations import choose_likelihood
+from bpa_ppl.sampling.observations import UNUSED, choose_likelihood
 from bpa_ppl.weights import initial_weights
 
 _HEADER = ("column", "kind", "min", "median", "max", "within lists", "missing")
@@ -229,6 +229,8 @@ class Description(Outcome):
                 f"{plan.gain} is known in {lists}: several candidates are the best in {plan.tied} "
                 f"of them, and all are equally good in {plan.equal}"
             )
+            if not set(self.of_sentences).isdisjoint(JUDGEMENTS):
+                yield UNUSED
 
 
 def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:

@@ -104,6 +104,9 @@ def test_default_gain(kind: str, caplog: pytest.LogCaptureFixture) -> None:
 def test_preferences_and_nothing() -> None:
     plan = plan_of(lists().with_sentence_extras(preferences=[[[1, 0]], None, None]))
     assert (plan.gain, plan.likelihood) == (None, "preference")
+    both = lists(mqm=[1.0, 2, 3, 4, 5, 6]).with_sentence_extras(preferences=[[[1, 0]], None, None])
+    assert "the preferences are not used" in str(bpa.describe(both, "mqm"))
+    assert "are not used" not in str(bpa.describe(both))
     for nothing in (lists(), lists(mqm=[1.0, 2, 3, 4, 5, 6])):
         assert bpa.describe(nothing).plan is None
     assert bpa.describe(lists(), "bleu").plan is None

@@ -34,6 +34,8 @@ from bpa_ppl.posterior.draws import DOMAIN
 from bpa_ppl.posterior.record import Agreement, Observed
 from bpa_ppl.weights import CANONICAL, Match, match
 
+#: Of lists with preferences, where another likelihood learns.
+UNUSED = "the preferences are not used: only the likelihood preference observes them"
 #: Metrics with a margin: it is the best of the likelihoods on held-out sentences of translations,
 #: and was not compared with others by WER and CER.
 _WITH_MARGIN = ("ter", "bleu", "chrf", "ter+bleu", "wer", "cer")
@@ -361,7 +363,7 @@ def _ties(likelihood: Likelihood, gain: Metric, lists: NBest, *, canonical: bool
 def _select_judged(lists: NBest, gain: Metric, likelihood: Likelihood) -> NBest:
     """Return the lists that the gain has values for; log how many are left out."""
     if has_preferences(lists):
-        log_info("the preferences are not used: only the likelihood preference observes them")
+        log_info(UNUSED)
     require_references(lists, gain, likelihood)
     judged = select_judged(lists, gain)[0]
     if skipped := len(lists) - len(judged):
