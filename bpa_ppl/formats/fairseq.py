@@ -38,12 +38,14 @@ from operator import lt
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TEXT, Block, ReadOptions
 from bpa_ppl.formats.format import NBestFormat, iter_batches
 from bpa_ppl.formats.samples import STATISTICS, token_statistics
 from bpa_ppl.formats.streams import InputFile, text_lines
-from bpa_ppl.formats.values import TOO_LARGE, parse_all_finite
+from bpa_ppl.formats.values import TOO_LARGE, parse_all_finite, read_number_lines
 from bpa_ppl.names import one_number, other_form
 
 _LINE = re.compile(r"([STHDPA])-([0-9]+)(?:\t|$)")
@@ -99,9 +101,13 @@ class Fairseq(NBestFormat, frozen=True):
             _sentences(file, options), lambda sentence: len(sentence[2][TEXT])
         ):
             lines, fields, hypotheses = zip(*part, strict=True)
-            columns = _join(hypotheses)
+            columns, sizes = _join(hypotheses), [len(of[TEXT]) for of in hypotheses]
+            numbers = columns.pop("H")
             columns |= {n: np.array(of) for n, of in columns.items() if not isinstance(of[0], str)}
-            parents = np.repeat(np.arange(len(part)), [len(of[TEXT]) for of in hypotheses])
+            if "P" in columns:
+                columns |= _measure_tokens(columns.pop("P"), numbers, options)
+                _check_order(columns["score"], columns[STATISTICS[1]], numbers, sizes, options)
+            parents = np.repeat(np.arange(len(part)), sizes)
             yield Block(columns, _join(fields), parents, np.array(lines), nested=True)
 
 
@@ -192,19 +198,9 @@ def _fields(
     fields: _Fields = {ID: [identifier]}
     fields |= {name: [lines[k][0][1].strip(" ")] for k, name in _NAMES.items() if k in lines}
     texts = [rest.partition("\t")[2].strip(" ") for _, rest in lines.get("D", scored)]
-    columns: _Fields = {TEXT: texts, "score": scores}
+    columns: _Fields = {"H": numbers, TEXT: texts, "score": scores}
     if "P" in lines:
-        tokens = [rest for _, rest in lines["P"]]
-        statistics = [_statistics(*of, options) for of in zip(tokens, numbers, strict=True)]
-        means = [mean for _, mean, *_ in statistics]
-        pairs = zip(numbers, scores, means, strict=True)
-        wrong = [number for number, score, mean in pairs if not _is_mean(score, mean)]
-        # Each kind of line may have been sorted on its own.
-        if wrong and len(scored) > 1 and all(map(_is_mean, sorted(scores), sorted(means))):
-            problem = "the P- line of this hypothesis is that of another one, as its score shows"
-            advice = "give the output as fairseq printed it, or leave the P- lines out"
-            raise options.error(f"{problem}: {advice}", wrong[0], "mismatch")
-        columns |= zip(STATISTICS, zip(*statistics, strict=True), strict=True)
+        columns["P"] = [rest for _, rest in lines["P"]]
     if "A" in lines:
         columns["alignment"] = [rest.strip(" ") for _, rest in lines["A"]]
     return numbers[0], fields, columns
@@ -327,21 +323,67 @@ def _find_token_order(
     return None
 
 
-def _is_mean(score: float, mean: float) -> bool:
-    """Return whether a score is the mean of rounded token scores, as it is without `--lenpen`."""
-    return abs(score - mean) <= 2 * (_ROUNDED + _SINGLE * abs(mean))
+def _measure_tokens(
+    printed: Sequence[str], numbers: Sequence[int], options: ReadOptions
+) -> dict[str, Float64]:
+    """Return the features of P- lines by name; infinity for numbers that are not finite.
+
+    Args:
+        printed: the scores of tokens in each line.
+        numbers: of the lines of the hypotheses.
+        options: how to read.
+    """
+    counts = np.array([line.count(" ") + 1 for line in printed])
+    values = read_number_lines(("\n".join(printed).replace(" ", "\n") + "\n").encode(), 1)
+    if values is not None:
+        starts = np.cumsum(counts) - counts
+        sums, least = (of.reduceat(values[:, 0], starts) for of in (np.add, np.minimum))
+        if np.all(np.abs(sums) < TOO_LARGE):
+            return dict(zip(STATISTICS, (sums, sums / counts, least, counts * 1.0), strict=True))
+    rows = [_measure_line(*line, options) for line in zip(printed, numbers, strict=True)]
+    return dict(zip(STATISTICS, np.array(rows, np.float64).T, strict=True))
 
 
-def _statistics(printed: str, line: int, options: ReadOptions) -> tuple[float, ...]:
+def _measure_line(printed: str, number: int, options: ReadOptions) -> tuple[float, ...]:
     """Return the features of a P- line; infinity for a number that is not finite."""
-    try:
-        statistics = token_statistics(list(map(float, printed.split())))
-    except ValueError:
-        statistics = ()
-    if statistics is None:
-        raise options.error("no token scores in the P- line of this hypothesis", line)
-    if statistics and abs(statistics[0]) < TOO_LARGE and "_" not in printed:
-        return statistics
     what = "in the lines of this hypothesis, "
-    numbers = [options.number(token, line, what) for token in printed.split()]
-    return (options.number(repr(sum(numbers)), line, what),) * len(STATISTICS)
+    scores = [options.number(token, number, what) for token in printed.split()]
+    statistics = token_statistics(scores)
+    if statistics is None:
+        raise options.error("no token scores in the P- line of this hypothesis", number)
+    total = options.number(repr(statistics[0]), number, what)
+    return statistics if math.isfinite(total) else (total,) * len(STATISTICS)
+
+
+def _check_order(
+    scores: Float64,
+    means: Float64,
+    numbers: Sequence[int],
+    sizes: Sequence[int],
+    options: ReadOptions,
+) -> None:
+    """Refuse P- lines in another order than the H- lines, as if each kind had been sorted.
+
+    Args:
+        scores: of the hypotheses.
+        means: of the scores of their tokens.
+        numbers: of their lines.
+        sizes: of the lists.
+        options: how to read.
+    """
+    with np.errstate(invalid="ignore"):
+        wrong = np.flatnonzero(~_are_means(scores, means))
+        begins = np.cumsum(sizes) - sizes
+        for place in np.unique(np.searchsorted(begins, wrong, side="right") - 1).tolist():
+            part = slice(begins[place], begins[place] + sizes[place])
+            alike = _are_means(np.sort(scores[part]), np.sort(means[part])).all()
+            if alike and sizes[place] > 1:
+                problem = "the P- line of this hypothesis is that of another one, as its score "
+                problem += "shows: give the output as fairseq printed it, or leave the P- lines out"
+                first = wrong[np.searchsorted(wrong, begins[place])]
+                raise options.error(problem, numbers[first], "mismatch")
+
+
+def _are_means(scores: Float64, means: Float64) -> npt.NDArray[np.bool_]:
+    """Return which scores are means of rounded token scores, as they are without `--lenpen`."""
+    return np.abs(scores - means) <= 2 * (_ROUNDED + _SINGLE * np.abs(means))
