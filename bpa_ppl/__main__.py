@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from _thread import interrupt_main
+from contextlib import suppress
 from threading import Timer
 
 _PAUSE = 0.1  # seconds, in which the callback ends
+_SIGNALS = 128  # exit codes above this one stand for signals
 
 
 def main() -> None:
@@ -21,7 +24,23 @@ def main() -> None:
         run()
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
-        sys.exit(130)
+        _leave(130)
+    except SystemExit as end:
+        if isinstance(end.code, int) and end.code > _SIGNALS:
+            _leave(end.code)
+        raise
+
+
+def _leave(code: int) -> None:
+    """End the process at once.
+
+    JAX compiles and computes in threads of its own, which a signal does not stop. They crash, or
+    are waited for, if Python frees what they use.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # it is closed, or nobody reads it
+            stream.flush()
+    os._exit(code)
 
 
 def _repeat_interrupt(unraisable: sys.UnraisableHookArgs) -> None:

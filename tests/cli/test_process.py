@@ -163,6 +163,13 @@ main()
     ("code", "status", "shown"),
     [
         ("raise KeyboardInterrupt", 130, "interrupted"),
+        # Threads that work on, as those of JAX do, are not waited for.
+        (
+            "from threading import Thread; Thread(target=time.sleep, args=(99,)).start(); "
+            "raise KeyboardInterrupt",
+            130,
+            "interrupted",
+        ),
         ("raise ImportError('libx.so: failed to map')", 2, "error: .*libx.*"),
         # As during JAX's callback of the garbage collector, where Python ignores exceptions.
         ("Callback(); [time.sleep(0.01) for _ in range(1000)]", 130, "interrupted"),
@@ -170,7 +177,7 @@ main()
 )
 def test_what_ends_the_imports_has_no_traceback(code: str, status: int, shown: str) -> None:
     program = [sys.executable, "-c", PROGRAM_WITH_IMPORT.replace("{code}", code)]
-    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    done = subprocess.run(program, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout) == (status, "")
     assert re.fullmatch(f"{shown}\n", done.stderr)
 
