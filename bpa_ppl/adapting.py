@@ -352,12 +352,12 @@ def _set_up(
         indicators that are left out.
     """
     engine.require_packages()
-    gain, likelihood = _gain_and_likelihood(options, engine, nbest)
+    gain, likelihood = _choose_gain_and_likelihood(options, engine, nbest)
     prepared = _prepare(nbest, gain, options)
     match = prepared.match
-    family = isotropic.with_variances(_family(options, engine), prepared.pretrained)
+    family = isotropic.with_variances(_choose_prior_family(options, engine), prepared.pretrained)
     isotropic.build_prior(family, match)  # raises before anything is scored
-    model = _model(options, family, match)
+    model = _choose_model(options, family, match)
     if model is hierarchical and DOMAIN not in nbest.sentence_extras:
         problem = f"the lists have no extra {DOMAIN}, which the model hierarchical needs"
         remedy = "name the customer, language or slice of each list in it"
@@ -434,7 +434,7 @@ def _observe(
     return observed
 
 
-def _model(options: Arguments, family: PriorFamily | Prior, match: Match) -> Model:
+def _choose_model(options: Arguments, family: PriorFamily | Prior, match: Match) -> Model:
     """Return the model: the one that is chosen, or that of the family of priors."""
     model = options.model or log_linear
     if isinstance(model, str):
@@ -464,7 +464,7 @@ def _compare_indicators(
         as `_set_up`.
     """
     prepared, names = setup.prepared, setup.prepared.indicators
-    others = _without(setup, names, likelihood)
+    others = _fix_at_zero(setup, names, likelihood)
     if others is None or not set(names) & {*isotropic.learns_scale(setup.family, prepared.match)}:
         return setup, others, None
     difference = setup.log_evidence_of_order() - others.log_evidence_of_order()
@@ -479,7 +479,7 @@ def _compare_indicators(
     return kept, None, left_out
 
 
-def _without(setup: _SetUp, names: Sequence[str], likelihood: Likelihood) -> _SetUp | None:
+def _fix_at_zero(setup: _SetUp, names: Sequence[str], likelihood: Likelihood) -> _SetUp | None:
     """Return the same with the weights of some features fixed at 0, and a scale of its own.
 
     None if there are no such features or no others, or if the prior is not isotropic.
@@ -617,10 +617,10 @@ def resolve_gain(lists: NBest, weights: AnyStart = None, gain: AnyGain | None = 
     >>> resolve_gain(lists).key
     'chrf'
     """
-    return _gain(Arguments(weights=weights, gain=gain), lists)
+    return _choose_gain(Arguments(weights=weights, gain=gain), lists)
 
 
-def _gain(options: Arguments, nbest: NBest) -> Metric:
+def _choose_gain(options: Arguments, nbest: NBest) -> Metric:
     """Return the gain that is chosen, else that of the oracles, or the default of the lists."""
     if options.chosen_gain is not None:
         return resolve(options.chosen_gain, nbest)
@@ -654,18 +654,20 @@ def _warn_judgements(options: Arguments, nbest: NBest) -> None:
             warn_user(note)
 
 
-def _gain_and_likelihood(
+def _choose_gain_and_likelihood(
     options: Arguments, engine: Sampler, nbest: NBest
 ) -> tuple[Metric, Likelihood]:
     """Return gain and likelihood, after a check that the lists have the references they need."""
-    gain = _gain(options, nbest)
-    likelihood = _likelihood(options, engine, gain, nbest)
+    gain = _choose_gain(options, nbest)
+    likelihood = _choose_likelihood(options, engine, gain, nbest)
     if not (options.prior_only or options.oracle):
         require_references(nbest, gain, likelihood)  # before features are computed
     return gain, likelihood
 
 
-def _likelihood(options: Arguments, engine: Sampler, gain: Metric, nbest: NBest) -> Likelihood:
+def _choose_likelihood(
+    options: Arguments, engine: Sampler, gain: Metric, nbest: NBest
+) -> Likelihood:
     """Return the likelihood that is chosen, else that of a published sampler or of the gain."""
     chosen = options.resolve_likelihood()
     if chosen is not None:
@@ -682,7 +684,7 @@ def _likelihood(options: Arguments, engine: Sampler, gain: Metric, nbest: NBest)
     return LIKELIHOODS.resolve(engine.likelihood)
 
 
-def _family(options: Arguments, engine: Sampler) -> PriorFamily | Prior:
+def _choose_prior_family(options: Arguments, engine: Sampler) -> PriorFamily | Prior:
     """Return the prior, or the family of priors, with its settings.
 
     If the sampler keeps the draws of a posterior, the prior is that of the posterior.

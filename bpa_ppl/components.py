@@ -188,7 +188,7 @@ def _describe_field(kind: Any) -> str:
     """
     if get_origin(kind) is Annotated:
         base, *metas = get_args(kind)
-        bounds = [_bounds(meta) for meta in metas if isinstance(meta, Meta)]
+        bounds = [_describe_bounds(meta) for meta in metas if isinstance(meta, Meta)]
         return " ".join([_describe_field(base), *filter(None, bounds)])
     if get_origin(kind) is Literal:
         return f"one of {', '.join(map(str, get_args(kind)))}"
@@ -200,7 +200,7 @@ def _describe_field(kind: Any) -> str:
     return _NAMES.get(kind, str(kind).removeprefix("<class '").removesuffix("'>"))
 
 
-def _bounds(meta: Meta) -> str:
+def _describe_bounds(meta: Meta) -> str:
     bounds = {">": meta.gt, "≥": meta.ge, "<": meta.lt, "≤": meta.le}
     return " and ".join(f"{sign} {value:g}" for sign, value in bounds.items() if value is not None)
 
@@ -225,7 +225,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
 
     def __init__(self, kind: str, group: str, base: type[C], members: Mapping[str, str]):
         self.kind, self.group, self.base = kind, group, base
-        self._own = _by_name(EntryPoint(title, at, group) for title, at in members.items())
+        self._own = _group_by_name(EntryPoint(title, at, group) for title, at in members.items())
         self._points: dict[str, EntryPoint] | None = None  # until they are searched
         #: Those registered in this process; worker processes need them registered again.
         self.registered: dict[str, type[C]] = {}
@@ -234,7 +234,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
     def _members(self) -> dict[str, EntryPoint | type[C]]:
         """Return all members by name; those of this package come before plug-ins of that name."""
         if self._points is None:
-            theirs = _by_name(entry_points(group=self.group))
+            theirs = _group_by_name(entry_points(group=self.group))
             self._points = self._own | theirs | self._own  # in this order, and none is replaced
         return {**self._points, **self.registered}
 
@@ -402,6 +402,6 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         return f"is {member!r}, not a subclass of {self.base.__module__}.{self.base.__name__}"
 
 
-def _by_name(points: Iterable[EntryPoint]) -> dict[str, EntryPoint]:
+def _group_by_name(points: Iterable[EntryPoint]) -> dict[str, EntryPoint]:
     """Return entry points by name, without the placeholder of a variant."""
     return {read_name(point.name): point for point in points}

@@ -199,7 +199,7 @@ class _Limits:
                 deciles[k] = row.deviations
         self.lowest, self.median, self.highest = deciles.T[[0, 5, 10]]
         self.root = np.sqrt(deciles) @ _SHARES
-        self.t = _t(self.z, self.varying - 1)
+        self.t = _student_quantiles(self.z, self.varying - 1)
         self.log_deviation, self.root_deviation = (
             np.sqrt((values - (values @ _SHARES)[:, None]) ** 2 @ _SHARES)
             for values in (np.log(deciles), np.sqrt(deciles))
@@ -317,19 +317,19 @@ class _Limits:
         variance = np.maximum(variance, before) / number
         error = np.sqrt(variance + before / np.maximum(self.agreeing, 1))
         fewer = np.minimum(self.agreeing, count)
-        t = _t(self.z, fewer - 1)
+        t = _student_quantiles(self.z, fewer - 1)
         turned = (mean * self.agreement < 0) & (np.abs(mean) > _MIRRORED * np.abs(self.agreement))
         turned &= self.checked & (self.agreeing >= _FEW) & (count >= _MANY)
         difference = np.abs(mean - self.agreement)
         return np.where(turned, difference / np.maximum(t * error, 1e-12), 0.0), mean
 
 
-def _t(z: float, freedom: Int64) -> Float64:
+def _student_quantiles(z: float, freedom: Int64) -> Float64:
     """Return the quantiles of Student's t where the normal one is z.
 
     Abramowitz & Stegun (1964), 26.7.5.
 
-    >>> _t(1.96, np.array([20, 1000])).round(2).tolist()
+    >>> _student_quantiles(1.96, np.array([20, 1000])).round(2).tolist()
     [2.09, 1.96]
     """
     v = np.maximum(freedom, 1)
@@ -410,10 +410,10 @@ class DriftMonitor:
             changes, count = self._compare()
             keys = frozenset(change.key for change in changes)
             if keys != self._changed:
-                self._changed, self.messages = keys, tuple(_messages(changes, count))
+                self._changed, self.messages = keys, tuple(_describe_changes(changes, count))
             unseen = keys - self._warned
             self._warned |= keys
-        for message in _messages([c for c in changes if c.key in unseen], count):
+        for message in _describe_changes([c for c in changes if c.key in unseen], count):
             warn_user(message)
 
     def _compare(self) -> tuple[list[Change], int]:
@@ -447,10 +447,10 @@ def _thin(table: npt.NDArray[Any], sizes: Int64) -> tuple[npt.NDArray[Any], Int6
     return table[position % np.repeat(step, sizes) == 0], -(-sizes // step)
 
 
-def _messages(changes: Sequence[Change], lists: int) -> list[str]:
+def _describe_changes(changes: Sequence[Change], lists: int) -> list[str]:
     r"""Return a sentence on each kind of change: the features, the size, and a remedy.
 
-    >>> print(*_messages([Change("unit", "qe", 20.0), Change("sign", "lm")], 64), sep="\n")
+    >>> print(*_describe_changes([Change("unit", "qe", 20.0), Change("sign", "lm")], 64), sep="\n")
     within the last 64 lists qe varies 20 times as much as in the adaptation lists: ...
     all values of lm in the last 64 lists have the sign opposite to that in the adaptation ...
     """

@@ -139,7 +139,7 @@ class NBest:
     def __repr__(self) -> str:
         counts = len(self), len(self.features), len(self.feature_names)
         facts = list(map(format_count, counts, ("sentence", "candidate", "feature")))
-        facts += [name for name, _, _ in _optional(self)]
+        facts += [name for name, _, _ in _list_optional(self)]
         facts += [f"from {self.origin}"] if self.origin != NBest.origin else []
         return f"NBest({', '.join(facts)})"
 
@@ -512,7 +512,7 @@ def select_features(nbest: NBest, places: list[int]) -> NBest:
     return _replace(nbest, features=features, feature_names=names)
 
 
-def _optional(nbest: NBest) -> list[tuple[str, str, Column]]:
+def _list_optional(nbest: NBest) -> list[tuple[str, str, Column]]:
     """Return (name, `candidate` or `sentence`, column) of the columns that a table may lack."""
     single = [(name, COLUMNS[name][0], getattr(nbest, name)) for name in CAN_LACK]
     of_rows = [(name, "candidate", column) for name, column in nbest.extras.items()]
@@ -558,7 +558,7 @@ def _check_shapes(nbest: NBest) -> None:
         empty = nbest.sentence_ids[int(np.argmax(nbest.sizes < 1))]
         raise DataError(f"the list of sentence {empty} is empty", nbest.origin, code="no-data")
     counts, seen = {"candidate": rows, "sentence": sentences}, set[str]()
-    for name, kind, column in _optional(nbest):
+    for name, kind, column in _list_optional(nbest):
         if name in seen:
             problem = f"there is a column {name} already: choose another name"
             raise DataError(problem, nbest.origin, parameter=name, code="duplicate")
@@ -593,10 +593,10 @@ def _convert_columns(columns: Any) -> Mapping[str, Column]:
     """
     if not isinstance(columns, Mapping):
         raise wrong_type("columns must be given by name, as {name: values}", columns, None)
-    return MappingProxyType({name: _column(name, values) for name, values in columns.items()})
+    return MappingProxyType({name: _to_column(name, values) for name, values in columns.items()})
 
 
-def _column(name: str, values: Any) -> Column:
+def _to_column(name: str, values: Any) -> Column:
     if not isinstance(name, str):
         raise wrong_type("the name of a column must be a text", name, None)
     if hasattr(values, "__array__") and np.ndim(values):

@@ -314,11 +314,11 @@ def to_posterior(
     if density.recorder is None:
         problem = "only a density made by log_density has what a posterior records"
         raise UsageError(problem, code="missing-setting")
-    values = _draws(density, "z", z)
+    values = _to_draws(density, "z", z)
     shape, weights, k_hat = values.shape[:2], None, None
     if log_weight is not None:
-        weights, k_hat = smooth_log_weights(_columns("log_weight", log_weight, shape))
-    arrays = {n: _columns(n, v, shape) for n, v in (statistics or {}).items()}
+        weights, k_hat = smooth_log_weights(_to_column("log_weight", log_weight, shape))
+    arrays = {n: _to_column(n, v, shape) for n, v in (statistics or {}).items()}
     sites = unflatten(values, density.start)
     with NUMPYRO_LOCK, jax.enable_x64(True):
         log_density, log_likelihood = evaluate(density, sites)
@@ -329,7 +329,7 @@ def to_posterior(
         log_weight=weights,
         statistics=arrays,
         warmup=(
-            {} if warmup is None else unflatten(_draws(density, "warmup", warmup), density.start)
+            {} if warmup is None else unflatten(_to_draws(density, "warmup", warmup), density.start)
         ),
         log_likelihood=log_likelihood,
         figures=Figures(pareto_k=k_hat),
@@ -338,7 +338,7 @@ def to_posterior(
     return to_arviz(check_and_record(draws)[0])
 
 
-def _draws(density: Target, name: str, z: npt.ArrayLike) -> Float64:
+def _to_draws(density: Target, name: str, z: npt.ArrayLike) -> Float64:
     """Return draws as finite numbers, (chains, draws, d)."""
     values = to_floats(z, name)
     if values.ndim != 3 or values.shape[2] != density.dimension or not values.size:
@@ -354,7 +354,7 @@ def _draws(density: Target, name: str, z: npt.ArrayLike) -> Float64:
     return values
 
 
-def _columns(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
+def _to_column(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
     """Return an array of one value per draw, (chains, draws), in its own type."""
     if to_floats(values, name).shape != shape:
         problem = f"{name} has the shape {np.shape(values)}: it must be {shape}, (chains, draws)"

@@ -268,8 +268,8 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
         name, labels = ("groups", groups) if qid is None else ("qid", qid)
         if labels is None:
             raise _missing_qid(_ROUTING)
-        number = _numbers(labels, name, len(features))
-        extras = dict(zip([_Y], map(_gains, gains), strict=False))
+        number = _number_labels(labels, name, len(features))
+        extras = dict(zip([_Y], map(_read_gains, gains), strict=False))
         check_consistent_length(features, *extras.values())
         rows = np.argsort(number, kind="stable")
         if _Y in names:
@@ -285,7 +285,7 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
         return lists, rows
 
 
-def _gains(y: npt.ArrayLike | None) -> Float64:
+def _read_gains(y: npt.ArrayLike | None) -> Float64:
     """Return the gain of each candidate, NaN for those that are not judged."""
     if y is None:
         problem = "BayesianRanker requires y to be passed, but the target y is None"
@@ -313,7 +313,7 @@ def _missing_qid(remedy: str) -> UsageError:
     return UsageError(f"{problem} are one list; {remedy}", parameter="qid", code="missing-setting")
 
 
-def _numbers(labels: npt.ArrayLike, name: str, count: int) -> Int64:
+def _number_labels(labels: npt.ArrayLike, name: str, count: int) -> Int64:
     """Return the number of the list of each candidate, from 0, given their labels.
 
     Args:

@@ -60,7 +60,7 @@ class Weights(Mapping[str, float]):
         values: Mapping[str, float] | Iterable[tuple[str, float]],
         origin: str = MEMORY,
     ):
-        pairs = _pairs(values)
+        pairs = _to_pairs(values)
         self._values = dict(pairs)
         self.origin, self.positional = origin, False
         if len(self._values) != len(pairs):
@@ -137,7 +137,7 @@ def unnamed_weights(values: Iterable[float], origin: str = MEMORY) -> Weights:
     return weights
 
 
-def _pairs(values: Any) -> list[tuple[str, float]]:
+def _to_pairs(values: Any) -> list[tuple[str, float]]:
     """Return names and weights of a mapping, or of pairs."""
     try:
         pairs = list(values.items() if isinstance(values, Mapping) else values)
@@ -368,7 +368,7 @@ def match(
     defaults = {} if defaults is None else defaults
     _check_named(defaults)
     fixed = None if fixed is None else _read_fixed(fixed)
-    canonical = _canonical(weights, nbest)
+    canonical = _name_canonical(weights, nbest)
     values = dict(Weights(defaults, "the default weights"))
     if weights is None:
         canonical, values = Weights({}, canonical.origin), {**canonical, **values}
@@ -517,7 +517,7 @@ def is_log_probability(name: str) -> bool:
     return is_score or not pairs.union(words).isdisjoint(_LOG_PROBABILITIES)
 
 
-def _canonical(given: Any, nbest: NBest) -> Weights:
+def _name_canonical(given: Any, nbest: NBest) -> Weights:
     """Return weights by name."""
     if given is None:
         return initial_weights(nbest)

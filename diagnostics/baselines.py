@@ -210,8 +210,8 @@ def list_simple_ways(nbest: NBest, draws: Draws | None = None) -> list[BaselineR
     if draws is not None:
         sources = find_indicators(draws)
         ignored = {f"{source.column}={value}" for source in sources for value in source.values}
-        prior = _named(draws, draws.constants.get("prior_mean", draws.canonical))
-        canonical = {} if lacks_canonical(draws) else _named(draws, draws.canonical)
+        prior = _name_weights(draws, draws.constants.get("prior_mean", draws.canonical))
+        canonical = {} if lacks_canonical(draws) else _name_weights(draws, draws.canonical)
     spread = zip(nbest.feature_names, nbest.spread.tolist(), strict=True)
     mean = {
         name: (-1 if prior.get(name, 0.0) < 0 else 1) / deviation
@@ -222,7 +222,7 @@ def list_simple_ways(nbest: NBest, draws: Draws | None = None) -> list[BaselineR
     return [BaselineRow(name, weights=weights) for name, weights in ways.items()]
 
 
-def _named(draws: Draws, free: Float64 | None) -> dict[str, float]:
+def _name_weights(draws: Draws, free: Float64 | None) -> dict[str, float]:
     """Return a vector of weights by name, fixed weights included; empty if there is none."""
     if free is None:
         return dict(draws.fixed)
@@ -392,16 +392,16 @@ def _cross_fit(
     table /= spread
     folds = np.repeat(np.arange(len(sizes)) % min(len(sizes), _FOLDS), sizes)
     if isinstance(judged, Comparisons):
-        fit = _logistic(judged, table, folds)
+        fit = _prepare_logistic(judged, table, folds)
     else:
-        fit = _ridge(centre(judged.gains, sizes), table, folds)
+        fit = _prepare_ridge(centre(judged.gains, sizes), table, folds)
     every, scores = frozenset(folds.tolist()), np.zeros(len(table))
     for fold in every:
         scores[folds == fold] = table[folds == fold] @ fit(every - {fold})
     return dict(zip(columns, (fit(every) / spread).tolist(), strict=True)), scores
 
 
-def _ridge(gains: Float64, table: Float64, folds: Int64) -> _Fit:
+def _prepare_ridge(gains: Float64, table: Float64, folds: Int64) -> _Fit:
     """Return the ridge regression of gains on features.
 
     Neither the means of each list, which are subtracted, nor the scale of the gains change the
@@ -437,7 +437,7 @@ def _ridge(gains: Float64, table: Float64, folds: Int64) -> _Fit:
     return fit
 
 
-def _logistic(pairs: Comparisons, table: Float64, folds: Int64) -> _Fit:
+def _prepare_logistic(pairs: Comparisons, table: Float64, folds: Int64) -> _Fit:
     """Return the logistic regression of preferences on differences of two candidates."""
     from sklearn.linear_model import LogisticRegression
 

@@ -252,7 +252,7 @@ def check_and_record(draws: Draws) -> tuple[Draws, Report]:
     report = read_report(draws)
     if report is None:
         report = check(draws)
-        verdict = Verdict(report.passed, _checksum(draws), report.findings)
+        verdict = Verdict(report.passed, _hash_inputs(draws), report.findings)
         draws = replace(draws, record=structs.replace(draws.record, verdict=verdict))
     return draws, report
 
@@ -267,13 +267,13 @@ def read_report(draws: Draws) -> Report | None:
     >>> read_report(replace(recorded, values={"weights": drawn + 1}))
     """
     verdict = draws.record.verdict
-    if verdict is None or verdict.checksum != _checksum(draws):
+    if verdict is None or verdict.checksum != _hash_inputs(draws):
         return None
     fresh = {one.name for one in (*_check_density(draws), *_check_gaussian_prior(draws))}
     return _report(draws, [one for one in verdict.findings if one.name not in fresh])
 
 
-def _checksum(draws: Draws) -> str:
+def _hash_inputs(draws: Draws) -> str:
     """Return a hash of what a check reads, and of the version of bpa_ppl."""
     digest = hashlib.sha256(read_version("bpa_ppl").encode())
     names = "newton_decrement", "pareto_k"
@@ -422,10 +422,12 @@ def find_shortage(report: Report) -> float:
     2.0
     """
     limits = Thresholds()
-    return max((_shortage(one.name, one.value, limits) for one in report.failures), default=1.0)
+    return max(
+        (_measure_shortage(one.name, one.value, limits) for one in report.failures), default=1.0
+    )
 
 
-def _shortage(name: str, value: float, limits: Thresholds) -> float:
+def _measure_shortage(name: str, value: float, limits: Thresholds) -> float:
     """Return how many times as many effective draws a diagnostic calls for.
 
     R-hat − 1 is a ratio of variances, and falls with the number of effective draws.
@@ -479,7 +481,7 @@ def _check_components(draws: Draws, limits: Thresholds, remedies: Remedies) -> I
     # A chain that never moves has no finite diagnostic: no number of draws is enough.
     worst = {"R-hat": mixing.max(), "bulk ESS": bulk.min(), "tail ESS": tail.min()}
     worst["MCSE / sd"] = error.max()
-    shortage = max(_shortage(name, float(value), limits) for name, value in worst.items())
+    shortage = max(_measure_shortage(name, float(value), limits) for name, value in worst.items())
     apart = worst["R-hat"] > limits.r_hat
     settled = apart and 2 * (r_hat(values[:, count // 2 :]).max() - 1) < worst["R-hat"] - 1
     more_draws = remedies.more_draws(shortage)

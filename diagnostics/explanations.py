@@ -227,7 +227,7 @@ def render_explanations(explanation: ChoiceExplanation) -> list[Block]:
             t.feature,
             _format_signed(t.weight),
             _format_signed(t.difference, 2),
-            *_contribution(*t[3:]),
+            *_describe_contribution(*t[3:]),
         ]
         for t in shown
         if t.difference
@@ -236,7 +236,7 @@ def render_explanations(explanation: ChoiceExplanation) -> list[Block]:
         rest = sum(term.contribution for term in others)
         rows.append([f"{len(others)} other features", "", "", _format_signed(rest), "–"])
     whole = explanation.difference, explanation.low, explanation.high
-    rows.append(["together", "", "", *_contribution(*whole)])
+    rows.append(["together", "", "", *_describe_contribution(*whole)])
     header = ["feature", "weight", "difference", "contribution", f"{100 * PROBABILITY:g}% interval"]
     if math.isnan(explanation.low):
         return [explanation.summary, Table(header[:-1], [row[:-1] for row in rows])]
@@ -245,7 +245,7 @@ def render_explanations(explanation: ChoiceExplanation) -> list[Block]:
     return [explanation.summary + certainty, Table(header, rows)]
 
 
-def _contribution(value: float, low: float, high: float) -> tuple[str, str]:
+def _describe_contribution(value: float, low: float, high: float) -> tuple[str, str]:
     return _format_signed(value), f"{_format_signed(low)} to {_format_signed(high)}"
 
 
@@ -374,7 +374,7 @@ def describe_changes(changes: ChoiceChanges, gain: Metric | None = None) -> list
     values = np.full((2, len(lists)), np.nan)
     gained = values[0]
     if gain is not None:
-        scored = [_sentence_scores(lists, c, gain) for c in (changes.before, changes.after)]
+        scored = [_score_sentences(lists, c, gain) for c in (changes.before, changes.after)]
         gains, values = (np.stack(numbers) for numbers in zip(*scored, strict=True))
         gained = gains[1] - gains[0]
         size = np.abs(gained[[e.sentence for e in explained]])
@@ -403,9 +403,9 @@ def describe_changes(changes: ChoiceChanges, gain: Metric | None = None) -> list
             titles = [f"{of}: {name}" for of, name in zip(titles, named, strict=True)]
         if gain is not None:
             scores = zip(titles, values[:, s].tolist(), strict=True)
-            titles = [f"{of}, {_in_words(value, gain)}" for of, value in scores]
+            titles = [f"{of}, {_describe_score(value, gain)}" for of, value in scores]
             if np.isfinite(gained[s]):
-                title = f"{_gain_in_words(gained[s], gain.title)} ({title})"
+                title = f"{_describe_gain(gained[s], gain.title)} ({title})"
         context += [("source", lists.sources[s])] if lists.sources else []
         context += [("reference", text) for text in (lists.references or {s: ()})[s]]
         chosen = [texts[position] for position in positions]
@@ -414,7 +414,7 @@ def describe_changes(changes: ChoiceChanges, gain: Metric | None = None) -> list
     return [Section("Which choices changed", blocks)]
 
 
-def _sentence_scores(lists: NBest, choice: Int64, gain: Metric) -> tuple[Float64, Float64]:
+def _score_sentences(lists: NBest, choice: Int64, gain: Metric) -> tuple[Float64, Float64]:
     """Return the gain and the score of one candidate of each list; NaN where it has no value."""
     if isinstance(gain, Column):
         values = read_column(lists, gain.column)[lists.offsets[:-1] + choice]
@@ -423,7 +423,7 @@ def _sentence_scores(lists: NBest, choice: Int64, gain: Metric) -> tuple[Float64
     return gain.gain(counts), gain.value(counts)
 
 
-def _in_words(value: float, gain: Metric) -> str:
+def _describe_score(value: float, gain: Metric) -> str:
     """Return the score of a sentence; judgements are often integers."""
     if not math.isfinite(value):
         return f"{gain.title} unknown"
@@ -452,10 +452,10 @@ def describe_systems(changes: ChoiceChanges) -> list[Section]:
     return [Section(f"Choices by {column}", [table])]
 
 
-def _gain_in_words(gain: float, name: str) -> str:
+def _describe_gain(gain: float, name: str) -> str:
     """Describe the change of a sentence; the gain of TER is in edits.
 
-    >>> _gain_in_words(-1.0, "TER"), _gain_in_words(0.25, "comet"), _gain_in_words(0.0, "mqm")
+    >>> _describe_gain(-1.0, "TER"), _describe_gain(0.25, "comet"), _describe_gain(0.0, "mqm")
     ('1 edit more', 'comet better by 0.25', 'mqm unchanged')
     """
     if name == "TER":

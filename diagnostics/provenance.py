@@ -108,11 +108,11 @@ def signature(posterior: Posterior) -> str:
         "gain_column": recipe.gain and structs.asdict(recipe.gain),
         "ties": observed.ties,
         "model": record.model,
-        "likelihood": record.likelihood and _in_short(record.likelihood.plain),
-        "prior": prior and _in_short(prior.plain, without=("scale", "scale_learned", "spread")),
+        "likelihood": record.likelihood and _abbreviate(record.likelihood.plain),
+        "prior": prior and _abbreviate(prior.plain, without=("scale", "scale_learned", "spread")),
         "scale": scale,
         "added": f"{len(sources)},{_hash(sources)}" if sources else None,
-        "sampler": _in_short(sampler, without=("chains", "draws")),
+        "sampler": _abbreviate(sampler, without=("chains", "draws")),
         "chains": chains,
         "draws": count,
         "seed": record.seed,
@@ -143,7 +143,7 @@ def _hash(value: Any) -> str | None:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:_DIGITS]
 
 
-def _in_short(component: Mapping[str, Any], without: tuple[str, ...] = ()) -> str | None:
+def _abbreviate(component: Mapping[str, Any], without: tuple[str, ...] = ()) -> str | None:
     """Return a component and its settings in a signature: `margin,gamma=2.0`."""
     settings = {key: one for key, one in component.items() if one not in (None, {}, [], ())}
     name = settings.pop("name", None)

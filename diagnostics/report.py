@@ -119,23 +119,23 @@ def posterior_page(
     draws = as_draws(posterior)
     report, scaled = check(draws), standardise(draws)
     shown, unit = (draws, _RAW) if scaled is None else (scaled, _STANDARDISED)
-    verdicts = [*([] if answer is None else [answer[0]]), _verdict(report)]
+    verdicts = [*([] if answer is None else [answer[0]]), _describe_verdict(report)]
     raters = compare_raters(draws)
     sections = [
-        _pictures(draws, shown, unit, top),
+        _draw_pictures(draws, shown, unit, top),
         *(() if answer is None else answer[1]),
-        *_comparison(draws),
-        *_reliability(draws),
-        _weights(shown, unit, report),
+        *_describe_comparison(draws),
+        *_describe_reliability(draws),
+        _describe_weights(shown, unit, report),
         *([] if raters is None else [raters.section()]),
-        *_others(draws),
-        _diagnostics(draws, report),
-        _provenance(draws),
+        *_describe_other_variables(draws),
+        _describe_diagnostics(draws, report),
+        _describe_provenance(draws),
     ]
     return page(title, verdicts, sections, signature(draws))
 
 
-def _verdict(report: Report) -> Verdict:
+def _describe_verdict(report: Report) -> Verdict:
     sizes = zip(report.shape, ("chain", "draw"), strict=True)
     source = f"{report.sampler}, {' × '.join(format_count(*size) for size in sizes)}"
     if report:
@@ -145,7 +145,7 @@ def _verdict(report: Report) -> Verdict:
     return Verdict(f"NOT converged: {failed} ({source}).", False, advice)
 
 
-def _comparison(draws: Draws) -> list[Section]:
+def _describe_comparison(draws: Draws) -> list[Section]:
     """Return the comparison with simple baselines on the adaptation sentences, if recorded."""
     comparison = read_comparison(draws)
     if comparison is None:
@@ -158,7 +158,7 @@ def _comparison(draws: Draws) -> list[Section]:
     return [Section("Compared with simple baselines", (*sentences, comparison.block()))]
 
 
-def _reliability(draws: Draws) -> list[Section]:
+def _describe_reliability(draws: Draws) -> list[Section]:
     """Return how often choices between two candidates agree with the judge, if recorded."""
     reliability = Reliability.of(draws)
     if reliability is None:
@@ -168,17 +168,17 @@ def _reliability(draws: Draws) -> list[Section]:
         share = weight @ (reliability.probability >= least)
         rows.append([f"{agree:g}", f"{least:.3f}" if share else "–", f"{share:.0%}"])
     table = Table(("promised agreement", "from probability", "choices"), rows, _PROMISED)
-    figure = _reliability_figure(reliability)
+    figure = _draw_reliability(reliability)
     picture = draw_outcome(figure, "Agreement by probability", _RELIABLE, "svg")
     return [Section("How sure are the choices?", [picture, table])]
 
 
-def _weights(draws: Draws, unit: str, report: Report) -> Section:
+def _describe_weights(draws: Draws, unit: str, report: Report) -> Section:
     units = _NO_UNIT if unit == _RAW else _UNIT
     doubt = [] if report else ["The draws failed their check: do not rely on these numbers."]
     changes = ["The posterior does not record the canonical weights that it started from."]
     if draws.canonical is not None:
-        moved = sum(map(bool, _directions(draws)))
+        moved = sum(map(bool, _mark_directions(draws)))
         before, after = np.abs(draws.canonical).sum(), np.abs(draws.mean).sum()
         changes = [
             f"{moved} of {len(draws.mean)} weights clearly moved: their {_PERCENT} intervals "
@@ -189,23 +189,23 @@ def _weights(draws: Draws, unit: str, report: Report) -> Section:
         ]
         if len(draws.flat) == 1:
             changes[0] = "A single draw has no interval: the uncertainty of the changes is unknown."
-    return Section("What moved", [*doubt, units, *changes, _weights_table(draws, unit)])
+    return Section("What moved", [*doubt, units, *changes, _tabulate_weights(draws, unit)])
 
 
-def _weights_table(draws: Draws, unit: str) -> Table:
+def _tabulate_weights(draws: Draws, unit: str) -> Table:
     """Return the table of all weights, in a unit; the fixed ones come last."""
     canonical, mean = draws.canonical, draws.mean
-    columns = _columns(draws, draws.weights)
+    columns = _summarise_components(draws, draws.weights)
     del columns["sd"]
     if canonical is not None:
-        shares = zip(_shares(canonical), _shares(mean), strict=True)
+        shares = zip(_compute_shares(canonical), _compute_shares(mean), strict=True)
         of_canonical = {
             "change": [f"{change:+.3f}" for change in mean - canonical],
-            "moved": _directions(draws),
+            "moved": _mark_directions(draws),
             "share": [f"{100 * a:.1f}% → {100 * b:.1f}%" for a, b in shares],
         }
         first = dict(islice(columns.items(), 2))
-        columns = {"canonical": _decimals(canonical), **first, **of_canonical, **columns}
+        columns = {"canonical": _format_decimals(canonical), **first, **of_canonical, **columns}
     rows = [list(row) for row in zip(draws.features, *columns.values(), strict=True)]
     for name, value in draws.fixed.items():
         cells = {"canonical": f"{value:.3f}", "mean": f"{value:.3f}", "moved": "fixed"}
@@ -221,7 +221,7 @@ def _capitalise(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
-def _others(draws: Draws) -> list[Section]:
+def _describe_other_variables(draws: Draws) -> list[Section]:
     """Return the section on variables other than the weights, if there are any.
 
     Variables with few components come first, so that a scale precedes one value per feature.
@@ -234,7 +234,7 @@ def _others(draws: Draws) -> list[Section]:
         return []
     shown = names[:_MAX_ROWS]
     values = np.stack([components[name] for name in shown], axis=-1)
-    columns = _columns(draws, values)
+    columns = _summarise_components(draws, values)
     rows = [list(row) for row in zip(shown, *columns.values(), strict=True)]
     first = f" The first {_MAX_ROWS} of {len(names)}." if len(names) > _MAX_ROWS else ""
     caption = (
@@ -245,7 +245,7 @@ def _others(draws: Draws) -> list[Section]:
     return [Section("Hyperparameters and other variables", [table])]
 
 
-def _columns(draws: Draws, values: Float64) -> dict[str, list[str]]:
+def _summarise_components(draws: Draws, values: Float64) -> dict[str, list[str]]:
     """Return mean, deviation, interval, R-hat and ESS of components, (C, D, components).
 
     R-hat and ESS are – if a component is constant.
@@ -255,9 +255,9 @@ def _columns(draws: Draws, values: Float64) -> dict[str, list[str]]:
     deviation = np.sqrt(np.average((flat - mean) ** 2, axis=0, weights=importance))
     interval = quantiles(flat, _TAILS, importance).T.tolist()
     columns = {
-        "mean": _decimals(mean),
+        "mean": _format_decimals(mean),
         f"{_PERCENT} interval": [f"{low:.3f} to {high:.3f}" for low, high in interval],
-        "sd": _decimals(deviation),
+        "sd": _format_decimals(deviation),
     }
     if len(flat) == 1:
         columns |= dict.fromkeys(list(columns)[1:], [""] * len(mean))
@@ -275,7 +275,7 @@ def _columns(draws: Draws, values: Float64) -> dict[str, list[str]]:
     }
 
 
-def _directions(draws: Draws) -> list[str]:
+def _mark_directions(draws: Draws) -> list[str]:
     """Return where an interval excludes the canonical weight, else an empty text."""
     if len(draws.flat) == 1:
         return [""] * len(draws.features)
@@ -284,16 +284,16 @@ def _directions(draws: Draws) -> list[str]:
     return list(map(str, moved))
 
 
-def _decimals(values: Float64) -> list[str]:
+def _format_decimals(values: Float64) -> list[str]:
     return [f"{value:.3f}" for value in values]
 
 
-def _shares(weights: Float64) -> Float64:
+def _compute_shares(weights: Float64) -> Float64:
     norm = np.abs(weights).sum()
     return np.abs(weights) / norm if norm > 0 else np.zeros_like(weights)
 
 
-def _diagnostics(draws: Draws, report: Report) -> Section:
+def _describe_diagnostics(draws: Draws, report: Report) -> Section:
     header = ("diagnostic", "worst value", "limit", "verdict", "worst at")
     rows = [finding.cells for finding in report.findings]
     passed = [finding.passed for finding in report.findings]
@@ -304,22 +304,22 @@ def _diagnostics(draws: Draws, report: Report) -> Section:
     return Section("Diagnostics", blocks)
 
 
-def _pictures(draws: Draws, scaled: Draws, unit: str, top: int) -> Section:
+def _draw_pictures(draws: Draws, scaled: Draws, unit: str, top: int) -> Section:
     """Return the section of figures: the weights, the ways to choose, and the chains."""
     shown = sorted(scaled.largest_shifts(_MAX_FOREST), key=lambda k: -scaled.mean[k])
     suffix = f" The {_MAX_FOREST} that moved most." if len(shown) < len(draws.features) else ""
     caption = f"{_capitalise(unit)}. {_FOREST}{suffix}"
     alternative = "Intervals of the weights in posterior and prior, and the canonical weights"
-    figures = [draw_outcome(_forest_figure(scaled, shown, unit), alternative, caption, "svg")]
+    figures = [draw_outcome(_draw_forest(scaled, shown, unit), alternative, caption, "svg")]
     comparison = read_comparison(draws)
     if comparison is not None:
         figures += picture_ways(comparison)
     if not draws.weighted and draws.shape[1] >= _MIN_DRAWS:
-        figures.append(_chains(draws, scaled, unit, top))
+        figures.append(_draw_chains(draws, scaled, unit, top))
     return Section("In pictures", figures)
 
 
-def _chains(draws: Draws, scaled: Draws, unit: str, top: int) -> Markup:
+def _draw_chains(draws: Draws, scaled: Draws, unit: str, top: int) -> Markup:
     """Return the figure of the chains of the components that mix worst."""
     names, worst = list_components(draws)[0], find_worst_mixing(draws, top)
     kind = "weights" + (" and other parameters" if len(names) > len(draws.features) else "")
@@ -331,7 +331,7 @@ def _chains(draws: Draws, scaled: Draws, unit: str, top: int) -> Markup:
     return draw_outcome(draw_traces(scaled, worst), f"Traces of {', '.join(worst)}", caption)
 
 
-def _provenance(draws: Draws) -> Section:
+def _describe_provenance(draws: Draws) -> Section:
     recorded, commands = list(read_attributes(draws).items()), suggest_command(draws)
     blocks: list[Block] = ["The posterior does not record how it was made."]
     if recorded:
@@ -341,7 +341,7 @@ def _provenance(draws: Draws) -> Section:
     return Section("How it was made", blocks)
 
 
-def _forest_figure(draws: Draws, features: Sequence[int], unit: str = _RAW) -> Figure:
+def _draw_forest(draws: Draws, features: Sequence[int], unit: str = _RAW) -> Figure:
     """Draw intervals of some weights over those of their prior, and canonical weights as crosses.
 
     Args:
@@ -373,7 +373,7 @@ def _forest_figure(draws: Draws, features: Sequence[int], unit: str = _RAW) -> F
     return figure
 
 
-def _reliability_figure(reliability: Reliability) -> Figure:
+def _draw_reliability(reliability: Reliability) -> Figure:
     """Draw how often choices agree with the judge, by their probability.
 
     Args:
@@ -395,7 +395,7 @@ def _reliability_figure(reliability: Reliability) -> Figure:
 
 def picture_ways(comparison: BaselineComparison) -> list[Markup]:
     """Return the figure of simple ways to choose, compared with ours; nothing if there are none."""
-    if not _ways(comparison):
+    if not _select_ways(comparison):
         return []
     lists = comparison.evaluation
     lists = lists if lists == NEW else f"adaptation lists, {lists}"
@@ -409,7 +409,7 @@ def draw_ways(comparison: BaselineComparison) -> Figure:
     Args:
         comparison: with differences to the adapted weights.
     """
-    rows = sorted(_ways(comparison), key=lambda row: row.difference, reverse=True)
+    rows = sorted(_select_ways(comparison), key=lambda row: row.difference, reverse=True)
     figure, ((axes,),) = empty_figure(1, 1, 0.6 + 0.36 * len(rows), width=NARROW)
     heights = np.arange(len(rows))
     difference, low, high = (
@@ -425,7 +425,7 @@ def draw_ways(comparison: BaselineComparison) -> Figure:
     return figure
 
 
-def _ways(comparison: BaselineComparison) -> list[BaselineRow]:
+def _select_ways(comparison: BaselineComparison) -> list[BaselineRow]:
     """Return the ways to choose that have a difference, with the best few single features."""
     compared = [
         row for row in comparison.rows if np.isfinite(row.difference) and row.kind != "bound"

@@ -19,7 +19,7 @@ from bpa_ppl.models.lists import Lists
 from bpa_ppl.models.probabilities import normalise
 
 
-def _scores(features: jax.Array, base: jax.Array, weights: jax.Array) -> jax.Array:
+def _score_rows(features: jax.Array, base: jax.Array, weights: jax.Array) -> jax.Array:
     """Return λ·h + base of every row of a block, (S, N), in the precision of the table.
 
     Args:
@@ -95,10 +95,10 @@ class OracleChoice(dist.Distribution):  # type: ignore[misc] # NumPyro has no ty
     def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> jax.Array:
         """Draw a row of each list, (*sample_shape, S)."""
         keys = jax.random.split(key, len(self.lists.buckets))
-        parts, rows = _parts(self.lists, self.weights), []
+        parts, rows = _split_buckets(self.lists, self.weights), []
         for key, (bucket, _, weights) in zip(keys, parts, strict=True):
             axes = (0, 0, None if weights.ndim == 1 else 0)
-            scores = jax.vmap(_scores, axes)(bucket["features"], bucket["base"], weights)
+            scores = jax.vmap(_score_rows, axes)(bucket["features"], bucket["base"], weights)
             shape = (*sample_shape, *bucket["base"].shape[:2])
             row = jax.random.categorical(key, scores, shape=shape)
             rows.append(row.reshape(*sample_shape, -1))
@@ -113,7 +113,7 @@ class OracleChoice(dist.Distribution):  # type: ignore[misc] # NumPyro has no ty
         if "share" in self.lists.buckets[0]:
             return per_sentence(_shared_log_p, self.lists, self.weights, ("share",))
         parts = []
-        for bucket, members, weights in _parts(self.lists, self.weights):
+        for bucket, members, weights in _split_buckets(self.lists, self.weights):
             rows = value[members].reshape(bucket["base"].shape[:2])
             # Gathered from the constant table, not from the scores: the gradient then needs no
             # scatter.
@@ -196,12 +196,12 @@ def per_sentence(
     fields = itemgetter(*columns)
     parts = [
         per_list(function, bucket["features"], bucket["base"], fields(bucket), part).reshape(-1)
-        for bucket, _, part in _parts(lists, weights)
+        for bucket, _, part in _split_buckets(lists, weights)
     ]
     return jnp.concatenate(parts).astype(weights.dtype)
 
 
-def _parts(lists: Lists, weights: Any) -> list[tuple[dict[str, Any], slice, jax.Array]]:
+def _split_buckets(lists: Lists, weights: Any) -> list[tuple[dict[str, Any], slice, jax.Array]]:
     """Return each bucket, its sentences, and their weights: (Q,), or (B, S, Q) by domain."""
     weights = jnp.asarray(weights).astype(jnp.float32)
     parts, first = [], 0
@@ -242,7 +242,7 @@ def per_list(
 
     def of_block(block: tuple[Any, ...]) -> jax.Array:
         features, base, extra, weights = block + shared
-        return function(_scores(features, base, weights), extra)[0]
+        return function(_score_rows(features, base, weights), extra)[0]
 
     blocks, shared = _split(features, base, extra, weights)
     values: jax.Array = jax.lax.map(of_block, blocks)
@@ -259,7 +259,7 @@ def _split(
 
 
 @per_list.defjvp
-def _derivative(
+def _differentiate(
     function: ScoreFunction, primals: tuple[Any, ...], tangents: tuple[Any, ...]
 ) -> tuple[jax.Array, jax.Array]:
     """Return the values, and their change with the weights.
@@ -270,7 +270,7 @@ def _derivative(
 
     def of_block(block: tuple[Any, ...]) -> tuple[jax.Array, jax.Array]:
         features, base, extra, weights = block + shared
-        value, slope = function(_scores(features, base, weights), extra)
+        value, slope = function(_score_rows(features, base, weights), extra)
         return value, jnp.einsum("sn,sqn->sq", slope, features)
 
     blocks, shared = _split(*primals)

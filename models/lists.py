@@ -139,7 +139,7 @@ def tabulate(
     require(nbest, NBest, "the table is made from n-best lists (NBest)", "nbest")
     require(match, Match, "weights are matched to the lists by bpa_ppl.weights.match", "match")
     groups = _group(nbest.sizes)
-    shapes = [_shape(len(members), width) for width, members in groups]
+    shapes = [_choose_shape(len(members), width) for width, members in groups]
     domains = _to_sentence_column(
         np.zeros(len(nbest)) if domain is None else domain, "domain", nbest
     )
@@ -149,7 +149,7 @@ def tabulate(
     columns = {
         n: _check(c, len(nbest.features), n, nbest) for n, c in optional.items() if c is not None
     }
-    best = _oracles(oracle, nbest)
+    best = _find_oracles(oracle, nbest)
     absent = optional.keys() - columns.keys()
     if gains is None and tie is None:
         absent.add("count")
@@ -190,7 +190,7 @@ def _rows_of_list(
     """
     of_list, size = nbest.rows(sentence), int(match.free.sum())
     parts = {name: column[of_list] for name, column in columns.items()}
-    others, count, position = _relative(nbest.features[of_list], oracle, match, parts)
+    others, count, position = _subtract_oracle(nbest.features[of_list], oracle, match, parts)
     position = np.append(oracle, position)
     count = np.append(1, count).astype(np.int32)
     base = np.append(0.0, others[:, size] + np.log(count[1:]))
@@ -203,7 +203,7 @@ def _rows_of_list(
     }
 
 
-def _oracles(oracle: npt.ArrayLike | None, nbest: NBest) -> Int64:
+def _find_oracles(oracle: npt.ArrayLike | None, nbest: NBest) -> Int64:
     """Return the position of e* in each list, by default the first."""
     if oracle is None:
         return np.zeros(len(nbest), np.int64)
@@ -273,7 +273,7 @@ def _to_sentence_column(column: npt.ArrayLike, name: str, nbest: NBest) -> Float
     return values
 
 
-def _relative(
+def _subtract_oracle(
     features: Float32, oracle: int, match: Match, columns: dict[str, Float64]
 ) -> tuple[Float32, Int64, Int64]:
     """Return the distinct rows h − h* of a list without its oracle, their counts and positions.
@@ -289,7 +289,7 @@ def _relative(
     with np.errstate(over="ignore"):  # infinite differences are an error of the mode
         rows = np.column_stack([relative[:, match.free], fixed, *others]).astype(np.float32)
     # Rows are sorted by their content, so that sums do not depend on the order of the list.
-    hashes = _hashes(rows)
+    hashes = _hash_rows(rows)
     order = np.argsort(hashes, kind="stable")
     all_differ = not (np.diff(hashes[order]) == 0).any()
     # Equal derivations are rare, and sorting whole rows to find them takes far longer.
@@ -299,10 +299,10 @@ def _relative(
     return distinct, count, position[first]
 
 
-def _hashes(rows: Float32) -> npt.NDArray[np.uint64]:
+def _hash_rows(rows: Float32) -> npt.NDArray[np.uint64]:
     """Return a hash of each row; rows that are equal to the bit have equal hashes.
 
-    >>> first, second, third = _hashes(np.float32([[1, 2], [1, 2], [2, 1]])).tolist()
+    >>> first, second, third = _hash_rows(np.float32([[1, 2], [1, 2], [2, 1]])).tolist()
     >>> first == second, second == third
     (True, False)
     """
@@ -316,7 +316,7 @@ def _hashes(rows: Float32) -> npt.NDArray[np.uint64]:
     return hashes
 
 
-def _shape(sentences: int, width: int) -> tuple[int, int, int]:
+def _choose_shape(sentences: int, width: int) -> tuple[int, int, int]:
     """Return (blocks, sentences per block, rows per list) that hold so many lists."""
     rounded = _round_up(sentences)
     per_block = min(max(_BLOCK_ROWS // width, 1), rounded)

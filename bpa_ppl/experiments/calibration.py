@@ -97,7 +97,7 @@ class Calibration(Outcome):
     def _summarise(self) -> tuple[str, Table, list[str]]:
         """Return the verdict, the p-value of each quantity, and notes."""
         rows = [
-            (name, f"p = {p:.3g}" + ("" if p >= LEVEL else f"  FAILED: {_fault(ranks)}"))
+            (name, f"p = {p:.3g}" + ("" if p >= LEVEL else f"  FAILED: {_describe_fault(ranks)}"))
             for name, p, ranks in zip(self.names, self.p_values, self.ranks.T, strict=True)
         ]
         verdict = "calibrated" if self.passed else "NOT calibrated"
@@ -165,13 +165,13 @@ def calibrate(
     workers = parallel_workers(jobs, threads=True)
     with reporter(progress, f"calibrate {sampler}") as report, workers as parallel:
         for i, run in enumerate(parallel(delayed(replicate)(i) for i in range(replications))):
-            ranks[i], sizes[i] = _ranks(run, columns, np.random.default_rng([seed, i]))
+            ranks[i], sizes[i] = _rank_true_values(run, columns, np.random.default_rng([seed, i]))
             report(i + 1, replications, "replications")
     p_values = holm([uniformity_test(ranks[:, k]) for k in range(len(columns))])
     return Calibration(sampler, columns, ranks, p_values, float(sizes.min()))
 
 
-def _ranks(
+def _rank_true_values(
     run: Replication, names: tuple[str, ...], rng: np.random.Generator
 ) -> tuple[Float64, float]:
     """Return the ranks of the true values, (quantities,) in [0, 1], and the smallest ESS.
@@ -207,7 +207,7 @@ def render_calibration(
     return page("Samplers calibrated", summary, sections)
 
 
-def _fault(ranks: Float64) -> str:
+def _describe_fault(ranks: Float64) -> str:
     """Describe non-uniform ranks by the moment that deviates most from that of uniform ones."""
     # Both in standard errors times √N: a uniform value has variance 1/12, and its squared deviation
     # from 1/2 has variance 1/180.

@@ -82,38 +82,38 @@ def _two_candidates(seed: int) -> KnownTarget:
     """Lists of two candidates, which are logistic regression: two correlated weights."""
     rng = np.random.default_rng(seed + 3)
     rows = rng.normal(size=(12, 2)) @ [[1.0, 0.8], [0.0, 0.6]] + [1.2, 0.0]
-    return _small([row[None] for row in rows], {"LM0": 0.3, "WP0": -0.2}, variance=2.0)
+    return _integrate_target([row[None] for row in rows], {"LM0": 0.3, "WP0": -0.2}, variance=2.0)
 
 
 def _lists(seed: int) -> KnownTarget:
     """Lists of ten candidates, which are multinomial logistic regression: three weights."""
     rows = np.random.default_rng(seed).normal(0.4, 1.0, size=(15, 9, 3))
-    return _small(list(rows), {"LM0": 0.3, "TM0": 0.1, "WP0": -0.2}, variance=1.0)
+    return _integrate_target(list(rows), {"LM0": 0.3, "TM0": 0.1, "WP0": -0.2}, variance=1.0)
 
 
 def _skewed(seed: int) -> KnownTarget:
     """An asymmetric posterior of one weight: the skewness is about −0.8."""
     rows = np.random.default_rng(seed + 2).uniform(1, 4, (12, 1, 1))
-    return _small(list(rows), {"LM0": 0.3}, variance=4.0)
+    return _integrate_target(list(rows), {"LM0": 0.3}, variance=4.0)
 
 
 def _separable(seed: int) -> KnownTarget:
     """Some weights predict every oracle, so only the wide prior bounds the posterior."""
     rows = np.random.default_rng(seed).normal(size=(8, 1, 2))
     rows[..., 0] = 0.5 + np.abs(rows[..., 0])
-    return _small(list(rows), {"LM0": 0.0, "WP0": 0.0}, variance=100.0)
+    return _integrate_target(list(rows), {"LM0": 0.0, "WP0": 0.0}, variance=100.0)
 
 
 def _correlated(seed: int) -> KnownTarget:
     """Ten strongly correlated weights: the condition number of their covariance is above 10⁴."""
     # Along direction k, the posterior standard deviation is about 2 / (√8 scale).
     scales = np.append(0.0, np.geomspace(1.5, 120.0, 9))
-    return _rotated(scales, np.random.default_rng(seed), sentences=8)
+    return _rotate_targets(scales, np.random.default_rng(seed), sentences=8)
 
 
 def _many(seed: int) -> KnownTarget:
     """Many weights: 50, of which the data determine some well and others hardly."""
-    return _rotated(np.geomspace(0.1, 10.0, 50), np.random.default_rng(seed), sentences=4)
+    return _rotate_targets(np.geomspace(0.1, 10.0, 50), np.random.default_rng(seed), sentences=4)
 
 
 #: Name -> the function that makes the target from a seed.
@@ -129,17 +129,17 @@ TARGETS: Final[Mapping[str, Callable[[int], KnownTarget]]] = MappingProxyType(
 )
 
 
-def _small(
+def _integrate_target(
     differences: Sequence[Float64], weights: dict[str, float], variance: float
 ) -> KnownTarget:
     """Return a target of at most three weights, integrated on a grid."""
     lists = _build_lists(differences, tuple(weights))
     stored = [lists.features[lists.rows(s)][1:].astype(np.float64) for s in range(len(lists))]
-    moments = _moments(stored, np.array(list(weights.values())), variance)
-    return KnownTarget(lists, weights, _options(lists, variance), *moments)
+    moments = _integrate_moments(stored, np.array(list(weights.values())), variance)
+    return KnownTarget(lists, weights, _adapt_options(lists, variance), *moments)
 
 
-def _rotated(scales: npt.ArrayLike, rng: np.random.Generator, sentences: int) -> KnownTarget:
+def _rotate_targets(scales: npt.ArrayLike, rng: np.random.Generator, sentences: int) -> KnownTarget:
     """Return a target of many weights: a product of one-dimensional ones in a random rotation.
 
     Args:
@@ -155,13 +155,13 @@ def _rotated(scales: npt.ArrayLike, rng: np.random.Generator, sentences: int) ->
     rows = sizes[:, None] * signs * np.abs(rng.normal(1, 0.3, size=(len(sizes), sentences)))
     mean, variances = np.empty(len(sizes)), np.empty(len(sizes))
     for k, start in enumerate(canonical @ directions):
-        one = _moments([x.reshape(1, 1) for x in rows[k]], np.array([start]), 1.0)
+        one = _integrate_moments([x.reshape(1, 1) for x in rows[k]], np.array([start]), 1.0)
         mean[k], variances[k] = one[0][0], one[1][0, 0]
     differences = (rows[:, :, None] * directions.T[:, None, :]).reshape(-1, 1, len(sizes))
     lists = _build_lists(list(differences), names)
     weights = dict(zip(names, canonical.tolist(), strict=True))
     covariance = directions @ (variances[:, None] * directions.T)
-    options = _options(lists, 1.0)
+    options = _adapt_options(lists, 1.0)
     return KnownTarget(lists, weights, options, directions @ mean, covariance)
 
 
@@ -172,14 +172,14 @@ def _build_lists(differences: Sequence[Float64], names: tuple[str, ...]) -> NBes
     return from_lists(texts, tables, names)
 
 
-def _options(lists: NBest, variance: float) -> dict[str, Any]:
+def _adapt_options(lists: NBest, variance: float) -> dict[str, Any]:
     """Return the options of `adapt`: the first candidate of each list is the oracle."""
     first = np.zeros(len(lists), np.int64)
     oracle = Oracles(first, np.zeros(len(lists)), first + 1, "canonical", "ter", "first candidate")
     return {"gain": oracle, "likelihood": "oracle", "prior": Isotropic(variance=variance)}
 
 
-def _moments(
+def _integrate_moments(
     differences: Sequence[Float64], centre: Float64, variance: float
 ) -> tuple[Float64, Float64]:
     """Return mean and covariance of the posterior, by the trapezoidal rule.

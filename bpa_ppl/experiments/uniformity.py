@@ -54,19 +54,19 @@ def uniform_bands(count: int, probability: float = 0.95) -> tuple[Float64, Float
     >>> bool((lower < points).all() and (points < upper).all())
     True
     """
-    lower, upper = _limits(count, _level(count, probability))
+    lower, upper = _compute_limits(count, _find_level(count, probability))
     return _ecdf_grid(count), lower / count, upper / count
 
 
 @lru_cache(maxsize=32)
-def _level(count: int, probability: float) -> float:
+def _find_level(count: int, probability: float) -> float:
     """Return the pointwise level γ of bands with a given simultaneous probability."""
     from scipy.optimize import brentq
 
     return float(brentq(lambda g: _stays_inside(count, g) - probability, 1e-12, 1.0, xtol=1e-7))
 
 
-def _limits(count: int, level: float) -> tuple[Int64, Int64]:
+def _compute_limits(count: int, level: float) -> tuple[Int64, Int64]:
     """Return bounds of the number of values below each point, at a pointwise level."""
     from scipy.stats import binom
 
@@ -83,7 +83,7 @@ def _stays_inside(count: int, level: float) -> float:
     """
     from scipy.stats import binom
 
-    lower, upper = _limits(count, level)
+    lower, upper = _compute_limits(count, level)
     z = np.concatenate([[0.0], _ecdf_grid(count)])
     reached, probability = np.zeros(1, np.int64), np.ones(1)
     for step, (low, high) in enumerate(zip(lower, upper, strict=True)):

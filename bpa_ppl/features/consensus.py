@@ -75,10 +75,10 @@ class Consensus(FeatureSource, frozen=True):
         """
         if self.metric is not None:
             names: Sequence[str] = [self.metric]
-            values = _compute_by_list(nbest, 1, _mean_scores(nbest, self.metric))
+            values = _compute_by_list(nbest, 1, _prepare_mean_scores(nbest, self.metric))
         else:
             names = _AGREEMENT
-            values = _compute_by_list(nbest, len(names), _agreement(nbest))
+            values = _compute_by_list(nbest, len(names), _prepare_agreement(nbest))
         return {f"{self.name}.{name}": values[:, i] for i, name in enumerate(names)}
 
 
@@ -95,18 +95,18 @@ def _compute_by_list(nbest: NBest, width: int, columns: _OfList) -> Float64:
     return values
 
 
-def _mean_scores(nbest: NBest, metric: str) -> _OfList:
+def _prepare_mean_scores(nbest: NBest, metric: str) -> _OfList:
     """Return the function that computes the mean score against the others."""
 
     def columns(strings: Int64, count: Int64) -> Float64:
         index = np.arange(len(strings))
         table = make_pairs([nbest.strings[i] for i in strings], metric).scores(index, index)
-        return _against_others(table, count, np.ones(len(count)))[:, None]
+        return _average_others(table, count, np.ones(len(count)))[:, None]
 
     return columns
 
 
-def _agreement(nbest: NBest) -> _OfList:
+def _prepare_agreement(nbest: NBest) -> _OfList:
     """Return the function that computes the columns `_AGREEMENT`."""
     characters = split_characters(nbest.strings)
     words = list(map(split_words, nbest.strings))
@@ -117,18 +117,20 @@ def _agreement(nbest: NBest) -> _OfList:
         bags = NgramPairs([words[i] for i in strings], 1)
         equal = np.ones(len(strings))
         means = [
-            _against_others(table, count, equal) for table in (*chrf, *bags.f_scores([1], beta=1))
+            _average_others(table, count, equal) for table in (*chrf, *bags.f_scores([1], beta=1))
         ]
-        weighted = _against_others(chrf[1], count, _weights(means[1], count))
+        weighted = _average_others(chrf[1], count, _weigh_texts(means[1], count))
         median = np.median(np.repeat(lengths[strings], count))
         gap = np.abs(lengths[strings] - median) / (median or 1)
         relative = np.log((lengths[strings] + 1) / (median + 1))
-        return np.column_stack([*means, weighted, *_lone_and_missed(bags, count), gap, relative])
+        return np.column_stack(
+            [*means, weighted, *_share_lone_and_missed(bags, count), gap, relative]
+        )
 
     return columns
 
 
-def _against_others(table: Float64, count: Int64, weight: Float64) -> Float64:
+def _average_others(table: Float64, count: Int64, weight: Float64) -> Float64:
     """Return the weighted mean score of each text against the other members of its list.
 
     Args:
@@ -142,14 +144,14 @@ def _against_others(table: Float64, count: Int64, weight: Float64) -> Float64:
     return mean
 
 
-def _weights(scores: Float64, count: Int64) -> Float64:
+def _weigh_texts(scores: Float64, count: Int64) -> Float64:
     """Return exp of the scores standardised within the list, 1 if all are equal."""
     deviation = scores - np.average(scores, weights=count)
     spread = np.sqrt(np.average(deviation**2, weights=count))
     return np.exp(deviation / spread) if spread > TIE else np.ones(len(scores))
 
 
-def _lone_and_missed(words: NgramPairs, count: Int64) -> tuple[Float64, Float64]:
+def _share_lone_and_missed(words: NgramPairs, count: Int64) -> tuple[Float64, Float64]:
     """Return the shares of lone words and of missed words of each distinct text of a list."""
     kinds, counts, begins, _, size = words.bags
     text = np.repeat(np.arange(len(count)), np.diff(begins))

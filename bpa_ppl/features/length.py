@@ -37,16 +37,18 @@ class Length(FeatureSource, frozen=True):
         {'LengthWords': [3.0, 1.0], 'LengthRatio': [1.5, 0.5]}
         """
         columns: dict[str, Float32] = {}
-        words = compute_by_text(nbest, _words)
+        words = compute_by_text(nbest, _count_words)
         if self.words:
             columns["LengthWords"] = words
         if self.characters:
             columns["LengthCharacters"] = compute_by_text(nbest, len)
         if self.ratio:
-            sources = np.array([max(_words(s), 1) for s in nbest.sources or ()], dtype=np.float32)
+            sources = np.array(
+                [max(_count_words(s), 1) for s in nbest.sources or ()], dtype=np.float32
+            )
             columns["LengthRatio"] = np.divide(words, np.repeat(sources, nbest.sizes))
         return columns
 
 
-def _words(text: str) -> int:
+def _count_words(text: str) -> int:
     return len(text.split())

@@ -51,20 +51,20 @@ def find_pretrained(
     for source, names in zip(sources, columns, strict=True):
         for name in names if isinstance(source, Consensus | Length) else ():
             key = name.replace(f"{source.label}.", "consensus.", 1)
-            if name in spread and key in _content()["features"]:
-                learned[name] = _content()["features"][key]
+            if name in spread and key in _read_content()["features"]:
+                learned[name] = _read_content()["features"][key]
     others = [name for name, value in spread.items() if value > 0 and name not in learned]
     share = (len(learned) / max(len(learned) + len(others), 1)) ** 2
     mean, variance = {}, {}
     for name, feature in learned.items():
         unit = spread[name] or feature["spread"]
         mean[name] = share * feature["mean"] / unit
-        variance[name] = _content()["variance"] / unit**2
+        variance[name] = _read_content()["variance"] / unit**2
     return mean, variance
 
 
 @cache
-def _content() -> dict[str, Any]:
+def _read_content() -> dict[str, Any]:
     text = files("bpa_ppl.features").joinpath("pretrained.json").read_text("utf-8")
     content: dict[str, Any] = json.loads(text)
     return content

@@ -272,9 +272,9 @@ def recipe_for(
     >>> recipe_for(lists, Column(column="comet"), exclude=["LM0"]).apply(lists).feature_names
     ()
     """
-    chosen = None if features is None else _columns(nbest, features, "features")
-    excluded = _columns(nbest, exclude or (), "exclude", nbest.extras)
-    indicators = [Indicators(column=name) for name in _names(categorical or (), "categorical")]
+    chosen = None if features is None else _find_columns(nbest, features, "features")
+    excluded = _find_columns(nbest, exclude or (), "exclude", nbest.extras)
+    indicators = [Indicators(column=name) for name in _to_names(categorical or (), "categorical")]
     sources = (*indicators, *resolve_sources(() if add is None else add))
     # A numeric column is a category or a feature, not both.
     columns = [source.column for source in sources if isinstance(source, Indicators)]
@@ -284,7 +284,7 @@ def recipe_for(
     return Recipe(column, fitted, chosen, excluded)
 
 
-def _names(names: str | Iterable[str], parameter: str) -> tuple[str, ...]:
+def _to_names(names: str | Iterable[str], parameter: str) -> tuple[str, ...]:
     values: Any = (names,) if isinstance(names, str) else names
     listed = tuple(values) if isinstance(values, Iterable) else (None,)
     if not all(isinstance(name, str) for name in listed):
@@ -293,11 +293,11 @@ def _names(names: str | Iterable[str], parameter: str) -> tuple[str, ...]:
     return listed
 
 
-def _columns(
+def _find_columns(
     nbest: NBest, columns: str | Iterable[str], parameter: str, others: Iterable[str] = ()
 ) -> tuple[str, ...]:
     """Return names or labels after checking that each matches a feature or another column."""
-    names = _names(columns, parameter)
+    names = _to_names(columns, parameter)
     known = {*others, *with_labels(nbest.feature_names)}
     for name in names:
         if name not in known:

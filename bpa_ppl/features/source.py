@@ -384,7 +384,7 @@ def make_adder(
         if not chosen and nbest.features.flags.c_contiguous:  # the last bits of sums depend on it
             return Added(nbest, ())
         pairs = zip(chosen, opened(), strict=True)
-        tables = [_columns(nbest, source, compute) for source, compute in pairs]
+        tables = [_compute_columns(nbest, source, compute) for source, compute in pairs]
         names = [name for columns, _ in tables for name in columns]
         if repeats := find_repeated([*nbest.feature_names, *names]):
             problem = f"there is a feature {repeats[0]} already: give the source another name"
@@ -396,7 +396,7 @@ def make_adder(
     return add
 
 
-def _columns(
+def _compute_columns(
     nbest: NBest, source: FeatureSource, compute: Callable[[NBest], Features]
 ) -> tuple[tuple[str, ...], Float32]:
     """Return the names and the (candidates, names) values of the features of one source."""

@@ -162,7 +162,7 @@ class Session:
             lists, self._start, prior, self._likelihood, self._options
         )
         self.features = tuple(self.prior.names or ())
-        self._candidates = _candidates(lists, self._recipe, self._fixed)
+        self._candidates = _prepare_candidates(lists, self._recipe, self._fixed)
         texts, starts = self._candidates.text, self._candidates.offsets[:-1]
         low, high = (extreme.reduceat(texts, starts) for extreme in (np.minimum, np.maximum))
         self._pool = np.flatnonzero(low != high)  # lists with two different texts
@@ -267,7 +267,11 @@ class Session:
         Raises:
             DataError: if they do not have the features.
         """
-        table = self._candidates if lists is None else _candidates(lists, self._recipe, self._fixed)
+        table = (
+            self._candidates
+            if lists is None
+            else _prepare_candidates(lists, self._recipe, self._fixed)
+        )
         return table.choices(self.weights)
 
     def outlook(self) -> Outlook:
@@ -351,10 +355,10 @@ class Session:
         """
         answers = self._candidates.alternatives(rows), chosen
         if self.prior.degrees is None:
-            return fit_posterior(answers, _gaussian(self.prior), self.slip)
+            return fit_posterior(answers, _to_gaussian(self.prior), self.slip)
 
         def prior_of(scale: float) -> Gaussian:
-            return _gaussian(self.prior.with_scale(scale))
+            return _to_gaussian(self.prior.with_scale(scale))
 
         degrees = float(np.max(self.prior.degrees))
         weights, probability = integrate_scales(answers, prior_of, degrees, self._scales, self.slip)
@@ -452,17 +456,17 @@ def _prepare(
     return chosen._replace(posterior=None), recipe, fixed
 
 
-def _gaussian(prior: Prior) -> Gaussian:
+def _to_gaussian(prior: Prior) -> Gaussian:
     return Gaussian.prior(np.asarray(prior.mean), prior.full_covariance)
 
 
-def _candidates(lists: NBest, recipe: Recipe, fixed: Weights) -> Candidates:
+def _prepare_candidates(lists: NBest, recipe: Recipe, fixed: Weights) -> Candidates:
     """Return the weighted features of all candidates, and the score of the fixed ones."""
     table = recipe.apply(lists)
     columns = find_positions(recipe.free, table.feature_names)
     base = np.array([fixed.get(name, 0.0) for name in table.feature_names])
     numbers: dict[str, int] = {}
-    text = [numbers.setdefault(_plain(value), len(numbers)) for value in table.strings]
+    text = [numbers.setdefault(_simplify(value), len(numbers)) for value in table.strings]
     return Candidates(
         features=table.features[:, columns].astype(np.float64),
         base=table.features @ base,
@@ -471,10 +475,10 @@ def _candidates(lists: NBest, recipe: Recipe, fixed: Weights) -> Candidates:
     )
 
 
-def _plain(text: str) -> str:
+def _simplify(text: str) -> str:
     """Return a text without case, blanks and punctuation, if anything is left.
 
-    >>> _plain("A cat, a dog!") == _plain("a cat a dog"), _plain("?!") == _plain("?")
+    >>> _simplify("A cat, a dog!") == _simplify("a cat a dog"), _simplify("?!") == _simplify("?")
     (True, False)
     """
     folded = unicodedata.normalize("NFKC", text).casefold()

@@ -107,10 +107,12 @@ def mark_differences(texts: Sequence[str]) -> list[list[tuple[str, bool]]]:
             differs[1][part.dest_start : part.dest_end] = True
     if sum(marked.sum() for marked in differs) > _UNRELATED * sum(map(len, tokens)):
         return [[(text, False)] for text in texts]
-    return [_parts(side, marked.tolist()) for side, marked in zip(tokens, differs, strict=True)]
+    return [
+        _join_tokens(side, marked.tolist()) for side, marked in zip(tokens, differs, strict=True)
+    ]
 
 
-def _parts(tokens: list[str], differs: list[bool]) -> list[tuple[str, bool]]:
+def _join_tokens(tokens: list[str], differs: list[bool]) -> list[tuple[str, bool]]:
     """Join tokens to parts; blanks at the end of a part that differs belong to the next one."""
     runs = groupby(zip(tokens, differs, strict=True), key=itemgetter(1))
     parts = [("".join(token for token, _ in run), different) for different, run in runs]

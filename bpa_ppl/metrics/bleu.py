@@ -80,7 +80,7 @@ class BLEU(Metric, frozen=True):
         numerators = np.where(unmatched, substitutes, matches)
         precision = np.log(numerators / np.maximum(totals, 1)).mean(axis=-1)
         undefined = unmatched.all(axis=-1) | (totals == 0).any(axis=-1)
-        return 100 * np.where(undefined, 0, np.exp(precision + _brevity(sums)))
+        return 100 * np.where(undefined, 0, np.exp(precision + _log_brevity_penalty(sums)))
 
     def sentence_values(self, counts: Float64) -> Float64:
         """Return sacreBLEU's scores of single sentences, (n, 9) ↦ (n,)."""
@@ -90,14 +90,14 @@ class BLEU(Metric, frozen=True):
         """Return unsmoothed precisions in percent, brevity penalty, and length ratio."""
         precisions = 100 * sums[:ORDER] / np.maximum(sums[ORDER : 2 * ORDER], 1)
         details = {f"precision_{n}": float(p) for n, p in enumerate(precisions, 1)}
-        details["brevity_penalty"] = float(np.exp(_brevity(sums)))
+        details["brevity_penalty"] = float(np.exp(_log_brevity_penalty(sums)))
         return {**details, "length_ratio": float(_length_ratio(sums))}
 
     def fraction(self, counts: Float64) -> Float64:
         """Return BLEU+1: 1 is added to the counts of every order (Lin and Och, 2004)."""
         smoothed = counts.copy()
         smoothed[:, : 2 * ORDER] += 1
-        return _plain(smoothed, counts[:, ORDER])
+        return _compute_bleu(smoothed, counts[:, ORDER])
 
     def gain(self, counts: Float64) -> Float64:
         """Return BLEU+1 times the reference length."""
@@ -110,7 +110,7 @@ class BLEU(Metric, frozen=True):
     def within(self, counts: Float64, background: Float64) -> Float64:
         """Return BLEU of background and sentence, times their reference length (Chiang, 2008)."""
         sums = counts + background
-        return _plain(sums, sums[:, ORDER]) * sums[:, 2 * ORDER]
+        return _compute_bleu(sums, sums[:, ORDER]) * sums[:, 2 * ORDER]
 
     def _splitter(self) -> Callable[[str], list[str]]:
         """Return the function that splits a text into words."""
@@ -165,13 +165,13 @@ def _length_ratio(sums: Float64) -> Float64:
     return np.asarray(sums[..., ORDER] / np.maximum(sums[..., 2 * ORDER], 1))
 
 
-def _brevity(sums: Float64) -> Float64:
+def _log_brevity_penalty(sums: Float64) -> Float64:
     """Return the logarithm of the brevity penalty, (…, 9) ↦ (…)."""
     length = np.maximum(sums[..., ORDER], 1)
     return np.minimum(0, 1 - sums[..., 2 * ORDER] / length)
 
 
-def _plain(counts: Float64, lengths: Float64) -> Float64:
+def _compute_bleu(counts: Float64, lengths: Float64) -> Float64:
     """Return BLEU, (n,), of counts without zeros, as a fraction; `lengths` are in words."""
     precision = np.log(counts[:, :ORDER] / counts[:, ORDER : 2 * ORDER]).mean(axis=1)
     brevity = 1 - counts[:, 2 * ORDER] / np.maximum(lengths, 1)

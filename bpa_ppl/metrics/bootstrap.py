@@ -75,7 +75,10 @@ def score_resamples(
     [37.5, 37.5]
     """
     config, (occurrences, draws) = resolve(metric), new
-    values, all_values = _values(counts, config, occurrences), config.value(counts.sum(axis=1))
+    values, all_values = (
+        _score_resamples(counts, config, occurrences),
+        config.value(counts.sum(axis=1)),
+    )
     both = np.take_along_axis(values, draws, axis=1).mean(axis=1)
     return both, values.mean(axis=1), all_values[draws].mean(axis=1)
 
@@ -106,13 +109,13 @@ def compare_scores(
     """
     config, counts = resolve(metric), np.stack([first, second])
     score, other = config.value(counts.sum(axis=1))
-    values = _values(counts, config, draw_resamples(samples, len(first), seed=seed)[0])
+    values = _score_resamples(counts, config, draw_resamples(samples, len(first), seed=seed)[0])
     tail = (1 - probability) / 2
     low, high = np.quantile(values[:, 0] - values[:, 1], (tail, 1 - tail))
     return ScoreDifference(config.key, float(score), float(score - other), float(low), float(high))
 
 
-def _values(counts: Float64, metric: Metric, occurrences: Float64) -> Float64:
+def _score_resamples(counts: Float64, metric: Metric, occurrences: Float64) -> Float64:
     """Return (B, C) the corpus scores in each resample of C translations, (C, S, K) counts."""
     choices, sentences, kinds = counts.shape
     in_columns = counts.transpose(1, 0, 2).reshape(sentences, choices * kinds)

@@ -90,9 +90,11 @@ class CHRF(Metric, frozen=True):
     def _of_sentence(self, texts: Sequence[str], refs: Sequence[str]) -> Float64:
         """Return the counts of the candidates of a sentence, (texts, 3N + 1)."""
         strings = [*texts, *refs]
-        parts = [_ngrams(["".join(s.split()) for s in strings], len(texts), self.char_order)]
+        parts = [_count_matches(["".join(s.split()) for s in strings], len(texts), self.char_order)]
         if self.word_order:
-            parts.append(_ngrams([_words(s) for s in strings], len(texts), self.word_order))
+            parts.append(
+                _count_matches([_split_words(s) for s in strings], len(texts), self.word_order)
+            )
         length = np.mean([len(text.split()) for text in refs])
         flat = np.concatenate(parts, axis=2).reshape(len(texts), len(refs), -1)
         each = np.concatenate([flat, np.full((*flat.shape[:2], 1), length)], axis=2)
@@ -100,7 +102,7 @@ class CHRF(Metric, frozen=True):
         return np.asarray(each[np.arange(len(texts)), best])
 
 
-def _ngrams(units: Sequence[Sequence[str]], count: int, longest: int) -> Float64:
+def _count_matches(units: Sequence[Sequence[str]], count: int, longest: int) -> Float64:
     """Return (texts, references, orders, 3) matches and n-grams of both.
 
     Args:
@@ -120,7 +122,7 @@ def _ngrams(units: Sequence[Sequence[str]], count: int, longest: int) -> Float64
     return result
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     """Return the words of a text as chrF++ counts them: punctuation at one end is a word."""
     words = list[str]()
     for word in text.split():

@@ -75,7 +75,11 @@ class Function(Averaged, frozen=True):
             DataError: if it is not one finite number each.
         """
         candidates = list(chain.from_iterable(lists))
-        arguments = [candidates, _each(references, lists), _each(sources or (), lists)]
+        arguments = [
+            candidates,
+            _repeat_values(references, lists),
+            _repeat_values(sources or (), lists),
+        ]
         scores = self.function(*arguments[: self._takes])
         try:
             values = to_floats(scores, self.key)
@@ -102,7 +106,7 @@ class Function(Averaged, frozen=True):
         return max(len(required), len(accepted))
 
 
-def _each(values: Sequence[Any], lists: Lists) -> list[Any]:
+def _repeat_values(values: Sequence[Any], lists: Lists) -> list[Any]:
     """Return the value of each sentence once for each of its candidates."""
     pairs = zip(values, lists, strict=False)
     return list(chain.from_iterable(repeat(value, len(texts)) for value, texts in pairs))

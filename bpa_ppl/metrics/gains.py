@@ -79,7 +79,7 @@ def _find_column(name: str, nbest: NBest | None = None) -> Metric:
     >>> _find_column("-comet", lists)
     Column(column='comet', negative=True)
     """
-    names = () if nbest is None else (*numeric_columns(nbest), *_verdict_columns(nbest))
+    names = () if nbest is None else (*numeric_columns(nbest), *_find_verdict_columns(nbest))
     column = name if name in names else name.removeprefix("-")
     if column in names:
         return Column(column=column, negative=column != name)
@@ -111,7 +111,7 @@ def resolve_without_lists(name: str) -> Metric:
     return Column(column=name.removeprefix("-"), negative=name.startswith("-"))
 
 
-def _verdict_columns(nbest: NBest) -> list[str]:
+def _find_verdict_columns(nbest: NBest) -> list[str]:
     return [name for name, values in nbest.extras.items() if as_verdicts(values) is not None]
 
 
@@ -286,8 +286,8 @@ def scores_and_gains(
     from joblib import delayed
 
     count_workers(jobs)
-    lists, inverse = _distinct_lists(nbest, metric)
-    references, more = _inputs(metric, nbest)
+    lists, inverse = _find_distinct_lists(nbest, metric)
+    references, more = _collect_inputs(metric, nbest)
     # A metric that reads columns gets all of them at once.
     step = len(nbest) if metric.columns else _CHUNK
     chunks = [slice(start, start + step) for start in range(0, len(nbest), step)]
@@ -297,7 +297,7 @@ def scores_and_gains(
     )
     parts = list[Float64]()
     with parallel_workers(jobs, threads=metric.threads) as parallel:
-        for part in parallel(delayed(_both)(metric, *chunk) for chunk in inputs):
+        for part in parallel(delayed(_score_texts)(metric, *chunk) for chunk in inputs):
             parts.append(part)
             if progress is not None:
                 progress(min(len(parts) * step, len(nbest)), len(nbest), "sentences")
@@ -364,8 +364,8 @@ def count_statistics(nbest: NBest, metric: str | Metric = "bleu") -> Float64:
     [[1.0, 4.0], [3.0, 4.0]]
     """
     config = resolve(metric, nbest)
-    lists, inverse = _distinct_lists(nbest, config)
-    references, more = _inputs(config, nbest)
+    lists, inverse = _find_distinct_lists(nbest, config)
+    references, more = _collect_inputs(config, nbest)
     return config.counts(lists, references, **more)[inverse]
 
 
@@ -386,7 +386,7 @@ def no_references(nbest: NBest, metric: Metric) -> DataError:
     return DataError(message, nbest.origin, parameter="references", code="missing-references")
 
 
-def _inputs(metric: Metric, nbest: NBest) -> tuple[References, dict[str, Any]]:
+def _collect_inputs(metric: Metric, nbest: NBest) -> tuple[References, dict[str, Any]]:
     """Return the references of each sentence, and the sources and columns that a metric needs."""
     references, origin, more = nbest.references, nbest.origin, dict[str, Any]()
     if not len(nbest):
@@ -408,14 +408,14 @@ def _inputs(metric: Metric, nbest: NBest) -> tuple[References, dict[str, Any]]:
     return references, more
 
 
-def _distinct_lists(nbest: NBest, metric: Metric) -> tuple[list[list[str]], Int64]:
+def _find_distinct_lists(nbest: NBest, metric: Metric) -> tuple[list[list[str]], Int64]:
     """Return the texts that a metric may score differently, and the one of each candidate.
 
     Equal texts of a list are scored once, except by a metric that reads columns.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b", "a"]], [[[0.0], [1.0], [2.0]]], ["LM0"])
-    >>> texts, inverse = _distinct_lists(lists, resolve("ter"))
+    >>> texts, inverse = _find_distinct_lists(lists, resolve("ter"))
     >>> texts, inverse.tolist()
     ([['a', 'b']], [0, 1, 0])
     """
@@ -428,7 +428,9 @@ def _distinct_lists(nbest: NBest, metric: Metric) -> tuple[list[list[str]], Int6
     return [texts[start:end] for start, end in pairwise(ends)], inverse
 
 
-def _both(metric: Metric, lists: Lists, references: References, more: dict[str, Any]) -> Float64:
+def _score_texts(
+    metric: Metric, lists: Lists, references: References, more: dict[str, Any]
+) -> Float64:
     """Return the score and the gain of each text as a flat array."""
     counts = metric.counts(lists, references, **more)
     return np.column_stack([metric.sentence_values(counts), metric.gain(counts)]).ravel()

@@ -187,7 +187,7 @@ def oracles_and_gains(
         options: `jobs` and `progress`, as for `oracles`.
     """
     require_one_of(ties, TIES, "tie policy", "ties")
-    ranking = _ranking(nbest, None if ties == "shared" else preference, "preference")
+    ranking = _rank_candidates(nbest, None if ties == "shared" else preference, "preference")
     best, _, gains = _judge(nbest, resolve(gain, nbest), ranking, ties, **options)
     return best, gains
 
@@ -230,11 +230,11 @@ def headroom(
     """
     require(nbest, NBest, "headroom is of n-best lists (NBest)", "nbest")
     require_one_of(ties, TIES, "tie policy", "ties")
-    config, ranking = resolve(gain, nbest), _ranking(nbest, scores, "scores")
+    config, ranking = resolve(gain, nbest), _rank_candidates(nbest, scores, "scores")
     best, values, _ = _judge(nbest, config, ranking, ties, jobs=jobs, progress=progress)
     is_judged = ~np.isnan(values)
     order = np.zeros(len(ranking)) if ties == "shared" else ranking
-    _, is_worst = _highest(nbest, np.where(is_judged, -values, -np.inf))
+    _, is_worst = _find_highest(nbest, np.where(is_judged, -values, -np.inf))
     choices = {
         _FIRST_BEST: nbest.best(np.where(is_judged, ranking, -np.inf)),
         _ORACLE: best.index,
@@ -261,9 +261,9 @@ def _judge(
     values[rows] = gain.signed(scores)
     order = np.zeros(len(ranking)) if ties == "shared" else ranking
     is_judged = ~np.isnan(values)
-    highest, is_best = _highest(nbest, np.where(is_judged, values, -np.inf))
+    highest, is_best = _find_highest(nbest, np.where(is_judged, values, -np.inf))
     is_best &= is_judged
-    _, is_oracle = _highest(nbest, np.where(is_best, order, -np.inf))
+    _, is_oracle = _find_highest(nbest, np.where(is_best, order, -np.inf))
     is_oracle &= is_best
     tied, remaining = (
         np.add.reduceat(marks, nbest.offsets[:-1], dtype=np.int64) for marks in (is_best, is_oracle)
@@ -288,7 +288,7 @@ def _judge(
     return best, values, gains
 
 
-def _ranking(nbest: NBest, scores: npt.ArrayLike | None, parameter: str) -> Float64:
+def _rank_candidates(nbest: NBest, scores: npt.ArrayLike | None, parameter: str) -> Float64:
     """Return (candidates,) a value that is highest for the preferred candidate."""
     if scores is None:
         return np.zeros(len(nbest.features)) if nbest.totals is None else np.asarray(nbest.totals)
@@ -301,7 +301,7 @@ def _ranking(nbest: NBest, scores: npt.ArrayLike | None, parameter: str) -> Floa
     return ranking
 
 
-def _highest(nbest: NBest, values: Float64) -> tuple[Float64, npt.NDArray[np.bool_]]:
+def _find_highest(nbest: NBest, values: Float64) -> tuple[Float64, npt.NDArray[np.bool_]]:
     """Return the highest value of each list, and which candidates have it."""
     highest = np.maximum.reduceat(values, nbest.offsets[:-1])
     return highest, values == np.repeat(highest, nbest.sizes)

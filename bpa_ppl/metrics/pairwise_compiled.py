@@ -84,11 +84,11 @@ def count_ngrams(units: Int32, starts: Int64, longest: int) -> _Bags:
             occurrence = np.uint64(t + 1) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(counts[k])
             sign[grams[k]] += _hash(_hash(occurrence))
         begins[t + 1] = entries
-    return _kinds(grams[:entries], counts[:entries], begins, order[:number], sign[:number])
+    return _count_kinds(grams[:entries], counts[:entries], begins, order[:number], sign[:number])
 
 
 @njit
-def _kinds(grams: Int32, counts: Int32, begins: Int64, order: Int32, sign: _UInt64) -> _Bags:
+def _count_kinds(grams: Int32, counts: Int32, begins: Int64, order: Int32, sign: _UInt64) -> _Bags:
     """Return bags of kinds from bags of n-grams; a kind is an order and a hash."""
     size = 1
     while size < 2 * len(sign):

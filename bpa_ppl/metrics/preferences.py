@@ -327,7 +327,7 @@ def iter_choices(nbest: NBest) -> Iterator[Choice]:
                 problem = f"{name} {where} is {quote(entries)}, not a list"
                 raise DataError(problem, path, code="bad-line")
             for index, entry in enumerate(listed or ()):
-                wrong = partial(_wrong, f"{name}[{index}] {where}", path)
+                wrong = partial(_make_error, f"{name}[{index}] {where}", path)
                 yield from _parse_entry(nbest, sentence, name, entry, wrong)
 
 
@@ -367,7 +367,7 @@ def _lay_out(nbest: NBest, choices: list[Choice], ties: bool, counts: dict[str, 
     )
 
 
-def _wrong(entry: str, path: str, problem: str, code: str = "bad-line") -> DataError:
+def _make_error(entry: str, path: str, problem: str, code: str = "bad-line") -> DataError:
     """Return an error about an entry."""
     return DataError(f"{entry} {problem}", path, code=code)
 
@@ -398,7 +398,7 @@ def _parse_entry(
     if name != RANKINGS:
         if len(members) != 2:
             raise wrong(f"is {quote(members)}, not a pair of candidates")
-        positions = _positions(nbest, sentence, members, wrong)
+        positions = _read_positions(nbest, sentence, members, wrong)
         yield choice(sentence, positions, 2 if name == TIES else 0, pair=True)
         return
     rest = _to_list(members[-1]) if members else None
@@ -407,14 +407,14 @@ def _parse_entry(
         raise wrong(f"is {quote(members)}, not a ranking of two candidates or more")
     if any(_to_list(candidate) is not None for candidate in ordered):
         raise wrong(f"is {quote(members)}: only the last of a ranking may be a list")
-    candidates = _positions(nbest, sentence, [*ordered, *(rest or ())], wrong)
+    candidates = _read_positions(nbest, sentence, [*ordered, *(rest or ())], wrong)
     steps = range(len(ordered) - (rest is None))
     comparisons = sum(len(candidates) - first - 1 for first in steps)
     for first in steps:
         yield choice(sentence, candidates[first:], 0, pair=False, comparisons=comparisons)
 
 
-def _positions(
+def _read_positions(
     nbest: NBest, sentence: int, candidates: list[Any], wrong: Callable[..., DataError]
 ) -> tuple[int, ...]:
     """Return the positions of several different candidates, given by position or id."""

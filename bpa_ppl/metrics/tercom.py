@@ -31,7 +31,7 @@ class _Workspace(NamedTuple):
     """Arrays that are reused for all pairs of a candidate and a reference.
 
     Attributes:
-        table: the costs of the edit distance within the beam, row by row; see `_band`.
+        table: the costs of the edit distance within the beam, row by row; see `_find_band`.
         row: the costs of one row.
         words: (3, longest + 1): rows 0 and 1 alternate between the candidate and the candidate
             with a block moved; row 2 is the reference, from column 1.
@@ -54,7 +54,7 @@ def _beam(n_hyp: int, n_ref: int) -> int:
 
 
 @njit
-def _band(i: int, ratio: float, beam: int) -> tuple[int, int, int]:
+def _find_band(i: int, ratio: float, beam: int) -> tuple[int, int, int]:
     """Return the first column of row i in the beam, the end, and where the table has column 0.
 
     A row has 2 · beam costs in the table, so that all rows have about n_ref + 50 · n_hyp.
@@ -64,23 +64,25 @@ def _band(i: int, ratio: float, beam: int) -> tuple[int, int, int]:
 
 
 @njit
-def _cost(space: _Workspace, i: int, j: int, ratio: float, beam: int) -> int:
+def _look_up_cost(space: _Workspace, i: int, j: int, ratio: float, beam: int) -> int:
     """Return a cost that has been computed; the first row is not in the table."""
-    low, high, place = _band(i, ratio, beam)
+    low, high, place = _find_band(i, ratio, beam)
     if i == 0:
-        return j if j < _band(1, ratio, beam)[1] else _OUTSIDE
+        return j if j < _find_band(1, ratio, beam)[1] else _OUTSIDE
     return space.table[place + j] if low <= j < high else _OUTSIDE
 
 
 @njit
-def _distance(space: _Workspace, hyp: int, n_hyp: int, n_ref: int, first: int, kept: int) -> int:
+def _measure_distance(
+    space: _Workspace, hyp: int, n_hyp: int, n_ref: int, first: int, kept: int
+) -> int:
     """Return the edit distance; the costs up to the row `first` are in the table already.
 
     Each row is computed in place of the one above; those up to `kept` are written to the table.
     """
     table, row, words = space.table, space.row, space.words
     ratio, beam = n_ref / n_hyp, _beam(n_hyp, n_ref)
-    low, high, place = _band(max(first, 1), ratio, beam)
+    low, high, place = _find_band(max(first, 1), ratio, beam)
     low, high = max(low, 0), min(high, n_ref + 1)
     if first == 0:
         for j in range(high):
@@ -93,7 +95,7 @@ def _distance(space: _Workspace, hyp: int, n_hyp: int, n_ref: int, first: int, k
     for j in range(high, n_ref + 1):
         row[j] = _OUTSIDE
     for i in range(first + 1, n_hyp + 1):
-        low, high, place = _band(i, ratio, beam)
+        low, high, place = _find_band(i, ratio, beam)
         word = words[hyp, i - 1]
         corner = left = _OUTSIDE
         if low > 0:  # the beam moves right: no later row reads cells further left
@@ -126,15 +128,15 @@ def _align(space: _Workspace, hyp: int, n_hyp: int, n_ref: int) -> None:
     ratio, beam = n_ref / n_hyp, _beam(n_hyp, n_ref)
     i, j = n_hyp, n_ref
     while i > 0 or j > 0:
-        cost = _cost(space, i, j, ratio, beam)
+        cost = _look_up_cost(space, i, j, ratio, beam)
         if i > 0 and j > 0:
             differs = 1 if words[hyp, i - 1] != words[_REF, j] else 0
-            if cost == _cost(space, i - 1, j - 1, ratio, beam) + differs:
+            if cost == _look_up_cost(space, i - 1, j - 1, ratio, beam) + differs:
                 i, j = i - 1, j - 1
                 align[j] = i
                 wrong[0, i] = wrong[1, j] = differs
                 continue
-        if j == 0 or (i > 0 and cost == _cost(space, i - 1, j, ratio, beam) + 1):
+        if j == 0 or (i > 0 and cost == _look_up_cost(space, i - 1, j, ratio, beam) + 1):
             i -= 1
             wrong[0, i] = 1
         else:
@@ -166,7 +168,7 @@ def _move(words: Int32, hyp: int, n_hyp: int, start: int, length: int, target: i
 
 
 @njit
-def _best_shift(
+def _find_best_shift(
     space: _Workspace, hyp: int, n_hyp: int, n_ref: int, distance: int, checked: int
 ) -> tuple[int, int, int, int]:
     """Return the best shift as (rank, start, target), and the number of shifts tried so far.
@@ -197,7 +199,7 @@ def _best_shift(
                         continue
                     previous = target
                     first = _move(words, hyp, n_hyp, start, length, target)
-                    shifted = _distance(space, 1 - hyp, n_hyp, n_ref, first, first)
+                    shifted = _measure_distance(space, 1 - hyp, n_hyp, n_ref, first, first)
                     rank = (_MAX_SHIFT_SIZE + 1) * (distance - shifted) + length
                     checked += 1
                     if rank > best or (
@@ -210,7 +212,7 @@ def _best_shift(
 
 
 @njit(inline="always")  # compiles faster
-def _edits(text: Int32, starts: Int64, h: int, r: int, fewest: int, space: _Workspace) -> int:
+def _count_edits(text: Int32, starts: Int64, h: int, r: int, fewest: int, space: _Workspace) -> int:
     """Return the edits of a candidate to a reference.
 
     Args:
@@ -234,11 +236,11 @@ def _edits(text: Int32, starts: Int64, h: int, r: int, fewest: int, space: _Work
     shifts: int
     shifts = checked = first = hyp = zero
     while True:
-        distance = _distance(space, hyp, n_hyp, n_ref, first, n_hyp)
+        distance = _measure_distance(space, hyp, n_hyp, n_ref, first, n_hyp)
         if distance <= fewest + 1:  # a shift, which costs 1, could save no more than 1
             return shifts + distance
         _align(space, hyp, n_hyp, n_ref)
-        rank, start, target, checked = _best_shift(space, hyp, n_hyp, n_ref, distance, checked)
+        rank, start, target, checked = _find_best_shift(space, hyp, n_hyp, n_ref, distance, checked)
         gain, length = rank // (_MAX_SHIFT_SIZE + 1), rank % (_MAX_SHIFT_SIZE + 1)
         if gain == 0 or checked >= _MAX_SHIFT_CANDIDATES:
             return shifts + distance
@@ -256,8 +258,8 @@ def lower_bounds(
     They are max(|hyp|, |ref|) − overlap.
 
     Args:
-        text: see `_edits`.
-        starts: see `_edits`.
+        text: see `_count_edits`.
+        starts: see `_count_edits`.
         hyps: the first candidate of the list, and the end.
         refs: the first reference, and the end.
         occurs: a zero for each word of the vocabulary.
@@ -329,5 +331,5 @@ def count_edits(
             for r in range(refs[0], refs[1]):
                 bound = bounds[r - refs[0], h - hyps[0]]
                 if bound < edits[h]:
-                    edits[h] = min(edits[h], _edits(text, starts, h, r, bound, space))
+                    edits[h] = min(edits[h], _count_edits(text, starts, h, r, bound, space))
     return edits

@@ -65,14 +65,14 @@ def extract_phrases(
     pending: list[Int64] = []  # occurrences of pairs, (source << 32) + target
     with reporter(progress, "extracting") as report:
         done = 0
-        for batch in _batches((source, target, alignment)):
+        for batch in _read_batches((source, target, alignment)):
             line, done = done + 1, done + len(batch[0])
             if keep is not None:
                 # Empty lines have no phrases, and keep the line numbers.
                 chosen = keep[line - 1 : done]
                 batch = [[x if k else b"" for x, k in zip(p, chosen, strict=False)] for p in batch]
             sides = [tree.words(lines) for tree, lines in zip(trees, batch[:2], strict=True)]
-            points = _points(batch[2], sides, alignment, line)
+            points = _read_points(batch[2], sides, alignment, line)
             lengths = np.diff(sides[0][1]), np.diff(sides[1][1])
             starts, spans = extract_spans(lengths, points, (max_length, max_length))
             columns = np.ascontiguousarray(spans.T)
@@ -107,7 +107,7 @@ def _merge_counts(pairs: Int64, counts: Int64, occurrences: Sequence[Int64]) -> 
     return together[rows], sums
 
 
-def _points(
+def _read_points(
     lines: Sequence[bytes], sides: list[Ragged], path: AnyPath, first: int
 ) -> tuple[Int32, Int32, Int64]:
     """Return the source and target positions of all points, and the start of each sentence."""
@@ -127,13 +127,13 @@ def _points(
     raise DataError(message.format(repr(line)), origin_name(path), first + sentence, code=code)
 
 
-def _batches(paths: Sequence[AnyPath]) -> Iterator[Sequence[Sequence[bytes]]]:
+def _read_batches(paths: Sequence[AnyPath]) -> Iterator[Sequence[Sequence[bytes]]]:
     """Yield batches of lines of some files.
 
     Raises:
         DataError: if a file has fewer lines than the others.
     """
-    lines, done = zip_longest(*map(_lines, paths)), 0
+    lines, done = zip_longest(*map(_iter_lines, paths)), 0
     while batch := list(zip(*islice(lines, _SENTENCES), strict=True)):
         sizes = [part.index(None) if None in part else len(part) for part in batch]
         if min(sizes) < max(sizes):
@@ -144,7 +144,7 @@ def _batches(paths: Sequence[AnyPath]) -> Iterator[Sequence[Sequence[bytes]]]:
         done += sizes[0]
 
 
-def _lines(path: AnyPath) -> Iterator[bytes]:
+def _iter_lines(path: AnyPath) -> Iterator[bytes]:
     first = 1
     for block in read_chunks(path):
         decode(block, path, first)

@@ -105,7 +105,7 @@ class IBM1:
         f = _EMPTY if source is None else self.source_words.get(source, _UNKNOWN)
         e = self.target_words.get(target, _UNKNOWN)
         table = self.starts, self.columns, self.values
-        return float(_entry(table, np.int32(f), np.int32(e)))
+        return float(_find_entry(table, np.int32(f), np.int32(e)))
 
     def unknown(self, sources: Sentences) -> Int64:
         """Return (sentences,) the number of unknown source tokens in each sentence."""
@@ -194,11 +194,11 @@ class ParallelText(NamedTuple):
         starts = source.starts + np.arange(len(source.starts))
         with_empty = np.insert(source.numbers + np.int32(1), source.starts[:-1], _EMPTY)
         # A matrix by columns is that of the transposed text by rows.
-        by_word = _occurrences((with_empty, starts), len(source.words) + 1).tocsc()
-        pairs = by_word.T @ _occurrences(target.sentences, len(target.words))
+        by_word = _mark_tokens((with_empty, starts), len(source.words) + 1).tocsc()
+        pairs = by_word.T @ _mark_tokens(target.sentences, len(target.words))
         pairs.sort_indices()
         lengths = np.diff(starts)
-        return cls(_rows(pairs), _rows(by_word), lengths, target.sentences, len(target.words))
+        return cls(_to_rows(pairs), _to_rows(by_word), lengths, target.sentences, len(target.words))
 
     def uniform_table(self) -> Float64:
         """Return the table in which all target words are equally probable."""
@@ -212,7 +212,7 @@ class ParallelText(NamedTuple):
             values: t of each pair of words.
             weights: (sentences,), not negative.
         """
-        sums: Float64 = _sums_of_tokens(self, values, weights)
+        sums: Float64 = _sum_tokens(self, values, weights)
         return sums
 
     def log_probabilities(self, sums: Float64, weights: Float64) -> Float64:
@@ -243,7 +243,7 @@ class ParallelText(NamedTuple):
         _re_estimate(self, values, shares, weights, np.zeros(0) if pseudo is None else pseudo)
 
 
-def _occurrences(text: Ragged, size: int) -> Any:
+def _mark_tokens(text: Ragged, size: int) -> Any:
     """Return the matrix (sentences, words) with an entry for each token."""
     from scipy.sparse import csr_array
 
@@ -251,12 +251,12 @@ def _occurrences(text: Ragged, size: int) -> Any:
     return csr_array((np.ones(len(words), bool), words, starts), (len(starts) - 1, size))
 
 
-def _rows(matrix: Any) -> Rows:
+def _to_rows(matrix: Any) -> Rows:
     return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False)
 
 
 @compiled
-def _sums_of_tokens(text: ParallelText, values: Float64, weights: Float64) -> Float64:
+def _sum_tokens(text: ParallelText, values: Float64, weights: Float64) -> Float64:
     """Return the sums of `ParallelText.sums`: one source word at a time, without a search."""
     starts, columns = text.rows
     words, begins = text.target
@@ -299,7 +299,7 @@ def _re_estimate(
 
 
 @compiled
-def _entry(table: Table, f: np.int32, e: np.int32) -> float:
+def _find_entry(table: Table, f: np.int32, e: np.int32) -> float:
     """Return t(e | f); 0 if it is not in the table."""
     starts, columns, values = table
     if f < 0 or e < 0:
@@ -331,9 +331,9 @@ def _score_by_source(table: Table, pairs: Pairs) -> Float64:
             if e < 0:
                 continue
             if cached_run[e] != run:
-                total = _entry(table, np.int32(0), e)
+                total = _find_entry(table, np.int32(0), e)
                 for i in range(first, last):
-                    total += _entry(table, source[0][i], e)
+                    total += _find_entry(table, source[0][i], e)
                 cached_run[e], kept[e] = run, total / (last - first + 1)
             scores[j] = kept[e]
     return scores
@@ -367,7 +367,7 @@ def _score_by_target(
             if cached_run[n] != run:
                 word = words[n] if n < empty else np.int32(0)
                 for j in range(size):
-                    kept[n, j] = _entry(table, word, target[0][begin + j])
+                    kept[n, j] = _find_entry(table, word, target[0][begin + j])
                 cached_run[n] = run
             for j in range(size):
                 scores[begins[k] + j] += kept[n, j]

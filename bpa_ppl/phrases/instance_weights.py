@@ -534,14 +534,14 @@ def weigh_tables(
         data = collect_data(inside, outside, dev, features, names, side)
         fitted[name] = fit_weights(data, variant, prior_deviation=prior_deviation)
         columns[name] = np.zeros(len(pairs))
-        for rows in _batches(pairs.number("source" if side == "target" else "target"), batch):
+        for rows in _make_batches(pairs.number("source" if side == "target" else "target"), batch):
             part = PhrasePairs(pairs.sources, pairs.targets, pairs.source[rows], pairs.target[rows])
             query = collect_data(inside, outside, part, features, names, side)
             columns[name][rows] = fitted[name].probabilities(query)
     return PhraseTable.from_pairs(pairs, columns), fitted
 
 
-def _batches(condition: np.ndarray, size: int) -> list[np.ndarray]:
+def _make_batches(condition: np.ndarray, size: int) -> list[np.ndarray]:
     """Return the pairs in sorted batches of about this size; all pairs of one y are in one."""
     order = np.argsort(condition, kind="stable")
     changes = np.flatnonzero(np.diff(condition[order])) + 1

@@ -153,7 +153,7 @@ def pair_features(
     _check_corpora(table, outside, inside)
     features = np.empty((len(table), len(PAIR_FEATURES)), np.float32)
     with reporter(progress, "features of phrase pairs") as report:
-        values_by_name = _raw_features(table, outside, inside, iterations)
+        values_by_name = _compute_features(table, outside, inside, iterations)
         for done, (name, values) in enumerate(values_by_name, start=1):
             if scale == "log" and any(part in _SCALES for part in name.split(".")):
                 values = np.log1p(values)
@@ -224,7 +224,7 @@ class _Phrases(NamedTuple):
     number: Int32  # of the phrase of each pair
 
 
-def _raw_features(
+def _compute_features(
     table: PhraseCounts, outside: ParallelCorpus, inside: ParallelCorpus, iterations: int
 ) -> Iterator[tuple[str, Float64]]:
     """Yield the features of all pairs one by one, before they are normalised."""
@@ -249,17 +249,17 @@ def _raw_features(
             mean = np.add.reduceat(values[name], starts) / phrases.lengths
             yield f"out.{name}.mean.{side}", mean[phrases.number]
             yield f"out.{name}.least.{side}", least[name]
-    yield from _translation("out", sides, outside, iterations)
+    yield from _measure_perplexity("out", sides, outside, iterations)
     for (side, phrases), sentences in zip(sides.items(), inside, strict=True):
         for order in (1, 2):
             model = NgramModel.estimate(sentences, order)
             logs, unknown = model.score(phrases.words)
             yield f"in.{order}gram.{side}", np.exp(-logs / (phrases.lengths + 1))[phrases.number]
         yield f"in.unknown.{side}", unknown[phrases.number].astype(np.float64)
-    yield from _translation("in", sides, inside, iterations)
+    yield from _measure_perplexity("in", sides, inside, iterations)
 
 
-def _translation(
+def _measure_perplexity(
     origin: str, sides: dict[Side, _Phrases], corpus: ParallelCorpus, iterations: int
 ) -> Iterator[tuple[str, Float64]]:
     """Yield the perplexity of one side of each pair given the other, in both directions."""

@@ -186,21 +186,21 @@ def fit_em(
     texts = [WeightedText.of(side.sentences, len(side.words), settings.order) for side in sides]
     while len(history) <= last:
         report(len(history) - 1, total, "language models")
-        scores = _language_scores(parallel, texts, settings, history[-1])
+        scores = _score_language(parallel, texts, settings, history[-1])
         history.append(_e_step(_log(history[-1].weights) + sum(scores), None, settings.em))
     if not settings.iterations:
         return history
-    scores = _language_scores(parallel, texts, settings, history[last])
+    scores = _score_language(parallel, texts, settings, history[last])
     del texts
     lexicons = Lexicons(source, target, settings.prior)
     assert set(lexicons.whole_corpus) == set(SIDES)  # computed here, once for all threads
     while len(history) <= last + settings.iterations:
         report(len(history) - 1, total, "full model")
-        history.append(_full_model(parallel, lexicons, settings, history[last:], scores))
+        history.append(_run_full_model(parallel, lexicons, settings, history[last:], scores))
     return history
 
 
-def _language_scores(
+def _score_language(
     parallel: Parallel, texts: Sequence[WeightedText], settings: EMSettings, iteration: Iteration
 ) -> list[Float64]:
     """Return for each side (pairs, K) log p under the language models of the subdomains."""
@@ -208,16 +208,16 @@ def _language_scores(
     def scores_of(text: WeightedText, weights: Float64) -> Float64:
         """Estimate one language model and score the sentences of its side; runs in a thread."""
         scores = np.zeros(len(weights))
-        for left_out, scored in _folds(len(weights), settings.folds):
+        for left_out, scored in _split_folds(len(weights), settings.folds):
             training = np.where(left_out, 0.0, weights)
             scores += text.log_probabilities(training, settings.smoothing, scored)
         return scores
 
     weights = [iteration.pair_weights(z) for z in range(settings.k)]
-    return _by_side(parallel(delayed(scores_of)(text, w) for text in texts for w in weights))
+    return _split_sides(parallel(delayed(scores_of)(text, w) for text in texts for w in weights))
 
 
-def _full_model(
+def _run_full_model(
     parallel: Parallel,
     lexicons: Lexicons,
     settings: EMSettings,
@@ -238,14 +238,14 @@ def _full_model(
     def scores_of(condition: Side, z: int) -> Float64:
         """Learn one lexicon and score all sentence pairs by it; runs in a thread."""
         scores = np.zeros(len(history[0].posteriors))
-        for left_out, scored in _folds(len(scores), settings.folds):
+        for left_out, scored in _split_folds(len(scores), settings.folds):
             weights = (iteration.pair_weights(z, condition) for iteration in history)
             table = lexicons.learn(condition, (np.where(left_out, 0.0, w) for w in weights))
             scores += lexicons.log_probabilities(condition, table, scored.astype(np.float64))
         return scores
 
     tasks = (delayed(scores_of)(side, z) for side in SIDES for z in range(settings.k))
-    scores = zip(language, _by_side(parallel(tasks)), strict=True)
+    scores = zip(language, _split_sides(parallel(tasks)), strict=True)
     first, second = (a + b for a, b in scores)
     both = np.logaddexp(first, second)
     with np.errstate(invalid="ignore"):
@@ -254,14 +254,14 @@ def _full_model(
     return _e_step(joint, shares, settings.em)
 
 
-def _folds(pairs: int, folds: int) -> Iterator[tuple[Any, Any]]:
+def _split_folds(pairs: int, folds: int) -> Iterator[tuple[Any, Any]]:
     """Yield which sentence pairs are left out of the estimation, and which are scored."""
     for fold in range(folds):
         scored = np.arange(pairs) % folds == fold
         yield scored & (folds > 1), scored
 
 
-def _by_side(results: Iterable[Float64]) -> list[Float64]:
+def _split_sides(results: Iterable[Float64]) -> list[Float64]:
     """Return (pairs, K) for each side from columns: those of the source, then of the target."""
     columns = list(results)
     half = len(columns) // len(SIDES)

@@ -155,8 +155,8 @@ class Subdomains:
         if not self.hard:
             column = pa.FixedSizeListArray.from_arrays(column, self.k)
         columns = {
-            "source": _lines(self.source),
-            "target": _lines(self.target),
+            "source": _join_words(self.source),
+            "target": _join_words(self.target),
             _HARD if self.hard else _SOFT: column,
         }
         table = pa.table(columns).replace_schema_metadata({_METADATA: json.dumps(facts)})
@@ -194,7 +194,7 @@ class Subdomains:
                 raise DataError(f"{message}: induce them again", code="damaged") from error
 
 
-def _lines(text: NumberedText) -> pa.Array:
+def _join_words(text: NumberedText) -> pa.Array:
     """Return the sentences as texts, words separated by single spaces."""
     words = pa.array(text.words, pa.large_string()).take(pa.array(text.numbers))
     lists = pa.LargeListArray.from_arrays(pa.array(text.starts), words)
@@ -202,7 +202,7 @@ def _lines(text: NumberedText) -> pa.Array:
 
 
 def _number(lines: pa.ChunkedArray) -> NumberedText:
-    """Return numbered texts: the inverse of `_lines`."""
+    """Return numbered texts: the inverse of `_join_words`."""
     array = lines.cast(pa.large_string()).combine_chunks()
     lists = pc.split_pattern(array, " ")
     encoded = pc.dictionary_encode(pc.list_flatten(lists.filter(pc.not_equal(array, ""))))

@@ -170,7 +170,7 @@ def read_parquet(file: InputFile) -> pa.Table:
 
 def _parse_parquet_counts(file: InputFile) -> PhraseCounts:
     table = read_parquet(file)
-    count, of_source, of_target = (_numbers_in(table, name) for name in _COUNTS)
+    count, of_source, of_target = (_read_numbers(table, name) for name in _COUNTS)
     (sources, source), (targets, target) = intern(table["source"]), intern(table["target"])
     source_count, target_count = np.zeros(len(sources)), np.zeros(len(targets))
     source_count[source], target_count[target] = of_source, of_target
@@ -181,10 +181,14 @@ def _parse_parquet_counts(file: InputFile) -> PhraseCounts:
 def _parse_parquet_probabilities(file: InputFile) -> tuple[Texts, Texts, dict[str, Float64]]:
     table = read_parquet(file)
     names = [name for name in table.column_names if name not in SIDES]
-    return table["source"], table["target"], {name: _numbers_in(table, name, 1.0) for name in names}
+    return (
+        table["source"],
+        table["target"],
+        {name: _read_numbers(table, name, 1.0) for name in names},
+    )
 
 
-def _numbers_in(table: pa.Table, name: str, most: float = _LARGEST) -> Float64:
+def _read_numbers(table: pa.Table, name: str, most: float = _LARGEST) -> Float64:
     """Return (rows,) float64, a column of numbers from 0 to `most`."""
     if name not in table.column_names:
         raise DataError(f"no column {name}: give another table of phrases", code="missing-column")
@@ -212,7 +216,7 @@ def _write_parquet(table: PhrasePairs, columns: Mapping[str, Float64], path: Any
         atomic_path(path) as temporary,
         parquet.ParquetWriter(temporary, schema, compression="zstd") as writer,
     ):
-        for texts, numbers in _row_groups(table, columns.values()):
+        for texts, numbers in _split_row_groups(table, columns.values()):
             arrays = [*texts, *map(pa.array, numbers)]
             writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
 
@@ -220,12 +224,12 @@ def _write_parquet(table: PhrasePairs, columns: Mapping[str, Float64], path: Any
 def _write_text(table: PhrasePairs, columns: Sequence[Float64], path: AnyPath) -> None:
     """Write lines of the two phrases and a field of numbers."""
     with atomic_writer(path) as stream:
-        for texts, numbers in _row_groups(table, columns):
+        for texts, numbers in _split_row_groups(table, columns):
             fields = [*texts, _join(list(map(_format_numbers, numbers)), " ")]
             stream.writelines(f"{line}\n" for line in _join(fields, _SEPARATOR).to_pylist())
 
 
-def _row_groups(
+def _split_row_groups(
     table: PhrasePairs, columns: Collection[Float64]
 ) -> Iterator[tuple[list[pa.Array], list[Float64]]]:
     """Yield the texts of both sides and the numbers of the rows that are written at once."""
@@ -314,14 +318,14 @@ def _parse_numbers(field: pa.Array, size: int) -> Float64:
     try:
         numbers = pc.cast(texts, pa.float64()).to_numpy()
     except pa.ArrowInvalid:
-        numbers = np.array([_float(text) for text in texts.to_pylist()])
+        numbers = np.array([_parse_float(text) for text in texts.to_pylist()])
     values = np.full((len(field), size), np.nan)
     values[complete] = numbers.reshape(-1, size)
     return values
 
 
 def _parse_text_counts(file: InputFile) -> PhraseCounts:
-    width, kind, _ = _form(file)
+    width, kind, _ = _detect_form(file)
     if kind == "scores" and width < 5:
         message = "the phrase table has scores but no counts: add the fifth field, c(t) c(s) c(s,t)"
         raise DataError(message, line=1, code="missing-column")
@@ -331,7 +335,7 @@ def _parse_text_counts(file: InputFile) -> PhraseCounts:
 
 
 def _parse_text_probabilities(file: InputFile) -> tuple[Texts, Texts, dict[str, Float64]]:
-    width, kind, size = _form(file)
+    width, kind, size = _detect_form(file)
     if kind == "points" or size not in _MOSES_COLUMNS:
         message = "the file has no probabilities p(s|t) and p(t|s): create it with "
         raise DataError(f"{message}`bpa phrases mix`", line=1, code="unknown-format")
@@ -341,7 +345,7 @@ def _parse_text_probabilities(file: InputFile) -> tuple[Texts, Texts, dict[str, 
     return sources, targets, dict(zip(_NAMES, columns, strict=True))
 
 
-def _form(file: InputFile) -> tuple[int, str, int]:
+def _detect_form(file: InputFile) -> tuple[int, str, int]:
     """Return the number of fields, the kind of the third, and the number of its words.
 
     The kind is `points`, `count` or `scores`.
@@ -354,12 +358,12 @@ def _form(file: InputFile) -> tuple[int, str, int]:
         size = len(fields[2])
         if re.fullmatch(_POINTS, " ".join(fields[2])):
             return len(fields), "points", size
-        if not any(math.isnan(_float(word)) for word in fields[2]):
+        if not any(math.isnan(_parse_float(word)) for word in fields[2]):
             return len(fields), "count" if len(fields) == 3 and size == 1 else "scores", size
     raise DataError(f"not a table of phrases: {_FORMS}", line=1, code="unknown-format")
 
 
-def _float(text: str) -> float:
+def _parse_float(text: str) -> float:
     """Parse a number; NaN if it is not one."""
     try:
         return float(text)

@@ -254,7 +254,7 @@ def find_index(texts: Texts, among: pa.Array) -> Int64:
     """
     if texts is among:
         return np.arange(len(among))
-    index = pc.index_in(_arrow(texts).cast(pa.large_string()), value_set=among)
+    index = pc.index_in(_to_arrow(texts).cast(pa.large_string()), value_set=among)
     return np.asarray(pc.fill_null(index, -1).to_numpy(zero_copy_only=False).astype(np.int64))
 
 
@@ -265,7 +265,7 @@ def intern(texts: Texts) -> tuple[pa.Array, Int32]:
     >>> distinct.to_pylist(), numbers.tolist()
     (['a', 'b'], [1, 0, 1])
     """
-    array = _arrow(texts)
+    array = _to_arrow(texts)
     if isinstance(array, pa.ChunkedArray):
         array = array.unify_dictionaries().combine_chunks()
     if not pa.types.is_dictionary(array.type):
@@ -277,7 +277,7 @@ def intern(texts: Texts) -> tuple[pa.Array, Int32]:
     return distinct.take(pa.array(order)), ranks[array.indices.to_numpy()]
 
 
-def _arrow(texts: Texts) -> Any:
+def _to_arrow(texts: Texts) -> Any:
     is_arrow = isinstance(texts, pa.Array | pa.ChunkedArray)
     return texts if is_arrow else pa.array(list(texts), pa.large_string())
 

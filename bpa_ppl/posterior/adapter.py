@@ -140,7 +140,7 @@ def as_draws(posterior: Posterior, *, finite: bool = True) -> Draws:
 
 def from_groups(groups: Mapping[str, Group], recorded: Mapping[Any, Any]) -> Draws:
     """Return the groups of any posterior, and what it records as attributes, as draws."""
-    weights, features = _weights(groups)
+    weights, features = _read_weights(groups)
     nothing = Group({}, {}, {}, {})
     draws = {name: find_draws(group) for name, group in groups.items()}
     values, statistics = draws["posterior"] | {WEIGHTS: weights}, draws.get("sample_stats", {})
@@ -178,7 +178,7 @@ def from_groups(groups: Mapping[str, Group], recorded: Mapping[Any, Any]) -> Dra
     sites = attrs.pop(_SITES, None)
     if not isinstance(sites, list) or not sites:
         sites = [n for n, v in values.items() if n == WEIGHTS or np.any(v != v[:1, :1])]
-    constants, fixed = _constants(groups.get("constant_data", nothing), features)
+    constants, fixed = _read_constants(groups.get("constant_data", nothing), features)
     return Draws(
         values,
         features,
@@ -188,7 +188,7 @@ def from_groups(groups: Mapping[str, Group], recorded: Mapping[Any, Any]) -> Dra
         log_likelihood=draws.get("log_likelihood", {}),
         log_prior=log_prior,
         predictive=draws.get("posterior_predictive", {}),
-        sentence_sites=_sentence_sites(likelihood),
+        sentence_sites=_find_sentence_sites(likelihood),
         statistics=statistics,
         warmup=of_sites("warmup_posterior"),
         prior=of_sites("prior"),
@@ -202,7 +202,7 @@ def from_groups(groups: Mapping[str, Group], recorded: Mapping[Any, Any]) -> Dra
     )
 
 
-def _weights(groups: Mapping[str, Group]) -> tuple[npt.NDArray[Any], tuple[str, ...]]:
+def _read_weights(groups: Mapping[str, Group]) -> tuple[npt.NDArray[Any], tuple[str, ...]]:
     """Return the draws of the weights as (chain, draw, feature), and the features."""
     group = groups.get("posterior", Group({}, {}, {}, {}))
     if WEIGHTS not in group.arrays:
@@ -261,14 +261,14 @@ def find_draws(group: Group) -> dict[str, Any]:
     }
 
 
-def _sentence_sites(group: Group) -> tuple[str, ...]:
+def _find_sentence_sites(group: Group) -> tuple[str, ...]:
     """Return the observed sites with one value per sentence; other programs may have one site."""
     named = [name for name, dims in group.dims.items() if dims[2:] == ("sentence",)]
     single = [name for name, dims in group.dims.items() if len(dims) == 3]
     return tuple(named or (single if len(single) == 1 else [n for n in single if n == _ORACLE]))
 
 
-def _constants(group: Group, features: tuple[str, ...]) -> tuple[dict[str, Any], Weights]:
+def _read_constants(group: Group, features: tuple[str, ...]) -> tuple[dict[str, Any], Weights]:
     """Return the constants and the fixed weights."""
     for name in _OF_FEATURES & set(group.coords):
         if tuple(map(str, np.ravel(group.coords[name]))) != features:

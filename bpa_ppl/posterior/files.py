@@ -275,7 +275,7 @@ def _group(group: Any) -> Group:
     coords: dict[str, Any] = {}
     dims: dict[str, tuple[str, ...]] = {}
     for name, variable in group.variables.items():
-        values, names = _values(variable), tuple(variable.dimensions)
+        values, names = _decode_values(variable), tuple(variable.dimensions)
         if values is None:
             continue
         if names == (name,):
@@ -285,7 +285,7 @@ def _group(group: Any) -> Group:
     return Group(arrays, dims, coords, dict(group.attrs))
 
 
-def _values(variable: Any) -> npt.NDArray[Any] | None:
+def _decode_values(variable: Any) -> npt.NDArray[Any] | None:
     """Return numbers, truth values as xarray writes them, or texts; None for encoded values."""
     import h5py
 

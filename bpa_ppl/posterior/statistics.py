@@ -147,14 +147,14 @@ def find_copied_chains(chains: Iterable[Float64]) -> list[tuple[int, int]]:
     if (discrete := _discrete_labels(columns, moved)) is not None:
         sequences = np.split(discrete, ends)
         pairs = [(c, c) for c in range(len(chains))] + list(combinations(range(len(chains)), 2))
-        return [(i, j) for i, j in pairs if _same_sequence(sequences[i], sequences[j], i == j)]
+        return [(i, j) for i, j in pairs if _has_same_sequence(sequences[i], sequences[j], i == j)]
     # On a line in a random direction, draws that are not copies are farther apart.
     direction = np.random.default_rng(0).normal(size=columns.shape[1])
     line = ((columns - np.median(columns, axis=0)) / columns.std(axis=0)) @ direction
     label = np.full(len(line), -1)
-    label[moved] = _nearby(line[moved], _NEIGHBOURS * len(chains))
+    label[moved] = _label_nearby(line[moved], _NEIGHBOURS * len(chains))
     parts = [part[part >= 0] for part in np.split(label, ends)]
-    counts = [np.unique(_visits(part), return_counts=True) for part in parts]
+    counts = [np.unique(_label_visits(part), return_counts=True) for part in parts]
     sets = [set(values.tolist()) for values, _ in counts]
     long = [c for c, values in enumerate(sets) if len(values) >= _MIN_DIFFERENT]
     again = [(c, c) for c in long if np.mean(counts[c][1] > 1) >= _COPIED]
@@ -165,7 +165,7 @@ def find_copied_chains(chains: Iterable[Float64]) -> list[tuple[int, int]]:
     ]
 
 
-def _visits(labels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _label_visits(labels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return the labels of successive different draws, without returns to the last but one.
 
     Proposals in pairs, as those of `imh`, may return from one of a pair to the draw before it.
@@ -209,7 +209,7 @@ def _discrete_labels(
     return labels
 
 
-def _same_sequence(
+def _has_same_sequence(
     first: npt.NDArray[np.int64], second: npt.NDArray[np.int64], itself: bool
 ) -> bool:
     """Return whether a quarter of the shorter sequence of labels occurs in the other one.
@@ -233,7 +233,7 @@ def _same_sequence(
     return False
 
 
-def _nearby(line: Float64, neighbours: int) -> npt.NDArray[np.int64]:
+def _label_nearby(line: Float64, neighbours: int) -> npt.NDArray[np.int64]:
     """Return labels of points on a line; the same for points much nearer than their neighbours.
 
     Of independent draws, a fiftieth has another one as near, whatever their distribution is.

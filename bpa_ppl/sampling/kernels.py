@@ -73,7 +73,7 @@ class NumpyroKernel(Sampler, frozen=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_one_of(self.kernel, KERNELS, "kernel")
-        allowed = _parameters(self.kernel)
+        allowed = _find_parameters(self.kernel)
         for key, value in self.options:
             if key not in allowed:
                 own = [field for field in self.__struct_fields__ if field != "options"]
@@ -88,7 +88,7 @@ class NumpyroKernel(Sampler, frozen=True):
     def configured(cls, title: str, settings: Mapping[str, Any]) -> Self:
         """Return the sampler with some settings; those of the kernel become `options`."""
         own = {name: value for name, value in settings.items() if name in cls.__struct_fields__}
-        rest = {name: _hashable(v) for name, v in settings.items() if name not in own}
+        rest = {name: _make_hashable(v) for name, v in settings.items() if name not in own}
         options = {"options": tuple(sorted(rest.items()))} if rest else {}
         return super().configured(title, {**own, **options})
 
@@ -137,7 +137,7 @@ class NumpyroKernel(Sampler, frozen=True):
         if "randomize_split" in parameters:
             options["randomize_split"] = False
         # The class may check its settings.
-        with _refusing(self.kernel), jax.ensure_compile_time_eval():
+        with _explain_refusals(self.kernel), jax.ensure_compile_time_eval():
             if "potential_fn" in parameters:
                 return made(potential_fn=partial(potential, target), **options)
             return made(target.program, **options)
@@ -155,7 +155,7 @@ class NumpyroKernel(Sampler, frozen=True):
 
         if not kernel.is_ensemble_kernel:
             initial, step = jax.vmap(initial), jax.vmap(step)
-        with _refusing(self.kernel):
+        with _explain_refusals(self.kernel):
             state = initial(keys, z)
         position = attrgetter(kernel.sample_field)
 
@@ -173,7 +173,7 @@ class NumpyroKernel(Sampler, frozen=True):
         return state, step, collect
 
 
-def _parameters(kernel: str) -> tuple[str, ...]:
+def _find_parameters(kernel: str) -> tuple[str, ...]:
     """Return the names of the parameters of a kernel that are settings."""
     variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     parameters = inspect.signature(getattr(numpyro.infer, kernel)).parameters
@@ -192,15 +192,15 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, str | int | None) or (isinstance(value, float) and isfinite(value))
 
 
-def _hashable(value: Any) -> Any:
+def _make_hashable(value: Any) -> Any:
     """Return a setting as Python's own immutable value."""
     if getattr(value, "ndim", None) == 0:
         return value.item()
-    return tuple(map(_hashable, value)) if isinstance(value, list) else value
+    return tuple(map(_make_hashable, value)) if isinstance(value, list) else value
 
 
 @contextmanager
-def _refusing(kernel: str) -> Iterator[None]:
+def _explain_refusals(kernel: str) -> Iterator[None]:
     """Convert the errors with which NumPyro refuses settings, which are of many kinds."""
     try:
         yield

@@ -348,22 +348,22 @@ def assess_proposals(target: Target) -> Fit:
     if target.prior.degrees is not None:
         student, around = fit_scale_mixture(target), "for scales of the prior"
     elif mode_of(target).converged:
-        student = _student(mode_of(target))
+        student = _make_student(mode_of(target))
     if student is None:
         reason = "the search for the mode did not converge, and nuts needs none"
         return None, np.inf, reason
-    log_ratio = _pilot(target, student).log_ratio
+    log_ratio = _draw_pilot(target, student).log_ratio
     equal = isinstance(student, ScaleMixture) and _nearly_equal(log_ratio)
     k_hat = 0.0 if equal else smooth_log_weights(log_ratio)[1]
     return student.mode, k_hat, (f"Pareto k̂ {k_hat:.2f} of proposals {around}")
 
 
-def _student(mode: Mode) -> Proposal:
+def _make_student(mode: Mode) -> Proposal:
     """Return a Student t around the mode."""
     return Proposal(mode, Skewed(), _PILOT_DEGREES, 1.0)
 
 
-def _pilot(target: Target, proposal: AnyProposal) -> Proposals:
+def _draw_pilot(target: Target, proposal: AnyProposal) -> Proposals:
     """Return a pilot sample of a proposal."""
     target.progress(0, 1, "pilot sample")
     # A separate seed: the pilot's draws are not among those of the sampler that it chooses.
@@ -450,7 +450,7 @@ def choose_thinning(effective: float) -> int:
     return min(int(1 / effective), _MAX_THINNING)
 
 
-def _refit(target: Target) -> tuple[Proposal, float] | None:
+def _refit_proposals(target: Target) -> tuple[Proposal, float] | None:
     """Return proposals fitted to a posterior for which those around its mode are poor.
 
     They are poor if fewer than half of a pilot sample are effective: 0.6 to 0.9 are with 14 weights
@@ -466,7 +466,7 @@ def _refit(target: Target) -> tuple[Proposal, float] | None:
     mode = require_mode(target)
     if not can_be_fitted(target) or set(target.start) != {WEIGHTS}:
         return None
-    around_mode = _effective_share(_pilot(target, _student(mode)).log_ratio[0])
+    around_mode = _effective_share(_draw_pilot(target, _make_student(mode)).log_ratio[0])
     if around_mode >= _POOR:
         return None
     proposal, pareto_k, effective = fit_moments(target, mode)
@@ -484,7 +484,7 @@ def find_moments(target: Target) -> Mode:
     mixture = None if target.prior.degrees is None else fit_scale_mixture(target)
     if mixture is not None:
         return mixture.mode
-    refitted = _refit(target)
+    refitted = _refit_proposals(target)
     return require_mode(target) if refitted is None else refitted[0].mode
 
 
@@ -551,7 +551,7 @@ def with_tuned_mixture(proposal: AnyProposal, pilot: Proposals | None) -> AnyPro
     """
     if isinstance(proposal, ScaleMixture):
         return proposal
-    losses = {} if pilot is None else _losses(proposal, pilot)
+    losses = {} if pilot is None else _measure_losses(proposal, pilot)
     return proposal._replace(share=min(losses, key=losses.__getitem__, default=_SHARES[1]))
 
 
@@ -560,14 +560,14 @@ def measure_mixture(proposal: Proposal, pilot: Proposals) -> float:
 
     It is estimated by importance weights, and may be slightly above 1.
     """
-    losses = _losses(proposal, pilot)
+    losses = _measure_losses(proposal, pilot)
     if not losses:
         return float("nan")
     log_ratio, count = pilot.log_ratio[np.isfinite(pilot.log_ratio)], pilot.log_ratio.size
     return float(np.exp(2 * np.logaddexp.reduce(log_ratio) - min(losses.values())) / count)
 
 
-def _losses(proposal: Proposal, pilot: Proposals) -> dict[float, float]:
+def _measure_losses(proposal: Proposal, pilot: Proposals) -> dict[float, float]:
     """Return log Σ p²/q of the draws of a pilot sample for each share of the t.
 
     It grows with the variance of the importance weights. Empty if the sample is too small.

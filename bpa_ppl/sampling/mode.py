@@ -30,7 +30,7 @@ from bpa_ppl.weights import Match
 
 
 @jax.jit
-def _derivatives(target: Target, position: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+def _differentiate(target: Target, position: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return the potential at a flat position, its gradient and its Hessian."""
 
     def slope(flat: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
@@ -51,7 +51,7 @@ def find_mode(target: Target) -> Mode:
     """
 
     def density(position: Float64) -> Point:
-        energy, gradient, hessian = jax.device_get(_derivatives(target, position))
+        energy, gradient, hessian = jax.device_get(_differentiate(target, position))
         return Point(-float(energy), -gradient, hessian)
 
     target.progress(0, 1, "search for the mode")

@@ -103,11 +103,11 @@ class Scored(NamedTuple):
         """
         return tabulate(
             self.lists,
-            _at_zero(self.lists) if match is None else match,
+            _match_at_zero(self.lists) if match is None else match,
             self.oracles.index,
             gains=self.gains,
             share=self.oracles.share,
-            domain=_domain_numbers(self.lists) if domains else None,
+            domain=_number_domains(self.lists) if domains else None,
         )
 
     def record(self) -> Observed:
@@ -133,7 +133,7 @@ class Scored(NamedTuple):
             content["gains"] = [self.gains]
         if "references" in self.gain.needs and self.lists.references:
             content["references"] = [_hash_content(self.lists.references)]
-        return _hashes(self.lists, content)
+        return _hash_observed(self.lists, content)
 
     def constants(self) -> dict[str, npt.NDArray[Any]]:
         """Return what a posterior keeps for each list: the sentence scores of the oracles."""
@@ -234,10 +234,10 @@ class Compared(NamedTuple):
         choices, lists = self.choices, self.lists
         return tabulate(
             lists,
-            _at_zero(lists) if match is None else match,
+            _match_at_zero(lists) if match is None else match,
             choices.chosen,
             tie=choices.tie,
-            domain=_domain_numbers(lists) if domains else None,
+            domain=_number_domains(lists) if domains else None,
             weight=choices.weight,
             rater=choices.rater,
         )
@@ -256,7 +256,7 @@ class Compared(NamedTuple):
         """Return short hashes of the data; see `Scored.hashes`."""
         choices = self.choices
         observed = [choices.chosen, choices.weight, choices.rater, _hash_content(choices.raters)]
-        return _hashes(self.lists, {"oracles": observed})
+        return _hash_observed(self.lists, {"oracles": observed})
 
     def constants(self) -> dict[str, npt.NDArray[Any]]:
         """Return the weights and raters of the answers, if they matter."""
@@ -268,11 +268,11 @@ class Compared(NamedTuple):
         """Do nothing: every comparison is informative."""
 
 
-def _at_zero(lists: NBest) -> Match:
+def _match_at_zero(lists: NBest) -> Match:
     return match(dict.fromkeys(lists.feature_names, 0.0), lists, fixed=())
 
 
-def _hashes(lists: NBest, observed: Mapping[str, Iterable[Any]]) -> dict[str, str]:
+def _hash_observed(lists: NBest, observed: Mapping[str, Iterable[Any]]) -> dict[str, str]:
     order = np.argsort(lists.feature_names)
     names = [lists.feature_names[column] for column in order]
     content = {"features": [_hash_content(names), lists.features[:, order]], **observed}
@@ -330,7 +330,7 @@ def observe(
     if observing.observes == "preferences":
         return _observe_preferences(lists, observing)
     if ties is None:
-        ties = _ties(observing, gain, lists, canonical=canonical)
+        ties = _choose_tie_breaking(observing, gain, lists, canonical=canonical)
     with_gains = observing.observes == "gains"
     if best is None and not len(lists):  # nothing is searched for
         none = np.zeros(0, np.int64)
@@ -351,7 +351,9 @@ def observe(
         return Scored(judged, gain, oracles(judged, gain, progress=report, **options))
 
 
-def _ties(likelihood: Likelihood, gain: Metric, lists: NBest, *, canonical: bool) -> str:
+def _choose_tie_breaking(
+    likelihood: Likelihood, gain: Metric, lists: NBest, *, canonical: bool
+) -> str:
     """Return how ties are broken: as the likelihood says, or by scores if there are some."""
     if isinstance(likelihood, OfOracles) and likelihood.ties is not None:
         return likelihood.ties
@@ -453,7 +455,7 @@ def _domain_names(nbest: NBest) -> tuple[str, ...]:
     return () if None in names else tuple(map(str, np.unique(np.asarray(names)).tolist()))
 
 
-def _domain_numbers(nbest: NBest) -> Int64 | None:
+def _number_domains(nbest: NBest) -> Int64 | None:
     """Return the number of the domain of each list, in alphabetical order of the domains.
 
     None if the lists name no domains.
@@ -463,7 +465,7 @@ def _domain_numbers(nbest: NBest) -> Int64 | None:
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a"], ["b"]], [[[0.0]], [[1.0]]], ["LM0"])
-    >>> _domain_numbers(lists.with_sentence_extras(domain=["web", "news"]))
+    >>> _number_domains(lists.with_sentence_extras(domain=["web", "news"]))
     array([1, 0])
     """
     if DOMAIN not in nbest.sentence_extras:

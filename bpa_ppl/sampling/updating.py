@@ -54,7 +54,9 @@ def gaussian_shift(target: Target, old: Draws, new: Draws) -> Shift | None:
     importance = importance_weights(log_weight)
     centre = importance @ old.flat
     shift = (new.mean - centre) / new.deviation
-    error = np.hypot(_error(old, importance, centre), _error(new, new.importance, new.mean))
+    error = np.hypot(
+        _standard_error(old, importance, centre), _standard_error(new, new.importance, new.mean)
+    )
     return structs.replace(
         result,
         shift=dict(zip(old.features, shift.tolist(), strict=True)),
@@ -62,7 +64,7 @@ def gaussian_shift(target: Target, old: Draws, new: Draws) -> Shift | None:
     )
 
 
-def _error(draws: Draws, importance: Float64, mean: Float64) -> Float64:
+def _standard_error(draws: Draws, importance: Float64, mean: Float64) -> Float64:
     """Return the standard errors of the weighted means of draws, (Q,)."""
     squares = (importance**2) @ (draws.flat - mean) ** 2
     if draws.weighted:

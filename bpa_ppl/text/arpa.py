@@ -67,12 +67,12 @@ def write_arpa(model: NgramModel, path: AnyPath) -> None:
         file.writelines(f"ngram {n}={count}\n" for n, count in enumerate(model.counts, 1))
         for n in range(1, model.order + 1):
             file.write(f"\n\\{n}-grams:\n")
-            for lines in _lines(model, n):
+            for lines in _read_lines(model, n):
                 file.write(lines)
         file.write(f"\n{_END}\n")
 
 
-def _lines(model: NgramModel, n: int) -> Iterator[str]:
+def _read_lines(model: NgramModel, n: int) -> Iterator[str]:
     """Yield batches of lines with the n-grams of one order."""
     firsts, keys = model.tables.firsts, model.tables.keys
     words = np.array(model.words, dtype=object)

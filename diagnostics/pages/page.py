@@ -119,7 +119,7 @@ class Table:
     def html(self) -> Markup:
         """Return the table as HTML."""
         columns = zip(*self.rows, strict=True) if self.rows else [() for _ in self.header]
-        kinds = [_kind(column) for column in columns]
+        kinds = [_find_kind(column) for column in columns]
         body = []
         for row, passed in zip(self.rows, self.passed or [None] * len(self.rows), strict=True):
             texts = [cell if isinstance(cell, str) else f"{cell:.4g}" for cell in row]
@@ -131,7 +131,7 @@ class Table:
     __html__ = html
 
 
-def _kind(column: Sequence[str | float]) -> str:
+def _find_kind(column: Sequence[str | float]) -> str:
     """Return whether a column has numbers only, missing ones aside, or long texts."""
     present = [cell for cell in column if cell not in ("", "–")]
     if present and all(not isinstance(c, str) or _NUMBER.fullmatch(c) for c in present):
@@ -169,11 +169,11 @@ def differences(texts: Sequence[str]) -> list[list[tuple[str, bool]]]:
     >>> differences(["the cat", "a cat"])
     [[('the', True), (' cat', False)], [('a', True), (' cat', False)]]
     """
-    compared = [_mark(*pair) for pair in pairwise(_beginning_of(t, _MAX_COMPARED) for t in texts)]
+    compared = [_mark(*pair) for pair in pairwise(_shorten(t, _MAX_COMPARED) for t in texts)]
     return [compared[0][0], *(inserted for _, inserted in compared)]
 
 
-def _beginning_of(text: str, words: int) -> str:
+def _shorten(text: str, words: int) -> str:
     """Return a text, or its first words if it has more."""
     end = next((m.end() for m in islice(_WORD.finditer(text), words - 1, None)), len(text))
     return text if not _WORD.search(text, end) else f"{text[:end]} …"

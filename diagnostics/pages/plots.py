@@ -74,8 +74,12 @@ def plot(
         down = place_y(np.append(layer.y, layer.base[::-1])).tolist()
         points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(across, down, strict=True))
         shapes.append((len(back) > 0, layer.style, points, (across[0], down[0] - 8), layer.text))
-    ticks_x = [(float(place_x(np.array(t))), _number(10**t if log else t)) for t in _ticks(x, log)]
-    ticks_y = [(float(place_y(np.array(t))), _number(t)) for t in _ticks(y)] if y_axis else []
+    ticks_x = [
+        (float(place_x(np.array(t))), _number(10**t if log else t)) for t in _choose_ticks(x, log)
+    ]
+    ticks_y = (
+        [(float(place_y(np.array(t))), _number(t)) for t in _choose_ticks(y)] if y_axis else []
+    )
     short = title if len(title) <= _LONGEST else f"{title[:24]}…{title[-15:]}"
     return render("plot", title, short, label, (_WIDTH, height), shapes, ticks_x, ticks_y)
 
@@ -100,7 +104,7 @@ def _scale(values: Float64, low: float, high: float) -> Callable[[npt.ArrayLike]
     return lambda x: low + (np.asarray(x) - least) / width * (high - low)
 
 
-def _ticks(values: Float64, log: bool = False) -> list[float]:
+def _choose_ticks(values: Float64, log: bool = False) -> list[float]:
     """Return three to six round numbers, or the logarithms of such numbers, in the range."""
     low, high = float(values.min()), float(values.max())
     if log and high - low <= 2:

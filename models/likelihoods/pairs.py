@@ -90,7 +90,7 @@ class Pairs(OfOracles, frozen=True):
             total = np.maximum(count.sum(axis=-1, keepdims=True), 1.0)
             pairs = (total**2 - (count**2).sum(axis=-1, keepdims=True)) / 2
             compared = np.zeros_like(pairs)
-            for step, factor in enumerate(_factors(count.shape[-1]), start=1):
+            for step, factor in enumerate(_make_factors(count.shape[-1]), start=1):
                 reached = factor * count * np.roll(count, -step, axis=-1)
                 compared += reached.sum(axis=-1, keepdims=True)
             represented = pairs / np.where(compared > 0, compared, 1.0)
@@ -134,20 +134,20 @@ def _log_p_of_pairs(
 
     gain, share = extra
     width = scores.shape[-1]
-    factor = _factors(width)
+    factor = _make_factors(width)
     twice = [jnp.tile(values, 2) for values in (scores, gain, share)]
 
     def add_step(total: tuple[jax.Array, jax.Array], step: Any) -> tuple[Any, None]:
         """Add the comparisons of each row r with row r + d, modulo the width."""
         d, of_step = step
-        other, other_gain, other_share = (_rows(values, d, width) for values in twice)
+        other, other_gain, other_share = (_take_rows(values, d, width) for values in twice)
         better = jnp.sign(gain - other_gain)
         weight = of_step * share * other_share * better**2 * jnp.abs(gain - other_gain) ** power
         lead = better * (scores - other)
         # Not a sum, see choice.py.
         log_p = total[0] - jnp.einsum("sn,sn->s", weight, jax.nn.softplus(-lead))
         slope = weight * better * jax.nn.sigmoid(-lead)
-        returned = _rows(jnp.tile(slope, 2), width - d, width)
+        returned = _take_rows(jnp.tile(slope, 2), width - d, width)
         return (log_p, total[1] + slope - returned), None
 
     start = jnp.zeros_like(scores[:, 0]), jnp.zeros_like(scores)
@@ -162,19 +162,19 @@ def _log_p_raw(scores: jax.Array, extra: Any) -> tuple[jax.Array, jax.Array]:
     return _log_p_of_pairs(scores, extra, 0.5)
 
 
-def _rows(values: jax.Array, first: jax.Array, count: int) -> jax.Array:
+def _take_rows(values: jax.Array, first: jax.Array, count: int) -> jax.Array:
     import jax
 
     return jax.lax.dynamic_slice_in_dim(values, first, count, axis=1)
 
 
 @cache
-def _factors(width: int) -> Float32:
+def _make_factors(width: int) -> Float32:
     """Return the factor of the comparisons of all rows r and r + d, for the steps d from 1.
 
     Up to half of the width these are all pairs, and half of it reaches each pair twice.
 
-    >>> _factors(4).tolist(), _factors(5).tolist()
+    >>> _make_factors(4).tolist(), _make_factors(5).tolist()
     ([1.0, 0.5], [1.0, 1.0])
     """
     steps = np.arange(1, min(width // 2, _STEPS) + 1)

@@ -66,7 +66,7 @@ class Isotropic(PriorFamily, frozen=True):
         """
         names = match.free_names
         mean = dict(zip(names, match.free_values.tolist(), strict=True))
-        base, spread = _numbers(self.canonical_variance), self.scaled(match)
+        base, spread = _to_numbers(self.canonical_variance), self.scaled(match)
         if not (spread or self.single):
             return Prior.isotropic(mean, base)
         scale = expected_scale(len(spread)) if self.scale is None else self.scale
@@ -89,7 +89,7 @@ class Isotropic(PriorFamily, frozen=True):
         >>> Isotropic().scaled(match)
         {'comet': 0.1}
         """
-        if _numbers(self.variance).ndim:
+        if _to_numbers(self.variance).ndim:
             return {}
         spread = match.free_spread.items()
         # A feature that never varies within a list has no spread to scale by.
@@ -102,12 +102,12 @@ class Isotropic(PriorFamily, frozen=True):
 
     def __post_init__(self) -> None:
         if isinstance(self.variance, Mapping):
-            values = _numbers(list(self.variance.values())).tolist()
+            values = _to_numbers(list(self.variance.values())).tolist()
             given = dict(zip(map(str, self.variance), values, strict=True))
             force_setattr(self, "single", {**self.single, **given})
             force_setattr(self, "variance", None)
         if self.variance is not None:
-            values = _numbers(self.variance)
+            values = _to_numbers(self.variance)
             Prior.isotropic(dict.fromkeys(map(str, range(values.size)), 0.0), values)
             if self.scale is None and not values.ndim:
                 force_setattr(self, "scale", float(np.sqrt(values)))
@@ -129,7 +129,7 @@ def with_variances(family: PriorFamily | Prior, variances: Mapping[str, float]) 
     if (
         not isinstance(family, Isotropic)
         or family.scale is not None
-        or _numbers(family.variance).ndim
+        or _to_numbers(family.variance).ndim
     ):
         return family
     rest = {n: v for n, v in variances.items() if not matches(n, family.single)}
@@ -142,7 +142,7 @@ def restrict(family: PriorFamily | Prior, names: Collection[str]) -> Isotropic |
     >>> restrict(Isotropic(single={"a": 2.0, "b": 3.0}), ["b", "c"]).single
     {'b': 3.0}
     """
-    if not isinstance(family, Isotropic) or _numbers(family.variance).ndim:
+    if not isinstance(family, Isotropic) or _to_numbers(family.variance).ndim:
         return None
     known = with_labels(names)
     single = {k: v for k, v in family.single.items() if k in known}
@@ -266,7 +266,7 @@ def build_prior(family: PriorFamily | Prior, match: Match, scale: float | None =
     return family.build(match).matched(match.free_names)
 
 
-def _numbers(variance: Any) -> Float64:
+def _to_numbers(variance: Any) -> Float64:
     try:
         return np.asarray(variance, np.float64)
     except (TypeError, ValueError) as error:

@@ -129,7 +129,7 @@ def learn_hierarchy(
         except BpaError as error:
             problem = f"the posterior {label}: {error}"
             raise DataError(problem, parameter="posteriors", code=error.code) from error
-    domains = _without(domains, tuple(without))
+    domains = _fix_at_zero(domains, tuple(without))
     names = dict.fromkeys(name for domain in domains.values() for name in domain.names)
     of_domains = [set(domain.names) for domain in domains.values()]
     partial = [name for name in names if any(name not in of for of in of_domains)]
@@ -198,7 +198,7 @@ def _warn_different(draws: Mapping[str, Draws]) -> None:
             )
 
 
-def _without(domains: dict[str, Evidence], without: Sequence[str]) -> dict[str, Evidence]:
+def _fix_at_zero(domains: dict[str, Evidence], without: Sequence[str]) -> dict[str, Evidence]:
     """Return the evidence of domains given that the weights of some features are 0.
 
     Raises:
@@ -451,12 +451,14 @@ def fit_hierarchy(
     terms = precisions * outer, scale * (shifts - precisions @ start)
     between, change, iterations = 0.5 * np.eye(len(names)), np.inf, 0
     while change > _TOLERANCE and iterations < _ITERATIONS:
-        *_, offset, offset_covariance = _expectation(*terms, between)
+        *_, offset, offset_covariance = _compute_expectation(*terms, between)
         scatter = offset.T @ offset + offset_covariance.sum(axis=0)
         scatter += strength * shrinkage * np.eye(len(names))
         new = (scatter + scatter.T) / (2 * (len(domains) + strength))
         between, change, iterations = new, float(np.abs(new - between).max()), iterations + 1
-    mean, mean_covariance, covariance, offset, offset_covariance = _expectation(*terms, between)
+    mean, mean_covariance, covariance, offset, offset_covariance = _compute_expectation(
+        *terms, between
+    )
     weights = {
         label: DomainWeights(
             mean=start + scale * (mean + offset[d]),
@@ -504,7 +506,7 @@ def match_domains(
     return names, np.nanmean(means, axis=0), variance, precision, shift
 
 
-def _expectation(
+def _compute_expectation(
     precisions: Float64, shifts: Float64, between: Float64
 ) -> tuple[Float64, Float64, Float64, Float64, Float64]:
     """Return moments given Σ, for μ ~ N(0, I).

@@ -94,11 +94,11 @@ def test_one_step_of_mira() -> None:
 
 def test_classifier_of_pro_solves_its_equation() -> None:
     # n pairs that differ by 1: λ is where the penalty λ balances 2·C·n·p(wrong order).
-    (weight,) = pro._classifier(np.ones((7, 1)), np.zeros(7), np.zeros(1), penalty=0.5)
+    (weight,) = pro._fit_classifier(np.ones((7, 1)), np.zeros(7), np.zeros(1), penalty=0.5)
     assert weight == pytest.approx(2 * 0.5 * 7 / (1 + np.exp(weight)), rel=1e-4)
     assert weight > 1
     # Features with fixed weights that order every pair already leave next to nothing to learn.
-    (weight,) = pro._classifier(np.ones((7, 1)), np.full(7, 20.0), np.zeros(1), penalty=0.5)
+    (weight,) = pro._fit_classifier(np.ones((7, 1)), np.full(7, 20.0), np.zeros(1), penalty=0.5)
     assert abs(weight) < 1e-6
 
 

@@ -202,10 +202,10 @@ def compare(
     >>> result["low"].verdict, result["high"].verdict
     ('DIFFERS', 'DIFFERS')
     """
-    several = _runs_by_name(posteriors, "a")
+    several = _group_runs(posteriors, "a")
     standard_name = next(iter(several))
     if reference is not None:
-        (standard_name, runs), *more = _runs_by_name(reference, _REFERENCE).items()
+        (standard_name, runs), *more = _group_runs(reference, _REFERENCE).items()
         if more:
             problem = "the reference is one posterior, or arrays by name, or runs, not several"
             raise UsageError(problem, parameter="reference", code="wrong-type")
@@ -264,7 +264,7 @@ def reference_problem(draws: Draws, name: str) -> str:
     return f"{reached}, and needs at least {limits.ess:g} and at most {limits.r_hat:g}: draw more"
 
 
-def _runs_by_name(posteriors: Any, name: str) -> dict[str, list[Any]]:
+def _group_runs(posteriors: Any, name: str) -> dict[str, list[Any]]:
     """Return the runs of each sampler; one without a name has that of its file, or the given."""
     if isinstance(posteriors, dict) and not all(hasattr(x, "dtype") for x in posteriors.values()):
         items = posteriors.items()
@@ -287,7 +287,7 @@ def _judge(result: SamplerResult, together: Draws, truth: Draws, seed: int) -> S
     bound, weight = bound_bias(draws, truth)
     # Three decimals, rounded up, because it is a bound.
     size = f"{math.ceil(1000 * bound) / 1000:g}"
-    if reason := "; ".join(_differences(properties, distance)):
+    if reason := "; ".join(_describe_differences(properties, distance)):
         verdict = DIFFERS
     elif bound <= MAX_BIAS:
         verdict, confidence = AGREES, f"with {PROBABILITY:.0%} confidence"
@@ -302,7 +302,7 @@ def _judge(result: SamplerResult, together: Draws, truth: Draws, seed: int) -> S
     return replace(result, verdict=verdict, reason=reason, bound=bound)
 
 
-def _differences(properties: Sequence[Row], distance: Distance) -> Iterator[str]:
+def _describe_differences(properties: Sequence[Row], distance: Distance) -> Iterator[str]:
     """Yield in words the significant differences from the reference."""
     significant = [d for d in properties if d["p_value"] < LEVEL / 2]
     if significant:

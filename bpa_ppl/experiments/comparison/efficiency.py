@@ -94,7 +94,7 @@ def _measure_cost(run: Draws) -> Row:
         "seconds": seconds,
         "ess": ess,
         "ess_per_second": ratio(ess, seconds),
-        "evaluations": _evaluations(run),
+        "evaluations": _count_evaluations(run),
     }
 
 
@@ -198,7 +198,7 @@ def make_table(rows: Sequence[Row], caption: str = "") -> Table:
     return Table(titles, cells, caption)
 
 
-def _evaluations(run: Draws) -> float | None:
+def _count_evaluations(run: Draws) -> float | None:
     """Return the number of evaluations of the density, or None if the run does not record it.
 
     The statistic `n_steps` has those of each kept draw. Draws of the warm-up are counted as if

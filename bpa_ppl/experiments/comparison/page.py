@@ -46,7 +46,7 @@ _CHOICES_TEXT = (
 )
 
 
-def _ranks(comparison: Comparison) -> list[Row]:
+def _rank_samplers(comparison: Comparison) -> list[Row]:
     """Return the ranks of the samplers that may be ranked."""
     return rank_samplers({r.sampler: r.efficiency for r in comparison.samplers if r.ranked})
 
@@ -63,7 +63,7 @@ def render_comparison(
     """
     ran = {r.sampler: r.draws for r in comparison.samplers if r.draws is not None}
     worst = [_find_worst(comparison[name], draws) for name, draws in ran.items()]
-    ranks = _ranks(comparison)
+    ranks = _rank_samplers(comparison)
     figures = draw_pictures(ran, comparison.truth, worst, ranks)
     costs = [{"sampler": r.sampler, **r.efficiency} for r in comparison.samplers]
     tables = [
@@ -87,14 +87,14 @@ def render_comparison(
             choices += [row | asdict(one) for one in row.pop("scores")] or [row]
     if distances:
         distance = make_table(distances, _DISTANCE_CAPTION)
-        sections += [_accuracy(comparison), Section("Joint distribution", [distance])]
+        sections += [_describe_accuracy(comparison), Section("Joint distribution", [distance])]
     if choices:
         sections.append(Section("Choices", (_CHOICES_TEXT, make_table(choices))))
     if comparison.left_out:
         sections.append(Section("Not compared", [items(comparison.left_out)]))
     rows = {"reference": comparison.reference, **(made or {})}
     sections.append(describe_provenance(rows, command))
-    return page("Samplers compared", _verdict(comparison), sections)
+    return page("Samplers compared", _describe_verdict(comparison), sections)
 
 
 def _find_worst(result: SamplerResult, draws: Draws) -> str:
@@ -103,7 +103,7 @@ def _find_worst(result: SamplerResult, draws: Draws) -> str:
     return str(max(result.discrepancies or [first], key=lambda row: abs(row["z"]))["variable"])
 
 
-def _verdict(comparison: Comparison) -> Verdict:
+def _describe_verdict(comparison: Comparison) -> Verdict:
     if not comparison.reference:
         return Verdict("No reference run: costs are compared, and there are no verdicts.")
     samplers = comparison.samplers
@@ -116,7 +116,7 @@ def _verdict(comparison: Comparison) -> Verdict:
     return Verdict(f"{text[0].upper()}{text[1:]}.", comparison.passed, advice)
 
 
-def _accuracy(comparison: Comparison) -> Section:
+def _describe_accuracy(comparison: Comparison) -> Section:
     text = (
         f"Compared with {comparison.reference}. A sampler differs if any property of any variable "
         f"is further off than expected by chance, at a joint level of {100 * LEVEL / 2:g}% after "
@@ -159,7 +159,9 @@ def write_comparison(
     """
     target = Path(folder)
     written = [target / "index.html", target / "comparison.json"]
-    text = json.dumps(comparison.as_dict() | {"ranking": _ranks(comparison)}, indent=1, default=str)
+    text = json.dumps(
+        comparison.as_dict() | {"ranking": _rank_samplers(comparison)}, indent=1, default=str
+    )
     with output_folder(target):
         html = render_comparison(comparison, made=made, command=command)
         with atomic_writers(*written) as (page_file, numbers):

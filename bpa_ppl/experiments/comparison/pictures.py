@@ -49,14 +49,14 @@ def draw_pictures(
     chosen = sorted(list(order)[:_MAX_VARIABLES])
     some = f" {len(chosen)} of {len(names)} variables." if len(chosen) < len(names) else ""
     legend = [(choose_style(k), name) for k, name in enumerate(samplers)]
-    lines = [_densities(samplers, truth, k) for k in chosen]
+    lines = [_draw_densities(samplers, truth, k) for k in chosen]
     result = [plots(lines, f"{_DENSITIES}{some}" if truth else f"Densities.{some}", legend)]
     if truth is not None:
         curves = compute_ecdf_differences(samplers, truth)
         lines = [plot(names[k], curves[k], y_axis=False) for k in chosen]
         result.append(plots(lines, f"{_ECDFS}{some}", legend))
     if ranks:
-        result.append(plots([_costs(ranks, list(samplers))], _COSTS))
+        result.append(plots([_draw_costs(ranks, list(samplers))], _COSTS))
     traces = [
         _trace(name, draws, truth, names.index(variable))
         for (name, draws), variable in zip(samplers.items(), worst, strict=True)
@@ -65,7 +65,7 @@ def draw_pictures(
     return [*result, *([plots(traces, _TRACES)] if traces else [])]
 
 
-def _densities(samplers: Mapping[str, Draws], truth: Draws | None, k: int) -> Markup:
+def _draw_densities(samplers: Mapping[str, Draws], truth: Draws | None, k: int) -> Markup:
     every = [*samplers.values(), *([truth] if truth else [])]
     ends = np.array([quantiles(d.flat[:, [k]], (0.002, 0.998), d.importance)[:, 0] for d in every])
     grid = np.linspace(ends[:, 0].min(), ends[:, 1].max(), _GRID)
@@ -117,7 +117,7 @@ def compute_ecdf_differences(
     return result
 
 
-def _costs(ranks: Sequence[Row], names: Sequence[str]) -> Markup:
+def _draw_costs(ranks: Sequence[Row], names: Sequence[str]) -> Markup:
     layers = []
     for place, row in enumerate(ranks):
         low, high = row["interval"] or (row["ess_per_second"],) * 2

@@ -157,7 +157,7 @@ def compare_samplers(
         new = lists if test is None else test
         comparison = compare(drawn | elsewhere, [truth], test=new, seed=seed)
     results = [
-        SamplerResult(name, dict.fromkeys(COLUMNS), FAILED, _in_one_line(one))
+        SamplerResult(name, dict.fromkeys(COLUMNS), FAILED, _shorten(one))
         if isinstance(one, Exception)
         else comparison[name]
         for name, one in timed.items()
@@ -165,7 +165,7 @@ def compare_samplers(
     return replace(comparison, samplers=(*results, *(comparison[name] for name in elsewhere)))
 
 
-def _in_one_line(error: Exception) -> str:
+def _shorten(error: Exception) -> str:
     """Return the first line of an error, with its type if it is not one of ours."""
     if isinstance(error, BpaError):
         return error.message
@@ -327,7 +327,7 @@ def calibrate_sampler(
         message = "answers with weights other than 1 cannot be simulated: leave out the weights"
         raise UsageError(message, parameter="likelihood", code="not-supported")
     with NUMPYRO_LOCK, jax.enable_x64(True):
-        labels = _labels(target)
+        labels = _label_components(target)
     return calibrate(
         partial(_replicate, engine, target, seed),
         [*target.features, *labels, LOG_LIKELIHOOD],
@@ -343,7 +343,7 @@ def _replicate(engine: Sampler, target: Target, seed: int, i: int) -> Replicatio
     """Simulate data, and draw from the posterior given the data."""
     # The setting is local to a thread.
     with NUMPYRO_LOCK, jax.enable_x64(True):
-        names = _parameters(target)
+        names = _find_parameters(target)
         key = jax.random.fold_in(jax.random.key(seed), i)
         truth, oracle, likelihood = simulate(target, names, key)
         target = replace(target, lists=target.lists._replace(oracle=oracle), seed=seed + i)
@@ -358,18 +358,18 @@ def _replicate(engine: Sampler, target: Target, seed: int, i: int) -> Replicatio
         return Replication(np.append(truth, likelihood), draws, sampled.log_weight)
 
 
-def _parameters(target: Target) -> tuple[str, ...]:
+def _find_parameters(target: Target) -> tuple[str, ...]:
     """Return the sites whose true values are compared with draws: the weights come first."""
     latent = inspect_model(target).latent
     return (WEIGHTS, *(name for name in latent if name != WEIGHTS))
 
 
-def _labels(target: Target) -> list[str]:
+def _label_components(target: Target) -> list[str]:
     """Return a name for each component of the parameters other than the weights."""
     values = constrain(target, target.start)
     return [
         name if np.size(values[name]) == 1 else f"{name}[{k}]"
-        for name in _parameters(target)[1:]
+        for name in _find_parameters(target)[1:]
         for k in range(np.size(values[name]))
     ]
 

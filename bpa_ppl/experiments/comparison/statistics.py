@@ -63,11 +63,11 @@ def compare_moments(draws: Draws, reference: Draws) -> tuple[Row, ...]:
     >>> row["quantity"], round(row["bias"], 2)
     ('mean', 0.5)
     """
-    values, targets = _moments(draws), _moments(reference)
+    values, targets = _compute_moments(draws), _compute_moments(reference)
     ours, theirs = (_estimate(one, reference.mean, targets[2:]) for one in (draws, reference))
     bias = (values - targets) / reference.deviation
     z = (ours.mean - theirs.mean) / np.hypot(ours.error, theirs.error)
-    p = 2 * student.sf(np.abs(z), _freedom(np.minimum(ours.ess, theirs.ess)))
+    p = 2 * student.sf(np.abs(z), _degrees_of_freedom(np.minimum(ours.ess, theirs.ess)))
     columns = values, targets, bias, z, holm(p.reshape(-1)).reshape(p.shape)
     rows = zip(*(column.T.reshape(-1).tolist() for column in columns), strict=True)
     cells = product(reference.features, _QUANTITIES)
@@ -77,7 +77,7 @@ def compare_moments(draws: Draws, reference: Draws) -> tuple[Row, ...]:
     )
 
 
-def _moments(draws: Draws) -> Float64:
+def _compute_moments(draws: Draws) -> Float64:
     """Return the mean, standard deviation and quantiles of each weight, (5, Q)."""
     if draws.weighted:
         cuts = quantiles(draws.flat, _PROBABILITIES, draws.importance)
@@ -96,7 +96,7 @@ def _estimate(draws: Draws, centre: Float64, cuts: Float64) -> Estimate:
     return Estimate(*map(np.stack, zip(*parts, strict=True)))
 
 
-def _freedom(size: Float64) -> Float64:
+def _degrees_of_freedom(size: Float64) -> Float64:
     """Return the degrees of freedom of a mean divided by its error, given its ESS.
 
     An error estimated with a window of 5 autocorrelation times has a relative variance of 20/ESS
@@ -129,7 +129,7 @@ def bound_bias(draws: Draws, reference: Draws) -> tuple[float, str]:
     True
     """
     a, b = (estimate_mean(one, one.weights) for one in (draws, reference))
-    quantile = student.ppf(PROBABILITY, _freedom(np.minimum(a.ess, b.ess)))
+    quantile = student.ppf(PROBABILITY, _degrees_of_freedom(np.minimum(a.ess, b.ess)))
     bounds = (abs(a.mean - b.mean) + quantile * np.hypot(a.error, b.error)) / reference.deviation
     worst = int(bounds.argmax())
     return float(bounds[worst]), reference.features[worst]
@@ -206,13 +206,17 @@ def measure_joint_distance(draws: Draws, reference: Draws, seed: int = 0) -> Dis
     neighbours = _same_neighbours(between, splits)
     squares = _standardise(np.minimum(standard**2, 9))
     tables = {"": standard, "the squares of ": squares, "principal components ": components}
-    pairs = [_pairs(standard), _pairs(squares), _pairs_of_components(values.shape[1])]
+    pairs = [
+        _choose_pairs(standard),
+        _choose_pairs(squares),
+        _list_pairs_of_components(values.shape[1]),
+    ]
     moments = [
         _covariance_differences(x, splits, of) for x, of in zip(tables.values(), pairs, strict=True)
     ]
     differences, errors = map(np.hstack, zip(*moments, strict=True))
     largest = np.abs(differences / errors).max(axis=1)
-    p_values = np.array([_p_values(x) for x in (distances, largest, neighbours)])
+    p_values = np.array([_compute_p_values(x) for x in (distances, largest, neighbours)])
     smallest = p_values.min(axis=0)
     ratios = np.abs(differences[0] / errors)
     worst, count_of_pairs = int(ratios.argmax()), len(pairs[0][0])
@@ -249,7 +253,7 @@ def _standardise(values: Float64) -> Float64:
     return np.asarray(np.where(constant, 0.0, centred / np.where(constant, 1.0, deviation)))
 
 
-def _pairs(values: Float64) -> Pairs:
+def _choose_pairs(values: Float64) -> Pairs:
     """Return all pairs of columns; of very many those with the largest correlations.
 
     A correlation that one group has, and the other not, is half as large in the pooled draws.
@@ -262,7 +266,7 @@ def _pairs(values: Float64) -> Pairs:
     return i, j
 
 
-def _pairs_of_components(count: int) -> Pairs:
+def _list_pairs_of_components(count: int) -> Pairs:
     """Return all pairs of principal components with themselves, and with others, the widest."""
     i, j = np.triu_indices(count)
     kept = np.argsort(np.where(i == j, -1, i + j), kind="stable")[: max(_MAX_PAIRS, count)]
@@ -325,6 +329,6 @@ def _covariance_differences(
     return differences, np.where(errors > 0, errors, np.inf)
 
 
-def _p_values(statistics: Float64) -> Float64:
+def _compute_p_values(statistics: Float64) -> Float64:
     """Return for each the share of all that are at least as large."""
     return np.asarray(rankdata(-statistics, method="max") / len(statistics))

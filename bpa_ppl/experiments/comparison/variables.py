@@ -67,7 +67,7 @@ def select_comparable(
         draws = [as_draws(r if isinstance(r, Draws) else from_groups(*r)) for r in opened]
     else:
         groups = [to_groups(run) if isinstance(run, Draws) else run for run in opened]
-        tables = [_variables(of, name) for (of, _), name in zip(groups, names, strict=True)]
+        tables = [_find_variables(of, name) for (of, _), name in zip(groups, names, strict=True)]
         expected = tables[names.index(reference)]
         common = _find_common(names, tables, var_names)
         discrete = [v for v in common if any(_is_discrete(table[v]) for table in tables)]
@@ -81,12 +81,15 @@ def select_comparable(
         left_out = {"discrete": discrete, **_find_unsuitable(labels, values, names, reference)}
         unsuitable = {*chain.from_iterable(left_out.values())}
         suitable = np.array([label not in unsuitable for label in labels], bool)
-        sentences = tuple(_sentence(found, why) for why, found in left_out.items() if found)
+        sentences = tuple(
+            _describe_left_out(found, why) for why, found in left_out.items() if found
+        )
         if not suitable.any():
             raise DataError("; ".join(["there is nothing to compare", *sentences]), code="no-data")
         features = np.array(labels)[suitable]
         draws = [
-            _draws(of, x[..., suitable], features) for of, x in zip(groups, values, strict=True)
+            _build_draws(of, x[..., suitable], features)
+            for of, x in zip(groups, values, strict=True)
         ]
     runs = list(zip(names, draws, strict=True))
     return {name: [run for of, run in runs if of == name] for name in posteriors}, sentences
@@ -108,7 +111,7 @@ def _open(data: Any, name: str) -> Draws | _Groups:
     return from_groups(groups, attrs) if SCHEMA in attrs else (groups, attrs)
 
 
-def _variables(groups: Mapping[str, Group], name: str) -> dict[str, _Variable]:
+def _find_variables(groups: Mapping[str, Group], name: str) -> dict[str, _Variable]:
     """Return the variables of a posterior that have chains and draws.
 
     Raises:
@@ -209,12 +212,12 @@ def _find_unsuitable(
     return {why: list(compress(labels, of)) for why, of in cells.items()}
 
 
-def _sentence(names: Sequence[str], why: str) -> str:
+def _describe_left_out(names: Sequence[str], why: str) -> str:
     they = "it is" if len(names) == 1 else "they are"
     return f"not compared, because {they} {why}: {list_names(names)}"
 
 
-def _draws(recorded: _Groups, weights: Float64, features: npt.NDArray[Any]) -> Draws:
+def _build_draws(recorded: _Groups, weights: Float64, features: npt.NDArray[Any]) -> Draws:
     """Return draws of cells as weights, with the statistics of the sampler and the data."""
     groups, attrs = recorded
     dims, labels = {WEIGHTS: (*SAMPLE_DIMS, "feature")}, {"feature": features}

@@ -86,11 +86,11 @@ def aggregate(results: pa.Table, samples: int = _SAMPLES) -> tuple[list[Row], li
                 if not setting:
                     plain[method] = float(values.mean()), both
             place = {"domain": domain, "size": size, "metric": metric}
-            differences += [place | row for row in _differences(plain)]
+            differences += [place | row for row in _compare_methods(plain)]
     return points, differences
 
 
-def _differences(scores: Mapping[str, tuple[float, Float64]]) -> list[Row]:
+def _compare_methods(scores: Mapping[str, tuple[float, Float64]]) -> list[Row]:
     """Return the differences of all pairs of methods, given means and their replicates."""
     result = []
     for (first, (mean, a)), (second, (other, b)) in combinations(scores.items(), 2):

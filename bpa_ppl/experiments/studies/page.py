@@ -127,11 +127,16 @@ def write_figures(folder: str | Path, *, kind: str = "png") -> list[Path]:
     details = {name: average_details(results, name) for name in metrics if detail_names(name)}
     figures = draw_figures(points, times, metrics)
     plain = [point for point in points if not point["setting"]]
-    names = _distinct(point["method"] for point in plain)
-    methods = [one for one in _methods(target) if one.name in names]
-    curves = list(_sections(plain, times, metrics, details, figures))
+    names = _keep_distinct(point["method"] for point in plain)
+    methods = [one for one in _read_methods(target) if one.name in names]
+    curves = list(_make_sections(plain, times, metrics, details, figures))
     at = len(metrics)  # the page begins with the curves
-    sections = [*curves[:at], _describe_methods(methods), *curves[at:], _provenance(target)]
+    sections = [
+        *curves[:at],
+        _describe_methods(methods),
+        *curves[at:],
+        _describe_provenance(target),
+    ]
     files = [target / "index.html"]
     verdict = Verdict(describe_result(plain, differences, metrics[0], _find_default(methods)))
     write_page(page("Learning curves", verdict, sections), files[0])
@@ -155,12 +160,12 @@ def _find_default(methods: Iterable[Method]) -> str:
     return plain.get(_DEFAULT, plain.get("imh", ""))
 
 
-def _full_name(method: Method) -> str:
+def _describe_method(method: Method) -> str:
     """Return what a method is, in words.
 
-    >>> _full_name(list_methods()["heur-vit"])
+    >>> _describe_method(list_methods()["heur-vit"])
     'heuristic sampling (published); the single best pair of weights and candidate decides ...'
-    >>> _full_name(list_methods()["mert"])
+    >>> _describe_method(list_methods()["mert"])
     'minimum error rate training; gain bleu'
     """
     if method.kind == CANONICAL:
@@ -196,7 +201,7 @@ def describe_result(
         metric: by which methods are compared.
         default: the default of `bpa adapt`, or empty.
     """
-    domains = _distinct(point["domain"] for point in points)
+    domains = _keep_distinct(point["domain"] for point in points)
     parts = [
         _describe_domain(
             [p for p in _select(points, metric) if p["domain"] == domain],
@@ -240,7 +245,7 @@ def _describe_domain(
     return ", and ".join([sentence + (better if others else ""), *known])
 
 
-def _methods(folder: Path) -> list[Method]:
+def _read_methods(folder: Path) -> list[Method]:
     """Return the methods of the study in a folder."""
     recorded = read_json(folder / "study.json")["study"]["methods"]
     return msgspec.convert(recorded, list[Method])
@@ -254,7 +259,7 @@ def _describe_methods(methods: Sequence[Method]) -> Section:
         note += ", which is not in this study"
         note += f"; {default} is what it usually runs" if default else ""
     note += ". Choices are those of the predictive distribution unless another rule is named."
-    rows = [[one.name, _full_name(one)] for one in methods]
+    rows = [[one.name, _describe_method(one)] for one in methods]
     return Section("Methods", [note, Table(("method", "what it is"), rows)])
 
 
@@ -274,9 +279,9 @@ def draw_figures(
         titles = {"mean": f"{{domain}}: {metric.upper()}"}
         if any(has_width(point["interval"], point["mean"]) for point in curves):
             titles["interval"] = f"{metric.upper()}, interval size 2σ"
-        figures[metric] = _size_figure(curves, titles)
+        figures[metric] = _draw_sizes(curves, titles)
     if curves := [time for time in times if not time["setting"] and time["learning"]]:
-        figures["seconds"] = _size_figure(curves, {"learning": "{domain}: seconds"})
+        figures["seconds"] = _draw_sizes(curves, {"learning": "{domain}: seconds"})
     swept: dict[str, list[Row]] = {}
     several = len({point["domain"] for point in points if point["setting"]}) > 1
     for p in points:
@@ -291,7 +296,7 @@ def draw_figures(
     return figures
 
 
-def _sections(
+def _make_sections(
     plain: Sequence[Row],
     times: Sequence[Row],
     metrics: Sequence[str],
@@ -306,12 +311,14 @@ def _sections(
     for metric in metrics:
         curve = [(p, format_with_spread(p["mean"], p["interval"])) for p in _select(plain, metric)]
         text = f"Mean {metric.upper()} and its interval size against the number of sentences"
-        tables = _size_tables(curve, f"{metric.upper()} of the test text of {{domain}}: mean ± 2σ.")
+        tables = _tabulate_sizes(
+            curve, f"{metric.upper()} of the test text of {{domain}}: mean ± 2σ."
+        )
         yield Section(f"{metric.upper()} against |A|", [_INTERVALS, picture(metric, text), *tables])
     if "seconds" in figures:
         spent = [(t, f"{t['learning']:.2f}") for t in times if not t["setting"] and t["learning"]]
         text = "Seconds to adapt or tune against the number of adaptation sentences"
-        tables = _size_tables(spent, "Median seconds to adapt or tune, {domain}.")
+        tables = _tabulate_sizes(spent, "Median seconds to adapt or tune, {domain}.")
         yield Section("Time", [_TIMES, picture("seconds", text), *tables])
     if swept := [name for name in figures if name.startswith("sweep_")]:
         text = f"Mean {', '.join(metric.upper() for metric in metrics)} ± 2σ against "
@@ -326,7 +333,7 @@ def _sections(
         ]
         yield Section("Details", [*notes, *parts])
     passed = [(p, f"{p['passed']:.0%}") for p in plain if np.isfinite(p["passed"])]
-    verdicts = _size_tables(passed, "Posteriors that passed their check, {domain}.")
+    verdicts = _tabulate_sizes(passed, "Posteriors that passed their check, {domain}.")
     yield Section("Diagnostics", [_VERDICTS, *verdicts])
 
 
@@ -334,7 +341,7 @@ def _select(rows: Iterable[Row], metric: str) -> list[Row]:
     return [row for row in rows if row["metric"] == metric]
 
 
-def _provenance(folder: Path) -> Section:
+def _describe_provenance(folder: Path) -> Section:
     """Return the section with the settings, and the versions of packages."""
     identity = read_json(folder / "study.json")
     study, versions = identity["study"], identity["versions"]
@@ -343,20 +350,20 @@ def _provenance(folder: Path) -> Section:
     return describe_provenance(rows, json.dumps(study, indent=1, ensure_ascii=False), [_METRICS])
 
 
-def _size_tables(cells: Iterable[tuple[Row, str]], caption: str) -> Iterator[Table]:
+def _tabulate_sizes(cells: Iterable[tuple[Row, str]], caption: str) -> Iterator[Table]:
     """Yield for each domain a table with one row a method and one column a size of A."""
     by_domain: dict[str, dict[tuple[int, str], str]] = {}
     for row, cell in cells:
         by_domain.setdefault(row["domain"], {})[row["size"], row["method"]] = cell
     for domain, texts in by_domain.items():
         sizes = sorted({size for size, _ in texts})
-        methods = _distinct(method for _, method in texts)
+        methods = _keep_distinct(method for _, method in texts)
         rows = [[method, *(texts[size, method] for size in sizes)] for method in methods]
         header = ["method", *(f"|A| = {size}" for size in sizes)]
         yield Table(header, rows, caption.format(domain=domain))
 
 
-def _size_figure(rows: Sequence[Row], titles: Mapping[str, str]) -> Figure:
+def _draw_sizes(rows: Sequence[Row], titles: Mapping[str, str]) -> Figure:
     """Draw columns of rows against |A|, one row of axes a domain; means on a linear axis.
 
     With a single domain, the columns are below each other, so that phones show them whole.
@@ -367,7 +374,7 @@ def _size_figure(rows: Sequence[Row], titles: Mapping[str, str]) -> Figure:
     """
     from matplotlib.ticker import LogLocator, NullLocator
 
-    domains = _distinct(row["domain"] for row in rows)
+    domains = _keep_distinct(row["domain"] for row in rows)
     alone = len(domains) == 1
     shape = (len(titles), 1) if alone else (len(domains), len(titles))
     figure, grid = empty_figure(*shape, _HEIGHT, width=NARROW if alone else WIDTH)
@@ -375,7 +382,7 @@ def _size_figure(rows: Sequence[Row], titles: Mapping[str, str]) -> Figure:
         of_domain = [row for row in rows if row["domain"] == domain]
         ticks = sorted({row["size"] for row in of_domain})
         for axes, (column, title) in zip(line, titles.items(), strict=True):
-            for method, style in _styles(row["method"] for row in of_domain):
+            for method, style in _choose_styles(row["method"] for row in of_domain):
                 curve = [row for row in of_domain if row["method"] == method]
                 values = [row[column] for row in curve]
                 if method != CANONICAL:
@@ -394,7 +401,7 @@ def _size_figure(rows: Sequence[Row], titles: Mapping[str, str]) -> Figure:
             axes.set_xticks(ticks, ticks)
             axes.xaxis.set_minor_locator(NullLocator())
             axes.grid(alpha=0.3)
-    _legend(figure, grid[0][0])
+    _add_legend(figure, grid[0][0])
     return figure
 
 
@@ -412,14 +419,14 @@ def draw_settings(points: Sequence[Row], setting: str, titles: Mapping[str, str]
         setting: its name.
         titles: the label of each metric.
     """
-    values, columns = _distinct(point["value"] for point in points), min(len(titles), 3)
+    values, columns = _keep_distinct(point["value"] for point in points), min(len(titles), 3)
     figure, grid = empty_figure(-(-len(titles) // columns), columns, _HEIGHT, share_x=False)
     for axes in grid.flat[len(titles) :]:
         axes.remove()
     for axes, (metric, title) in zip(grid.flat, titles.items(), strict=False):
         of_metric = _select(points, metric)
-        names = _distinct(point["curve"] for point in of_metric)
-        for number, (name, style) in enumerate(_styles(names)):
+        names = _keep_distinct(point["curve"] for point in of_metric)
+        for number, (name, style) in enumerate(_choose_styles(names)):
             curve = [point for point in of_metric if point["curve"] == name]
             # Shifted, so that the bars do not hide each other.
             shift = 0.06 * (number - (len(names) - 1) / 2)
@@ -429,14 +436,14 @@ def draw_settings(points: Sequence[Row], setting: str, titles: Mapping[str, str]
         axes.set_xticks(range(len(values)), values)
         axes.set(xlabel=setting, ylabel=title)
         axes.grid(alpha=0.3)
-    _legend(figure, grid[0][0])
+    _add_legend(figure, grid[0][0])
     return figure
 
 
-def _styles(names: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _choose_styles(names: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the line style of each name: the canonical weights have a plain dashed line."""
     colours = cycle(f"C{number}" for number in range(10))
-    for number, name in enumerate(_distinct(names)):
+    for number, name in enumerate(_keep_distinct(names)):
         style: dict[str, Any] = {"color": "black", "linestyle": "--"}
         if name != CANONICAL:
             style = {"color": next(colours), "linestyle": "-" if number <= 10 else ":"}
@@ -444,11 +451,11 @@ def _styles(names: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
         yield name, style | {"label": label(name), "linewidth": 1.3, "markersize": 4}
 
 
-def _legend(figure: Figure, axes: Any) -> None:
+def _add_legend(figure: Figure, axes: Any) -> None:
     handles, names = axes.get_legend_handles_labels()
     columns = 5 if figure.get_figwidth() == WIDTH else 3
     figure.legend(handles, names, loc="outside lower center", ncols=columns, fontsize="small")
 
 
-def _distinct(names: Iterable[str]) -> list[str]:
+def _keep_distinct(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(names))

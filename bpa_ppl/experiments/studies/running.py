@@ -191,7 +191,7 @@ def _prepare(lists: NBest, size: int, columns: tuple[str, ...]) -> NBest:
 
 
 @contextmanager
-def _time(seconds: dict[str, float], stage: str) -> Iterator[None]:
+def _measure_time(seconds: dict[str, float], stage: str) -> Iterator[None]:
     """Record the duration of a stage."""
     start = time.perf_counter()
     yield
@@ -229,9 +229,9 @@ def run_cell(study: Study, cell: Cell, method: Method) -> tuple[dict[str, Any], 
             "categorical": study.categorical,
             "seed": seed,
         }
-        with _time(seconds, "adapt"):
+        with _measure_time(seconds, "adapt"):
             posterior = adapt_draws(adaptation, weights, **options)
-        with _time(seconds, "check"):
+        with _measure_time(seconds, "check"):
             report = check(posterior)
         verdict = "passed" if report else "failed"
         failed = [finding.name for finding in report.failures]
@@ -240,12 +240,12 @@ def run_cell(study: Study, cell: Cell, method: Method) -> tuple[dict[str, Any], 
         weights = _tune(study, cell, method, replace(data, adapt=adaptation), drawn, seconds)
     if method.decode_test:
         assert weights is not None  # the method has adapted them
-        with _time(seconds, "decode test"):
+        with _measure_time(seconds, "decode test"):
             test = _make_decoder(study, domain, method, test, {})(weights)
         counts = {
             name: count_statistics(test, resolve_without_lists(name)) for name in study.metrics
         }
-    with _time(seconds, "rerank"):
+    with _measure_time(seconds, "rerank"):
         if posterior is None:
             choice = test.best(test.scores(match(weights, test).values))
         else:
@@ -289,13 +289,13 @@ def _tune(
     }
     lists, weights = material.adapt, material.weights
     if not method.redecode:
-        with _time(seconds, "tune"):
+        with _measure_time(seconds, "tune"):
             return reestimate(lists, weights, **options).weights
     # A sentence that was drawn twice is two sentences for the tuner.
     numbered, of_a = (replace(x, sentence_ids=np.arange(len(x))) for x in (lists, drawn))
     decode = _make_decoder(study, _find_domain(study, cell), method, of_a, seconds)
     assert study.decoder is not None  # checked when the study was read
-    with _time(seconds, "tune"):
+    with _measure_time(seconds, "tune"):
         loop = redecode(numbered, weights, decode, iterations=study.decoder.iterations, **options)
     seconds["tune"] -= seconds["decode"]
     return loop.weights

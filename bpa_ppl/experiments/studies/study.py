@@ -313,7 +313,7 @@ class Study(_Table, frozen=True):
     @property
     def every_method(self) -> tuple[Method, ...]:
         """All methods with the settings that they run with, including those of sweeps."""
-        variants = (method for size in self.every_size for _, method in _variants(self, size))
+        variants = (method for size in self.every_size for _, method in _list_variants(self, size))
         return tuple(dict.fromkeys(variants))
 
 
@@ -563,11 +563,11 @@ def list_cells(study: Study) -> dict[Cell, Method]:
         for domain in study.domains
         for size in study.every_size
         for draw in range(study.draws)
-        for setting, method in _variants(study, size)
+        for setting, method in _list_variants(study, size)
     }
 
 
-def _variants(study: Study, size: int) -> Iterator[tuple[str, Method]]:
+def _list_variants(study: Study, size: int) -> Iterator[tuple[str, Method]]:
     """Yield the methods that run at a size, then the swept settings."""
     if size in study.sizes:
         yield from (("", method) for method in study.methods)

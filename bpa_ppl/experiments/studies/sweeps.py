@@ -189,11 +189,11 @@ def sweep(
                 report(len(rows), len(grid) * runs, text)
                 number = (seed + run) % SEEDS
                 draws = problem.sample(engine, seed=number, extra=options.get("extra"))
-                rows.append({**combination, "run": run, **_results(draws, test, chosen)})
+                rows.append({**combination, "run": run, **_summarise_run(draws, test, chosen)})
     return SweepResult(sampler, tuple(values), tuple(rows))
 
 
-def _results(draws: Draws, test: NBest | None, gain: Metric) -> dict[str, float]:
+def _summarise_run(draws: Draws, test: NBest | None, gain: Metric) -> dict[str, float]:
     """Return the quantities of one run; those that it does not have are left out."""
     result = {}
     if not draws.weighted and draws.shape[1] >= _MIN_DRAWS:

@@ -47,7 +47,7 @@ class Pro(Tuner, frozen=True):
             features = lists.features[better] - lists.features[worse]
             fixed = lists.fixed[better] - lists.fixed[worse]
             share = self.interpolation if len(fixed) else 0.0
-            learned = _classifier(features, fixed, weights, self.penalty)
+            learned = _fit_classifier(features, fixed, weights, self.penalty)
             weights = share * learned + (1 - share) * weights
             visited.append(weights)
             problem.progress(iteration, self.iterations, f"{len(fixed)} pairs")
@@ -63,7 +63,7 @@ class Pro(Tuner, frozen=True):
         return np.where(difference[chosen, None] > 0, pairs[chosen], pairs[chosen, ::-1])
 
 
-def _classifier(x: Float64, fixed: Float64, start: Float64, penalty: float) -> Float64:
+def _fit_classifier(x: Float64, fixed: Float64, start: Float64, penalty: float) -> Float64:
     """Return the weights of logistic regression without intercept, with a penalty on ½|λ|².
 
     Each pair counts twice, in both orders.

@@ -290,7 +290,9 @@ def join(lists: NBest, others: NBest) -> NBest:
     >>> join(lists, lists.with_extras(quality=[0.5])).sentence_ids.tolist()
     [0, 1]
     """
-    return concatenate([_without(lists, others), _without(others, lists)], renumber=True)
+    return concatenate(
+        [_drop_unshared(lists, others), _drop_unshared(others, lists)], renumber=True
+    )
 
 
 def with_sentences_of(lists: NBest, others: NBest) -> NBest:
@@ -310,7 +312,7 @@ def with_sentences_of(lists: NBest, others: NBest) -> NBest:
     )
 
 
-def _without(lists: NBest, others: NBest) -> NBest:
+def _drop_unshared(lists: NBest, others: NBest) -> NBest:
     """Drop the totals, and columns that the others do not have."""
     return lists.without("totals", *(name for name in lists.extras if name not in others.extras))
 
