@@ -12,7 +12,7 @@ from scipy import stats
 from bpa_ppl import BpaWarning, Draws, NBest, Reranker, concatenate, from_lists
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import capture_notes
-from bpa_ppl.drift import DriftMonitor, _Lists, _t, feature_scales
+from bpa_ppl.drift import DriftMonitor, _Lists, _student_quantiles, feature_scales
 from bpa_ppl.posterior.record import Record
 from bpa_ppl.reporting import describe_improvement, evaluate_improvement
 from bpa_ppl.serving.app import application
@@ -220,4 +220,6 @@ def test_statistics_are_those_of_numpy() -> None:
     freedom = np.array([9, 19, 49])
     for level in (0.05, 1e-3, 1e-4):
         exact = stats.t.isf(level / 2, freedom)
-        assert _t(stats.norm.isf(level / 2), freedom) == pytest.approx(exact, rel=0.05)
+        assert _student_quantiles(stats.norm.isf(level / 2), freedom) == pytest.approx(
+            exact, rel=0.05
+        )
