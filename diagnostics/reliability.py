@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl._runtime.arrays import Float64, is_number, to_float
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.diagnostics.baseline_comparison import read_comparison
 from bpa_ppl.errors import UsageError, quote
@@ -131,7 +131,7 @@ def choose_threshold(draws: Draws, ask_below: float | None, agree: float | None)
     if ask_below is not None and agree is not None:
         problem = "a promised agreement determines below which probability to ask: give one of them"
         raise UsageError(problem, parameter=name, code="conflict")
-    if not (isinstance(value, int | float) and 0.5 < value <= 1):
+    if not (is_number(value) and 0.5 < to_float(value) <= 1):
         problem = f"{name} must be a number above 0.5 and at most 1, not {quote(value)}"
         raise UsageError(problem, parameter=name)
     reliability = Reliability.of(draws)

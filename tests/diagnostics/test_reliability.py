@@ -165,6 +165,7 @@ def test_graded_lists_and_points_promise_nothing() -> None:
         (0.5, None, "bad-usage", "ask_below"),
         (None, 1.5, "bad-usage", "agree"),
         (None, "0.9", "bad-usage", "agree"),
+        (None, True, "bad-usage", "agree"),
     ],
 )
 def test_probabilities_that_make_no_sense_are_errors(
@@ -179,5 +180,6 @@ def test_an_agreement_out_of_reach_is_warned_about() -> None:
     draws = posterior_of(((0.9, 1.0),) * 10)
     with pytest.warns(BpaWarning, match=r"0\.99"):
         assert choose_threshold(draws, None, 0.99) == np.inf
-    assert [choose_threshold(draws, p, None) for p in (0.7, 1.0)] == [0.7, 1.0]
+    assert [choose_threshold(draws, p, None) for p in (0.75, 1.0)] == [0.75, 1.0]
+    assert choose_threshold(draws, np.float32(0.75), None) == 0.75  # type: ignore[arg-type]
     assert choose_threshold(draws, None, None) is None
