@@ -411,11 +411,21 @@ class _Refits:
         return self.gains(self.full)
 
     def lost(self, kept: _Kept) -> tuple[float, float, float]:
-        """Return the gain that is lost with fewer features, its standard error, and evidence."""
-        difference, weight = self.of_all - self.gains(self.draws(kept)), self.judged.list_weight
+        """Return the gain that is lost with fewer features, its standard error, and evidence.
+
+        To the error of an accuracy, half a list is added for each of the two and one that both have
+        right (Agresti & Min 2005): in few lists often no choice differs.
+        """
+        fewer, weight = self.draws(kept), self.judged.list_weight
+        difference = self.of_all - self.gains(fewer)
         lost = float(np.average(difference, weights=weight))
-        error = np.sqrt(np.sum((weight * (difference - lost)) ** 2)) / weight.sum()
-        return lost, float(error), self.evidence(True) - self.evidence(kept)
+        added = weight.mean() * isinstance(self.judged, Comparisons)
+        variance = np.sum((weight * (difference - lost)) ** 2) + added**2
+        error = np.sqrt(variance) / (weight.sum() + 2 * added)
+        of_all, of_fewer = (d.record.figures.log_evidence for d in (self.full, fewer))
+        assert of_all is not None  # the mode was found
+        assert of_fewer is not None
+        return lost, float(error), of_all - of_fewer
 
     def learn(
         self, lists: NBest, start: AnyStart, options: Mapping[str, Any]
