@@ -204,10 +204,10 @@ class Judges(Outcome):
         for place, row in enumerate(self.rows):
             nearest = max(np.delete(self.correlation[place], place), key=abs, default=0.0)
             weight = row.name, f"{row.weight:+.2f}", f"{row.low:+.2f} to {row.high:+.2f}"
-            lost = f"{row.lost:+.3f} ± {row.error:.3f}", f"{row.evidence:+.1f}"
+            lost = f"{row.lost:+z.3f} ± {row.error:.3f}", f"{row.evidence:+.1f}"
             rows.append((*weight, f"{row.sign:.3f}", *lost, f"{nearest:+.2f}"))
         (size, gain), (number, low, high, count) = self.curve[-1], self.effective
-        curve = ", ".join(f"{gain:.3f} with {size} lists" for size, gain in self.curve)
+        curve = ", ".join(f"{gain:.3f} with {format_count(n, 'list')}" for n, gain in self.curve)
         worth = f"worth {number:.1f} independent ones (90% interval {low:.1f} to {high:.1f})"
         notes = [
             f"{format_count(count, 'judge')} better than chance, {worth}",
@@ -215,17 +215,21 @@ class Judges(Outcome):
         ]
         won, low, high = self.remaining
         exact = f"exact weights would win {won:.3f} (90% interval {low:.3f} to {high:.3f})"
-        expected, least, most = ("never" if n is None else f"{n:,}" for n in self.further)
-        needed = f"{expected} more labels would win {_AIM:g} ({least} to {most})"
-        useless = f"more labels will {'not' if least == 'never' else 'hardly'} help"
-        notes.append(f"{useless if expected == 'never' else needed}: {exact}")
+        expected, *ends = self.further
+        labels = f"more labels will {'not' if ends[0] is None else 'hardly'} help"
+        if expected is not None:
+            least, most = ("never" if n is None else f"{n:,}" for n in ends)
+            labels = format_count(expected, "more label")
+            labels += f" would win {_AIM:g} ({least} to {most})"
+        notes.append(f"{labels}: {exact}")
         for jury in self.juries:
             names = "all" if jury is self.juries[-1] else ", ".join(jury.judges) or "only free ones"
             good = ": the cheapest that is as good as all" if jury is self.cheapest else ""
-            loss = f"loses {jury.lost:+.3f} ± {jury.error:.3f}, evidence {0 - jury.evidence:+.1f}"
+            loss = f"loses {jury.lost:+z.3f} ± {jury.error:.3f}, evidence {-jury.evidence:+z.1f}"
             notes.append(f"for {jury.price:.3g} a list, {names}: {loss}{good}")
         notes += [] if self.cascade is None else [str(self.cascade)]
-        title = f"{size} judged lists, {self.unit} {gain:.3f} by leave-one-out"
+        lists = format_count(size, "judged list")
+        title = f"{lists}, {self.unit} {gain:.3f} by leave-one-out"
         return title, Table((*header, "largest correlation"), rows), notes
 
     def figure(self) -> Figure:
@@ -452,6 +456,7 @@ class _Refits:
         """Return the rows of the table, and the correlations of the features within the lists."""
         names, lists, importance = sample.features, self.problem.lists, sample.importance
         scaled = sample.flat * lists.spread[find_positions(names, lists.feature_names)]
+        scaled += 0.0  # the weight of a constant feature is 0, not −0
         low, high = quantiles(scaled, _OF_WEIGHT, importance)
         mean, positive = importance @ scaled, importance @ (sample.flat > 0)
         numbers = (x.tolist() for x in (mean, low, high, np.maximum(positive, 1 - positive)))

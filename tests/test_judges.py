@@ -196,10 +196,12 @@ def test_a_constant_judge_has_no_sign() -> None:
     x, lists = simulated(60, 4, TRUE[:1])
     first = [answer[0][0] == 0 for answer in lists.sentence_extras["preferences"]]
     flat = pairs(np.column_stack([x, np.zeros(60)]), first, ["judge", "flat"])
-    judge, flat_row = judges(bpa.adapt(flat, sampler="laplace"), flat).rows
+    found = judges(bpa.adapt(flat, sampler="laplace"), flat)
+    judge, flat_row = found.rows
     assert judge.sign > 0.95
     assert (flat_row.low, flat_row.weight, flat_row.high) == (0, 0, 0)
     assert flat_row.sign < 0.6
+    assert "+0.00      +0.00 to +0.00" in str(found)
 
 
 def test_copies_of_one_judge_are_worth_one_and_the_cheapest_copy_is_left() -> None:
@@ -261,6 +263,10 @@ def test_the_sentence_on_labels(result: Judges) -> None:
     assert f"- 1,200 more labels would win 0.01 (30 to never): {exact}" in shown((1200, 30, None))
     assert f"- more labels will hardly help: {exact}" in shown((None, 30, None))
     assert f"- more labels will not help: {exact}" in shown((None, None, None))
+    assert f"- 1 more label would win 0.01 (1 to never): {exact}" in shown((1, 1, None))
+    small = str(replace(result, curve=((1, 1.0),)))
+    assert small.startswith("1 judged list, accuracy 1.000 by leave-one-out")
+    assert "accuracy 1.000 with 1 list\n" in small
 
 
 @pytest.mark.slow
