@@ -67,6 +67,8 @@ def format_weights(
 ) -> str:
     r"""Return weights as the settings of another program, which then chooses as the rule `mean`.
 
+    Of two candidates, that rule averages the probability, which may differ where it is close to ½.
+
     Args:
         draws: of a posterior.
         program: one of `FORMULAS`.
