@@ -31,7 +31,7 @@ from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.names import find_positions, matches
 from bpa_ppl.nbest import NBest, centre
 from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.posterior.draws import WEIGHTS, Draws, quantiles
+from bpa_ppl.posterior.draws import WEIGHTS, Draws
 from bpa_ppl.posterior.record import SamplerRecord
 from bpa_ppl.problem import Problem
 from bpa_ppl.sampling.laplace import Laplace
@@ -55,7 +55,7 @@ _Groups = dict[str, npt.NDArray[np.bool_]]
 _FIXED = 1e-8
 #: Draws of a refitted posterior; and those of weights and lists that uncertainties come from.
 _DRAWS, _FEW = 1000, 200
-_OF_WEIGHT, _OF_OTHERS = (0.025, 0.975), (0.05, 0.95)  # the ends of intervals
+_INTERVAL = (0.05, 0.95)  # its ends
 #: A judge counts if it is so many standard errors better than chance.
 _CHANCE = 2.0
 #: A jury is as good as the full one if it loses at most this gain, and its log evidence is higher
@@ -454,12 +454,12 @@ class _Refits:
 
     def rows(self, sample: Draws) -> tuple[tuple[JudgeRow, ...], tuple[tuple[float, ...], ...]]:
         """Return the rows of the table, and the correlations of the features within the lists."""
-        names, lists, importance = sample.features, self.problem.lists, sample.importance
-        scaled = sample.flat * lists.spread[find_positions(names, lists.feature_names)]
-        scaled += 0.0  # the weight of a constant feature is 0, not −0
-        low, high = quantiles(scaled, _OF_WEIGHT, importance)
-        mean, positive = importance @ scaled, importance @ (sample.flat > 0)
-        numbers = (x.tolist() for x in (mean, low, high, np.maximum(positive, 1 - positive)))
+        names, lists = sample.features, self.problem.lists
+        spread = lists.spread[find_positions(names, lists.feature_names)]
+        # The weight of a constant feature is 0, not −0.
+        ends = (x * spread + 0.0 for x in (sample.mean, *sample.interval(0.95)))
+        positive = sample.importance @ (sample.flat > 0)
+        numbers = (x.tolist() for x in (*ends, np.maximum(positive, 1 - positive)))
         every = zip(names, *numbers, ~np.eye(len(names), dtype=bool), strict=True)
         rows = tuple(JudgeRow(n, w, a, b, p, *self.lost(kept)) for n, w, a, b, p, kept in every)
         with np.errstate(invalid="ignore"):  # a feature may be constant within the lists
@@ -496,7 +496,7 @@ class _Refits:
             slope = max(of_mean @ centre(judged.gains, lists.sizes) / (of_mean @ of_mean), 0.0)
             best = np.maximum.reduceat(scores, first, axis=0)
             won = slope * (best - scores[first + lists.best(scores[:, 0])]).mean(axis=0)[1:]
-        low, high = np.quantile(won, _OF_OTHERS).tolist()
+        low, high = np.quantile(won, _INTERVAL).tolist()
         expected, size = float(won.mean()), len(lists)
         # n lists leave c / n to win, so that N further ones win c / n − c / (n + N).
         needed = (r > _AIM and math.ceil(size * _AIM / (r - _AIM)) for r in (expected, high, low))
@@ -573,7 +573,7 @@ def bound_independent(losses: Float64) -> tuple[float, float]:
     samples = np.random.default_rng(0).integers(len(losses), size=(_FEW, len(losses)))
     more = [count_independent(np.vstack([losses[s], losses.max(axis=0)])) for s in samples]
     ends = more, [count_independent(losses[s]) for s in samples]
-    low, high = (float(np.quantile(x, q)) for x, q in zip(ends, _OF_OTHERS, strict=True))
+    low, high = (float(np.quantile(x, q)) for x, q in zip(ends, _INTERVAL, strict=True))
     return low, high
 
 

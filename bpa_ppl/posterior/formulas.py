@@ -101,7 +101,7 @@ def _json(draws: Draws, weights: Weights, _: str | None) -> dict[str, Any]:
     content: dict[str, Any] = {"weights": dict(weights.normalised())}
     if draws.kind != "point":
         norm = sum(map(abs, weights.values()))
-        bounds = quantiles(draws.flat / norm, _INTERVAL, draws.importance).T
+        bounds = draws.interval(0.95).T / norm
         content["intervals"] = dict(zip(draws.features, bounds.tolist(), strict=True))
         content["undecided"] = find_undecided(draws)
     return content
