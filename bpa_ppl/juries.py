@@ -55,7 +55,7 @@ _Groups = dict[str, npt.NDArray[np.bool_]]
 _FIXED = 1e-8
 #: Draws of a refitted posterior; and those of weights and lists that uncertainties come from.
 _DRAWS, _FEW = 1000, 200
-_INTERVAL = (0.05, 0.95)  # its ends
+_ENDS = (0.05, 0.95)  # of 90% intervals
 #: A judge counts if it is so many standard errors better than chance.
 _CHANCE = 2.0
 #: A jury is as good as the full one if it loses at most this gain, and its log evidence is higher
@@ -496,11 +496,14 @@ class _Refits:
             slope = max(of_mean @ centre(judged.gains, lists.sizes) / (of_mean @ of_mean), 0.0)
             best = np.maximum.reduceat(scores, first, axis=0)
             won = slope * (best - scores[first + lists.best(scores[:, 0])]).mean(axis=0)[1:]
-        low, high = np.quantile(won, _INTERVAL).tolist()
+        low, high = np.quantile(won, _ENDS).tolist()
         expected, size = float(won.mean()), len(lists)
         # n lists leave c / n to win, so that N further ones win c / n − c / (n + N).
-        needed = (r > _AIM and math.ceil(size * _AIM / (r - _AIM)) for r in (expected, high, low))
-        return (expected, low, high), tuple(n or None for n in needed)
+        further = (
+            math.ceil(size * _AIM / (left - _AIM)) if left > _AIM else None
+            for left in (expected, high, low)
+        )
+        return (expected, low, high), tuple(further)
 
     def juries(self, groups: _Groups, prices: Mapping[str, float]) -> tuple[Jury, ...]:
         """Return juries without one priced judge after the other, the cheapest first.
@@ -558,10 +561,10 @@ def count_independent(losses: Float64) -> float:
     (1.0, 2.0)
     """
     scale, count = losses.std(axis=0), losses.shape[1]
-    unit = (losses - losses.mean(axis=0)) / np.where(scale > 0, scale, 1.0)
-    correlation = unit.T @ unit / len(losses)
-    np.fill_diagonal(correlation, 1.0)
-    return float(count**2 / max(correlation.sum(), count))  # that of few lists may be negative
+    # The sum of all correlations is the variance of the sum of standardised losses.
+    unit = losses / np.where(scale > 0, scale, 1.0)
+    total = unit.sum(axis=1).var() + np.sum(scale == 0)
+    return float(count**2 / max(total, count))  # correlations in few lists may be negative
 
 
 def bound_independent(losses: Float64) -> tuple[float, float]:
@@ -573,7 +576,7 @@ def bound_independent(losses: Float64) -> tuple[float, float]:
     samples = np.random.default_rng(0).integers(len(losses), size=(_FEW, len(losses)))
     more = [count_independent(np.vstack([losses[s], losses.max(axis=0)])) for s in samples]
     ends = more, [count_independent(losses[s]) for s in samples]
-    low, high = (float(np.quantile(x, q)) for x, q in zip(ends, _INTERVAL, strict=True))
+    low, high = (float(np.quantile(x, q)) for x, q in zip(ends, _ENDS, strict=True))
     return low, high
 
 
