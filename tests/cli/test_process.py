@@ -22,6 +22,7 @@ from support.command_line import PROGRAM, run, start, succeed
 from bpa_ppl._runtime.messages import LOGGER, log_info, warn_user
 from bpa_ppl.cli import options
 from bpa_ppl.cli.app import main, show_messages
+from bpa_ppl.cli.signals import Ended, ending_signals
 from bpa_ppl.sampling.mode import PosteriorMode
 
 INSTALLED = str(Path(sys.executable).parent / "bpa")
@@ -79,20 +80,23 @@ def waiting_process(output: str) -> subprocess.Popen[str]:
 
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="needs the signals of POSIX")
 @pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129)])
-def test_a_signal_that_ends_a_command_leaves_nothing(folder: Path, name: str, code: int) -> None:
-    before = sorted(os.listdir())
-    process = waiting_process("new.txt")
-    process.send_signal(getattr(signal, name))
-    # Before the end of its input: `communicate` would close it.
-    assert process.wait(60) == code
-    assert sorted(os.listdir()) == before
-    assert process.communicate() == ("", f"ended by {name}\n")
+def test_signals_that_end_a_command(name: str, code: int) -> None:
+    one = getattr(signal, name)
+    before = signal.signal(one, signal.SIG_DFL)  # background jobs may ignore it
+    try:
+        with pytest.raises(Ended) as ending, ending_signals():
+            signal.raise_signal(one)
+        assert signal.getsignal(one) is signal.SIG_DFL
+    finally:
+        signal.signal(one, before)
+    assert (ending.value.exit_code, str(ending.value)) == (code, f"ended by {name}")
 
 
-@pytest.mark.skipif(os.name != "posix", reason="needs the process ids of POSIX")
+@pytest.mark.skipif(os.name != "posix", reason="needs the signals and process ids of POSIX")
 def test_temporary_files_of_killed_processes_are_removed_by_the_next_command(folder: Path) -> None:
+    """A process removes its own if it can: if a signal ends it, but not if it is killed."""
     before = sorted(os.listdir())
-    killed, living = waiting_process("killed.txt"), waiting_process("living.txt")
+    killed, ended = waiting_process("killed.txt"), waiting_process("ended.txt")
     killed.kill()
     killed.communicate()
     elsewhere = folder / f".bpa-another_machine.1-{killed.pid}-0123abcd.txt"
@@ -101,10 +105,12 @@ def test_temporary_files_of_killed_processes_are_removed_by_the_next_command(fol
     assert succeed("rerank", "nbest", "-p", "good.nc", "-o", "new.txt", "-q")
     left = sorted(set(os.listdir()) - {*before, "new.txt", elsewhere.name})
     assert len(left) == 1
-    assert f"-{living.pid}-" in left[0]
-    living.communicate()  # the end of its input
-    assert (living.returncode, elsewhere.exists()) == (0, True)
-    assert Path("living.txt").read_bytes() == Path("new.txt").read_bytes()
+    assert f"-{ended.pid}-" in left[0]
+    ended.terminate()
+    # Before the end of its input: `communicate` would close it.
+    assert ended.wait(60) == 143
+    assert ended.communicate() == ("", "ended by SIGTERM\n")
+    assert sorted(os.listdir()) == sorted([*before, "new.txt", elsewhere.name])
 
 
 INTERRUPTED = SystemError("<dispatcher> returned a result with an exception set")
