@@ -46,7 +46,8 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.chdir(folder)
         write_pairs("pairs.jsonl", 40, 1, answered=True)
         write_pairs("new.jsonl", 60, 2, answered=False)
-        succeed("adapt", "pairs.jsonl", "-w", "none", "-o", "posterior.nc", "-q")
+        adapt = ("adapt", "pairs.jsonl", "-w", "none", "--sampler", "laplace", "-q")
+        succeed(*adapt, "-o", "posterior.nc")
     return folder
 
 
@@ -148,7 +149,7 @@ def test_lists_of_three_are_refused(reranker: Reranker) -> None:
 
 def test_computed_features_are_not_written(folder: Path) -> None:
     lists = bpa.read_nbest("pairs.jsonl")
-    posterior = bpa.adapt(lists, None, categorical="system")
+    posterior = bpa.adapt(lists, None, categorical="system", sampler="laplace")
     reranker = Reranker(posterior, ask_below=0.9)
     new = bpa.read_nbest("new.jsonl")
     summary = rerank_to(new, reranker, "chosen.txt", ask="unsure.jsonl")
