@@ -33,21 +33,16 @@ def test_oracle_scores_and_texts(folder: Path) -> None:
 
 
 def test_texts_with_line_breaks_are_written_as_json_lines_alone(folder: Path) -> None:
-    rows = [(0, "a dog", 1.0), (1, "a\ncat", 1.0), (1, "a", 0.0)]
-    lines = [json.dumps({"id": id, "text": text, "lm": value}) for id, text, value in rows]
+    rows = [(0, "a dog"), (1, "a\ncat"), (1, "a")]
+    lines = [json.dumps({"id": id, "text": text, "lm": 1.0}) for id, text in rows]
     Path("lists.jsonl").write_text("\n".join(lines), "utf-8")
-    bpa.write_posterior(bpa.Draws({"weights": np.ones((1, 2, 1))}, ("lm",)), "new.nc")
     Path("two").write_text("a dog\na cat\n", "utf-8")
+    oracle = ("oracle", "lists.jsonl", "-r", "two", "-w", "none", "-q")
+    for output in ("new.txt", "new.tsv", "-", "/dev/stdout"):
+        refused(*oracle, "-o", output, mention="(--output)")
+    succeed(*oracle, "-o", "new.jsonl")
     chosen = '{"id": 0, "text": "a dog"}\n{"id": 1, "text": "a\\ncat"}\n'
-    for command in (
-        ("rerank", "lists.jsonl", "-p", "new.nc", "--unchecked"),
-        ("oracle", "lists.jsonl", "-r", "two", "-w", "none"),
-    ):
-        for output in ("new.txt", "new.tsv", "-", "/dev/stdout"):
-            refused(*command, "-o", output, "-q", mention="(--output)")
-        succeed(*command, "-o", "new.jsonl", "-q")
-        assert Path("new.jsonl").read_text("utf-8") == chosen
-        Path("new.jsonl").unlink()
+    assert Path("new.jsonl").read_text("utf-8") == chosen
 
 
 def test_lists_are_described(folder: Path) -> None:
@@ -72,17 +67,11 @@ def test_features_are_recorded_computed_again_and_reported(folder: Path) -> None
     (source,) = draws.record.recipe.sources
     assert source.settings["text"] == str(folder / "domain.txt")
     assert (source.settings["order"], source.feature_names) == (2, ("lm", "lm.oov"))
-    succeed(*RERANK)
-    assert len(Path("out").read_text().splitlines()) == 12
     Path("domain.txt").rename("moved.txt")
-    Path("out").unlink()
     assert "(--moved-file)" in refused(*RERANK, mention="domain.txt: ")
     refused(*RERANK, "--moved-file", "tm=moved.txt", mention="(--moved-file)")
-    moved = (*RERANK, "--moved-file", "lm=moved.txt")
-    succeed(*moved)
-    Path("out").unlink()
-    Path("moved.txt").write_text("another text .\n")
-    refused(*moved, mention="moved.txt: has changed")
+    succeed(*RERANK, "--moved-file", "lm=moved.txt")
+    assert len(Path("out").read_text().splitlines()) == 12
 
 
 def test_a_language_model_is_written_and_evaluated(
