@@ -80,6 +80,7 @@ def test_contradictory_preferences_are_kept(lists: NBest, caplog: pytest.LogCapt
         ("preferences", [["A", 0]], "duplicate"),
         ("preferences", [[0, True]], "bad-name"),
         ("rankings", [[[0, 1]]], "bad-line"),
+        ("rankings", [1, 0], "bad-line"),
         ("rankings", [[0, [1, 0]]], "duplicate"),
         ("rankings", [[[0, 1], 2]], "bad-line"),
         ("preferences", [{"weight": 2.0}], "bad-line"),
@@ -104,11 +105,6 @@ def test_lists_without_preferences(lists: NBest) -> None:
         assert not has_preferences(lists.with_sentence_extras(**extras))
         with raises(DataError, "no-data"):
             choices_by_text(lists, **extras)
-
-
-def test_one_entry_in_place_of_several_has_a_remedy(lists: NBest) -> None:
-    with raises(DataError, "bad-line", match=r"is 1, not .*: a field rankings holds several"):
-        choices_by_text(lists, rankings=[[1, 0], None])
 
 
 @pytest.mark.parametrize("name", ["winner", "human_ranking", "chosen.index"])

@@ -107,20 +107,6 @@ def test_real_lists_agree_with_brute_force(
     assert_same(oracles(lists, metric), brute_force(lists, metric, lists.totals))
 
 
-def test_ties_are_broken_by_totals_or_preference() -> None:
-    texts = [["a x", "a y", "a z", "b c d"]]
-    lists = lists_of(texts, [["a b"]], totals=[[-3.0, -1.0, -1.0, 0.0]])
-    result = oracles(lists)
-    assert (result.index.tolist(), result.tied.tolist()) == ([1], [3])
-    assert result.share is not None
-    assert result.share.tolist() == [0.0, 0.5, 0.5, 0.0]
-    preferred = oracles(lists, preference=[0.0, 0.0, 5.0, 9.0])
-    assert (preferred.index.tolist(), preferred.share) == ([2], None)
-    for shared in (oracles(lists, ties="shared"), oracles(lists_of(texts, [["a b"]]))):
-        assert shared.share is not None
-        assert shared.share.tolist() == pytest.approx([1 / 3, 1 / 3, 1 / 3, 0.0])
-
-
 @pytest.mark.parametrize("metric", ["ter", "bleu"])  # in threads, and in processes
 def test_result_does_not_depend_on_workers(metric: str) -> None:
     rng = np.random.default_rng(5)

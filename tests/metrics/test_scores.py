@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import zip_longest
 from typing import Any
 
@@ -75,24 +74,6 @@ def test_invalid_references() -> None:
     with raises(DataError, "no-data"):
         corpus_score([], [])
     assert corpus_score(["a"], ["a b"]) == corpus_score(["a"], [("a b",)])
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),  # TER and BLEU from the command line of sacreBLEU
-    [
-        ("leaflet", (57.55, 19.77)),
-        ("captions/adapt", (53.27, 20.12)),
-        ("conversation/adapt", (48.44, 26.38)),
-    ],
-)
-def test_first_best_of_real_lists(
-    real_lists: Callable[[str], NBest], text: str, expected: tuple[float, float]
-) -> None:
-    lists = real_lists(text)
-    assert lists.references is not None
-    first = lists.chosen(np.zeros(len(lists), dtype=int))
-    values = [corpus_score(first, lists.references, metric).value for metric in ("ter", "bleu")]
-    assert values == pytest.approx(expected, abs=0.005)
 
 
 def sentence(rng: np.random.Generator, longest: int = 12) -> str:
