@@ -13,10 +13,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.raising import raises
+from support.table_content import table_content
 from support.user_files import Write, run_shell, write_frame
 
 import bpa_ppl as bpa
-from bpa_ppl import describe, from_records, iter_nbest, read_nbest, write_nbest
+from bpa_ppl import concatenate, describe, from_records, iter_nbest, read_nbest
 from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.formats.averages import average_lists
 
@@ -60,6 +61,9 @@ def test_rows_of_raters(tmp_path: Path, ending: str, raters: str, order: int) ->
     assert setting == "mean_over=worker"
     with pytest.warns(BpaWarning, match="not adjacent") if order else nullcontext():
         lists = read_nbest(path, format=f"{name}:{setting}")
+    if not order:
+        parts = iter_nbest(path, format=f"{name}:{setting}", chunk=1)
+        assert table_content(concatenate(parts)) == table_content(lists)
     found = {lists.text(k): lists.features[k].tolist() for k in range(4)}
     assert lists.feature_names == ("judge_a", "rating")
     assert found == {text: [np.float32(JUDGE[text]), np.float32(MEANS[text])] for text in MEANS}
@@ -69,6 +73,11 @@ def test_rows_of_raters(tmp_path: Path, ending: str, raters: str, order: int) ->
         of_text = table[table["text"] == text]
         assert [one["rating"] for one in judgements] == of_text["rating"].tolist()
         assert [one["worker"] for one in judgements] == of_text["worker"].tolist()
+
+
+def test_rows_of_raters_in_a_data_frame() -> None:
+    with pytest.warns(BpaWarning, match="differ in rating, worker.*such as their sum or mean$"):
+        from_records(frame())
 
 
 @pytest.mark.parametrize(
@@ -131,13 +140,6 @@ def test_numbers_that_are_too_large_do_not_count() -> None:
     np.testing.assert_array_equal(average_lists("by", ratings)["by.mean"], [1, np.nan, 2])
 
 
-@pytest.mark.parametrize("cell", ["[4 5]", "[a]", "[4, 5", "4, 5"])
-def test_other_cells_are_texts(write: Write, cell: str) -> None:
-    lists = read_nbest(write("id,text,ratings", f'0,a,"{cell}"', "0,b,[1]"))
-    assert lists.extras["ratings"] == (cell, "[1]")
-    assert describe(lists).texts == {"ratings": 2}
-
-
 WIDE = {
     "rater_*": (["rater_1", "rater_2"], "rater"),
     "annotator_*": (["annotator_a", "annotator_b"], "annotator"),
@@ -191,45 +193,6 @@ def test_patterns_of_columns_of_several_aspects(write: Write) -> None:
         read_nbest(path, format="csv:mean_over=z*")
 
 
-def test_parts_of_a_stream(write: Write) -> None:
-    path = write(*RATINGS.splitlines())
-    whole = read_nbest(path, format="csv:mean_over=worker")
-    tables = list(iter_nbest(path, format="csv:mean_over=worker", chunk=1))
-    assert [table.texts(0) for table in tables] == [whole.texts(0), whole.texts(1)]
-    assert np.array_equal(np.concatenate([t.features for t in tables]), whole.features)
-
-
-def test_a_data_frame_is_aggregated_as_the_note_says() -> None:
-    table = frame()
-    with pytest.warns(BpaWarning, match="differ in rating, worker.*such as their sum or mean$"):
-        from_records(table)
-    means = table.groupby(["id", "text"], as_index=False)[["judge_a", "rating"]].mean()
-    lists = from_records(means)
-    assert {lists.text(k): lists.features[k, 1] for k in range(4)} == pytest.approx(MEANS)
-
-
-def test_missing_ratings_and_columns_of_the_rater(write: Write) -> None:
-    lines = RATINGS.splitlines()
-    comments = ["comment", *(f"c{k}" for k in range(10))]
-    lines = [f"{line},{comment}" for line, comment in zip(lines, comments, strict=True)]
-    lines[1] = lines[1].replace(",4,", ",,")
-    lines[4:7] = [re.sub(r",3,(c\d)", r",,\1", line) for line in lines[4:7]]
-    with pytest.warns(BpaWarning, match="rating is missing for 1 of 4"):
-        lists = read_nbest(write(*lines), format="csv:mean_over=worker")
-    np.testing.assert_array_equal(lists.extras["rating"], np.float32([3.5, np.nan, 4.5, 1.5]))
-    assert lists.extras["worker"][0][0] == {"rating": None, "worker": "w1", "comment": "c0"}
-    assert lists.extras.keys() == {"worker", "rating"}
-
-
-def test_verdicts_of_raters(write: Write) -> None:
-    verdicts = [("a", "u", True), ("a", "v", False), ("b", "u", None), ("b", "v", True)]
-    names = ("text", "by", "passed")
-    records = [{"id": 0, "lm": 1, **dict(zip(names, of, strict=True))} for of in verdicts]
-    lists = read_nbest(write(*map(json.dumps, records)), format="jsonl:mean_over=by")
-    assert (lists.feature_names, lists.features.tolist()) == (("lm", "passed"), [[1, 0.5], [1, 1]])
-    assert lists.extras["by"][1] == [{"passed": None, "by": "u"}, {"passed": True, "by": "v"}]
-
-
 @pytest.mark.parametrize(
     ("cells", "means"),
     [(("TRUE", "FALSE", "FALSE"), [0.5, 0]), (("4 stars", "1 star", ""), [4, 1]),
@@ -246,20 +209,6 @@ def test_ratings_that_are_texts(
     lists = read_nbest(wide, format="csv:mean_over=r_*")
     assert (lists.feature_names, lists.features[:, 0].tolist()) == (("r.mean",), means)
     assert lists.extras["r_name"] == ("x", "y")
-
-
-def test_systems_with_the_same_text_stay_apart(write: Write) -> None:
-    rows = [
-        f"0,{text},{system},{rater},{rating}"
-        for text, system, ratings in [("a", "A", (1, 2)), ("a", "B", (3, 4)), ("b", "C", (5, 6))]
-        for rater, rating in zip("xy", ratings, strict=True)
-    ]
-    path = write("id,text,system,rater,rating", *rows)
-    with pytest.warns(BpaWarning, match="differ in rating, rater: .*mean_over=rater"):
-        read_nbest(path)
-    lists = read_nbest(path, format="csv:mean_over=rater")
-    assert lists.extras["system"] == ("A", "B", "C")
-    assert lists.features[:, 0].tolist() == [1.5, 3.5, 5.5]
 
 
 def test_a_row_for_each_error_is_noted_and_not_averaged(write: Write) -> None:
@@ -361,13 +310,6 @@ def test_lists_of_numbers_and_of_objects(tmp_path: Path, nested: bool, ending: s
     assert bpa.describe(lists).lists == {"ratings": "lists", "by": "lists"}
 
 
-def test_lists_in_memory_are_described_with_a_way_that_works() -> None:
-    lists = from_records(LISTED)
-    assert "by with_features" in bpa.describe(lists).lists["ratings"]
-    means = [np.mean(of) for of in lists.extras["ratings"]]
-    assert lists.with_features("ratings.mean", means).feature_names == ("lm", "ratings.mean")
-
-
 def test_columns_that_are_not_there(write: Write) -> None:
     path = write(*RATINGS.splitlines())
     listed = r"no column .* \(the columns are 'judge_a, rating, worker'\): .* leave out mean_over="
@@ -401,19 +343,6 @@ def test_a_list_of_one_number_is_a_number(tmp_path: Path, ending: str) -> None:
     np.testing.assert_array_equal(lists.extras["mqm"], [-1, np.nan])
     assert lists.extras["tokens"] == ([1], [1, 2])
     assert bpa.describe(lists).lists.keys() == {"tokens", "tag", "ok"}
-
-
-def test_parallel_lists_of_single_numbers(write: Write) -> None:
-    line = json.dumps({"id": 0, "text": ["a", "b"], "score": [[0.5], [0.25]]})
-    assert read_nbest(write(line)).features.tolist() == [[0.5], [0.25]]
-
-
-def test_judgements_that_are_kept_can_be_written(write: Write, tmp_path: Path) -> None:
-    lists = read_nbest(write(*RATINGS.splitlines()), format="csv:mean_over=worker")
-    write_nbest(lists, tmp_path / "out.jsonl")
-    again = read_nbest(tmp_path / "out.jsonl")
-    assert again.extras["worker"] == lists.extras["worker"]
-    assert np.array_equal(again.features, lists.features)
 
 
 @pytest.mark.parametrize(
