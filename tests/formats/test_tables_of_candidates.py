@@ -21,7 +21,7 @@ from support.raising import raises
 from support.table_content import table_content
 from support.user_files import Write
 
-from bpa_ppl import NBest, concatenate, from_records, iter_nbest, read_nbest, write_nbest
+from bpa_ppl import NBest, from_records, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.formats.jsonl import Jsonl
 from bpa_ppl.formats.separated import Csv
@@ -77,6 +77,7 @@ WAYS: dict[str, Make] = {
     "pandas": lambda rows, *_: from_records(pd.DataFrame(rows)),
     "arrow": lambda rows, *_: from_records(pa.Table.from_pylist(rows)),
 }
+pytestmark = pytest.mark.usefixtures("small_blocks")
 FLAT = pytest.mark.parametrize("way", [way for way in WAYS if "nested" not in way])
 #: Sentence and fields of each candidate; None is a value that is missing.
 NAMES = ("id", "text", "lm", "mqm", "by")
@@ -92,7 +93,6 @@ PARTLY: list[Record] = [
 # --- missing values ------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize(
     ("way", "missing"),
     [
@@ -115,19 +115,6 @@ def test_a_number_that_is_missing_for_some_is_an_extra(
     assert nbest.extras["mqm"].dtype == np.float32  # type: ignore[union-attr]
     np.testing.assert_array_equal(nbest.extras["mqm"], [np.nan, 0, np.nan, np.nan, -5, -1])
     assert nbest.extras["by"] == ("x", "y", "x", "z", "x", "y")
-
-
-@pytest.mark.usefixtures("small_blocks")
-def test_tables_of_a_stream_have_the_features_of_the_whole_file(tmp_path: Path) -> None:
-    with pytest.warns(BpaWarning):
-        WAYS["jsonl, nested"](PARTLY, tmp_path / "lists", "")
-    with pytest.warns(BpaWarning, match="mqm is missing for 3 of 6") as notes:
-        first, _, third = iter_nbest(tmp_path / "lists", chunk=1)
-    assert len(notes) == 1
-    assert first.feature_names == third.feature_names == ("lm",)
-    joined = concatenate([first, third])
-    assert joined.feature_names == ("lm",)
-    np.testing.assert_array_equal(joined.extras["mqm"], [np.nan, 0, -5, -1])
 
 
 def test_totals_and_sources_may_be_missing_for_some(tmp_path: Path) -> None:
@@ -169,12 +156,49 @@ def test_named_columns_are_the_usual_ones(way: str, tmp_path: Path) -> None:
     assert lists.features[:, 0].tolist() == [-1.5, -2]
 
 
-def test_a_column_whose_place_is_taken_is_left_out(write: Write) -> None:
-    path = write("id,segment,output,lm,text", "0,7,a cat,-1,un chat", "1,7,cat,-2,un chat")
-    with pytest.warns(BpaWarning) as caught:
-        lists = read_nbest(path, format="csv:id=segment,text=output")
-    assert sorted("column text" in str(one.message) for one in caught) == [False, True]
-    assert (lists.ids, lists.texts(0), lists.feature_names) == ((7,), ["a cat", "cat"], ("lm",))
+#: Lists of which each field is in an object.
+RECORDS: list[Record] = [
+    {
+        "meta": {"id": f"d{k}", "set": "x"},
+        "doc": {"q": f"q{k}"},
+        "ref": {"a": {"b": f"r{k}"}},
+        "candidates": [{"message": {"content": f"t{k}{n}", "s": n}, "text": "no"} for n in "uv"],
+    }
+    for k in range(3)
+]
+
+
+@pytest.mark.filterwarnings("ignore:.*the column text is left out")
+@pytest.mark.parametrize("name", ["nope", "doc.nope", "nope.q", "doc.q.nope"])
+@pytest.mark.parametrize(
+    ("field", "other"), [("source", "reference=ref.a.b"), ("reference", "source=doc.q")]
+)
+def test_names_with_dots_are_those_of_fields_of_objects(
+    tmp_path: Path, field: str, other: str, name: str
+) -> None:
+    """A field that no record has is refused."""
+    listed = f"no column {name} .the columns are .*doc.q.*: name another one, or leave out {field}="
+    path = tmp_path / "lists"
+    for make in (json_lines, parquet_file):
+        settings = f":id=meta.id,text=message.content,{other}"
+        lists = make(RECORDS, path, settings)
+        assert (lists.ids, lists.texts(1)) == (("d0", "d1", "d2"), ["t1u", "t1v"])
+        assert lists.references == ((("r0",), ("r1",), ("r2",)) if field == "source" else None)
+        assert lists.sources == (None if field == "source" else ("q0", "q1", "q2"))
+        assert lists.extras == {"message.s": ("u", "v") * 3}
+        with raises(DataError, "missing-column", parameter="format", match=listed):
+            make(RECORDS, path, f"{settings},{field}={name}")
+    with raises(DataError, "missing-column", parameter="format", match=listed):
+        list(iter_nbest(path, format=f"parquet{settings},{field}={name}", chunk=1))
+
+
+def test_two_columns_of_one_name_are_refused(write: Write, tmp_path: Path) -> None:
+    with raises(DataError, "duplicate", parameter="format", match="seg"):
+        read_nbest(write("id,text,lm,seg", "0,a,1,7"), format="csv:id=seg,source=seg")
+    table = pa.table({"id": [0], "text": ["x"], "a.b": [1.0], "a": [{"b": 2.0}]})
+    parquet.write_table(table, tmp_path / "x.parquet")
+    with raises(DataError, "duplicate", match="two columns a.b"):
+        read_nbest(tmp_path / "x.parquet")
 
 
 @pytest.mark.parametrize(
@@ -213,7 +237,6 @@ def test_in_memory_columns_are_to_be_renamed() -> None:
         from_records([{"id": 7, "mt": "a"}])
 
 
-@pytest.mark.usefixtures("small_blocks")
 def test_a_control_character_in_the_name_of_a_column(write: Write) -> None:
     good = {"id": 0, "candidates": [{"text": "a", "lm": 1}]}
     bad = {"id": 5, "candidates": [{"text": "a", "lm": 1, "l\am": 1}]}
@@ -221,7 +244,6 @@ def test_a_control_character_in_the_name_of_a_column(write: Write) -> None:
         read_nbest(write(*map(json.dumps, [good, bad])))
 
 
-@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize(
     ("value", "match"),
     [("x", "logprob is a field of the sen"), (-1, "1 number in logprob for 2 candidates: give")],
@@ -238,7 +260,6 @@ def test_a_field_of_sentences_and_of_candidates(write: Write, value: Any, match:
 IDS = {"A": [7, 2, 1], "B": [1, 2], "C": [2, 7, 1, 7]}
 
 
-@pytest.mark.usefixtures("small_blocks")
 @FLAT
 def test_rows_are_grouped_by_sentence(way: str, tmp_path: Path) -> None:
     """By order of first appearance, as of tables that are sorted by system."""
@@ -269,7 +290,6 @@ def test_rows_that_cannot_be_grouped(write: Write) -> None:
         read_nbest(write(*(json.dumps({"id": s, "candidates": ["a"]}) for s in (0, 1, 0))))
 
 
-@pytest.mark.usefixtures("small_blocks")
 def test_the_long_form_states_what_belongs_to_a_sentence_once(write: Write) -> None:
     lines: list[Record] = [{"id": k // 3, "text": "abcd"[k], "lm": k} for k in range(4)]
     lines[1] |= {"sentence.doc": "d", "reference": "r"}
@@ -295,7 +315,6 @@ def test_references_in_any_form(write: Write, name: str) -> None:
     assert nbest.references == (("the cat",), ())
 
 
-@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("nothing", [{"candidates": []}, {"candidates": None}, {}])
 def test_sentences_without_candidates(write: Write, tmp_path: Path, nothing: Record) -> None:
     both = {"candidates": [{"text": "a cat", "lm": -1.5}, {"text": "cat", "lm": -2}]}
@@ -311,6 +330,8 @@ def test_sentences_without_candidates(write: Write, tmp_path: Path, nothing: Rec
         with pytest.warns(BpaWarning, match="2 sentences without candidates, the first of id 1"):
             nbest = read()
         assert (nbest.sentence_ids.tolist(), nbest.sources) == ([0, 2], ("s0", "s2"))
+    with pytest.warns(BpaWarning, match="without candidates"), raises(DataError, "no-data"):
+        from_records([{"id": 0, "candidates": []}])
     empty: dict[int, str | None] = {}
     with pytest.warns(BpaWarning, match="without candidates"):
         parts = list(iter_nbest(path, chunk=1, empty=empty))
