@@ -14,7 +14,7 @@ import pytest
 from support.raising import raises
 from support.user_files import run_shell
 
-from bpa_ppl import BayesianRanker, BpaError, BpaWarning, DataError, NBest, read_nbest
+from bpa_ppl import BayesianRanker, BpaError, DataError, NBest, read_nbest
 
 Content = tuple[list[list[str]], dict[str, list[float]]]
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -76,12 +76,6 @@ def test_names_are_put_before_values(tmp_path: Path, rows: str, header: str, nam
     assert BEFORE in message_of(path)
     path.write_text(f"{header}\n{rows}")
     assert content(read_nbest(path)) == LISTS
-
-
-def test_names_may_be_numbers_and_values_of_pairs() -> None:
-    assert read_nbest(["id,text,2023,2024", "0,a,1,2"]).feature_names == ("2023", "2024")
-    lists = read_nbest(["model_a,model_b,winner,7", "X,Y,model_a,1"])
-    assert lists.texts(0) == ["X", "Y"]
 
 
 # --- messages without a command ------------------------------------------------------------------
@@ -407,6 +401,7 @@ DATA_SETS = {
     "helpsteer": [{"prompt": "un chat", "response": t, "helpfulness": 3} for t in "ab"],
     "unpaired": [{"prompt": "un chat", "completion": t, "label": t == "a"} for t in "ab"],
     "argilla": [{"prompt": "un chat", "chosen-response": "a", "rejected-response": "b"}],
+    "other names": [{"prompt": "un chat", "better": "a", "worse": "b"}],
     "rows": [{"id": n, "prompt": "un chat", "response": t, "lm": 1} for n, t in enumerate("ab")],
 }
 
@@ -508,13 +503,6 @@ def test_a_column_is_named_in_a_format_that_is_set(format: str, data: str) -> No
 def test_the_first_id_is_set_as_the_message_says() -> None:
     (first,) = re.findall(r"set the first id to (\d+)", message_of(LINES, first_id=1))
     assert read_nbest(LINES, first_id=int(first)).ids == (0, 1)
-
-
-def test_bad_numbers_are_dropped_as_the_message_says() -> None:
-    lines = ["id,text,lm", "0,a,1", "0,b,x"]
-    assert "(bad: drop)" in message_of(lines)
-    with pytest.warns(BpaWarning, match="1 candidate dropped"):
-        assert read_nbest(lines, bad="drop").texts(0) == ["a"]
 
 
 # --- references ----------------------------------------------------------------------------------
