@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 from support.raising import raises
 from support.user_files import Write
 
-from bpa_ppl import NBest, iter_nbest, read_nbest, write_nbest
+from bpa_ppl import NBest, read_nbest, write_nbest
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.format import NBEST_FORMATS
@@ -91,19 +90,6 @@ def test_numbers_in_the_names_of_prompts_are_the_ids(
     assert ("order of the responses" in notes) is (ids == [0, 1, 2])
 
 
-def test_lines_of_one_prompt_are_joined_and_repeats_counted(write: Write) -> None:
-    path = write(
-        batch("p-2", choice("b", -3), choice("c", -1)),
-        batch("p-1", choice("a", -1)),
-        batch("p-2", choice("c", -0.5), choice("c"), choice("d", -9, index=0)),
-    )
-    lists, notes = notes_of(lambda: read_nbest(path))
-    assert [lists.texts(s) for s in range(2)] == [["a"], ["b", "c", "d"]]
-    assert lists.features[:, -1].tolist() == [1, 1, 3, 1]
-    assert lists.features[:, 0].tolist() == [-1, -3, -0.5, -9]
-    assert "2 of 6 answers repeat another" in notes
-
-
 def test_requests_give_sources_and_order(write: Write) -> None:
     requests = write(
         request("uuid-b", "un chat"),
@@ -116,18 +102,6 @@ def test_requests_give_sources_and_order(write: Write) -> None:
     assert lists.sources == ("un chat", "trois")
     assert (lists.sentence_ids.tolist(), lists.ids) == ([0, 2], ("uuid-b", "uuid-a"))
     assert "requests without a response: 1 (uuid-c)" in notes
-
-
-def test_prompts_without_a_candidate_keep_their_sources(write: Write) -> None:
-    names = [f"r-{n}" for n in range(3)]
-    requests = write(*map(request, names, ["un", "deux", "trois"]), name="requests")
-    path = write(batch("r-1", choice("two", -1)), batch("r-0", choice("a", finish_reason="length")))
-    empty: dict[int, str | None] = {}
-    format = Openai(requests=str(requests))
-    with warnings.catch_warnings(action="ignore"):
-        (lists,) = iter_nbest(path, format=format, bad="drop", empty=empty)
-    assert (lists.ids, lists.sources) == (("r-1",), ("deux",))
-    assert empty == {0: "un", 2: "trois"}
 
 
 def test_several_requests_of_one_prompt(write: Write) -> None:
