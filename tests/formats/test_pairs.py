@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from support.raising import raises
 from support.table_content import table_content
 from support.user_files import Write, talk
 
-from bpa_ppl import adapt, from_records, point_weights, read_nbest, write_nbest
+from bpa_ppl import from_records, read_nbest, write_nbest
 from bpa_ppl.errors import DataError
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -24,19 +23,6 @@ Turn = dict[str, Any]
 
 def line(chosen: Any, rejected: Any, **more: Any) -> str:
     return json.dumps({**more, "chosen": chosen, "rejected": rejected})
-
-
-def battles() -> list[dict[str, Any]]:
-    """Return rows of an arena with conversations, one of them of several turns."""
-    common = {"judge": "ann"}
-    return [
-        {"question_id": "q1", "model_a": "X", "model_b": "Y", "winner": "model_b", **common}
-        | {"conversation_a": talk("hi", "hello"), "conversation_b": talk("hi", "bye")}
-        | {"rm_a": 0.5, "rm_b": 2},
-        {"question_id": "q2", "model_a": "Z", "model_b": "X", "winner": "tie", **common}
-        | {"conversation_a": talk("1?", "2", "so?", "yes")}
-        | {"conversation_b": talk("1?", "3", "so?", "no"), "rm_a": 0.25, "rm_b": -1},
-    ]
 
 
 def test_the_golden_file_of_pairs(tmp_path: Path) -> None:
@@ -62,27 +48,6 @@ def test_the_golden_file_of_an_arena() -> None:
     assert lists.sentence_extras["preferences"] == ([[0, 1]], [], [[1, 0]])
     assert lists.sentence_extras["ties"] == ([], [[0, 1]], [])
     assert lists.sentence_extras["judge"] == ("ann", "bob", "ann")
-
-
-def test_conversations_in_every_way(write: Write, tmp_path: Path) -> None:
-    answers = {"chosen": talk("hi", "hello"), "rejected": talk("hi", "bye")}
-    pairs = [{"prompt": talk("Un chat"), **answers}] * 2
-    for rows, sources in ((battles(), ("hi", "so?")), (pairs, ("Un chat",) * 2)):
-        pq.write_table(pa.Table.from_pylist(rows), tmp_path / "lists.parquet")
-        tables = [
-            from_records(rows),
-            from_records({name: [row[name] for row in rows] for name in rows[0]}),
-            from_records(pa.Table.from_pylist(rows)),
-            read_nbest(tmp_path / "lists.parquet"),
-            read_nbest(write(*map(json.dumps, rows))),
-        ]
-        for lists in tables:
-            assert lists.texts(0) == ["hello", "bye"]
-            assert lists.sources == sources
-            first = [[1, 0]] if "winner" in rows[0] else [[0, 1]]
-            assert lists.sentence_extras["preferences"][0] == first
-            assert not {"conversation_a", "chosen"} & lists.sentence_extras.keys()
-    assert from_records(battles()).features.tolist() == [[0.5], [2], [0.25], [-1]]
 
 
 HELLO, SYSTEM = {"role": "user", "content": "hello"}, {"role": "system", "content": "s"}
@@ -121,44 +86,7 @@ def test_models_alone(write: Write, separator: str) -> None:
     lines = [("model_a", "model_b", "winner"), ("X", "Y", "model_a"), ("Y", "X", "model_b")]
     lists = read_nbest(write(*map(separator.join, lines)))
     assert [lists.texts(s) for s in range(2)] == [["X", "Y"], ["Y", "X"]]
-    if separator == ",":
-        posterior = adapt(lists, None, categorical="system", likelihood="preference", sampler="map")
-        weights = point_weights(posterior)
-        assert weights["system=X"] > 0 > weights["system=Y"]
-
-
-@pytest.mark.usefixtures("small_blocks")
-def test_a_table_of_many_rows(write: Write) -> None:
-    """Answers are texts, even numbers; the winner is no feature; a missing score is an extra."""
-    header = "model_a,model_b,winner,response_a,response_b,winner_model_a,rm_a,rm_b,lm_a,lm_b"
-    rows = [f'X,Y,model_a,{k},"two\n{k}",1,{k},0.5,1,2' for k in range(120)]
-    rows[70] = "X,Y,tie,a,b,,,3,1,2"
-    with pytest.warns(match="rm is missing for 1 of 240"):
-        lists = read_nbest(write(header, *rows))
-    assert lists.feature_names == ("lm",)
-    assert lists.texts(99) == ["99", "two\n99"]
-    assert set(lists.sentence_extras) == {"preferences", "ties", "winner_model_a"}
-    assert lists.sentence_extras["winner_model_a"][69:72] == (1, None, 1)
-    assert np.flatnonzero(np.isnan(lists.extras["rm"])).tolist() == [140]
-
-
-@pytest.mark.parametrize("third", ["X,Y,Z", "X,Y,", "X,X,X"])
-def test_a_bad_row_is_named(write: Write, third: str) -> None:
-    path = write("model_a,model_b,winner", "X,Y,model_a", third)
-    match = f"winner is '{third[4:]}'"
-    with raises(DataError, "bad-line", line=3, match=match, parameter="bad"):
-        read_nbest(path)
-
-
-def test_conversations_as_texts_of_json(write: Write) -> None:
-    row = battles()[1]
-    row |= {name: json.dumps(row[name]) for name in ("conversation_a", "conversation_b")}
-    cells = ['"' + str(cell).replace('"', '""') + '"' for cell in row.values()]
-    for lists in (from_records([row]), read_nbest(write(",".join(row), ",".join(cells)))):
-        assert (lists.texts(0), lists.sources) == (["yes", "no"], ("so?",))
-    sides = {"prompt": '["1?", "so?"]', "chosen": '["2", "yes"]', "rejected": '["3", "no"]'}
-    lists = from_records([sides])
-    assert (lists.texts(0), lists.sources) == (["yes", "no"], ("so?",))
+    assert lists.sentence_extras["preferences"] == ([[0, 1]], [[1, 0]])
 
 
 def test_the_answer_is_the_last_turn_of_the_assistant() -> None:
@@ -221,6 +149,8 @@ def test_turns_of_sharegpt() -> None:
         for records in ([one], pa.Table.from_pylist([one])):
             lists = from_records(records)
             assert (lists.texts(0), lists.sources) == (["yes", "no"], ("so?",))
+    both = [row["chosen"], row["rejected"]]  # of different lengths
+    assert from_records({"chosen": both, "rejected": both[::-1]}).texts(1) == ["no", "yes"]
     with raises(DataError, "bad-line", line=1, match="chosen has no turn of the assistant"):
         from_records([{"chosen": sharegpt("q"), "rejected": sharegpt("q", "b")}])
 
