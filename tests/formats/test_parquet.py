@@ -10,9 +10,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from support.raising import raises
-from support.table_content import table_content
 
-from bpa_ppl import NBest, from_lists, from_records, read_nbest, write_nbest
+from bpa_ppl import NBest, from_records, read_nbest
 from bpa_ppl.errors import DataError
 from bpa_ppl.phrases.table_files import read_table
 
@@ -130,14 +129,6 @@ def test_a_file_that_is_cut_short_or_empty(tmp_path: Path) -> None:
         read_nbest(path)
     with raises(DataError, "no-data"):
         read_nbest(written(tmp_path, pa.table(NESTED).slice(0, 0)))
-
-
-def test_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bpa_ppl.formats.parquet._BATCH", 2)
-    lists = from_lists([["a", "b", "c"], ["d"]], [[[1], [2], [3]], [[4]]], ["lm"])
-    write_nbest(lists, tmp_path / "lists.parquet")
-    again = read_nbest(tmp_path / "lists.parquet")
-    assert table_content(again) == table_content(lists)
 
 
 def test_the_proposed_column_is_no_object(tmp_path: Path) -> None:
