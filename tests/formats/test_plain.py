@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.raising import raises
+from support.table_content import table_content
 from support.user_files import Write
 
-from bpa_ppl import concatenate, iter_nbest, read_nbest
+from bpa_ppl import concatenate, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.formats.plain import Plain
 
@@ -35,6 +36,11 @@ def test_scores_of_several_kinds(texts: Path, write: Write, tmp_path: Path, chun
     assert nbest.features.tolist() == expected.tolist()
     assert nbest.sentence_ids.tolist() == [1, 2, 3]
     assert nbest.texts(2) == ["t 4", "t 5"]
+    one_file = f"plain:list_size=2,scores={tmp_path}/all.gz"
+    with pytest.warns(BpaWarning, match="set the first id to 1"):
+        write_nbest(nbest, tmp_path / "again", format=one_file)
+    again = read_nbest(tmp_path / "again", format=one_file, first_id=1)
+    assert table_content(again) == table_content(nbest)
 
 
 @pytest.mark.parametrize(
