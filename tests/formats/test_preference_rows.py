@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
-import re
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,7 @@ import pytest
 from support.raising import raises
 from support.user_files import Write, talk
 
-from bpa_ppl import NBest, adapt, describe, from_records, read_nbest, rerank
+from bpa_ppl import NBest, adapt, describe, from_records, read_nbest
 from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.metrics.preferences import select_compared
 
@@ -137,16 +135,6 @@ def test_an_answer_that_would_be_lost_is_refused() -> None:
         read({"prompt": "q", "chosen": "['x']", "rejected": "['y' 'z']"})
 
 
-def test_rankings_are_learned_from_and_chosen_by() -> None:
-    rows = [
-        {"prompt": "q", "chosen": [f"good {n}"], "rejected": ["bad", "poor", "so"]}
-        | {"rewards": [1 + n % 2, 0, -1, 0.5]}
-        for n in range(12)
-    ]
-    posterior = adapt(read(*rows), None, sampler="map")
-    assert rerank(read(*rows), posterior).texts == [f"good {n}" for n in range(12)]
-
-
 # --- turns ---------------------------------------------------------------------------------------
 
 
@@ -161,13 +149,6 @@ def test_the_judged_turn_is_read(turn: int | str | None, which: int) -> None:
         assert lists.texts(0) == [["a1", "b1"], ["a2", "b2"]][which]
         assert lists.sources == (("q1", "q2")[which],)
         assert outcome(lists) == [[1]]
-
-
-def test_answers_whose_names_begin_with_the_model() -> None:
-    row = {"model_1": "X", "model_2": "Y", "winner": "Y"}
-    lists = read(row | {"model_1_output": "one", "model_2_output": "two"})
-    assert (lists.texts(0), outcome(lists)) == (["one", "two"], [[1]])
-    assert lists.extras["system"] == ("X", "Y")
 
 
 @pytest.mark.parametrize("name", ["messages", "assistant", "text", "candidate", "conversation"])
@@ -333,24 +314,6 @@ def test_names_of_both_answers_in_the_format(write: Write) -> None:
     assert table.texts(0) == ["7", "8"]
 
 
-def test_other_names_are_suggested() -> None:
-    rows = [{"prompt": "q", "better": "x", "worse": "y"}]
-    with raises(DataError, "unknown-format", line=1, parameter="format") as caught:
-        read(*rows)
-    (format,) = re.findall(r"as (jsonl:\S+): ", str(caught.value))
-    assert read(*rows, format=format).texts(0) == ["x", "y"]
-
-
-def test_columns_of_answers_with_names_in_the_format() -> None:
-    row = {"chosen-response": "x", "rejected-response": "y"}
-    row |= {"chosen-rating": 5, "rejected-rating": 3}
-    lists = read(row, format="jsonl:chosen=chosen-response,rejected=rejected-response")
-    assert (lists.texts(0), lists.features.tolist()) == (["x", "y"], [[5], [3]])
-    row = {"left": "x", "right": "y", "left_model": "X", "right_model": "Y", "choice": "Y"}
-    lists = read(row, format="jsonl:chosen=left,rejected=right,winner=choice")
-    assert (outcome(lists), lists.extras["system"]) == ([[1]], ("X", "Y"))
-
-
 def test_names_that_do_not_say_which_answer_is_preferred_need_a_winner() -> None:
     row = {"answer_a": "x", "answer_b": "y", "verdict": "B"}
     with raises(DataError, "missing-column", line=1, parameter="format", match="winner=NAME"):
@@ -465,8 +428,3 @@ def test_what_adapt_refuses_is_described(odd: Row) -> None:
     assert not any("preferences" in warning for warning in describe(read(*rows)).warnings)
     with pytest.raises(DataError, match=next(iter(odd))):
         adapt(lists, None, sampler="map")
-
-
-def test_nan_in_the_first_row() -> None:
-    rows = [{"prompt": "p", "chosen": "a", "rejected": "b", "margin": m} for m in (math.nan, 0.5)]
-    assert read(*rows).sentence_extras["margin"] == (None, 0.5)
