@@ -6,24 +6,17 @@ import re
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-import pyarrow as pa
 import pytest
 from support.raising import raises
-from support.table_content import table_content
 
-from bpa_ppl import Draws, NBest, from_records, iter_nbest, read_nbest, rerank, write_nbest
+from bpa_ppl import from_records, iter_nbest, read_nbest
 from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.formats.format import NBEST_FORMATS
 from bpa_ppl.formats.reading import find_nearest_format
-from bpa_ppl.formats.values import to_numpy
-from bpa_ppl.formats.weight_files import read_weights
-from bpa_ppl.weights import match
 
 # --- formats -------------------------------------------------------------------------------------
 
@@ -95,37 +88,6 @@ def line(identifier: int, text: str = "a cat", value: float = -1.5) -> str:
     return f"{identifier} ||| {text} ||| LM0= {value} ||| {value}"
 
 
-def test_ids_may_come_in_any_order_but_only_once() -> None:
-    ids = [3, 7, 1, 9, 2, 8]
-    assert read_nbest(map(line, ids)).sentence_ids.tolist() == ids
-    for place, again in enumerate(ids[:-1], 1):
-        with raises(DataError, line=7, match=f"sentence {again}; .* line {place}:"):
-            read_nbest([*map(line, ids), line(again)])
-
-
-@pytest.mark.parametrize("name", ["leaflet", "medical/adapt", "captions/adapt"])
-def test_totals_of_real_lists_are_weights_times_features(
-    real_lists: Callable[[str], NBest], demo_data: Path, name: str
-) -> None:
-    nbest = real_lists(name)
-    weights = match(read_weights(demo_data / "moses.ini"), nbest).values
-    # Everything is printed with six significant digits.
-    ours, totals = nbest.scores(weights), nbest.totals
-    assert totals is not None
-    products = np.abs(nbest.features.astype(np.float64)) @ np.abs(weights)
-    assert np.all(np.abs(ours - totals) <= 5e-6 * (2 * products + np.abs(totals)))
-
-
-def test_a_fifth_field_is_the_segmentation(shared_data: Path, tmp_path: Path) -> None:
-    folder = shared_data / "phrases/nbest-seg"
-    segmented = next(iter_nbest(folder / "captions.adapt.nbest.xz", chunk=10))
-    assert segmented.extras["segmentation"][0] == "0-1=0-1 2=2 3=3 4=4 5=5 6=6 7-8=7-8"
-    write_nbest(segmented, tmp_path / "again")
-    assert table_content(read_nbest(tmp_path / "again")) == table_content(segmented)
-    usual = next(iter_nbest(shared_data / "captions/adapt.nbest.gz", chunk=10))
-    assert table_content(segmented, "extras") == table_content(usual, "extras")
-
-
 def test_reading_and_metrics_need_no_large_library(demo_data: Path, tmp_path: Path) -> None:
     csv, plain, scores = (tmp_path / name for name in ("lists.csv", "lists", "scores"))
     csv.write_text("id,text,lm\n" + "0,a cat,-1.5\n" * 100)
@@ -152,23 +114,6 @@ def test_parts_of_a_stream_have_their_own_texts_alone(line: str) -> None:
     assert [part.strings for part in parts] == [("text 0", "text 1"), ("text 2", "text 3")]
 
 
-@pytest.mark.parametrize(
-    "column",
-    [
-        pa.array([None, 1.5, None, 2.5]),
-        pa.array([0.0, None, 1.5, None, 2.5])[1:4],
-        pa.chunked_array([[1.5], [None, 2.5]]),
-        pa.chunked_array([], pa.float64()),
-    ],
-    ids=["with gaps", "a part", "two pieces", "no piece"],
-)
-def test_numbers_as_pyarrow_gives_them(column: pa.Array | pa.ChunkedArray) -> None:
-    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    np.testing.assert_array_equal(to_numpy(column), whole.to_numpy(zero_copy_only=False))
-    values = to_numpy(pa.array([3, None], pa.int32()), missing=0)
-    assert (values.tolist(), values.dtype.kind) == ([3, 0], "i")
-
-
 # --- messages about records in memory ------------------------------------------------------------
 
 
@@ -182,26 +127,6 @@ def test_a_text_among_numbers_is_named_with_a_number() -> None:
     match = r"^record 1: candidates\[1\].lm is 2.* candidates\[0\].lm of record 1 is 'high'"
     with raises(DataError, "bad-data", line=1, match=match):
         from_records(records[1:])
-
-
-@pytest.mark.parametrize(
-    ("values", "named"),
-    [
-        ([0.5, None], r"candidates\[1\] of list doc-7 has no lm"),
-        ([True, True], r"lm of candidates\[0\] of list doc-7 is true, not a number"),
-    ],
-)
-@pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
-def test_the_candidate_without_a_feature_is_named(values: list[Any], named: str) -> None:
-    lists = from_records({"id": ["doc-7"] * 2, "text": ["a", "b"], "lm": values})
-    draws = Draws({"weights": np.ones((1, 4, 1))}, ("lm",))
-    with raises(DataError, "missing-feature", parameter="without", match=f"^{named}"):
-        rerank(lists, draws, unchecked=True)
-
-
-def test_notes_on_data_in_memory_name_no_file() -> None:
-    with pytest.warns(BpaWarning, match="^lm is missing for 1 of 2"):
-        from_records({"id": [0, 0], "text": ["a", "b"], "lm": [1.0, None]})
 
 
 # --- notes on references -------------------------------------------------------------------------
