@@ -10,7 +10,7 @@ import pytest
 from support.raising import raises
 from support.user_files import Write
 
-from bpa_ppl import from_records, iter_nbest, read_nbest, read_references, write_nbest
+from bpa_ppl import from_records, iter_nbest, read_nbest, read_references
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 
 
@@ -325,16 +325,6 @@ def test_moses(monkeypatch: pytest.MonkeyPatch, write: Write, by_arrow: bool) ->
             read_nbest(write(*lines))
     lines = [f"{i:03} ||| a ||| LM0= 1 ||| 1" for i in (0, 0, 1, 10)]
     assert read_nbest(write(*lines)).sentence_ids.tolist() == [0, 1, 10]
-
-
-def test_texts_are_kept_apart(write: Write, tmp_path: Path) -> None:
-    lists = read_nbest([json.dumps(record) for record in records(["0", "00"])])
-    assert (lists.ids, lists.texts(1)) == (("0", "00"), ["t1"])
-    path = tmp_path / "lists.parquet"
-    write_nbest(lists, path)
-    assert read_nbest(path).ids == ("0", "00")
-    with raises(UsageError, "wrong-type", parameter="sentences"):
-        lists["00"]
 
 
 def test_joins(write: Write) -> None:
