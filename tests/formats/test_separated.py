@@ -14,8 +14,9 @@ from support.user_files import Write
 from bpa_ppl import from_lists, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
 
+pytestmark = pytest.mark.usefixtures("small_blocks")
 
-@pytest.mark.usefixtures("small_blocks")
+
 def test_cells_are_quoted_as_by_the_csv_module(write: Write) -> None:
     rows = ['0,"a, ""b""\nc",1', '0,5" disk,2', '0,"d"e,"3"', '1,"\n\n",4', "1,  f ,5", "1,,6"]
     texts = ['a, "b"\nc', '5" disk', "de", "\n\n", "  f ", ""]
@@ -29,17 +30,6 @@ def test_cells_are_quoted_as_by_the_csv_module(write: Write) -> None:
         assert nbest.features[:, 0].tolist() == [1, 2, 3, 4, 5, 6]
 
 
-@pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("end", ["", "\r"])
-def test_cells_of_tsv_are_not_quoted(write: Write, end: str) -> None:
-    texts = ['"Yes" he said', '"a', "b", '"c', '""', 'say ""', '"Yes."'] * 12
-    rows = ["id\ttext\tlm", *(f"{k}\t{text}\t{k}" for k, text in enumerate(texts))]
-    nbest = read_nbest(write(*(row + end for row in rows)))
-    assert [nbest.text(h) for h in range(len(texts))] == texts
-    assert nbest.features[:, 0].tolist() == list(range(len(texts)))
-
-
-@pytest.mark.usefixtures("small_blocks")
 def test_cells_of_tsv_that_look_quoted_are_noted(write: Write, tmp_path: Path) -> None:
     path = write("id\ttext\tlm", "0\ta\t1", '0\t"""Yes"" he said"\t2', '0\t"a ""b"""\t2')
     with pytest.warns(BpaWarning, match=f"^{path}:3: .* as tsv:quoted=true$") as notes:
@@ -57,7 +47,6 @@ def test_cells_of_tsv_that_look_quoted_are_noted(write: Write, tmp_path: Path) -
             write_nbest(broken, tmp_path / "other.tsv")
 
 
-@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("place", [0, 59])
 def test_na_is_a_missing_value(write: Write, place: int) -> None:
     rows = [f"{k // 2},NA,{k},{k},ours" for k in range(60)]
@@ -70,7 +59,6 @@ def test_na_is_a_missing_value(write: Write, place: int) -> None:
     assert nbest.extras["system"] == tuple("" if k == place else "ours" for k in range(60))
 
 
-@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("header", ["id,text,lm", "id,text,system", "prompt,chosen,rejected"])
 @pytest.mark.parametrize("bad", ["error", "drop"])
 def test_a_header_is_not_repeated(write: Write, header: str, bad: str) -> None:
@@ -89,18 +77,6 @@ def test_a_column_is_of_texts_if_its_first_cell_is(write: Write) -> None:
         read_nbest(write("id,text,by,lm", "0,a,15%,1", "0,b,3,2", "0,c,4,2"))
     late = read_nbest(write("id,text,by,lm", "0,a,,1", "0,b,me,2"))
     assert late.extras["by"] == ("", "me")
-
-
-def test_a_column_that_begins_late_decides_by_its_first_cell(write: Write) -> None:
-    count = 70
-    late = [("", "") if k < count - 5 else (str(k), "x") for k in range(count)]
-    path = write("id,text,lm,by", *(f"{k},t {k},{lm},{by}" for k, (lm, by) in enumerate(late)))
-    with pytest.warns(BpaWarning, match=f"lm is missing for {count - 5} of {count} candidates"):
-        lists = read_nbest(path)
-    assert lists.feature_names == ()
-    assert lists.extras["lm"][-5:].tolist() == list(range(count - 5, count))
-    assert np.isnan(lists.extras["lm"][:-5]).all()
-    assert lists.extras["by"] == ("",) * (count - 5) + ("x",) * 5
 
 
 @pytest.mark.parametrize(
@@ -150,7 +126,6 @@ def test_what_would_not_read_back(tmp_path: Path) -> None:
     assert not (tmp_path / "other.csv").exists()
 
 
-@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("start", ["", "\ufeff"])
 def test_semicolons_and_decimal_commas(write: Write, start: str) -> None:
     rows = ["id;text;lm;mqm;by", *(f"{k // 2};a, {k};{k},25;;x" for k in range(120))]
@@ -167,16 +142,6 @@ def test_semicolons_and_decimal_commas(write: Write, start: str) -> None:
             read_nbest(bad)
 
 
-@pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("separator", [",", "\t", ";"])
-@pytest.mark.filterwarnings("ignore:.*separated by")
-def test_lines_of_empty_cells_are_left_out(write: Write, separator: str) -> None:
-    rows = ["id,text,lm,mqm", *(f"{k},t,{k},1" for k in range(70)), ",,,", "70,t,70,1", ",,,", ""]
-    nbest = read_nbest(write(*(row.replace(",", separator) for row in rows)))
-    assert nbest.sentence_ids.tolist() == list(range(71))
-    assert nbest.feature_names == ("lm", "mqm")
-
-
 @pytest.mark.parametrize("place", [2, 49, 55])
 def test_line_breaks_in_cells_count_as_lines(write: Write, place: int) -> None:
     rows = [f"{k // 7},t {k},{k / 8}" for k in range(100)]
@@ -190,13 +155,6 @@ def test_line_breaks_in_cells_count_as_lines(write: Write, place: int) -> None:
         read_nbest(write("id,text,lm", *rows))
 
 
-@pytest.mark.usefixtures("small_blocks")
-def test_a_mark_inside_the_file_belongs_to_its_text(write: Write) -> None:
-    nbest = read_nbest(write("\ufefftext,id,lm", *(f"\ufefft {k},0,{k}" for k in range(60))))
-    assert [nbest.text(k) for k in range(60)] == [f"\ufefft {k}" for k in range(60)]
-
-
-@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("quote", ["", '"'])
 def test_carriage_returns(write: Write, quote: str) -> None:
     rows = ["id,text,lm", *(f"{k},{quote}t {k}{quote},{k}" for k in range(60))]
@@ -212,7 +170,6 @@ def test_carriage_returns(write: Write, quote: str) -> None:
         read_nbest(write(tabs), format="tsv")
 
 
-@pytest.mark.usefixtures("small_blocks")
 def test_lines_of_empty_cells_need_no_number_of_cells(write: Write) -> None:
     rows = [",,", "", "id,text,by", *(f"{k},t,{'x' * (k == 9)}" for k in range(10))]
     with raises(DataError, "wrong-length", line=3, match="2 cells, but the header has"):
@@ -266,7 +223,6 @@ def test_names_that_are_numbers_can_be_set(write: Write) -> None:
         read_nbest(write("0,text,0.5", "0,cat,0.7"), format="csv")
 
 
-@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize(
     ("numbers", "noted"),
     [
@@ -283,11 +239,3 @@ def test_points_that_may_separate_thousands(write: Write, numbers: list[str], no
         lists = read_nbest(write("id;text;n;lm", *rows))
     assert lists.features[:3, 1].tolist() == [np.float32(number) for number in numbers]
     assert ["thousands" in str(note.message) for note in notes] == [False, True][: 1 + noted]
-
-
-@pytest.mark.filterwarnings("ignore:.*separated by")
-def test_other_points(write: Write) -> None:
-    read_nbest(write("id;text;lm;mqm", "0;1.234;1.234;0.5", "0;b;2.345;1.5"))
-    read_nbest(write("id,text,lm", "0,a,1.234", "0,b,2.345"))
-    with raises(DataError, "bad-number", line=3, parameter="bad", match="1.234.567"):
-        read_nbest(write("id;text;lm", "0;a;1.234", "0;b;1.234.567"))
