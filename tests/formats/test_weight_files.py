@@ -88,12 +88,6 @@ def test_a_list_of_numbers_is_in_the_order_of_columns(write: Write, toy: NBest) 
         match(bare, toy.without("TM0[1]"))
 
 
-def test_the_weights_of_the_real_lists(demo_data: Path) -> None:
-    weights = read_weights(demo_data / "moses.ini")
-    assert len(weights) == 15
-    assert weights["TranslationModel0[3]"] == 0.0166145
-
-
 # --- writing --------------------------------------------------------------------------------------
 
 
