@@ -40,7 +40,14 @@ _FIELDS = {
     "body": ("params",),
     "request": ("modelInput",),
 }
-_THOUGHT = ("</think>", "[/THINK]", "<|channel|>final<|message|>")
+#: Ends of reasoning, whose beginning may be in the prompt.
+_THOUGHT = ("</think>", "[/THINK]", "<|channel|>final<|message|>", "</seed:think>")
+_THOUGHT += ("<|END_THINKING|>", "<|end_of_thought|>")
+#: How reasoning begins; elsewhere in an answer, tags are text.
+_BEGUN = re.compile(
+    r"\s*(?:<(think|thinking|thoughts?|reasoning)>|<seed:think>|\[THINK\]|<\|START_THINKING\|>"
+    r"|<\|begin_of_thought\|>)"
+)
 # Blanks in texts, and as tokenizers write them, and numbers in place of tokens.
 _BLANKS = re.compile(r"[\s▁ĠĊ]+|token_id:[0-9]+")
 _OUTPUT = {"index", "text", "token_ids", "cumulative_logprob", "logprobs", "finish_reason"}
@@ -98,7 +105,7 @@ class _Message(msgspec.Struct, gc=False):
         if isinstance(text, list):
             texts = [part.text for part in text if part.text is not None and not part.thought]
             text = "".join(texts) if texts else None
-        is_thought = text is not None and re.match(r"\s*<think>(?!.*</think>)", text, re.DOTALL)
+        is_thought = text is not None and _BEGUN.match(text) and without_reasoning(text) == text
         return None if is_thought or (self.tool_calls and not text) else text
 
     @property
@@ -487,7 +494,8 @@ def without_reasoning(text: str) -> str:
     >>> without_reasoning("<think>\nsurely two</think>\n\n2")
     '2'
     """
-    for end in _THOUGHT:
+    begun = _BEGUN.match(text)
+    for end in (*([f"</{begun[1]}>"] if begun and begun[1] else []), *_THOUGHT):
         if end in text:
             return text.partition(end)[2].lstrip()
     return text

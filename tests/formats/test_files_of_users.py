@@ -1,0 +1,60 @@
+"""Small files as users of other tools write them, of which a part was once lost or misread."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from support.raising import raises
+
+from bpa_ppl import NBest, describe, read_nbest
+from bpa_ppl.errors import DataError
+
+
+def read(*rows: dict[str, Any], format: str = "auto", bad: str = "error") -> NBest:
+    """Read rows as JSON lines."""
+    return read_nbest(list(map(json.dumps, rows)), format=format, bad=bad)
+
+
+def respond(*answers: list[tuple[str, float]], text: str | None = None) -> dict[str, Any]:
+    """Return a response with answers of tokens, each with its log-probability."""
+    choices = [
+        {
+            "index": index,
+            "message": {"role": "assistant", "content": text or "".join(t for t, _ in tokens)},
+            "logprobs": {"content": [{"token": t, "logprob": value} for t, value in tokens]},
+            "finish_reason": "stop",
+        }
+        for index, tokens in enumerate(answers)
+    ]
+    return {"model": "m", "choices": choices}
+
+
+# --- responses -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [
+        ("<thought>", "</thought>"),
+        ("<thinking>", "</thinking>"),
+        ("<reasoning>", "</reasoning>"),
+        ("<seed:think>", "</seed:think>"),
+        ("[THINK]", "[/THINK]"),
+        ("<|START_THINKING|>", "<|END_THINKING|>"),
+        ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    ],
+)
+def test_reasoning_in_other_marks_is_left_out(begin: str, end: str) -> None:
+    four = [(begin, -1.0), ("is it 4?", -2.0), (end, -1.0), ("\n", -0.5), ("4", -0.25)]
+    lists = read(respond(four, [("5", -0.125)]))
+    assert lists.texts(0) == ["4", "5"]
+    assert lists.features[:, lists.feature_names.index("logprob.sum")].tolist() == [-0.25, -0.125]
+    with raises(DataError, "bad-response", parameter="bad", line=1):
+        read(respond(four[:2], [("5", -0.125)]))
+
+
+def test_tags_that_do_not_begin_an_answer_are_text() -> None:
+    text = "Write <reasoning> and </reasoning>."
+    assert read(respond([(text, -1.0)])).texts(0) == [text]
