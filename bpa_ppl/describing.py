@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bpa_ppl._runtime.arguments import require
-from bpa_ppl._runtime.arrays import as_numbers
+from bpa_ppl._runtime.arrays import as_numbers, is_number
 from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.building import describe_bookkeeping, describe_sentinel
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
@@ -112,7 +112,7 @@ class Description(Outcome):
         missing_ids: the number of sentences between the first and the last id without a list.
         columns: the columns of numbers, features first.
         texts: the number of different values of each column of texts.
-        lists: how to use each column of lists.
+        lists: how to use each column of lists, and of lists of numbers in place of candidates'.
         verdicts: of each column of verdicts, such as true and false, how many are true, and known.
         gains: the columns that may be judgements: extras of numbers, columns of verdicts, and
             features with such a name.
@@ -296,7 +296,12 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
             and name not in lists
             and all(isinstance(v, str | None) for v in values)
         },
-        lists={name: _suggest_use(name, of, nbest) for name, of in lists.items()},
+        lists={name: _suggest_use(name, of, nbest) for name, of in lists.items()}
+        | {
+            name: "numbers of whole lists, which are not used: give each candidate its number"
+            for name, of in nbest.sentence_extras.items()
+            if name not in JUDGEMENTS and any(map(_has_numbers, of))
+        },
         verdicts={
             name: (int(np.nansum(values)), int(np.isfinite(values).sum()))
             for name, values in verdicts.items()
@@ -312,6 +317,14 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
         plan=plan,
         warnings=tuple(_warnings(nbest, columns, plan, with_reference)),
     )
+
+
+def _has_numbers(value: Any) -> bool:
+    """Return whether a value of a sentence has lists of numbers, as if they were of candidates."""
+    if isinstance(value, dict):
+        return any(map(_has_numbers, value.values()))
+    of_all = value if isinstance(value, list | tuple) else ()
+    return len(of_all) > 1 and all(map(is_number, of_all))
 
 
 def _suggest_use(name: str, values: Column, nbest: NBest) -> str:

@@ -270,6 +270,7 @@ class RecordReader:
         types = set(map(type, texts))
         if name == CANDIDATES and not (types and types <= {str, type(None)}):
             return record
+        record = _flatten_lists(record, len(texts))
         lists = {n: v for n, v in record.items() if isinstance(v, list | tuple) and n not in _LISTS}
         for field in [n for n, values in lists.items() if len(values) != len(texts)]:
             values = lists.pop(field)  # of the sentence, unless they are numbers
@@ -385,6 +386,23 @@ class RecordReader:
                     raise self._error(f"two fields {name}: rename one", lines[row])
                 values[row] = other if one is None else one
         columns[name] = values
+
+
+def _flatten_lists(record: dict[Any, Any], length: int) -> dict[Any, Any]:
+    """Return a record in which lists of numbers of a length, in objects, have names with dots.
+
+    >>> _flatten_lists({"id": 0, "scores": {"lm": [-1, -2]}}, 2)
+    {'id': 0, 'scores.lm': [-1, -2]}
+    """
+    flat: dict[Any, Any] = {}
+    for name, of in record.items():
+        lists = list(of.values()) if isinstance(of, dict) else []
+        is_parallel = lists and all(isinstance(v, list | tuple) and len(v) == length for v in lists)
+        if is_parallel and {kind_of(one) for one in chain(*lists) if one is not None} == {NUMBER}:
+            flat |= {f"{name}.{inner}": values for inner, values in of.items()}
+        else:
+            flat[name] = of
+    return flat
 
 
 def _read_alike(objects: Sequence[dict[Any, Any]]) -> dict[Any, list[Any]]:

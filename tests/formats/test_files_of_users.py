@@ -58,3 +58,26 @@ def test_reasoning_in_other_marks_is_left_out(begin: str, end: str) -> None:
 def test_tags_that_do_not_begin_an_answer_are_text() -> None:
     text = "Write <reasoning> and </reasoning>."
     assert read(respond([(text, -1.0)])).texts(0) == [text]
+
+
+# --- lists of numbers ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("texts", ["candidates", "text"])
+def test_parallel_numbers_in_an_object_are_those_of_the_candidates(texts: str) -> None:
+    row = {"id": 0, texts: ["a", "b"], "scores": {"lm": [-1, -2], "rm": [0.5, 3]}}
+    lists = read(row, {**row, "id": 1})
+    assert lists.feature_names == ("scores.lm", "scores.rm")
+    assert lists.features.tolist() == [[-1, 0.5], [-2, 3]] * 2
+    assert "scores" not in lists.sentence_extras
+    lists = read({**row, "scores": {"tags": ["x", "y"]}})
+    assert lists.sentence_extras["scores"] == ({"tags": ["x", "y"]},)
+
+
+@pytest.mark.parametrize("scores", [[1, 2.5, 3], {"rm": [1, 2.5, 3]}])
+def test_numbers_of_the_wrong_length_are_named(scores: Any) -> None:
+    row = {"prompt": "Q", "chosen": ["a"], "rejected": ["b", "c", "d"], "scores": scores}
+    described = describe(read(row, {**row, "scores": None}))
+    assert "not used" in described.lists["scores"]
+    assert list(described.lists) == ["scores"]
+    assert describe(read({**row, "scores": [1]}, row | {"scores": "x"})).lists == {}
