@@ -122,7 +122,7 @@ class Description(Outcome):
         among: in how many of them a reference is among the candidates.
         duplicates: the number of candidates with the text of another one before them in the list.
         empty: the number of candidates whose text is empty or blank.
-        plan: what `adapt` does; None if it needs a gain.
+        plan: what `adapt` does; None if it needs a gain, or refuses the preferences.
         warnings: what looks wrong, with a remedy.
 
     >>> from bpa_ppl import from_lists
@@ -269,6 +269,8 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
     texts = [nbest.texts(sentence) for sentence in range(len(nbest))]
     with_reference = [place for place, known in enumerate(references) if known]
     plan = _plan(nbest, gain, with_reference)
+    refusal = _refusal(nbest) if plan is not None and plan.gain is None else ""
+    plan = None if refusal else plan
     judged = () if plan is None or plan.gain is None else resolve_without_lists(plan.gain).columns
     # Lists without columns, whose judged candidates are selected for each column.
     plain = nbest.without(*nbest.feature_names, *nbest.extras, *nbest.sentence_extras)
@@ -315,7 +317,7 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
         duplicates=sum(len(members) - len(set(members)) for members in texts),
         empty=sum(not text.strip() for members in texts for text in members),
         plan=plan,
-        warnings=tuple(_warnings(nbest, columns, plan, with_reference)),
+        warnings=tuple(filter(None, (refusal, *_warnings(nbest, columns, plan, with_reference)))),
     )
 
 
@@ -388,15 +390,19 @@ def _plan(nbest: NBest, gain: str | Metric | None, with_reference: list[int]) ->
     return plan._replace(judged=len(lists), tied=int(several), equal=int(equal))
 
 
+def _refusal(nbest: NBest) -> str:
+    """Return why `adapt` refuses the preferences, or an empty text."""
+    try:
+        list(iter_choices(nbest))
+    except DataError as error:
+        return f"adapt refuses the preferences: {error.message.removeprefix(locate(error.path))}"
+    return ""
+
+
 def _warnings(
     nbest: NBest, columns: tuple[ColumnSummary, ...], plan: Plan | None, with_reference: list[int]
 ) -> Iterator[str]:
     """Yield what looks wrong, with a remedy."""
-    if plan is not None and plan.gain is None:
-        try:
-            list(iter_choices(nbest))
-        except DataError as error:
-            yield f"adapt refuses the preferences: {error.message.removeprefix(locate(error.path))}"
     if plan is None and (note := describe_like_answers(nbest)):
         yield note
     yield from describe_parallel(nbest)

@@ -212,3 +212,10 @@ def test_statistics_of_tokens_are_not_proposed_as_the_gain() -> None:
     names = ("logprob.sum", "logprob.mean", "length", "count", "mqm")
     nbest = nbest.with_extras(**{name: [1, np.nan] for name in names})
     assert bpa.describe(nbest).gains == ("mqm",)
+
+
+def test_there_is_no_plan_for_preferences_that_are_refused() -> None:
+    described = bpa.describe(lists().with_sentence_extras(preferences=[[[0, 7]], None, None]))
+    assert described.plan is None
+    assert described.warnings[0].startswith("adapt refuses the preferences")
+    assert "adapt: preferences" not in str(described)
