@@ -112,7 +112,7 @@ class Description(Outcome):
         missing_ids: the number of sentences between the first and the last id without a list.
         columns: the columns of numbers, features first.
         texts: the number of different values of each column of texts.
-        lists: how to use each column of lists, and of lists of numbers in place of candidates'.
+        lists: what to do about each column of lists, and about lists of numbers of sentences.
         verdicts: of each column of verdicts, such as true and false, how many are true, and known.
         gains: the columns that may be judgements: extras of numbers, columns of verdicts, and
             features with such a name.

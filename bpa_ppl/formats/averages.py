@@ -144,10 +144,11 @@ def average_lists(name: str, values: Iterable[Any]) -> dict[str, Float32]:
 def unpack_lists(name: str, values: Sequence[Any]) -> Float32 | None:
     """Return what is in lists of one number, such as [0.5]; None for any other column.
 
-    >>> unpack_lists("rm", ([0.5], None)), unpack_lists("rm", ([0.5], [1, 2]))
+    >>> unpack_lists("rm", ("[0.5]", None)), unpack_lists("rm", ([0.5], [1, 2]))
     (array([0.5, nan], dtype=float32), None)
     """
-    lists = (of for of in values if of is not None)
+    values = parse_lists(values)
+    lists = (of for of in values if of is not None and of != "")
     if all(isinstance(of, list | tuple) and len(of) == 1 and is_number(of[0]) for of in lists):
         return average_lists(name, values).get(f"{name}.mean")
     return None

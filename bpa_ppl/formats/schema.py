@@ -72,10 +72,12 @@ from bpa_ppl.formats.values import (
 from bpa_ppl.names import id_key, label_of, one_number, other_form
 from bpa_ppl.nbest import Which, take
 
-# A number as people write it: −1.5 with a Unicode minus, 1.234,5, 1 234, 15 %.
+# A number as people and programs write it: −1.5 with a Unicode minus, 1.234,5, 1 234, 15 %, $1.50,
+# <0.01, 12 ms, 4 - good, 0.5 ± 0.1, 1/2, tensor(0.5).
 _LIKE_NUMBER = re.compile(
-    r"\s*[-+\u2212\u2013]?(?=.*[0-9])([0-9]*|[0-9]{1,3}([.,'\s][0-9]{3})+)([.,][0-9]+)?"
-    r"([eE][-+]?[0-9]+)?\s*%?\s*"
+    r"\s*([$€£¥~≈<>≤≥(]|[\w.]+\(['\"]?)?\s*[-+\u2212\u2013]?(?=[.,]?[0-9])"
+    r"([0-9]*|[0-9]{1,3}([.,'\s][0-9]{3})+)([.,][0-9]+)?([eE][-+]?[0-9]+)?"
+    r"\s*(%|[$€£¥]|[^\W\d_]{1,3}|[/±]\s*[0-9.,]+|[-–:=(]\s*\D+|[^()]*\))?\s*"
 )
 _ROUNDED = re.compile(r"[0-9][.,][0-9]+E\+[0-9]+")  # a long number in a spreadsheet
 _SHOWING = 100  # texts that show whether a column of texts was meant to be one of numbers

@@ -9,7 +9,7 @@ import pytest
 from support.raising import raises
 
 from bpa_ppl import NBest, describe, read_nbest
-from bpa_ppl.errors import DataError
+from bpa_ppl.errors import BpaWarning, DataError
 
 
 def read(*rows: dict[str, Any], format: str = "auto", bad: str = "error") -> NBest:
@@ -81,3 +81,35 @@ def test_numbers_of_the_wrong_length_are_named(scores: Any) -> None:
     assert "not used" in described.lists["scores"]
     assert list(described.lists) == ["scores"]
     assert describe(read({**row, "scores": [1]}, row | {"scores": "x"})).lists == {}
+
+
+# --- columns of numbers that are not written as numbers -------------------------------------------
+
+
+@pytest.mark.parametrize("value", ["[0.5]", "[-0.5]"])
+def test_a_list_of_one_number_in_a_cell_is_that_number(value: str) -> None:
+    lists = read_nbest([f"id,text,rm\n0,a,{value}\n0,b,[2]\n1,c,[3]\n"])
+    assert lists.features[:, 0].tolist() == [json.loads(value)[0], 2, 3]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("$1.50", "1.50 USD", "1.50€", "<0.01", "~3", "(0.5)", "12 ms", "1/2", "0.5 ± 0.1"),
+        *("tensor(0.5)", "tensor(0.5  device='cuda:0')", "np.float64(0.5)"),
+        *("4 - good", "5 (very good)", "05-Jan"),
+    ],
+)
+def test_a_column_of_texts_that_look_like_numbers_is_named(value: str) -> None:
+    with pytest.warns(BpaWarning, match="rm is a column of texts") as notes:
+        lists = read_nbest([f"id,text,rm\n0,a,{value}\n0,b,{value}1 x\n"])
+    assert len(notes) == 1
+    assert (lists.feature_names, lists.extras["rm"][0]) == ((), value)
+
+
+@pytest.mark.parametrize(
+    "value", ["sys1", "gpt-4", "2024-01-05", "00:01:30", "1.2.3", "(see 3)", "0-2=0-2", "3 cats, 2"]
+)
+def test_columns_of_other_texts_are_read_without_a_note(value: str) -> None:
+    lists = read_nbest([f'id,text,by\n0,a,"{value}"\n0,b,x\n'])
+    assert lists.extras["by"] == (value, "x")
