@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from support.raising import raises
+from support.user_files import talk
 
 from bpa_ppl import NBest, describe, read_nbest
 from bpa_ppl.errors import BpaWarning, DataError
@@ -113,3 +114,16 @@ def test_a_column_of_texts_that_look_like_numbers_is_named(value: str) -> None:
 def test_columns_of_other_texts_are_read_without_a_note(value: str) -> None:
     lists = read_nbest([f'id,text,by\n0,a,"{value}"\n0,b,x\n'])
     assert lists.extras["by"] == (value, "x")
+
+
+# --- several judgements ---------------------------------------------------------------------------
+
+
+def test_the_judgements_are_no_raters() -> None:
+    rows = "id,text,lm,score\n0,a,.5,4\n0,a,.5,5\n0,b,.25,2\n0,b,.25,3\n"
+    with raises(DataError, "missing-column", parameter="format", match="score"):
+        read_nbest([rows], format="csv:mean_over=score")
+    rated = rows.replace("score", "score,rater").replace("4\n", "4,1\n").replace("2\n", "2,1\n")
+    rated = rated.replace("5\n", "5,2\n").replace("3\n", "3,2\n")
+    lists = read_nbest([rated], format="csv:mean_over=rater")
+    assert lists.features.tolist() == [[0.5, 4.5], [0.25, 2.5]]
