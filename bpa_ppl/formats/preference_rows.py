@@ -46,6 +46,7 @@ from functools import lru_cache, partial
 from itertools import chain
 from typing import Any
 
+from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.block import CANDIDATES, ID, JUDGEMENTS, SOURCE, TEXT, find_nearest
 from bpa_ppl.formats.values import NUMBER, OBJECT, abbreviate, kind_of, looks_numeric, number_or_inf
@@ -559,7 +560,10 @@ def _up_to_answer(answer: Any, name: str, row: _Row) -> Any:
         problem = f"{name} has no turn of the assistant, which is the answer: leave out the row"
         raise row.wrong(problem)
     turn = _number(row.record.get("turn"))
-    return answer[: places[int(turn) - 1 if 1 <= turn < len(places) else -1] + 1]
+    if math.isfinite(turn) and turn not in range(1, len(places) + 1):
+        problem = f"turn is {turn:g}, but {name} has {format_count(len(places), 'answer')}: count "
+        raise row.wrong(f"{problem}turns from 1, or leave it out: exclude=turn in the format")
+    return answer[: places[int(turn) - 1 if math.isfinite(turn) else -1] + 1]
 
 
 def _up_to_user(prompt: Any) -> Any:

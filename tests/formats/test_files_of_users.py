@@ -127,3 +127,12 @@ def test_the_judgements_are_no_raters() -> None:
     rated = rated.replace("5\n", "5,2\n").replace("3\n", "3,2\n")
     lists = read_nbest([rated], format="csv:mean_over=rater")
     assert lists.features.tolist() == [[0.5, 4.5], [0.25, 2.5]]
+
+
+@pytest.mark.parametrize("turn", [0, 3, -1, 1.5, "3"])
+def test_a_turn_that_is_not_there_is_an_error(turn: float | str) -> None:
+    row = {"model_a": "X", "model_b": "Y", "winner": "model_b", "turn": turn}
+    row |= {f"conversation_{m}": talk("q1", f"{m}1", "q2", f"{m}2") for m in "ab"}
+    with raises(DataError, "bad-line", line=1, match="turn"):
+        read(row)
+    assert read(row, format="jsonl:exclude=turn").texts(0) == ["a2", "b2"]
