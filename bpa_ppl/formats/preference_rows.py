@@ -399,7 +399,7 @@ def _place(winner: Any, row: _Row, columns: list[dict[str, Any]]) -> int | None:
         if any(named):
             return None if all(named) else named.index(True)
         verdicts = {*_VERDICT.findall(winner)}
-        label = verdicts.pop() if len(verdicts) == 1 else winner.strip(" []()")
+        label = verdicts.pop() if len(verdicts) == 1 else winner.strip(" \n[]()*")
         place = _TIED if label == "C" != winner else _find_label(label.lower(), row.places)
         if place is not None:
             return place

@@ -136,3 +136,9 @@ def test_a_turn_that_is_not_there_is_an_error(turn: float | str) -> None:
     with raises(DataError, "bad-line", line=1, match="turn"):
         read(row)
     assert read(row, format="jsonl:exclude=turn").texts(0) == ["a2", "b2"]
+
+
+@pytest.mark.parametrize("winner", ["A\n", " A", "**A**", "**[[A]]**", "(A)"])
+def test_a_winner_may_have_marks_around_it(winner: str) -> None:
+    lists = read({"prompt": "Q", "response_a": "a", "response_b": "b", "winner": winner})
+    assert lists.sentence_extras["preferences"] == ([[0, 1]],)
