@@ -120,8 +120,13 @@ class ColumnNames:
         )
         return {name: self._usual.get(name, name) for name in kept}
 
-    def fields(self, record: Mapping[Any, Any]) -> dict[str, Any]:
+    def fields(self, record: Mapping[Any, Any], *, of_candidate: bool = False) -> dict[str, Any]:
         """Return an object with the usual names of its fields.
+
+        Args:
+            record: the object.
+            of_candidate: whether its text is that of a candidate, if only the text of the sentence
+                has another name.
 
         >>> record = {"message": {"content": "a cat", "role": "assistant"}}
         >>> ColumnNames({"text": "message.content"}, "dev.jsonl").fields(record)
@@ -130,7 +135,10 @@ class ColumnNames:
         for name in self._dotted:
             if name not in record and (found := _split_field(record, name)):
                 record = {**found[0], name: found[1]}
-        return {usual: record[name] for name, usual in self.usual(record).items()}
+        usual = self.usual(record)
+        if of_candidate and TEXT in usual and TEXT not in self.names:
+            usual[TEXT] = TEXT
+        return {usual[name]: record[name] for name in usual}
 
     def keeps(self, name: str, index: Collection[str] = ()) -> bool:
         """Return whether a column is read, with a warning if it is an index.

@@ -160,6 +160,7 @@ class RecordReader:
     def __init__(self, options: ReadOptions, used: Iterable[str] | None = None):
         self._names, self._bad = options.names, options.bad
         self._dropped: list[str] = []  # rows of a block
+        self._named: set[int] = set()  # lines whose candidates have the usual names
         self._pair: Fields | None = None  # the fields of answers that are compared
         self._error = partial(options.error, code="bad-data")
         self.nested: bool | None = None
@@ -188,7 +189,7 @@ class RecordReader:
 
     def _columns_of(self, objects: Sequence[Any], lines: Sequence[int]) -> Block:
         """Return the columns of some records."""
-        self._dropped = []
+        self._dropped, self._named = [], set()
         records, lists = objects, self._usual_lists(objects)
         if lists is None:
             records = self._usual_records(objects, lines)
@@ -237,7 +238,9 @@ class RecordReader:
                     required = [n for n in used if n in self._names.names]
                     self._names.require(required, record, line)
             if type(record.get(TEXT)) is not str:
-                record = self._with_candidates(record, line)
+                whole = self._with_candidates(record, line)
+                self._named.update([line] if whole is not record else [])
+                record = whole
             if self.nested and CANDIDATES not in record and TEXT not in record:
                 record = {**record, CANDIDATES: []}
             records.append(record)
@@ -312,7 +315,9 @@ class RecordReader:
             if not isinstance(candidate, dict):
                 problem = f"{CANDIDATES}[{place}] is {abbreviate(candidate)}"
                 raise self._error(f"{problem}, not an object with a text{_LIKE}", line)
-        return list(map(self._names.fields, candidates)) if self._names.any else candidates
+        is_named = isinstance(value, dict) or line in self._named or not self._names.any
+        fields = partial(self._names.fields, of_candidate=True)
+        return candidates if is_named else list(map(fields, candidates))
 
     def _columns(
         self, objects: Sequence[dict[str, Any]], lines: Sequence[int], prefix: str = ""

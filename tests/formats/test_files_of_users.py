@@ -142,3 +142,26 @@ def test_a_turn_that_is_not_there_is_an_error(turn: float | str) -> None:
 def test_a_winner_may_have_marks_around_it(winner: str) -> None:
     lists = read({"prompt": "Q", "response_a": "a", "response_b": "b", "winner": winner})
     assert lists.sentence_extras["preferences"] == ([[0, 1]],)
+
+
+# --- names of columns ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("row", "names"),
+    [
+        ({"hyps": ["a", "b"], "lm": [1, 2]}, "candidates=hyps,"),
+        ({"hyps": [{"text": "a", "lm": 1}, {"text": "b", "lm": 2}]}, "candidates=hyps,"),
+        ({"hyps": [{"hyp": "a", "lm": 1}, {"hyp": "b", "lm": 2}]}, "candidates=hyps,text=hyp,"),
+        ({"hyps": {"hyp": ["a", "b"], "lm": [1, 2]}}, "candidates=hyps,text=hyp,"),
+        ({"candidates": [{"text": "a", "lm": 1}, {"text": "b", "lm": 2}]}, ""),
+        (
+            {"better": {"text": "a", "lm": 1}, "bad": {"text": "b", "lm": 2}},
+            "chosen=better,rejected=bad,",
+        ),
+    ],
+)
+def test_the_text_of_a_record_may_be_the_source(row: dict[str, Any], names: str) -> None:
+    lists = read({"id": 0, "text": "Q", **row}, format=f"jsonl:{names}source=text")
+    assert (lists.texts(0), lists.sources) == (["a", "b"], ("Q",))
+    assert lists.features.tolist() == [[1], [2]]
