@@ -15,7 +15,7 @@ from bpa_ppl.building import describe_bookkeeping, describe_sentinel
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import DataError, list_names, locate, quote
 from bpa_ppl.formats.averages import average_lists, parse_lists
-from bpa_ppl.formats.block import ID, JUDGEMENTS, SOURCE, TEXT, find_nearest
+from bpa_ppl.formats.block import CANDIDATES, ID, JUDGEMENTS, SOURCE, TEXT, find_nearest
 from bpa_ppl.formats.samples import COUNT, STATISTICS
 from bpa_ppl.formats.values import as_verdicts, looks_numeric
 from bpa_ppl.metrics.column import (
@@ -416,6 +416,14 @@ def _warnings(
             repeated = [name for name, of in shared.items() if len(set(map(str, of))) < len(of)]
             if near := find_nearest(ID, repeated, shared=True):
                 what += f", unless {near} is the id of the lists: id={near} in the format"
+            several = {
+                n: of[0] for n, of in nbest.extras.items() if isinstance(of[0], list | tuple)
+            }
+            if near := find_nearest(CANDIDATES, several):
+                inner = several[near][0] if several[near] else ""
+                text = find_nearest(TEXT, inner) if isinstance(inner, dict) else None
+                what += f", unless {near} has the candidates: candidates={near},"
+                what += f"{f'text={text},' * (text not in (None, TEXT))}source=text in the format"
         yield what
     elif (near := find_nearest(TEXT, nbest.extras)) and all(
         len(set(nbest.texts(sentence))) == 1 for sentence in range(len(nbest))

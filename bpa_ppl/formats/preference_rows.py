@@ -164,6 +164,9 @@ def propose_names(missing: list[str], names: list[str], record: Any) -> dict[str
         judged = next(filter(names.__contains__, (*_JUDGED, "judgment", "judgement")), None)
         both = (judged and find_named_answers(names)) or (None, None)
         near = dict(zip(SETTINGS, (*both, judged), strict=True))
+    pair = find_named_answers(names) or ()
+    if TEXT in names and [type(record.get(name)) for name in pair] == [str, str]:
+        return {ID: None}  # the text is the prompt
     prompt = next(filter(names.__contains__, (*_PROMPTS, "user_input", "query")), None)
     if near.get(ID, "") is None:
         near[ID] = prompt

@@ -46,6 +46,12 @@ _SHAPES = (
         "jsonl",
         "it is an array: write one object per line, as `jq -c '.[]'` does",
     ),
+    (
+        rb'\s*\[\s*(\[\s*)?"',
+        "jsonl",
+        'it has lists without ids: `jq -c \'{candidates: (if (.[0] | type) == "array" then .[] '
+        "else . end)}'` makes objects of them",
+    ),
     (rb"\s*\{", "jsonl", "its first line is not a whole object: `jq -c .` writes one per line"),
     (
         rb"data: ?[{\[]|event: ",
@@ -295,6 +301,8 @@ def find_nearest_format(line: bytes, suffix: str = "", head: bytes = b"") -> tup
         return "jsonl", whole
     usual = next((name for name, kind in NBEST_FORMATS.load() if suffix in kind.suffixes), "")
     shape = next((name, problem) for regex, name, problem in _SHAPES if re.match(regex, line))
+    if line.lstrip()[:1] == b"[" and shape[0] == "jsonl":
+        return shape
     if shape[0] == "plain" and usual in ("csv", "tsv"):
         shape = usual, _WITHOUT_NAMES.format(usual)
     fits = []  # how well each format fits, its name, and the first thing that does not fit
@@ -372,4 +380,5 @@ def _missing_field(
     elif answers:
         problem += "; if one of two answers is preferred, name them, and the winner: "
         problem += f"{name}:chosen={answers[0]},rejected={answers[1]},winner=NAME"
+        problem += f",source={TEXT}" if TEXT in names else ""
     return False, problem

@@ -84,7 +84,7 @@ def test_numbers_of_the_wrong_length_are_named(scores: Any) -> None:
     assert describe(read({**row, "scores": [1]}, row | {"scores": "x"})).lists == {}
 
 
-# --- columns of numbers that are not written as numbers -------------------------------------------
+# --- columns of numbers that are not written as numbers ------------------------------------------
 
 
 @pytest.mark.parametrize("value", ["[0.5]", "[-0.5]"])
@@ -116,7 +116,7 @@ def test_columns_of_other_texts_are_read_without_a_note(value: str) -> None:
     assert lists.extras["by"] == (value, "x")
 
 
-# --- several judgements ---------------------------------------------------------------------------
+# --- several judgements --------------------------------------------------------------------------
 
 
 def test_the_judgements_are_no_raters() -> None:
@@ -144,7 +144,7 @@ def test_a_winner_may_have_marks_around_it(winner: str) -> None:
     assert lists.sentence_extras["preferences"] == ([[0, 1]],)
 
 
-# --- names of columns ------------------------------------------------------------------------------
+# --- names of columns ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -165,3 +165,34 @@ def test_the_text_of_a_record_may_be_the_source(row: dict[str, Any], names: str)
     lists = read({"id": 0, "text": "Q", **row}, format=f"jsonl:{names}source=text")
     assert (lists.texts(0), lists.sources) == (["a", "b"], ("Q",))
     assert lists.features.tolist() == [[1], [2]]
+
+
+# --- hints ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "candidates", [["a", "b"], [{"text": "a"}, {"text": "b"}], [{"hyp": "a"}, {"hyp": "b"}]]
+)
+def test_candidates_next_to_a_text_are_named(candidates: list[Any]) -> None:
+    row = {"id": 0, "text": "Q", "hyps": candidates}
+    warning = next(of for of in describe(read(row)).warnings if "one candidate" in of)
+    names = warning.removesuffix(" in the format").rpartition(" ")[2]
+    assert read(row, format=f"jsonl:{names}").texts(0) == ["a", "b"]
+
+
+def test_the_text_of_rows_with_two_answers_is_no_candidate() -> None:
+    row = {"comparison_id": "c", "text": "Q", "completion_a": "a", "completion_b": "b", "by": "B"}
+    with raises(DataError, "unknown-format", parameter="format", line=1) as caught:
+        read(row)
+    hint = next(word for word in caught.value.message.split() if word.startswith("jsonl:"))
+    lists = read(row, format=hint.rstrip(":").replace("NAME", "by"))
+    assert (lists.texts(0), lists.sources) == (["a", "b"], ("Q",))
+    assert lists.sentence_extras["preferences"] == ([[1, 0]],)
+
+
+@pytest.mark.parametrize(
+    "text", ['[{"id":0,"candidates":["a","b"]}]', '["a", "b"]', '[["a","b"],["c"]]', '[\n["a"]]']
+)
+def test_arrays_are_recognised(text: str) -> None:
+    with raises(DataError, "unknown-format", parameter="format", line=1, match="jq -c"):
+        read_nbest([text])
