@@ -36,7 +36,8 @@ NOT_RUN = {
     "--model hierarchical": "needs domains: tests/models/test_hierarchical.py has them",
     "rated.jsonl": "needs such rows: tests/formats/test_preference_rows.py has them",
     "pairs.jsonl": "needs answers: tests/cli/test_asking.py has them",
-    "unsure.jsonl": "needs answers: tests/cli/test_asking.py has them",
+    "--agree 0.9": "needs pairs: tests/cli/test_asking.py has them",
+    "bpa judge unsure.jsonl": "runs until it is stopped: tests/judging has it",
     "wmt.csv": "needs such rows: tests/formats/test_preference_rows.py has them",
     "bpa serve": "runs until it is stopped: tests/serving has it",
 }
