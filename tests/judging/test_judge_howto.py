@@ -148,3 +148,13 @@ def test_the_answers_of_argilla(scope: dict[str, Any], monkeypatch: pytest.Monke
     compared = choice_sets(adapted[0])
     assert compared.named_raters == {"ann": 19, "bob": 19}
     assert (compared.counts["preferences"], compared.counts["ties"]) == (19, 19)
+
+
+def test_an_export_without_the_ids_of_lists_is_an_error(scope: dict[str, Any]) -> None:
+    tasks = json.loads(Path("tasks.json").read_text("utf-8"))
+    rows, _ = min_export_of(tasks)
+    for row in rows:
+        del row["list"]
+    Path("export.json").write_text(json.dumps(rows), "utf-8")
+    with pytest.raises(ValueError, match="export JSON"):
+        exec(EXPORT, scope)
