@@ -250,6 +250,14 @@ STREAMED: dict[str, list[dict[str, Any]]] = {
     "chat": chunks(CHAT, delta("a", CAT[0]), delta(" cat", CAT[1]), {"delta": {}, **STOP}),
     "reasoning": chunks(CHAT, THOUGHT_FIRST, delta("a", CAT[0]), delta(" cat", CAT[1]) | STOP),
     "completion": chunks("text_completion", {"text": " a"}, {"text": " cat"}, {"text": "", **STOP}),
+    "completion with tokens": chunks(
+        "text_completion",
+        *(
+            {"text": text, "logprobs": {"tokens": [text], "token_logprobs": [value]}}
+            for text, value in ((" a", -0.1), (" cat", -0.2))
+        ),
+        {"text": "", "logprobs": None, **STOP},
+    ),
     "ollama chat": [
         {"model": "m", "message": {"content": "a"}, "done": False, "logprobs": CAT[:1]},
         {**OLLAMA, "message": {"content": " cat"}, "logprobs": CAT[1:]},
@@ -298,7 +306,7 @@ def test_parts_of_answers_are_joined_by_the_command_of_the_page(
         with raises(DataError, "unknown-format", **named):
             read_nbest(tmp_path / "events")
         run_shell(*re.findall("`(sed .*?)`", page), tmp_path)
-    number = 3 if name == "completion" else 1
+    number = 3 if name.startswith("completion") else 1
     shown = r"streamed: .* as docs/how-to/llm-samples\.md shows for (.*)"
     with raises(DataError, "not-supported", line=number, match=shown) as caught:
         read_nbest(path)
