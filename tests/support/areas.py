@@ -17,11 +17,15 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import jax.numpy as jnp
 import msgspec
 import numpy as np
+import numpyro
+import numpyro.distributions as dist
 import pyarrow as pa
 import pyarrow.parquet as pq
 import xarray
+from numpyro.distributions import constraints
 
 import bpa_ppl as bpa
 from bpa_ppl import Draws, NBest, Prior, from_arrays, from_lists, from_records
@@ -1074,6 +1078,82 @@ def judges_of_pairs(rng: random.Random, folder: Path) -> None:
         assert 0.5 <= cascade.below <= 1
         assert 0 <= cascade.share <= 1
         assert 0 <= cascade.saved <= 1
+
+
+#: Distributions of three numbers, some of which cannot be those of weights or are hard to sample.
+_OF_SITES: dict[str, Callable[[Any], Any]] = {
+    "the prior": lambda prior: prior.distribution(),
+    "above 0": lambda prior: dist.HalfNormal(1.0).expand([3]).to_event(1),
+    "far away": lambda prior: dist.Uniform(2.0, 3.0).expand([3]).to_event(1),
+    "below 0": lambda prior: dist.TruncatedNormal(high=-0.5).expand([3]).to_event(1),
+    "simplex": lambda prior: dist.Dirichlet(jnp.ones(3)),
+    "heavy": lambda prior: dist.Pareto(1.0, 2.0).expand([3]).to_event(1),
+    "no event": lambda prior: dist.Normal(0.0, 1.0).expand([3]),
+    "one number": lambda prior: dist.Normal(0.0, 1.0),
+    "improper": lambda prior: dist.ImproperUniform(constraints.real_vector, (), (3,)),
+    "constant": lambda prior: dist.Delta(jnp.ones(3), event_dim=1),
+    "not a number": lambda prior: dist.Normal(0.0, jnp.nan).expand([3]).to_event(1),
+    "whole numbers": lambda prior: dist.Poisson(1.0).expand([3]).to_event(1),
+}
+_OF_VALUES: dict[str, Callable[[Any], Any]] = {
+    "same": lambda x: x,
+    "minus": lambda x: -x,
+    "exp": jnp.exp,
+    "log": jnp.log,
+    "root": lambda x: jnp.sqrt(jnp.abs(x)),
+    "inverse": lambda x: 1 / x,
+    "zero": lambda x: 0.0 * x,
+    "some": lambda x: x[:2],
+    "if": lambda x: x if x[0] > 0 else -x,
+}
+
+
+@area("own models", 200)
+def own_models(rng: random.Random, folder: Path) -> None:
+    """NumPyro programs with odd priors, transformations, factors, plates and sites."""
+    usual = {"prior": "the prior", "change": "same", "site": "weights", "observed": "weights"}
+    odd = {
+        "prior": list(_OF_SITES),
+        "change": list(_OF_VALUES),
+        "site": ["raw", "lambda"],
+        "observed": ["nothing", "constant", "other", "twice", "no plate"],
+        "factor": [0.0, -np.inf, np.inf, np.nan, "steep"],
+        "more": ["scale", "weights", "sentence"],
+    }
+    given = usual | {
+        name: rng.choice(odd[name]) for name in rng.sample(list(odd), rng.choice((1, 2)))
+    }
+    prior_of, change, site, observed = map(given.__getitem__, usual)
+    factor, more = given.get("factor"), given.get("more")
+
+    def model(lists: Any, prior: Any, likelihood: Any) -> None:
+        value = weights = _OF_VALUES[change](numpyro.sample(site, _OF_SITES[prior_of](prior)))
+        if site == "raw":
+            numpyro.deterministic("weights", value)
+        if more is not None:
+            numpyro.sample(more, dist.LogNormal(0.0, 1.0))
+        if factor is not None:
+            steep = jnp.linalg.norm(0.0 * value)
+            numpyro.factor("bound", steep if factor == "steep" else factor + 0.0 * value.sum())
+        if observed in ("constant", "other"):
+            weights = jnp.ones(3)
+            if observed == "other":
+                weights = numpyro.sample("other", dist.Normal(jnp.zeros(3), 1.0).to_event(1))
+        if observed == "no plate":
+            likelihood.observe(lists, weights)
+        for _ in range({"nothing": 0, "no plate": 0, "twice": 2}.get(observed, 1)):
+            with numpyro.plate("sentence", len(lists.oracle)):
+                likelihood.observe(lists, weights)
+
+    numbers = np.random.default_rng(rng.randrange(1000))
+    lists = from_lists([["a", "b", "c"]] * 5, numbers.normal(size=(5, 3, 3)), ["x", "y", "z"])
+    lists = lists.with_extras(judged=numbers.normal(size=15))
+    posterior = bpa.adapt(lists, gain="judged", model=model, sampler="map")
+    weights = posterior["posterior"]["weights"].values
+    assert weights.shape[-1] == 3
+    assert np.isfinite(weights).all()
+    if change == "same" and prior_of in ("above 0", "far away"):
+        assert weights.min() >= {"above 0": 0, "far away": 2}[prior_of]
 
 
 @area("extreme numbers", 12)
