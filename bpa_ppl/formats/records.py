@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 IN_MEMORY = ReadOptions(NBest.origin, names=ColumnNames({}, NBest.origin))
 _LIKE = """: write objects such as {"text": "a cat", "score": 0.5}"""
 # Fields with lists that are not parallel to the texts of the candidates.
-_LISTS = (REFERENCE, REFERENCES)
+_LISTS = (REFERENCE, REFERENCES, *JUDGEMENTS)
 
 
 def parse_records(records: Any, options: ReadOptions = IN_MEMORY) -> Block:

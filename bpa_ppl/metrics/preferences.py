@@ -46,7 +46,7 @@ PREFERENCES, TIES, RANKINGS = "preferences", "ties", "rankings"
 _NO_DIFFERENCE = "(no difference)"
 #: Words in the names of columns of whole lists that may say which candidate is preferred.
 _LIKE_ANSWERS = {"winner", "chosen", "preferred", "preference", "best", "choice", "verdict"}
-_LIKE_ANSWERS |= {"ranking", "ranks"}
+_LIKE_ANSWERS |= {"ranking", "ranks", "gold", "label", "selected"}
 #: All raters without a name.
 UNNAMED = "(unnamed)"
 #: Weights that 32-bit numbers can add up.

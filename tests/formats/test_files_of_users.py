@@ -144,6 +144,24 @@ def test_a_winner_may_have_marks_around_it(winner: str) -> None:
     assert lists.sentence_extras["preferences"] == ([[0, 1]],)
 
 
+@pytest.mark.parametrize("candidates", ["candidates", "text"])
+def test_as_many_answers_as_candidates_are_answers(candidates: str) -> None:
+    row = {"id": 0, candidates: ["a", "b", "c"], "preferences": [[0, 1], [1, 2], [0, 2]]}
+    assert read(row, row | {"id": 1}).sentence_extras["preferences"][1] == row["preferences"]
+    row |= {"preferences": None, "rankings": [[0, 1, 2]] * 3}
+    assert describe(read(row, row | {"id": 1, "rankings": None})).plan is not None
+    lists = read({"id": 0, candidates: ["a", "b"], "preferences": [1, 0]})
+    assert (lists.feature_names, describe(lists).plan) == ((), None)
+
+
+@pytest.mark.parametrize("name", ["gold", "label", "selected_index"])
+def test_numbers_that_may_be_answers_are_named(name: str) -> None:
+    (*_, warning) = describe(
+        read({"id": 0, "candidates": ["a", "b"], "lm": [1, 9], name: 1})
+    ).warnings
+    assert warning.startswith(f"{name} is not read as an answer")
+
+
 # --- names of columns ----------------------------------------------------------------------------
 
 
