@@ -237,7 +237,7 @@ class RecordReader:
                     used = (ID, *SETTINGS, *([CANDIDATES] if CANDIDATES in record else []))
                     required = [n for n in used if n in self._names.names]
                     self._names.require(required, record, line)
-            if type(record.get(TEXT)) is not str:
+            if CANDIDATES in record or type(record.get(TEXT)) is not str:
                 whole = self._with_candidates(record, line)
                 self._named.update([line] if whole is not record else [])
                 record = whole
@@ -258,7 +258,7 @@ class RecordReader:
             self._pair = self._pair or find_answer_fields(record, self._names.names)
             if self._pair is not None:
                 return self._answers(record, line, self._pair)
-        name = TEXT if TEXT in record else CANDIDATES
+        name = CANDIDATES if CANDIDATES in record else TEXT
         texts = record.get(name)
         kinds: Any = dict if isinstance(texts, dict) else list | tuple
         # A whole table, or single values in brackets.
@@ -281,13 +281,13 @@ class RecordReader:
                 numbers = format_count(len(values), "number")
                 problem = f"{numbers} in {field} for {format_count(len(texts), 'candidate')}"
                 raise self._error(f"{problem}: give each candidate one", line)
+        others = {n: v for n, v in record.items() if n not in lists}
         lists[TEXT] = lists.pop(name)
         rows = zip(*lists.values(), strict=True)
         candidates = [dict(zip(lists, row, strict=True)) for row in rows]
         if self._bad == "drop" and None in texts and record.keys().isdisjoint(JUDGEMENTS):
             candidates = [of for of in candidates if of[TEXT] is not None]
             self._dropped.append(f"row {line}: {name} has null")
-        others = {n: v for n, v in record.items() if n not in (name, *lists)}
         return {**others, CANDIDATES: candidates}
 
     def _answers(self, record: dict[str, Any], line: int, fields: Fields) -> dict[str, Any]:

@@ -185,6 +185,11 @@ def test_the_text_of_a_record_may_be_the_source(row: dict[str, Any], names: str)
     assert lists.features.tolist() == [[1], [2]]
 
 
+def test_texts_of_candidates_may_be_next_to_a_text_of_the_record() -> None:
+    lists = read({"id": 0, "text": "Q", "candidates": ["a", "b"], "lm": [1, 2]})
+    assert (lists.texts(0), lists.sentence_extras["text"]) == (["a", "b"], ("Q",))
+
+
 # --- hints ---------------------------------------------------------------------------------------
 
 
