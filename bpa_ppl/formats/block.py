@@ -31,7 +31,7 @@ OF_SENTENCE = "sentence."
 
 #: What other programs call columns.
 _ALIASES = {
-    ID: ("segment", "sentence", "seg", "line", "index", "idx", "key", "qid"),
+    ID: ("segment", "sentence", "seg", "line", "index", "idx", "key", "qid", "utt"),
     TEXT: (
         *("hypothesis", "hyp", "hypo", "translation", "mt", "system_output", "output"),
         *("candidate", "prediction", "response", "completion", "sample"),

@@ -253,14 +253,14 @@ def _detect(file: InputFile, line: bytes) -> NBestFormat:
     )
 
 
-def _makes_lists(head: bytes, format: str) -> bool:
-    """Return whether some lines are lists of several candidates in a format, or are too few."""
+def _makes_lists(head: bytes, format: str) -> int:
+    """Return 2 if some lines are lists of several candidates in a format, 1 if they are too few."""
     try:
         with capture_notes():
             lists = read_nbest(head, format=format)
     except BpaError as error:
         return error.code == "no-data" and not json_keys(head)  # a header alone
-    return len(lists) == 1 or lists.sizes.max() > 1
+    return 2 if lists.sizes.max() > 1 else int(len(lists) == 1)
 
 
 def _table_problem(line: bytes) -> str:
@@ -350,8 +350,8 @@ def _header_problem(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _missing_field(
     name: str, names: Sequence[str], fields: Sequence[str], line: bytes, head: bytes
-) -> tuple[bool, str]:
-    """Return whether a format reads the file under other names, and the first missing field.
+) -> tuple[int, str]:
+    """Return how well a format reads the file under other names, and the first missing field.
 
     Args:
         name: of the format.
@@ -370,8 +370,11 @@ def _missing_field(
         near = propose_names(of, among, record)  # an id may be that of a row
         other = f"{name}:" + ",".join(f"{field}={column}" for field, column in near.items())
         may_fit = all(column and hasattr(reader, field) for field, column in near.items())
-        if may_fit and isinstance(reader, TableFormat) and _makes_lists(head or line, other):
-            return True, f"{problem}; if it has other names, write them as {other}"
+        fit = (
+            _makes_lists(head or line, other) if isinstance(reader, TableFormat) and may_fit else 0
+        )
+        if fit:
+            return fit, f"{problem}; if it has other names, write them as {other}"
     answers = find_named_answers(names)
     if answers and find_third(answers[1]) in names:
         of_all = f'test("^{answers[0][:-1]}[^_]{{1,2}}$")'
@@ -381,4 +384,4 @@ def _missing_field(
         problem += "; if one of two answers is preferred, name them, and the winner: "
         problem += f"{name}:chosen={answers[0]},rejected={answers[1]},winner=NAME"
         problem += f",source={TEXT}" if TEXT in names else ""
-    return False, problem
+    return 0, problem

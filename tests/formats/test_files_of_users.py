@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -219,3 +221,35 @@ def test_the_text_of_rows_with_two_answers_is_no_candidate() -> None:
 def test_arrays_are_recognised(text: str) -> None:
     with raises(DataError, "unknown-format", parameter="format", line=1, match="jq -c"):
         read_nbest([text])
+
+
+@pytest.mark.parametrize(
+    ("content", "columns"),
+    [
+        ("NBestList1.0\n(-12.5) a house\n(-13) the house\n", [[-12.5], [-13]]),
+        ("-12.5 -3.5 2 a house\n-13.0 -2.5 2 the house\n", [[-12.5, -3.5, 2], [-13, -2.5, 2]]),
+    ],
+)
+def test_lists_of_srilm_become_a_table(
+    content: str, columns: list[list[float]], tmp_path: Path
+) -> None:
+    for name in ("u1", "u2"):
+        (tmp_path / name).write_text(content)
+    with raises(DataError, "unknown-format", line=1) as caught:
+        read_nbest(tmp_path / "u1")
+    command = caught.value.message.split("`")[1].replace("FILES", "u1 u2 >lists.tsv")
+    subprocess.run(command, shell=True, check=True, cwd=tmp_path)
+    lists = read_nbest(tmp_path / "lists.tsv")
+    assert list(lists.ids) == ["u1", "u2"]
+    assert lists.texts(1) == ["a house", "the house"]
+    assert lists.features.tolist() == columns * 2
+
+
+def test_a_hint_that_makes_lists_of_several_candidates_comes_first() -> None:
+    row = {"id": 0, "translation": "a", "score": 0.5, "translations": ["a", "b"]}
+    with raises(DataError, "unknown-format", parameter="format", line=1) as caught:
+        read(row)
+    hint = next(word for word in caught.value.message.split() if word.startswith("jsonl:"))
+    assert read(row, format=hint.rstrip(":")).texts(0) == ["a", "b"]
+    with raises(DataError, "unknown-format", parameter="format", line=1, match="id=utt,text=hyp"):
+        read_nbest(["utt,rank,hyp,lm\nu1,1,a,-.5\nu1,2,b,-.25\n"])
