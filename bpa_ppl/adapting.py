@@ -23,6 +23,7 @@ from bpa_ppl.features.indicators import Indicators, has_indicators
 from bpa_ppl.features.prepared import Prepared, prepare_lists
 from bpa_ppl.features.recipe import recipe_for
 from bpa_ppl.metrics.column import (
+    describe_direction,
     describe_judgements,
     describe_parallel,
     describe_repeated,
@@ -402,7 +403,8 @@ def _prepare(nbest: NBest, gain: Metric, options: Arguments) -> Prepared:
     for note in describe_parallel(nbest):
         warn_user(f"{locate(nbest.origin)}{note}")
     for name in gain.columns:
-        notes = (describe_sentinel(name, read_column(nbest, name)), describe_repeated(nbest, name))
+        notes = [describe_sentinel(name, read_column(nbest, name)), describe_repeated(nbest, name)]
+        notes += [describe_direction(nbest, name)] if gain.key == name else []
         for note in filter(None, notes):
             warn_user(f"{locate(nbest.origin)}{note}")
     return prepared

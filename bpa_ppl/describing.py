@@ -19,6 +19,7 @@ from bpa_ppl.formats.block import CANDIDATES, ID, JUDGEMENTS, SOURCE, TEXT, find
 from bpa_ppl.formats.samples import COUNT, STATISTICS
 from bpa_ppl.formats.values import as_verdicts, looks_numeric
 from bpa_ppl.metrics.column import (
+    describe_direction,
     describe_judgements,
     describe_parallel,
     describe_repeated,
@@ -450,6 +451,8 @@ def _warnings(
     judged = [c.name for c in columns if plan is None and describe_judgements(nbest, c.name)]
     judged += [c.name for c in columns if c.kind == "gain"]
     yield from filter(None, (describe_repeated(nbest, name) for name in judged))
+    if plan is not None and plan.gain in [column.name for column in columns]:
+        yield from filter(None, [describe_direction(nbest, plan.gain)])
     if plan is not None and plan.gain in text_metrics():
         yield from filter(None, (describe_judgements(nbest, name) for name in extras))
     for name, cells in nbest.extras.items():

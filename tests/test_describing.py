@@ -219,3 +219,26 @@ def test_there_is_no_plan_for_preferences_that_are_refused() -> None:
     assert described.plan is None
     assert described.warnings[0].startswith("adapt refuses the preferences")
     assert "adapt: preferences" not in str(described)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "noted"),
+    [
+        ("rank", [1, 2, 3, 1, 2, 1], True),
+        ("post_edits", [0, 2, 3, 1, 2, None], True),
+        ("errors", [0, -2, -3, -1, 0, -1], False),
+        ("franking", [1, 2, 3, 1, 2, 1], False),
+    ],
+)
+def test_a_gain_of_which_lower_seems_better_is_noted(
+    name: str, values: list[float], noted: bool
+) -> None:
+    note = f"the gain is -{name}"
+    nbest = lists(**{name: values})
+    assert any(note in of for of in bpa.describe(nbest, name).warnings) == noted
+    assert not any(note in of for of in bpa.describe(nbest, f"-{name}").warnings)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        bpa.adapt(nbest, None, gain=name, sampler="map")
+        bpa.adapt(nbest, None, gain=f"-{name}", sampler="map")
+    assert sum(note in str(one.message) for one in caught) == noted

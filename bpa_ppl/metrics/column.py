@@ -21,6 +21,10 @@ _JUDGEMENTS |= {"ranking", "rankings"}
 #: Words that name them, too, where the values are on a scale of at most so many halves.
 _SCORES, _HALVES = {"score", "scores", "grade", "grades", "label", "labels", "stars"}, 21
 
+#: Words in the names of columns of which lower is better, if none of the numbers is negative.
+_LOWER = {"rank", "ranking", "rankings", "place", "position", "error", "errors", "edits", "wer"}
+_LOWER |= {"cer", "ter", "cost", "loss", "penalty", "perplexity", "ppl", "distance"}
+
 
 class Column(Averaged, frozen=True):
     """A column of the lists: the gain of a candidate is its value, NaN where it is missing.
@@ -109,6 +113,20 @@ def describe_judgements(nbest: NBest, name: str) -> str:
         return ""
     use = "not used" if find_feature(nbest, name) is None else "a feature"
     return f"{name} is {use}: if people judged so, name it as the gain"
+
+
+def describe_direction(nbest: NBest, name: str) -> str:
+    """Return a note on a gain of which lower seems to be better, or an empty text.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[1.0], [2.0]]], ["rank"])
+    >>> describe_direction(lists, "rank")
+    'higher values of rank count as better: if lower is better, the gain is -rank'
+    """
+    words = set(re.findall("[a-z]+", name.lower()))
+    if not words & _LOWER or np.nanmin(read_column(nbest, name), initial=0.0) < 0:
+        return ""
+    return f"higher values of {name} count as better: if lower is better, the gain is -{name}"
 
 
 def describe_repeated(nbest: NBest, name: str) -> str:
