@@ -315,9 +315,9 @@ class RecordReader:
             if not isinstance(candidate, dict):
                 problem = f"{CANDIDATES}[{place}] is {abbreviate(candidate)}"
                 raise self._error(f"{problem}, not an object with a text{_LIKE}", line)
-        is_named = isinstance(value, dict) or line in self._named or not self._names.any
-        fields = partial(self._names.fields, of_candidate=True)
-        return candidates if is_named else list(map(fields, candidates))
+        if isinstance(value, dict) or line in self._named or not self._names.any:
+            return candidates
+        return [self._names.fields(of, of_candidate=True) for of in candidates]
 
     def _columns(
         self, objects: Sequence[dict[str, Any]], lines: Sequence[int], prefix: str = ""

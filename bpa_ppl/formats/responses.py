@@ -41,8 +41,10 @@ _FIELDS = {
     "request": ("modelInput",),
 }
 #: Ends of reasoning, whose beginning may be in the prompt.
-_THOUGHT = ("</think>", "[/THINK]", "<|channel|>final<|message|>", "</seed:think>")
-_THOUGHT += ("<|END_THINKING|>", "<|end_of_thought|>")
+_THOUGHT = (
+    *("</think>", "[/THINK]", "<|channel|>final<|message|>"),
+    *("</seed:think>", "<|END_THINKING|>", "<|end_of_thought|>"),
+)
 #: How reasoning begins; elsewhere in an answer, tags are text.
 _BEGUN = re.compile(
     r"\s*(?:<(think|thinking|thoughts?|reasoning)>|<seed:think>|\[THINK\]|<\|START_THINKING\|>"
