@@ -270,7 +270,7 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
     texts = [nbest.texts(sentence) for sentence in range(len(nbest))]
     with_reference = [place for place, known in enumerate(references) if known]
     plan = _plan(nbest, gain, with_reference)
-    refusal = _refusal(nbest) if plan is not None and plan.gain is None else ""
+    refusal = _explain_refusal(nbest) if plan is not None and plan.gain is None else ""
     plan = None if refusal else plan
     judged = () if plan is None or plan.gain is None else resolve_without_lists(plan.gain).columns
     # Lists without columns, whose judged candidates are selected for each column.
@@ -391,7 +391,7 @@ def _plan(nbest: NBest, gain: str | Metric | None, with_reference: list[int]) ->
     return plan._replace(judged=len(lists), tied=int(several), equal=int(equal))
 
 
-def _refusal(nbest: NBest) -> str:
+def _explain_refusal(nbest: NBest) -> str:
     """Return why `adapt` refuses the preferences, or an empty text."""
     try:
         list(iter_choices(nbest))
