@@ -214,7 +214,7 @@ def _read_weights(groups: Mapping[str, Group]) -> tuple[npt.NDArray[Any], tuple[
         raise DataError(problem, code="no-data")
     dims, others = group.dims[WEIGHTS], [d for d in group.dims[WEIGHTS] if d not in SAMPLE_DIMS]
     if len(dims) != len(others) + 2:
-        raise DataError(_describe_dims(WEIGHTS, dims), code="wrong-length")
+        raise DataError(_describe_dims(group, WEIGHTS), code="wrong-length")
     weights = find_draws(group)[WEIGHTS]
     if len(others) == 1 and others[0] not in group.coords:
         problem = f"weights has no coordinate {others[0]}, which names the features: take"
@@ -226,11 +226,15 @@ def _read_weights(groups: Mapping[str, Group]) -> tuple[npt.NDArray[Any], tuple[
     return weights.reshape(*weights.shape[:2], len(names)), names
 
 
-def _describe_dims(name: str, dims: Sequence[str]) -> str:
+def _describe_dims(group: Group, name: str) -> str:
     """Return what to do about a variable without chains or draws, for a message."""
+    dims = group.dims[name]
     remedy = 'select by lists, sel(chain=[0]), or add a chain, expand_dims("chain")'
-    if "sample" in dims:
-        remedy = 'call unstack("sample")'
+    if "sample" in dims and "chain" in group.coords:
+        index = "" if "sample" in group.coords else 'set_index(sample=["chain", "draw"]).'
+        remedy = f'call {index}unstack("sample")'
+    elif dims and {*SAMPLE_DIMS}.isdisjoint(dims):
+        remedy = f'call rename({{"{dims[0]}": "draw"}}).expand_dims("chain")'
     problem = f"{name} has the dimensions {', '.join(dims) or 'none'}: it needs chain and draw"
     return f"{problem}, as ArviZ writes them; {remedy}"
 
@@ -239,7 +243,7 @@ def _suggest_call(group: Group) -> str:
     """Return the call that makes the variable `weights` of other variables, for a message."""
     drawn = {name: dims for name, dims in group.dims.items() if {*SAMPLE_DIMS} <= {*dims}}
     if not drawn:
-        return _describe_dims(*next(iter(group.dims.items())))
+        return _describe_dims(group, next(iter(group.dims)))
     scalars = [n for n, dims in drawn.items() if len(dims) == 2 and not _NO_WEIGHT.fullmatch(n)]
     made = f'{scalars[:_MOST]}].to_dataarray("feature").to_dataset(name="{WEIGHTS}")'
     for name, dims in drawn.items():

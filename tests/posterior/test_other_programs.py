@@ -302,3 +302,19 @@ def test_chains_with_gaps_are_read(tmp_path: Path) -> None:
     selected["log_likelihood"] = tree["log_likelihood"].to_dataset()
     with raises(DataError, "mismatch", match="the same chains and draws in all groups"):
         as_draws(to_arviz_data(DataTree.from_dict(selected | {"log_prior": selected["posterior"]})))
+
+
+def test_draws_without_chains_are_converted_as_the_error_says() -> None:
+    """In files, draws of several chains in one dimension have no index."""
+    extracted = labelled()["posterior"]["weights"].to_dataset(name="weights")
+    extracted = extracted.stack(sample=("chain", "draw")).reset_index("sample")
+    with raises(DataError, "wrong-length") as caught:
+        as_draws(extracted)
+    call = caught.value.message.partition("; call ")[2]
+    assert_right(eval(f"data.{call}", {"data": extracted}))
+    first = labelled()["posterior"]["weights"].to_dataset(name="weights").sel(chain=0, drop=True)
+    with raises(DataError, "wrong-length") as caught:
+        as_draws(first.rename(draw="iteration"))
+    call = caught.value.message.partition("; call ")[2]
+    converted = eval(f"data.{call}", {"data": first.rename(draw="iteration")})
+    np.testing.assert_array_equal(as_draws(converted).weights, WEIGHTS[:1])
