@@ -348,7 +348,7 @@ class _Reader:
                 self._samples.leave_out("answers without a text", place, number)
             elif part is None:
                 field = self._format.field
-                target = f"the field {quote(field)}" if field else "the pattern"
+                target = f"a text in the field {quote(field)}" if field else "the pattern"
                 self._samples.leave_out(f"answers without {target}", place, number)
             elif statistics is not None and not abs(max(statistics[1::-1], key=abs)) < TOO_LARGE:
                 self._samples.leave_out("log-probabilities that are not finite", place, number)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,13 @@ def test_reasoning_in_other_marks_is_left_out(begin: str, end: str) -> None:
 def test_tags_that_do_not_begin_an_answer_are_text() -> None:
     text = "Write <reasoning> and </reasoning>."
     assert read(respond([(text, -1.0)])).texts(0) == [text]
+
+
+def test_a_field_of_an_answer_that_is_no_text_is_named() -> None:
+    with raises(
+        DataError, "bad-response", parameter="bad", line=1, match="a text in the field 'n'"
+    ):
+        read(respond([('{"n": 4}', -1.0)]), format="openai:field=n")
 
 
 # --- lists of numbers ----------------------------------------------------------------------------
