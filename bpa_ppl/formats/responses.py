@@ -50,6 +50,11 @@ _BEGUN = re.compile(
     r"\s*(?:<(think|thinking|thoughts?|reasoning)>|<seed:think>|\[THINK\]|<\|START_THINKING\|>"
     r"|<\|begin_of_thought\|>)"
 )
+#: What some models write around an answer after reasoning.
+_AROUND = re.compile(
+    r"\A\s*(<\|(START_RESPONSE|begin_of_solution)\|>\s*)?"
+    r"|\s*<\|(return|end|END_RESPONSE|end_of_solution)\|>\s*\Z"
+)
 # Blanks in texts, and as tokenizers write them, and numbers in place of tokens.
 _BLANKS = re.compile(r"[\s▁ĠĊ]+|token_id:[0-9]+")
 _OUTPUT = {"index", "text", "token_ids", "cumulative_logprob", "logprobs", "finish_reason"}
@@ -499,7 +504,7 @@ def without_reasoning(text: str) -> str:
     begun = _BEGUN.match(text)
     for end in (*([f"</{begun[1]}>"] if begun and begun[1] else []), *_THOUGHT):
         if end in text:
-            return text.partition(end)[2].lstrip()
+            return _AROUND.sub("", text.partition(end)[2])
     return text
 
 

@@ -64,6 +64,21 @@ def test_tags_that_do_not_begin_an_answer_are_text() -> None:
     assert read(respond([(text, -1.0)])).texts(0) == [text]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<|channel|>analysis<|message|>4?<|end|><|start|>assistant<|channel|>final<|message|>4<|return|>",
+        "<|START_THINKING|>4?<|END_THINKING|><|START_RESPONSE|>4<|END_RESPONSE|>",
+        "<|begin_of_thought|>4?<|end_of_thought|>\n\n<|begin_of_solution|>\n4\n<|end_of_solution|>",
+    ],
+)
+def test_marks_around_an_answer_after_reasoning_are_left_out(text: str) -> None:
+    parts = re.findall(r"<.*?>|[^<]+", text)
+    lists = read(respond([(part, -0.5) for part in parts]))
+    assert lists.texts(0) == ["4"]
+    assert lists.features[0, :2].tolist() == [-1, -0.5]  # the answer and the mark of its end
+
+
 def test_a_field_of_an_answer_that_is_no_text_is_named() -> None:
     with raises(
         DataError, "bad-response", parameter="bad", line=1, match="a text in the field 'n'"
