@@ -52,7 +52,10 @@ _OF_IDS = re.compile(
 _SENTINELS = {-1, -9, -99, -999, -9999}  # that are written where there is no number
 _STEPS = 3  # between candidates, that show that a column counts them
 #: Columns that number rows or runs, such as the index of a data frame after `reset_index`.
-_OF_RUNS = re.compile(r"(?i)index|level_\d+|(.*_)?(seed|random_state|timestamp|date|at|hash)")
+_OF_RUNS = re.compile(
+    r"(?i)index|level_\d+|(row|line)_?(no|num|number)|(.*_)?(seed|random_state|timestamp|date|at|hash"
+    r"|idx|run|trial|iteration|epoch|batch|job|pid)"
+)
 
 
 def from_lists(

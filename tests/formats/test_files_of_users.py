@@ -276,3 +276,19 @@ def test_a_hint_that_makes_lists_of_several_candidates_comes_first() -> None:
     assert read(row, format=hint.rstrip(":")).texts(0) == ["a", "b"]
     with raises(DataError, "unknown-format", parameter="format", line=1, match="id=utt,text=hyp"):
         read_nbest(["utt,rank,hyp,lm\nu1,1,a,-.5\nu1,2,b,-.25\n"])
+
+
+@pytest.mark.parametrize(
+    ("name", "noted"),
+    [
+        *((name, True) for name in ("sample_idx", "run", "trial", "epoch", "row_number", "lineno")),
+        *((name, False) for name in ("length", "overrun", "rowdiness", "outline")),
+    ],
+)
+def test_names_of_bookkeeping(name: str, noted: bool) -> None:
+    numbers = [[7, 1], [3, 8]]
+    lists = read(*({"id": n, "candidates": ["a", "b"], name: of} for n, of in enumerate(numbers)))
+    found = describe(lists).warnings == (
+        f"{name} is a feature: exclude it, if it only numbers rows or runs",
+    )
+    assert found == noted
