@@ -304,9 +304,31 @@ def _check_names(row: _Row, models: Sequence[str], settings: _Names) -> None:
     if row.judged and third in row.record:
         problem = f"a third answer, {third}, next to {both}: write all as {CANDIDATES}, with "
         raise row.wrong(f"{problem}{PREFERENCES} or {RANKINGS}", code="bad-name")
+    _check_labels(row)
     if not row.judged and row.marks[0].lower() in (*_PLACES, "0", "1"):
         problem = f"{both} do not say which is preferred: name the column that does in the format"
         raise row.wrong(f"{problem}, {WINNER}=NAME", code="missing-column", parameter="format")
+
+
+def _check_labels(row: _Row) -> None:
+    """Check that preferred and other answers are texts, not names of answers in other fields."""
+    pair = None if row.judged else _find_other_answers(tuple(row.record), row.fields)
+    labels = [row.record[name] for name in row.fields]
+    if pair is None or not all(isinstance(label, str) for label in labels):
+        return
+    texts, models = ([row.record.get(n) for n in of] for of in (pair, (MODEL_A, MODEL_B)))
+    places = _Row(row.record, (*pair, ""), row.wrong, {}).places
+    are_places = {_find_label(label.lower(), places) for label in labels} == {0, 1}
+    if (are_places or labels in (models, models[::-1])) and labels not in (texts, texts[::-1]):
+        problem = f"{row.names[0]} is {abbreviate(labels[0])}, the name of an answer: name the "
+        problem += f"answers in the format, {CHOSEN}={pair[0]},{REJECTED}={pair[1]},{WINNER}="
+        raise row.wrong(f"{problem}{row.names[0]}", parameter="format")
+
+
+@lru_cache
+def _find_other_answers(names: tuple[str, ...], fields: tuple[str, str]) -> tuple[str, str] | None:
+    """Return the fields of two more answers of a row; None if it has none."""
+    return find_named_answers([n for n in names if n not in (*fields, MODEL_A, MODEL_B)])
 
 
 @lru_cache

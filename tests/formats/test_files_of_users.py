@@ -163,6 +163,29 @@ def test_a_turn_that_is_not_there_is_an_error(turn: float | str) -> None:
     assert read(row, format="jsonl:exclude=turn").texts(0) == ["a2", "b2"]
 
 
+@pytest.mark.parametrize(
+    ("labels", "more"),
+    [
+        (("A", "B"), {}),
+        (("response_B", "response_A"), {}),
+        (("x", "y"), {"model_a": "x", "model_b": "y"}),
+    ],
+)
+def test_names_of_answers_are_no_answers(labels: tuple[str, str], more: dict[str, str]) -> None:
+    row = {"prompt": "Q", "response_A": "a", "response_B": "b", **more}
+    row |= dict(zip(("chosen", "rejected"), labels, strict=True))
+    with raises(DataError, "bad-line", parameter="format", line=1) as caught:
+        read(row)
+    names = caught.value.message.rpartition(" ")[2]
+    with pytest.warns(BpaWarning, match="rejected is left out"):
+        lists = read(row, format=f"jsonl:{names}")
+    assert lists.texts(0) == ["a", "b"]
+    assert lists.sentence_extras["preferences"][0] == [
+        [1, 0] if labels[1] == "response_A" else [0, 1]
+    ]
+    assert read(row | {"chosen": "a", "rejected": "b"}).texts(0) == ["a", "b"]
+
+
 @pytest.mark.parametrize("winner", ["A\n", " A", "**A**", "**[[A]]**", "(A)"])
 def test_a_winner_may_have_marks_around_it(winner: str) -> None:
     lists = read({"prompt": "Q", "response_a": "a", "response_b": "b", "winner": winner})
