@@ -327,7 +327,7 @@ def _has_numbers(value: Any) -> bool:
     if isinstance(value, dict):
         return any(map(_has_numbers, value.values()))
     of_all = value if isinstance(value, list | tuple) else ()
-    return len(of_all) > 1 and all(map(is_number, of_all))
+    return bool(of_all) and all(is_number(of) or _has_numbers(of) for of in of_all)
 
 
 def _suggest_use(name: str, values: Column, nbest: NBest) -> str:

@@ -100,13 +100,15 @@ def test_parallel_numbers_in_an_object_are_those_of_the_candidates(texts: str) -
     assert lists.sentence_extras["scores"] == ({"tags": ["x", "y"]},)
 
 
-@pytest.mark.parametrize("scores", [[1, 2.5, 3], {"rm": [1, 2.5, 3]}])
+@pytest.mark.parametrize(
+    "scores", [[1, 2.5, 3], [1], [[1], [2.5, 3]], {"rm": [1, 2.5, 3]}, {"rm": [[1], [2.5]]}]
+)
 def test_numbers_of_the_wrong_length_are_named(scores: Any) -> None:
     row = {"prompt": "Q", "chosen": ["a"], "rejected": ["b", "c", "d"], "scores": scores}
     described = describe(read(row, {**row, "scores": None}))
     assert "not used" in described.lists["scores"]
     assert list(described.lists) == ["scores"]
-    assert describe(read({**row, "scores": [1]}, row | {"scores": "x"})).lists == {}
+    assert describe(read(row | {"scores": ["x"]}, row | {"scores": []})).lists == {}
 
 
 # --- columns of numbers that are not written as numbers ------------------------------------------
