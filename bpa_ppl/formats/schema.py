@@ -80,6 +80,7 @@ _LIKE_NUMBER = re.compile(
     r"\s*(%|[$€£¥]|[^\W\d_]{1,3}|[/±]\s*[0-9.,]+|[-–:=(]\s*\D+|[^()]*\))?\s*"
 )
 _ROUNDED = re.compile(r"[0-9][.,][0-9]+E\+[0-9]+")  # a long number in a spreadsheet
+_LONGEST = 60  # characters of a number as people write it
 _SHOWING = 100  # texts that show whether a column of texts was meant to be one of numbers
 _LARGEST_ID = 2**63 - 1
 _LARGEST_FIRST_ID = 10**18  # an id beyond it would not fit 64 bits with the number of a list added
@@ -533,7 +534,8 @@ def _like_numbers(first: str, values: Any) -> bool:
     """Return whether a text looks like a number, or most of the first texts print one."""
     texts = [v for v in values[:_SHOWING] if isinstance(v, str) and v.strip()]
     printed = sum(map(looks_numeric, texts))
-    return _LIKE_NUMBER.fullmatch(first) is not None or printed > len(texts) / 2
+    is_like = len(first) <= _LONGEST and _LIKE_NUMBER.fullmatch(first) is not None
+    return is_like or printed > len(texts) / 2
 
 
 def _is_nan(value: Any) -> bool:
