@@ -425,6 +425,8 @@ def _warnings(
                 text = find_nearest(TEXT, inner) if isinstance(inner, dict) else None
                 what += f", unless {near} has the candidates: candidates={near},"
                 what += f"{f'text={text},' * (text not in (None, TEXT))}source=text in the format"
+        elif singles == len(nbest) and len(set(nbest.sources or ())) < len(nbest.sources or ()):
+            what += ", unless answers to one prompt belong together: give their lines one custom_id"
         yield what
     elif (near := find_nearest(TEXT, nbest.extras)) and all(
         len(set(nbest.texts(sentence))) == 1 for sentence in range(len(nbest))

@@ -86,6 +86,19 @@ def test_a_field_of_an_answer_that_is_no_text_is_named() -> None:
         read(respond([('{"n": 4}', -1.0)]), format="openai:field=n")
 
 
+@pytest.mark.filterwarnings("ignore:.*sentences are counted:bpa_ppl.errors.BpaWarning")
+@pytest.mark.parametrize("prompts", [["Q", "Q"], ["Q", "R"]])
+def test_answers_to_one_prompt_in_several_lines_are_named(prompts: list[str]) -> None:
+    rows = [
+        respond([(text, -1.0)]) | {"prompt": of} for text, of in zip("ab", prompts, strict=True)
+    ]
+    (warning,) = (of for of in describe(read(*rows)).warnings if "one candidate" in of)
+    assert ("give their lines one custom_id" in warning) == (len({*prompts}) == 1)
+    lists = read(*({"custom_id": row["prompt"], "response": row} for row in rows))
+    assert sum(lists.sizes) == 2
+    assert len(lists) == len({*prompts})
+
+
 # --- lists of numbers ----------------------------------------------------------------------------
 
 
