@@ -46,7 +46,9 @@ PREFERENCES, TIES, RANKINGS = "preferences", "ties", "rankings"
 _NO_DIFFERENCE = "(no difference)"
 #: Words in the names of columns of whole lists that may say which candidate is preferred.
 _LIKE_ANSWERS = {"winner", "chosen", "preferred", "preference", "best", "choice", "verdict"}
-_LIKE_ANSWERS |= {"ranking", "ranks", "gold", "label", "selected"}
+_LIKE_ANSWERS |= {"ranking", "ranks"}
+#: Words that also may name the best candidate, if the values are numbers.
+_LIKE_PLACES = {"gold", "label", "selected"}
 #: All raters without a name.
 UNNAMED = "(unnamed)"
 #: Weights that 32-bit numbers can add up.
@@ -228,8 +230,12 @@ def describe_like_answers(nbest: NBest) -> str:
     >>> describe_like_answers(lists.with_sentence_extras(winner=[1]))[:46]
     'winner is not read as an answer: write "prefer'
     """
-    names = nbest.sentence_extras
-    like = [n for n in names if not _LIKE_ANSWERS.isdisjoint(re.findall("[a-z]+", n.lower()))]
+    like = []
+    for name, values in nbest.sentence_extras.items():
+        are_places = {int, type(None)}.issuperset(map(type, values))
+        like_answers = _LIKE_ANSWERS | (_LIKE_PLACES if are_places else set())
+        if not like_answers.isdisjoint(re.findall("[a-z]+", name.lower())):
+            like.append(name)
     if not like or has_preferences(nbest):
         return ""
     are = "is" if len(like) == 1 else "are"

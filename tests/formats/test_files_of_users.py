@@ -223,6 +223,8 @@ def test_numbers_that_may_be_answers_are_named(name: str) -> None:
         read({"id": 0, "candidates": ["a", "b"], "lm": [1, 9], name: 1})
     ).warnings
     assert warning.startswith(f"{name} is not read as an answer")
+    lists = read({"id": 0, "candidates": ["a", "b"], "lm": [1, 9], name: "an answer"})
+    assert describe(lists).warnings == ()
 
 
 # --- names of columns ----------------------------------------------------------------------------
