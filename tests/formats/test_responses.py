@@ -245,7 +245,7 @@ STOP = {"finish_reason": "stop"}
 THOUGHT_FIRST = {"delta": {"reasoning_content": "hm"}, "logprobs": {"content": [TOKEN]}}
 EMPTY_MESSAGE = {**ANTHROPIC, "content": [], "stop_reason": None}
 TEXT = {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "a cat"}}
-#: Parts of the answer "a cat"; in the first three, of two answers at each step.
+#: Parts of the answer "a cat"; in the first four, of two answers at each step.
 STREAMED: dict[str, list[dict[str, Any]]] = {
     "chat": chunks(CHAT, delta("a", CAT[0]), delta(" cat", CAT[1]), {"delta": {}, **STOP}),
     "reasoning": chunks(CHAT, THOUGHT_FIRST, delta("a", CAT[0]), delta(" cat", CAT[1]) | STOP),
@@ -296,7 +296,8 @@ STREAMED: dict[str, list[dict[str, Any]]] = {
 def test_parts_of_answers_are_joined_by_the_command_of_the_page(
     name: str, events: bool, tmp_path: Path
 ) -> None:
-    parts = STREAMED[name] if name in ("chat", "reasoning", "completion") else 2 * STREAMED[name]
+    several = name.startswith(("chat", "reasoning", "completion"))
+    parts = STREAMED[name] if several else 2 * STREAMED[name]
     path, page = tmp_path / "parts.jsonl", PAGE.read_text("utf-8")
     path.write_text("".join(f"{line(**part)}\n" for part in parts))
     if events:
