@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from _thread import interrupt_main
 from contextlib import suppress
-from threading import Timer
+from threading import Timer, main_thread
 
 _PAUSE = 0.1  # seconds, in which the callback ends
 _SIGNALS = 128  # exit codes above this one stand for signals
@@ -50,9 +51,18 @@ def _repeat_interrupt(unraisable: sys.UnraisableHookArgs) -> None:
     command are repeated likewise; their numbers are the arguments of their exceptions.
     """
     if issubclass(unraisable.exc_type, KeyboardInterrupt):
-        Timer(_PAUSE, interrupt_main, getattr(unraisable.exc_value, "args", ())).start()
+        number = next(iter(getattr(unraisable.exc_value, "args", ())), signal.SIGINT)
+        Timer(_PAUSE, _interrupt, [number]).start()
     else:
         sys.__unraisablehook__(unraisable)
+
+
+def _interrupt(number: int) -> None:
+    """Send a signal to the main thread, which may be waiting for input."""
+    if sys.platform == "win32":
+        interrupt_main(number)
+    else:
+        signal.pthread_kill(main_thread().ident or 0, number)
 
 
 if __name__ == "__main__":
