@@ -12,6 +12,7 @@ from support.judged_lists import judged_lists
 from support.raising import raises
 
 from bpa_ppl import NBest, UsageError, adapt, as_draws, check, read_weights
+from bpa_ppl.adapting import build_problem
 from bpa_ppl.metrics.column import read_column
 from bpa_ppl.nbest import measure_deviation
 from bpa_ppl.sampling.arguments import PRESETS, Arguments
@@ -28,14 +29,18 @@ def made(lists: NBest, weights: Any = CANONICAL, **options: Any) -> Any:
 @pytest.mark.parametrize("options", [{}, {"categorical": "system"}], ids=str)
 def test_any_other_gain_has_the_risk_or_pairs_with_indicators(options: dict[str, Any]) -> None:
     lists = judged_lists(20)
-    found = made(lists, {"logprob": 0.1}, gain="comet", **options)
+    options = {"weights": {"logprob": 0.1}, "gain": "comet", **options}
     unit = measure_deviation(lists, read_column(lists, "comet"))
     risk = {"name": "risk", "kappa": pytest.approx(1 / unit, rel=0.005)}
     pairs = {"name": "pairs", "exponent": 0.25, "gain_scale": "raw"}
     pairs["unit"] = pytest.approx(unit, rel=0.005)
-    assert found.record.likelihood.plain == (pairs if options else risk)
-    published = made(lists, {"logprob": 0.1}, gain="comet", sampler="heuristic", **options)
-    assert published.record.likelihood.plain == {"name": "oracle"}
+    expected = {
+        "auto": pairs if "categorical" in options else risk,
+        "heuristic": {"name": "oracle"},
+    }
+    for sampler, likelihood in expected.items():
+        record = build_problem(lists, sampler=sampler, **options).record
+        assert record.likelihood.plain == likelihood
 
 
 def test_presets_are_their_samplers_and_settings(toy: NBest) -> None:
