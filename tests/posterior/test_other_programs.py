@@ -161,10 +161,9 @@ def test_samples_of_numpyro_are_converted_as_the_error_says() -> None:
         with numpyro.plate("feature", 2):
             numpyro.sample("weights", dist.Normal(0.0, 1.0))
 
-    options: dict[str, Any] = {"num_samples": 50, "num_chains": 2, "chain_method": "vectorized"}
-    run = numpyro.infer.MCMC(
-        numpyro.infer.NUTS(model), num_warmup=50, progress_bar=False, **options
-    )
+    options: dict[str, Any] = {"num_samples": 50, "num_chains": 2, "chain_method": "sequential"}
+    kernel = numpyro.infer.BarkerMH(model)  # is compiled much faster than NUTS
+    run = numpyro.infer.MCMC(kernel, num_warmup=50, progress_bar=False, **options)
     run.run(jax.random.key(0))
     grouped = run.get_samples(group_by_chain=True)
     forms: dict[str, list[Any]] = {"dict": [grouped, run.get_samples()], "MCMC": [run]}
