@@ -363,8 +363,14 @@ SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("nuts", "rwm")]
 
 
 @pytest.mark.parametrize("sampler", ["auto", *SLOW])
-@pytest.mark.parametrize("canonical", [[0.6, 0.4], [-0.5, 0.3]], ids=["inside", "outside"])
-@pytest.mark.parametrize("name", ON_A_SUPPORT)
+@pytest.mark.parametrize(
+    ("name", "canonical"),
+    [
+        *((name, [0.6, 0.4]) for name in ON_A_SUPPORT),
+        ("half-normal", [-0.5, 0.3]),  # outside
+        *(pytest.param(n, [-0.5, 0.3], marks=pytest.mark.slow) for n in ("truncated", "simplex")),
+    ],
+)
 def test_weights_with_a_support_are_sampled_as_quadrature_says(
     name: str, canonical: list[float], sampler: str
 ) -> None:
