@@ -344,7 +344,7 @@ def test_lists_are_needed_to_score_and_to_predict_probabilities(fitted: Bayesian
     with pytest.raises(DataError, match="all candidates have the same y"):
         fitted.score(X[:4], np.ones(4), qid=QID[:4])
     one_list = np.zeros(len(X))
-    single = clone(RANKER).fit(X, Y, qid=one_list)
+    single = clone(RANKER).set_params(likelihood="margin").fit(X, Y, qid=one_list)
     assert single.n_lists_ == 1
     assert single.predict_proba(X, qid=one_list).sum() == pytest.approx(1)
     with pytest.raises(UsageError, match="qid is missing"):
