@@ -124,7 +124,9 @@ def test_indicators_that_help_are_kept() -> None:
 def test_the_row_without_indicators_is_that_of_lists_without_the_column() -> None:
     pool = lists(effect=1.0, noise=1.0)
     _, comparison, note = compared(pool)
-    plain = adapt(pool, None, **LAPLACE)
+    plain = as_draws(adapt(pool, None, **LAPLACE))
+    assert (describe_indicators(plain), plain.record.indicators) == ([], None)
+    assert read_comparison(plain).row(Way.WITHOUT) is None
     alone = compare_baselines(pool, plain).row(Way.ADAPTED)
     row = comparison.row(Way.WITHOUT)
     assert (row.lists, row.gain) == (30, pytest.approx(alone.gain))
@@ -150,14 +152,9 @@ def test_adapt_warns_of_indicators_that_cost() -> None:
     assert note.message.endswith(": leave out categorical system")
 
 
-def test_lists_without_a_comparison() -> None:
+def test_posteriors_without_a_comparison() -> None:
+    """A single point is evaluated in-sample, and systems alone leave no other feature."""
     pool = lists(effect=1.0, noise=1.0)
-    plain = as_draws(adapt(pool, None, **LAPLACE))
-    comparison = read_comparison(plain)
-    assert describe_indicators(plain) == []
-    assert comparison.row(Way.WITHOUT) is None
-    assert plain.record.indicators is None
-    # A single point is evaluated in-sample, and systems alone leave no other feature.
     assert describe_indicators(as_draws(adapt(pool, None, **{**WITH, "sampler": "map"}))) == []
     with capture_notes():  # of choices from one system
         alone = as_draws(adapt(pool, None, **WITH, exclude=["comet"]))
