@@ -23,7 +23,7 @@ from bpa_ppl.posterior.arviz_functions import import_arviz
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.files import read_draws
 from bpa_ppl.posterior.record import Figures, Finding, Record, SamplerRecord
-from bpa_ppl.posterior.statistics import TAILS, r_hat
+from bpa_ppl.posterior.statistics import TAILS
 from bpa_ppl.sampling.sampler import SAMPLERS
 
 if TYPE_CHECKING:
@@ -446,9 +446,6 @@ def test_one_long_chain_passes() -> None:
     values = autoregressive(0.5, 1, 4000, len(NAMES), seed=2)
     report = check(Draws({"weights": values}, NAMES))
     assert report, str(report)
-    halves = np.concatenate([values[:, :2000], values[:, 2000:]])
-    expected = float(import_arviz().rhat(np.moveaxis(halves, -1, 0)[0]))
-    assert r_hat(values)[0] == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize("shift", [5 * np.exp(-np.arange(DRAWS) / 100), np.arange(DRAWS) > 700])
@@ -475,25 +472,11 @@ def test_copied_chains_are_found(copied: slice, tmp_path: Path) -> None:
     assert failed(Draws({"weights": twice}, NAMES))["copied chains"].value == 2
 
 
-@pytest.mark.parametrize("features", [1, 14])
-def test_near_copies_and_repeated_draws_are_found(features: int) -> None:
-    rng = np.random.default_rng(6)
-    values = rng.normal(3.0, 0.1, (CHAINS, DRAWS, features))
-    names = tuple(f"f{k}" for k in range(features))
-
-    def count(draws: np.ndarray) -> float:
-        finding = failed(Draws({"weights": draws}, names)).get("copied chains")
-        return finding.value if finding else 0
-
-    def with_last(chain: np.ndarray) -> np.ndarray:
-        return np.concatenate([values[:3], chain[None]])
-
-    assert count(values) == 0
-    assert count(with_last(values[0].astype(np.float32))) == 1
-    assert count(with_last(values[0] + rng.normal(0, 1e-9, values[0].shape))) == 1
-    assert count(values[[0, 0, 0, 0]] + rng.normal(0, 1e-12, values.shape)) == 6
-    assert count(np.tile(values[:, : DRAWS // 2], (1, 2, 1))) == CHAINS
-    assert count(values[:, rng.integers(DRAWS // 2, size=DRAWS)]) == CHAINS
+def test_chains_that_repeat_their_draws_are_found() -> None:
+    values = np.tile(good()[:, : DRAWS // 2], (1, 2, 1))
+    finding = failed(Draws({"weights": values}, NAMES))["copied chains"]
+    assert finding.value == CHAINS
+    assert "returns to its earlier draws" in finding.advice
 
 
 def test_chains_that_rest_at_one_start_are_no_copies() -> None:
@@ -545,13 +528,13 @@ def problem(kind: str) -> Problem:
 
 #: One case of each sampler, and longer ones.
 QUICK: list[tuple[str, str, dict[str, Any]]] = [
-    ("oracle", "rwm-isotropic", {}),
     ("oracle", "rwm-isotropic", {"proposal_variance": 9.0}),
     ("oracle", "rwm", {"scale": 30.0}),
     ("oracle", "imh", {"draws": 60}),
     ("oracle", "heuristic", {"draws": 100, "delta": 8.0}),
 ]
 LONG: list[tuple[str, str, dict[str, Any]]] = [
+    ("oracle", "rwm-isotropic", {}),
     ("risk", "rwm-isotropic", {}),
     ("preference", "rwm-isotropic", {}),
     ("oracle", "rwm-isotropic", {"proposal_variance": 1e-4}),
