@@ -70,8 +70,10 @@ def test_scores_are_corpus_scores(improvement: Improvement) -> None:
         scores = [corpus_score(texts, pool.references, metric).value for texts in (before, after)]
         assert change.score.score == pytest.approx(scores[1])
         assert change.score.difference == pytest.approx(scores[1] - scores[0])
-    compared = compare_choices(pool, improvement.choices.after, improvement.choices.before)
+    choices = improvement.choices.after, improvement.choices.before
+    compared = compare_choices(pool, *choices)
     assert tuple(change.score for change in improvement.changes) == compared["scores"]
+    assert compare_choices(pool.without("references"), *choices)["scores"] == ()
     assert [change.name for change in improvement.changes] == ["TER", "BLEU", "length"]
 
 
