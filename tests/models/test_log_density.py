@@ -16,9 +16,8 @@ from support import reference_model
 from support.raising import raises
 
 from bpa_ppl import DataError, NBest, UsageError, Weights, adapt, from_lists, read_weights
-from bpa_ppl.models.choice import OracleChoice
 from bpa_ppl.models.likelihoods.oracle import Oracle
-from bpa_ppl.models.lists import Lists, find_order, tabulate
+from bpa_ppl.models.lists import Lists, tabulate
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.weights import Match, match
@@ -123,42 +122,6 @@ def test_likelihood_of_ragged_lists_agrees_with_scipy(whole: bool) -> None:
     ours = result["log_likelihood"]["oracle"].values[0, 0]
     expected = reference_model.log_likelihood(pool, oracle, weights)
     np.testing.assert_allclose(ours, expected, rtol=2e-6, atol=2e-6)
-
-
-@jax.jit
-def log_prob(table: Lists, weights: jax.Array, rows: jax.Array) -> jax.Array:
-    return OracleChoice(table, weights).log_prob(rows)
-
-
-def test_rows_have_the_probabilities_of_their_candidates() -> None:
-    """Also those of other rows than the oracle, with a fixed feature and equal candidates."""
-    rng, sizes, oracle = np.random.default_rng(3), (4, 1, 6, 2, 40), (3, 0, 1, 0, 17)
-    features = [rng.normal(size=(n, 2)) for n in sizes]
-    for table in features:
-        table[1::3] = table[0]
-    texts = [[str(i) for i in range(n)] for n in sizes]
-    pool = from_lists(texts, features, ["LM0", "WP0"])
-    matched = match({"LM0": 0.1, "WP0": 0.7}, pool, fixed=["WP0"])
-    data = tabulate(pool, matched, oracle)
-    order, rows = find_order(data), np.arange(max(sizes))
-    of_rows = jax.vmap(log_prob, in_axes=(None, None, 0))
-    log_p = np.asarray(of_rows(data, np.array([0.4]), np.tile(rows[:, None], len(data.oracle))))
-    candidates = [
-        bucket["candidate"].reshape(-1, bucket["base"].shape[-1]) for bucket in data.buckets
-    ]
-    places = [row for bucket in candidates for row in bucket]
-    for sentence, place in enumerate(order):
-        table = pool.features[pool.rows(sentence)]
-        p = np.exp(reference_model.log_choice(table, [0.4, 0.7]))
-        represented = places[place][places[place] >= 0]
-        others = np.arange(len(p)) != oracle[sentence]
-        expected = [
-            p[h] if row == 0 else p[others & (table == table[h]).all(axis=1)].sum()
-            for row, h in enumerate(represented)
-        ]
-        assert sum(expected) == pytest.approx(1.0)
-        result = np.exp(log_p[: len(expected), place])
-        np.testing.assert_allclose(result, expected, rtol=1e-5)
 
 
 def test_padding_is_bounded() -> None:
