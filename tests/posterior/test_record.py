@@ -223,13 +223,18 @@ def test_what_was_observed_is_recorded(kind: str, tmp_path: Path) -> None:
 
 
 def test_draws_are_printed_in_six_lines() -> None:
-    posterior = adapt(lists(), {"comet": 1.0, "length": 0.5}, likelihood="risk", draws=200)
-    draws = as_draws(posterior)
+    record = Record(
+        sampler=SamplerRecord(name="auto"),
+        observed=Observed(kind="gains", sentences=8, gain="ter"),
+        figures=Figures(chosen="imh"),
+        verdict=Verdict(True, "", ()),
+    )
+    draws = Draws({"weights": np.zeros((4, 200, 2))}, ("comet", "length"), record=record)
     assert str(draws).splitlines() == [
         "kind      chains",
         "shape     4 chains × 200 draws",
         "features  2: comet, length",
-        f"sampler   auto ({draws.record.figures.chosen})",
+        "sampler   auto (imh)",
         "observed  gains of 8 lists by ter",
         "check     passed",
     ]
