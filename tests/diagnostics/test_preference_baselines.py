@@ -391,7 +391,7 @@ def test_the_order_of_the_answers_is_no_baseline() -> None:
     answers = zip(tables_of(pool), pool.sentence_extras["preferences"], strict=True)
     first = [table[entry] for table, (entry,) in answers]
     pairs = lists_of(first, preferences=[[[0, 1]]] * 30)
-    result = bpa.adapt(pairs, None, sampler="laplace")
+    result = bpa.adapt(pairs, None, sampler="map")
     comparison = read_comparison(bpa.as_draws(result))
     assert comparison.row(Way.FIRST) is None
     assert comparison.selected != Way.FIRST
@@ -402,7 +402,7 @@ def test_the_order_of_the_answers_is_no_baseline() -> None:
 def test_answers_of_no_difference_are_left_out_and_counted() -> None:
     pool = judged(8, 20)
     with_ties = pool.with_sentence_extras(ties=[[[0, 1]]] * 4 + [None] * 16)
-    found = read_comparison(bpa.as_draws(bpa.adapt(with_ties, None, sampler="laplace")))
+    found = read_comparison(bpa.as_draws(bpa.adapt(with_ties, None, sampler="map")))
     assert "4 answers of “no difference” left out." in found.notes
     rows = [bpa.compare_baselines(lists).block().rows for lists in (with_ties, pool)]
     assert rows[0] == rows[1]
