@@ -161,7 +161,7 @@ def test_data_frames_pipelines_and_missing_values() -> None:
 
 @pytest.mark.usefixtures("routing")
 def test_search_with_groups() -> None:
-    steps = [SimpleImputer(), BayesianRanker(sampler="map", random_state=0)]
+    steps = [SimpleImputer(), clone(RANKER)]
     grid = {"bayesianranker__likelihood": ["margin", "risk"]}
     search = GridSearchCV(make_pipeline(*steps), grid, cv=GroupKFold(3), error_score="raise")
     search.fit(X, Y, groups=QID)
