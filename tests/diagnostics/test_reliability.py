@@ -130,7 +130,7 @@ def test_adapt_records_predictions_by_leave_one_out(gain: str | None) -> None:
         preferred = [entries[0] for entries in lists.sentence_extras["preferences"]]
         gains = [[float(k == best) for k in range(2)] for best, _ in preferred]
         lists = lists.without("preferences").with_extras(gain=np.ravel(gains))
-    draws = as_draws(adapt(lists, None, gain=gain))
+    draws = as_draws(adapt(lists, None, gain=gain, sampler="laplace"))
     comparison = read_comparison(draws)
     p, weight = np.array(comparison.predictions).T
     assert weight.tolist() == [1.0] * 30

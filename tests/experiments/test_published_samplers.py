@@ -129,8 +129,7 @@ def test_visited_weights_have_the_length_of_the_free_canonical_weights(toy: NBes
     np.testing.assert_allclose(np.abs(visited).sum(axis=1), 2.8)
 
 
-@pytest.mark.parametrize("delta", [1.0, 8.0])
-@pytest.mark.parametrize("extra", [False, True])
+@pytest.mark.parametrize(("delta", "extra"), [(1.0, False), (8.0, True)])
 def test_further_lists_give_the_posterior_of_all_lists(
     tmp_path: Path, delta: float, extra: bool
 ) -> None:
