@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -91,9 +92,22 @@ def texts_among(nodes: list[ast.AST]) -> set[str]:
 
 
 MODULES = modules()
-NODES = {name: [*ast.walk(ast.parse(path.read_text("utf-8")))] for name, path in MODULES.items()}
-IMPORTS = {name: imports_among(nodes) for name, nodes in NODES.items()}
-TEXTS = {name: texts_among(nodes) for name, nodes in NODES.items()}
+
+
+@cache
+def nodes() -> dict[str, list[ast.AST]]:
+    """Return all nodes of each module; not when the tests are collected, which all workers do."""
+    return {name: [*ast.walk(ast.parse(path.read_text("utf-8")))] for name, path in MODULES.items()}
+
+
+@cache
+def imports() -> dict[str, set[str]]:
+    return {name: imports_among(of) for name, of in nodes().items()}
+
+
+@cache
+def texts() -> dict[str, set[str]]:
+    return {name: texts_among(of) for name, of in nodes().items()}
 
 
 def package_of(name: str) -> str:
@@ -109,10 +123,10 @@ def test_imports_come_from_lower_layers() -> None:
     """So no module imports `bpa_ppl` itself, which is above all others."""
     assert {package_of(name) for name in MODULES} == HEIGHT.keys(), "add packages to LAYERS"
     upward = set()
-    for module, names in IMPORTS.items():
+    for module, names in imports().items():
         own = package_of(module)
         # Texts `module:Class` name what is imported later.
-        later = {text.partition(":")[0] for text in TEXTS[module] if re.match(NAMED, text)}
+        later = {text.partition(":")[0] for text in texts()[module] if re.match(NAMED, text)}
         ours = {name for name in names | later if name.split(".")[0] == "bpa_ppl"}
         used = {package_of(name) for name in ours} - {own}
         upward |= {(module, package) for package in used if HEIGHT[package] >= HEIGHT[own]}
@@ -122,20 +136,20 @@ def test_imports_come_from_lower_layers() -> None:
 def test_packages_import_nothing() -> None:
     """Except for `bpa_ppl`, whose names are imported on first use."""
     packages = {name for name, path in MODULES.items() if path.name == "__init__.py"} - {"bpa_ppl"}
-    assert [name for name in packages if IMPORTS[name]] == []
+    assert [name for name in packages if imports()[name]] == []
 
 
 def test_no_modules_import_each_other() -> None:
     """Also not within functions and for types."""
     graph = {
         module: {name if name in MODULES else name.rpartition(".")[0] for name in names} - {module}
-        for module, names in IMPORTS.items()
+        for module, names in imports().items()
     }
     TopologicalSorter(graph).prepare()  # raises an error that names a cycle
 
 
 def test_imported_packages_are_declared_dependencies() -> None:
-    used = {name.split(".")[0] for name in set().union(*IMPORTS.values())}
+    used = {name.split(".")[0] for name in set().union(*imports().values())}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     entries = [*project["dependencies"], *extras["serve"]]
@@ -188,13 +202,14 @@ COMPOSED = {"missing-references", "missing-sources"}
 
 def test_the_codes_in_use_are_listed() -> None:
     """Apart from the table itself, each code is a text in the package."""
-    keywords = (node for nodes in NODES.values() for node in nodes if isinstance(node, ast.keyword))
+    keywords = (node for of in nodes().values() for node in of if isinstance(node, ast.keyword))
     codes = (node.value for node in keywords if node.arg == "code")
     assert {code.value for code in codes if isinstance(code, ast.Constant)} <= set(CODES)
     classes = (kind for kind in vars(errors).values() if isinstance(kind, type))
     of_classes = {str(kind.code) for kind in classes if issubclass(kind, errors.BpaError)}
-    texts = set().union(*(TEXTS[name] for name in MODULES.keys() - {"bpa_ppl.errors"}))
-    assert set(CODES) <= texts | of_classes | COMPOSED
+    others = MODULES.keys() - {"bpa_ppl.errors"}
+    used = set().union(*(texts()[name] for name in others))
+    assert set(CODES) <= used | of_classes | COMPOSED
 
 
 def test_the_reference_lists_the_codes() -> None:
