@@ -36,7 +36,7 @@ def id_key(value: Any) -> Any:
     return int(value) if whole else value
 
 
-def other_form(forms: dict[Any, str], key: Any, value: Any) -> str | None:
+def find_other_form(forms: dict[Any, str], key: Any, value: Any) -> str | None:
     """Return another text of the same integer among the ids before, and enter that of this one.
 
     Such ids, `0` and `00`, are those of two sentences, or a mistake, and are never joined.
@@ -47,7 +47,7 @@ def other_form(forms: dict[Any, str], key: Any, value: Any) -> str | None:
         value: the id.
 
     >>> forms = {}
-    >>> [other_form(forms, id_key(value), value) for value in ("7", "07", 7, "doc-7")]
+    >>> [find_other_form(forms, id_key(value), value) for value in ("7", "07", 7, "doc-7")]
     [None, '7', None, None]
     """
     text = value if isinstance(value, str) else str(key)
@@ -55,10 +55,10 @@ def other_form(forms: dict[Any, str], key: Any, value: Any) -> str | None:
     return None if before == text else before
 
 
-def one_number(value: Any, other: str) -> str:
-    """Return the end of a message about two ids that `other_form` has found.
+def describe_equal_ids(value: Any, other: str) -> str:
+    """Return the end of a message about two ids that `find_other_form` has found.
 
-    >>> one_number("07", "7")
+    >>> describe_equal_ids("07", "7")
     "the ids '07' and '7' are the same number: write an id in one way, or rename one of two"
     """
     problem = f"the ids {quote(str(value))} and {quote(other)} are the same number"
@@ -76,10 +76,10 @@ def natural_order(text: str) -> list[Any]:
     return [(len(part), part) if place % 2 else part for place, part in enumerate(parts)]
 
 
-def no_common_id(origin: str | None, references: str, by_id: Mapping[Any, Any]) -> DataError:
+def explain_foreign_ids(origin: str | None, references: str, by_id: Mapping[Any, Any]) -> DataError:
     """Return the error of lists of which none has a reference.
 
-    >>> print(no_common_id("dev.jsonl", "dev.tsv", {"doc-1": ("a",)}))
+    >>> print(explain_foreign_ids("dev.jsonl", "dev.tsv", {"doc-1": ("a",)}))
     dev.jsonl: none of its ids is in dev.tsv, which has 'doc-1': give the references of the same ...
     """
     has = f", which has {quote(next(iter(by_id)))}" if by_id else ""
@@ -109,14 +109,14 @@ def to_references(values: Any) -> tuple[tuple[str, ...], ...]:
     return tuple(kept)
 
 
-def references_by_id(values: Mapping[Any, Any]) -> dict[int | str, tuple[str, ...]]:
+def group_references(values: Mapping[Any, Any]) -> dict[int | str, tuple[str, ...]]:
     """Return the references of some sentences by the keys of their ids.
 
     Raises:
         UsageError: if a key is not an id, two are one number written in two ways, or a value is
             neither a text nor several.
 
-    >>> references_by_id({"7": "the cat", "doc-1": ["a dog", "one dog"]})
+    >>> group_references({"7": "the cat", "doc-1": ["a dog", "one dog"]})
     {7: ('the cat',), 'doc-1': ('a dog', 'one dog')}
     """
     found: dict[int | str, tuple[str, ...]] = {}
@@ -126,14 +126,14 @@ def references_by_id(values: Mapping[Any, Any]) -> dict[int | str, tuple[str, ..
         if isinstance(key, bool) or not isinstance(key, int | str):
             rule = "the id of a reference must be an integer or a text"
             raise wrong_type(rule, identifier, "references")
-        if other := other_form(forms, key, identifier):
-            problem = f"two references: {one_number(identifier, other)}"
+        if other := find_other_form(forms, key, identifier):
+            problem = f"two references: {describe_equal_ids(identifier, other)}"
             raise UsageError(problem, parameter="references", code="duplicate")
         found[key] = (*found.get(key, ()), *to_references([entry])[0])
     return found
 
 
-def references_of_ids(
+def find_references(
     references: Mapping[Any, Any], ids: Sequence[int | str], origin: str
 ) -> list[tuple[str, ...]]:
     """Return the references of each of some ids; an empty tuple for an id without any.
@@ -146,18 +146,18 @@ def references_of_ids(
     Raises:
         DataError: if no id has a reference, or two of them are one number written in two ways.
 
-    >>> references_of_ids({"1": "B"}, [0, 1], "dev.jsonl")
+    >>> find_references({"1": "B"}, [0, 1], "dev.jsonl")
     [(), ('B',)]
     """
-    by_id, forms = references_by_id(references), dict[Any, str]()
+    by_id, forms = group_references(references), dict[Any, str]()
     keys = list(map(id_key, ids))
     for key, identifier in zip(keys, ids, strict=True):
-        if key in by_id and (other := other_form(forms, key, identifier)):
-            problem = one_number(identifier, other)
+        if key in by_id and (other := find_other_form(forms, key, identifier)):
+            problem = describe_equal_ids(identifier, other)
             raise DataError(problem, origin, parameter="references", code="duplicate")
     found = [by_id.get(key, ()) for key in keys]
     if not any(found):
-        raise no_common_id(origin, "the references", by_id)
+        raise explain_foreign_ids(origin, "the references", by_id)
     return found
 
 
@@ -170,10 +170,10 @@ def expand(label: str, count: int) -> tuple[str, ...]:
     return (label,) if count == 1 else tuple(f"{label}[{i}]" for i in range(count))
 
 
-def label_of(name: str) -> str:
+def find_label(name: str) -> str:
     """Return the label of a feature.
 
-    >>> label_of("TM0[1]"), label_of("LM0")
+    >>> find_label("TM0[1]"), find_label("LM0")
     ('TM0', 'LM0')
     """
     match = _INDEXED.fullmatch(name)
@@ -188,7 +188,7 @@ def group_by_label(names: Sequence[str]) -> list[tuple[str, list[int]]]:
     """
     groups: dict[str, list[int]] = {}
     for position, name in enumerate(names):
-        groups.setdefault(label_of(name), []).append(position)
+        groups.setdefault(find_label(name), []).append(position)
     return list(groups.items())
 
 
@@ -201,10 +201,10 @@ def count_by_label(names: Sequence[str]) -> list[tuple[str, int]]:
     [('TM0', 2), ('LM0', 1), ('RM0[1]', 1)]
     """
     labels: list[tuple[str, int]] = []
-    sizes = Counter(map(label_of, names))
+    sizes = Counter(map(find_label, names))
     start = 0
     while start < len(names):
-        label = label_of(names[start])
+        label = find_label(names[start])
         count = sizes[label]
         if tuple(names[start : start + count]) != expand(label, count):
             label, count = names[start], 1
@@ -221,7 +221,7 @@ def matches(name: str, selected: Collection[str]) -> bool:
     >>> matches("TM0[1]", ["TM0"]), matches("LM0", ["LM1"])
     (True, False)
     """
-    return name in selected or label_of(name) in selected
+    return name in selected or find_label(name) in selected
 
 
 def with_labels(names: Iterable[str]) -> set[str]:
@@ -231,7 +231,7 @@ def with_labels(names: Iterable[str]) -> set[str]:
     ['LM0', 'TM0', 'TM0[0]', 'TM0[1]']
     """
     names = tuple(names)
-    return {*names, *map(label_of, names)}
+    return {*names, *map(find_label, names)}
 
 
 def find_positions(selected: Iterable[str], names: Sequence[str]) -> list[int]:

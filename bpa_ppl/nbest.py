@@ -33,7 +33,7 @@ from bpa_ppl._runtime.arrays import (
 )
 from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.errors import MEMORY, DataError, UsageError, escape_controls, quote
-from bpa_ppl.names import AnyReferences, label_of, matches, references_of_ids, to_references
+from bpa_ppl.names import AnyReferences, find_label, find_references, matches, to_references
 
 K = TypeVar("K", bound=Hashable)
 #: An array whose first dimension is the rows, or a tuple of any objects, one per row.
@@ -252,7 +252,7 @@ class NBest:
         ((), ('B',))
         """
         if isinstance(references, Mapping):
-            references = references_of_ids(references, self.ids, self.origin)
+            references = find_references(references, self.ids, self.origin)
         return _replace(self, references=to_references(references))
 
     def with_sources(self, sources: Iterable[str]) -> NBest:
@@ -325,7 +325,7 @@ class NBest:
         >>> lists.without("Words", "references")
         NBest(1 sentence, 1 candidate, 1 feature)
         """
-        names = [*self.feature_names, *map(label_of, self.feature_names)]
+        names = [*self.feature_names, *map(find_label, self.feature_names)]
         allowed = dict.fromkeys([*CAN_LACK, *self.extras, *self.sentence_extras, *names])
         for name in columns:
             require_one_of(name, allowed, "column", "columns")

@@ -46,7 +46,7 @@ from bpa_ppl.formats.format import NBestFormat, iter_batches
 from bpa_ppl.formats.samples import STATISTICS, token_statistics
 from bpa_ppl.formats.streams import InputFile, text_lines
 from bpa_ppl.formats.values import TOO_LARGE, parse_all_finite, read_number_lines
-from bpa_ppl.names import one_number, other_form
+from bpa_ppl.names import describe_equal_ids, find_other_form
 
 _LINE = re.compile(r"([STHDPA])-([0-9]+)(?:\t|$)")
 _INSIDE = re.compile(r"[STHDPA]-[0-9]+\t")
@@ -143,8 +143,8 @@ def _sentences(file: InputFile, options: ReadOptions) -> Iterator[tuple[int, _Fi
                 raise options.error(f"sentence id {digits} is too large", number)
             identifier = int(digits)
             late = identifier in forms and identifier not in incomplete
-            if other := other_form(forms, identifier, digits):
-                raise options.error(one_number(digits, other), number, "duplicate")
+            if other := find_other_form(forms, identifier, digits):
+                raise options.error(describe_equal_ids(digits, other), number, "duplicate")
             if late:
                 problem = f"a line of sentence {identifier}, after {_INTERLEAVED} other sentences"
                 advice = "put the lines of a sentence together"

@@ -21,7 +21,7 @@ from bpa_ppl.errors import quote
 from bpa_ppl.formats.block import ID, TEXT, TOTAL, Block, ReadOptions
 from bpa_ppl.formats.streams import InputFile, decode
 from bpa_ppl.formats.values import looks_numeric, read_csv_columns, to_numpy
-from bpa_ppl.names import expand, one_number, other_form
+from bpa_ppl.names import describe_equal_ids, expand, find_other_form
 
 #: One line of the format, for messages.
 SHAPE = "`id ||| text ||| Name0= value … ||| total`"
@@ -184,8 +184,8 @@ class LineParser:
         if not digits.isdigit() or len(digits) > _LONGEST_ID:
             problem = f"{quote(digits)} is not an integer of up to {_LONGEST_ID} digits"
             raise self.error(f"sentence id {problem}: a line must read {SHAPE}", number)
-        if other := other_form(self._ids, int(digits), digits.decode()):
-            raise self.error(one_number(digits.decode(), other), number, "duplicate")
+        if other := find_other_form(self._ids, int(digits), digits.decode()):
+            raise self.error(describe_equal_ids(digits.decode(), other), number, "duplicate")
         return int(digits)
 
     def is_aside(self, field: bytes) -> bool:

@@ -45,7 +45,7 @@ from bpa_ppl.formats.block import (
 )
 from bpa_ppl.formats.preference_rows import SETTINGS, Fields, find_answer_fields, parse_pair
 from bpa_ppl.formats.values import NUMBER, abbreviate, combine_chunks, kind_of, to_numpy
-from bpa_ppl.names import find_repeated, label_of
+from bpa_ppl.names import find_label, find_repeated
 from bpa_ppl.nbest import NBest
 
 if TYPE_CHECKING:
@@ -427,7 +427,7 @@ def belongs_to_sentence(name: str) -> bool:
     [True, True, False]
     """
     names = (ID, SOURCE, REFERENCES)
-    return name in names or label_of(name) == REFERENCE or name.startswith(OF_SENTENCE)
+    return name in names or find_label(name) == REFERENCE or name.startswith(OF_SENTENCE)
 
 
 def parse_table(options: ReadOptions, table: pa.Table, lines: Int64 | None = None) -> Block:

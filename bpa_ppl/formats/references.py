@@ -31,12 +31,12 @@ from bpa_ppl.formats.block import ID, REFERENCE, REFERENCES, SOURCE
 from bpa_ppl.formats.streams import STANDARD, AnyPath, origin_name, read_lines
 from bpa_ppl.formats.values import parse_strictly
 from bpa_ppl.names import (
+    describe_equal_ids,
+    explain_foreign_ids,
+    find_other_form,
+    group_references,
     id_key,
     natural_order,
-    no_common_id,
-    one_number,
-    other_form,
-    references_by_id,
     to_references,
 )
 from bpa_ppl.nbest import NBest
@@ -68,7 +68,7 @@ class SentenceLines(NamedTuple):
             UsageError: if they are anything else.
         """
         if isinstance(value, Mapping):
-            return cls(references_by_id(value), "the references")
+            return cls(group_references(value), "the references")
         return cls(to_references(value), "the text")
 
 
@@ -168,8 +168,8 @@ def _read_entries(paths: Sequence[AnyPath]) -> list[tuple[str, ...]] | dict[Any,
             raise file.error("lines without ids, unlike those of another file: give them ids, too")
         for number, identifier, texts in of_file:
             key = id_key(identifier)
-            if other := other_form(forms, key, identifier):
-                raise file.error(one_number(identifier, other), number, "duplicate")
+            if other := find_other_form(forms, key, identifier):
+                raise file.error(describe_equal_ids(identifier, other), number, "duplicate")
             by_id[key] = (*by_id.get(key, ()), *texts)
     return by_id
 
@@ -513,7 +513,7 @@ class Pairing:
         entries, origin = self.sentences.lines, self.sentences.origin
         if isinstance(entries, Mapping):
             if not self._used:
-                raise no_common_id(self.origin, origin, entries)
+                raise explain_foreign_ids(self.origin, origin, entries)
             if others := [key for key in entries if key not in self._used]:
                 absent = f"no list for {len(others)} of {len(entries)} ids in {origin}"
                 yield f"{absent}, the first of them {quote(others[0])}"
@@ -573,8 +573,8 @@ class Pairing:
     def _check_forms(self, lists: Iterable[tuple[Any, Any, int]]) -> None:
         """Refuse lists whose ids are one number written in two ways, and would have one entry."""
         for key, name, line in lists:
-            if other := other_form(self._forms, key, name):
-                raise self._error(one_number(name, other), line, code="duplicate")
+            if other := find_other_form(self._forms, key, name):
+                raise self._error(describe_equal_ids(name, other), line, code="duplicate")
 
     def _no_entry(self, number: int, line: int) -> DataError:
         """Return the error of an id beyond the lines."""

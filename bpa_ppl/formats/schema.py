@@ -69,7 +69,7 @@ from bpa_ppl.formats.values import (
     means_missing,
     number_or_inf,
 )
-from bpa_ppl.names import id_key, label_of, one_number, other_form
+from bpa_ppl.names import describe_equal_ids, find_label, find_other_form, id_key
 from bpa_ppl.nbest import Which, take
 
 # A number as people and programs write it: −1.5 with a Unicode minus, 1.234,5, 1 234, 15 %, $1.50,
@@ -452,8 +452,8 @@ class Schema:
         if isinstance(value, str):
             number = self.options.first_id + len(self._id_numbers)
             return self._id_numbers.setdefault(value, number)
-        if isinstance(entry, str) and (other := other_form(self._id_forms, value, entry)):
-            raise self._error(one_number(entry, other), line, code="duplicate")
+        if isinstance(entry, str) and (other := find_other_form(self._id_forms, value, entry)):
+            raise self._error(describe_equal_ids(entry, other), line, code="duplicate")
         return int(value or 0)
 
     def _odd_id(self, entry: Any, line: int) -> DataError:
@@ -471,7 +471,7 @@ class Schema:
                         problem = f"{name} is {abbreviate(value)}, not a text: write it as one"
                         raise self._error(problem, line)
                 columns[name] = values
-            elif name == REFERENCES or label_of(name) == REFERENCE:
+            elif name == REFERENCES or find_label(name) == REFERENCE:
                 references[name] = self._texts(block, name, values)
             elif name != ID:
                 finite = self._finite(block, name, values)
