@@ -400,6 +400,20 @@ def _explain_refusal(nbest: NBest) -> str:
     return ""
 
 
+def _suggest_candidates(nbest: NBest) -> dict[str, str]:
+    """Return the settings that read the candidates from a column of lists; none without one."""
+    first = {n: of[0] for n, of in nbest.extras.items() if isinstance(of[0], list | tuple)}
+    near = find_nearest(CANDIDATES, first)
+    if near is None:
+        return {}
+    settings = {CANDIDATES: near}
+    inner = first[near][0] if first[near] else None
+    text = find_nearest(TEXT, inner) if isinstance(inner, dict) else None
+    if text not in (None, TEXT):
+        settings[TEXT] = text
+    return {**settings, SOURCE: TEXT}
+
+
 def _warnings(
     nbest: NBest, columns: tuple[ColumnSummary, ...], plan: Plan | None, with_reference: list[int]
 ) -> Iterator[str]:
@@ -417,14 +431,10 @@ def _warnings(
             repeated = [name for name, of in shared.items() if len(set(map(str, of))) < len(of)]
             if near := find_nearest(ID, repeated, shared=True):
                 what += f", unless {near} is the id of the lists: id={near} in the format"
-            several = {
-                n: of[0] for n, of in nbest.extras.items() if isinstance(of[0], list | tuple)
-            }
-            if near := find_nearest(CANDIDATES, several):
-                inner = several[near][0] if several[near] else ""
-                text = find_nearest(TEXT, inner) if isinstance(inner, dict) else None
-                what += f", unless {near} has the candidates: candidates={near},"
-                what += f"{f'text={text},' * (text not in (None, TEXT))}source=text in the format"
+            if settings := _suggest_candidates(nbest):
+                near = settings[CANDIDATES]
+                written = ",".join(f"{name}={column}" for name, column in settings.items())
+                what += f", unless {near} has the candidates: {written} in the format"
         elif singles == len(nbest) and len(set(nbest.sources or ())) < len(nbest.sources or ()):
             what += ", unless answers to one prompt belong together: give their lines one custom_id"
         yield what
@@ -453,8 +463,8 @@ def _warnings(
     judged = [c.name for c in columns if plan is None and describe_judgements(nbest, c.name)]
     judged += [c.name for c in columns if c.kind == "gain"]
     yield from filter(None, (describe_repeated(nbest, name) for name in judged))
-    if plan is not None and plan.gain in [column.name for column in columns]:
-        yield from filter(None, [describe_direction(nbest, plan.gain)])
+    gains = [column.name for column in columns if plan is not None and column.name == plan.gain]
+    yield from filter(None, (describe_direction(nbest, name) for name in gains))
     if plan is not None and plan.gain in text_metrics():
         yield from filter(None, (describe_judgements(nbest, name) for name in extras))
     for name, cells in nbest.extras.items():

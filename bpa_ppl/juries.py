@@ -423,7 +423,7 @@ class _Refits:
         fewer, weight = self.draws(kept), self.judged.list_weight
         difference = self.of_all - self.gains(fewer)
         lost = float(np.average(difference, weights=weight))
-        added = weight.mean() * isinstance(self.judged, Comparisons)
+        added = weight.mean() if isinstance(self.judged, Comparisons) else 0.0
         variance = np.sum((weight * (difference - lost)) ** 2) + added**2
         error = np.sqrt(variance) / (weight.sum() + 2 * added)
         of_all, of_fewer = (d.record.figures.log_evidence for d in (self.full, fewer))

@@ -82,8 +82,8 @@ class AlignedDraws(NamedTuple):
             unit = np.sqrt(np.diag(covariance))
             unit[unit == 0] = 1.0
             scaled = np.outer(unit, unit)
-            to_white = _raise_matrix(own_covariance / scaled, -0.5)
-            centred = centred / unit @ to_white @ _raise_matrix(covariance / scaled, 0.5) * unit
+            to_white = _matrix_power(own_covariance / scaled, -0.5)
+            centred = centred / unit @ to_white @ _matrix_power(covariance / scaled, 0.5) * unit
         return self._replace(weights=centred + mean)
 
     def _moments(self) -> tuple[Float64, Float64]:
@@ -216,7 +216,7 @@ def choose_references(p: Float64) -> tuple[Int64, Float64]:
     return references, p[references] / p[references].sum()
 
 
-def _raise_matrix(matrix: Float64, exponent: float) -> Float64:
+def _matrix_power(matrix: Float64, exponent: float) -> Float64:
     """Return the power of a symmetric matrix, within the space that it spans."""
     values, vectors = np.linalg.eigh(matrix)
     spanned = values > 1e-10 * values[-1]

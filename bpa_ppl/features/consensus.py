@@ -124,7 +124,7 @@ def _prepare_agreement(nbest: NBest) -> _OfList:
         gap = np.abs(lengths[strings] - median) / (median or 1)
         relative = np.log((lengths[strings] + 1) / (median + 1))
         return np.column_stack(
-            [*means, weighted, *_share_lone_and_missed(bags, count), gap, relative]
+            [*means, weighted, *_measure_lone_and_missed(bags, count), gap, relative]
         )
 
     return columns
@@ -151,7 +151,7 @@ def _weigh_texts(scores: Float64, count: Int64) -> Float64:
     return np.exp(deviation / spread) if spread > TIE else np.ones(len(scores))
 
 
-def _share_lone_and_missed(words: NgramPairs, count: Int64) -> tuple[Float64, Float64]:
+def _measure_lone_and_missed(words: NgramPairs, count: Int64) -> tuple[Float64, Float64]:
     """Return the shares of lone words and of missed words of each distinct text of a list."""
     kinds, counts, begins, _, size = words.bags
     text = np.repeat(np.arange(len(count)), np.diff(begins))

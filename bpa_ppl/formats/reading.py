@@ -370,10 +370,8 @@ def _missing_field(
         near = propose_names(of, among, record)  # an id may be that of a row
         other = f"{name}:" + ",".join(f"{field}={column}" for field, column in near.items())
         may_fit = all(column and hasattr(reader, field) for field, column in near.items())
-        fit = (
-            _makes_lists(head or line, other) if isinstance(reader, TableFormat) and may_fit else 0
-        )
-        if fit:
+        may_fit = may_fit and isinstance(reader, TableFormat)
+        if may_fit and (fit := _makes_lists(head or line, other)):
             return fit, f"{problem}; if it has other names, write them as {other}"
     answers = find_named_answers(names)
     if answers and find_third(answers[1]) in names:
