@@ -31,8 +31,13 @@ from bpa_ppl.judging.journal import (
     Judgement,
 )
 from bpa_ppl.judging.merging import with_judgements
-from bpa_ppl.judging.outlook import Outlook, estimate_outlook
-from bpa_ppl.judging.questions import ABOUT, Candidates, choose_informative
+from bpa_ppl.judging.questions import (
+    ABOUT,
+    Candidates,
+    Outlook,
+    choose_informative,
+    estimate_outlook,
+)
 from bpa_ppl.metrics.gains import default_gain, resolve
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.priors.isotropic import Isotropic, with_variances

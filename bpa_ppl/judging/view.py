@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from rapidfuzz.distance import Indel
 
-from bpa_ppl.judging.outlook import Outlook
+from bpa_ppl.judging.questions import Outlook
 from bpa_ppl.judging.session import Session
 from bpa_ppl.nbest import NBest
 

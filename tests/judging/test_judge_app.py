@@ -20,7 +20,7 @@ from support.judge_lists import TOKEN, judge_lists
 
 from bpa_ppl import NBest, from_lists
 from bpa_ppl.judging.journal import read_journal
-from bpa_ppl.judging.outlook import Outlook
+from bpa_ppl.judging.questions import Outlook
 from bpa_ppl.judging.session import Session
 from bpa_ppl.judging.view import advise, find_context, mark_differences, show_panel
 

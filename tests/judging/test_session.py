@@ -19,8 +19,7 @@ from bpa_ppl import DataError, Prior, as_draws, from_lists
 from bpa_ppl.judging.answers import Gaussian
 from bpa_ppl.judging.journal import Journal, JournalFile, Judgement, read_journal
 from bpa_ppl.judging.merging import with_judgements
-from bpa_ppl.judging.outlook import estimate_outlook
-from bpa_ppl.judging.questions import Candidates
+from bpa_ppl.judging.questions import Candidates, estimate_outlook
 from bpa_ppl.judging.session import Session
 from bpa_ppl.judging.view import advise
 from bpa_ppl.weights import StartingWeights
