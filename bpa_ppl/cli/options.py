@@ -467,8 +467,7 @@ class Reading:
             UsageError: if there are not as many files of references or of sources.
         """
         from bpa_ppl.building import concatenate
-        from bpa_ppl.judging.journal import read_journal
-        from bpa_ppl.judging.merging import with_judgements
+        from bpa_ppl.judging.journal import read_journal, with_judgements
         from bpa_ppl.nbest import content_hash
 
         paths, journals = expand_patterns(paths), [read_journal(path) for path in judgements]

@@ -29,8 +29,8 @@ from bpa_ppl.judging.journal import (
     Journal,
     JournalFile,
     Judgement,
+    with_judgements,
 )
-from bpa_ppl.judging.merging import with_judgements
 from bpa_ppl.judging.questions import (
     ABOUT,
     Candidates,
