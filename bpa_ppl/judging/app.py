@@ -1,13 +1,19 @@
-"""The web application of `bpa judge`: one question at a time, for one session."""
+"""The web application of `bpa judge`: one question at a time, and the state of the session."""
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from threading import Lock
 from typing import Any
 
 import msgspec
+import numpy as np
+from rapidfuzz.distance import Indel
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -16,14 +22,33 @@ from starlette.routing import Mount, Route
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.values import require_unique_fields
+from bpa_ppl.judging.questions import Outlook
 from bpa_ppl.judging.session import Session
-from bpa_ppl.judging.view import show_panel, show_question
+from bpa_ppl.nbest import NBest
 from bpa_ppl.serving.web import Refused, read_body, static_routes, web_application
 
 #: Bytes of the body of a request; corrections are the only long part.
 _LIMIT = 2**18
 #: The address is a secret: it is neither stored nor sent to other sites.
 _HEADERS = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
+#: Extras of sentences with the text before the source, and with the document it belongs to.
+_CONTEXT, _DOCUMENT = "context", "doc"
+#: Sentences of the document that are shown before the source, and weights.
+_PREVIOUS, _WEIGHTS = 2, 20
+#: Ten answers that raise the expected share by less than this are not worth the time, if that share
+#: is certainly at least this.
+_WORTHWHILE, _CERTAIN = 0.005, 0.7
+#: Answers that test the prior, and answers to random questions from which predictions are judged.
+_TEST, _ENOUGH = 10, 20
+#: The share of words that differ above which marks would not help.
+_UNRELATED = 0.5
+#: Letters of scripts without blanks between words: Thai, Lao, Tibetan, Burmese, Khmer, CJK.
+_UNSPACED = "\u0e00-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_MARKS = "".join(c for c in map(chr, range(0x300, 0xFE30)) if unicodedata.category(c)[0] in "MC")
+#: Words, punctuation marks and characters without blanks, with the marks and blanks after them.
+_TOKEN = re.compile(
+    rf"(?:[^\W{_UNSPACED}](?:[^\W{_UNSPACED}]|[{_MARKS}])*|.)[{_MARKS}]*\s*", re.DOTALL
+)
 
 
 class _Body(msgspec.Struct, forbid_unknown_fields=True):
@@ -112,3 +137,168 @@ async def _read(request: Request) -> _Body:
     # Python reads no integers of thousands of digits.
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise Refused(400, f"the body is not as expected: {error}", "bad-json") from error
+
+
+def show_question(session: Session) -> dict[str, Any]:
+    """Return the question of a session as the page shows it.
+
+    Returns:
+        `number`, which the answer must repeat; `answers`, how many were given so far, and `last`,
+        the last of them or None; `context`, `source`; and `candidates`, parts of each text with
+        whether they differ.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a red cat", "a cat"]], [[[1.0], [0.0]]], ["lm"])
+    >>> view = show_question(Session(lists))
+    >>> view["number"], view["answers"], sorted(view["candidates"])
+    (2, 0, [[('a ', False), ('red', True), (' cat', False)], [('a cat', False)]])
+    """
+    question = session.next()
+    judgements = session.judgements
+    return {
+        "number": question.number,
+        "answers": len(judgements),
+        "last": judgements[-1].answer if judgements else None,
+        "context": find_context(session.lists, question.sentence),
+        "source": question.source,
+        "candidates": mark_differences(question.texts),
+    }
+
+
+def find_context(lists: NBest, sentence: int) -> list[str]:
+    """Return the texts before a source: the extra `context`, or sources of the same `doc`.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a"]] * 3, [[[1.0]]] * 3, ["lm"], sources=["x", "y", "z"])
+    >>> find_context(lists.with_sentence_extras(doc=[1, 2, 2]), 2)
+    ['y']
+    """
+    extras = lists.sentence_extras
+    if _CONTEXT in extras:
+        value = extras[_CONTEXT][sentence]
+        values = value if isinstance(value, list | tuple) else [value]
+        return [str(text) for text in values if text is not None]
+    documents, start = extras.get(_DOCUMENT), sentence
+    if documents is None or lists.sources is None or documents[sentence] is None:
+        return []
+    while start > max(0, sentence - _PREVIOUS) and documents[start - 1] == documents[sentence]:
+        start -= 1
+    return list(lists.sources[start:sentence])
+
+
+def mark_differences(texts: Sequence[str]) -> list[list[tuple[str, bool]]]:
+    """Split two texts into parts, each with whether the other text does not have it.
+
+    Words are compared, punctuation marks, and single characters of scripts without blanks. Texts
+    that share less than half of them are not split.
+
+    >>> mark_differences(["a red cat", "a cat!"])
+    [[('a ', False), ('red', True), (' cat', False)], [('a cat', False), ('!', True)]]
+    >>> mark_differences(["我爱猫", "我爱狗"])[1]
+    [('我爱', False), ('狗', True)]
+    >>> mark_differences(["a cat sat", "one dog"])
+    [[('a cat sat', False)], [('one dog', False)]]
+    >>> _TOKEN.findall(" a cat's  hat"), _TOKEN.findall("สวัสดี")
+    ([' ', 'a ', 'cat', "'", 's  ', 'hat'], ['ส', 'วั', 'ส', 'ดี'])
+    """
+    tokens = [_TOKEN.findall(text) for text in texts]
+    words = [[token.rstrip() for token in side] for side in tokens]
+    differs = [np.zeros(len(side), np.bool_) for side in words]
+    for part in Indel.opcodes(*words):
+        if part.tag != "equal":
+            differs[0][part.src_start : part.src_end] = True
+            differs[1][part.dest_start : part.dest_end] = True
+    if sum(marked.sum() for marked in differs) > _UNRELATED * sum(map(len, tokens)):
+        return [[(text, False)] for text in texts]
+    return [
+        _join_tokens(side, marked.tolist()) for side, marked in zip(tokens, differs, strict=True)
+    ]
+
+
+def _join_tokens(tokens: list[str], differs: list[bool]) -> list[tuple[str, bool]]:
+    """Join tokens to parts; blanks at the end of a part that differs belong to the next one."""
+    runs = groupby(zip(tokens, differs, strict=True), key=itemgetter(1))
+    parts = [("".join(token for token, _ in run), different) for different, run in runs]
+    for k, (text, different) in enumerate(parts[:-1]):
+        if different:
+            kept = text.rstrip()
+            parts[k : k + 2] = [(kept, True), (text[len(kept) :] + parts[k + 1][0], False)]
+    return [part for part in parts if part[0]]
+
+
+def show_panel(session: Session) -> dict[str, Any]:
+    """Return the state of a session as the page shows it.
+
+    Returns:
+        the fields of `Outlook`; `advice`, see there; and `weights`, those with the largest means:
+        the name, and in standard deviations of the prior the mean of the posterior, half the width
+        of its 95 % interval, and the mean of the prior. `more_weights` is the number of the others.
+
+    >>> from bpa_ppl import from_lists
+    >>> texts, table = [["a cat", "a dog"]] * 2, [[[1.0, 2.0], [0.0, 0.0]]] * 2
+    >>> lists = from_lists(texts, table, ["a", "b"])
+    >>> state = show_panel(Session(lists, {"b": 0.0}))
+    >>> state["answers"], state["lists"], state["advice"][0], state["weights"]
+    (0, 2, 'continue', [('a', 0.0, 1.96, 0.0), ('b', 0.0, 1.96, 0.0)])
+    """
+    state = session.outlook()
+    deviation = np.sqrt(np.diag(session.start.covariance)[:-1])
+    unit = np.where(deviation > 0, deviation, 1.0)
+    mean = session.weights.mean[:-1] / unit
+    half = 1.96 * np.sqrt(np.diag(session.weights.covariance)[:-1]) / unit
+    start = np.asarray(session.prior.mean) / unit
+    largest = np.argsort(-np.abs(mean), kind="stable")[:_WEIGHTS]
+    weights = [
+        (session.features[k], *(round(float(x[k]), 4) for x in (mean, half, start)))
+        for k in largest
+    ]
+    return {
+        **state._asdict(),
+        "advice": advise(state),
+        "weights": weights,
+        "more_weights": len(mean) - len(weights),
+    }
+
+
+def advise(state: Outlook) -> tuple[str, str]:
+    """Return whether further answers are worth it: a code, and a sentence.
+
+    The code is `no-help` if the answers to 20 random questions or more are predicted no better
+    than by the prior, or by chance. It is `stop` if ten answers or more were given, ten more are
+    expected to raise the expected share by less than 0.005, that share is at least 0.7 by the
+    uncertainty of the weights, and more answers to random questions were predicted than by chance,
+    by a standard deviation of chance. Else it is `continue`.
+
+    >>> state = Outlook(30, 100, 40, 0.6, 0.9, 0.8, 0.002, 12.0, 8.0, 15, 2, 2)
+    >>> advise(state)[0], advise(state._replace(further=0.02))[0]
+    ('stop', 'continue')
+    >>> advise(state._replace(least=0.3))[1]
+    'Worth going on: the share of the achievable gain may be only 30 %.'
+    >>> advise(state._replace(random=20, predicted=9.5))[1]
+    'Of 20 answers to random questions 9.5 were predicted, no better than by chance: ...'
+    """
+    by_chance = state.random / 2
+    if state.random >= _ENOUGH and state.predicted <= max(by_chance, state.predicted_before):
+        before = f"by the starting weights ({state.predicted_before:g})"
+        rival = "by chance" if state.predicted <= by_chance else before
+        return "no-help", (
+            f"Of {state.random} answers to random questions {state.predicted:g} were predicted, no "
+            f"better than {rival}: further clicks do not help here. Better features would."
+        )
+    share = "the share of the achievable gain"
+    little = f"raise {share} by less than {100 * _WORTHWHILE:g} points."
+    reason = ""
+    if state.further >= _WORTHWHILE:
+        gain = f"{100 * state.further:.1f} points"
+        reason = f"ten more answers are expected to raise {share} by {gain}."
+    elif state.answers < _TEST:
+        reason = f"a few answers test the start: if it is right, ten more are expected to {little}"
+    elif state.least < _CERTAIN:
+        least = f"{100 * state.least:.0f} %"
+        reason = f"{share} may be only {least}."
+    elif state.predicted - by_chance < np.sqrt(state.random) / 2:
+        predicted = f"{state.predicted:g} were predicted, which may be chance."
+        reason = f"of {state.random} answers to random questions {predicted}"
+    if reason:
+        return "continue", f"Worth going on: {reason}"
+    return "stop", f"You can stop: ten more answers are expected to {little}"

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from support.judge_lists import TOKEN, judge_lists
 
 from bpa_ppl import NBest, from_lists
+from bpa_ppl.judging.app import advise, find_context, mark_differences, show_panel
 from bpa_ppl.judging.journal import read_journal
 from bpa_ppl.judging.questions import Outlook
 from bpa_ppl.judging.session import Session
-from bpa_ppl.judging.view import advise, find_context, mark_differences, show_panel
 
 testclient = pytest.importorskip("starlette.testclient", reason="httpx is not installed")
 pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
