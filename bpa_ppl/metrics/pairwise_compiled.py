@@ -14,7 +14,7 @@ from numba import njit
 
 from bpa_ppl._runtime.arrays import Float64, Int32, Int64
 from bpa_ppl._runtime.cache import compiled
-from bpa_ppl.text.hashing import FREE, find_slot
+from bpa_ppl.text.ngrams import FREE, find_slot
 
 _UInt64 = npt.NDArray[np.uint64]
 #: N-grams that occur equally often in the same texts are one kind. The kinds in each text, their

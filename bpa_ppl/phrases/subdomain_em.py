@@ -38,9 +38,14 @@ from bpa_ppl._runtime.workers import Parallel
 from bpa_ppl.components import Component, CountOrNone, NotNegative
 from bpa_ppl.phrases.ibm1 import ParallelText
 from bpa_ppl.phrases.tables import SIDES, Side
-from bpa_ppl.text.gram_tables import add_sentence_marks
-from bpa_ppl.text.kneser_ney import FALLBACK, estimate_discounts, interpolate, iter_orders
 from bpa_ppl.text.language_model import LONGEST
+from bpa_ppl.text.ngrams import (
+    FALLBACK,
+    add_sentence_marks,
+    estimate_discounts,
+    interpolate,
+    iter_orders,
+)
 from bpa_ppl.text.words import BEGIN, SPECIAL, NumberedText, Ragged, sum_segments
 
 #: Smoothing of n-gram models of weighted sentences; `none` is maximum likelihood.
@@ -431,7 +436,7 @@ class WeightedText(NamedTuple):
 
         p(w | c) = (E[a(g)] − E[D(a(g))]) / Σ_w' E[a(c w')] + b(c) p(w | c without its first word)
 
-    with g = c w, in the notation of `kneser_ney.estimate`. Only the mean of an adjusted count a(g)
+    with g = c w, in the notation of `ngrams.estimate`. Only the mean of an adjusted count a(g)
     and the probabilities of 0, 1, 2, 3 and 4 are needed. With weights of 0 and 1 it is modified
     Kneser–Ney of the sentences of weight 1.
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from bpa_ppl._runtime.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl._runtime.cache import compiled
-from bpa_ppl.text.hashing import FREE, build_hash_table, choose_table_size, find_slot
+from bpa_ppl.text.ngrams import FREE, build_hash_table, choose_table_size, find_slot
 from bpa_ppl.text.words import NumberedText, Ragged, find_starts
 
 _WORD = (1 << 32) - 1  # the bits of the last word in a key

@@ -26,8 +26,8 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, origin_name
-from bpa_ppl.text.hashing import build_hash_table, choose_table_size, find_numbers
 from bpa_ppl.text.language_model import NgramModel
+from bpa_ppl.text.ngrams import build_hash_table, choose_table_size, find_numbers
 from bpa_ppl.text.words import SPECIAL, iter_lines, split_words
 
 #: log10 p of unknown words if a model has no `<unk>`, as in KenLM.

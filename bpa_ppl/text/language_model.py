@@ -11,8 +11,7 @@ from bpa_ppl._runtime.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.errors import UsageError
 from bpa_ppl.formats.streams import AnyPath, origin_name
-from bpa_ppl.text.gram_tables import Tables, score_words
-from bpa_ppl.text.kneser_ney import count_grams, estimate
+from bpa_ppl.text.ngrams import Tables, count_grams, estimate, score_words
 from bpa_ppl.text.words import (
     SPECIAL,
     UNKNOWN,
@@ -69,7 +68,7 @@ class NgramModel(TextModel):
 
     Args:
         words: the vocabulary; it begins with `<unk>`, `<s>` and `</s>`.
-        keys: for each order the keys of its n-grams, as in `gram_tables`.
+        keys: for each order the keys of its n-grams, as in `ngrams`.
         slots: for each order the hash table of its keys; empty for unigrams.
         log10: for each order (n-grams,) the logarithm (base 10) of the probability.
         backoff: for each order (n-grams,) that of the back-off weight.
@@ -112,7 +111,7 @@ class NgramModel(TextModel):
     def estimate(cls, sentences: Sentences, order: int = 3) -> NgramModel:
         """Return the model of a text: interpolated modified Kneser–Ney without pruning.
 
-        It is that of `lmplz --discount_fallback` of KenLM; see `kneser_ney.estimate`.
+        It is that of `lmplz --discount_fallback` of KenLM; see `ngrams.estimate`.
 
         Args:
             sentences: the words of each.
