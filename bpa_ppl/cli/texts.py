@@ -70,7 +70,7 @@ def mix(
         order: Length of the longest n-grams of the models of texts, 1 to 5.
         test: Other text to compute the perplexity of.
     """
-    from bpa_ppl.text.lm_mixtures import MixtureModel
+    from bpa_ppl.text.language_model import MixtureModel
     from bpa_ppl.text.model_files import evaluate_text, read_or_train
 
     if len(texts) < 2:

@@ -121,8 +121,7 @@ class LanguageModel(TextSource, frozen=True):
 
     def _model(self, lines: Sequence[str]) -> TextModel:
         """Return the model of some lines of text, or of the files."""
-        from bpa_ppl.text.language_model import NgramModel
-        from bpa_ppl.text.lm_mixtures import MixtureModel
+        from bpa_ppl.text.language_model import MixtureModel, NgramModel
         from bpa_ppl.text.model_files import read_or_train
         from bpa_ppl.text.words import join_texts, split_words
 
