@@ -29,8 +29,7 @@ def estimate(
         test: Text to compute the perplexity of.
     """
     from bpa_ppl.formats.streams import origin_name, require_writable
-    from bpa_ppl.text.arpa import write_arpa
-    from bpa_ppl.text.model_files import evaluate_text, is_model, read_or_train
+    from bpa_ppl.text.model_files import evaluate_text, is_model, read_or_train, write_arpa
 
     if output is not None:
         if any(map(is_model, texts)):

@@ -12,8 +12,8 @@ from support.command_line import refused, succeed
 
 import bpa_ppl as bpa
 from bpa_ppl.posterior.files import read_draws
-from bpa_ppl.text.arpa import read_arpa
 from bpa_ppl.text.language_model import NgramModel
+from bpa_ppl.text.model_files import read_arpa
 
 ADAPT = ("adapt", "nbest", "-r", "ref", "-w", "moses.ini", "--sampler", "map", "-o", "p.nc")
 RERANK = ("rerank", "nbest", "-p", "p.nc", "-o", "out")

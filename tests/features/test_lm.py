@@ -12,8 +12,8 @@ from bpa_ppl import NBest, from_lists
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.features.source import assign_folds
-from bpa_ppl.text.arpa import write_arpa
 from bpa_ppl.text.language_model import MixtureModel, NgramModel
+from bpa_ppl.text.model_files import write_arpa
 from bpa_ppl.text.words import split_words
 
 LINES = ["the cat sat down", "a cat sat on the mat", "the dog sat", "one two three", "hello you"]

@@ -57,8 +57,7 @@ from bpa_ppl.posterior.record import (
 )
 from bpa_ppl.sampling.sampler import SAMPLERS
 from bpa_ppl.serving.app import Limits, application
-from bpa_ppl.text.arpa import read_arpa
-from bpa_ppl.text.model_files import read_or_train
+from bpa_ppl.text.model_files import read_arpa, read_or_train
 from bpa_ppl.text.words import NumberedText
 from bpa_ppl.weights import match
 from support.attempts import (

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from support.raising import raises
 
 from bpa_ppl.errors import DataError
-from bpa_ppl.text.arpa import read_arpa, write_arpa
 from bpa_ppl.text.language_model import NgramModel
+from bpa_ppl.text.model_files import read_arpa, write_arpa
 
 GOLDEN = Path(__file__).parent / "golden"
 #: A file as other tools may write it: unordered, with spaces, and without some back-off weights.

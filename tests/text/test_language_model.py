@@ -18,9 +18,8 @@ from support.raising import raises
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.streams import read_lines
-from bpa_ppl.text.arpa import read_arpa
 from bpa_ppl.text.language_model import MixtureModel, NgramModel
-from bpa_ppl.text.model_files import evaluate_text
+from bpa_ppl.text.model_files import evaluate_text, read_arpa
 from bpa_ppl.text.ngrams import estimate_discounts
 from bpa_ppl.text.words import SPECIAL, split_words
 
