@@ -218,7 +218,7 @@ METRICS: Registry[Metric] = Registry(
         "ter": "bpa_ppl.metrics.ter:TER",
         "bleu": "bpa_ppl.metrics.bleu:BLEU",
         "chrf": "bpa_ppl.metrics.chrf:CHRF",
-        "ter+bleu": "bpa_ppl.metrics.ter_bleu:TERAndBLEU",
+        "ter+bleu": "bpa_ppl.metrics.ter:TERAndBLEU",
         "wer": "bpa_ppl.metrics.wer:WER",
         "cer": "bpa_ppl.metrics.wer:CER",
         "column": "bpa_ppl.metrics.column:Column",

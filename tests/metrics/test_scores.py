@@ -21,8 +21,7 @@ from bpa_ppl.metrics.gains import corpus_score, count_statistics, gains, resolve
 from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.metrics.oracles import oracles
 from bpa_ppl.metrics.scoreboard import compare_choices
-from bpa_ppl.metrics.ter import TER
-from bpa_ppl.metrics.ter_bleu import TERAndBLEU
+from bpa_ppl.metrics.ter import TER, TERAndBLEU
 
 CONFIGS = [
     *(TER(), TER(no_punct=True, case_sensitive=True), TER(normalized=True, asian_support=True)),
