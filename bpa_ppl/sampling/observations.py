@@ -19,8 +19,7 @@ from bpa_ppl.metrics.column import is_choice_of_two, select_judged
 from bpa_ppl.metrics.gains import default_gain, gains, no_references, resolve
 from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.metrics.oracles import Oracles, oracles, oracles_and_gains
-from bpa_ppl.metrics.preferences import ChoiceSets, choice_sets, has_preferences
-from bpa_ppl.metrics.rater_agreement import agreement
+from bpa_ppl.metrics.preferences import ChoiceSets, agreement, choice_sets, has_preferences
 from bpa_ppl.metrics.ter import TER
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood, OfOracles
 from bpa_ppl.models.likelihoods.margin import Margin

@@ -11,8 +11,13 @@ from support.raising import raises
 
 from bpa_ppl import NBest, adapt, describe, from_lists
 from bpa_ppl.errors import DataError
-from bpa_ppl.metrics.preferences import choice_sets, describe_like_answers, has_preferences
-from bpa_ppl.metrics.rater_agreement import agreement, ordinal_alpha
+from bpa_ppl.metrics.preferences import (
+    agreement,
+    choice_sets,
+    describe_like_answers,
+    has_preferences,
+    ordinal_alpha,
+)
 
 
 @pytest.fixture(scope="module")

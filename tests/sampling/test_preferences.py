@@ -16,7 +16,7 @@ from bpa_ppl import NBest, adapt, check, from_lists, log_density
 from bpa_ppl.diagnostics.raters import compare_raters
 from bpa_ppl.diagnostics.report import posterior_page
 from bpa_ppl.errors import DataError
-from bpa_ppl.metrics.rater_agreement import agreement
+from bpa_ppl.metrics.preferences import agreement
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
