@@ -37,13 +37,12 @@ from bpa_ppl.diagnostics.pages.page import Block, Section, Table, Verdict
 from bpa_ppl.diagnostics.report import picture_ways, posterior_page
 from bpa_ppl.errors import DataError, locate
 from bpa_ppl.metrics.bleu import LengthRatio
-from bpa_ppl.metrics.bootstrap import ScoreDifference, compare_scores
 from bpa_ppl.metrics.column import Column
 from bpa_ppl.metrics.gains import count_statistics, score_choice, select_choices
 from bpa_ppl.metrics.gains import gains as gains_in
 from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.metrics.preferences import choice_sets, has_preferences, select_compared
-from bpa_ppl.metrics.scoreboard import choose_metrics, metric_title
+from bpa_ppl.metrics.scoreboard import ScoreDifference, choose_metrics, compare_scores, metric_title
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws

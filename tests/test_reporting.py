@@ -18,9 +18,9 @@ from bpa_ppl.decoding.writing import rerank_to
 from bpa_ppl.diagnostics.explanations import describe_changes
 from bpa_ppl.diagnostics.pages.page import Verdict, page
 from bpa_ppl.experiments.comparison.comparison import compare_choices
-from bpa_ppl.metrics.bootstrap import ScoreDifference
 from bpa_ppl.metrics.gains import resolve
 from bpa_ppl.metrics.metric import METRICS
+from bpa_ppl.metrics.scoreboard import ScoreDifference
 from bpa_ppl.posterior.record import GainColumn, Observed, RecipeRecord, Record
 from bpa_ppl.reporting import (
     Change,

@@ -19,7 +19,7 @@ from bpa_ppl.experiments.comparison.samplers import calibrate_sampler, compare_s
 from bpa_ppl.experiments.samplers.weight_trace import WeightTrace
 from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.experiments.tuning.tuner import TUNERS
-from bpa_ppl.metrics import bootstrap
+from bpa_ppl.metrics.scoreboard import draw_resamples
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.sampling.sampler import SAMPLERS
 
@@ -33,7 +33,7 @@ FUNCTIONS: dict[str, Function] = {
     **{name: partial(bpa_ppl.adapt, weights=WEIGHTS, sampler=name) for name in SAMPLING},
     **{name: partial(reestimate, weights=WEIGHTS, tuner=name) for name in TUNERS},
     "visited weights": partial(WeightTrace().fitted, weights=WEIGHTS, fixed=None),
-    "bootstrap": lambda nbest, seed: bootstrap.draw_resamples(10, 3, seed=seed),
+    "bootstrap": lambda nbest, seed: draw_resamples(10, 3, seed=seed),
     "comparison": lambda nbest, seed: compare_samplers(nbest, WEIGHTS, ["map"], seed=seed),
     "calibration": lambda nbest, seed: calibrate_sampler(nbest, WEIGHTS, "map", seed=seed),
     "demo": lambda nbest, seed: run_demo(Path("never made"), seed=seed),

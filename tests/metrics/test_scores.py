@@ -15,12 +15,16 @@ from support.raising import raises
 from bpa_ppl import NBest, from_lists
 from bpa_ppl.errors import DataError
 from bpa_ppl.metrics.bleu import BLEU
-from bpa_ppl.metrics.bootstrap import compare_scores, draw_resamples, score_resamples
 from bpa_ppl.metrics.chrf import CHRF
 from bpa_ppl.metrics.gains import corpus_score, count_statistics, gains, resolve
 from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.metrics.oracles import oracles
-from bpa_ppl.metrics.scoreboard import compare_choices
+from bpa_ppl.metrics.scoreboard import (
+    compare_choices,
+    compare_scores,
+    draw_resamples,
+    score_resamples,
+)
 from bpa_ppl.metrics.ter import TER, TERAndBLEU
 
 CONFIGS = [

@@ -28,8 +28,8 @@ from bpa_ppl.experiments.comparison.statistics import (
 from bpa_ppl.experiments.comparison.variables import select_comparable
 from bpa_ppl.experiments.estimates import concatenate_runs, largest_r_hat, smallest_ess
 from bpa_ppl.metrics.bleu import LengthRatio
-from bpa_ppl.metrics.bootstrap import compare_scores
 from bpa_ppl.metrics.gains import count_statistics, list_reported_metrics, resolve, select_choices
+from bpa_ppl.metrics.scoreboard import compare_scores
 from bpa_ppl.names import find_positions
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import Draws

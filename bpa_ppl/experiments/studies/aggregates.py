@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.experiments.estimates import holm
 from bpa_ppl.experiments.studies.results import KEYS, detail_names, list_metrics, read_counts
-from bpa_ppl.metrics.bootstrap import draw_resamples, score_resamples
 from bpa_ppl.metrics.gains import resolve_without_lists
+from bpa_ppl.metrics.scoreboard import draw_resamples, score_resamples
 
 #: A row of a table, by the names of the columns.
 Row = dict[str, Any]
