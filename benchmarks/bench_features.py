@@ -43,7 +43,7 @@ from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.formats.streams import read_lines
-from bpa_ppl.models.likelihoods.margin import Margin
+from bpa_ppl.models.likelihoods.oracle import Margin
 from bpa_ppl.models.priors.isotropic import Isotropic
 from bpa_ppl.phrases.lexicon import Lexicon
 from bpa_ppl.phrases.mixtures import mix

@@ -26,8 +26,7 @@ from bench_learned_priors import MARGIN, Learning
 from measuring import DOMAINS, ScoreTable, Task, domain_task, run_tables
 
 from bpa_ppl.models.likelihoods.likelihood import Observations, round_setting
-from bpa_ppl.models.likelihoods.margin import Margin
-from bpa_ppl.models.likelihoods.risk import Risk
+from bpa_ppl.models.likelihoods.oracle import Margin, Risk
 
 SIZES = (10, 20, 50, 100)
 

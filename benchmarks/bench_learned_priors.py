@@ -39,7 +39,7 @@ import bpa_ppl as bpa
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.building import from_lists
 from bpa_ppl.features.lm import LanguageModel
-from bpa_ppl.models.likelihoods.margin import Margin
+from bpa_ppl.models.likelihoods.oracle import Margin
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.nbest import NBest
 from bpa_ppl.phrases.lexicon import Lexicon

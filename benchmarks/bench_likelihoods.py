@@ -15,7 +15,7 @@ from typing import Any
 
 from measuring import DOMAINS, ScoreTable, domain_task, parse_options
 
-from bpa_ppl.models.likelihoods.risk import Risk
+from bpa_ppl.models.likelihoods.oracle import Risk
 
 ROWS: dict[str, dict[str, Any]] = {
     "oracle, as published": {"likelihood": "oracle"},

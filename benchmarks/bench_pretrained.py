@@ -26,7 +26,7 @@ import bpa_ppl as bpa
 from bpa_ppl import Isotropic
 from bpa_ppl.building import concatenate
 from bpa_ppl.metrics.column import read_column
-from bpa_ppl.models.likelihoods.risk import Risk
+from bpa_ppl.models.likelihoods.oracle import Risk
 from bpa_ppl.nbest import NBest, measure_deviation
 from bpa_ppl.weights import StartingWeights
 

@@ -46,12 +46,10 @@ _MODULES = {
     "bpa_ppl.juries": ("judges",),
     "bpa_ppl.models.choice": ("OracleChoice",),
     "bpa_ppl.models.likelihoods.likelihood": ("Likelihood",),
-    "bpa_ppl.models.likelihoods.margin": ("Margin",),
     "bpa_ppl.models.likelihoods.none": ("NoLikelihood",),
-    "bpa_ppl.models.likelihoods.oracle": ("Oracle",),
+    "bpa_ppl.models.likelihoods.oracle": ("Margin", "Oracle", "Risk"),
     "bpa_ppl.models.likelihoods.pairs": ("Pairs",),
     "bpa_ppl.models.likelihoods.preference": ("Preference",),
-    "bpa_ppl.models.likelihoods.risk": ("Risk",),
     "bpa_ppl.models.lists": ("Lists", "tabulate"),
     "bpa_ppl.models.log_linear": ("log_linear",),
     "bpa_ppl.models.priors.prior": ("Prior", "PriorFamily"),
@@ -130,12 +128,10 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from bpa_ppl.juries import judges as judges
     from bpa_ppl.models.choice import OracleChoice as OracleChoice
     from bpa_ppl.models.likelihoods.likelihood import Likelihood as Likelihood
-    from bpa_ppl.models.likelihoods.margin import Margin as Margin
     from bpa_ppl.models.likelihoods.none import NoLikelihood as NoLikelihood
-    from bpa_ppl.models.likelihoods.oracle import Oracle as Oracle
+    from bpa_ppl.models.likelihoods.oracle import Margin as Margin, Oracle as Oracle, Risk as Risk
     from bpa_ppl.models.likelihoods.pairs import Pairs as Pairs
     from bpa_ppl.models.likelihoods.preference import Preference as Preference
-    from bpa_ppl.models.likelihoods.risk import Risk as Risk
     from bpa_ppl.models.lists import Lists as Lists, tabulate as tabulate
     from bpa_ppl.models.log_linear import log_linear as log_linear
     from bpa_ppl.models.priors.prior import Prior as Prior, PriorFamily as PriorFamily

@@ -36,7 +36,7 @@ from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.cli.app import run_command
 from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.judging.session import Session
-from bpa_ppl.models.likelihoods.margin import Margin
+from bpa_ppl.models.likelihoods.oracle import Margin
 from bpa_ppl.models.priors.isotropic import Isotropic
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.record import to_attributes

@@ -22,11 +22,9 @@ from bpa_ppl.metrics.oracles import Oracles, oracles, oracles_and_gains
 from bpa_ppl.metrics.preferences import ChoiceSets, agreement, choice_sets, has_preferences
 from bpa_ppl.metrics.ter import TER
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood, OfOracles
-from bpa_ppl.models.likelihoods.margin import Margin
-from bpa_ppl.models.likelihoods.oracle import Oracle
+from bpa_ppl.models.likelihoods.oracle import Margin, Oracle, Risk
 from bpa_ppl.models.likelihoods.pairs import Pairs
 from bpa_ppl.models.likelihoods.preference import RATER, Preference
-from bpa_ppl.models.likelihoods.risk import Risk
 from bpa_ppl.models.lists import Lists, tabulate
 from bpa_ppl.nbest import NBest, content_hash, measure_deviation
 from bpa_ppl.posterior.draws import DOMAIN

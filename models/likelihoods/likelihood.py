@@ -6,10 +6,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
-import numpy as np
-from msgspec.structs import replace
-
-from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.components import Component, Registry
 from bpa_ppl.errors import UsageError
 from bpa_ppl.models.lists import Lists
@@ -178,42 +174,14 @@ class OfOracles(Likelihood, frozen=True, kw_only=True):
     ties: Literal["canonical", "shared"] | None = None
 
 
-class OfLoss(OfOracles, frozen=True):
-    """A likelihood of how much worse the candidates of a list are than the best one."""
-
-    observes = "gains"
-    #: The setting that multiplies the loss, and its default per edit.
-    factor: ClassVar[tuple[str, float]]
-
-    def defaults(self, observed: Observations) -> OfLoss:
-        """Return the likelihood with a number for its factor, the same for each edit."""
-        name, value = self.factor
-        if observed.edit is None or getattr(self, name) is not None:
-            return self
-        return replace(self, **{name: round_setting(value / observed.edit)})
-
-    def loss(self, bucket: dict[str, Any]) -> Float64:
-        """Return the best gain of a list minus that of each row, times the factor, (B, S, N).
-
-        0 in rows beyond the list, so that nothing depends on them.
-        """
-        used, (name, default) = bucket["candidate"] >= 0, self.factor
-        gain = np.where(used, bucket["gain"].astype(np.float64), -np.inf)
-        best = gain.max(axis=-1, keepdims=True)
-        with np.errstate(invalid="ignore"):  # padding sentences have no best candidate
-            deficit = np.where(used, best - gain, 0.0)
-        factor = getattr(self, name)
-        return np.asarray((default if factor is None else factor) * deficit)
-
-
 LIKELIHOODS: Registry[Likelihood] = Registry(
     "likelihood",
     "bpa_ppl.likelihoods",
     Likelihood,
     {
         "oracle": "bpa_ppl.models.likelihoods.oracle:Oracle",
-        "margin": "bpa_ppl.models.likelihoods.margin:Margin",
-        "risk": "bpa_ppl.models.likelihoods.risk:Risk",
+        "margin": "bpa_ppl.models.likelihoods.oracle:Margin",
+        "risk": "bpa_ppl.models.likelihoods.oracle:Risk",
         "pairs": "bpa_ppl.models.likelihoods.pairs:Pairs",
         "preference": "bpa_ppl.models.likelihoods.preference:Preference",
         "none": "bpa_ppl.models.likelihoods.none:NoLikelihood",

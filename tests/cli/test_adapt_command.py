@@ -12,7 +12,7 @@ from support.judged_pairs import compared_lists
 
 import bpa_ppl as bpa
 from bpa_ppl.judging.session import Session
-from bpa_ppl.models.likelihoods.margin import Margin
+from bpa_ppl.models.likelihoods.oracle import Margin
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.posterior.files import read_draws
 from bpa_ppl.posterior.record import ComponentRecord, Observed, Record

@@ -27,8 +27,7 @@ from bpa_ppl.experiments.studies.study import (
     read_study,
 )
 from bpa_ppl.experiments.tuning.redecoding import Decoder
-from bpa_ppl.models.likelihoods.margin import Margin
-from bpa_ppl.models.likelihoods.oracle import Oracle
+from bpa_ppl.models.likelihoods.oracle import Margin, Oracle
 from bpa_ppl.sampling.sampler import SAMPLERS
 
 VARIANT = 'like = "mert"\ngain = "ter"\nrestarts = 2'

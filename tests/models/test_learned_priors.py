@@ -16,7 +16,7 @@ from support.records import with_record
 
 import bpa_ppl as bpa
 from bpa_ppl import BpaWarning, DataError, Draws, NBest, UsageError
-from bpa_ppl.models.likelihoods.margin import Margin
+from bpa_ppl.models.likelihoods.oracle import Margin
 from bpa_ppl.models.priors.learned import (
     DomainWeights,
     Evidence,

@@ -20,9 +20,8 @@ from support.reference_model import Array
 from bpa_ppl import NBest, UsageError, adapt, as_draws, from_lists
 from bpa_ppl.experiments.comparison.samplers import calibrate_sampler
 from bpa_ppl.models.likelihoods.likelihood import Likelihood
-from bpa_ppl.models.likelihoods.margin import Margin
+from bpa_ppl.models.likelihoods.oracle import Margin, Risk
 from bpa_ppl.models.likelihoods.pairs import Pairs
-from bpa_ppl.models.likelihoods.risk import Risk
 from bpa_ppl.models.lists import PADDING, Lists, find_order, tabulate
 from bpa_ppl.nbest import measure_deviation
 from bpa_ppl.sampling.observations import observe

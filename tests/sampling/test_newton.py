@@ -18,7 +18,7 @@ from support.targets import integrated
 import bpa_ppl as bpa
 from bpa_ppl import log_density
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.models.likelihoods.margin import Margin
+from bpa_ppl.models.likelihoods.oracle import Margin
 from bpa_ppl.posterior.arviz_functions import InferenceData
 from bpa_ppl.sampling.mode import find_mode, require_mode
 from bpa_ppl.sampling.newton import (

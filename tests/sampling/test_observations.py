@@ -36,9 +36,8 @@ from bpa_ppl.metrics.column import Column
 from bpa_ppl.metrics.ter import TER
 from bpa_ppl.models.choice import OracleChoice
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Observations
-from bpa_ppl.models.likelihoods.oracle import Oracle
+from bpa_ppl.models.likelihoods.oracle import Oracle, Risk
 from bpa_ppl.models.likelihoods.preference import Preference
-from bpa_ppl.models.likelihoods.risk import Risk
 from bpa_ppl.models.lists import Lists
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors.isotropic import Isotropic

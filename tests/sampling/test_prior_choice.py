@@ -15,7 +15,7 @@ from support.raising import raises
 
 from bpa_ppl import DataError, NBest, UsageError, adapt, as_draws, from_lists, rerank
 from bpa_ppl._runtime.messages import Note, capture_notes
-from bpa_ppl.models.likelihoods.margin import Margin
+from bpa_ppl.models.likelihoods.oracle import Margin
 from bpa_ppl.models.priors.isotropic import expected_scale
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.weights import StartingWeights, equal_weights
