@@ -45,8 +45,7 @@ _MODULES = {
     "bpa_ppl.formats.writing": ("write_nbest",),
     "bpa_ppl.juries": ("judges",),
     "bpa_ppl.models.choice": ("OracleChoice",),
-    "bpa_ppl.models.likelihoods.likelihood": ("Likelihood",),
-    "bpa_ppl.models.likelihoods.none": ("NoLikelihood",),
+    "bpa_ppl.models.likelihoods.likelihood": ("Likelihood", "NoLikelihood"),
     "bpa_ppl.models.likelihoods.oracle": ("Margin", "Oracle", "Risk"),
     "bpa_ppl.models.likelihoods.pairs": ("Pairs",),
     "bpa_ppl.models.likelihoods.preference": ("Preference",),
@@ -127,8 +126,10 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from bpa_ppl.formats.writing import write_nbest as write_nbest
     from bpa_ppl.juries import judges as judges
     from bpa_ppl.models.choice import OracleChoice as OracleChoice
-    from bpa_ppl.models.likelihoods.likelihood import Likelihood as Likelihood
-    from bpa_ppl.models.likelihoods.none import NoLikelihood as NoLikelihood
+    from bpa_ppl.models.likelihoods.likelihood import (
+        Likelihood as Likelihood,
+        NoLikelihood as NoLikelihood,
+    )
     from bpa_ppl.models.likelihoods.oracle import Margin as Margin, Oracle as Oracle, Risk as Risk
     from bpa_ppl.models.likelihoods.pairs import Pairs as Pairs
     from bpa_ppl.models.likelihoods.preference import Preference as Preference

@@ -50,7 +50,7 @@ def adapt(
     from bpa_ppl.diagnostics.baseline_comparison import read_comparison
     from bpa_ppl.diagnostics.provenance import describe_difference
     from bpa_ppl.formats.streams import require_writable
-    from bpa_ppl.models.likelihoods.none import NoLikelihood
+    from bpa_ppl.models.likelihoods.likelihood import NoLikelihood
     from bpa_ppl.sampling.arguments import Arguments
     from bpa_ppl.sampling.repeating import recorded_options
 

@@ -12,8 +12,7 @@ import msgspec
 from bpa_ppl._runtime.arguments import check_seed, require_one_of
 from bpa_ppl.errors import UsageError
 from bpa_ppl.metrics.oracles import Oracles
-from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
-from bpa_ppl.models.likelihoods.none import NoLikelihood
+from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, NoLikelihood
 from bpa_ppl.sampling.sampler import SAMPLERS
 from bpa_ppl.weights import AnyStart, StartingWeights
 

@@ -174,6 +174,22 @@ class OfOracles(Likelihood, frozen=True, kw_only=True):
     ties: Literal["canonical", "shared"] | None = None
 
 
+class NoLikelihood(Likelihood, frozen=True):
+    """p(A | λ) = 1: the lists give the features and their spread, and the posterior is the prior.
+
+    They need neither references nor judgements.
+
+    >>> from bpa_ppl import adapt, as_draws, from_lists
+    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+    >>> posterior = adapt(lists, {"LM0": 0.5}, likelihood=NoLikelihood(), sampler="map")
+    >>> as_draws(posterior).mean.tolist()
+    [0.5]
+    """
+
+    def observe(self, lists: Lists, weights: Any) -> None:
+        """Observe nothing."""
+
+
 LIKELIHOODS: Registry[Likelihood] = Registry(
     "likelihood",
     "bpa_ppl.likelihoods",
@@ -184,6 +200,6 @@ LIKELIHOODS: Registry[Likelihood] = Registry(
         "risk": "bpa_ppl.models.likelihoods.oracle:Risk",
         "pairs": "bpa_ppl.models.likelihoods.pairs:Pairs",
         "preference": "bpa_ppl.models.likelihoods.preference:Preference",
-        "none": "bpa_ppl.models.likelihoods.none:NoLikelihood",
+        "none": "bpa_ppl.models.likelihoods.likelihood:NoLikelihood",
     },
 )
