@@ -19,9 +19,8 @@ import bpa_ppl as bpa
 from bpa_ppl import BpaWarning, DataError, Draws, NBest, UsageError, from_arrays, from_lists
 from bpa_ppl.diagnostics.baseline_comparison import read_comparison
 from bpa_ppl.metrics.column import read_column
-from bpa_ppl.models.hierarchical import hierarchical
 from bpa_ppl.models.likelihoods.oracle import Oracle
-from bpa_ppl.models.log_linear import log_linear
+from bpa_ppl.models.log_linear import hierarchical, log_linear
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.sampling.observations import observe
 from bpa_ppl.weights import match
