@@ -14,7 +14,7 @@ from bpa_ppl.components import Positive
 from bpa_ppl.errors import UsageError
 from bpa_ppl.features.source import Features, FeatureSource, make_unknown_check
 from bpa_ppl.nbest import NBest
-from bpa_ppl.phrases.segmentations import SEGMENTATION, number_pairs
+from bpa_ppl.phrases.spans import SEGMENTATION, number_pairs
 from bpa_ppl.phrases.subdomains import (
     Subdomains,
     chebyshev,

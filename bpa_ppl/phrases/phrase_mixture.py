@@ -11,7 +11,7 @@ from bpa_ppl.components import Share
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.source import Features, FeatureSource, make_unknown_check
 from bpa_ppl.nbest import NBest
-from bpa_ppl.phrases.segmentations import SEGMENTATION, number_pairs
+from bpa_ppl.phrases.spans import SEGMENTATION, number_pairs
 from bpa_ppl.phrases.table_files import read_table
 from bpa_ppl.phrases.tree import build_tree
 
