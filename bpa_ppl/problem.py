@@ -17,10 +17,7 @@ from bpa_ppl._runtime.arguments import check_seed, require
 from bpa_ppl._runtime.arrays import Float64, to_floats
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl._runtime.progress import Reporter, reporter
-from bpa_ppl.diagnostics.baseline_comparison import (
-    read_comparison,
-    record_comparison,
-)
+from bpa_ppl.diagnostics.baseline_comparison import read_comparison, record_comparison
 from bpa_ppl.diagnostics.baseline_table import ACCURACY, LEFT_OUT
 from bpa_ppl.diagnostics.baselines import find_system_column
 from bpa_ppl.diagnostics.check import check_and_record
@@ -29,18 +26,10 @@ from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
-from bpa_ppl.posterior.record import (
-    Figures,
-    Record,
-    SamplerRecord,
-    read_version,
-)
+from bpa_ppl.posterior.record import Figures, Record, SamplerRecord, read_version
 from bpa_ppl.posterior.statistics import smooth_log_weights
 from bpa_ppl.sampling.mode import mode_of
-from bpa_ppl.sampling.observations import (
-    Compared,
-    Scored,
-)
+from bpa_ppl.sampling.observations import Compared, Scored
 from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
 from bpa_ppl.sampling.target import (
     NUMPYRO_LOCK,
@@ -56,9 +45,7 @@ from bpa_ppl.sampling.target import (
     unflatten,
 )
 from bpa_ppl.sampling.updating import gaussian_shift, report_shift
-from bpa_ppl.weights import (
-    Weights,
-)
+from bpa_ppl.weights import Weights
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData
