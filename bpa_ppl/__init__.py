@@ -75,7 +75,7 @@ _MODULES = {
     "bpa_ppl.sampling.laplace": ("Laplace",),
     "bpa_ppl.sampling.mode": ("PosteriorMode",),
     "bpa_ppl.sampling.nuts": ("Nuts",),
-    "bpa_ppl.sampling.repeating": ("recorded_options",),
+    "bpa_ppl.sampling.arguments": ("recorded_options",),
     "bpa_ppl.sampling.observations": ("Compared", "Scored", "observe"),
     "bpa_ppl.sampling.prior_choice": ("choose_prior",),
     "bpa_ppl.sampling.rwm": ("RandomWalkMetropolis",),
@@ -161,7 +161,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from bpa_ppl.sampling.laplace import Laplace as Laplace
     from bpa_ppl.sampling.mode import PosteriorMode as PosteriorMode
     from bpa_ppl.sampling.nuts import Nuts as Nuts
-    from bpa_ppl.sampling.repeating import recorded_options as recorded_options
+    from bpa_ppl.sampling.arguments import recorded_options as recorded_options
     from bpa_ppl.sampling.observations import (
         Compared as Compared,
         Scored as Scored,

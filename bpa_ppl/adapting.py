@@ -52,7 +52,7 @@ from bpa_ppl.posterior.record import (
     Record,
 )
 from bpa_ppl.problem import Problem, list_versions
-from bpa_ppl.sampling.arguments import Arguments
+from bpa_ppl.sampling.arguments import Arguments, record_arguments
 from bpa_ppl.sampling.mode import build_target, mode_of
 from bpa_ppl.sampling.observations import (
     Compared,
@@ -62,7 +62,6 @@ from bpa_ppl.sampling.observations import (
     require_references,
 )
 from bpa_ppl.sampling.prior_choice import Scale, build_and_record, choose_scale
-from bpa_ppl.sampling.repeating import record_arguments
 from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
 from bpa_ppl.sampling.target import (
     NUMPYRO_LOCK,

@@ -34,10 +34,10 @@ from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
 from bpa_ppl.posterior.record import SamplerRecord
 from bpa_ppl.problem import Problem
+from bpa_ppl.sampling.arguments import recorded_options
 from bpa_ppl.sampling.laplace import Laplace
 from bpa_ppl.sampling.mode import require_mode
 from bpa_ppl.sampling.prior_choice import correlate_within
-from bpa_ppl.sampling.repeating import recorded_options
 from bpa_ppl.sampling.target import NUMPYRO_LOCK, Target, unflatten
 
 if TYPE_CHECKING:

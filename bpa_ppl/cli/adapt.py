@@ -51,8 +51,7 @@ def adapt(
     from bpa_ppl.diagnostics.provenance import describe_difference
     from bpa_ppl.formats.streams import require_writable
     from bpa_ppl.models.likelihoods.likelihood import NoLikelihood
-    from bpa_ppl.sampling.arguments import Arguments
-    from bpa_ppl.sampling.repeating import recorded_options
+    from bpa_ppl.sampling.arguments import Arguments, recorded_options
 
     if not weights and like is None:
         problem = "give the canonical weights, or none, or equal; or a posterior with --like"
