@@ -37,14 +37,14 @@ from measuring import (
 )
 
 from bpa_ppl import Isotropic, adapt, as_draws, concatenate
-from bpa_ppl.experiments.studies.aggregates import (
+from bpa_ppl.experiments.studies.results import (
     LENGTH,
     Row,
     aggregate,
     average_details,
     average_seconds,
+    read_results,
 )
-from bpa_ppl.experiments.studies.results import read_results
 from bpa_ppl.experiments.studies.running import run_study
 from bpa_ppl.experiments.studies.study import read_study
 

@@ -6,8 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bpa_ppl.experiments.studies.aggregates import Row, aggregate
-from bpa_ppl.experiments.studies.results import make_row, make_schema
+from bpa_ppl.experiments.studies.results import Row, aggregate, make_row, make_schema
 from bpa_ppl.experiments.studies.study import Cell
 
 Rows = tuple[list[Row], list[Row]]

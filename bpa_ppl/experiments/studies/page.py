@@ -32,14 +32,12 @@ from bpa_ppl.diagnostics.pages.page import (
     write_page,
 )
 from bpa_ppl.experiments.comparison.efficiency import make_table
-from bpa_ppl.experiments.studies.aggregates import (
+from bpa_ppl.experiments.studies.results import (
     LENGTH,
     Row,
     aggregate,
     average_details,
     average_seconds,
-)
-from bpa_ppl.experiments.studies.results import (
     detail_names,
     list_metrics,
     read_json,
