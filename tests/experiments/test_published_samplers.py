@@ -26,8 +26,7 @@ from bpa_ppl import (
     write_posterior,
 )
 from bpa_ppl._runtime.messages import capture_notes
-from bpa_ppl.experiments.samplers.heuristic import Heuristic, perturb
-from bpa_ppl.experiments.samplers.weight_trace import WeightTrace
+from bpa_ppl.experiments.samplers.published import Heuristic, WeightTrace, perturb
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.files import read_draws
 from bpa_ppl.weights import StartingWeights
