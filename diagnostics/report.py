@@ -20,14 +20,13 @@ from bpa_ppl.diagnostics.baseline_table import (
     estimate_proportion,
 )
 from bpa_ppl.diagnostics.check import Report, check, list_components
-from bpa_ppl.diagnostics.pages.figures import NARROW, empty_figure, label
+from bpa_ppl.diagnostics.pages.figures import NARROW, embed_figure, empty_figure, label
 from bpa_ppl.diagnostics.pages.page import (
     Block,
     Section,
     Table,
     Verdict,
     code,
-    draw_outcome,
     page,
 )
 from bpa_ppl.diagnostics.provenance import read_attributes, signature, suggest_command
@@ -169,7 +168,7 @@ def _describe_reliability(draws: Draws) -> list[Section]:
         rows.append([f"{agree:g}", f"{least:.3f}" if share else "–", f"{share:.0%}"])
     table = Table(("promised agreement", "from probability", "choices"), rows, _PROMISED)
     figure = _draw_reliability(reliability)
-    picture = draw_outcome(figure, "Agreement by probability", _RELIABLE, "svg")
+    picture = embed_figure(figure, "Agreement by probability", _RELIABLE, "svg")
     return [Section("How sure are the choices?", [picture, table])]
 
 
@@ -310,7 +309,7 @@ def _draw_pictures(draws: Draws, scaled: Draws, unit: str, top: int) -> Section:
     suffix = f" The {_MAX_FOREST} that moved most." if len(shown) < len(draws.features) else ""
     caption = f"{_capitalise(unit)}. {_FOREST}{suffix}"
     alternative = "Intervals of the weights in posterior and prior, and the canonical weights"
-    figures = [draw_outcome(_draw_forest(scaled, shown, unit), alternative, caption, "svg")]
+    figures = [embed_figure(_draw_forest(scaled, shown, unit), alternative, caption, "svg")]
     comparison = read_comparison(draws)
     if comparison is not None:
         figures += picture_ways(comparison)
@@ -328,7 +327,7 @@ def _draw_chains(draws: Draws, scaled: Draws, unit: str, top: int) -> Markup:
         limits.append(f"the first {MAX_CHAINS} of {draws.shape[0]} chains")
     shown = f" Shown: {', '.join(limits)}; the diagnostics are of all." if limits else ""
     caption = f"{CAPTION} Weights: {unit}.{shown}"
-    return draw_outcome(draw_traces(scaled, worst), f"Traces of {', '.join(worst)}", caption)
+    return embed_figure(draw_traces(scaled, worst), f"Traces of {', '.join(worst)}", caption)
 
 
 def _describe_provenance(draws: Draws) -> Section:
@@ -400,7 +399,7 @@ def picture_ways(comparison: BaselineComparison) -> list[Markup]:
     lists = comparison.evaluation
     lists = lists if lists == NEW else f"adaptation lists, {lists}"
     alternative = "Simple ways to choose, compared with ours"
-    return [draw_outcome(draw_ways(comparison), alternative, f"{_WAYS} {lists}.", "svg")]
+    return [embed_figure(draw_ways(comparison), alternative, f"{_WAYS} {lists}.", "svg")]
 
 
 def draw_ways(comparison: BaselineComparison) -> Figure:

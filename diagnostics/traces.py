@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bpa_ppl.diagnostics.check import check, list_components
-from bpa_ppl.diagnostics.pages.figures import NARROW, label, write_figure
-from bpa_ppl.diagnostics.pages.page import Section, Verdict, draw_outcome, page, write_page
+from bpa_ppl.diagnostics.pages.figures import NARROW, embed_figure, label, write_figure
+from bpa_ppl.diagnostics.pages.page import Section, Verdict, page, write_page
 from bpa_ppl.diagnostics.provenance import signature
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.posterior.adapter import as_draws
@@ -88,7 +88,7 @@ def write_traces(
         paths.append(paths[0].with_suffix(".html"))
     report, unit = check(draws), "in raw units" if scaled is draws else "per standard deviation"
     text = "Converged." if report else "NOT converged: see bpa check."
-    image = draw_outcome(figure, f"Traces of {', '.join(chosen)}", f"{CAPTION} Weights are {unit}.")
+    image = embed_figure(figure, f"Traces of {', '.join(chosen)}", f"{CAPTION} Weights are {unit}.")
     verdict = Verdict(text, bool(report))
     write_page(page(title, verdict, [Section("Chains", [image])], signature(draws)), paths[-1])
     return paths

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -117,11 +118,21 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 @pytest.fixture
 def without_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give the pages of a test empty images: drawing takes most of the time of a page."""
-    monkeypatch.setattr("bpa_ppl.diagnostics.pages.page.save", save_empty_image)
+    from bpa_ppl.diagnostics.pages import figures
+
+    save = figures._save
+
+    def save_if_a_file(figure: Any, file: Any, kind: str, dpi: int) -> None:
+        if isinstance(file, BytesIO):
+            write_empty_image(file, kind)
+        else:
+            save(figure, file, kind, dpi)
+
+    monkeypatch.setattr(figures, "_save", save_if_a_file)
 
 
-def save_empty_image(figure: Any, file: Any, kind: str, dpi: int) -> None:
-    """Write an image without content, as `bpa_ppl.diagnostics.pages.figures.save` writes one."""
+def write_empty_image(file: BytesIO, kind: str) -> None:
+    """Write an image without content."""
     from PIL import Image
 
     if kind == "png":

@@ -4,7 +4,7 @@ A page needs no network and no script: figures are embedded, and its content sec
 everything else. A section has blocks, which are paragraphs (texts), tables, or HTML:
 
     table = Table(("weight", "mean"), [("LM0", 0.5)], caption="Means of the posterior.")
-    picture = drawn(matplotlib_figure, "traces of LM0 in four chains")
+    picture = embed_figure(figure, "traces of LM0 in four chains")
     sections = [Section("Weights", ("No weight moved.", table, picture))]
     html = page("Posterior", Verdict("converged", True), sections)
 
@@ -14,32 +14,24 @@ The templates are `page.html`, `blocks.html` and `style.css` in templates/.
 from __future__ import annotations
 
 import re
-from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache
-from io import BytesIO
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bpa_ppl._runtime.messages import format_table
-from bpa_ppl.diagnostics.pages.figures import WIDTH, save
 from bpa_ppl.formats.streams import atomic_writer
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
-    from matplotlib.figure import Figure
 
 #: A paragraph, a table, or HTML.
 Block: TypeAlias = "str | Markup | Table"
 
-#: Kinds of images and their media types.
-_MEDIA = {"png": "image/png", "svg": "image/svg+xml"}
-_DPI = 100
-_COLOURS = 64  # of a PNG image
 # A number, or two of an interval; a limit has a sign before it.
 _NUMBER = re.compile(r"([≤≥] )?{0}%?(( ± | to |–){0}%?)?".format(r"[+−-]?\d+(\.\d+)?(e[+-]?\d+)?"))
 # A word, or a character of Chinese or Japanese, which are written without spaces.
@@ -252,28 +244,6 @@ class Verdict:
     def mark(self) -> str:
         """How it is marked: good, bad or neutral."""
         return _MARKS[self.passed]
-
-
-def draw_outcome(figure: Figure, alternative: str, caption: str = "", kind: str = "png") -> Markup:
-    """Return a matplotlib figure as a block of a page.
-
-    Args:
-        figure: 10 inches wide; or narrower, for a figure that phones show whole.
-        alternative: describes the figure for readers who do not see it.
-        caption: explains how to read it.
-        kind: `png` for dense figures such as traces, `svg` for figures of few lines.
-    """
-    file = BytesIO()
-    save(figure, file, kind, _DPI)
-    if kind == "png":  # a palette makes the image a quarter as large
-        from PIL import Image
-
-        image = Image.open(file).convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE)
-        file = BytesIO()
-        image.save(file, "png")
-    source = f"data:{_MEDIA[kind]};base64,{b64encode(file.getvalue()).decode('ascii')}"
-    kind = "narrow" if figure.get_figwidth() < WIDTH else ""
-    return render("figure", source, alternative, caption, kind)
 
 
 def page(

@@ -12,20 +12,18 @@ from matplotlib.figure import Figure as MatplotlibFigure
 from support.html_outline import Outline
 
 from bpa_ppl import DataError
-from bpa_ppl.diagnostics.pages.figures import empty_figure, write_figure
+from bpa_ppl.diagnostics.pages.figures import Layer, embed_figure, empty_figure, plot, write_figure
 from bpa_ppl.diagnostics.pages.page import (
     Section,
     Table,
     Verdict,
     code,
     differences,
-    draw_outcome,
     items,
     page,
     side_by_side,
     write_page,
 )
-from bpa_ppl.diagnostics.pages.plots import Layer, plot
 
 HOSTILE = """</td><script>alert("1")</script><img src='x' onerror=alert(1)>&amp;"""
 PLAIN = "plain " * 12  # as long as the other: length decides how a cell is set
@@ -38,7 +36,7 @@ def example(text: str) -> str:
         items([text]),
         code(text),
         Table((text, "b"), [(text, text)], caption=text, passed=[False]),
-        draw_outcome(MatplotlibFigure(), text, text),
+        embed_figure(MatplotlibFigure(), text, text),
         side_by_side(text, [(text, text)], (text, text), (text, f"{text} more")),
     )
     return page(text, Verdict(text, False, [text]), [Section(text, blocks)], note=text)
@@ -127,7 +125,7 @@ def test_rows_with_a_verdict_are_marked() -> None:
 def test_a_drawn_figure_is_embedded(kind: str, start: bytes) -> None:
     figure = MatplotlibFigure(figsize=(2, 1))
     figure.subplots().set(title="<a> & $b")
-    html = draw_outcome(figure, "a line", kind=kind)
+    html = embed_figure(figure, "a line", kind=kind)
     found = re.search(r"base64,([^\"]+)\" alt=\"a line\"", html)
     assert found
     assert b64decode(found[1]).startswith(start)
@@ -188,7 +186,7 @@ def picture() -> MatplotlibFigure:
 @pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
 def test_the_same_picture_has_the_same_bytes(kind: str, tmp_path: Path) -> None:
     if kind != "pdf":  # in a page
-        one, two = (draw_outcome(picture(), "two lines", kind=kind) for _ in range(2))
+        one, two = (embed_figure(picture(), "two lines", kind=kind) for _ in range(2))
         assert one == two
     for name in ("one", "two"):
         write_figure(picture(), tmp_path / f"{name}.{kind}")

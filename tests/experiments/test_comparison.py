@@ -17,7 +17,7 @@ from xarray import Dataset, DataTree
 
 from bpa_ppl import BpaWarning, DataError, Draws, UsageError
 from bpa_ppl.cli.app import run_command
-from bpa_ppl.diagnostics.pages.plots import Layer
+from bpa_ppl.diagnostics.pages.figures import Layer
 from bpa_ppl.experiments.comparison import statistics
 from bpa_ppl.experiments.comparison.comparison import (
     AGREES,

@@ -25,7 +25,7 @@ def written(results: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Pat
     """The files of the study's page, in a copy of the results."""
     folder = shutil.copytree(results, tmp_path_factory.mktemp("page") / "results")
     with pytest.MonkeyPatch.context() as patch:  # drawing takes most of the time
-        saved = "bpa_ppl.diagnostics.pages.page.save"
+        saved = "bpa_ppl.diagnostics.pages.figures._save"
         patch.setattr(saved, lambda _, file, kind, dpi: file.write(b"<svg/>"))
         return write_figures(folder, kind="none")
 

@@ -17,6 +17,7 @@ from bpa_ppl.diagnostics.pages.figures import (
     FIGURE_KINDS,
     NARROW,
     WIDTH,
+    embed_figure,
     empty_figure,
     label,
     write_figure_files,
@@ -27,7 +28,6 @@ from bpa_ppl.diagnostics.pages.page import (
     Table,
     Verdict,
     describe_provenance,
-    draw_outcome,
     page,
     write_page,
 )
@@ -304,7 +304,7 @@ def _make_sections(
     """Yield the sections of curves, settings, details and diagnostics."""
 
     def picture(name: str, description: str) -> Block:
-        return draw_outcome(figures[name], description, f"{description}.", "svg")
+        return embed_figure(figures[name], description, f"{description}.", "svg")
 
     for metric in metrics:
         curve = [(p, format_with_spread(p["mean"], p["interval"])) for p in _select(plain, metric)]
