@@ -26,7 +26,7 @@ from bpa_ppl.formats.parquet import parquet_errors
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_path
 from bpa_ppl.phrases.table_files import read_parquet
 from bpa_ppl.phrases.tables import SIDES, Side
-from bpa_ppl.text.words import NumberedText as NumberedText
+from bpa_ppl.text.words import NumberedText
 
 _METADATA = b"bpa_subdomains"
 _HARD, _SOFT = "subdomain", "posteriors"
