@@ -7,7 +7,7 @@ the page.
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from markupsafe import Markup
     from matplotlib.figure import Figure
 
-#: Kinds of figure files that can be written next to a page.
-FIGURE_KINDS = ("none", "png", "pdf")
 _MAX_LABEL = 28  # characters
 #: Widths of figures, in inches: as wide as a page, where their text is as large as that of the
 #: page; and legible on a phone without scrolling.
@@ -92,23 +90,6 @@ def write_figure(figure: Figure, path: str | Path, dpi: int = 120) -> None:
     """
     with atomic_path(path) as temporary:
         _save(figure, temporary, Path(path).suffix[1:].lower() or "png", dpi)
-
-
-def write_figure_files(figures: Mapping[str, Figure], folder: Path, kind: str) -> list[Path]:
-    """Write figures to `NAME.KIND` in a folder, and return the paths.
-
-    Args:
-        figures: by name.
-        folder: an existing folder.
-        kind: one of `FIGURE_KINDS`; `none` writes nothing.
-
-    Raises:
-        DataError: if a file cannot be written.
-    """
-    paths = {folder / f"{name}.{kind}": image for name, image in figures.items() if kind != "none"}
-    for path, figure in paths.items():
-        write_figure(figure, path, dpi=150)
-    return list(paths)
 
 
 def embed_figure(figure: Figure, alternative: str, caption: str = "", kind: str = "png") -> Markup:

@@ -14,13 +14,12 @@ import numpy as np
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import format_with_spread, has_width
 from bpa_ppl.diagnostics.pages.figures import (
-    FIGURE_KINDS,
     NARROW,
     WIDTH,
     embed_figure,
     empty_figure,
     label,
-    write_figure_files,
+    write_figure,
 )
 from bpa_ppl.diagnostics.pages.page import (
     Block,
@@ -53,6 +52,8 @@ from bpa_ppl.sampling.sampler import SAMPLERS
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+#: Kinds of figure files that can be written next to the page.
+_KINDS = ("none", "png", "pdf")
 _HEIGHT = 3.6  # inches
 _MARKERS = "osv^D<>pX*"
 _INTERVALS = (
@@ -117,7 +118,7 @@ def write_figures(folder: str | Path, *, kind: str = "png") -> list[Path]:
         DataError: if there are no results, or a file cannot be written.
         UsageError: if there is no such kind of figure.
     """
-    require_one_of(kind, FIGURE_KINDS, "kind of figures", "kind")
+    require_one_of(kind, _KINDS, "kind of figures", "kind")
     target = Path(folder)
     results, seconds = read_results(target)
     (points, differences), times = aggregate(results), average_seconds(seconds)
@@ -143,7 +144,10 @@ def write_figures(folder: str | Path, *, kind: str = "png") -> list[Path]:
     for name, rows in numbers.items():
         files.append(target / f"{name}.csv")
         write_rows(rows, files[-1])
-    return [*files, *write_figure_files(figures, target, kind)]
+    for name, figure in figures.items() if kind != "none" else ():
+        files.append(target / f"{name}.{kind}")
+        write_figure(figure, files[-1], dpi=150)
+    return files
 
 
 def _find_default(methods: Iterable[Method]) -> str:
