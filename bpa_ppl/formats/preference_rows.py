@@ -48,7 +48,17 @@ from typing import Any
 
 from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.errors import DataError
-from bpa_ppl.formats.block import CANDIDATES, ID, JUDGEMENTS, SOURCE, TEXT, find_nearest
+from bpa_ppl.formats.block import (
+    CANDIDATES,
+    ID,
+    JUDGEMENTS,
+    PREFERENCES,
+    RANKINGS,
+    SOURCE,
+    TEXT,
+    TIES,
+    find_nearest,
+)
 from bpa_ppl.formats.values import NUMBER, OBJECT, abbreviate, kind_of, looks_numeric, number_or_inf
 
 PROMPT, CHOSEN, REJECTED = "prompt", "chosen", "rejected"
@@ -59,7 +69,6 @@ SETTINGS = (CHOSEN, REJECTED, WINNER)
 PAIRS = ((CHOSEN, REJECTED), (MODEL_A, MODEL_B, WINNER))
 #: Columns of an arena that are 1 for the answer that won.
 _WINS = (f"{WINNER}_{MODEL_A}", f"{WINNER}_{MODEL_B}", f"{WINNER}_tie")
-PREFERENCES, TIES, RANKINGS = JUDGEMENTS
 _SYSTEM = "system"
 # Other names of the prompt, if it is a text or a conversation.
 _PROMPTS = (PROMPT, "instruction", "history", "question", "input", "context", "conversations")

@@ -28,8 +28,8 @@ import msgspec
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import log_info
 from bpa_ppl.errors import DataError, UsageError, name_lists, quote
+from bpa_ppl.formats.block import PREFERENCES, TIES
 from bpa_ppl.formats.streams import access_error
-from bpa_ppl.metrics.preferences import PREFERENCES, TIES
 from bpa_ppl.nbest import NBest, content_hash
 
 FORMAT, VERSION = "judgements", 1

@@ -38,11 +38,10 @@ from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import format_count, log_info
 from bpa_ppl.errors import DataError, list_names, locate, quote
+from bpa_ppl.formats.block import JUDGEMENTS, PREFERENCES, RANKINGS, TIES
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.record import Agreement
 
-#: The extras of a sentence.
-PREFERENCES, TIES, RANKINGS = "preferences", "ties", "rankings"
 #: The text of the row that means "no difference".
 _NO_DIFFERENCE = "(no difference)"
 #: Words in the names of columns of whole lists that may say which candidate is preferred.
@@ -221,7 +220,7 @@ def has_preferences(nbest: NBest) -> bool:
     >>> has_preferences(lists), has_preferences(compared)
     (False, True)
     """
-    columns = [nbest.sentence_extras.get(name, ()) for name in (PREFERENCES, TIES, RANKINGS)]
+    columns = [nbest.sentence_extras.get(name, ()) for name in JUDGEMENTS]
     return any(map(_to_list, chain.from_iterable(columns)))
 
 
@@ -328,7 +327,7 @@ def iter_choices(nbest: NBest) -> Iterator[Choice]:
     (1, 0)
     """
     ids = nbest.sentence_extras.get("id", nbest.sentence_ids)
-    for name in (PREFERENCES, TIES, RANKINGS):
+    for name in JUDGEMENTS:
         for sentence, entries in enumerate(nbest.sentence_extras.get(name, ())):
             where, path = f"of sentence {ids[sentence]}", nbest.origin
             listed = _to_list(entries)
