@@ -32,7 +32,6 @@ from bpa_ppl.formats.preference_rows import PAIRS, SETTINGS, TEXTS, find_answer_
 from bpa_ppl.formats.records import belongs_to_sentence, parse_table
 from bpa_ppl.formats.streams import InputFile, count_lines, decode
 from bpa_ppl.formats.values import (
-    DECIMAL_COMMA,
     NO_NUMBER,
     TOO_LARGE,
     combine_chunks,
@@ -55,6 +54,8 @@ ROWS = 20
 _MISSING = "NA"  # like an empty cell, outside texts
 #: A number whose point may separate thousands, as none of a score below 1; for Arrow.
 _GROUPED = r"\A\s*[1-9][0-9]{0,2}\.[0-9]{3}\s*\z"
+#: A number with a decimal comma.
+_DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]*,[0-9]+([eE][-+]?[0-9]+)?\s*")
 #: A cell with quotation marks around it, and doubled ones inside it.
 _QUOTED = re.compile(rb'(?<![^\t\n])"[^"\t\n]*""[^\t\n]*"(?=[\t\r\n])')
 
@@ -425,7 +426,7 @@ class _Reader:
 
     def _with_point(self, cell: str) -> str:
         """Return a number that has a decimal comma with a point instead, and any other cell."""
-        commas = self.separator != self._separators[0] and DECIMAL_COMMA.fullmatch(cell)
+        commas = self.separator != self._separators[0] and _DECIMAL_COMMA.fullmatch(cell)
         return cell.replace(",", ".") if commas else cell
 
 

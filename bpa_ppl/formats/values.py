@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 TOO_LARGE = np.float64((2.0 - 2.0**-24) * 2.0**127)
 #: Kinds of columns; a column is EMPTY as long as all its values are missing.
 NUMBER, WORDS, OBJECT, EMPTY = "number", "text", "object", "empty"
-#: A number with a decimal comma.
-DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]*,[0-9]+([eE][-+]?[0-9]+)?\s*")
 #: A text, or no text, where there is no number; also a regular expression for Arrow.
 NO_NUMBER = (
     r"\s*(?i:none|null|nil|\(null\)|[-+]?nan|n/?a|n\.a\.|<na>|#n/?a( n/a)?|-?1\.#(ind|qnan)|"

@@ -22,7 +22,6 @@ from bpa_ppl.sampling.laplace import (
     GOOD_PARETO_K,
     assess_proposals,
     can_be_fitted,
-    choose_thinning,
     fit_moments,
     make_pilot_proposal,
 )
@@ -32,6 +31,8 @@ from bpa_ppl.sampling.target import Sampled, Target, constrain_draws, inspect_mo
 
 #: With fewer draws per chain the result is not checked: such runs are trials.
 _MIN_CHECKED_DRAWS = 100
+#: Steps for each kept draw of fitted proposals, so many that one proposal is effective, at most.
+_MAX_THINNING = 8
 #: Draws that fail their check are repeated with this many times as many.
 _MORE = 4
 #: Of later attempts: NUTS with a longer warm-up and shorter steps.
@@ -143,7 +144,7 @@ class Auto(Sampler, frozen=True):
             reason += f", {pareto_k:.2f} {limit} of those with fitted moments"
             if fits:
                 # Fewer kept draws cost less in the check, and in everything that uses them.
-                thinning = choose_thinning(effective)
+                thinning = min(int(1 / effective), _MAX_THINNING)
                 for imh in independence:
                     draw = partial(imh.sample_by, proposal=proposal, thinning=thinning)
                     yield _Attempt("imh", reason, draw)

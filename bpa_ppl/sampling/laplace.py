@@ -62,8 +62,6 @@ _MIN_TUNING_DRAWS = 50
 _MIN_ROUNDS, _MAX_ROUNDS, _ENOUGH = 4, 16, 0.6
 #: Proposals for more values are not fitted: a covariance needs too many draws.
 _MAX_FITTED = 50
-#: Steps for each kept draw of fitted proposals, so many that one proposal is effective, at most.
-_MAX_THINNING = 8
 #: Proposals around the mode are poor if less than this share of them is effective.
 _POOR = 0.5
 #: k̂ is not used for nearly equal weights: those of at most this multiple of their mean.
@@ -443,11 +441,6 @@ def can_be_fitted(target: Target) -> bool:
     Other models, such as hierarchies, have shapes that they do not describe.
     """
     return target.model is log_linear and target.dimension <= _MAX_FITTED
-
-
-def choose_thinning(effective: float) -> int:
-    """Return the steps for each kept draw, given the share of proposals that are effective."""
-    return min(int(1 / effective), _MAX_THINNING)
 
 
 def _refit_proposals(target: Target) -> tuple[Proposal, float] | None:

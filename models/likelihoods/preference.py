@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 _LOG_NU = "log_nu"
 #: The sites of the slip rates of raters: m, the offsets z, and the rates ε, a function of both.
 SLIP_LOCATION, SLIP_OFFSET, SLIP = "slip_location", "slip_offset", "slip"
-#: The sampled sites that the likelihood may have.
-_SITES = frozenset({_LOG_NU, SLIP_LOCATION, SLIP_OFFSET})
 #: The value of `slip` for a rate of each rater, and the dimension of their rates.
 RATERS: Literal["raters"] = "raters"
 RATER = "rater"
