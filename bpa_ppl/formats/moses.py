@@ -10,43 +10,67 @@ is one scorer (`F0=-1.2`). `--alignment` adds a field between text and features,
 soft (a vector of the source positions for each word, `0.9,0.1 0.2,0.8`), which becomes the extra
 `alignment`. `--word-scores` adds `WordScores=` with a value for each word, which is left out with a
 warning.
+
+PyArrow reads the blocks of long files, if all lines of a block have the columns of the first line
+of the file, and sound numbers. `LineParser` reads all other lines, and says what is wrong with
+them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar, TextIO
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import chain, takewhile
+from typing import Any, ClassVar, NamedTuple, TextIO
 
 import numpy as np
 
-from bpa_ppl._runtime.messages import warn_user
+from bpa_ppl._runtime.arrays import Float32, Int64
+from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import DataError, UsageError, list_names, locate, quote
-from bpa_ppl.formats.block import Block, ReadOptions
+from bpa_ppl.formats.block import ID, TEXT, TOTAL, Block, ReadOptions
 from bpa_ppl.formats.format import NBestFormat
-from bpa_ppl.formats.moses_blocks import (
-    ALIGNMENT,
-    EXAMPLES,
-    FEATURES,
-    HARD,
-    SEGMENTATION,
-    SEPARATOR,
-    SOFT,
-    read_lines,
-)
-from bpa_ppl.formats.streams import InputFile
-from bpa_ppl.formats.values import format_numbers
+from bpa_ppl.formats.streams import InputFile, decode
+from bpa_ppl.formats.values import format_numbers, looks_numeric, read_csv_columns, to_numpy
 from bpa_ppl.formats.writing import require_plain_texts, warn_about_ids
-from bpa_ppl.names import count_by_label, find_repeated
+from bpa_ppl.names import count_by_label, describe_equal_ids, expand, find_other_form, find_repeated
 from bpa_ppl.nbest import NBest
 
 _SCORE = re.compile(rb"F(\d{1,9})= ?[^\s=]+")
+#: One line of the format, for messages.
+SHAPE = "`id ||| text ||| Name0= value … ||| total`"
+_SEPARATOR = re.compile(rb" \|\|\|(?= |$)")
+# Labels do not begin with a digit, or `3=3` of a segmentation would be one.
+_FEATURES = re.compile(rb" *[^\s\d=|][^\s=]*=")
+_LABEL = re.compile(rb"(?:^|(?<=\s))(\S*)=")
+_WORD_SCORES = "WordScores"
+_POSITIONS = re.compile(rb" *\d+[-=:][\d=: -]*")
+_SEGMENTATION, _ALIGNMENT = "segmentation", "alignment"
+_EXAMPLES = {_SEGMENTATION: "0-2=0-2 3=3", _ALIGNMENT: "0-0 1-2"}
+#: Patterns of the fields that are kept, for the engines of Python and of Arrow.
+_HARD = {
+    _SEGMENTATION: rb" *(?:\d+(?:-\d+)?=\d+(?:-\d+)?(?: +|$))*",
+    _ALIGNMENT: rb" *(?:\d+-\d+(?: +|$))*",
+}
+#: The same with soft alignments, which have a vector for each word.
+_SOFT = _HARD | {_ALIGNMENT: rb" *(?:[\d.eE+-]+(?:,[\d.eE+-]+)*(?: +|$))*"}
+_LEFT_OUT = ""
+_VALUE = b""  # among the tokens of a line, which are labels otherwise
+_BETWEEN, _AFTER = "fields between the text and the features", "fields after the scores"
+_ABSENT = ": print a feature that is absent with the value 0, or write JSON lines"
+_LONGEST_ID = 18  # digits that fit 64 bits
+# Up to this number of bytes in a first block, loading Arrow takes longer than it saves.
+_ARROW_FROM = 1 << 20
+_NEWLINE, _SPACE, _BAR = b"\n |"
+_BOM = b"\xef\xbb\xbf"
+_LARGEST = 2**31 - 1  # bytes that Arrow addresses in an array of texts
 
 
 class Moses(NBestFormat, frozen=True):
     """The format of Moses and its variants; lists are written as Moses prints them."""
 
-    texts: ClassVar[tuple[str, ...]] = (SEGMENTATION, ALIGNMENT)
+    texts: ClassVar[tuple[str, ...]] = (_SEGMENTATION, _ALIGNMENT)
 
     def detect(self, first_line: bytes) -> bool:
         """Return whether the first line of a file looks like this format.
@@ -54,7 +78,7 @@ class Moses(NBestFormat, frozen=True):
         >>> Moses().detect(b"0 ||| a cat ||| LM0= -1 ||| -1"), Moses().detect(b'{"id": 0}')
         (True, False)
         """
-        return SEPARATOR.search(first_line) is not None
+        return _SEPARATOR.search(first_line) is not None
 
     def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
         r"""Yield the columns of each block of lines.
@@ -68,7 +92,7 @@ class Moses(NBestFormat, frozen=True):
         >>> columns.candidates["TM0[1]"].tolist(), columns.strings
         ([0.5], ['a cat'])
         """
-        return read_lines(file, options)
+        return _read_lines(file, options)
 
     def write(self, nbest: NBest, file: TextIO) -> None:
         """Write the lists, with their totals and positions if they have any.
@@ -83,12 +107,14 @@ class Moses(NBestFormat, frozen=True):
         >>> Moses().write(lists, sys.stdout)
         0 ||| a cat ||| TM0= -1 0.5
         """
-        after = positions(nbest, [SEGMENTATION, ALIGNMENT], HARD)
+        after = _find_positions(nbest, [_SEGMENTATION, _ALIGNMENT], _HARD)
         if nbest.totals is None and any(column[:1] == ("",) for column in after[:1]):
-            problem = f"without totals an empty {SEGMENTATION} or {ALIGNMENT} would be read as one"
+            problem = (
+                f"without totals an empty {_SEGMENTATION} or {_ALIGNMENT} would be read as one"
+            )
             advice = "write the lists with weights, which adds totals"
             raise UsageError(f"{nbest.origin}: {problem}: {advice}", parameter="weights")
-        write_lines(nbest, file, _moses_labels(nbest), after=after)
+        _write_lines(nbest, file, _moses_labels(nbest), after=after)
 
 
 class Marian(NBestFormat, frozen=True):
@@ -102,7 +128,7 @@ class Marian(NBestFormat, frozen=True):
             λ·h is compared with them when weights are adapted.
     """
 
-    texts: ClassVar[tuple[str, ...]] = (SEGMENTATION, ALIGNMENT)
+    texts: ClassVar[tuple[str, ...]] = (_SEGMENTATION, _ALIGNMENT)
 
     normalised: bool = True
 
@@ -114,7 +140,7 @@ class Marian(NBestFormat, frozen=True):
         >>> Marian().detect(b"0 ||| a cat ||| LM0= -1 ||| -1")
         False
         """
-        fields = SEPARATOR.split(first_line.rstrip(b"\r"))
+        fields = _SEPARATOR.split(first_line.rstrip(b"\r"))
         scores = fields[-2].strip() if len(fields) > 3 else b""
         numbers = [int(number) for number in _SCORE.findall(scores)]
         rest = _SCORE.sub(b"", scores).strip()
@@ -132,7 +158,7 @@ class Marian(NBestFormat, frozen=True):
         >>> columns.candidates["alignment"], columns.normalised
         (['0-0 1-1'], True)
         """
-        for columns in read_lines(file, options, SOFT):
+        for columns in _read_lines(file, options, _SOFT):
             yield columns._replace(normalised=self.normalised)
 
     def write(self, nbest: NBest, file: TextIO) -> None:
@@ -147,11 +173,11 @@ class Marian(NBestFormat, frozen=True):
         >>> Marian().write(lists, sys.stdout)
         0 ||| a cat ||| F0= -3 F1= -2 ||| -1.25
         """
-        alignments = positions(nbest, [ALIGNMENT], SOFT)
-        write_lines(nbest, file, _plain_labels(nbest), between=alignments)
+        alignments = _find_positions(nbest, [_ALIGNMENT], _SOFT)
+        _write_lines(nbest, file, _plain_labels(nbest), between=alignments)
 
 
-def write_lines(
+def _write_lines(
     nbest: NBest,
     file: TextIO,
     labels: list[str],
@@ -186,7 +212,7 @@ def write_lines(
             file.write(f"{identifier} ||| {' ||| '.join(fields)}\n")
 
 
-def positions(
+def _find_positions(
     nbest: NBest, names: Sequence[str], patterns: Mapping[str, bytes]
 ) -> list[tuple[str, ...]]:
     """Return the segmentations or alignments of all candidates, if there are any.
@@ -201,7 +227,7 @@ def positions(
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a"]], [[[-1]]], ["LM0"], extras={"alignment": [["0-0"]]})
-    >>> positions(lists, ["segmentation", "alignment"], HARD)
+    >>> _find_positions(lists, ["segmentation", "alignment"], _HARD)
     [('0-0',)]
     """
     columns = {name: tuple(nbest.extras[name]) for name in names if name in nbest.extras}
@@ -212,7 +238,7 @@ def positions(
                 sentence = int(np.searchsorted(nbest.offsets, row, side="right")) - 1
                 identifier = nbest.sentence_ids[sentence]
                 problem = f"the {name} {quote(field)} of sentence {identifier} does not read"
-                advice = f"`{EXAMPLES[name]}`: correct it, or leave it out with without({name!r})"
+                advice = f"`{_EXAMPLES[name]}`: correct it, or leave it out with without({name!r})"
                 raise DataError(f"{problem} {advice}", nbest.origin, code="not-supported")
     return list(columns.values())
 
@@ -254,8 +280,407 @@ def _plain_labels(nbest: NBest) -> list[str]:
     """
     shape = count_by_label(nbest.feature_names)
     labels = [text for label, count in shape for text in (f"{label}= ", *[""] * (count - 1))]
-    bad = [label for label in labels if label and not FEATURES.fullmatch(label.strip().encode())]
+    bad = [label for label in labels if label and not _FEATURES.fullmatch(label.strip().encode())]
     if bad:
         problem = f"{quote(bad[0])} cannot be a Moses label: rename the feature"
         raise DataError(problem, nbest.origin, code="bad-name")
     return labels
+
+
+class _Layout(NamedTuple):
+    """The columns of a file, as its first lines show them.
+
+    Attributes:
+        labels: the number of values of each label, in order.
+        has_total: whether the total score follows the features.
+        between: the fields between the text and the features: the names under which they are
+            kept, or "" for one that is left out.
+        after: the same for the fields after the scores.
+    """
+
+    labels: dict[str, int]
+    has_total: bool
+    between: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+    @property
+    def features(self) -> list[str]:
+        """The names of the features."""
+        return list(chain.from_iterable(expand(*label) for label in self.labels.items()))
+
+    @property
+    def kept(self) -> list[str]:
+        """The names of the fields that are kept."""
+        return [name for name in (*self.between, *self.after) if name]
+
+    def block(
+        self, first: int, ids: Int64, strings: Sequence[str], texts: Int64, columns: Iterable[Any]
+    ) -> Block:
+        """Return the columns of some lines.
+
+        Args:
+            first: the number of the first line.
+            ids: (lines,) those of the sentences.
+            strings: distinct texts.
+            texts: (lines,) the place of each text among them.
+            columns: of the features, of the total if there is one, and of the fields that are kept.
+        """
+        names = (*self.features, *([TOTAL] if self.has_total else []), *self.kept)
+        candidates = {TEXT: texts.astype(np.int32), **dict(zip(names, columns, strict=True))}
+        rows = np.arange(len(ids))
+        return Block(candidates, {ID: ids}, rows, first + rows, any_order=False, strings=strings)
+
+
+def _read_lines(
+    file: InputFile, options: ReadOptions, patterns: Mapping[str, bytes] = _HARD
+) -> Iterator[Block]:
+    """Yield the columns of each block of whole lines.
+
+    Args:
+        file: the file.
+        options: how to read.
+        patterns: as for `LineParser`.
+
+    Raises:
+        DataError: as `LineParser`.
+    """
+    parser, first, compiled = None, 1, False
+    for block in file.chunks():
+        parser = parser or LineParser(options, block, patterns)
+        compiled = compiled or len(block) >= _ARROW_FROM
+        columns = None
+        with suppress(ValueError):
+            columns = parse_block(block, first, parser) if compiled else None
+        columns = columns or parser.block(block, first)
+        yield columns
+        first += len(columns.line)
+
+
+class LineParser:
+    r"""Reads lines that all have the columns of the first one.
+
+    Args:
+        options: how to read.
+        first: the first lines of the file, which show the columns.
+        patterns: of the fields that are kept, by name: `_HARD` or `_SOFT`.
+
+    Attributes:
+        layout: the columns.
+
+    Raises:
+        DataError: with file and line, if the first line is not as it should be.
+
+    >>> lines = b"3 ||| a cat ||| LM0= -1 ||| -2\n"
+    >>> columns = LineParser(ReadOptions("dev"), lines).block(lines, 1)
+    >>> columns.sentences, columns.candidates["LM0"].tolist(), columns.strings
+    ({'id': array([3])}, [-1.0], ['a cat'])
+    """
+
+    def __init__(self, options: ReadOptions, first: bytes, patterns: Mapping[str, bytes] = _HARD):
+        self.options, self.error, self.patterns = options, options.error, patterns
+        self._warned: set[str] = set()
+        self._ids: dict[int, str] = {}  # as they are printed
+        self.layout = self._layout(_split_lines(first))
+        features = self.layout.features
+        if len(set(features)) < len(features):
+            raise self.error("two features have the same name: rename one", 1, "duplicate")
+        if odd := {TEXT, TOTAL, *self.layout.kept}.intersection(features):
+            problem = f"a feature is called {min(odd)}, which has another meaning: rename it"
+            raise self.error(problem, 1, "bad-name")
+
+    def block(self, block: bytes, first: int) -> Block:
+        """Return the columns of some lines.
+
+        Args:
+            block: lines, each ended by a newline.
+            first: the number of the first one in the file.
+
+        Raises:
+            DataError: with file and line, if a line does not have the columns of the first one, or
+                a value is not a finite number.
+        """
+        rows = [self._row(line, number) for number, line in enumerate(_split_lines(block), first)]
+        ids, texts, printed, kept = zip(*rows, strict=True)
+        number = self.options.number
+        values = [[number(v, line) for v in of] for line, of in enumerate(printed, first)]
+        with np.errstate(over="ignore"):
+            columns = [*np.array(values, np.float32).T, *map(list, zip(*kept, strict=True))]
+        lines = enumerate(texts, first)
+        strings = [decode(text, self.options.origin, line).strip(" ") for line, text in lines]
+        return self.layout.block(first, np.array(ids), strings, np.arange(len(rows)), columns)
+
+    def parse_id(self, field: bytes, number: int) -> int:
+        """Return the id of a sentence.
+
+        Raises:
+            DataError: if it is not an integer, or is written in another way than before.
+        """
+        digits = field.strip()
+        if not digits.isdigit() or len(digits) > _LONGEST_ID:
+            problem = f"{quote(digits)} is not an integer of up to {_LONGEST_ID} digits"
+            raise self.error(f"sentence id {problem}: a line must read {SHAPE}", number)
+        if other := find_other_form(self._ids, int(digits), digits.decode()):
+            raise self.error(describe_equal_ids(digits.decode(), other), number, "duplicate")
+        return int(digits)
+
+    def is_aside(self, field: bytes) -> bool:
+        """Return whether a field between text and features is not a part of the text."""
+        is_positions = _POSITIONS.fullmatch(field) or self._kind([field]) == _ALIGNMENT
+        return bool(is_positions) or field.lstrip(b" ").startswith(f"{_WORD_SCORES}=".encode())
+
+    def _row(self, line: bytes, number: int) -> tuple[int, bytes, list[bytes], list[str]]:
+        """Return the id, the text, the tokens of numbers, and the fields that are kept."""
+        layout = self.layout
+        field, middle, scores, after = self._fields(line, number)
+        identifier = self.parse_id(field, number)
+        end = len(middle) - len(layout.between)
+        between = middle[end:]
+        if end < 1 or not all(self.is_aside(field) or not field.strip() for field in between):
+            problem = f"no {len(layout.between)} alignment or word-score fields before the features"
+            raise self.error(f"{problem}, but the first line has them", number)
+        if end > 1 and self.is_aside(middle[end - 1]):
+            problem = "an alignment or word-score field, but the first line has none there"
+            raise self.error(problem, number)
+        groups = self._features(scores, number)
+        counts = {label: len(values) for label, values in groups.items()}
+        if [*counts.items()] != [*layout.labels.items()]:
+            raise self.error(_difference(counts, layout.labels), number, "mismatch")
+        printed = list(chain.from_iterable(groups.values()))
+        if layout.has_total:
+            if not after:
+                raise self.error("no total score, but the first line has one", number)
+            printed.append(after.pop(0).strip())
+        elif after and looks_numeric(after[0]):
+            raise self.error("a total score, but the first line has none", number)
+        text = b" |||".join(middle[:end])
+        return identifier, text, printed, self._select_kept(between, after, number)
+
+    def _fields(self, line: bytes, number: int) -> tuple[bytes, list[bytes], bytes, list[bytes]]:
+        """Return the id, text and others, the features, and what follows.
+
+        The id is the first field, the features are the last one that looks like them.
+        """
+        fields = _SEPARATOR.split(line)
+        at = max((i for i, f in enumerate(fields) if i > 1 and _FEATURES.match(f)), default=0)
+        if not at:
+            few = len(fields) < 3
+            problem = f"only {format_count(len(fields), 'field')}" if few else "no feature field"
+            raise self.error(f"{problem}, but a line must read {SHAPE}", number)
+        return fields[0], fields[1:at], fields[at], fields[at + 1 :]
+
+    def _layout(self, lines: list[bytes]) -> _Layout:
+        """Return the columns that the first line shows; later lines show what empty fields are."""
+        _, middle, scores, after = self._fields(lines[0], 1)
+        counts = {label: len(values) for label, values in self._features(scores, 1).items()}
+        if not counts:
+            raise self.error(f"no features but word scores: a line must read {SHAPE}", 1)
+        if not after and len(middle) > 1 and looks_numeric(middle[-1]):
+            raise self.error(f"a number before the features: a line must read {SHAPE}", 1)
+        has_total = bool(after) and not _POSITIONS.fullmatch(after[0])
+        asides = len(list(takewhile(self.is_aside, middle[:0:-1])))
+        kinds = [self._kind([field]) for field in middle[len(middle) - asides :]]
+        for place in range(int(has_total), len(after)):
+            of_lines = (self._fields(line, number)[3] for number, line in enumerate(lines, 1))
+            kinds.append(self._kind(fields[place] for fields in of_lines if len(fields) > place))
+        kinds = [kind if kinds.index(kind) == i else _LEFT_OUT for i, kind in enumerate(kinds)]
+        layout = _Layout(counts, has_total, tuple(kinds[:asides]), tuple(kinds[asides:]))
+        for what, names in ((_BETWEEN, layout.between), (_AFTER, layout.after)):
+            if _LEFT_OUT in names:
+                self._leave_out(what)
+        return layout
+
+    def _kind(self, fields: Iterable[bytes]) -> str:
+        """Return the name under which a field is kept, "" to leave it out; empty ones say nothing.
+
+        Args:
+            fields: those at its place in several lines.
+        """
+        field = next((field for field in fields if field.strip(b" ")), b"?")
+        fitting = (name for name, of in self.patterns.items() if re.fullmatch(of, field))
+        return next(fitting, _LEFT_OUT)
+
+    def _select_kept(self, between: list[bytes], after: list[bytes], number: int) -> list[str]:
+        """Return the fields that are kept, as printed, without spaces around them."""
+        layout = self.layout
+        if any(layout.after) and len(after) != len(layout.after):
+            problem = f"{len(after)} {_AFTER}, but the first line has {len(layout.after)}"
+            raise self.error(problem, number)
+        named = zip((*layout.between, *layout.after), (*between, *after), strict=False)
+        kept = {name: field.strip(b" ") for name, field in named if name}
+        for name, field in kept.items():
+            if not re.fullmatch(self.patterns[name], field):
+                problem = f"{quote(field.strip())} is not the {name} that the first line has there"
+                raise self.error(f"{problem}, such as `{_EXAMPLES[name]}`", number)
+        if len(after) > sum(map(bool, layout.after)):
+            self._leave_out(_AFTER)
+        return [field.decode() for field in kept.values()]
+
+    def _features(self, field: bytes, number: int) -> dict[str, list[bytes]]:
+        """Return the values of each label as printed."""
+        parts = _LABEL.split(field)[1:]
+        groups: dict[str, list[bytes]] = {}
+        for printed, values in zip(parts[::2], parts[1::2], strict=True):
+            label = decode(printed, self.options.origin, number)
+            if label == _WORD_SCORES:
+                self._leave_out(f"{_WORD_SCORES}, which has a value for each word,")
+                continue
+            if not label:
+                raise self.error("a feature has no name before its `=`", number)
+            if label in groups:
+                problem = f"{label}= occurs twice in the line: rename one"
+                raise self.error(problem, number, "duplicate")
+            groups[label] = values.split()
+        for label, tokens in groups.items():
+            if not tokens:
+                raise self.error(f"{label}= has no value: write one after it", number)
+        return groups
+
+    def _leave_out(self, what: str) -> None:
+        """Warn once per file about content that is skipped."""
+        if what not in self._warned:
+            self._warned.add(what)
+            warn_user(f"{self.options.origin}: {what} left out")
+
+
+def parse_block(block: bytes, first: int, parser: LineParser) -> Block:
+    r"""Return the columns of a block, read by Arrow.
+
+    Args:
+        block: lines, each ended by a newline.
+        first: the number of the first one in the file.
+        parser: has the columns of the file and the ids before.
+
+    Raises:
+        ValueError: if `parser` has to read one of the lines.
+
+    >>> lines = b"3 ||| a cat ||| LM0= -1 ||| -2\n"
+    >>> parse_block(lines, 1, LineParser(ReadOptions("dev"), lines)).strings
+    ['a cat']
+    """
+    import pyarrow.compute as pc
+
+    if len(block) > _LARGEST:
+        raise ValueError("too many bytes")
+    if b"\r" in block:
+        block = block.replace(b"\r\n", b"\n")
+    layout = parser.layout
+    scores = 2 + len(layout.between)
+    after = scores + 1 + layout.has_total
+    starts, ends = _field_bounds(block, after + len(layout.after), parser)
+
+    def cells(field: int) -> Any:
+        return _texts(block, starts[field], ends[field])
+
+    ids, texts = cells(0).dictionary_encode(), cells(1).dictionary_encode()
+    numbers = np.array(
+        [parser.parse_id(text.encode(), first) for text in ids.dictionary.to_pylist()]
+    )
+    codes = np.frombuffer(block, np.uint8).copy()
+    codes[ends[after - 1]] = _NEWLINE  # scores and total of a line are a line of their own
+    lines = _texts(codes, starts[scores], ends[after - 1] + 1).buffers()[2]
+    columns: list[Any] = _values(lines, len(ends[0]), parser)
+    # The first field after the scores is not a total where the first line has none.
+    rest = rb"[^\s=]*(?:\s.*)?|[\d=|].*" if layout.has_total else rb"[^=.\d]*"
+    usual = {**_HARD, _LEFT_OUT: rest}
+    before = {**parser.patterns, _LEFT_OUT: f"{_WORD_SCORES}=.*".encode()}
+    for place, name in chain(enumerate(layout.between, 2), enumerate(layout.after, after)):
+        pattern = (before if place < scores else usual)[name].decode()
+        column = pc.utf8_trim(cells(place), " ")
+        if not pc.all(pc.match_substring_regex(column, f"^(?:{pattern})$")).as_py():
+            raise ValueError("another field")
+        if name:
+            columns.append(column.to_pylist())
+    strings = [text.strip(" ") for text in texts.dictionary.to_pylist()]
+    ids = numbers[to_numpy(ids.indices)]
+    return layout.block(first, ids, strings, to_numpy(texts.indices), columns)
+
+
+def _field_bounds(block: bytes, width: int, parser: LineParser) -> tuple[Int64, Int64]:
+    """Return (fields, lines) where the fields begin, and where they end.
+
+    Args:
+        block: the lines.
+        width: the number of fields; a text may have more separators inside.
+        parser: knows whether the last part of such a text is a field of another kind.
+    """
+    codes = np.frombuffer(block, np.uint8)
+    newlines = np.flatnonzero(codes == _NEWLINE)
+    bars = np.flatnonzero(codes == _BAR)
+    first = bars[:-2][bars[2:] - bars[:-2] == 2]
+    before, after = codes[first - 1], codes[first + 3]
+    first = first[(before == _SPACE) & ((after == _SPACE) | (after == _NEWLINE))]
+    stops = np.searchsorted(first, newlines)  # the separators of a line end before this one
+    counts = np.diff(stops, prepend=0)
+    if np.any(counts < width - 1):
+        raise ValueError("too few fields")
+    places = stops + np.arange(1 - width, 0)[:, None]
+    for place in places[1][counts >= width]:
+        if parser.is_aside(block[first[place - 1] + 3 : first[place] - 1]):
+            raise ValueError("an aside at the end of a text")
+    places[0] = stops - counts
+    begin = np.append(0, newlines[:-1] + 1)
+    ends = np.vstack([first[places] - 1, newlines])
+    return np.vstack([begin, np.minimum(first[places] + 4, ends[1:])]), ends
+
+
+def _texts(block: Any, starts: Int64, ends: Int64) -> Any:
+    """Return an Arrow array with parts of a block."""
+    import pyarrow as pa
+
+    bounds = np.append(np.column_stack([starts, ends]), len(block)).astype(np.int32)
+    buffers = [None, pa.py_buffer(bounds), pa.py_buffer(block)]
+    every = pa.Array.from_buffers(pa.string(), len(bounds) - 1, buffers)
+    places = pa.py_buffer(np.arange(0, len(every), 2))
+    return every.take(pa.Array.from_buffers(pa.int64(), len(starts), [None, places]))
+
+
+def _values(lines: Any, height: int, parser: LineParser) -> list[Float32]:
+    """Return the columns of values, the total last, if all lines have the same labels."""
+    import pyarrow as pa
+
+    tokens: list[bytes] = []
+    for label, count in parser.layout.labels.items():
+        tokens += [f"{label}=".encode(), *[_VALUE] * count]
+    tokens += [b"|||", _VALUE] if parser.layout.has_total else []
+    types = [pa.binary(len(token)) if token else pa.float64() for token in tokens]
+    if bytes(memoryview(lines)[: len(_BOM)]) == _BOM:
+        raise ValueError("a byte-order mark, which Arrow would remove")
+    try:
+        cells = read_csv_columns(lines, types)
+    except ValueError:  # values glued to labels, or several spaces
+        split = (line.split(b" ") for line in lines.to_pybytes().replace(b"=", b"= ").split(b"\n"))
+        cells = read_csv_columns(b"\n".join(b" ".join(filter(None, line)) for line in split), types)
+    columns = []
+    for token, column in zip(tokens, cells, strict=True):
+        if token and not column.buffers()[1].equals(pa.py_buffer(token * height)):
+            raise ValueError("other labels, or a line break in a line")
+        if not token:
+            with np.errstate(over="ignore"):
+                values = to_numpy(column).astype(np.float32)
+            if not np.all(np.isfinite(values)):
+                if parser.options.bad != "drop":
+                    raise ValueError("not a finite 32-bit number")
+                values[~np.isfinite(values)] = np.inf
+            columns.append(values)
+    return columns
+
+
+def _split_lines(block: bytes) -> list[bytes]:
+    r"""Return the lines of a block, without their ends (`\n` or `\r\n`).
+
+    >>> _split_lines(b"0 ||| a\r\n0 ||| b\n")
+    [b'0 ||| a', b'0 ||| b']
+    """
+    lines = block[:-1].split(b"\n")
+    return [line.rstrip(b"\r") for line in lines] if b"\r" in block else lines
+
+
+def _difference(found: dict[str, int], expected: dict[str, int]) -> str:
+    """Return how the labels of a line differ from those of the first line."""
+    for label in {**expected, **found}:
+        count, usual = found.get(label, 0), expected.get(label, 0)
+        if count != usual:
+            advice = ": print the same number in each line" if count and usual else _ABSENT
+            values = format_count(count, "value")
+            return f"{label}= has {values}, but in the first line {usual}{advice}"
+    return "the features are in another order than in the first line"

@@ -26,7 +26,7 @@ from bpa_ppl.formats.block import (
 )
 from bpa_ppl.formats.builder import Builder
 from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, NBestFormat, TableFormat, resolve_format
-from bpa_ppl.formats.moses_blocks import SHAPE
+from bpa_ppl.formats.moses import SHAPE
 from bpa_ppl.formats.preference_rows import find_named_answers, find_third, propose_names
 from bpa_ppl.formats.references import AnyReferences, AnySources, load_references, load_sources
 from bpa_ppl.formats.schema import Schema, check_first_id

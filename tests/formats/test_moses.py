@@ -18,10 +18,9 @@ from support.user_files import Write
 
 from bpa_ppl import NBest, from_lists, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
-from bpa_ppl.formats import moses_blocks
+from bpa_ppl.formats import moses
 from bpa_ppl.formats.block import ReadOptions
-from bpa_ppl.formats.moses import Marian
-from bpa_ppl.formats.moses_blocks import LineParser, parse_block
+from bpa_ppl.formats.moses import LineParser, Marian, parse_block
 from bpa_ppl.weights import check_totals
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -245,7 +244,7 @@ def read_by_arrow() -> Iterator[list[int]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LineParser, "_row", recorded)
-        patch.setattr(moses_blocks, "_ARROW_FROM", 0)
+        patch.setattr(moses, "_ARROW_FROM", 0)
         yield left
 
 

@@ -318,7 +318,7 @@ def test_untyped_formats() -> None:
 @pytest.mark.parametrize("by_arrow", [False, True])
 def test_moses(monkeypatch: pytest.MonkeyPatch, write: Write, by_arrow: bool) -> None:
     if by_arrow:
-        monkeypatch.setattr("bpa_ppl.formats.moses_blocks._ARROW_FROM", 0)
+        monkeypatch.setattr("bpa_ppl.formats.moses._ARROW_FROM", 0)
     for ids in (["0", "00"], ["007", "7"], ["1", "2", "01"]):
         lines = [f"{i} ||| a ||| LM0= 1 ||| 1" for i in ids]
         with raises(DataError, "duplicate", line=len(ids)):

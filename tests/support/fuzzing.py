@@ -25,7 +25,7 @@ import numpy as np
 
 from bpa_ppl import NBest, concatenate, from_lists, iter_nbest, read_nbest, read_weights
 from bpa_ppl.errors import BpaError, BpaWarning, DataError
-from bpa_ppl.formats import moses_blocks
+from bpa_ppl.formats import moses
 from bpa_ppl.formats.block import ReadOptions
 from bpa_ppl.formats.builder import _join
 from bpa_ppl.formats.format import NBEST_FORMATS, WEIGHT_FORMATS, NBestFormat
@@ -327,7 +327,7 @@ def _same_in_blocks(format: NBestFormat, start: bytes, content: bytes, path: Pat
     text = text if text.endswith(b"\n") else text + b"\n"
     one = outcome(lambda: _rows(format, [start + text], path), path.parent)
     # Arrow reads short blocks of Moses too, as otherwise only long ones.
-    with mock.patch.object(moses_blocks, "_ARROW_FROM", 0):
+    with mock.patch.object(moses, "_ARROW_FROM", 0):
         two = outcome(lambda: _rows(format, [start, text], path), path.parent)
     _same("in one block", one, "in two", two)
 
