@@ -283,6 +283,64 @@ def test_ranked_answers_become_rankings(tmp_path: Path) -> None:
     assert lists.extras["model"] == ("B", "A", "C") * 3
 
 
+def turn(text: str) -> dict[str, Any]:
+    return {"role": "model", "parts": [{"text": text}]}
+
+
+PREFERRED: dict[str, Any] = {"preferences": ([[0, 1]],)}
+GAMES = [{"judgment": "so [[A>B]]", "score": "A>B"}, {"judgment": "so [[B>>A]]", "score": "B>>A"}]
+MT_BENCH = {"question_id": 81, "judge": ["gpt-4", "pair-v2"], "turn": 1, "tstamp": 1.5}
+OPENAI = {
+    "input": {"messages": [{"role": "user", "content": "?"}], "tools": []},
+    "preferred_output": [{"role": "assistant", "content": "a"}],
+    "non_preferred_output": [{"role": "assistant", "content": "b"}],
+}
+COMPLETIONS = [{"score": 1.0 - n, "completion": turn(text)} for n, text in enumerate("ab")]
+WEBGPT = {"question": {"full_text": "?"}, "answer_0": "a", "tokens_0": {}, "answer_1": "b"}
+JUDGELM = {"question_id": 7, "question_body": "?", "answer1_body": "a", "answer2_body": "b"}
+MODELS = {"answer1_model_id": "m", "answer2_model_id": "n"}
+PAIR_OF_MODELS = {"model_1": "a", "model_2": "b", "g1_winner": "model_1", "g2_winner": "error"}
+REPLICATE = {"id": "x", "model": "m", "input": {"prompt": "?"}, "status": "succeeded"}
+GENERATIONS = [{"text": text, "likelihood": -1.5} for text in "ab"]
+#: Records of other programs, the texts of their lists, and the judgements or scores.
+JUDGED: dict[str, tuple[list[dict[str, Any]], list[str], dict[str, Any]]] = {
+    "openai": ([OPENAI], ["a b"], PREFERRED),
+    "vertex": ([{"contents": [turn("?")], "completions": COMPLETIONS}], ["a b"], PREFERRED),
+    "webgpt": ([WEBGPT | {"score_0": 0.5, "score_1": -0.5}], ["a b"], PREFERRED),
+    "webgpt, a tie": ([WEBGPT | {"score_0": 0, "score_1": 0}], ["a b"], {"ties": ([[0, 1]],)}),
+    "judgelm": ([JUDGELM | MODELS | {"score": [8.0, 1.0]}], ["a b"], {"judge": [8.0, 1.0]}),
+    "arena-hard": (
+        [{"question_id": "q", "model": "b", "judge": "gpt-4", "games": GAMES}],
+        ["baseline b", "b baseline"],
+        {"preferences": ([[0, 1]], [[1, 0]])},
+    ),
+    "mt-bench, pairs": ([MT_BENCH | PAIR_OF_MODELS], ["a b"], PREFERRED),
+    "mt-bench, scores": (
+        [MT_BENCH | {"model": m, "judgment": "[[9]]", "score": s} for m, s in (("a", 9), ("b", 7))],
+        ["a b"],
+        {"judge": [9.0, 7.0]},
+    ),
+    "replicate": ([REPLICATE | {"output": of} for of in (["a"], "b")], ["a b"], {}),
+    "cohere": (
+        [{"id": "x", "generations": GENERATIONS, "prompt": "?"}],
+        ["a b"],
+        {"likelihood": [-1.5, -1.5]},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", JUDGED)
+def test_judgements_and_answers_of_other_programs(tmp_path: Path, name: str) -> None:
+    records, texts, expected = JUDGED[name]
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json_lines(*records))
+    lists = convert(path)
+    assert [" ".join(lists.texts(s)) for s in range(len(lists))] == texts
+    assert lists.sources == (("?",) if "?" in path.read_text() else None)
+    found = content(lists)[1] | lists.sentence_extras
+    assert expected.items() <= found.items()
+
+
 @pytest.mark.parametrize("indent", [None, 2])
 @pytest.mark.filterwarnings("ignore:.*no log-probabilities")
 def test_responses_with_annotations_are_no_export(tmp_path: Path, indent: int | None) -> None:
