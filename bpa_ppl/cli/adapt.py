@@ -18,13 +18,11 @@ def adapt(
     *nbest: shared.NBestPaths,
     output: shared.OutputPath,
     weights: shared.Weights | None = None,
-    references: shared.References = None,
+    reading: shared.Reading = shared.Reading(),
     judgements: Annotated[list[Path] | None, Parameter(group=shared.OBSERVED)] = None,
     flags: shared.AdaptFlags = shared.AdaptFlags(),
     extra: Annotated[Path | None, Parameter(group=shared.SAMPLING)] = None,
     extra_references: Annotated[list[Path] | None, Parameter(group=shared.SAMPLING)] = None,
-    sources: shared.Sources = None,
-    reading: shared.Reading = shared.Reading(),
     like: Annotated[Path | None, Parameter(group=shared.OTHERS)] = None,
     timed: Annotated[bool, Parameter(group=shared.OTHERS)] = False,
     quiet: Annotated[shared.Quiet, Parameter(group=shared.OTHERS)] = False,
@@ -56,12 +54,12 @@ def adapt(
     if not weights and like is None:
         problem = "give the canonical weights, or none, or equal; or a posterior with --like"
         raise UsageError(problem, parameter="weights", code="missing-argument")
-    if isinstance(flags.likelihood, NoLikelihood) and references:
+    if isinstance(flags.likelihood, NoLikelihood) and reading.references:
         problem = "there is no adaptation: leave out --references"
         raise UsageError(problem, parameter="likelihood", code="conflict")
     arguments = {**flags.arguments(), "progress": not quiet}
     arguments |= {"weights": shared.parse_weights(weights)} if weights else {}
-    arguments |= {} if extra is None else {"extra": reading.read(extra, extra_references)}
+    arguments |= {} if extra is None else {"extra": reading.formats.read(extra, extra_references)}
     repeated = None if like is None else read_draws(like)
     if repeated is None:
         start, arguments = split_arguments(arguments)
@@ -69,7 +67,7 @@ def adapt(
         start, arguments = recorded_options(repeated, **arguments)
     Arguments(**arguments)  # finds mistakes before files are read
     require_writable(output)  # before the sampling, which takes a while
-    lists = reading.read_together(nbest, references, sources, judgements or ())
+    lists = reading.read_together(nbest, judgements or ())
     if judgements and arguments.keys().isdisjoint(("likelihood", "gain", "preset")):
         arguments["likelihood"] = "preference"
     posterior, report = check_and_record(adapt_draws(lists, start, **arguments))

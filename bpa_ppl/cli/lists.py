@@ -14,14 +14,12 @@ from bpa_ppl.errors import UsageError
 
 def lists_(
     *nbest: shared.NBestPaths,
-    references: shared.References = None,
-    sources: shared.Sources = None,
+    reading: shared.Reading = shared.Reading(),
     gain: Annotated[
         str | None,
         shared.make_gain_parameter("Gain of the candidates (default: that of `bpa adapt`)."),
     ] = None,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
-    reading: shared.Reading = shared.Reading(),
 ) -> None:
     """Show what was read from n-best lists, and what `bpa adapt` would do with them.
 
@@ -33,7 +31,7 @@ def lists_(
     from bpa_ppl.describing import describe
     from bpa_ppl.formats.reading import format_name
 
-    lists = reading.read_together(nbest, references, sources)
+    lists = reading.read_together(nbest)
     description = describe(lists, gain)
     # A pipe cannot be read twice.
     files = [
@@ -41,7 +39,7 @@ def lists_(
         for path in shared.expand_patterns(nbest)
         if os.path.isfile(path) or os.path.isdir(path)
     ]
-    formats = [format_name(path, reading.arguments()["format"]) for path in files]
+    formats = [format_name(path, reading.formats.arguments()["format"]) for path in files]
     if as_json:
         fields = {**description.as_dict(), "formats": formats}
         print(json.dumps(fields, indent=2, ensure_ascii=False))
@@ -54,13 +52,11 @@ def oracle(
     nbest: shared.NBestPath,
     /,
     *,
-    references: shared.References = None,
-    sources: shared.Sources = None,
+    reading: shared.Reading = shared.Reading(),
     output: shared.Output | None = None,
     weights: Annotated[str | None, Parameter(alias="-w")] = None,
     gain: shared.Metric = None,
     quiet: shared.Quiet = False,
-    reading: shared.Reading = shared.Reading(),
 ) -> None:
     """Find oracles, and print the scores of first-best, oracle and anti-oracle.
 
@@ -83,7 +79,7 @@ def oracle(
     from bpa_ppl.nbest import demote_to_extras
     from bpa_ppl.weights import match
 
-    lists = reading.read(nbest, references, sources)
+    lists = reading.read(nbest)
     gain = gain or default_gain(lists, canonical=weights is not None)
     chosen = resolve(gain, lists)
     scores = None
@@ -109,10 +105,8 @@ def features(
     *,
     output: shared.OutputPath,
     add: shared.Add = None,
-    references: shared.References = None,
-    sources: shared.Sources = None,
-    quiet: shared.Quiet = False,
     reading: shared.Reading = shared.Reading(),
+    quiet: shared.Quiet = False,
 ) -> None:
     """Add features to n-best lists, for tuners and programs that read lists.
 
@@ -130,7 +124,7 @@ def features(
 
     if not add:
         raise UsageError("name the features to add", parameter="add")
-    lists = reading.read(nbest, references, sources)
+    lists = reading.read(nbest)
     extended = add_features(lists, add, progress=not quiet)
     write_nbest(extended, output)
     new = ", ".join(extended.feature_names[len(lists.feature_names) :])

@@ -407,8 +407,8 @@ class RerankFlags:
 
 @Parameter(name="*", group=_READING)
 @dataclass(frozen=True)
-class Reading:
-    """How n-best lists are read: the options of every command that reads lists.
+class FormatFlags:
+    """How the files of n-best lists are read: options of every command that reads lists.
 
     Args:
         first_id: Id of the first sentence: 0, or 1 for some tools.
@@ -444,56 +444,16 @@ class Reading:
         """Return all lists of a file."""
         from bpa_ppl.formats.reading import read_nbest
 
-        return read_nbest(path, **self.arguments(references, sources))
+        given = {"references": references or None, "sources": sources, **self.arguments()}
+        return read_nbest(path, **given)
 
-    def read_together(
-        self,
-        paths: Sequence[str],
-        references: Sequence[Path] | None = None,
-        sources: Path | None = None,
-        judgements: Sequence[Path] = (),
-    ) -> NBest:
-        """Return the lists of several files as one table.
-
-        Args:
-            paths: the files, of which some may lack columns such as references or judgements;
-                `dev/*.jsonl` names several.
-            references: of all files, separated by commas, in their order; several of such.
-            sources: likewise.
-            judgements: files of `bpa judge`, each about one of the files.
-
-        Raises:
-            DataError: if the judgements are about other lists.
-            UsageError: if there are not as many files of references or of sources.
-        """
-        from bpa_ppl.building import concatenate
-        from bpa_ppl.judging.journal import read_journal, with_judgements
-        from bpa_ppl.nbest import content_hash
-
-        paths, journals = expand_patterns(paths), [read_journal(path) for path in judgements]
-        if len(paths) == 1:
-            lists = self.read(paths[0], references, sources)
-            return with_judgements(lists, journals) if journals else lists
-        refs = [_one_per_list(str(names), paths, "references") for names in references or ()]
-        texts = _one_per_list(str(sources), paths, "sources") if sources else [None] * len(paths)
-        parts = []
-        for place, path in enumerate(paths):
-            part = self.read(path, [files[place] for files in refs], texts[place])
-            about = [j for j in journals if j.header.get("sha256") == content_hash(part)]
-            journals = [journal for journal in journals if journal not in about]
-            parts.append(with_judgements(part, about) if about else part)
-        lists = concatenate(parts, renumber=True, fill_missing=True)
-        return with_judgements(lists, journals) if journals else lists
-
-    def arguments(
-        self, references: Sequence[Path] | None = None, sources: Path | None = None
-    ) -> dict[str, Any]:
-        """Return the keyword arguments of `bpa_ppl.read_nbest`.
+    def arguments(self) -> dict[str, Any]:
+        """Return the options as keyword arguments of `bpa_ppl.read_nbest`.
 
         Raises:
             UsageError: if options contradict one another.
 
-        >>> Reading(list_size=2, score_files=("lm.npy",)).arguments()["format"]
+        >>> FormatFlags(list_size=2, score_files=("lm.npy",)).arguments()["format"]
         Plain(list_size=2, scores=('lm.npy',))
         """
         format: Any = self.format
@@ -509,8 +469,56 @@ class Reading:
                 )
                 raise UsageError(problem, parameter="format", code="conflict")
             format = NBEST_FORMATS.resolve(f"{owner}:{text}", given)
-        texts = {"references": references or None, "sources": sources}
-        return {"first_id": self.first_id, "bad": self.bad, "format": format, **texts}
+        return {"first_id": self.first_id, "bad": self.bad, "format": format}
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """References and sources of n-best lists, and how the lists are read."""
+
+    references: References = None
+    sources: Sources = None
+    formats: FormatFlags = FormatFlags()
+
+    def read(self, path: str | Path) -> NBest:
+        """Return all lists of a file."""
+        return self.formats.read(path, self.references, self.sources)
+
+    def read_together(self, paths: Sequence[str], judgements: Sequence[Path] = ()) -> NBest:
+        """Return the lists of several files as one table.
+
+        References and sources are those of all files, separated by commas, in their order.
+
+        Args:
+            paths: the files, of which some may lack columns such as references or judgements;
+                `dev/*.jsonl` names several.
+            judgements: files of `bpa judge`, each about one of the files.
+
+        Raises:
+            DataError: if the judgements are about other lists.
+            UsageError: if there are not as many files of references or of sources.
+        """
+        from bpa_ppl.building import concatenate
+        from bpa_ppl.judging.journal import read_journal, with_judgements
+        from bpa_ppl.nbest import content_hash
+
+        paths, journals = expand_patterns(paths), [read_journal(path) for path in judgements]
+        if len(paths) == 1:
+            lists = self.read(paths[0])
+            return with_judgements(lists, journals) if journals else lists
+        refs = [_one_per_list(names, paths, "references") for names in self.references or ()]
+        texts = (
+            _one_per_list(self.sources, paths, "sources") if self.sources else [None] * len(paths)
+        )
+        parts = []
+        for place, path in enumerate(paths):
+            part = self.formats.read(path, [files[place] for files in refs], texts[place])
+            about = [j for j in journals if j.header.get("sha256") == content_hash(part)]
+            journals = [journal for journal in journals if journal not in about]
+            parts.append(with_judgements(part, about) if about else part)
+        lists = concatenate(parts, renumber=True, fill_missing=True)
+        return with_judgements(lists, journals) if journals else lists
 
 
 def expand_patterns(paths: Sequence[str]) -> list[str]:
@@ -526,13 +534,13 @@ def expand_patterns(paths: Sequence[str]) -> list[str]:
     return files
 
 
-def _one_per_list(files: str, lists: Sequence[str], what: str) -> list[Path]:
+def _one_per_list(files: str | Path, lists: Sequence[str], what: str) -> list[Path]:
     """Read file names that are separated by commas, one for each file of lists.
 
     >>> [str(path) for path in _one_per_list("in.ref,out.ref", ["in.nb", "out.nb"], "references")]
     ['in.ref', 'out.ref']
     """
-    paths = [Path(name) for name in files.split(",")]
+    paths = [Path(name) for name in str(files).split(",")]
     if len(paths) != len(lists):
         problem = f"{len(lists)} files of n-best lists need as many files of {what}, separated by "
         problem += f"commas in the same order, not {files}"

@@ -62,13 +62,11 @@ def report(
     *,
     output: shared.Output,
     nbest: Annotated[str | None, Parameter(name=("--nbest", "--lists"))] = None,
-    references: shared.References = None,
-    sources: shared.Sources = None,
+    reading: shared.Reading = shared.Reading(),
     moved_files: shared.MovedFiles = None,
     without: list[str] | None = None,
     top: int = 8,
     quiet: shared.Quiet = False,
-    reading: shared.Reading = shared.Reading(),
 ) -> None:
     """Write a self-contained HTML page about a posterior.
 
@@ -86,10 +84,10 @@ def report(
     """
     from bpa_ppl.reporting import report_page
 
-    if nbest is None and references:
+    if nbest is None and reading.references:
         problem = "references need their lists: give --nbest"
         raise UsageError(problem, parameter="nbest", code="conflict")
-    new = None if nbest is None else reading.read(nbest, references, sources)
+    new = None if nbest is None else reading.read(nbest)
     draws, title = read_draws(posterior), f"Posterior {posterior.name}"
     html = report_page(draws, new, moved_files=moved_files, without=without, title=title, top=top)
     write_page(html, output)
@@ -137,14 +135,12 @@ def rerank(
     details: Path | None = None,
     probabilities: Path | None = None,
     ask: Path | None = None,
-    references: shared.References = None,
-    sources: shared.Sources = None,
+    reading: shared.Reading = shared.Reading(),
     gaps: str = "error",
     unchecked: shared.Unchecked = False,
     jobs: int = 1,
     quiet: shared.Quiet = False,
     flags: shared.RerankFlags = shared.RerankFlags(),
-    reading: shared.Reading = shared.Reading(),
 ) -> None:
     """Rerank n-best lists by the posterior predictive distribution.
 
@@ -169,13 +165,19 @@ def rerank(
     from bpa_ppl.formats.references import load_sources
 
     reranker = flags.reranker(posterior, unchecked=unchecked, jobs=jobs, progress=not quiet)
-    lines = None if sources is None else tuple(load_sources(sources).lines)
+    lines = None if reading.sources is None else tuple(load_sources(reading.sources).lines)
     empty: dict[int, str | None] = {}
-    aligned: AlignedTexts | None = AlignedTexts(gaps, lines, reading.first_id, empty)
+    aligned: AlignedTexts | None = AlignedTexts(gaps, lines, reading.formats.first_id, empty)
     if gaps == "error" and lines is None and has_ids(output):
         aligned = None  # nobody has to count the lines
     summary = rerank_to(
-        iter_nbest(nbest, **reading.arguments(references, sources), empty=empty),
+        iter_nbest(
+            nbest,
+            references=reading.references,
+            sources=reading.sources,
+            empty=empty,
+            **reading.formats.arguments(),
+        ),
         reranker,
         output,
         details,
@@ -212,8 +214,7 @@ def judges(
         str, Parameter(help="Lists that it was adapted to (default: the file that it records).")
     ],
     output: shared.OutputPath | None = None,
-    references: shared.References = None,
-    sources: shared.Sources = None,
+    reading: shared.Reading = shared.Reading(),
     judgements: list[Path] | None = None,
     prices: Annotated[
         dict[str, float] | None,
@@ -228,7 +229,6 @@ def judges(
     cascade: bool = False,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
     quiet: shared.Quiet = False,
-    reading: shared.Reading = shared.Reading(),
 ) -> None:
     """Print what each judge, or other feature, is worth, and whether more labels would help.
 
@@ -254,7 +254,7 @@ def judges(
         problem = "the posterior does not record the file of its lists: give it"
         raise UsageError(problem, parameter="nbest", code="missing-argument")
     paths = nbest or (str(recorded),)
-    lists = reading.read_together(paths, references, sources, judgements or ())
+    lists = reading.read_together(paths, judgements or ())
     result = value_judges(draws, lists, prices=prices, cascade=cascade)
     print(json.dumps(result.as_dict(), indent=2) if as_json else result)
     if output is not None:

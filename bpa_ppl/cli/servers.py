@@ -36,7 +36,7 @@ def judge(
     host: Annotated[str, Parameter(group=_SERVER)] = "127.0.0.1",
     port: Annotated[int, Parameter(group=_SERVER)] = 8000,
     allowed_hosts: Annotated[list[str] | None, Parameter(group=_SERVER)] = None,
-    reading: shared.Reading = shared.Reading(),
+    formats: shared.FormatFlags = shared.FormatFlags(),
 ) -> None:
     """Compare candidates in the browser, two at a time.
 
@@ -66,7 +66,7 @@ def judge(
         problem = "a prior says where the weights start: leave out the weights"
         raise UsageError(problem, parameter="weights", code="conflict")
     start = shared.parse_weights(weights)
-    lists = reading.read(nbest, None, sources)
+    lists = formats.read(nbest, sources=sources)
     options: dict[str, Any] = {"prior": None if prior is None else shared.parse_prior(prior)}
     options |= {"features": features, "exclude": exclude}
     options |= {"categorical": categorical or (), "add": add or ()}

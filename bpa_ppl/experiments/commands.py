@@ -6,7 +6,6 @@ import json
 import shutil
 from collections.abc import Iterable
 from contextlib import nullcontext
-from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -112,7 +111,7 @@ def compare(
     setting: Annotated[_SamplerSettings, Parameter(group=shared.SAMPLING)] = None,
     seed: Annotated[int, Parameter(group=shared.SAMPLING)] = 0,
     quiet: shared.Quiet = False,
-    reading: shared.Reading = shared.Reading(),
+    formats: shared.FormatFlags = shared.FormatFlags(),
 ) -> None:
     """Compare posteriors of any program, or samplers on n-best lists.
 
@@ -158,7 +157,7 @@ def compare(
                 name: list(map(read_draws, paths)) for name, paths in (posterior or {}).items()
             }
             comparison = compare_samplers(
-                reading.read(nbest, references),
+                formats.read(nbest, references),
                 shared.parse_weights(canonical),
                 samplers,
                 runs=runs,
@@ -167,7 +166,7 @@ def compare(
                 reference_draws=reference_draws,
                 settings=settings,
                 others=given,
-                test=None if test is None else reading.read(test, test_references),
+                test=None if test is None else formats.read(test, test_references),
                 gain=gain,
                 likelihood=likelihood,
                 prior=shared.parse_prior(prior),
@@ -208,7 +207,7 @@ def calibrate(
     jobs: Annotated[int, Parameter(group=shared.SAMPLING)] = 1,
     seed: Annotated[int, Parameter(group=shared.SAMPLING)] = 0,
     quiet: shared.Quiet = False,
-    reading: shared.Reading = shared.Reading(),
+    formats: shared.FormatFlags = shared.FormatFlags(),
 ) -> None:
     """Simulation-based calibration of samplers; exit with 3 if one is not calibrated.
 
@@ -228,7 +227,7 @@ def calibrate(
     from bpa_ppl.formats.streams import atomic_writer
 
     settings = _split_settings(samplers, setting)
-    lists = reading.read(nbest, references)
+    lists = formats.read(nbest, references)
     canonical = shared.parse_weights(weights)
     options: dict[str, Any] = {
         "replications": replications,
@@ -286,8 +285,7 @@ def tune(
     *,
     weights: shared.Weights,
     output: shared.OutputPath,
-    references: shared.References = None,
-    sources: shared.Sources = None,
+    reading: shared.Reading = shared.Reading(),
     tuner: Annotated[str, Parameter(help=f"{shared.format_names(TUNERS)}.")] = "mert",
     gain: Annotated[str, shared.make_gain_parameter()] = "bleu",
     template: Path | None = None,
@@ -300,7 +298,6 @@ def tune(
     iterations: Annotated[int, Parameter(group=_DECODING)] = 25,
     returned: Annotated[str, Parameter(name="--return", group=_DECODING)] = "best",
     folder: Annotated[Path | None, Parameter(name="--rounds", group=_DECODING)] = None,
-    reading: shared.Reading = shared.Reading(),
 ) -> None:
     """Re-estimate the weights by MERT, MIRA or PRO, for comparison.
 
@@ -332,8 +329,7 @@ def tune(
         "defaults": defaults,
         "progress": not quiet,
     }
-    read = partial(reading.read, references=references, sources=sources)
-    lists, canonical = read(nbest), shared.parse_weights(weights)
+    lists, canonical = reading.read(nbest), shared.parse_weights(weights)
     require_writable(output)
     own_folder = None if str(output) == STANDARD else Path(f"{output}.rounds")
     if decoder is None:
@@ -344,7 +340,7 @@ def tune(
         found = redecode(
             lists,
             canonical,
-            Decoder(decoder, template).function(lists.sources, read),
+            Decoder(decoder, template).function(lists.sources, reading.read),
             decoder=decoder,
             iterations=iterations,
             returned=returned,
@@ -427,7 +423,7 @@ def sweep(
     setting: Annotated[shared.Settings, Parameter(group=shared.SAMPLING)] = None,
     seed: Annotated[int, Parameter(group=shared.SAMPLING)] = 0,
     quiet: shared.Quiet = False,
-    reading: shared.Reading = shared.Reading(),
+    formats: shared.FormatFlags = shared.FormatFlags(),
 ) -> None:
     """Run a sampler over values of its settings: R-hat, acceptance, ESS, and held-out scores.
 
@@ -446,14 +442,14 @@ def sweep(
     from bpa_ppl.experiments.studies import sweeps
 
     result = sweeps.sweep(
-        reading.read(nbest, references),
+        formats.read(nbest, references),
         shared.parse_weights(weights),
         sampler,
         values,
         runs=runs,
         seed=seed,
         settings=setting,
-        test=None if test is None else reading.read(test, test_references),
+        test=None if test is None else formats.read(test, test_references),
         gain=gain,
         likelihood=likelihood,
         prior=shared.parse_prior(prior),
