@@ -268,17 +268,43 @@ Metric = Annotated[
 ]
 
 
+_Columns = Annotated[list[str] | None, Parameter(group=FEATURES_USED)]
+
+
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class AdaptFlags:
-    """How weights are adapted: options of `bpa adapt`, of which None is one that is not given.
+class FeatureFlags:
+    """What the features of lists are: options of which None is one that is not given.
 
     Args:
-        jobs: Processes that score candidates; -1 uses every core (default: 1).
         features: Use only these columns as features, by name or label (default: every column of
             numbers).
         exclude: Do not use these columns as features, by name or label.
         categorical: Columns whose values, such as names of systems, become features of 0 and 1.
+    """
+
+    features: _Columns = None
+    exclude: _Columns = None
+    categorical: _Columns = None
+    add: Annotated[Add, Parameter(group=FEATURES_USED)] = None
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the options that were given, as keyword arguments.
+
+        >>> FeatureFlags(exclude=["cost"]).arguments()
+        {'exclude': ['cost']}
+        """
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class AdaptFlags(FeatureFlags):
+    """How weights are adapted: options of `bpa adapt`, of which None is one that is not given.
+
+    Args:
+        jobs: Processes that score candidates; -1 uses every core (default: 1).
         prior: isotropic or horseshoe, with settings as in isotropic:variance=0.5; a file of `bpa
             learn-prior`; or a posterior of other lists, whose mean and covariance are then the
             prior (default: isotropic).
@@ -305,10 +331,6 @@ class AdaptFlags:
         ),
     ] = None
     likelihood: Annotated[Likelihood, Parameter(group=OBSERVED)] = None
-    features: Annotated[list[str] | None, Parameter(group=FEATURES_USED)] = None
-    exclude: Annotated[list[str] | None, Parameter(group=FEATURES_USED)] = None
-    categorical: Annotated[list[str] | None, Parameter(group=FEATURES_USED)] = None
-    add: Annotated[Add, Parameter(group=FEATURES_USED)] = None
     prior: Annotated[str | None, Parameter(group=PRIOR)] = None
     prior_variance: Annotated[
         Any, make_parameter(_parse_prior_variance, several=True, group=PRIOR)
@@ -333,13 +355,13 @@ class AdaptFlags:
         >>> AdaptFlags(sampler="nuts:warmup=500", draws=200, fixed=[]).arguments()
         {'sampler': 'nuts:warmup=500', 'fixed': [], 'draws': 200}
         """
-        given = {field.name: getattr(self, field.name) for field in fields(self)}
-        variance = given.pop("prior_variance")
+        given = super().arguments()
+        variance = given.pop("prior_variance", None)
         if self.prior is not None and variance is not None:
             problem = "a prior variance is that of the isotropic prior: leave out one of them"
             raise UsageError(problem, parameter="prior_variance", code="conflict")
-        given["prior"] = variance if self.prior is None else parse_prior(self.prior)
-        return {name: value for name, value in given.items() if value is not None}
+        prior = variance if self.prior is None else parse_prior(self.prior)
+        return given if prior is None else {**given, "prior": prior}
 
 
 @Parameter(name="*", group=_CHOICE)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Group, Parameter
 
@@ -15,6 +16,22 @@ from bpa_ppl.errors import UsageError
 
 #: A box of help.
 _SERVER = Group("Server", sort_key=8)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class _Address:
+    """Where a server listens.
+
+    Args:
+        host: Address to listen on.
+        port: Port; 0 chooses a free one.
+        allowed_hosts: Name that requests may use besides the host; `*` stands for any.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    allowed_hosts: list[str] | None = None
 
 
 def judge(
@@ -29,13 +46,8 @@ def judge(
     seed: int = 0,
     panel: Annotated[bool | None, Parameter(negative_bool="no-")] = None,
     quiet: shared.Quiet = False,
-    features: Annotated[list[str] | None, Parameter(group=shared.FEATURES_USED)] = None,
-    exclude: Annotated[list[str] | None, Parameter(group=shared.FEATURES_USED)] = None,
-    categorical: Annotated[list[str] | None, Parameter(group=shared.FEATURES_USED)] = None,
-    add: Annotated[shared.Add, Parameter(group=shared.FEATURES_USED)] = None,
-    host: Annotated[str, Parameter(group=_SERVER)] = "127.0.0.1",
-    port: Annotated[int, Parameter(group=_SERVER)] = 8000,
-    allowed_hosts: Annotated[list[str] | None, Parameter(group=_SERVER)] = None,
+    columns: shared.FeatureFlags = shared.FeatureFlags(),
+    address: Annotated[_Address, Parameter(group=_SERVER)] = _Address(),
     formats: shared.FormatFlags = shared.FormatFlags(),
 ) -> None:
     """Compare candidates in the browser, two at a time.
@@ -52,12 +64,6 @@ def judge(
         prior: Start from a prior (JSON) or a posterior (NetCDF) instead.
         rater: Name of the rater, for the file of judgements. A rater with a name does not see the
             panel.
-        features: Use only this column as a feature.
-        exclude: Do not use this column as a feature.
-        categorical: Make a feature of each value of this column, such as the system.
-        host: Address to listen on.
-        port: Port; 0 chooses a free one.
-        allowed_hosts: Name that requests may use besides the host; `*` stands for any.
         seed: Seed of the questions.
         panel: Show the weights and what the answers have changed, which may influence the rater
             (default: only to a rater without a name).
@@ -67,9 +73,8 @@ def judge(
         raise UsageError(problem, parameter="weights", code="conflict")
     start = shared.parse_weights(weights)
     lists = formats.read(nbest, sources=sources)
-    options: dict[str, Any] = {"prior": None if prior is None else shared.parse_prior(prior)}
-    options |= {"features": features, "exclude": exclude}
-    options |= {"categorical": categorical or (), "add": add or ()}
+    options = columns.arguments()
+    options |= {} if prior is None else {"prior": shared.parse_prior(prior)}
     require_extra("judging needs Starlette and uvicorn", "serve", "starlette", "uvicorn")
     from bpa_ppl.formats.streams import require_writable
     from bpa_ppl.judging.app import application
@@ -79,22 +84,22 @@ def judge(
     require_writable(output)
     session = Session(lists, start, journal=output, rater=rater, seed=seed, **options)
     token = secrets.token_urlsafe(24)
-    app = application(session, token, hosts=[host, *(allowed_hosts or ())], state_shown=panel)
+    app = application(
+        session, token, hosts=[address.host, *(address.allowed_hosts or ())], state_shown=panel
+    )
 
     def ready(url: str) -> None:
         shared.echo_status(f"compare candidates at {url}/{token}/", quiet)
 
     restore_signals()
-    run(app, host, port, ready)
+    run(app, address.host, address.port, ready)
 
 
 def serve(
     posterior: shared.PosteriorPath,
     /,
     *,
-    host: str = "127.0.0.1",
-    port: int = 8000,
-    allowed_hosts: list[str] | None = None,
+    address: _Address = _Address(),
     max_body: int = 2**24,
     max_candidates: int = 100_000,
     timeout: float = 30.0,
@@ -109,9 +114,6 @@ def serve(
     Example: `bpa serve posterior.nc --port 8080`
 
     Args:
-        host: Address to listen on.
-        port: Port; 0 chooses a free one.
-        allowed_hosts: Name that requests may use besides the host; `*` stands for any.
         max_body: Largest body of a request, in bytes.
         max_candidates: Largest number of candidates of a request.
         timeout: Seconds until a request is given up.
@@ -128,9 +130,9 @@ def serve(
     restore_signals()
     run(
         partial(flags.reranker, posterior),
-        host=host,
-        port=port,
-        allowed_hosts=allowed_hosts or (),
+        host=address.host,
+        port=address.port,
+        allowed_hosts=address.allowed_hosts or (),
         limits=limits,
         ready=ready,
     )
