@@ -19,14 +19,11 @@ def lists_(
         str | None,
         shared.make_gain_parameter("Gain of the candidates (default: that of `bpa adapt`)."),
     ] = None,
-    as_json: Annotated[bool, Parameter(name="--json")] = False,
+    as_json: shared.AsJson = False,
 ) -> None:
     """Show what was read from n-best lists, and what `bpa adapt` would do with them.
 
     Example: `bpa lists dev.jsonl`
-
-    Args:
-        as_json: Print JSON instead of a table.
     """
     from bpa_ppl.describing import describe
     from bpa_ppl.formats.reading import format_name

@@ -14,7 +14,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
@@ -203,13 +203,19 @@ Sources = Annotated[
     Path | None, Parameter(alias="-s", group=_READING, help="Source sentences, one per line.")
 ]
 Unchecked = Annotated[bool, Parameter(help="Use a posterior even if it fails its check.")]
+AsJson = Annotated[bool, Parameter(name="--json", help="Print JSON instead of tables.")]
 Quiet = Annotated[bool, Parameter(alias="-q", help="No progress bar and no summary.")]
 Settings = Annotated[
     dict[str, Any] | None, make_parameter(parse_assignments, several=True, name="--set")
 ]
 MovedFiles = Annotated[
     dict[str, tuple[str, ...]] | None,
-    make_parameter(parse_moved_files, several=True, name="--moved-file"),
+    make_parameter(
+        parse_moved_files,
+        "New path of a moved feature file, as NAME=FILE.",
+        several=True,
+        name="--moved-file",
+    ),
 ]
 Defaults = Annotated[
     dict[str, float] | None,
@@ -294,8 +300,7 @@ class FeatureFlags:
         >>> FeatureFlags(exclude=["cost"]).arguments()
         {'exclude': ['cost']}
         """
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in values.items() if value is not None}
+        return {name: value for name, value in vars(self).items() if value is not None}
 
 
 @Parameter(name="*")
@@ -375,7 +380,6 @@ class RerankFlags:
         draws: Number of draws to use, or all (default: 800 for the rules predictive and mbr, which
             average over draws, and all where the two best candidates are nearly equal; all for
             other rules).
-        moved_files: New path of a moved feature file, as NAME=FILE.
         without: A feature of the posterior, or the label of several, that the lists lack: its
             weight is left out (default: an error).
         ask_below: A choice between two candidates is sure from this probability on.
@@ -411,20 +415,7 @@ class RerankFlags:
         """Return what chooses from lists in this way."""
         from bpa_ppl.decoding.reranker import Reranker
 
-        return Reranker(
-            posterior,
-            rule=self.rule,
-            derivations=self.derivations,
-            draws=self.draws,
-            defaults=self.defaults,
-            moved_files=self.moved_files,
-            without=self.without,
-            unchecked=unchecked,
-            ask_below=self.ask_below,
-            agree=self.agree,
-            jobs=jobs,
-            progress=progress,
-        )
+        return Reranker(posterior, **vars(self), unchecked=unchecked, jobs=jobs, progress=progress)
 
 
 @Parameter(name="*", group=_READING)

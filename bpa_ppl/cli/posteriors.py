@@ -28,20 +28,12 @@ from bpa_ppl.posterior.files import read_draws
 from bpa_ppl.posterior.formulas import FORMULAS, describe_undecided, format_weights
 
 
-def check(
-    posterior: shared.PosteriorPath,
-    /,
-    *,
-    as_json: Annotated[bool, Parameter(name="--json")] = False,
-) -> None:
+def check(posterior: shared.PosteriorPath, /, *, as_json: shared.AsJson = False) -> None:
     """Print the diagnostics of a posterior; exit with 3 if it has not converged.
 
     For preferences, also the agreement and the slip rates of the raters.
 
     Example: `bpa check posterior.nc`
-
-    Args:
-        as_json: Print JSON instead of a table.
     """
     draws = read_draws(posterior)
     report, raters = check_posterior(draws), compare_raters(draws)
@@ -77,7 +69,6 @@ def report(
         output: Page (HTML); - for stdout.
         nbest: New n-best lists, to show which choices changed, and why. With references,
             judgements or preferences, the adaptation is evaluated on them.
-        moved_files: New path of a moved feature file, as NAME=FILE.
         without: A feature of the posterior, or the label of several, that the lists lack (default:
             an error).
         top: Number of weights whose chains are drawn: those that mix worst.
@@ -227,7 +218,7 @@ def judges(
         ),
     ] = None,
     cascade: bool = False,
-    as_json: Annotated[bool, Parameter(name="--json")] = False,
+    as_json: shared.AsJson = False,
     quiet: shared.Quiet = False,
 ) -> None:
     """Print what each judge, or other feature, is worth, and whether more labels would help.
@@ -240,7 +231,6 @@ def judges(
             to `bpa adapt`.
         cascade: Find out from which probability on the judges of the highest price are worth
             asking; of preferences.
-        as_json: Print JSON instead of tables.
     """
     from bpa_ppl.diagnostics.pages.figures import write_figure
     from bpa_ppl.juries import judges as value_judges
