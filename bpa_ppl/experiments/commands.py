@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Iterable
 from contextlib import nullcontext
+from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,6 +20,7 @@ from bpa_ppl.components import read_value
 from bpa_ppl.errors import BpaError, NotConverged, UsageError
 from bpa_ppl.experiments.tuning.tuner import TUNERS
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood
+from bpa_ppl.nbest import NBest
 from bpa_ppl.sampling.sampler import SAMPLERS
 
 #: The box of the commands in `bpa --help`.
@@ -84,6 +86,66 @@ _SamplerSettings = Annotated[
 ]
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class _Problem:
+    """What samplers run on.
+
+    Args:
+        prior: Prior of the weights, as for `bpa adapt`.
+    """
+
+    references: shared.References = None
+    prior: Annotated[str, Parameter(group=shared.PRIOR)] = "isotropic:variance=0.1"
+    likelihood: Annotated[shared.Likelihood, Parameter(group=shared.OBSERVED)] = None
+    gain: Annotated[shared.Metric, Parameter(group=shared.OBSERVED)] = None
+    formats: shared.FormatFlags = shared.FormatFlags()
+
+    def read(self, nbest: str) -> NBest:
+        """Return the lists."""
+        return self.formats.read(nbest, self.references)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return keyword arguments of `adapt`."""
+        prior = shared.parse_prior(self.prior)
+        return {"prior": prior, "likelihood": self.likelihood, "gain": self.gain}
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class _TestedProblem(_Problem):
+    """What samplers run on, and the lists that their posteriors rerank.
+
+    Args:
+        test: Lists to rerank with each posterior, for scores (default: in `bpa compare`, the
+            adaptation lists).
+        test_references: References of the --test lists.
+    """
+
+    test: Annotated[str | None, Parameter(group=_TEST)] = None
+    test_references: Annotated[list[Path] | None, Parameter(group=_TEST)] = None
+
+    def arguments(self) -> dict[str, Any]:
+        """Return keyword arguments of `compare_samplers` and of `sweep`."""
+        test = None if self.test is None else self.formats.read(self.test, self.test_references)
+        return {"test": test, **super().arguments()}
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class _SimulatedProblem(_Problem):
+    """What observations are simulated from.
+
+    Args:
+        likelihood: Likelihood that observations are simulated from, with its settings: oracle,
+            preference for lists with preferences, or a registered one that is a distribution.
+    """
+
+    likelihood: Annotated[
+        Any, shared.make_parameter(LIKELIHOODS.resolve, group=shared.OBSERVED)
+    ] = "oracle"
+
+
 def compare(
     nbest: Annotated[
         str, Parameter(help="N-best lists to run samplers on, or a posterior (NetCDF).")
@@ -94,7 +156,7 @@ def compare(
     ],
     weights: shared.Weights | None = None,
     output: shared.OutputPath | None = None,
-    references: shared.References = None,
+    problem: _TestedProblem = _TestedProblem(),
     var_names: list[str] | None = None,
     samplers: Samplers = ("heuristic", "rwm-isotropic", "rwm", "imh", "nuts", "laplace"),
     runs: Annotated[int, Parameter(group=shared.SAMPLING)] = 4,
@@ -103,15 +165,9 @@ def compare(
     posterior: Annotated[
         dict[str, Any] | None, shared.make_parameter(shared.parse_moved_files, several=True)
     ] = None,
-    test: Annotated[str | None, Parameter(group=_TEST)] = None,
-    test_references: Annotated[list[Path] | None, Parameter(group=_TEST)] = None,
-    prior: Annotated[str, Parameter(group=shared.PRIOR)] = "isotropic:variance=0.1",
-    likelihood: Annotated[shared.Likelihood, Parameter(group=shared.OBSERVED)] = None,
-    gain: Annotated[shared.Metric, Parameter(group=shared.OBSERVED)] = None,
     setting: Annotated[_SamplerSettings, Parameter(group=shared.SAMPLING)] = None,
     seed: Annotated[int, Parameter(group=shared.SAMPLING)] = 0,
     quiet: shared.Quiet = False,
-    formats: shared.FormatFlags = shared.FormatFlags(),
 ) -> None:
     """Compare posteriors of any program, or samplers on n-best lists.
 
@@ -130,9 +186,6 @@ def compare(
         reference_draws: Draws of each of the four chains of the reference run.
         posterior: Also compare a posterior of the same data, as NAME=FILE, or its runs, as
             NAME=FILE,FILE. An attribute sampling_time, in seconds, gives its cost.
-        test: Lists to rerank (default: the adaptation lists).
-        test_references: References of the --test lists.
-        prior: Prior of the weights, as for `bpa adapt`.
         seed: Seed of the first run.
     """
     from bpa_ppl.experiments.comparison import comparison as comparing
@@ -142,8 +195,8 @@ def compare(
     from bpa_ppl.posterior.files import read_draws
 
     if not posteriors and weights is None:
-        problem = f"{nbest} alone: give weights (none, to start without) if these are n-best lists"
-        raise UsageError(f"{problem}, or a second posterior", parameter="weights")
+        message = f"{nbest} alone: give weights (none, to start without) if these are n-best lists"
+        raise UsageError(f"{message}, or a second posterior", parameter="weights")
     settings = _split_settings(samplers, setting)
     with nullcontext() if output is None else output_folder(output):
         if posteriors:
@@ -157,7 +210,7 @@ def compare(
                 name: list(map(read_draws, paths)) for name, paths in (posterior or {}).items()
             }
             comparison = compare_samplers(
-                formats.read(nbest, references),
+                problem.read(nbest),
                 shared.parse_weights(canonical),
                 samplers,
                 runs=runs,
@@ -166,17 +219,14 @@ def compare(
                 reference_draws=reference_draws,
                 settings=settings,
                 others=given,
-                test=None if test is None else formats.read(test, test_references),
-                gain=gain,
-                likelihood=likelihood,
-                prior=shared.parse_prior(prior),
                 progress=not quiet,
+                **problem.arguments(),
             )
             made = {
                 "adaptation lists": nbest,
-                "likelihood": _in_words(likelihood, "the default for the metric"),
-                "oracle metric": str(gain or "the default for the weights"),
-                **_provenance(canonical, prior, seed, settings),
+                "likelihood": _in_words(problem.likelihood, "the default for the metric"),
+                "oracle metric": str(problem.gain or "the default for the weights"),
+                **_provenance(canonical, problem.prior, seed, settings),
             }
         print(comparison)
         if output is not None:
@@ -194,31 +244,22 @@ def calibrate(
     /,
     *,
     weights: shared.Weights,
-    references: shared.References = None,
+    problem: _SimulatedProblem = _SimulatedProblem(),
     samplers: Samplers = ("imh", "laplace", "nuts", "rwm"),
-    likelihood: Annotated[
-        Any, shared.make_parameter(LIKELIHOODS.resolve, group=shared.OBSERVED)
-    ] = "oracle",
-    gain: Annotated[shared.Metric, Parameter(group=shared.OBSERVED)] = None,
     output: Annotated[Path | None, Parameter(alias="-o")] = None,
     replications: int = 200,
-    prior: Annotated[str, Parameter(group=shared.PRIOR)] = "isotropic:variance=0.1",
     setting: Annotated[_SamplerSettings, Parameter(group=shared.SAMPLING)] = None,
     jobs: Annotated[int, Parameter(group=shared.SAMPLING)] = 1,
     seed: Annotated[int, Parameter(group=shared.SAMPLING)] = 0,
     quiet: shared.Quiet = False,
-    formats: shared.FormatFlags = shared.FormatFlags(),
 ) -> None:
     """Simulation-based calibration of samplers; exit with 3 if one is not calibrated.
 
     Example: `bpa calibrate dev.nbest -w moses.ini --samplers imh,nuts -o calibration.html`
 
     Args:
-        likelihood: Likelihood that observations are simulated from, with its settings: oracle,
-            preference for lists with preferences, or a registered one that is a distribution.
         output: Page (HTML), or the numbers if it ends in .json.
         replications: Number of simulated data sets for each sampler.
-        prior: Prior of the weights, as for `bpa adapt`.
         jobs: Number of threads.
         seed: The same seed gives the same ranks.
     """
@@ -227,13 +268,11 @@ def calibrate(
     from bpa_ppl.formats.streams import atomic_writer
 
     settings = _split_settings(samplers, setting)
-    lists = formats.read(nbest, references)
+    lists = problem.read(nbest)
     canonical = shared.parse_weights(weights)
     options: dict[str, Any] = {
+        **problem.arguments(),
         "replications": replications,
-        "prior": shared.parse_prior(prior),
-        "likelihood": likelihood,
-        "gain": gain,
         "seed": seed,
         "jobs": jobs,
         "progress": not quiet,
@@ -244,8 +283,8 @@ def calibrate(
         results.append(calibrate_sampler(lists, canonical, sampler, **options))
         print(results[-1])
     if output is not None:
-        made = {"lists": nbest, "likelihood": _in_words(likelihood, "oracle")}
-        made |= _provenance(weights, prior, seed, settings)
+        made = {"lists": nbest, "likelihood": _in_words(problem.likelihood, "oracle")}
+        made |= _provenance(weights, problem.prior, seed, settings)
         if output.suffix != ".json":
             text = render_calibration(results, made=made, command=shared.command_line())
         else:
@@ -412,18 +451,12 @@ def sweep(
             name="--vary",
         ),
     ],
-    references: shared.References = None,
+    problem: _TestedProblem = _TestedProblem(),
     sampler: str = "rwm-isotropic",
     runs: Annotated[int, Parameter(group=shared.SAMPLING)] = 4,
-    test: Annotated[str | None, Parameter(group=_TEST)] = None,
-    test_references: Annotated[list[Path] | None, Parameter(group=_TEST)] = None,
-    prior: Annotated[str, Parameter(group=shared.PRIOR)] = "isotropic:variance=0.1",
-    likelihood: Annotated[shared.Likelihood, Parameter(group=shared.OBSERVED)] = None,
-    gain: Annotated[shared.Metric, Parameter(group=shared.OBSERVED)] = None,
     setting: Annotated[shared.Settings, Parameter(group=shared.SAMPLING)] = None,
     seed: Annotated[int, Parameter(group=shared.SAMPLING)] = 0,
     quiet: shared.Quiet = False,
-    formats: shared.FormatFlags = shared.FormatFlags(),
 ) -> None:
     """Run a sampler over values of its settings: R-hat, acceptance, ESS, and held-out scores.
 
@@ -433,27 +466,21 @@ def sweep(
         output: Folder of the table and the figure.
         sampler: Name of the sampler.
         runs: Runs of each combination of values, with different seeds.
-        test: Lists to rerank with each posterior, for scores.
-        test_references: References of the --test lists.
-        prior: Prior of the weights, as for `bpa adapt`.
         setting: Other setting of the sampler, as NAME=VALUE.
         seed: Seed of the first run.
     """
     from bpa_ppl.experiments.studies import sweeps
 
     result = sweeps.sweep(
-        formats.read(nbest, references),
+        problem.read(nbest),
         shared.parse_weights(weights),
         sampler,
         values,
         runs=runs,
         seed=seed,
         settings=setting,
-        test=None if test is None else formats.read(test, test_references),
-        gain=gain,
-        likelihood=likelihood,
-        prior=shared.parse_prior(prior),
         progress=not quiet,
+        **problem.arguments(),
     )
     print(result)
     written = sweeps.write_sweep(result, output)
