@@ -217,6 +217,13 @@ MovedFiles = Annotated[
         name="--moved-file",
     ),
 ]
+Without = Annotated[
+    list[str] | None,
+    Parameter(
+        help="A feature of the posterior, or the label of several, that the lists lack: its weight "
+        "is left out (default: an error)."
+    ),
+]
 Defaults = Annotated[
     dict[str, float] | None,
     make_parameter(
@@ -380,8 +387,6 @@ class RerankFlags:
         draws: Number of draws to use, or all (default: 800 for the rules predictive and mbr, which
             average over draws, and all where the two best candidates are nearly equal; all for
             other rules).
-        without: A feature of the posterior, or the label of several, that the lists lack: its
-            weight is left out (default: an error).
         ask_below: A choice between two candidates is sure from this probability on.
         agree: Or it is sure if such choices are expected to agree with the judge this often, such
             as 0.9, by leave-one-out on the adaptation lists.
@@ -400,7 +405,7 @@ class RerankFlags:
     draws: Annotated[int | str | None, make_parameter(read_value, metavar="INT|all")] = None
     defaults: Defaults = None
     moved_files: MovedFiles = None
-    without: list[str] | None = None
+    without: Without = None
     ask_below: float | None = None
     agree: float | None = None
 

@@ -49,14 +49,14 @@ def check(posterior: shared.PosteriorPath, /, *, as_json: shared.AsJson = False)
 
 
 def report(
-    posterior: Path,
+    posterior: shared.PosteriorPath,
     /,
     *,
     output: shared.Output,
     nbest: Annotated[str | None, Parameter(name=("--nbest", "--lists"))] = None,
     reading: shared.Reading = shared.Reading(),
     moved_files: shared.MovedFiles = None,
-    without: list[str] | None = None,
+    without: shared.Without = None,
     top: int = 8,
     quiet: shared.Quiet = False,
 ) -> None:
@@ -65,12 +65,9 @@ def report(
     Example: `bpa report posterior.nc --nbest new.jsonl --output report.html`
 
     Args:
-        posterior: Posterior (NetCDF) written by `bpa adapt`.
         output: Page (HTML); - for stdout.
         nbest: New n-best lists, to show which choices changed, and why. With references,
             judgements or preferences, the adaptation is evaluated on them.
-        without: A feature of the posterior, or the label of several, that the lists lack (default:
-            an error).
         top: Number of weights whose chains are drawn: those that mix worst.
     """
     from bpa_ppl.reporting import report_page
@@ -121,7 +118,7 @@ def rerank(
     nbest: shared.NBestPath,
     /,
     *,
-    posterior: Annotated[Path, Parameter(alias="-p")],
+    posterior: Annotated[shared.PosteriorPath, Parameter(alias="-p")],
     output: shared.Output = "-",
     details: Path | None = None,
     probabilities: Path | None = None,
@@ -138,7 +135,6 @@ def rerank(
     Example: `bpa rerank test.nbest --posterior posterior.nc --output chosen.txt`
 
     Args:
-        posterior: Posterior (NetCDF) written by `bpa adapt`.
         output: Chosen texts, one per line; or JSON lines if the name ends in .jsonl, which texts
             with line breaks need; - for stdout.
         details: Also write choices and probabilities: JSON lines if the name ends in .jsonl, else
