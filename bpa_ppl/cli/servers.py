@@ -13,6 +13,7 @@ from bpa_ppl._runtime.arguments import require_extra
 from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.signals import restore_signals
 from bpa_ppl.errors import UsageError
+from bpa_ppl.serving.limits import Limits
 
 #: A box of help.
 _SERVER = Group("Server", sort_key=8)
@@ -100,9 +101,7 @@ def serve(
     /,
     *,
     address: _Address = _Address(),
-    max_body: int = 2**24,
-    max_candidates: int = 100_000,
-    timeout: float = 30.0,
+    limits: Annotated[Limits, Parameter(name="*")] = Limits(),
     quiet: shared.Quiet = False,
     flags: shared.RerankFlags = shared.RerankFlags(),
 ) -> None:
@@ -112,17 +111,9 @@ def serve(
     /openapi.json describes the service. A hangup signal loads the posterior again.
 
     Example: `bpa serve posterior.nc --port 8080`
-
-    Args:
-        max_body: Largest body of a request, in bytes.
-        max_candidates: Largest number of candidates of a request.
-        timeout: Seconds until a request is given up.
     """
     require_extra("serving needs Starlette and uvicorn", "serve", "starlette", "uvicorn")
-    from bpa_ppl.serving.app import Limits
     from bpa_ppl.serving.app import serve as run
-
-    limits = Limits(body=max_body, candidates=max_candidates, seconds=timeout)
 
     def ready(url: str) -> None:
         shared.echo_status(f"serving {posterior} at {url}", quiet)

@@ -8,7 +8,6 @@ import logging
 import signal
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from importlib.resources import files
@@ -29,11 +28,12 @@ from bpa_ppl.building import build_lists, from_lists
 from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics.provenance import signature
-from bpa_ppl.errors import BpaError, DataError, UsageError, list_names, locate
+from bpa_ppl.errors import BpaError, DataError, list_names, locate
 from bpa_ppl.features.recipe import describe_unused
 from bpa_ppl.formats.block import TOTAL
 from bpa_ppl.formats.records import IN_MEMORY, RecordReader
 from bpa_ppl.formats.values import require_unique_fields
+from bpa_ppl.serving.limits import Limits
 from bpa_ppl.serving.web import (
     JSON,
     Refused,
@@ -48,31 +48,6 @@ LOGGER = logging.getLogger("bpa_ppl.serving")
 _TYPES = (JSON, "application/x-ndjson", "application/jsonl", "application/x-jsonlines")
 _BODIES = 2**27  # bytes of all bodies that are in memory at once
 _THREADS = 2  # requests in work at once
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a request may take.
-
-    Attributes:
-        body: bytes of its body.
-        candidates: candidates of all its lists.
-        seconds: until it is answered, in work or waiting for it.
-
-    Raises:
-        UsageError: if a limit would refuse every request.
-    """
-
-    body: int = 16 * 2**20
-    candidates: int = 100_000
-    seconds: float = 30.0
-
-    def __post_init__(self) -> None:
-        limits = {"max_body": self.body, "max_candidates": self.candidates, "timeout": self.seconds}
-        for name, value in limits.items():
-            if not value > 0:  # NaN is refused, too
-                problem = f"{name} must be above 0, got {value}"
-                raise UsageError(problem, parameter=name, code="bad-number")
 
 
 class Service:
@@ -115,7 +90,7 @@ class Service:
 
     async def rerank(self, request: Request) -> tuple[bytes, dict[str, Any]]:
         """Return the answer to a request as JSON, and what is logged of it."""
-        limit = self.limits.body
+        limit = self.limits.max_body
         size = min(int(request.headers.get("content-length", limit)), limit)
         if self._reserved + size > max(_BODIES, limit):
             raise Refused(503, "too many bodies are in memory: try again later", "busy")
@@ -123,7 +98,7 @@ class Service:
         try:
             remedy = "send the lists in several requests"
             kind, body = await read_body(request, limit, remedy, _TYPES)
-            with anyio.fail_after(self.limits.seconds):
+            with anyio.fail_after(self.limits.timeout):
                 await self._threads.acquire()
                 # The thread cannot be stopped: it is free again when its work has ended.
                 work = partial(self._answer, kind, body)
@@ -131,7 +106,7 @@ class Service:
                 task.add_done_callback(lambda task: self._threads.release())
                 return await asyncio.shield(task)
         except TimeoutError as error:
-            late = f"not answered within {self.limits.seconds:g} seconds"
+            late = f"not answered within {self.limits.timeout:g} seconds"
             problem = f"{late}: send fewer candidates, or try again later"
             raise Refused(503, problem, "timeout") from error
         finally:
@@ -141,11 +116,11 @@ class Service:
         """Return the answer to the body of a request, and what is logged of it."""
         records, single = _records(kind, body)
         count = sum(len(record["candidates"]) for record in records)
-        if count > self.limits.candidates:
+        if count > self.limits.max_candidates:
             raise Refused(
                 413,
-                f"{count:,} candidates: a request may have {self.limits.candidates:,}; send the "
-                "lists in several requests",
+                f"{count:,} candidates: a request may have {self.limits.max_candidates:,}; send "
+                "the lists in several requests",
                 "too-many-candidates",
             )
         result = answer_records(self.reranker, records)
@@ -171,7 +146,11 @@ class Service:
             "check": "skipped" if reranker.unchecked else "passed",
             "version": version("bpa_ppl"),
             "signature": signature(reranker.draws),
-            "limits": vars(self.limits),
+            "limits": {
+                "body": self.limits.max_body,
+                "candidates": self.limits.max_candidates,
+                "seconds": self.limits.timeout,
+            },
         }
 
 

@@ -20,7 +20,8 @@ from bpa_ppl.formats import records as readers
 from bpa_ppl.posterior.files import read_draws
 from bpa_ppl.posterior.record import RecipeRecord, Record, SourceRecord
 from bpa_ppl.serving import app, web
-from bpa_ppl.serving.app import Limits, application
+from bpa_ppl.serving.app import application
+from bpa_ppl.serving.limits import Limits
 
 testclient = pytest.importorskip("starlette.testclient", reason="httpx is not installed")
 
@@ -39,7 +40,7 @@ def client_of(posterior: Path, limits: Limits, **options: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def client(posterior: Path) -> Iterator[Any]:
-    limits = Limits(body=20_000, candidates=100)
+    limits = Limits(max_body=20_000, max_candidates=100)
     with client_of(posterior, limits) as client:
         yield client
 
@@ -195,7 +196,7 @@ def test_unfinished_bodies_are_bounded(
 ) -> None:
     monkeypatch.setattr(web, "_PATIENCE", 0.2)
     monkeypatch.setattr(app, "_BODIES", 150)
-    service = application(partial(Reranker, posterior), Limits(body=100))
+    service = application(partial(Reranker, posterior), Limits(max_body=100))
 
     async def status() -> int:
         sent: list[Any] = []
@@ -232,7 +233,7 @@ def test_bodies_are_read_in_the_threads_which_stay_busy_after_a_timeout(
 
     monkeypatch.setattr(app, "_records", slow)
     monkeypatch.setattr(app, "_THREADS", 1)
-    with client_of(posterior, Limits(seconds=0.1)) as client:
+    with client_of(posterior, Limits(timeout=0.1)) as client:
         codes = [client.post("/rerank", json=GOOD).json()["code"] for _ in range(3)]
     assert (codes, len(calls)) == (["timeout"] * 3, 1)
 
@@ -288,11 +289,11 @@ def test_logs_have_no_texts(client: Any, caplog: pytest.LogCaptureFixture) -> No
 def test_limits_that_refuse_every_request_are_errors() -> None:
     for seconds in (float("nan"), -1.0):
         with raises(UsageError, "bad-number", parameter="timeout"):
-            Limits(seconds=seconds)
+            Limits(timeout=seconds)
     with raises(UsageError, "bad-number", parameter="max_body"):
-        Limits(body=-1)
+        Limits(max_body=-1)
     with raises(UsageError, "bad-number", parameter="max_candidates"):
-        Limits(candidates=0)
+        Limits(max_candidates=0)
 
 
 def test_reloads_follow_one_another_and_the_newest_file_is_served(posterior: Path) -> None:

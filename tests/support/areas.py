@@ -56,7 +56,8 @@ from bpa_ppl.posterior.record import (
     to_attributes,
 )
 from bpa_ppl.sampling.sampler import SAMPLERS
-from bpa_ppl.serving.app import Limits, application
+from bpa_ppl.serving.app import application
+from bpa_ppl.serving.limits import Limits
 from bpa_ppl.text.model_files import read_arpa, read_or_train
 from bpa_ppl.text.words import NumberedText
 from bpa_ppl.weights import match
@@ -486,7 +487,9 @@ def requests(rng: random.Random, folder: Path) -> str | None:
         body = b" " * rng.choice((LIMIT - 10, LIMIT + 10, 3 * LIMIT)) + body
     headers = {"Content-Type": rng.choice(_TYPES_OF_BODIES).encode("latin-1")}
     path = rng.choice(_PATHS)
-    service = application(partial(bpa.Reranker, sample_draws(), unchecked=True), Limits(body=LIMIT))
+    service = application(
+        partial(bpa.Reranker, sample_draws(), unchecked=True), Limits(max_body=LIMIT)
+    )
     transport = httpx.ASGITransport(service)
 
     async def status_of() -> int:
