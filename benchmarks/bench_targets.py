@@ -23,6 +23,7 @@ from bpa_ppl.experiments.comparison.samplers import run_samplers
 from bpa_ppl.experiments.estimates import concatenate_runs, estimate_mean
 from bpa_ppl.experiments.known_targets import TARGETS, KnownTarget, target
 from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.sampling.sampler import SAMPLERS
 
 
 def cells(exact: KnownTarget, runs: list[Draws]) -> tuple[str, str]:
@@ -48,7 +49,7 @@ def targets(options: argparse.Namespace) -> None:
     for name in options.samplers.split(","):
         for exact in chosen:
             problem = build_problem(exact.lists, exact.weights, **exact.options)
-            runs = run_samplers(problem, [name], runs=options.runs)[name]
+            runs = run_samplers(problem, {name: SAMPLERS.resolve(name)}, runs=options.runs)[name]
             cell = ("failed", "–") if isinstance(runs, Exception) else cells(exact, runs)
             found.setdefault(name, []).append(cell)
     for number, title in enumerate(("bias of means", "effective draws per second (evaluation)")):

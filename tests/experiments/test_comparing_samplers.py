@@ -64,7 +64,8 @@ def samplers(registries: list[Registry]) -> None:
 
 def timed(toy: NBest, *names: str, **options: Any) -> Any:
     problem = build_problem(toy, WEIGHTS, sampler="map")
-    return run_samplers(problem, names, clock=lambda: CLOCK.now, **options)
+    engines = {name: SAMPLERS.resolve(name) for name in names}
+    return run_samplers(problem, engines, clock=lambda: CLOCK.now, **options)
 
 
 def test_each_round_has_a_run_of_each_sampler_in_random_order(toy: NBest) -> None:

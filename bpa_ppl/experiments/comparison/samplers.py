@@ -114,7 +114,10 @@ def compare_samplers(
     True
     """
     seed = check_seed(seed)
-    _configure_samplers(samplers, runs, settings)
+    if not samplers or runs < 1:
+        message = "a comparison needs at least one sampler and one run of each"
+        raise UsageError(message, parameter="runs" if samplers else "samplers")
+    engines = {name: SAMPLERS.resolve(name, (settings or {}).get(name)) for name in samplers}
     engine = SAMPLERS.resolve(reference, {"draws": reference_draws})
     elsewhere = {name: [as_draws(one) for one in given] for name, given in (others or {}).items()}
     if twice := elsewhere.keys() & set(samplers):
@@ -142,10 +145,9 @@ def compare_samplers(
             raise NotConverged(problem_of_reference)
         timed = run_samplers(
             problem,
-            samplers,
+            engines,
             runs=runs,
             seed=seed,
-            settings=settings,
             extra=options.get("extra"),
             progress=report,
             clock=clock,
@@ -175,11 +177,10 @@ def _shorten(error: Exception) -> str:
 
 def run_samplers(
     problem: Problem,
-    samplers: Sequence[str],
+    samplers: Mapping[str, Sampler],
     *,
     runs: int = 4,
     seed: int = 0,
-    settings: Mapping[str, Mapping[str, Any]] | None = None,
     extra: NBest | None = None,
     progress: bool | Reporter = False,
     clock: Callable[[], float] = time.perf_counter,
@@ -195,25 +196,20 @@ def run_samplers(
 
     Args:
         problem: the data and the model.
-        samplers: their names.
+        samplers: by name.
         runs: the number of runs of each sampler, with different seeds.
         seed: of the first run, and of the order of the runs.
-        settings: of each sampler, by its name.
         extra: as for `adapt`.
         progress: True draws a bar on standard error.
         clock: returns the time in seconds.
 
     Returns:
         The runs of each sampler, by its name, or the error that it raised.
-
-    Raises:
-        UsageError: if there is nothing to run, or a setting is invalid.
     """
     seed = check_seed(seed)
-    chosen = _configure_samplers(samplers, runs, settings)
-    result: dict[str, Runs] = {name: [] for name in chosen}
+    result: dict[str, Runs] = {name: [] for name in samplers}
     rng = np.random.default_rng(seed)
-    names = list(chosen)
+    names = list(samplers)
     # Round 0 is not timed.
     tasks = [(turn, names[k]) for turn in range(runs + 1) for k in rng.permutation(len(names))]
     with reporter(progress, "run") as report:
@@ -225,7 +221,7 @@ def run_samplers(
             report(done, len(tasks), f"{name}, {note}")
             number = (seed + max(turn - 1, 0)) % SEEDS
             try:
-                run = problem.sample(chosen[name], seed=number, extra=extra, clock=clock)
+                run = problem.sample(samplers[name], seed=number, extra=extra, clock=clock)
                 concatenate_runs([*kept, run])  # refuses draws that cannot be compared
             except Exception as error:  # a sampler of another package may raise any error
                 if find_interruption(error) is not None:
@@ -236,20 +232,6 @@ def run_samplers(
             if turn:
                 kept.append(run)
     return result
-
-
-def _configure_samplers(
-    samplers: Sequence[str], runs: int, settings: Mapping[str, Mapping[str, Any]] | None
-) -> dict[str, Sampler]:
-    """Return the samplers with their settings, by name.
-
-    Raises:
-        UsageError: if there is nothing to run, or a setting is invalid.
-    """
-    if not samplers or runs < 1:
-        problem = "a comparison needs at least one sampler and one run of each"
-        raise UsageError(problem, parameter="runs" if samplers else "samplers")
-    return {name: SAMPLERS.resolve(name, (settings or {}).get(name)) for name in samplers}
 
 
 #: Calibrated next to the weights: a quantity that depends on the data, and so detects errors that
