@@ -1,4 +1,4 @@
-"""Draw the accuracy of weights by group: the picture of docs/how-to/groups.md, from its tables.
+"""Draw the accuracy of weights by group: the picture of docs/how-to/groups.md, from its table.
 
 python tools/draw_groups.py
 """
@@ -11,25 +11,25 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-TITLE = re.compile(r"\| (six customers|RewardBench), (\d+) labels")
-ROW = re.compile(r"\| \**(hierarchical|pooled|separate)\** +\| +([\d.]+) \|")
-MARKERS = {"hierarchical": "o", "separate": "s", "pooled": "^"}
+#: Collection and number of labels, and the accuracy of three kinds of weights.
+ROW = re.compile(r"\| (six customers|RewardBench), (\d+) \| (\S+) [^|]+\| (\S+) [^|]+\| (\S+) ")
+MARKERS = {"hierarchical": "o", "pooled": "^", "separate": "s"}
 
 
-def read_tables() -> dict[str, dict[str, list[tuple[int, float]]]]:
+def read_table() -> dict[str, dict[str, list[tuple[int, float]]]]:
     """Return the accuracy by data set, method and number of labels of each group."""
     found: dict[str, dict[str, list[tuple[int, float]]]] = {}
     for line in (DOCS / "how-to" / "groups.md").read_text("utf-8").splitlines():
-        if title := TITLE.match(line):
-            lines, labels = found.setdefault(title[1], {}), int(title[2])
-        elif row := ROW.match(line):
-            lines.setdefault(row[1], []).append((labels, float(row[2])))
+        if row := ROW.match(line):
+            lines = found.setdefault(row[1], {})
+            for method, accuracy in zip(MARKERS, row.groups()[2:], strict=True):
+                lines.setdefault(method, []).append((int(row[2]), float(accuracy)))
     return found
 
 
 def main() -> None:
     """Write the picture."""
-    tables = read_tables()
+    tables = read_table()
     figure = Figure((4.2, 5.2), layout="constrained", dpi=200)
     for axes, (name, lines) in zip(figure.subplots(len(tables), 1), tables.items(), strict=True):
         for method, marker in MARKERS.items():
