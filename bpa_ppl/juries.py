@@ -1,4 +1,4 @@
-"""What each judge, or other feature, is worth: `judges`, which `bpa judges` prints and draws."""
+"""The value of each judge, or other feature: `judges`, which `bpa judges` prints and draws."""
 
 from __future__ import annotations
 
@@ -51,33 +51,33 @@ _Kept = npt.NDArray[np.bool_] | bool
 #: Which features each priced judge has, (Q,).
 _Groups = dict[str, npt.NDArray[np.bool_]]
 
-#: The variance of a weight that is left out, in units of that of its prior.
+#: The variance of a weight that is left out, as a share of its prior variance.
 _FIXED = 1e-8
-#: Draws of a refitted posterior; and those of weights and lists that uncertainties come from.
+#: The number of draws of a refitted posterior, and of the samples that give uncertainties.
 _DRAWS, _FEW = 1000, 200
-_ENDS = (0.05, 0.95)  # of 90% intervals
-#: A judge counts if it is so many standard errors better than chance.
+_ENDS = (0.05, 0.95)  # the ends of 90% intervals
+#: A judge counts if it is this many standard errors better than chance.
 _CHANCE = 2.0
-#: A jury is as good as the full one if it loses at most this gain, and its log evidence is higher
-#: by at least so much. The gain of few lists alone is too noisy: docs/how-to/judges.md, "Prices".
+#: A jury is as good as all judges if it loses at most this gain, and its log evidence is higher by
+#: at least this. The gain of few lists alone is too noisy: docs/how-to/judges.md, "Prices".
 _TOLERANCE, _EVIDENCE = 0.005, 0.5
-_AIM = 0.01  # what further labels should win
-_LEAST_PART = 5  # lists of a part of which the weights are learned, for the learning curve
+_AIM = 0.01  # the gain that further labels should win
+_LEAST_PART = 5  # the least number of lists for a point of the learning curve
 _SURE = 1e-9  # the least probability of an answer, so that its logit is finite
 
 
 class JudgeRow(Struct, frozen=True):
-    """What one judge, or other feature, is worth.
+    """The value of one judge, or other feature.
 
     Attributes:
-        name: of the feature.
+        name: the name of the feature.
         weight: the posterior mean, per standard deviation of the feature within the lists.
-        low: lower end of the 95 % interval of the weight.
-        high: upper end.
+        low: the lower end of the 95 % interval of the weight.
+        high: the upper end.
         sign: the posterior probability that the weight has the sign of its mean.
-        lost: the gain by leave-one-out that is lost without it.
-        error: the standard error of that.
-        evidence: the log Bayes factor of the posterior with it to that without it.
+        lost: the gain by leave-one-out that is lost without the judge.
+        error: the standard error of `lost`.
+        evidence: the log Bayes factor for including the judge.
 
     >>> JudgeRow("gpt", 1.06, 0.4, 1.7, 0.99, 0.03, 0.02, 4.1).lost
     0.03
@@ -97,11 +97,11 @@ class Jury(Struct, frozen=True):
     """Some of the judges.
 
     Attributes:
-        judges: those that have a price.
-        price: of all their scores for one list.
+        judges: the judges that have a price.
+        price: the price of all their scores for one list.
         lost: the gain by leave-one-out that is lost compared with all judges.
-        error: the standard error of that.
-        evidence: the log Bayes factor of the posterior of all judges to that of these.
+        error: the standard error of `lost`.
+        evidence: the log Bayes factor for including all other judges.
 
     >>> Jury(("gpt",), 0.02, 0.001, 0.004, -1.5).price
     0.02
@@ -115,16 +115,16 @@ class Jury(Struct, frozen=True):
 
 
 class Cascade(Struct, frozen=True):
-    """The expensive judges are asked only where the others are less sure than a probability.
+    """A cascade: expensive judges are asked only if the others are less sure than a probability.
 
     Attributes:
         expensive: the judges with the highest price.
-        below: the probability of the choice of the others.
-        share: of the pairs that are passed on.
+        below: ask them if the choice of the other judges has a lower probability.
+        share: the share of the pairs about which they are asked.
         gain: the accuracy by leave-one-out.
-        price: of one list.
+        price: the mean price of a list.
         saved: the share of the price of all judges that is saved.
-        worth: asking at this probability is worth its price if a wrong choice costs so much.
+        worth: the cost of a wrong choice from which it pays to ask at a higher probability, too.
 
     >>> print(Cascade(("gpt",), 0.8, 0.0, 0.9, 0.02, 1.0, 5.0))
     asking gpt is expected to win less than 0.005
@@ -152,21 +152,23 @@ class Cascade(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Judges(Outcome):
-    """What the judges of a posterior are worth; `str` gives the table.
+    """The value of the judges of a posterior; `str` gives the table.
 
     Attributes:
-        rows: of the judges, in the order of the posterior.
-        unit: of gains: `accuracy`, or `headroom`, the share of the difference between a random
-            candidate and the best one.
-        curve: the learning curve: numbers of judged lists, and the gain on other lists. The last is
-            that of all lists, by leave-one-out.
+        rows: one row for each judge, in the order of the posterior.
+        unit: the unit of gains: `accuracy`, or `headroom`, the share of the difference between a
+            random candidate and the best one.
+        curve: the learning curve: numbers of judged lists, and the gain on other lists. The last
+            point has all lists, by leave-one-out.
         effective: the number of independent equal judges that are worth as much, its 90 % interval,
             and the number of judges that are better than chance.
-        correlation: (Q, Q) of the features within the lists.
+        correlation: (Q, Q) the correlations of the features within the lists.
         remaining: the gain that exact weights would win, and its 90 % interval.
-        further: how many further lists would win 0.01, and a 90 % interval; None if none do.
-        juries: without one priced judge after the other, the cheapest first; empty without prices.
-        cascade: if it was asked for.
+        further: the number of further lists that would win 0.01, and a 90 % interval; None if no
+            number does.
+        juries: the juries that remain if priced judges leave one after the other, the cheapest
+            first; empty without prices.
+        cascade: the cascade, if it was requested.
 
     >>> rows = [JudgeRow("gpt", 1.06, 0.4, 1.7, 0.99, 0.03, 0.02, 4.1)]
     >>> one, nothing = (1.0, 1.0, 1.0, 1), (0.0, 0.0, 0.0)
@@ -277,33 +279,34 @@ def judges(
     prices: Mapping[str, float] | None = None,
     cascade: bool = False,
 ) -> Judges:
-    """Return what each judge of a posterior is worth, and what more labels would win.
+    """Return the value of each judge of a posterior, and how much more labels would win.
 
-    Gains are by leave-one-out: the accuracy on preferences, else the share of the headroom, which
-    is the difference between a random candidate and the best one.
+    Gains are by leave-one-out: the accuracy on preferences, otherwise the share of the headroom,
+    which is the difference between a random candidate and the best one.
 
     * Without a judge, the posterior of the other weights is fitted again with their prior, by
       Laplace's approximation and importance sampling.
-    * The mean loss of K judges, on lists whose losses have the mean correlation r between judges,
-      varies as that of K / (1 + (K − 1) r) independent ones (Kish 1965). Only judges count that are
-      2 standard errors better than chance. The interval is by the bootstrap; for its lower end, all
-      judges err in one further list.
-    * Exact weights are draws of the posterior: what they win, by their own probabilities or scores,
-      compared with the mean weights. Further lists add as much information as those before.
+    * If the losses of K judges on the lists have the mean correlation r, their mean varies like the
+      mean of K / (1 + (K − 1) r) independent judges (Kish 1965). Only judges that are 2 standard
+      errors better than chance count. The interval comes from the bootstrap; for its lower end, all
+      judges err in one more list.
+    * Each draw of the posterior is taken as the exact weights, and compared with the mean weights
+      by its own probabilities or scores. Further lists add as much information as the present ones.
     * Expensive judges are worth asking if their price is below the cost of a wrong choice times
       E max(p, 1 − p) − max(E p, 1 − E p), where p is the probability after their answer (the
       expected value of information; Raiffa & Schlaifer 1961).
 
     Args:
-        posterior: of `adapt`.
+        posterior: a posterior of `adapt`.
         lists: the lists that it was adapted to.
-        prices: of judges, by the name or label of their features, for one list; others are free.
+        prices: the prices of judges for one list, by the name or label of their features; other
+            judges are free.
         cascade: whether to find out when the judges with the highest price are worth asking.
 
     Raises:
         DataError: if these are other lists, the model or prior is not a default one, or there are
             no preferences for a cascade.
-        UsageError: if a price makes no sense.
+        UsageError: if a price is not allowed.
         NotConverged: if the posterior fails its check.
 
     >>> from bpa_ppl import adapt, from_lists
@@ -322,25 +325,25 @@ def judges(
         problem = build_problem(lists, start, **options)
         target, reason = problem.target, ""
         if problem.record.data != draws.record.data:
-            reason = "these are not the lists that the posterior was adapted to: give those"
+            reason = "these are not the lists that the posterior was adapted to: pass those"
         if target.model is not log_linear or target.prior.other is not None:
             reason = "only the default model with a Gaussian prior can be fitted without a judge: "
-            reason += "adapt with these"
+            reason += "adapt with this model and prior"
         if not len(problem.observed.lists):
-            reason = "the posterior has learned from no list: adapt to judgements or references"
+            reason = "the posterior was adapted to no lists: adapt to judgements or references"
         if reason:
             raise DataError(reason, lists.origin, code="mismatch")
         groups, refits = _group(target.features, prices), _Refits(problem)
         if not len(refits.judged.lists):
-            reason = "all answers are ties, which say nothing about judges: give preferences"
+            reason = "all answers are ties, which show nothing about judges: add preferences"
             raise DataError(reason, lists.origin, code="no-data")
         sample = refits.full if draws.kind == "point" else draws
         unit = ACCURACY if isinstance(refits.judged, Comparisons) else "headroom"
-        curve = refits.learn(lists, start, options)
-        found = refits.cascade(groups, prices) if cascade else None
-        juries = refits.juries(groups, prices) if prices else ()
+        curve = refits.learn_curve(lists, start, options)
+        found = refits.plan_cascade(groups, prices) if cascade else None
+        juries = refits.shrink_jury(groups, prices) if prices else ()
         remaining, further = refits.forecast(sample)
-        rows, correlation, effective = *refits.rows(sample), refits.effective()
+        rows, correlation, effective = *refits.make_rows(sample), refits.count_effective()
     return Judges(*(rows, unit, curve, effective, correlation, remaining, further, juries, found))
 
 
@@ -348,29 +351,29 @@ def _group(names: Sequence[str], prices: Mapping[str, float]) -> _Groups:
     """Return which features each priced judge has.
 
     Raises:
-        UsageError: if a price is not a positive number, or of no judge.
+        UsageError: if a price is not a positive number, or there is no such judge.
     """
     groups = {name: np.array([matches(one, [name]) for one in names]) for name in prices}
     for name, price in prices.items():
         if not (is_number(price) and 0 < to_float(price) < np.inf and groups[name].any()):
             reason = f"{name}={quote(price)} is not a positive price of one of {', '.join(names)}: "
-            reason += "those without a price are free"
+            reason += "judges without a price are free"
             raise UsageError(reason, parameter="prices", code="bad-number")
     return groups
 
 
 @dataclass(frozen=True)
 class _Refits:
-    """The posterior of some of the features, as often as needed, and what follows from it.
+    """Posteriors of some of the features, and the values of judges that follow from them.
 
-    A feature is left out by a prior that fixes its weight at 0, so that nothing is compiled again.
+    A prior that fixes its weight at 0 leaves a feature out, so that nothing is compiled again.
     """
 
     problem: Problem
 
     @cached_property
     def judged(self) -> Gains | Comparisons:
-        """How the lists were judged; gains are shares of the headroom."""
+        """The judgements of the lists; gains are shares of the headroom."""
         observed = self.problem.observed
         lists = self.problem.lists if observed.gain is None else observed.lists
         judged = judge(lists, observed.gain, observed.gains)
@@ -380,7 +383,7 @@ class _Refits:
         shares = (judged.gains - np.repeat(random, judged.lists.sizes)) / (best - random).mean()
         return replace(judged, gains=shares)
 
-    def target(self, kept: _Kept) -> Target:
+    def build_target(self, kept: _Kept) -> Target:
         """Return the posterior of the features that are kept."""
         target, prior = self.problem.target, self.problem.target.prior
         full, mean = prior.full_covariance, np.asarray(prior.mean) * kept
@@ -390,38 +393,38 @@ class _Refits:
         prior = prior._replace(mean=mean, variance=None, covariance=covariance, degrees=degrees)
         return replace(target, prior=prior, start={**target.start, WEIGHTS: mean})
 
-    def evidence(self, kept: _Kept) -> float:
-        """Return its log evidence."""
-        return require_mode(self.target(kept)).log_evidence
+    def compute_evidence(self, kept: _Kept) -> float:
+        """Return the log evidence of the features that are kept."""
+        return require_mode(self.build_target(kept)).log_evidence
 
-    def draws(self, kept: _Kept) -> Draws:
-        """Return weighted draws of it."""
-        problem = replace(self.problem, target=self.target(kept))
+    def draw(self, kept: _Kept) -> Draws:
+        """Return weighted draws of the posterior of the features that are kept."""
+        problem = replace(self.problem, target=self.build_target(kept))
         draws = problem.plain_draws(Laplace(draws=_DRAWS).sample(problem.target), SamplerRecord())
         return replace(draws, values={**draws.values, WEIGHTS: draws.weights * kept})
 
     @cached_property
     def full(self) -> Draws:
         """The posterior of all features."""
-        return self.draws(True)
+        return self.draw(True)
 
-    def gains(self, draws: Draws) -> Float64:
+    def compute_gains(self, draws: Draws) -> Float64:
         """Return the gain of each list by leave-one-out, (lists,)."""
         return self.judged.of_scores(score_left_out(draws, self.judged.lists)[0])
 
     @cached_property
     def of_all(self) -> Float64:
-        """(lists,) the gain of all features."""
-        return self.gains(self.full)
+        """(lists,) The gain of each list with all features."""
+        return self.compute_gains(self.full)
 
-    def lost(self, kept: _Kept) -> tuple[float, float, float]:
+    def measure_loss(self, kept: _Kept) -> tuple[float, float, float]:
         """Return the gain that is lost with fewer features, its standard error, and evidence.
 
-        To the error of an accuracy, half a list is added for each of the two and one that both have
-        right (Agresti & Min 2005): in few lists often no choice differs.
+        With few lists often no choice differs. Therefore the error of an accuracy counts half a
+        list more for each of the two, and one that both have right (Agresti & Min 2005).
         """
-        fewer, weight = self.draws(kept), self.judged.list_weight
-        difference = self.of_all - self.gains(fewer)
+        fewer, weight = self.draw(kept), self.judged.list_weight
+        difference = self.of_all - self.compute_gains(fewer)
         lost = float(np.average(difference, weights=weight))
         added = weight.mean() if isinstance(self.judged, Comparisons) else 0.0
         variance = np.sum((weight * (difference - lost)) ** 2) + added**2
@@ -431,10 +434,10 @@ class _Refits:
         assert of_fewer is not None
         return lost, float(error), of_all - of_fewer
 
-    def learn(
+    def learn_curve(
         self, lists: NBest, start: AnyStart, options: Mapping[str, Any]
     ) -> tuple[tuple[int, float], ...]:
-        """Return the gain on the other lists of weights adapted to quarters, halves and all."""
+        """Return the gain, on the other lists, of weights adapted to quarters, halves and all."""
         judged, curve = self.judged, list[tuple[int, float]]()
         ids = np.random.default_rng(0).permutation(judged.lists.sentence_ids)
         for parts in (4, 2) if len(ids) >= 4 * _LEAST_PART else ():
@@ -452,23 +455,28 @@ class _Refits:
             curve.append((len(ids) // parts, float(np.mean(gains))))
         return *curve, (len(ids), float(np.average(self.of_all, weights=judged.list_weight)))
 
-    def rows(self, sample: Draws) -> tuple[tuple[JudgeRow, ...], tuple[tuple[float, ...], ...]]:
+    def make_rows(
+        self, sample: Draws
+    ) -> tuple[tuple[JudgeRow, ...], tuple[tuple[float, ...], ...]]:
         """Return the rows of the table, and the correlations of the features within the lists."""
         names, lists = sample.features, self.problem.lists
         spread = lists.spread[find_positions(names, lists.feature_names)]
         # The weight of a constant feature is 0, not −0.
         ends = (x * spread + 0.0 for x in (sample.mean, *sample.interval(0.95)))
         positive = sample.importance @ (sample.flat > 0)
-        numbers = (x.tolist() for x in (*ends, np.maximum(positive, 1 - positive)))
-        every = zip(names, *numbers, ~np.eye(len(names), dtype=bool), strict=True)
-        rows = tuple(JudgeRow(n, w, a, b, p, *self.lost(kept)) for n, w, a, b, p, kept in every)
+        columns = (x.tolist() for x in (*ends, np.maximum(positive, 1 - positive)))
+        every = zip(names, *columns, ~np.eye(len(names), dtype=bool), strict=True)
+        rows = tuple(
+            JudgeRow(name, weight, low, high, sign, *self.measure_loss(kept))
+            for name, weight, low, high, sign, kept in every
+        )
         with np.errstate(invalid="ignore"):  # a feature may be constant within the lists
             pairs = correlate_within(lists, names)
         matrix = np.nan_to_num([[pairs[a, b] for b in names] for a in names])
         return rows, tuple(map(tuple, matrix.tolist()))
 
-    def effective(self) -> tuple[float, float, float, int]:
-        """Return how many independent judges the judges are worth, its interval, their number."""
+    def count_effective(self) -> tuple[float, float, float, int]:
+        """Return the number of independent judges, its interval, and how many judges count."""
         losses = []
         for name in self.problem.target.features:
             scores = values_of(self.judged.lists, name)
@@ -481,7 +489,7 @@ class _Refits:
         return count_independent(table), *bound_independent(table), len(losses)
 
     def forecast(self, sample: Draws) -> tuple[tuple[float, float, float], tuple[int | None, ...]]:
-        """Return what exact weights would win, and how many further lists would win 0.01."""
+        """Return the gain that exact weights would win, and how many more lists would win 0.01."""
         judged, lists = self.judged, self.judged.lists
         chosen = np.random.default_rng(0).choice(len(sample.flat), _FEW, p=sample.importance)
         vectors = sample.aligned(lists, np.vstack([sample.mean, sample.flat[chosen]]))
@@ -498,30 +506,33 @@ class _Refits:
             won = slope * (best - scores[first + lists.best(scores[:, 0])]).mean(axis=0)[1:]
         low, high = np.quantile(won, _ENDS).tolist()
         expected, size = float(won.mean()), len(lists)
-        # n lists leave c / n to win, so that N further ones win c / n − c / (n + N).
+        # After n lists c / n is left to win, so N further lists win c / n − c / (n + N).
         further = (
             math.ceil(size * _AIM / (left - _AIM)) if left > _AIM else None
             for left in (expected, high, low)
         )
         return (expected, low, high), tuple(further)
 
-    def juries(self, groups: _Groups, prices: Mapping[str, float]) -> tuple[Jury, ...]:
-        """Return juries without one priced judge after the other, the cheapest first.
+    def shrink_jury(self, groups: _Groups, prices: Mapping[str, float]) -> tuple[Jury, ...]:
+        """Return the juries that remain if priced judges leave, the cheapest first.
 
-        The next to leave is that whose loss of evidence is the smallest for its price. Evidence
-        varies less than the gain of few lists.
+        The next judge to leave has the least evidence for its price. The evidence varies less than
+        the gain of few lists.
         """
         kept: _Kept = True
         names = tuple(groups)
         juries = [Jury(names, sum(prices.values()), 0.0, 0.0, 0.0)]
         while names:
-            rest, before = {name: kept & ~groups[name] for name in names}, self.evidence(kept)
-            worst = min(names, key=lambda n: (before - self.evidence(rest[n])) / prices[n])
-            names, kept = tuple(name for name in names if name != worst), rest[worst]
-            juries.append(Jury(names, sum(prices[name] for name in names), *self.lost(kept)))
+            remaining = {name: kept & ~groups[name] for name in names}
+            evidence = self.compute_evidence(kept)
+            losses = {n: evidence - self.compute_evidence(rest) for n, rest in remaining.items()}
+            worst = min(names, key=lambda name: losses[name] / prices[name])
+            names, kept = tuple(name for name in names if name != worst), remaining[worst]
+            price = sum(prices[name] for name in names)
+            juries.append(Jury(names, price, *self.measure_loss(kept)))
         return tuple(juries[::-1])
 
-    def cascade(self, groups: _Groups, prices: Mapping[str, float]) -> Cascade:
+    def plan_cascade(self, groups: _Groups, prices: Mapping[str, float]) -> Cascade:
         """Return when the judges with the highest price are worth asking."""
         judged = self.judged
         if not isinstance(judged, Comparisons):
@@ -531,17 +542,17 @@ class _Refits:
         expensive = tuple(name for name in groups if prices[name] == max(prices.values()))
         others = ~np.any([groups[name] for name in expensive], axis=0)
         if not expensive or not others.any():
-            reason = "a cascade needs a judge with a price and another one that costs less: give "
+            reason = "a cascade needs a judge with a price and another one that costs less: pass "
             reason += "prices"
             raise UsageError(reason, parameter="prices", code="missing-setting")
-        both = [predict_answers(draws, judged)[:, 0] for draws in (self.draws(others), self.full)]
+        both = [predict_answers(draws, judged)[:, 0] for draws in (self.draw(others), self.full)]
         p = np.clip(both, _SURE, 1 - _SURE)
         order = np.argsort(np.maximum(p[0], 1 - p[0]))
         (before, after), weight = p[:, order], judged.weight[order]
         sure, later = np.maximum(before, 1 - before), np.where(before < 0.5, -1, 1) * logit(after)
         scale = measure_change(sure, later, weight)
-        # Ask the least sure, until asking the rest wins no more than the tolerance, as theory
-        # expects and by the answers to the judged pairs, whose changes may have heavy tails.
+        # Ask about the least sure pairs, until asking about the others wins no more than the
+        # tolerance, by the formula and by the judged pairs, whose changes may have heavy tails.
         value = np.stack([estimate_value(sure, scale), np.maximum(1 - 2 * expit(later), 0.0)])
         unasked = (weight * value)[:, ::-1].cumsum(axis=1).max(axis=0)[::-1] / weight.sum()
         asked = int(np.argmax(np.append(unasked, 0.0) <= _TOLERANCE))
@@ -570,8 +581,8 @@ def count_independent(losses: Float64) -> float:
 def bound_independent(losses: Float64) -> tuple[float, float]:
     """Return a 90 % interval of the number of independent judges, by the bootstrap.
 
-    In few lists, judges that err together may not err at all. So for the lower end there is one
-    list more, in which all err: in simulations, 89 to 100 % of such intervals contain the number.
+    In few lists, judges that err together may not err at all. Therefore, for the lower end, all
+    judges err in one more list. In simulations, 89 to 100 % of such intervals contain the number.
     """
     samples = np.random.default_rng(0).integers(len(losses), size=(_FEW, len(losses)))
     more = [count_independent(np.vstack([losses[s], losses.max(axis=0)])) for s in samples]
@@ -583,12 +594,13 @@ def bound_independent(losses: Float64) -> tuple[float, float]:
 def measure_change(sure: Float64, after: Float64, weight: Float64) -> float:
     """Return the standard deviation of the logit of a probability after a further answer.
 
-    It is that around the regression on the logit before it. Cases close to ½ count more.
+    It is the deviation from the regression on the logit before the answer, in which probabilities
+    close to ½ count more.
 
     Args:
         sure: (n,) the probability of the choice before the answer, at least ½.
-        after: (n,) the logit of the probability of the same choice after it.
-        weight: (n,) of each.
+        after: (n,) the logit of the probability of the same choice after the answer.
+        weight: (n,) the weight of each pair.
     """
     before, share = logit(sure), weight * sure * (1 - sure)
     slope = share @ (before * after) / max(share @ before**2, _SURE)
@@ -596,12 +608,13 @@ def measure_change(sure: Float64, after: Float64, weight: Float64) -> float:
 
 
 def estimate_value(sure: Float64, scale: float) -> Float64:
-    """Return by how much a further answer is expected to raise the probability of a right choice.
+    """Return how much a further answer is expected to raise the probability of a right choice.
 
     Args:
-        sure: (n,) the probability of the choice before it, at least ½.
-        scale: s, the standard deviation of its logit after the answer. The mean is that before it
-            times √(1 + π s² / 8), so that the probability stays the same on average (MacKay 1992).
+        sure: (n,) the probability of the choice before the answer, at least ½.
+        scale: s, the standard deviation of its logit after the answer. The mean of this logit is
+            the logit before the answer times √(1 + π s² / 8), so that the probability stays the
+            same on average (MacKay 1992).
 
     >>> estimate_value(np.array([0.5, 0.9, 0.99]), 1.5).round(3).tolist()
     [0.234, 0.006, 0.0]

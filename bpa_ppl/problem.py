@@ -1,4 +1,4 @@
-"""A problem: what samplers sample, and what the posteriors of all of them record."""
+"""A problem: the target that samplers sample, and the data that every posterior records."""
 
 from __future__ import annotations
 
@@ -51,23 +51,23 @@ if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
 _PRIOR_DRAWS = 1000
-#: With fewer lists, choosing only one system proves little.
+#: With fewer lists, it proves little if all choices come from one system.
 _MIN_LISTS = 5
 _PACKAGES = ("bpa_ppl", "numpyro", "jax", "jaxlib", "numpy", "sacrebleu", "arviz", "arviz-stats")
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """One adaptation, matched, scored and tabulated once, which any number of samplers can sample.
+    """An adaptation whose lists are matched, scored and tabulated once, for any number of samplers.
 
     Attributes:
-        target: the posterior, without a report of progress.
+        target: the posterior to sample.
         observed: what was observed of the lists.
         lists: all adaptation lists, with the features of the posterior.
-        record: of the posterior, without that of a sampler.
+        record: the record of the posterior, without the sampler.
         constants: arrays that the posterior keeps.
-        without_indicators: returns the target where the weights of indicators, such as those of
-            systems, are 0; None if there are none, or no other feature.
+        without_indicators: a function that returns the target in which the weights of indicators,
+            such as systems, are 0; None if there are no indicators, or no other features.
         represented: the posterior that a Gaussian prior represents, or None.
     """
 
@@ -91,14 +91,15 @@ class Problem:
         """Return draws of a sampler, with everything that `adapt` records.
 
         Args:
-            sampler: as for `adapt`.
-            seed: of the draws.
+            sampler: the sampler, as for `adapt`.
+            seed: the seed of the draws.
             extra: lists of the out-of-domain set, as for `adapt`.
-            progress: True draws a bar on standard error.
-            clock: returns the time in seconds, for the attribute `sampling_time`.
+            progress: True shows a bar on standard error.
+            clock: a function that returns the time in seconds, for the attribute `sampling_time`.
 
         Raises:
-            UsageError: if a package of the sampler is missing, or it does not fit the problem.
+            UsageError: if a package of the sampler is missing, or the sampler does not fit the
+                problem.
         """
         engine, seed, match = SAMPLERS.resolve(sampler), check_seed(seed), self.target.match
         engine.require_packages()
@@ -151,13 +152,14 @@ class Problem:
         return record_comparison(draws, lists, observed.gain, observed.gains)
 
     def compare_indicators(self, draws: Draws) -> Draws:
-        """Return draws with a comparison to the weights without indicators, and log the result.
+        """Return draws with a comparison with weights without indicators, and log the result.
 
-        The posterior without indicators is that of `laplace`, which takes less than a second. There
-        is no comparison where choices cannot be evaluated by leave-one-out, or no mode is found.
+        The sampler for the posterior without indicators is `laplace`, which takes less than a
+        second. There is no comparison if choices cannot be evaluated by leave-one-out, or if no
+        mode is found.
 
         Args:
-            draws: from `sample`, with the comparison with simple baselines.
+            draws: draws from `sample`, with the comparison with simple baselines.
         """
         recorded = read_comparison(draws)
         if self.without_indicators is None or recorded is None or recorded.unit == ACCURACY:
@@ -174,7 +176,7 @@ class Problem:
         return record_comparison(draws, observed.lists, observed.gain, observed.gains, without)
 
     def plain_draws(self, sampled: Sampled, sampler: SamplerRecord) -> Draws:
-        """Return the result of a sampler with everything that `adapt` records but comparisons.
+        """Return the result of a sampler with everything that `adapt` records except comparisons.
 
         Args:
             sampled: as for `draws`.
@@ -235,7 +237,7 @@ class Problem:
 
 
 def _warn_single_system(draws: Draws, observed: Scored | Compared) -> None:
-    """Warn if the mean of the weights chooses candidates of one system from all lists."""
+    """Warn if the mean weights choose candidates of the same system from all lists."""
     nbest, sources = observed.lists, draws.record.recipe.sources
     categorical = [one.settings["column"] for one in sources if one.source == "indicators"]
     # Comparisons are not lists of candidates.
@@ -251,14 +253,14 @@ def _warn_single_system(draws: Draws, observed: Scored | Compared) -> None:
         return
     remedy = f"leave out categorical {column}" if column in categorical else "add features"
     warn_user(
-        f"all choices from {int(several.sum())} adaptation lists with several systems are those of "
-        f"{column} {chosen.pop()}: take its candidates alone, or, to let others be chosen, "
+        f"all choices from {int(several.sum())} adaptation lists with several systems come from "
+        f"{column} {chosen.pop()}: use only its candidates, or, to let others be chosen, "
         f"{remedy} or judge more lists"
     )
 
 
 def list_versions(engine: Sampler) -> dict[str, str]:
-    """Return the versions of Python and of the packages that make a posterior."""
+    """Return the versions of Python and of the packages that a posterior depends on."""
     names = (*_PACKAGES, *engine.packages)
     return {**{n: read_version(n) for n in names}, "python": platform.python_version()}
 
@@ -274,17 +276,17 @@ def to_posterior(
 ) -> InferenceData:
     """Return draws of any algorithm as the posterior that `adapt` would return.
 
-    `check`, `report`, `compare` and `rerank` take it.
+    `check`, `report`, `compare` and `rerank` accept it.
 
     Args:
-        density: from `log_density`.
+        density: the result of `log_density`.
         z: (chains, draws, d) unconstrained values.
-        sampler: a name that the posterior records.
-        warmup: (chains, draws, d) of the warm-up, if they are to be kept.
+        sampler: a name for the sampler, which the posterior records.
+        warmup: (chains, draws, d) the values of the warm-up, to keep them.
         log_weight: (chains, draws) log p(z, data) − log q(z) of proposals from q, up to a
             constant. The importance weights are Pareto-smoothed, and k̂ is recorded.
-        statistics: (chains, draws) each, under ArviZ's names. `n_steps` is the number of
-            evaluations of the density that a draw took; where it is missing it is unknown.
+        statistics: arrays (chains, draws) by ArviZ's names. `n_steps` is the number of
+            evaluations of the density for each draw; without it, this number is unknown.
 
     Raises:
         DataError: if shapes do not fit together, or a value is not finite.
@@ -299,7 +301,7 @@ def to_posterior(
     ((4, 100, 1), 'mine')
     """
     if density.recorder is None:
-        problem = "only a density made by log_density has what a posterior records"
+        problem = "this density lacks the data that a posterior records: make it by log_density"
         raise UsageError(problem, code="missing-setting")
     values = _to_draws(density, "z", z)
     shape, weights, k_hat = values.shape[:2], None, None

@@ -18,7 +18,7 @@ from bpa_ppl.posterior.record import to_attributes
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
 
-#: Attributes that other sections show, or that are for programs alone.
+#: Attributes that other sections show, or that only programs need.
 _ELSEWHERE = ("baselines", "options", "feature_scales", "check")
 #: The packages that draws depend on.
 _PACKAGES = ("numpyro", "jax", "jaxlib", "numpy", "python")
@@ -39,7 +39,7 @@ def read_attributes(draws: Draws) -> dict[str, str]:
 
 
 def compare_data(draws: Draws, other: Draws) -> list[str]:
-    """Return the kinds of data that two posteriors have other hashes of, see `Sentences.hashes`.
+    """Return the kinds of data whose hashes differ between two posteriors, see `Sentences.hashes`.
 
     >>> from bpa_ppl.posterior.record import Record
     >>> zeros, data = {"weights": np.zeros((2, 10, 1))}, {"texts": "5f", "gains": "a0"}
@@ -54,12 +54,12 @@ def compare_data(draws: Draws, other: Draws) -> list[str]:
 
 
 def describe_difference(draws: Draws, other: Draws, name: str) -> str:
-    """Return in one sentence whether a repeated adaptation has the same draws, else why not.
+    """Return one sentence: whether a repeated adaptation has the same draws, or why it has not.
 
     Args:
-        draws: of the repeated adaptation.
-        other: of the first one.
-        name: of its file.
+        draws: the draws of the repeated adaptation.
+        other: the draws of the first adaptation.
+        name: the file name of the first adaptation.
 
     >>> from bpa_ppl.posterior.record import Record
     >>> draws = Draws({"weights": np.zeros((2, 10, 1))}, ("LM0",), record=Record(seed=1))
@@ -79,12 +79,12 @@ def describe_difference(draws: Draws, other: Draws, name: str) -> str:
 def signature(posterior: Posterior) -> str:
     """Return a line that identifies a posterior, similar to the signatures of sacreBLEU.
 
-    It has the number of lists, hashes of their content and of the options with the canonical
-    weights, gain, likelihood, prior with its scale, a hash of the added features, sampler, seed,
-    and versions. Equal signatures mean equal draws on the same machine.
+    It has the number of lists, a hash of their content, a hash of the options and canonical
+    weights, the gain, the likelihood, the prior with its scale, a hash of the added features, the
+    sampler, the seed, and the versions. Equal signatures mean equal draws on the same machine.
 
     Args:
-        posterior: of `adapt`, or any other one, of which less is known.
+        posterior: a posterior of `adapt`, or of another program, whose signature has fewer parts.
 
     >>> from bpa_ppl.posterior.record import Record, SamplerRecord
     >>> sampler = SamplerRecord(name="imh", settings={"draws": 10})
@@ -124,7 +124,7 @@ def signature(posterior: Posterior) -> str:
 
 
 def suggest_command(draws: Draws) -> str | None:
-    """Return the command, and the call, that repeat the adaptation; None if it is unknown."""
+    """Return the command, and the Python call, that repeat the adaptation; None if unknown."""
     if draws.record.options is None:
         return None
     lists = draws.record.lists or "LISTS"
@@ -152,7 +152,7 @@ def _abbreviate(component: Mapping[str, Any], without: tuple[str, ...] = ()) -> 
 
 
 def in_words(value: Any) -> str:
-    """Return plain data as a reader would write it, without what is empty.
+    """Return plain data in words, without empty values.
 
     >>> in_words({"name": "margin", "gamma": 2.0, "ties": None})
     'margin, gamma 2'

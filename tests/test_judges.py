@@ -374,10 +374,10 @@ def test_requests_that_make_no_sense_are_refused(lists: NBest, posterior: bpa.Dr
     horseshoe = with_record(posterior, options=options)
     with pytest.raises(bpa.DataError, match="only the default model with a Gaussian prior"):
         judges(horseshoe, lists)
-    with pytest.raises(bpa.DataError, match="has learned from no list: adapt to judgements"):
+    with pytest.raises(bpa.DataError, match="was adapted to no lists: adapt to judgements"):
         judges(bpa.adapt(lists, likelihood="none", sampler="map"), lists)
     tied = lists.without("preferences").with_sentence_extras(ties=[[[0, 1]]] * len(lists))
-    with pytest.raises(bpa.DataError, match=r"all answers are ties, .*: give preferences"):
+    with pytest.raises(bpa.DataError, match=r"all answers are ties, .*: add preferences"):
         judges(bpa.adapt(tied, prior=PRIOR, sampler="map"), tied)
 
 

@@ -1,4 +1,4 @@
-"""Parallel work by joblib: threads or processes of this machine."""
+"""Parallel work in threads or processes of this machine, by joblib."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bpa_ppl.errors import UsageError, quote
 if TYPE_CHECKING:
     import joblib
 
-_AHEAD = 4  # calls for each worker that are read at once
+_AHEAD = 4  # the number of calls for each worker that are read together
 _WATCH = 0.5  # seconds between checks that the parent of a worker is running
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ def count_workers(jobs: Any) -> int:
 
 
 def _follow(pid: int) -> None:
-    """End this process soon after its parent has ended, even if that was killed."""
+    """End this process soon after its parent has ended, even if the parent was killed."""
     import psutil
 
     def watch() -> None:
@@ -63,7 +63,7 @@ def _follow(pid: int) -> None:
 
 
 def _call_and_capture(function: Callable[..., T], args: Any, options: Any) -> tuple[T, list[Note]]:
-    """Return the result of a call in a worker, and what it logged."""
+    """Return the result of a call in a worker, and the notes that it logged."""
     with capture_notes() as notes:
         value = function(*args, **options)
     return value, notes
@@ -71,13 +71,13 @@ def _call_and_capture(function: Callable[..., T], args: Any, options: Any) -> tu
 
 @dataclass(frozen=True)
 class Parallel:
-    """Workers that calls made by `joblib.delayed` are given to.
+    """Workers for calls that `joblib.delayed` has made.
 
-    Their warnings and notes are logged in this process.
+    Warnings and notes of the calls are logged in this process.
 
     Args:
         pool: the workers.
-        width: how many calls run at the same time.
+        width: the number of calls that run at the same time.
     """
 
     pool: joblib.Parallel
@@ -96,7 +96,7 @@ class Parallel:
     def in_order(self, calls: Iterable[tuple[T, Any]]) -> Iterator[tuple[T, Any]]:
         """Yield (item, result of its call) in order, while the next calls are read.
 
-        Few items are in memory at a time, and they are read in this thread.
+        This thread reads the items, and only a few of them are in memory.
 
         Args:
             calls: items, each with a call.
@@ -109,14 +109,14 @@ class Parallel:
         remaining, size = iter(calls), _AHEAD * self.width
         batch = list(islice(remaining, size))
         while batch:
-            results = self(call for _, call in batch)  # computed from now on
+            results = self(call for _, call in batch)  # starts the calls
             items = deque(item for item, _ in batch)
             try:
                 batch = list(islice(remaining, size))
                 for result in results:
                     yield items.popleft(), result
             except (Exception, GeneratorExit):
-                deque(results, maxlen=0)  # cancelled calls would end in warnings and tracebacks
+                deque(results, maxlen=0)  # cancelled calls would print warnings and tracebacks
                 raise
 
 
@@ -127,9 +127,9 @@ def parallel_workers(
     """Yield workers, and end their work when the block is left.
 
     Args:
-        jobs: how many workers; -1 is one for every core.
-        threads: whether they are threads; else processes.
-        ordered: whether results come in the order of the calls, or as they are finished.
+        jobs: the number of workers; -1 means one for every core.
+        threads: whether the workers are threads and not processes.
+        ordered: whether results come in the order of the calls, or as soon as they are ready.
 
     Raises:
         UsageError: if `jobs` is not valid, or a worker is lost.

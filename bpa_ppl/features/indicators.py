@@ -24,11 +24,11 @@ from bpa_ppl.nbest import NBest, find_feature
 
 
 class Indicators(FeatureSource, frozen=True):
-    """One feature per value, `column=value`: 1 if a candidate has that value, else 0.
+    """One feature per value, `column=value`: 1 if a candidate has the value, else 0.
 
     Attributes:
-        column: of texts or numbers: an extra of the candidates, or a feature.
-        values: those that get a feature; default: every value of the lists, sorted.
+        column: a column of texts or numbers, either an extra of the candidates or a feature.
+        values: the values that get a feature; by default all values of the lists, sorted.
     """
 
     main: ClassVar[str | None] = "column"
@@ -44,17 +44,19 @@ class Indicators(FeatureSource, frozen=True):
         """Return indicators of the values in adaptation lists.
 
         Raises:
-            DataError: if the lists have no such column, or it lacks a value.
+            DataError: if the lists have no such column, or a value is missing.
 
         >>> from bpa_ppl import from_lists
         >>> lists = from_lists([["a", "b"]], [[[0.0]] * 2], ["LM0"])
         >>> Indicators(column="system").fitted(lists.with_extras(system=["Y", "X"])).values
         ('X', 'Y')
         """
-        return Indicators(column=self.column, values=tuple(sorted(set(self._texts(nbest)))))
+        return Indicators(
+            column=self.column, values=tuple(sorted(set(self._read_categories(nbest))))
+        )
 
     def columns(self, nbest: NBest) -> Features:
-        """Return the features; a value without a feature has 0 in all, with a warning.
+        """Return the features; a value without a feature has 0 in all of them, with a warning.
 
         >>> from bpa_ppl import from_lists
         >>> lists = from_lists([["a", "b"]], [[[0.0]] * 2], ["LM0"])
@@ -62,14 +64,14 @@ class Indicators(FeatureSource, frozen=True):
         >>> {name: column.tolist() for name, column in columns.items()}
         {'system=X': [0.0, 1.0], 'system=Y': [1.0, 0.0]}
         """
-        texts = np.array(self._texts(nbest), dtype=object)
+        texts = np.array(self._read_categories(nbest), dtype=object)
         values = self.values or tuple(sorted(set(texts.tolist())))
         for value in sorted(set(texts.tolist()) - set(values)):
             absent = f"{self.column} {value} did not occur in the adaptation lists"
             warn_user(f"{locate(nbest.origin)}{absent}: it has no weight of its own")
         return {f"{self.column}={value}": (texts == value).astype(np.float32) for value in values}
 
-    def _texts(self, nbest: NBest) -> list[str]:
+    def _read_categories(self, nbest: NBest) -> list[str]:
         names = nbest.feature_names
         if self.column not in (*nbest.extras, *names):
             problem = f"the candidates have no column {self.column}: they have"

@@ -1,15 +1,15 @@
 """N-best lists of Moses, `id ||| text ||| Name0= v v … ||| total`, and of Marian.
 
-Fields added by -n-best-list-include-segmentation and -print-alignment-info-in-n-best,
-`||| 0-2=0-2 3=3 ||| 0-0 1-2`, become the extras `segmentation` and `alignment`, as printed. The
-same reader accepts variants of the format: glued labels (`F0=-1.5`), no total, the total before the
-features, alignments or word scores between text and features.
+The options -n-best-list-include-segmentation and -print-alignment-info-in-n-best of Moses add the
+fields `||| 0-2=0-2 3=3 ||| 0-0 1-2`, which become the extras `segmentation` and `alignment`, as
+printed. The same reader accepts variants of the format: labels without a blank (`F0=-1.5`), no
+total, the total before the features, alignments or word scores between text and features.
 
-Marian prints a label for each scorer of an ensemble, `F0= v F1= v`, glued to its value where there
-is one scorer (`F0=-1.2`). `--alignment` adds a field between text and features, hard (`0-0 1-2`) or
-soft (a vector of the source positions for each word, `0.9,0.1 0.2,0.8`), which becomes the extra
-`alignment`. `--word-scores` adds `WordScores=` with a value for each word, which is left out with a
-warning.
+Marian prints a label for each scorer of an ensemble, `F0= v F1= v`, without the blank if there is
+only one scorer (`F0=-1.2`). `--alignment` adds a field between text and features, which becomes the
+extra `alignment`: hard (`0-0 1-2`) or soft (a vector of the source positions for each word,
+`0.9,0.1 0.2,0.8`). `--word-scores` adds `WordScores=` with a value for each word, which is left out
+with a warning.
 
 PyArrow reads the blocks of long files, if all lines of a block have the columns of the first line
 of the file, and sound numbers. `LineParser` reads all other lines, and says what is wrong with
@@ -107,7 +107,7 @@ class Moses(NBestFormat, frozen=True):
         >>> Moses().write(lists, sys.stdout)
         0 ||| a cat ||| TM0= -1 0.5
         """
-        after = _find_positions(nbest, [_SEGMENTATION, _ALIGNMENT], _HARD)
+        after = _select_positions(nbest, [_SEGMENTATION, _ALIGNMENT], _HARD)
         if nbest.totals is None and any(column[:1] == ("",) for column in after[:1]):
             problem = (
                 f"without totals an empty {_SEGMENTATION} or {_ALIGNMENT} would be read as one"
@@ -120,12 +120,12 @@ class Moses(NBestFormat, frozen=True):
 class Marian(NBestFormat, frozen=True):
     """The format of Marian, as `marian-decoder --n-best` prints it.
 
-    The last field is the score by which Marian ranks: the weighted sum of the features, divided by
-    a power of the length with `--normalize`. A file does not show whether it is.
+    The last field is the score by which Marian ranks: the weighted sum of the features, with
+    `--normalize` divided by a power of the length. A file does not show which of the two it is.
 
     Attributes:
-        normalised: whether the totals may be divided by a length, as with `--normalize`; otherwise
-            λ·h is compared with them when weights are adapted.
+        normalised: whether the totals may be divided by a length. If not, λ·h is compared with the
+            totals when weights are adapted.
     """
 
     texts: ClassVar[tuple[str, ...]] = (_SEGMENTATION, _ALIGNMENT)
@@ -133,7 +133,7 @@ class Marian(NBestFormat, frozen=True):
     normalised: bool = True
 
     def detect(self, first_line: bytes) -> bool:
-        """Return whether a line has the labels F0, F1, … alone, as only Marian prints.
+        """Return whether a line has the labels F0, F1, … and no others, as only Marian prints.
 
         >>> Marian().detect(b"0 ||| a cat ||| F0= -1 F1= -2 ||| -0.75")
         True
@@ -173,7 +173,7 @@ class Marian(NBestFormat, frozen=True):
         >>> Marian().write(lists, sys.stdout)
         0 ||| a cat ||| F0= -3 F1= -2 ||| -1.25
         """
-        alignments = _find_positions(nbest, [_ALIGNMENT], _SOFT)
+        alignments = _select_positions(nbest, [_ALIGNMENT], _SOFT)
         _write_lines(nbest, file, _plain_labels(nbest), between=alignments)
 
 
@@ -197,7 +197,7 @@ def _write_lines(
         DataError: if there is no feature, or a text would not read back.
     """
     if not labels:
-        problem = "no features, without which a line is not one of a list: write jsonl"
+        problem = "the lists have no features, which this format needs: write jsonl"
         raise DataError(problem, nbest.origin, code="not-supported")
     require_plain_texts(nbest, blanks=False)
     warn_about_ids(nbest)
@@ -212,22 +212,22 @@ def _write_lines(
             file.write(f"{identifier} ||| {' ||| '.join(fields)}\n")
 
 
-def _find_positions(
+def _select_positions(
     nbest: NBest, names: Sequence[str], patterns: Mapping[str, bytes]
 ) -> list[tuple[str, ...]]:
     """Return the segmentations or alignments of all candidates, if there are any.
 
     Args:
         nbest: the lists.
-        names: of the extras: "segmentation" or "alignment".
-        patterns: of the fields that the format can have, by name.
+        names: the names of the extras, "segmentation" or "alignment".
+        patterns: the regular expression that each extra must match, by name.
 
     Raises:
-        DataError: if one does not fit the format.
+        DataError: if a segmentation or alignment does not match.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a"]], [[[-1]]], ["LM0"], extras={"alignment": [["0-0"]]})
-    >>> _find_positions(lists, ["segmentation", "alignment"], _HARD)
+    >>> _select_positions(lists, ["segmentation", "alignment"], _HARD)
     [('0-0',)]
     """
     columns = {name: tuple(nbest.extras[name]) for name in names if name in nbest.extras}
@@ -247,7 +247,7 @@ def _moses_labels(nbest: NBest) -> list[str]:
     """Return the text before the value of each column, with `.` for `_` in names, as Moses needs.
 
     Raises:
-        DataError: as `_plain_labels`, or if two names become one.
+        DataError: as `_plain_labels`, or if two names become the same.
 
     >>> from bpa_ppl import from_lists
     >>> _moses_labels(from_lists([["a cat"]], [[[-1, 0.5]]], ["TM0[0]", "TM0[1]"]))
@@ -258,7 +258,7 @@ def _moses_labels(nbest: NBest) -> list[str]:
     if renamed == labels:
         return labels
     if find_repeated(filter(None, renamed)):
-        problem = "two features have the same name once `_` is `.`, as Moses needs: rename one"
+        problem = "two features have the same name if `_` becomes `.`, as Moses needs: rename one"
         raise DataError(problem, nbest.origin, code="duplicate")
     names = list_names(sorted({label.strip("= ") for label in labels if "_" in label}))
     warn_user(

@@ -31,16 +31,17 @@ from bpa_ppl.serving.web import Refused, read_body, static_routes, web_applicati
 _LIMIT = 2**18
 #: The address is a secret: it is neither stored nor sent to other sites.
 _HEADERS = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
-#: Extras of sentences with the text before the source, and with the document it belongs to.
+#: Extras of sentences: the text before the source, and the document of the source.
 _CONTEXT, _DOCUMENT = "context", "doc"
-#: Sentences of the document that are shown before the source, and weights.
+#: How many earlier sentences of the document are shown, and how many weights.
 _PREVIOUS, _WEIGHTS = 2, 20
-#: Ten answers that raise the expected share by less than this are not worth the time, if that share
-#: is certainly at least this.
+#: Ten more answers are not worth the time if they raise the expected share of the gain by less than
+#: the first number, and the lower bound of the share is at least the second.
 _WORTHWHILE, _CERTAIN = 0.005, 0.7
-#: Answers that test the prior, and answers to random questions from which predictions are judged.
+#: The least number of answers that test the prior, and of answers to random questions that test the
+#: predictions.
 _TEST, _ENOUGH = 10, 20
-#: The share of words that differ above which marks would not help.
+#: If a larger share of the words differs, marks would not help.
 _UNRELATED = 0.5
 #: Letters of scripts without blanks between words: Thai, Lao, Tibetan, Burmese, Khmer, CJK.
 _UNSPACED = "\u0e00-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -143,9 +144,9 @@ def show_question(session: Session) -> dict[str, Any]:
     """Return the question of a session as the page shows it.
 
     Returns:
-        `number`, which the answer must repeat; `answers`, how many were given so far, and `last`,
-        the last of them or None; `context`, `source`; and `candidates`, parts of each text with
-        whether they differ.
+        `number`, which the answer must repeat; `answers`, the number of answers so far, and `last`,
+        the last answer or None; `context`, `source`; and `candidates`, the parts of each text, with
+        whether each part differs from the other text.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a red cat", "a cat"]], [[[1.0], [0.0]]], ["lm"])
@@ -166,7 +167,7 @@ def show_question(session: Session) -> dict[str, Any]:
 
 
 def find_context(lists: NBest, sentence: int) -> list[str]:
-    """Return the texts before a source: the extra `context`, or sources of the same `doc`.
+    """Return the texts before a source: the extra `context`, or earlier sources of its `doc`.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a"]] * 3, [[[1.0]]] * 3, ["lm"], sources=["x", "y", "z"])
@@ -187,9 +188,9 @@ def find_context(lists: NBest, sentence: int) -> list[str]:
 
 
 def mark_differences(texts: Sequence[str]) -> list[list[tuple[str, bool]]]:
-    """Split two texts into parts, each with whether the other text does not have it.
+    """Split two texts into parts, each with whether the other text lacks it.
 
-    Words are compared, punctuation marks, and single characters of scripts without blanks. Texts
+    Words, punctuation marks, and single characters of scripts without blanks are compared. Texts
     that share less than half of them are not split.
 
     >>> mark_differences(["a red cat", "a cat!"])
@@ -216,7 +217,7 @@ def mark_differences(texts: Sequence[str]) -> list[list[tuple[str, bool]]]:
 
 
 def _join_tokens(tokens: list[str], differs: list[bool]) -> list[tuple[str, bool]]:
-    """Join tokens to parts; blanks at the end of a part that differs belong to the next one."""
+    """Join tokens to parts; blanks at the end of a part that differs go to the next part."""
     runs = groupby(zip(tokens, differs, strict=True), key=itemgetter(1))
     parts = [("".join(token for token, _ in run), different) for different, run in runs]
     for k, (text, different) in enumerate(parts[:-1]):
@@ -230,9 +231,10 @@ def show_panel(session: Session) -> dict[str, Any]:
     """Return the state of a session as the page shows it.
 
     Returns:
-        the fields of `Outlook`; `advice`, see there; and `weights`, those with the largest means:
-        the name, and in standard deviations of the prior the mean of the posterior, half the width
-        of its 95 % interval, and the mean of the prior. `more_weights` is the number of the others.
+        the fields of `Outlook`; `advice`, as `advise` returns it; and `weights`, the weights with
+        the largest means. Each of these has its name and, in standard deviations of the prior, the
+        posterior mean, half the width of the 95 % interval, and the prior mean. `more_weights` is
+        the number of the other weights.
 
     >>> from bpa_ppl import from_lists
     >>> texts, table = [["a cat", "a dog"]] * 2, [[[1.0, 2.0], [0.0, 0.0]]] * 2
@@ -261,13 +263,13 @@ def show_panel(session: Session) -> dict[str, Any]:
 
 
 def advise(state: Outlook) -> tuple[str, str]:
-    """Return whether further answers are worth it: a code, and a sentence.
+    """Return whether further answers are worth the time: a code, and a sentence.
 
-    The code is `no-help` if the answers to 20 random questions or more are predicted no better
-    than by the prior, or by chance. It is `stop` if ten answers or more were given, ten more are
-    expected to raise the expected share by less than 0.005, that share is at least 0.7 by the
-    uncertainty of the weights, and more answers to random questions were predicted than by chance,
-    by a standard deviation of chance. Else it is `continue`.
+    The code is `no-help` if there are answers to 20 random questions or more, and the weights do
+    not predict them better than the prior or a guess. It is `stop` if there are at least ten
+    answers, ten more are expected to raise the share of the gain by less than 0.005, the lower
+    bound of the share is at least 0.7, and the answers to random questions are predicted better
+    than by guessing, by a standard deviation of guesses. Otherwise it is `continue`.
 
     >>> state = Outlook(30, 100, 40, 0.6, 0.9, 0.8, 0.002, 12.0, 8.0, 15, 2, 2)
     >>> advise(state)[0], advise(state._replace(further=0.02))[0]

@@ -52,11 +52,11 @@ if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
-#: After this many questions an earlier pair is asked again, with the sides exchanged.
+#: Every twelfth question repeats an earlier pair with the sides exchanged.
 _REPEAT_EVERY = 12
-#: Scales of the prior with a lower probability are left out.
+#: Scales of the prior with a lower posterior probability are left out.
 _NEGLIGIBLE = 1e-3
-#: Lists from which the outlook is computed.
+#: The number of lists from which the outlook is computed.
 _LISTS = 200
 
 
@@ -65,13 +65,13 @@ class Question:
     """Two candidates to compare.
 
     Attributes:
-        id: of the list.
-        sentence: its position.
-        candidates: their positions in the list, in the order in which they are shown.
-        texts: of the candidates.
-        source: of the list, or None.
-        asked: why: `random`, `information` or `repeat`.
-        number: of the line of the journal that the answer will have, which identifies it.
+        id: the id of the list.
+        sentence: the position of the list.
+        candidates: the positions of the candidates in the list, in the order shown.
+        texts: the texts of the candidates.
+        source: the source of the list, or None.
+        asked: why the pair is asked: `random`, `information` or `repeat`.
+        number: the line of the journal that the answer will have; it identifies the question.
 
     >>> Question(7, 0, (1, 0), ("a cat", "cat"), "un chat", "random", 2).texts[0]
     'a cat'
@@ -89,36 +89,37 @@ class Question:
 class Session:
     """Comparisons of two candidates, and the posterior of the weights after each.
 
-    Every other question is the one of some random ones from which most is expected to be learned
-    (Lindley 1956), in turn about the weights and about the choices of all lists. The others are
-    random, so that predictions of their answers are an unbiased test of the weights. Every twelfth
-    question repeats an earlier one in the opposite order.
+    Half of the questions are random, so that predictions of their answers are an unbiased test of
+    the weights. Each of the others is the most informative of some random pairs (Lindley 1956),
+    alternately about the weights and about the choices of all lists. Every twelfth question repeats
+    an earlier one in the opposite order.
 
     Args:
-        lists: with features; a list of fewer than two different texts is never asked about.
-        weights: where the weights start. None is mean 0 but for log-probabilities, and `"equal"`
-            the mean of the standardised features, both as in `adapt`; weights by feature are the
-            mean of the same Gaussian; `StartingWeights` of these fix some.
+        lists: lists with features. A list of fewer than two different texts is never asked about.
+        weights: where the weights start, as in `adapt`. With None, the mean is 0 except for
+            log-probabilities; with `"equal"`, it is the mean of the standardised features; weights
+            by feature are the mean itself. `StartingWeights` can also fix weights.
         prior: a `Prior`, or a posterior, whose mean and covariance are used.
         journal: a file to which each answer is appended before `answer` returns. If it exists, the
-            session goes on from its last answer.
+            session continues after its last answer.
         rater: the name of the rater, for the journal.
-        seed: of the questions.
+        seed: the seed of the questions.
         slip: the probability of a random answer, see `bpa_ppl.Preference`.
-        features: as for `adapt`, and so are the next three, which say what the features are.
+        features: the columns that are features, as for `adapt`.
         exclude: columns that are not features.
         categorical: columns whose values become features.
         add: sources of further features.
 
     Attributes:
-        lists: as given.
-        features: names of the features with a free weight.
-        weights: (K + 1) the Gaussian approximation of their posterior; log ν is the last value.
-        start: the same before the first answer.
+        lists: the lists.
+        features: the names of the features with a free weight.
+        weights: (K + 1) the Gaussian approximation of the posterior of the weights; log ν is the
+            last value.
+        start: the same approximation before the first answer.
 
     Raises:
-        DataError: if there is no pair to compare, or the journal is of other lists.
-        UsageError: if an option makes no sense.
+        DataError: if there is no pair to compare, or the journal belongs to other lists.
+        UsageError: if the value of an option is not allowed.
 
     >>> from bpa_ppl import from_lists
     >>> texts, quality = [["a cat", "cat the"], ["the dog", "dog"]], [[[2.0], [0.0]]] * 2
@@ -177,8 +178,8 @@ class Session:
         self._position = {identifier: s for s, identifier in enumerate(lists.ids)}
         self._scales, self._learned = LOG_SCALES, -1
         nothing = np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
-        self._posterior(*nothing, keep=True)
-        self.start = self._posterior(*nothing)
+        self._fit_weights(*nothing, keep=True)
+        self.start = self._fit_weights(*nothing)
         recorded = Journal(header) if self._file is None else self._file.journal
         self._lines, self._judgements = recorded.lines, dict(recorded.judgements)
         for number, judgement in self._judgements.items():
@@ -188,7 +189,7 @@ class Session:
 
     @property
     def judgements(self) -> tuple[Judgement, ...]:
-        """The answers that were not taken back, with those that were skipped."""
+        """The answers that were not taken back, including `skip`."""
         return tuple(self._judgements.values())
 
     def next(self) -> Question:
@@ -202,8 +203,8 @@ class Session:
 
         Args:
             answer: the place of the better candidate, `first` or `second`; `tie`; or `skip`.
-            correction: a text that the rater wrote for the source; it is left out if it is blank
-                or that of the better candidate.
+            correction: a text that the rater wrote for the source. It is left out if it is blank
+                or equals the text of the better candidate.
 
         Raises:
             DataError: if the journal cannot be written; the answer then does not count.
@@ -217,10 +218,10 @@ class Session:
         return self.add(replace(judgement, correction=correction))
 
     def add(self, judgement: Judgement) -> Judgement:
-        """Record an answer to any question, such as one of another annotation tool.
+        """Record an answer to any question, for example from another annotation tool.
 
         Args:
-            judgement: its prediction is computed, and its time is now if it has none.
+            judgement: the answer. Its prediction is computed; without a time, it gets the present.
 
         Returns:
             the judgement as it was recorded.
@@ -230,7 +231,7 @@ class Session:
                 the answer then does not count.
         """
         self._check(judgement)
-        first, second = softmax(self._scores(judgement, self.weights)).round(4).tolist()
+        first, second = softmax(self._score(judgement, self.weights)).round(4).tolist()
         time = judgement.time or datetime.now(UTC).isoformat(timespec="seconds")
         judgement = replace(judgement, predicted=(first, second), time=time)
         record = {name: value for name, value in vars(judgement).items() if value not in (None, "")}
@@ -243,7 +244,7 @@ class Session:
     def batch(self, count: int) -> list[Question]:
         """Return several questions at once, for another annotation tool; see `add`.
 
-        They are chosen by the present weights, so that small batches tell more.
+        They are chosen with the present weights, so small batches are more informative.
         """
         return [self._choose(self._lines + more) for more in range(count)]
 
@@ -267,10 +268,10 @@ class Session:
         """Return the position of the candidate of each list that the mean weights choose, (S,).
 
         Args:
-            lists: others than those of the session, with the same features.
+            lists: other lists with the same features; by default the lists of the session.
 
         Raises:
-            DataError: if they do not have the features.
+            DataError: if the lists do not have the features.
         """
         table = (
             self._candidates
@@ -280,7 +281,7 @@ class Session:
         return table.choices(self.weights)
 
     def outlook(self) -> Outlook:
-        """Return what the answers so far have changed, and what further ones would."""
+        """Return what the answers so far have changed, and what more answers would change."""
         rng, pool = np.random.default_rng(0), self._pool
         table = self._candidates.lists(rng.choice(pool, min(_LISTS, len(pool)), replace=False))
         best, headroom, least, further = estimate_outlook(table, self.weights, rng)
@@ -297,7 +298,7 @@ class Session:
             if judgement.asked == RANDOM and chosen is not None:
                 random += 1
                 sign = 1 if chosen == judgement.candidates[0] else -1
-                before = self._scores(judgement, self.start)
+                before = self._score(judgement, self.start)
                 for_first, for_second = judgement.predicted or (0.5, 0.5)
                 # A prediction of two equal candidates counts as half right.
                 predicted += float(np.heaviside(sign * (for_first - for_second), 0.5))
@@ -315,7 +316,7 @@ class Session:
         """The posterior given all answers, drawn by `adapt`.
 
         Raises:
-            DataError: if there is no answer but `skip` yet.
+            DataError: if all answers so far are `skip`.
         """
         start = self._start if self._start.is_equal else replace(self._start, weights=None)
         return adapt(
@@ -337,26 +338,29 @@ class Session:
     def _update(self) -> None:
         """Compute the posterior from the prior and all answers.
 
-        Which scales of the prior are probable is found from the first answers, up to seven of them,
-        then from as many as leave out less than a quarter. This depends on their number alone, so
+        The probable scales of the prior are found from all of the first seven answers, later from
+        more than three quarters of the answers. How many depends only on the number of answers, so
         that a session that is resumed from a journal has the same scales.
         """
         given = [judgement for judgement in self.judgements if judgement.chosen is not None]
-        count, rows = len(given), np.array(list(map(self._rows, given)), np.int64).reshape(-1, 2)
+        count, rows = (
+            len(given),
+            np.array(list(map(self._find_rows, given)), np.int64).reshape(-1, 2),
+        )
         chosen = np.array([judgement.chosen for judgement in given], np.int64)
         rounded = count - count % (1 << max(0, count.bit_length() - 3))
         if rounded != self._learned:
             self._scales, self._learned = LOG_SCALES, rounded
-            self._posterior(rows[:rounded], chosen[:rounded], keep=True)
-        self.weights = self._posterior(rows, chosen)
+            self._fit_weights(rows[:rounded], chosen[:rounded], keep=True)
+        self.weights = self._fit_weights(rows, chosen)
 
-    def _posterior(self, rows: Int64, chosen: Int64, *, keep: bool = False) -> Gaussian:
+    def _fit_weights(self, rows: Int64, chosen: Int64, *, keep: bool = False) -> Gaussian:
         """Return the posterior given some answers.
 
         Args:
-            rows: (n, 2) of the candidates.
+            rows: (n, 2) the rows of the candidates.
             chosen: (n,) the answers.
-            keep: whether only the scales that are probable by it are used from now on.
+            keep: whether to use only the scales that are probable in this posterior from now on.
         """
         answers = self._candidates.alternatives(rows), chosen
         if self.prior.degrees is None:
@@ -372,14 +376,14 @@ class Session:
             self._scales = self._scales[kept[0] : kept[-1] + 1]
         return weights
 
-    def _rows(self, judgement: Judgement) -> Int64:
+    def _find_rows(self, judgement: Judgement) -> Int64:
         """Return the rows of the candidates of an answer."""
         start = self._candidates.offsets[self._position[judgement.id]]
         return np.asarray(start + np.array(judgement.candidates, np.int64))
 
-    def _scores(self, judgement: Judgement, weights: Gaussian) -> Float64:
+    def _score(self, judgement: Judgement, weights: Gaussian) -> Float64:
         """Return the scores of the candidates of an answer by the mean of the weights."""
-        rows, table = self._rows(judgement), self._candidates
+        rows, table = self._find_rows(judgement), self._candidates
         return np.asarray(table.features[rows] @ weights.mean[:-1] + table.base[rows])
 
     def _check(self, judgement: Judgement, line: int | None = None) -> None:
@@ -412,7 +416,7 @@ class Session:
         return self._ask(self.lists.ids[sentence], (first, second), asked)
 
     def _is_informative(self, lines: int) -> bool:
-        """Return whether a question is one of those that tell most; the others are random."""
+        """Return whether a question is an informative one; the others are random."""
         return lines % 2 == 1
 
     def _ask(self, identifier: int | str, shown: tuple[int, int], asked: str) -> Question:
@@ -431,13 +435,10 @@ def _prepare(
     likelihood: Preference,
     options: Mapping[str, Any],
 ) -> tuple[Prior, Recipe, Weights]:
-    """Return the prior of the free weights, which is the one of `adapt`.
-
-    Also returns how the features of lists are made, and the fixed weights.
-    """
+    """Return the prior of the free weights as in `adapt`, the recipe of features, fixed weights."""
     weights: Any = {} if start.weights is None or start.is_equal else start.weights
     named = Weights(weights)
-    if named:  # as initial weights: the prior of canonical ones is narrower
+    if named:  # initial weights, because canonical weights have a narrower prior
         initial = {**dict.fromkeys(lists.feature_names, 0.0), **named, **(start.defaults or {})}
         start = replace(start, weights=None, defaults=initial)
     gain = resolve(default_gain(lists, canonical=False))
@@ -466,7 +467,7 @@ def _to_gaussian(prior: Prior) -> Gaussian:
 
 
 def _prepare_candidates(lists: NBest, recipe: Recipe, fixed: Weights) -> Candidates:
-    """Return the weighted features of all candidates, and the score of the fixed ones."""
+    """Return the free features of all candidates, and the scores by the fixed features."""
     table = recipe.apply(lists)
     columns = find_positions(recipe.free, table.feature_names)
     base = np.array([fixed.get(name, 0.0) for name in table.feature_names])
@@ -481,7 +482,7 @@ def _prepare_candidates(lists: NBest, recipe: Recipe, fixed: Weights) -> Candida
 
 
 def _simplify(text: str) -> str:
-    """Return a text without case, blanks and punctuation, if anything is left.
+    """Return a text without case, blanks and punctuation, unless nothing else is left.
 
     >>> _simplify("A cat, a dog!") == _simplify("a cat a dog"), _simplify("?!") == _simplify("?")
     (True, False)

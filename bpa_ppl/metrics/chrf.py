@@ -18,9 +18,9 @@ from bpa_ppl.text.words import Vocabulary
 class CHRF(Metric, frozen=True):
     """chrF, in percent.
 
-    The counts of a candidate are, for each order, the matches, its n-grams and those of the
-    reference, which is the one with the highest score; then the mean length of the references in
-    words.
+    The counts of a candidate are, for each order, the matches, the n-grams of the candidate and the
+    n-grams of the reference, followed by the mean length of the references in words. Of several
+    references, the reference with the highest score counts.
 
     Args:
         char_order: length of the longest character n-grams, at least 1.
@@ -62,7 +62,7 @@ class CHRF(Metric, frozen=True):
     def counts(self, lists: Lists, references: References) -> Float64:
         """Return (candidates, 3N + 1) counts, one list after the other."""
         rows = [
-            self._of_sentence(texts, refs)
+            self._count_sentence(texts, refs)
             for texts, refs in zip(lists, references, strict=True)
             if len(texts)
         ]
@@ -87,7 +87,7 @@ class CHRF(Metric, frozen=True):
         """Return the score as a fraction times the mean reference length, (n, 3N + 1) ↦ (n,)."""
         return np.asarray(self.fraction(counts) * counts[:, -1])
 
-    def _of_sentence(self, texts: Sequence[str], refs: Sequence[str]) -> Float64:
+    def _count_sentence(self, texts: Sequence[str], refs: Sequence[str]) -> Float64:
         """Return the counts of the candidates of a sentence, (texts, 3N + 1)."""
         strings = [*texts, *refs]
         parts = [_count_matches(["".join(s.split()) for s in strings], len(texts), self.char_order)]

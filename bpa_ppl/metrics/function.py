@@ -18,16 +18,16 @@ _TAKES = ("candidates", "references", "sources")
 
 
 class Function(Averaged, frozen=True):
-    """Scores of a function of (candidates[, references[, sources]]), higher is better.
+    """A Python function of (candidates[, references[, sources]]) as a metric; higher is better.
 
-    The function gets lists of equal length: texts, tuples of references, sources. The number of its
-    parameters determines what the metric needs.
+    The function gets lists of equal length: texts, tuples of references, and sources. The metric
+    needs references or sources if the function has parameters for them.
 
     Args:
         function: the function; it returns one number per candidate.
 
     Raises:
-        UsageError: if it is not a function of one to three lists.
+        UsageError: if `function` is not a function of one to three lists.
 
     >>> Function(function=lambda candidates: [len(text) for text in candidates]).needs
     frozenset()
@@ -72,7 +72,7 @@ class Function(Averaged, frozen=True):
         """Return the result of the function for each candidate, one list after the other.
 
         Raises:
-            DataError: if it is not one finite number each.
+            DataError: if the function does not return a finite number for each candidate.
         """
         candidates = list(chain.from_iterable(lists))
         arguments = [
@@ -96,7 +96,7 @@ class Function(Averaged, frozen=True):
         """The number of lists that the function takes."""
         try:
             parameters = inspect.signature(self.function).parameters.values()
-        except (TypeError, ValueError):  # a builtin may not say
+        except (TypeError, ValueError):  # the signature of a builtin may be unknown
             return 2
         if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
             return len(_TAKES)

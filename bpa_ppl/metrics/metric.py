@@ -20,16 +20,16 @@ Lists = Sequence[Sequence[str]]
 
 @dataclass(frozen=True)
 class Score:
-    """A corpus score: one number of one metric, with what is needed to reproduce it.
+    """A corpus score, with the signature that is needed to reproduce it.
 
     Attributes:
-        value: in the unit of the metric, percent for TER, BLEU and chrF.
+        value: the score in the unit of the metric, percent for TER, BLEU and chrF.
         metric: the registered name of the metric, such as "ter".
         name: its published name, such as "TER" or "chrF2++".
-        signature: with tokenisation, number of references and version; sacreBLEU's for TER, BLEU
-            and chrF.
+        signature: tokenisation, number of references, version and so on; for TER, BLEU and chrF the
+            signature of sacreBLEU.
         details: further numbers, such as BLEU's precisions.
-        decimals: how many are printed.
+        decimals: the number of decimals that are printed.
     """
 
     value: float
@@ -44,20 +44,20 @@ class Score:
 
 
 class Metric(Component, frozen=True):
-    """A metric with its settings, in a separate module; the fields are the settings.
+    """A metric; the fields are its settings.
 
-    Its corpus score is a function of counts that are summed over sentences. A custom metric has a
-    `key`, `counts` and `value`; one that is a mean of sentence scores is `Averaged`.
+    Its corpus score is a function of counts that are summed over sentences. A custom metric defines
+    `key`, `counts` and `value`. A metric that is a mean of sentence scores subclasses `Averaged`.
 
     Attributes:
         key: the registered name of the metric.
         lower_is_better: True for error rates.
-        needs: its inputs: "references", "sources", "columns", or nothing. A metric that needs no
-            references gets an empty tuple per sentence; one that needs sources gets them as the
-            keyword `sources`, (sentences,), and one that needs columns gets those that `columns`
-            names as the keyword `columns`, name -> (candidates,), in `counts`.
-        reported: whether studies and comparisons always report it, if it needs references only.
-        decimals: how many of a score are printed.
+        needs: its inputs: "references", "sources", "columns", or nothing. A metric that does not
+            need references gets an empty tuple per sentence. `counts` gets sources as the keyword
+            `sources`, (sentences,), and the columns that `columns` names as the keyword `columns`,
+            name -> (candidates,).
+        reported: whether studies and comparisons always report it, if it needs only references.
+        decimals: the number of decimals of a score that are printed.
         columns: the names of the features and extras that it reads.
         threads: whether threads can score in parallel; otherwise processes do.
 
@@ -131,15 +131,15 @@ class Metric(Component, frozen=True):
         return np.zeros(self.width)
 
     def within(self, counts: Float64, background: Float64) -> Float64:
-        """Return the gains of sentences within a pseudo-corpus, (n, S) ↦ (n,), in words."""
+        """Return the gains of sentences as a part of a pseudo-corpus, (n, S) ↦ (n,), in words."""
         return self.gain(counts + background)
 
     def signature(self, references: References, *, sentence: bool = False) -> str:
-        """Return a text that identifies how scores are computed, as sacreBLEU's signatures.
+        """Return a text that identifies how scores are computed, like sacreBLEU's signatures.
 
         Args:
-            references: their number is part of it.
-            sentence: whether single sentences are scored, not a corpus.
+            references: the references, whose number is part of the signature.
+            sentence: whether single sentences are scored, and not a corpus.
         """
         settings = "".join(f"|{name}:{value}" for name, value in self.settings().items())
         return f"{self.key}|nrefs:{_count_references(references) or 'var'}{settings}"
@@ -148,8 +148,8 @@ class Metric(Component, frozen=True):
         """Return the corpus score of counts, (S,), summed over the sentences of a text.
 
         Args:
-            sums: added from left to right, as sacreBLEU does.
-            references: their number is part of the signature.
+            sums: the counts, added from left to right, as sacreBLEU does.
+            references: the references, whose number is part of the signature.
         """
         value, signature = float(self.value(sums)), self.signature(references)
         details = self.details_of(sums)
@@ -169,7 +169,7 @@ class Averaged(Metric, frozen=True):
     def sentences(self, lists: Lists, references: References, **more: Any) -> Float64:
         """Return the score of each candidate of some lists, one list after the other.
 
-        NaN stands for a missing one.
+        NaN is a missing score.
 
         Args:
             lists: the candidates of each sentence.
@@ -179,13 +179,13 @@ class Averaged(Metric, frozen=True):
         raise NotImplementedError(f"{type(self).__name__} has no sentence scores")
 
     def counts(self, lists: Lists, references: References, *_: Any, **more: Any) -> Float64:
-        """Return (candidates, 2) the sentence score and 1, or 0 and 0 if it is missing."""
+        """Return (candidates, 2): the sentence score and 1, or 0 and 0 if the score is missing."""
         scores = self.sentences(lists, references, **more)
         present = np.isfinite(scores)
         return np.column_stack([np.where(present, scores, 0.0), present])
 
     def value(self, sums: Float64) -> Float64:
-        """Return means over present scores, (…, 2) ↦ (…); NaN if there is none."""
+        """Return the means of the present scores, (…, 2) ↦ (…); NaN if there are none."""
         mean = sums[..., 0] / np.maximum(sums[..., 1], 1)
         return np.asarray(np.where(sums[..., 1] > 0, mean, np.nan))
 
@@ -194,12 +194,12 @@ class Averaged(Metric, frozen=True):
         return np.asarray(self.signed(self.value(counts)))
 
     def within(self, counts: Float64, background: Float64) -> Float64:
-        """Return the gains: sentences contribute to a mean independently."""
+        """Return the gains; the background makes no difference to a mean."""
         return self.gain(counts)
 
 
 def sacrebleu_signature(scorer: Any, references: References) -> str:
-    """Return the signature of a metric of sacreBLEU; the number of references is part of it."""
+    """Return the signature of a sacreBLEU metric, with the number of references."""
     scorer.num_refs = _count_references(references) or -1
     return str(scorer.get_signature())
 

@@ -452,10 +452,10 @@ def _to_list(values: Any) -> list[Any] | None:
 
 
 def agreement(nbest: NBest) -> Agreement:
-    """Return how the raters of preferences and ties agree.
+    """Return how well the raters of preferences and ties agree.
 
-    Answers of raters without a name are left out, because they may be of several people. Of a pair
-    that a rater answered twice, the first answer counts, and preferences come before ties.
+    Answers without the name of a rater are left out, because several people may have given them. If
+    a rater compared a pair twice, the first answer counts, and preferences come before ties.
 
     Args:
         nbest: lists whose `preferences` and `ties` name their raters.
@@ -492,18 +492,18 @@ def agreement(nbest: NBest) -> Agreement:
 
 
 def ordinal_alpha(counts: Float64) -> float | None:
-    """Return Krippendorff's α of ordered answers; None if all are the same.
+    """Return Krippendorff's α of ordered answers; None if all answers are the same.
 
     Krippendorff, *Computing Krippendorff's alpha-reliability*, 2011.
 
     Args:
-        counts: (items, answers) how many raters gave each answer; at least two rated each item.
+        counts: (items, answers) how many raters gave each answer. Each item needs two raters.
 
     >>> ordinal_alpha(np.array([[2.0, 0.0], [0.0, 2.0], [1.0, 1.0]])).__round__(3)
     0.444
     """
     raters = counts.sum(axis=1)
-    pairs = (counts.T / (raters - 1)) @ counts  # of answers to the same item
+    pairs = (counts.T / (raters - 1)) @ counts  # pairs of answers to the same item
     pairs -= np.diag((counts / (raters - 1)[:, None]).sum(axis=0))
     totals = counts.sum(axis=0)
     ranks = np.cumsum(totals) - totals / 2

@@ -15,9 +15,9 @@ from bpa_ppl.posterior.draws import Draws, quantiles, standardise
 from bpa_ppl.weights import Weights
 
 _INTERVAL = (0.025, 0.975)
-_SHOWN = 3  # pairs in a message
+_SHOWN = 3  # the number of pairs that a message names
 _ACOUSTIC = re.compile(r"(?i)(^|.*[_.\-])(am|acoustic|ac)([_.\-].*|\d*)$")
-# Elasticsearch wants scores ≥ 0: this is increasing, and has the precision of the sum around 0.
+# Elasticsearch needs scores ≥ 0. This function of the sum is increasing and precise around 0.
 _SCRIPT = (
     "double s = 0; "
     "for (def w : params.weights.entrySet()) { s += w.getValue() * doc[w.getKey()].value; } "
@@ -26,9 +26,10 @@ _SCRIPT = (
 
 
 def find_undecided(draws: Draws) -> list[tuple[str, str]]:
-    """Return the pairs of features whose difference has 0 in its 95 % interval.
+    """Return the pairs of features whose difference in weight the labels do not decide.
 
-    The weights are those of standardised features, where the posterior records their spread.
+    The 95 % interval of such a difference contains 0. Weights are per standard deviation of the
+    feature, if the posterior records it.
 
     >>> import numpy as np
     >>> draws = np.random.default_rng(0).normal([1.0, 1.1, 5.0], 0.2, (4, 250, 3))
@@ -45,7 +46,7 @@ def find_undecided(draws: Draws) -> list[tuple[str, str]]:
 
 
 def describe_undecided(draws: Draws) -> str:
-    """Return one sentence about the differences that the labels do not decide; or "".
+    """Return a sentence that names the differences that the labels do not decide, or "".
 
     >>> import numpy as np
     >>> draws = np.random.default_rng(0).normal([1.0, 1.1, 5.0], 0.2, (4, 250, 3))
@@ -53,7 +54,7 @@ def describe_undecided(draws: Draws) -> str:
     'the difference of a and b is not decided by your labels'
     """
     if draws.kind == "point":
-        return "one point does not say which differences your labels decide: adapt with draws"
+        return "a single point does not show which differences your labels decide: adapt with draws"
     pairs = [f"{one} and {other}" for one, other in find_undecided(draws)]
     if len(pairs) <= 1:
         return "".join(f"the difference of {pair} is not decided by your labels" for pair in pairs)
@@ -67,18 +68,20 @@ def format_weights(
 ) -> str:
     r"""Return weights as the settings of another program, which then chooses as the rule `mean`.
 
-    Of two candidates, that rule averages the probability, which may differ where it is close to ½.
+    For two candidates, that rule averages the probability over the draws, so choices may differ if
+    the probability is close to ½.
 
     Args:
-        draws: of a posterior.
+        draws: the draws of a posterior.
         program: one of `FORMULAS`.
-        weights: one weight for each feature, such as the posterior mean. They and the intervals of
-            `json` are divided by the sum of their absolute values, which keeps all choices.
-        acoustic: for `lm-scale`, the feature whose scale is 1; by default the one named `am`, `ac`
-            or `acoustic`.
+        weights: one weight for each feature, such as the posterior mean. The weights, and the
+            intervals of `json`, are divided by the sum of the absolute weights, which does not
+            change any choice.
+        acoustic: for `lm-scale`, the feature whose scale is 1; by default the feature named `am`,
+            `ac` or `acoustic`.
 
     Raises:
-        DataError: if the program cannot compute a feature, or cannot have such weights.
+        DataError: if the program cannot compute a feature, or does not accept such weights.
         UsageError: if there is no such program.
 
     >>> draws = Draws({"weights": [[[0.5, 1.5]]]}, ("helpful", "safe"))
@@ -90,14 +93,14 @@ def format_weights(
     names = [name for source in draws.record.recipe.sources for name in source.feature_names]
     if names and program != "json":
         problem = f"{program} does not have {list_names(names)}, which bpa_ppl computes"
-        raise DataError(f"{problem}: adapt without", parameter="format", code="not-supported")
+        raise DataError(f"{problem}: adapt without these", parameter="format", code="not-supported")
     settings = _WRITERS[program](draws, weights, acoustic)
     if isinstance(settings, str):
         return settings
     return json.dumps(settings, indent=2, ensure_ascii=False) + "\n"
 
 
-def _json(draws: Draws, weights: Weights, _: str | None) -> dict[str, Any]:
+def _format_json(draws: Draws, weights: Weights, _: str | None) -> dict[str, Any]:
     content: dict[str, Any] = {"weights": dict(weights.normalised())}
     if draws.kind != "point":
         norm = sum(map(abs, weights.values()))
@@ -107,26 +110,26 @@ def _json(draws: Draws, weights: Weights, _: str | None) -> dict[str, Any]:
     return content
 
 
-def _trl(_: Draws, weights: Weights, __: str | None) -> str:
-    return _list_in_order("reward_funcs", "reward_weights", weights)
+def _format_trl(_: Draws, weights: Weights, __: str | None) -> str:
+    return _format_ordered("reward_funcs", "reward_weights", weights)
 
 
-def _trulens(_: Draws, weights: Weights, __: str | None) -> str:
+def _format_trulens(_: Draws, weights: Weights, __: str | None) -> str:
     for name, weight in weights.items():
         if weight < 0:
-            problem = f"the weight of {name} is negative, and a weighted mean has none"
+            problem = f"the weight of {name} is negative, which a weighted mean does not allow"
             remedy = "adapt without it, or use Reranker.aggregate"
             raise DataError(f"{problem}: {remedy}", parameter="format", code="not-supported")
-    return _list_in_order("jurors", 'aggregation = "weighted_mean"\nweights', weights)
+    return _format_ordered("jurors", 'aggregation = "weighted_mean"\nweights', weights)
 
 
-def _list_in_order(of: str, setting: str, weights: Weights) -> str:
+def _format_ordered(of: str, setting: str, weights: Weights) -> str:
     names = json.dumps(list(weights), ensure_ascii=False)  # names may have commas
     values = ", ".join(map(format_shortest, weights.normalised().values()))
     return f"# {of} in this order: {names}\n{setting} = [{values}]\n"
 
 
-def _opensearch(draws: Draws, weights: Weights, _: str | None) -> dict[str, Any]:
+def _format_opensearch(draws: Draws, weights: Weights, _: str | None) -> dict[str, Any]:
     weights, scales = weights.normalised(), draws.record.feature_scales
     spread = {n: scales[n].spread for n in weights if n in scales and scales[n].spread}
     linear = {n: weight * spread.get(n, 1.0) for n, weight in weights.items()}
@@ -135,14 +138,14 @@ def _opensearch(draws: Draws, weights: Weights, _: str | None) -> dict[str, Any]
     return {"model": {"name": "bpa_ppl", "model": {"type": "model/linear", **definition}}}
 
 
-def _elasticsearch(_: Draws, weights: Weights, __: str | None) -> dict[str, Any]:
+def _format_elasticsearch(_: Draws, weights: Weights, __: str | None) -> dict[str, Any]:
     script = {"source": _SCRIPT, "params": {"weights": dict(weights.normalised())}}
     scored = {"script_score": {"query": {"match_all": {}}, "script": script}}
     query = {"rescore_query": scored, "query_weight": 0, "rescore_query_weight": 1}
     return {"rescore": {"window_size": 50, "query": query}}
 
 
-def _lm_scale(_: Draws, weights: Weights, acoustic: str | None) -> str:
+def _format_lm_scale(_: Draws, weights: Weights, acoustic: str | None) -> str:
     named = [acoustic] if acoustic else list(filter(_ACOUSTIC.fullmatch, weights))
     if len(named) != 1 or named[0] not in weights:
         problem = f"the acoustic score is one of {list_names(weights)}"
@@ -155,13 +158,13 @@ def _lm_scale(_: Draws, weights: Weights, acoustic: str | None) -> str:
     return f"# scales of scores if that of {named[0]} is 1, such as lm_scale\n{''.join(lines)}"
 
 
-#: By program; `json` is for any.
+#: The function for each program; `json` is for any program.
 _WRITERS: dict[str, Callable[[Draws, Weights, str | None], str | dict[str, Any]]] = {
-    "json": _json,
-    "trl": _trl,
-    "trulens": _trulens,
-    "opensearch": _opensearch,
-    "elasticsearch": _elasticsearch,
-    "lm-scale": _lm_scale,
+    "json": _format_json,
+    "trl": _format_trl,
+    "trulens": _format_trulens,
+    "opensearch": _format_opensearch,
+    "elasticsearch": _format_elasticsearch,
+    "lm-scale": _format_lm_scale,
 }
 FORMULAS = tuple(_WRITERS)

@@ -1,7 +1,7 @@
-"""Record: how draws were made, with types, and as the attributes of ArviZ data and files.
+"""Record: how draws were made, as typed fields and as the attributes of ArviZ data and files.
 
-The attributes of a file are those of `Record`: the fields of `observed`, `sampler`, `figures` and
-`recipe` are attributes of their own. Fields that are not recorded are left out of the file.
+Each field of `Record` is an attribute of a file, except `observed`, `sampler`, `figures` and
+`recipe`, whose own fields are attributes. Fields that are not recorded are left out of the file.
 """
 
 from __future__ import annotations
@@ -20,23 +20,24 @@ from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.errors import DataError, quote
 from bpa_ppl.weights import CANONICAL, Start
 
-#: The settings of a component, as JSON holds them.
+#: The settings of a component, as in JSON.
 Settings = dict[str, Any]
 Positive = Annotated[float, Meta(gt=0, le=sys.float_info.max)]
-#: The attribute with the duration of the sampling in seconds, of ArviZ's schema.
+#: The attribute of ArviZ's schema with the duration of the sampling in seconds.
 _SECONDS = "sampling_time"
 #: The version of an installed package; reading its metadata takes a millisecond.
 read_version = cache(version)
 
 
 class Agreement(Struct, frozen=True):
-    """How raters agree on the pairs that several of them answered.
+    """The agreement of raters on the pairs that several of them answered.
 
     Attributes:
-        raters: how many.
-        pairs: that at least two of them answered.
-        alike: pairs of which all answers are the same.
-        alpha: Krippendorff's α of the ordered answers first, tie, second; None if all are alike.
+        raters: the number of raters.
+        pairs: the number of pairs that at least two raters answered.
+        alike: the number of these pairs whose answers are all the same.
+        alpha: Krippendorff's α of the ordered answers first, tie, second; None if all answers are
+            the same.
 
     >>> print(Agreement(raters=2, pairs=30, alike=21, alpha=0.58))
     2 raters answered 30 pairs in common, and 21 alike (Krippendorff's α 0.58)
@@ -63,13 +64,13 @@ class Observed(Struct, frozen=True, kw_only=True, omit_defaults=True):
     Attributes:
         kind: `oracles`, `gains` of all candidates, `preferences` between candidates, or `nothing`
             if there is no sentence.
-        sentences: the number of lists, or of choices that preferences stand for.
-        gain: its name; None for preferences.
+        sentences: the number of lists, or of the choices in preferences.
+        gain: the name of the gain; None for preferences.
         ties: how ties between oracles were broken.
-        signature: of the gain.
+        signature: the signature of the gain.
         comparisons: the numbers of lists, preferences, ties and rankings.
         raters: the number of choices of each rater who has a name.
-        agreement: of the raters; None if fewer than two have names.
+        agreement: the agreement of the raters; None if fewer than two have names.
     """
 
     kind: Literal["oracles", "gains", "preferences", "nothing"] | None = field(
@@ -117,11 +118,11 @@ class PriorRecord(ComponentRecord, frozen=True, omit_defaults=True):
     """The prior: the name of its family or the kind of distribution, settings, and its scale.
 
     Attributes:
-        scale: τ of the features without a canonical weight, if there are some.
+        scale: τ of the features without a canonical weight, if there are any.
         scale_learned: whether τ was learned from the sentences.
         spread: the standard deviation within the lists of each feature that τ scales.
-        degrees_of_freedom: of the Student t of these weights, if the scale is unknown.
-        isotropic: the features that a prior of other features lacked, whose prior is isotropic.
+        degrees_of_freedom: the degrees of freedom of the Student t prior, if the scale is unknown.
+        isotropic: the features that a learned prior lacks, whose prior is isotropic.
     """
 
     scale: float | None = None
@@ -135,11 +136,11 @@ class SamplerRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The sampler.
 
     Attributes:
-        name: of the sampler.
-        settings: all of them; None if they are unknown.
-        seconds: that it took.
-        extra: the name of the out-of-domain lists that it was fitted to.
-        library: the package that drew, as other packages record it.
+        name: the name of the sampler.
+        settings: all its settings; None if they are unknown.
+        seconds: the duration of the sampling.
+        extra: the name of the out-of-domain lists that the sampler was fitted to.
+        library: the package of the sampler, as other packages record it.
     """
 
     name: str | None = field(name="sampler", default=None)
@@ -150,21 +151,22 @@ class SamplerRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Figures(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a sampler reports of its run.
+    """What a sampler reports about its run.
 
     Attributes:
         pareto_k: Pareto k̂ of importance weights before they were smoothed.
         log_evidence: log p(A) by Laplace's approximation.
-        newton_iterations: of the search for the mode.
-        newton_decrement: the squared length of its last step, in posterior standard deviations.
-        student_share: that of the Student t in the proposals.
-        step_setting: the setting that sizes the steps of a random walk.
-        metric: how the metric was found, if it is not that of the mode.
-        chosen: the sampler that an automatic choice took.
-        chosen_because: why.
+        newton_iterations: the number of iterations in the search for the mode.
+        newton_decrement: the squared length of the last of its steps, in posterior standard
+            deviations.
+        student_share: the share of the Student t in the proposals.
+        step_setting: the setting that determines the size of the steps of a random walk.
+        metric: how the metric was found, if not at the mode.
+        chosen: the sampler that was chosen automatically.
+        chosen_because: the reason of this choice.
         drawn_again_because: the diagnostics that earlier draws failed.
         likelihood_exponent: 1/δ, the power of the likelihood in the importance weights (Eq. 11).
-        earlier_lists: the lists of the posteriors that these draws were weighted by before.
+        earlier_lists: the number of lists of earlier posteriors whose draws were weighted again.
     """
 
     pareto_k: float | None = None
@@ -192,9 +194,9 @@ class SourceRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A source of features.
 
     Attributes:
-        source: its name in the registry.
-        settings: all but what it has learned.
-        file_hashes: of the files that it reads.
+        source: the name of the source in the registry.
+        settings: its settings, without the learned ones.
+        file_hashes: the hashes of the files that it reads.
         feature_names: the columns that it computes.
     """
 
@@ -205,7 +207,7 @@ class SourceRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def label(self) -> str:
-        """The name that it was given, or that of the registry."""
+        """The name in the settings, or in the registry."""
         return str(self.settings.get("name") or self.source)
 
 
@@ -213,11 +215,11 @@ class RecipeRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Which columns of lists are features, and which are computed.
 
     Attributes:
-        gain: the column that is the gain, and no feature.
+        gain: the column that is the gain, and not a feature.
         chosen: names or labels of the columns that are features; None takes all.
-        excluded: names or labels of columns that are not.
+        excluded: names or labels of columns that are not features.
         absent: names or labels of features that new lists lack.
-        sources: of computed features.
+        sources: the sources of computed features.
     """
 
     gain: GainColumn | None = field(name="gain_column", default=None)
@@ -231,7 +233,7 @@ class IndicatorsRecord(Struct, frozen=True):
     """Whether indicators of categories explain the order of candidates.
 
     Attributes:
-        log_bayes_factor: of the posterior with them to that without them.
+        log_bayes_factor: the log Bayes factor for including the indicators.
         left_out: the columns whose indicators were left out.
     """
 
@@ -243,10 +245,10 @@ class Shift(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How far a Gaussian in place of a posterior, as the prior, shifts the means of the weights.
 
     Attributes:
-        updates: how many Gaussians of posteriors followed each other.
+        updates: the number of successive updates by a Gaussian.
         scale_learned: whether the first lists alone determine the scale of the prior.
-        pareto_k: of the old draws, weighted by the likelihood of the new sentences.
-        shift: by feature, in posterior standard deviations; empty if k̂ is above 0.7.
+        pareto_k: Pareto k̂ of the old draws, weighted by the likelihood of the new sentences.
+        shift: the shift by feature, in posterior standard deviations; empty if k̂ is above 0.7.
         error: the largest standard error of a shift.
     """
 
@@ -263,14 +265,14 @@ class FeatureScale(Struct, frozen=True):
     Attributes:
         spread: its standard deviation within the lists, as in `NBest.spread`.
         lists: the number of lists with two or more candidates.
-        varying: in how many of them it varies.
-        deviations: (11,) deciles of its standard deviation in one of these.
-        sign: of all values; 0 if they have several.
+        varying: the number of these lists in which it varies.
+        deviations: (11,) the deciles of its standard deviation in a list where it varies.
+        sign: the sign of all values; 0 if they have different signs.
         agreement: the mean over lists of its correlation with the score by the other features.
         agreement_deviation: the standard deviation of this correlation over the lists.
-        agreeing: the number of lists that have this correlation.
-        mean: over all candidates; None if it is not recorded.
-        slope: of its regression on the score by the other features, over all candidates.
+        agreeing: the number of lists in which this correlation is defined.
+        mean: its mean over all candidates; None if it is not recorded.
+        slope: the slope of its regression on the score by the other features, over all candidates.
     """
 
     spread: float
@@ -289,13 +291,13 @@ class Finding(Struct, frozen=True):
     """One diagnostic compared with its threshold.
 
     Attributes:
-        name: of the diagnostic.
+        name: the name of the diagnostic.
         value: its worst value.
-        where: the feature, the component of another site such as `raw[2]`, or the chain with that
+        where: the feature, the component of another site such as `raw[2]`, or the chain with this
             value; or empty.
         limit: the threshold in words, such as `≤ 1.01`.
         passed: whether the value is within the limit.
-        advice: what to do otherwise, one sentence.
+        advice: one sentence that says what to do if it is not.
 
     >>> Finding("R-hat", 1.2, "LM0", "≤ 1.01", False, "raise draws").cells
     ('R-hat', '1.2', '≤ 1.01', 'FAILED', 'LM0')
@@ -316,7 +318,7 @@ class Finding(Struct, frozen=True):
 
 
 class Verdict(Struct, frozen=True):
-    """The result of the check of draws, with a checksum of what was checked.
+    """The result of the check of draws, with a checksum of the checked data.
 
     >>> print(Verdict(False, "", (Finding("R-hat", 1.2, "LM0", "≤ 1.01", False, ""),)))
     failed: R-hat
@@ -332,30 +334,30 @@ class Verdict(Struct, frozen=True):
 
 
 class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How draws were made; None and empty fields are not recorded, as in draws of other programs.
+    """How draws were made. None and empty fields are unknown, as in draws of other programs.
 
     Attributes:
-        sampler: that drew.
-        likelihood: if the model uses one.
-        prior: if the model uses one.
+        sampler: the sampler of the draws.
+        likelihood: the likelihood, if the model uses one.
+        prior: the prior, if the model uses one.
         start: where the weights start: `canonical` weights, `equal` weights, or `none`.
         pretrained: features whose weights start at values learned from public judged lists.
         indicators: whether indicators explain the order of candidates.
-        seed: of the sampler.
-        model: the name of the function.
+        seed: the seed of the sampler.
+        model: the name of the model function.
         observed: what was observed.
-        lists: the name of the file of the lists.
+        lists: the file name of the lists.
         data: short hashes of the lists and of what was observed.
-        versions: of Python and of the packages.
+        versions: the versions of Python and of the packages.
         machine: system, processor and device.
         recipe: which columns are features.
-        figures: of the sampler.
-        shift: by a Gaussian in place of a posterior as the prior.
+        figures: what the sampler reports about its run.
+        shift: how far a Gaussian in place of a posterior, as the prior, shifts the means.
         feature_scales: how features vary within the lists.
-        comparison: with simple ways to choose, as `BaselineComparison.record` returns it.
-        options: the options of `adapt` that were given, and the canonical weights.
-        verdict: of the check.
-        others: further attributes of ArviZ data, of other programs.
+        comparison: the comparison with simple baselines, as from `BaselineComparison.record`.
+        options: the options that were passed to `adapt`, and the canonical weights.
+        verdict: the result of the check.
+        others: further attributes of ArviZ data, from other programs.
 
     >>> record = Record(seed=3, sampler=SamplerRecord(name="imh", settings={"draws": 10}))
     >>> to_attributes(record)
@@ -388,7 +390,7 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def canonical(self) -> bool:
-        """Whether the weights start at canonical ones, also where this is not recorded."""
+        """Whether the weights start at canonical weights; True if it is not recorded."""
         return self.start in (CANONICAL, None)
 
 
@@ -399,7 +401,7 @@ _GROUPS: Mapping[str, type[Struct]] = {
     "recipe": RecipeRecord,
     "figures": Figures,
 }
-#: Attributes with the settings of a component among its other entries.
+#: Attributes that mix the settings of a component with its other entries.
 _COMPONENTS: Mapping[str, type[Struct]] = {
     "likelihood": ComponentRecord,
     "prior": PriorRecord,
@@ -435,15 +437,15 @@ def to_attributes(record: Record) -> dict[str, Any]:
 
 
 def from_attributes(attrs: Mapping[str, Any], *, foreign: bool = False) -> Record:
-    """Return the record in attributes; those with other names become `others`.
+    """Return the record in attributes; attributes with other names become `others`.
 
     Args:
-        attrs: by name, as `to_attributes` returns them.
+        attrs: the attributes by name, as `to_attributes` returns them.
         foreign: whether another program wrote them. Then an attribute of another type has another
-            meaning, and is among the others; but that of ArviZ's schema is `sampling_time`.
+            meaning and becomes one of `others`, except `sampling_time`, which is in ArviZ's schema.
 
     Raises:
-        DataError: naming the attribute that has another type.
+        DataError: if an attribute has another type; the error names it.
 
     >>> from_attributes({"seed": "three"})
     Traceback (most recent call last):
@@ -470,7 +472,7 @@ def from_attributes(attrs: Mapping[str, Any], *, foreign: bool = False) -> Recor
 
 
 def _as_plain(value: Any) -> Any:
-    """Return a value of NumPy, or a mapping of another type, as plain data."""
+    """Return a NumPy value, or a mapping other than a dictionary, as plain data."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     if isinstance(value, Mapping):
@@ -479,7 +481,7 @@ def _as_plain(value: Any) -> Any:
 
 
 def _join(value: Any) -> Any:
-    """Return components with their settings among the other entries, and lists for tuples."""
+    """Merge the settings of components into their other entries, and turn tuples into lists."""
     if isinstance(value, list | tuple):
         return [_join(one) for one in value]
     if not isinstance(value, dict):
@@ -489,7 +491,7 @@ def _join(value: Any) -> Any:
 
 
 def _split(value: Any, cls: type[Struct]) -> Any:
-    """Return components with their settings apart from the other entries, which a class has."""
+    """Separate the settings of components from the entries that are fields of a class."""
     if isinstance(value, list) and not any(isinstance(one, list) for one in value):
         return [_split(one, cls) for one in value]
     if not isinstance(value, Mapping):

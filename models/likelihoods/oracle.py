@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 #: Per edit. Of 0 to 16, 2 and 4 have the best TER on held-out sentences of three domains; beyond 2
 #: the outputs grow shorter and BLEU falls. The same holds for BLEU, chrF and `ter+bleu` as gains.
 _GAMMA = 2.0
-#: Per standard deviation of the gain within the lists. With 0.5, 1 and 2 the choices on held-out
-#: judged lists of the adaptation halves win the same, within 0.001 of the headroom.
+#: Per standard deviation of the gain within the lists. With 0.5, 1 and 2, choices from held-out
+#: judged lists win the same share of the headroom, within 0.001.
 _KAPPA = 1.0
 
 
@@ -153,18 +153,19 @@ class Margin(OfLoss, frozen=True):
 class Risk(OfLoss, frozen=True):
     """log p_a = −κ Σ_e p(e | f_a, λ) loss(e), with loss(e) = max gain − gain(e) over the list.
 
-    The posterior is proportional to p(λ) exp(−κ Σ_a E_λ[loss]) (Bissiri, Holmes & Walker 2016): it
-    minimises the risk of choosing by a draw from p(e | f, λ), and κ sets the weight of a sentence.
-    It is not a distribution of data and not log-concave: the search for the mode begins at that of
-    `margin`. Where the Laplace approximation there is poor, `imh`, `nuts` and `rwm` fit their
-    moments to the posterior. Four in five runs of `imh` with 100 Moses lists then pass their check;
-    `auto` detects the others, and draws again or uses `nuts`. Pareto k̂ of `laplace` is 0.96 for 14
-    weights, κ = 1 and 100 sentences of one domain. If chains end in different modes, their R̂ fails
-    the check. `map` returns the mode near that of the margin.
+    The posterior is proportional to p(λ) exp(−κ Σ_a E_λ[loss]) (Bissiri, Holmes & Walker 2016). It
+    minimises the risk of choosing by a draw from p(e | f, λ), and κ is the weight of a sentence.
+
+    It is not a distribution of data and not log-concave, so the search for the mode starts at the
+    mode of `margin`, and `map` returns the mode near it. If the Laplace approximation there is
+    poor, `imh`, `nuts` and `rwm` fit their moments to the posterior, and `auto` draws again or uses
+    `nuts` if the draws fail the check. `laplace` alone is often poor (Pareto k̂ is 0.96 for 14
+    weights, κ = 1 and 100 sentences of one domain). If chains end in different modes, R̂ fails the
+    check.
 
     Args:
-        kappa: κ per unit of the gain, as γ of the margin. None is 1 per edit, and for other gains
-            1 per standard deviation within the lists.
+        kappa: κ per unit of the gain. None is 1 per edit, and for other gains 1 per standard
+            deviation within the lists.
         ties: how ties between the best candidates are broken, `canonical` or `shared`; see
             `bpa_ppl.models.likelihoods.likelihood.OfOracles`.
 

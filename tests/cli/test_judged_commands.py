@@ -36,8 +36,8 @@ def test_commands_compare_with_simple_baselines(folder: Path) -> None:
     assert "no canonical weight for system=ann, system=bob, system=eve: the prior" in messages
     assert "best single system (eve)" in messages
     (note,) = (line for line in messages.splitlines() if line.startswith("note: "))
-    assert note.startswith("note: all choices from 30 adaptation lists with several systems are")
-    assert "system eve: take its candidates alone" in note
+    assert note.startswith("note: all choices from 30 adaptation lists with several systems come")
+    assert "system eve: use only its candidates" in note
     assert "leave out categorical system" in note
     pool, draws = bpa.read_nbest("lists.jsonl"), read_draws("p.nc")
     assert str(read_comparison(draws)) in messages.replace("note: ", "")

@@ -133,7 +133,7 @@ def test_a_point_has_no_intervals() -> None:
     bpa.write_posterior(Draws({"weights": [[[1.0, 3.0]]]}, ("a, b", 'c"d'), "point"), "map.nc")
     shown = run("weights", "map.nc", "--unchecked", "--format", "json", "-o", "w.json")
     assert json.loads(Path("w.json").read_text()) == {"weights": {"a, b": 0.25, 'c"d': 0.75}}
-    assert "one point does not say which differences your labels decide" in shown.err
+    assert "a single point does not show which differences your labels decide" in shown.err
     trl = succeed("weights", "map.nc", "--unchecked", "--format", "trl", "-o", "-").out
     assert trl.splitlines() == [
         '# reward_funcs in this order: ["a, b", "c\\"d"]',

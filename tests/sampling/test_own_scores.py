@@ -138,9 +138,9 @@ def single_system(lists: NBest, **options: Any) -> list[str]:
 def test_choices_of_a_single_system_are_reported() -> None:
     (message,) = single_system(judged_lists(20), categorical="system", likelihood="risk")
     assert message == (
-        "all choices from 20 adaptation lists with several systems are those of system eve: take "
-        "its candidates alone, or, to let others be chosen, leave out categorical system or judge "
-        "more lists"
+        "all choices from 20 adaptation lists with several systems come from system eve: use only "
+        "its candidates, or, to let others be chosen, leave out categorical system or judge more "
+        "lists"
     )
 
 
@@ -171,7 +171,7 @@ def test_canonical_weights_and_references_are_checked_too() -> None:
     lists = lists.with_references([f"{s} eve" for s in range(20)])
     with capture_notes() as notes:
         adapt(lists, {"mark": 1.0}, sampler="map")
-    assert any("are those of system eve" in note.message for note in notes)
+    assert any("come from system eve" in note.message for note in notes)
 
 
 @pytest.mark.parametrize("missing", [False, True])
