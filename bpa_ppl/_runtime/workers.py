@@ -49,7 +49,7 @@ def count_workers(jobs: Any) -> int:
     return int(effective_n_jobs(jobs))
 
 
-def _follow(pid: int) -> None:
+def _end_with_parent(pid: int) -> None:
     """End this process soon after its parent has ended, even if the parent was killed."""
     import psutil
 
@@ -87,11 +87,11 @@ class Parallel:
         """Start calls, and return an iterator of their results."""
         from joblib import delayed
 
-        def logged(result: tuple[Any, list[Note]]) -> Any:
+        def log_notes(result: tuple[Any, list[Note]]) -> Any:
             replay(result[1])
             return result[0]
 
-        return map(logged, self.pool(delayed(_call_and_capture)(*call) for call in list(calls)))
+        return map(log_notes, self.pool(delayed(_call_and_capture)(*call) for call in list(calls)))
 
     def in_order(self, calls: Iterable[tuple[T, Any]]) -> Iterator[tuple[T, Any]]:
         """Yield (item, result of its call) in order, while the next calls are read.
@@ -142,7 +142,7 @@ def parallel_workers(
     import joblib
 
     width = count_workers(jobs)
-    of_processes = {"initializer": _follow, "initargs": (os.getpid(),)}
+    of_processes = {"initializer": _end_with_parent, "initargs": (os.getpid(),)}
     try:
         with joblib.Parallel(
             width,
