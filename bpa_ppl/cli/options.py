@@ -666,4 +666,4 @@ def command_line() -> str:
 
 
 #: The parameters of all commands that name files to be written.
-_OUTPUTS = ("output", "details", "probabilities", "report")
+_OUTPUTS = ("output", "details", "probabilities", "ask")

@@ -50,6 +50,8 @@ COMMANDS = [
     (f"{RERANK} -o nbest", "nbest is also another file"),
     (f"{RERANK} -o hard-link", "hard-link is also another file"),
     (f"{RERANK} -o a --details ./a", "a is also another file"),
+    (f"{RERANK} --ask-below 0.9 --ask nbest", "nbest is also another file"),
+    (f"{RERANK} --ask-below 0.9 --ask same -o same", "same is also another file"),
     (f"{ADAPT} -r other,ref -o ref", "ref is also another file"),
     ("adapt nb*t -w moses.ini -r ref -o nbest", "nbest is also another file"),
     ("features nbest --add lm=ref,order=2 -o ref", "ref is also another file"),
