@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import msgspec
 import numpy as np
 
 from bpa_ppl._runtime.messages import log_info
@@ -48,6 +49,8 @@ class ChainSampler(Sampler, frozen=True):
     def initialise(self, target: Target, covariance: Any, keys: jax.Array, z: Sites) -> Chains:
         """Return the chains at their starting points; called while compiling.
 
+        It does not depend on `draws`, so that one compilation serves any number of them.
+
         Args:
             target: the posterior.
             covariance: as for `run_chains`.
@@ -78,11 +81,12 @@ def run_chains(sampler: Any, target: Target, covariance: Any, start: Sites) -> S
     keys = jax.random.split(jax.random.key(target.seed), chains)
     target.progress(0, total, "compiling")
     arguments = (target, covariance, keys, start)
-    state = _initial_state(sampler, *arguments)
+    compiled_for = msgspec.structs.replace(sampler, draws=1)
+    state = _initial_state(compiled_for, *arguments)
     pieces: list[dict[str, Any]] = []
     compiled = 0.0
     for done in range(length, total + length, length):
-        state, collected = _advance(sampler, length, state, *arguments)
+        state, collected = _advance(compiled_for, length, state, *arguments)
         pieces.append(jax.device_get(collected))
         rate = pieces[-1].get("accept_prob")
         note = "" if rate is None else f"acceptance {float(np.mean(rate)):.2f}"
