@@ -21,6 +21,7 @@ import bpa_ppl as bpa
 from bpa_ppl.errors import BpaWarning
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.sampling import mode
 from bpa_ppl.sampling.nuts import Nuts
 
 NAMES = ["LM0", "TM0"]
@@ -226,6 +227,12 @@ def test_weights_start_at_their_median_where_the_mean_has_no_density() -> None:
     assert np.isfinite(density.value_and_gradient(start)[0])
 
 
+@pytest.fixture
+def without_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the starting points of densities, whose programs take most of the time."""
+    monkeypatch.setattr(mode, "find_start", lambda target: {})
+
+
 def without_observations(lists: Any, prior: Any, likelihood: Any) -> None:
     numpyro.sample("weights", prior.distribution())
 
@@ -249,6 +256,7 @@ def of_no_lists(lists: Any, prior: Any, likelihood: Any) -> None:
     numpyro.factor("ridge", -jnp.sum(weights**2))
 
 
+@pytest.mark.usefixtures("without_starts")
 @pytest.mark.parametrize(
     ("model", "message"),
     [
@@ -288,6 +296,7 @@ def factor_of_lists(lists: Any, prior: Any, likelihood: Any) -> None:
     numpyro.factor("scores", -sum(jnp.sum(jnp.tanh(score)) for score in scores))
 
 
+@pytest.mark.usefixtures("without_starts")
 @pytest.mark.parametrize(
     "model", [of_two_domains, around_shared_weights, weights_of_a_new_domain, factor_of_lists]
 )

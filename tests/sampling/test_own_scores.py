@@ -136,39 +136,37 @@ def single_system(lists: NBest, **options: Any) -> list[str]:
 
 
 def test_choices_of_a_single_system_are_reported() -> None:
-    (message,) = single_system(judged_lists(20), categorical="system", likelihood="risk")
+    (message,) = single_system(LISTS, categorical="system", likelihood="risk")
     assert message == (
-        "all choices from 20 adaptation lists with several systems come from system eve: use only "
+        "all choices from 40 adaptation lists with several systems come from system eve: use only "
         "its candidates, or, to let others be chosen, leave out categorical system or judge more "
         "lists"
     )
 
 
-@pytest.mark.parametrize(("marked", "count"), [(20, 1), (19, 0)])
+@pytest.mark.parametrize(("marked", "count"), [(40, 1), (39, 0)])
 def test_a_feature_may_stand_for_a_system(marked: int, count: int) -> None:
     """The weight of `mark` is positive, and one list may have it on another system."""
-    lists = judged_lists(20)
-    mark = np.tile([0.0, 0.0, 9.0], (20, 1))
+    mark = np.tile([0.0, 0.0, 9.0], (40, 1))
     mark[marked:] = [9.0, 0.0, 0.0]
-    lists = lists.without("logprob").with_features("mark", mark.ravel())
+    lists = LISTS.without("logprob").with_features("mark", mark.ravel())
     messages = single_system(lists)
     assert len(messages) == count
     assert all("add features or judge more lists" in message for message in messages)
 
 
 def test_lists_that_say_nothing_on_systems() -> None:
-    lists = judged_lists(20)
-    assert not single_system(lists)  # logprob is no system
-    assert not single_system(lists[:4], categorical="system")
-    assert not single_system(lists.without("system"))
-    alone = lists.with_extras(system=["eve"] * 48 + ["ann", "bob", "eve"] * 4)
+    assert not single_system(LISTS)  # logprob is no system
+    assert not single_system(LISTS[:4], categorical="system")
+    assert not single_system(LISTS.without("system"))
+    alone = LISTS.with_extras(system=["eve"] * 108 + ["ann", "bob", "eve"] * 4)
     assert not single_system(alone)  # four lists have several systems
 
 
 def test_canonical_weights_and_references_are_checked_too() -> None:
-    lists = judged_lists(20).without("logprob", "comet")
-    lists = lists.with_features("mark", np.tile([0.0, 0.0, 1.0], 20))
-    lists = lists.with_references([f"{s} eve" for s in range(20)])
+    lists = LISTS.without("logprob", "comet")
+    lists = lists.with_features("mark", np.tile([0.0, 0.0, 1.0], 40))
+    lists = lists.with_references([f"{s} eve" for s in range(40)])
     with capture_notes() as notes:
         adapt(lists, {"mark": 1.0}, sampler="map")
     assert any("come from system eve" in note.message for note in notes)

@@ -26,7 +26,8 @@ CANONICAL = {"lm": 0.5, "tm": 0.2, "wp": -1.0}
 #: The lists are random, which is noticed.
 pytestmark = pytest.mark.filterwarnings("ignore:the judged lists do not separate")
 SHARED = "margin:ties=shared"
-FAST: dict[str, Any] = {"sampler": "laplace", "draws": 20}
+#: The pilot sample has as many draws.
+FAST: dict[str, Any] = {"sampler": "laplace", "draws": 256}
 
 
 def lists_of(seed: int) -> NBest:
@@ -124,8 +125,8 @@ def test_signatures_are_equal_exactly_for_equal_adaptations() -> None:
     first = signed(LISTS)
     assert signed(lists_of(0)) == first
     others = [signed(lists_of(1)), signed(LISTS, {**CANONICAL, "lm": 0.25}), signed(LISTS, seed=1)]
-    others += [signed(LISTS, likelihood="oracle"), signed(LISTS, draws=21)]
+    others += [signed(LISTS, likelihood="oracle"), signed(LISTS, draws=257)]
     assert len({first, *others}) == len(others) + 1
     parts = ("lists:12|data:", "|metric:ter|", "|likelihood:margin,", "|prior:isotropic,")
-    parts += ("|sampler:laplace", "|chains:1|draws:20|seed:0|numpyro:")
+    parts += ("|sampler:laplace", "|chains:1|draws:256|seed:0|numpyro:")
     assert all(part in first for part in (*parts, f"|version:{bpa.__version__}"))
