@@ -108,7 +108,7 @@ def test_rows_have_probabilities_and_frequencies_by_the_formula(slip: float) -> 
     data = tabulate(pool, start, domain=domain, gains=np.zeros(sum(sizes)))
     weights = np.array([[0.5, -1.0], [1.5, 0.3]])
     choice = SlippingChoice(data, weights, slip) if slip else OracleChoice(data, weights)
-    draws = np.asarray(choice.sample(jax.random.key(0), (4000,)))
+    draws = np.asarray(jax.jit(choice.sample, static_argnums=1)(jax.random.key(0), (4000,)))
     tables_of_rows = [b["candidate"].reshape(-1, b["base"].shape[-1]) for b in data.buckets]
     rows = [row for table in tables_of_rows for row in np.asarray(table)]
     longest = range(max(map(len, rows)))

@@ -245,9 +245,10 @@ def test_density_and_gradient_of_all_pairs(exponent: float, unit: float | None) 
     assert len(prepared.buckets) == 4
     merged = sum(int((bucket["candidate"] >= 0).sum()) for bucket in prepared.buckets)
     assert merged < len(gain)  # several candidates are one row
-    jacobian = jax.jit(jax.jacobian(log_likelihood))
+    jacobian = jax.jacobian(log_likelihood)
+    both = jax.jit(lambda weights: (log_likelihood(weights), jacobian(weights)))
     for weights in (WEIGHTS, -4 * WEIGHTS, np.zeros(2)):
-        each, slope = (np.asarray(f(weights)) for f in (log_likelihood, jacobian))
+        each, slope = map(np.asarray, both(weights))
         expected, gradient = by_hand(lists, gain, weights, exponent, unit)
         order = find_order(prepared)
         np.testing.assert_allclose(each[order], expected, rtol=2e-5, atol=2e-5)
@@ -275,8 +276,9 @@ def test_many_draws_together() -> None:
     prepared, log_likelihood = tabulated(lists, gain, Pairs())
     order = find_order(prepared)
     weights = np.random.default_rng(0).normal(size=(40, 2))
-    values = jax.jit(jax.vmap(log_likelihood))(weights)
-    gradients = jax.jit(jax.vmap(jax.grad(lambda w: log_likelihood(w).sum())))(weights)
+    of_sum = jax.grad(lambda weights: log_likelihood(weights).sum())
+    both = jax.jit(jax.vmap(lambda weights: (log_likelihood(weights), of_sum(weights))))(weights)
+    values, gradients = map(np.asarray, both)
     for draw, own in enumerate(weights):
         expected, gradient = by_hand(lists, gain, own)
         np.testing.assert_allclose(values[draw][order], expected, rtol=2e-5, atol=2e-5)
@@ -292,8 +294,9 @@ def test_some_pairs_of_long_lists_represent_all(size: int, width: int) -> None:
     lists = from_lists([[str(i) for i in range(size)]] * count, list(features), NAMES)
     prepared, log_likelihood = tabulated(lists, gain.ravel(), Pairs(), width=width)
     order = find_order(prepared)
-    each = np.asarray(log_likelihood(WEIGHTS))[order]
-    slope = np.asarray(jax.jit(jax.jacobian(log_likelihood))(WEIGHTS))[order]
+    jacobian = jax.jacobian(log_likelihood)
+    both = jax.jit(lambda weights: (log_likelihood(weights), jacobian(weights)))
+    each, slope = (np.asarray(values)[order] for values in both(WEIGHTS))
     for values, expected in zip((each, slope), by_hand(lists, gain.ravel(), WEIGHTS), strict=True):
         difference, size_of = values - expected, np.abs(expected).mean()
         error = difference.std(axis=0) / np.sqrt(count)
