@@ -19,7 +19,7 @@ from scipy.stats import multivariate_normal, norm
 from support.moment_checks import assert_weighted_moments
 from support.raising import raises
 from support.reference_model import Array, log_prior
-from support.targets import by_domain, moments_of
+from support.targets import by_domain, moments_of, starting_at_zero
 
 from bpa_ppl import Isotropic, NBest, UsageError, adapt, from_lists
 from bpa_ppl.adapting import log_density as density_of
@@ -108,9 +108,11 @@ def reference_log_likelihood(lists: NBest, weights: Array, nu: float | None, sli
     return np.array(result)
 
 
-def posterior_target(lists: NBest, likelihood: Preference) -> Target:
-    """Return the posterior given lists with judgements."""
-    return density_of(lists, CANONICAL, likelihood=likelihood, prior=Isotropic(variance=VARIANCE))
+def posterior_target(lists: NBest, likelihood: Preference, **options: Any) -> Target:
+    """Return the posterior given lists with judgements, which starts at 0."""
+    prior = Isotropic(variance=VARIANCE)
+    with starting_at_zero():
+        return density_of(lists, CANONICAL, likelihood=likelihood, prior=prior, **options)
 
 
 CASES = {
@@ -195,8 +197,7 @@ def test_slips_of_so_many_answers_that_the_table_is_padded() -> None:
 
 def test_ties_of_domains_with_weights_of_their_own(lists: NBest) -> None:
     named = with_judgements(lists, ties=True).with_sentence_extras(domain=list("abab"))
-    options: dict[str, Any] = {"likelihood": Preference(slip=0.2), "model": hierarchical}
-    target = density_of(named, CANONICAL, prior=Isotropic(variance=VARIANCE), **options)
+    target = posterior_target(named, Preference(slip=0.2), model=hierarchical)
     offset = np.array([[1.0, -0.5], [-2.0, 0.3]])
     z = {"shared": WEIGHTS, "scale": np.array(np.log(0.8)), "offset": offset}
     z |= {"offset_of_new": np.zeros(2), "log_nu": np.array(0.3)}

@@ -15,13 +15,12 @@ from scipy.stats import halfnorm, lognorm, multivariate_normal, norm
 from support import reference_model
 from support.moment_checks import assert_moments
 from support.raising import raises
-from support.targets import SENTENCES, TARGETS, integrated, moments_of
+from support.targets import SENTENCES, TARGETS, integrated, moments_of, starting_at_zero
 
 import bpa_ppl as bpa
 from bpa_ppl.errors import BpaWarning
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.sampling import mode
 from bpa_ppl.sampling.nuts import Nuts
 
 NAMES = ["LM0", "TM0"]
@@ -227,12 +226,6 @@ def test_weights_start_at_their_median_where_the_mean_has_no_density() -> None:
     assert np.isfinite(density.value_and_gradient(start)[0])
 
 
-@pytest.fixture
-def without_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out the starting points of densities, whose programs take most of the time."""
-    monkeypatch.setattr(mode, "find_start", lambda target: {})
-
-
 def without_observations(lists: Any, prior: Any, likelihood: Any) -> None:
     numpyro.sample("weights", prior.distribution())
 
@@ -256,7 +249,6 @@ def of_no_lists(lists: Any, prior: Any, likelihood: Any) -> None:
     numpyro.factor("ridge", -jnp.sum(weights**2))
 
 
-@pytest.mark.usefixtures("without_starts")
 @pytest.mark.parametrize(
     ("model", "message"),
     [
@@ -269,7 +261,7 @@ def of_no_lists(lists: Any, prior: Any, likelihood: Any) -> None:
 def test_a_model_whose_posterior_does_not_depend_on_the_lists_warns(
     model: Any, message: str
 ) -> None:
-    with pytest.warns(BpaWarning, match=message):
+    with starting_at_zero(), pytest.warns(BpaWarning, match=message):
         density_of(model)
 
 
@@ -296,12 +288,12 @@ def factor_of_lists(lists: Any, prior: Any, likelihood: Any) -> None:
     numpyro.factor("scores", -sum(jnp.sum(jnp.tanh(score)) for score in scores))
 
 
-@pytest.mark.usefixtures("without_starts")
 @pytest.mark.parametrize(
     "model", [of_two_domains, around_shared_weights, weights_of_a_new_domain, factor_of_lists]
 )
 def test_a_model_whose_posterior_depends_on_the_lists_does_not_warn(model: Any) -> None:
-    assert density_of(model, **({"domain": ["a", "b"] * 7} if model is of_two_domains else {}))
+    with starting_at_zero():
+        assert density_of(model, **({"domain": ["a", "b"] * 7} if model is of_two_domains else {}))
 
 
 def the_default_model(lists: Any, prior: Any, likelihood: Any) -> None:

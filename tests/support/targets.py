@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 import numpy.typing as npt
 import numpyro
 import numpyro.distributions as dist
+import pytest
 from scipy.special import log_expit, logsumexp
 from scipy.stats import norm
 
 from bpa_ppl import Isotropic, NBest, adapt, log_density
 from bpa_ppl.experiments.known_targets import target
+from bpa_ppl.models.likelihoods.preference import Preference
+from bpa_ppl.sampling import mode
 from bpa_ppl.sampling.sampler import SAMPLERS
 from bpa_ppl.sampling.target import Target as Density
+from bpa_ppl.sampling.target import _start
 from support.reference_model import Array, given, pairs
 
 SENTENCES = 12
@@ -77,6 +83,20 @@ class Target(NamedTuple):
         fixed = {"prior": Isotropic(variance=self.variance), "gain": given(*[0] * SENTENCES)}
         engine = SAMPLERS.resolve(sampler, {**STEPS.get(sampler, {}), **(settings or {})})
         return adapt(self.pool, self.canonical, sampler=engine, **{**fixed, **options})
+
+
+@contextmanager
+def starting_at_zero() -> Iterator[None]:
+    """Let densities start at 0: the search for a start compiles more than the density itself."""
+
+    def zeros(density: Density) -> Any:
+        start = jax.eval_shape(_start, density, density.prior.mean)
+        return {name: np.zeros(value.shape) for name, value in start.items()}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mode, "find_start", zeros)
+        patch.setattr(Preference, "log_concave_start", lambda likelihood: None)
+        yield
 
 
 def logistic(differences: npt.ArrayLike, variance: float, width: float) -> Target:
