@@ -122,7 +122,14 @@ def repeat_start(z: Sites, chains: int) -> Sites:
 
 @partial(jax.jit, static_argnums=0)
 def _initial_state(sampler: Any, *given: Any) -> Any:
-    return sampler.initialise(*given)[0]
+    def with_type(value: Any) -> jax.Array:
+        array = jnp.asarray(value)
+        is_key = jnp.issubdtype(array.dtype, jax.dtypes.prng_key)
+        return array if is_key else array.astype(array.dtype)
+
+    # Counters that NumPyro begins as Python's numbers have a weak type, which they lose in a step:
+    # `_advance` would be compiled again after the first piece.
+    return jax.tree.map(with_type, sampler.initialise(*given)[0])
 
 
 @partial(jax.jit, static_argnums=(0, 1))
