@@ -158,8 +158,8 @@ def test_more_steps_than_anybody_can_wait_for_are_refused(
     [
         ("laplace", {"draws": 1}),
         ("imh", {"draws": 1, "warmup": 0}),
-        ("rwm", {"draws": 5, "scale": 1e300}),
-        ("heuristic", {"draws": 30, "delta": 1e-300}),
+        ("rwm", {"draws": 32, "scale": 1e300}),
+        ("heuristic", {"draws": 128, "delta": 1e-300}),
     ],
 )
 def test_draws_of_no_worth_are_refused_without_a_fuss(
