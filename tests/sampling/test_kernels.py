@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+from functools import partial
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 from numpyro.infer import HMC
@@ -14,7 +16,9 @@ from support.raising import raises
 
 from bpa_ppl import Isotropic, UsageError, adapt, check, from_lists
 from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.sampling import chains
 from bpa_ppl.sampling.arguments import Arguments
+from bpa_ppl.sampling.chains import repeat_start
 from bpa_ppl.sampling.kernels import KERNELS, NumpyroKernel
 from bpa_ppl.sampling.nuts import Nuts
 from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
@@ -41,6 +45,16 @@ def test_moments_are_those_of_quadrature(sampler: str) -> None:
     again = SAMPLERS.restore(draws.record.sampler.name, draws.record.sampler.settings)
     engine = SAMPLERS.resolve(sampler, SETTINGS[sampler])
     assert (again, hash(again)) == (engine, hash(engine))
+
+
+@pytest.mark.parametrize("kernel", ["AIES", "ESS", "HMC"])
+def test_types_of_a_state_are_those_after_a_step(kernel: str) -> None:
+    """Else the program that draws is compiled twice."""
+    density = TARGET.density()
+    keys, start = jax.random.split(jax.random.key(0), 6), repeat_start(density.start, 6)
+    begin = partial(chains._initial_state, SAMPLERS.resolve(f"numpyro:{kernel}"))
+    state = jax.eval_shape(begin, density, None, keys, start)
+    assert not any(value.weak_type for value in jax.tree.leaves(state))
 
 
 def test_chains_of_nuts_that_reject_every_step_are_drawn_with_a_tuned_one() -> None:
