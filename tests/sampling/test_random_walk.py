@@ -18,15 +18,15 @@ def test_steps_have_the_variance_and_the_covariance(covariance: list[list[float]
         prior="isotropic:variance=1e6"
     )  # steps of 0.01 are all accepted
     start = {"weights": np.broadcast_to(np.asarray(target.initial_position), (5_000, 2))}
-    keys = jax.random.split(jax.random.key(0), 5_000)
     metric = None if covariance is None else np.array(covariance)
 
     @jax.jit
-    def run(keys: jax.Array) -> dict[str, jax.Array]:
+    def run(key: jax.Array) -> dict[str, jax.Array]:
+        keys = jax.random.split(key, 5_000)
         state, step, collect = random_walk(target, 1e-12, metric, keys, start)
         return collect(step(state))
 
-    found = run(keys)
+    found = run(jax.random.key(0))
     assert np.min(found["accept_prob"]) > 0.999
     steps = (np.asarray(found["z"]["weights"]) - start["weights"]) * 1e6
     assert_moments(steps[None], np.zeros(2), np.eye(2) if covariance is None else covariance)
