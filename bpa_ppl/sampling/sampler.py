@@ -79,7 +79,7 @@ class Sampler(Component, frozen=True):
             UsageError: if it learns nothing from them.
         """
         raise UsageError(
-            f"the sampler {type(self).__name__} uses no out-of-domain lists: leave them out",
+            f"the sampler {SAMPLERS.name_of(self)} uses no out-of-domain lists: leave them out",
             parameter="extra",
         )
 

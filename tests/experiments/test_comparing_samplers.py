@@ -82,6 +82,12 @@ def test_each_round_has_a_run_of_each_sampler_in_random_order(toy: NBest) -> Non
     assert CLOCK.runs == before
 
 
+def test_the_second_set_is_for_samplers_that_take_it(toy: NBest) -> None:
+    runs = timed(toy, "Sleeper", "weight-trace", runs=1, extra=toy)
+    extras = {name: one.record.sampler.extra for name, (one,) in runs.items()}
+    assert extras == {"Sleeper": None, "weight-trace": toy.origin}
+
+
 def test_a_sampler_that_fails_does_not_stop_the_others(toy: NBest) -> None:
     messages = []
     found = compare_samplers(

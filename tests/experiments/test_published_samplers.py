@@ -191,7 +191,7 @@ def test_what_does_not_fit_weight_trace_is_refused(lists: NBest) -> None:
     lists = lists.with_references(["2", "0", "1"])
     with raises(UsageError, parameter="visited"):
         adapt(lists, CANONICAL, sampler=WeightTrace(visited=np.zeros((4, 3))))
-    with raises(UsageError, parameter="extra"):
+    with raises(UsageError, parameter="extra", match="the sampler imh uses no out-of-domain"):
         adapt(lists, CANONICAL, sampler="imh", extra=lists)
     with raises(UsageError, "missing-setting", parameter="extra"):
         adapt(lists, CANONICAL, sampler="weight-trace")

@@ -199,7 +199,7 @@ def run_samplers(
         samplers: by name.
         runs: the number of runs of each sampler, with different seeds.
         seed: of the first run, and of the order of the runs.
-        extra: as for `adapt`.
+        extra: as for `adapt`, for the samplers that take it.
         progress: True draws a bar on standard error.
         clock: returns the time in seconds.
 
@@ -221,7 +221,8 @@ def run_samplers(
             report(done, len(tasks), f"{name}, {note}")
             number = (seed + max(turn - 1, 0)) % SEEDS
             try:
-                run = problem.sample(samplers[name], seed=number, extra=extra, clock=clock)
+                given = extra if samplers[name].takes_extra else None
+                run = problem.sample(samplers[name], seed=number, extra=given, clock=clock)
                 concatenate_runs([*kept, run])  # refuses draws that cannot be compared
             except Exception as error:  # a sampler of another package may raise any error
                 if find_interruption(error) is not None:
