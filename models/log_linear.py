@@ -9,9 +9,10 @@ if TYPE_CHECKING:
     from bpa_ppl.models.lists import Lists
     from bpa_ppl.models.priors.prior import Prior
 
-#: Of the prior of `scale`, a half-t whose median is 1 in units of the prior of the weights. Domains
-#: that need the same weights lose with a wide normal prior. With a half-Cauchy, scales reach 70 if
-#: all judges agree with the answers of a domain, and NUTS diverges there: docs/how-to/groups.md.
+#: Of the prior of `scale` in `hierarchical`, a half-t whose median is 1 in units of the prior of
+#: the weights. Domains that need the same weights lose with a wide normal prior. With a
+#: half-Cauchy, scales reach 70 if all judges agree with the answers of a domain, and NUTS diverges
+#: there: docs/how-to/groups.md.
 _DEGREES, _SCALE = 4.0, 1.35
 
 
