@@ -75,19 +75,25 @@ def render_comparison(
         sections.insert(0, Section("Ranking", (_RANKING_TEXT, make_table(ranks))))
     if figures:
         sections.insert(0, Section("In pictures", figures))
-    row: Row
-    distances: list[Row] = []
     choices: list[Row] = []
+    distances: list[Row] = [
+        {
+            "sampler": result.sampler,
+            "verdict": result.verdict,
+            "distance": distance.value,
+            "largest_null": distance.largest_null,
+            "p_value": distance.p_value,
+        }
+        for result in comparison.samplers
+        if (distance := result.distance) is not None
+    ]
     for result in comparison.samplers:
-        if (d := result.distance) is not None:
-            row = {"sampler": result.sampler, "verdict": result.verdict, "distance": d.value}
-            distances.append(row | {"largest_null": d.largest_null, "p_value": d.p_value})
         if (changes := result.downstream) is not None:
             row = {"sampler": result.sampler} | changes
             choices += [row | asdict(one) for one in row.pop("scores")] or [row]
     if distances:
-        distance = make_table(distances, _DISTANCE_CAPTION)
-        sections += [_describe_accuracy(comparison), Section("Joint distribution", [distance])]
+        table = make_table(distances, _DISTANCE_CAPTION)
+        sections += [_describe_accuracy(comparison), Section("Joint distribution", [table])]
     if choices:
         sections.append(Section("Choices", (_CHOICES_TEXT, make_table(choices))))
     if comparison.left_out:
