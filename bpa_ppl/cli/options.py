@@ -420,7 +420,20 @@ class RerankFlags:
         """Return what chooses from lists in this way."""
         from bpa_ppl.decoding.reranker import Reranker
 
-        return Reranker(posterior, **vars(self), unchecked=unchecked, jobs=jobs, progress=progress)
+        return Reranker(
+            posterior,
+            rule=self.rule,
+            derivations=self.derivations,
+            draws=self.draws,
+            defaults=self.defaults,
+            moved_files=self.moved_files,
+            without=self.without,
+            unchecked=unchecked,
+            ask_below=self.ask_below,
+            agree=self.agree,
+            jobs=jobs,
+            progress=progress,
+        )
 
 
 @Parameter(name="*", group=_READING)
