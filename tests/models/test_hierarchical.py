@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,7 @@ import jax
 import numpy as np
 import numpyro
 import pytest
-from numpyro.infer import NUTS
-from numpyro.util import fori_collect
+from numpyro.infer import MCMC, NUTS
 from support.command_line import refused, succeed
 from support.moment_checks import assert_equal_moments
 from support.raising import raises
@@ -22,7 +20,6 @@ from bpa_ppl import BpaWarning, DataError, Draws, NBest, UsageError, from_arrays
 from bpa_ppl.diagnostics.baseline_comparison import read_comparison
 from bpa_ppl.metrics.column import read_column
 from bpa_ppl.models.likelihoods.oracle import Oracle
-from bpa_ppl.models.lists import Lists
 from bpa_ppl.models.log_linear import hierarchical, log_linear
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.sampling import auto, chains
@@ -77,27 +74,15 @@ def test_each_domain_has_the_weights_of_its_customers(posterior: Draws) -> None:
     assert accuracy(posterior, test) > accuracy(pooled, test) + 0.08
 
 
-@jax.jit
-def draw_by_numpyro(data: tuple[Lists, Prior], keys: jax.Array) -> Any:
-    """Return draws of the sites (chains, 1500, …) by NumPyro's NUTS; keys are of the chains."""
-    kernel, arguments = NUTS(hierarchical), (*data, Oracle())
-
-    def run(key: jax.Array) -> Any:
-        state = kernel.init(key, 500, None, arguments, {})
-        step = partial(kernel.sample, model_args=arguments, model_kwargs={})
-        z = fori_collect(500, 2000, step, state, lambda state: state.z, progbar=False)
-        return jax.vmap(kernel.postprocess_fn(arguments, {}))(z)
-
-    return jax.lax.map(run, keys)
-
-
 def test_the_moments_are_those_of_numpyro(posterior: Draws) -> None:
     lists = pairs(40)
     start = match(None, lists)
     observed = observe(lists, "gain", start, likelihood="oracle")
+    options: dict[str, Any] = {"progress_bar": False, "chain_method": "sequential"}
+    mcmc = MCMC(NUTS(hierarchical), num_warmup=500, num_samples=1500, num_chains=2, **options)
     with jax.enable_x64(True):
-        data = observed.table(start, domains=True), PRIOR._replace(names=None)
-        reference = draw_by_numpyro(data, jax.random.split(jax.random.key(3), 2))
+        mcmc.run(jax.random.key(3), observed.table(start, domains=True), PRIOR, Oracle())
+        reference = mcmc.get_samples(group_by_chain=True)
     for name in ("shared", "scale", "own", "weights"):
         assert_equal_moments(posterior.values[name], reference[name], 200, name)
 
