@@ -516,8 +516,8 @@ class _Refits:
     def shrink_jury(self, groups: _Groups, prices: Mapping[str, float]) -> tuple[Jury, ...]:
         """Return the juries that remain if priced judges leave, the cheapest first.
 
-        The next judge to leave has the least evidence for its price. The evidence varies less than
-        the gain of few lists.
+        The next judge to leave is the one without which the evidence falls least for its price.
+        The evidence varies less than the gain of few lists.
         """
         kept: _Kept = True
         names = tuple(groups)
