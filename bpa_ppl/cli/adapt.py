@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from bpa_ppl.cli import options as shared
+from bpa_ppl.cli.outputs import keep_recorded_files
 from bpa_ppl.diagnostics.check import check_and_record, refuse_unconverged
 from bpa_ppl.errors import UsageError
 from bpa_ppl.posterior.files import read_draws, write_posterior
@@ -64,6 +65,7 @@ def adapt(
     if repeated is None:
         start, arguments = split_arguments(arguments)
     else:
+        keep_recorded_files(repeated, output=output)
         start, arguments = recorded_options(repeated, **arguments)
     Arguments(**arguments)  # finds mistakes before files are read
     require_writable(output)  # before the sampling, which takes a while

@@ -19,7 +19,8 @@ from cyclopts import App, CycloptsError, Group, Parameter, Token
 
 from bpa_ppl._runtime.messages import LOGGER, warn_user
 from bpa_ppl.cli import adapt, lists, posteriors, servers, texts
-from bpa_ppl.cli.options import discard, print_message, refuse_empty, with_outputs
+from bpa_ppl.cli.options import discard, print_message, refuse_empty
+from bpa_ppl.cli.outputs import check_outputs
 from bpa_ppl.cli.signals import Ended, ending_signals
 from bpa_ppl.errors import BpaError, UsageError, escape_controls, find_interruption, quote
 
@@ -150,7 +151,7 @@ def run_command(words: list[str]) -> None:
         if error.argument is not None:
             problem.parameter = problem.parameter or error.argument.field_info.name
         raise problem from error
-    bound.arguments.update(with_outputs(bound.arguments))
+    bound.arguments.update(check_outputs(command, bound.arguments))
     command(*bound.args, **bound.kwargs)
 
 

@@ -9,6 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from bpa_ppl.cli import options as shared
+from bpa_ppl.cli.outputs import expand_patterns
 from bpa_ppl.errors import UsageError
 
 
@@ -31,11 +32,7 @@ def lists_(
     lists = reading.read_together(nbest)
     description = describe(lists, gain)
     # A pipe cannot be read twice.
-    files = [
-        path
-        for path in shared.expand_patterns(nbest)
-        if os.path.isfile(path) or os.path.isdir(path)
-    ]
+    files = [path for path in expand_patterns(nbest) if os.path.isfile(path) or os.path.isdir(path)]
     formats = [format_name(path, reading.formats.arguments()["format"]) for path in files]
     if as_json:
         fields = {**description.as_dict(), "formats": formats}

@@ -9,20 +9,18 @@ options shows them in boxes: those that everybody needs first, the others by wha
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
-import msgspec
 from cyclopts import UNSET, Group, Parameter, Token
 
 from bpa_ppl._runtime.messages import log_info
+from bpa_ppl.cli.outputs import WORD, Written, expand_patterns
 from bpa_ppl.components import read_value
 from bpa_ppl.decoding.rules import RULES, Rule
 from bpa_ppl.errors import UsageError
@@ -31,7 +29,6 @@ from bpa_ppl.formats.format import NBEST_FORMATS
 from bpa_ppl.metrics.metric import METRICS
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.priors.prior import PRIORS, Prior
-from bpa_ppl.names import natural_order
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.sampling.sampler import SAMPLERS
@@ -184,8 +181,11 @@ NBestPaths = Annotated[
     ),
 ]
 PosteriorPath = Annotated[Path, Parameter(help="Posterior (NetCDF) written by `bpa adapt`.")]
-Output = Annotated[str, Parameter(alias="-o")]
-OutputPath = Annotated[Path, Parameter(alias="-o")]
+#: A parameter that names an output has `Written` in its type, so that it never is an input, too.
+Output = Annotated[str, Written(), Parameter(alias="-o")]
+OutputPath = Annotated[Path, Written(), Parameter(alias="-o")]
+Word = Annotated[str, WORD]
+FurtherOutput = Annotated[Path, Written()]
 Weights = Annotated[
     str,
     Parameter(
@@ -552,19 +552,6 @@ class Reading:
         return with_judgements(lists, journals) if journals else lists
 
 
-def expand_patterns(paths: Sequence[str]) -> list[str]:
-    """Return the files that patterns with `*`, `?` or `[…]` match, where no shell has done so.
-
-    >>> expand_patterns(["-", "none-of-these-*.jsonl"])
-    ['-', 'none-of-these-*.jsonl']
-    """
-    files: list[str] = []
-    for path in paths:
-        is_file = os.path.exists(path)
-        files += [path] if is_file else sorted(glob(path), key=natural_order) or [path]
-    return files
-
-
 def _one_per_list(files: str | Path, lists: Sequence[str], what: str) -> list[Path]:
     """Read file names that are separated by commas, one for each file of lists.
 
@@ -629,54 +616,6 @@ def discard(stream: TextIO) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def with_outputs(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of parameters, with `/dev/stdout` as `-` among the outputs.
-
-    Raises:
-        UsageError: if an output is also an input or another output, under any name.
-
-    >>> with_outputs({"output": "new.txt", "details": "./new.txt"})
-    Traceback (most recent call last):
-    bpa_ppl.errors.UsageError: new.txt is also another file of this command: choose another name
-    """
-    outputs = {name: values[name] for name in _OUTPUTS if values.get(name) is not None}
-    if not outputs:
-        return dict(values)
-    outputs |= {n: type(path)("-") for n, path in outputs.items() if str(path) == "/dev/stdout"}
-    # The name of a rater does not name a file, nor does a word such as a setting.
-    others = {name: value for name, value in values.items() if name not in (*outputs, "rater")}
-    names = expand_patterns(list(_texts(msgspec.to_builtins(others, enc_hook=str))))
-    inputs = [_identity(name) for name in names if os.path.isfile(name)]
-    identities = {name: _identity(path) for name, path in outputs.items()}
-    for name, identity in identities.items():
-        if identity in inputs or list(identities.values()).count(identity) > 1:
-            problem = f"{outputs[name]} is also another file of this command: choose another name"
-            raise UsageError(problem, parameter=name, code="conflict")
-    return {**values, **outputs}
-
-
-def _texts(value: object) -> Iterator[str]:
-    """Yield the texts in a value, and their parts where they are lists or have settings."""
-    if isinstance(value, str):
-        parts = value.split(",")
-        yield from {"/dev/stdin" if value == "-" else value, *parts}
-        yield from (re.split("[=:]", part)[-1] for part in parts)  # without names of settings
-    elif isinstance(value, dict | list | tuple):
-        for one in value.values() if isinstance(value, dict) else value:
-            yield from _texts(one)
-
-
-def _identity(path: str | Path) -> object:
-    """Return what all names of a regular file have in common, or an object for another one."""
-    if os.path.isfile(path):
-        return os.stat(path).st_dev, os.stat(path).st_ino
-    return object() if os.path.exists(path) else os.path.realpath(path)
-
-
 def command_line() -> str:
     """Return the command that is running, as one would type it again."""
     return shlex.join(["bpa", *sys.argv[1:]])
-
-
-#: The parameters of all commands that name files to be written.
-_OUTPUTS = ("output", "details", "probabilities", "ask")

@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.cli import options as shared
+from bpa_ppl.cli.outputs import Written, keep_recorded_files
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics.baseline_comparison import read_comparison
 from bpa_ppl.diagnostics.check import check as check_posterior
@@ -26,6 +27,9 @@ from bpa_ppl.formats.weight_files import write_weights
 from bpa_ppl.posterior.adapter import point_weights
 from bpa_ppl.posterior.files import read_draws
 from bpa_ppl.posterior.formulas import FORMULAS, describe_undecided, format_weights
+
+#: Marks the output of `bpa trace`, which may write a page next to the figure.
+_FIGURE_AND_PAGE = Written(lambda path: (path, path.parent / f"{path.stem}.html"))
 
 
 def check(posterior: shared.PosteriorPath, /, *, as_json: shared.AsJson = False) -> None:
@@ -75,8 +79,9 @@ def report(
     if nbest is None and reading.references:
         problem = "references need their lists: give --nbest"
         raise UsageError(problem, parameter="nbest", code="conflict")
-    new = None if nbest is None else reading.read(nbest)
     draws, title = read_draws(posterior), f"Posterior {posterior.name}"
+    keep_recorded_files(draws, output=output)
+    new = None if nbest is None else reading.read(nbest)
     html = report_page(draws, new, moved_files=moved_files, without=without, title=title, top=top)
     write_page(html, output)
     shared.echo_status(f"wrote {output}", quiet or output == "-")
@@ -86,7 +91,7 @@ def trace(
     posterior: shared.PosteriorPath,
     /,
     *,
-    output: shared.OutputPath,
+    output: Annotated[shared.OutputPath, _FIGURE_AND_PAGE],
     html: bool = False,
     weights: Annotated[list[str] | None, Parameter(consume_multiple=1)] = None,
     top: int = 8,
@@ -120,9 +125,9 @@ def rerank(
     *,
     posterior: Annotated[shared.PosteriorPath, Parameter(alias="-p")],
     output: shared.Output = "-",
-    details: Path | None = None,
-    probabilities: Path | None = None,
-    ask: Path | None = None,
+    details: shared.FurtherOutput | None = None,
+    probabilities: shared.FurtherOutput | None = None,
+    ask: shared.FurtherOutput | None = None,
     reading: shared.Reading = shared.Reading(),
     gaps: str = "error",
     unchecked: shared.Unchecked = False,
@@ -151,7 +156,9 @@ def rerank(
     from bpa_ppl.decoding.writing import AlignedTexts, has_ids, rerank_to
     from bpa_ppl.formats.references import load_sources
 
-    reranker = flags.reranker(posterior, unchecked=unchecked, jobs=jobs, progress=not quiet)
+    draws = read_draws(posterior)
+    keep_recorded_files(draws, output=output, details=details, probabilities=probabilities, ask=ask)
+    reranker = flags.reranker(draws, unchecked=unchecked, jobs=jobs, progress=not quiet)
     lines = None if reading.sources is None else tuple(load_sources(reading.sources).lines)
     empty: dict[int, str | None] = {}
     aligned: AlignedTexts | None = AlignedTexts(gaps, lines, reading.formats.first_id, empty)
@@ -240,6 +247,7 @@ def judges(
         problem = "the posterior does not record the file of its lists: give it"
         raise UsageError(problem, parameter="nbest", code="missing-argument")
     paths = nbest or (str(recorded),)
+    keep_recorded_files(draws, *paths, output=output)
     lists = reading.read_together(paths, judgements or ())
     result = value_judges(draws, lists, prices=prices, cascade=cascade)
     print(json.dumps(result.as_dict(), indent=2) if as_json else result)
@@ -256,8 +264,8 @@ def weights(
     template: Path | None = None,
     format: str = AUTO,
     acoustic: str | None = None,
-    domain: str | None = None,
-    point: str = "mean",
+    domain: shared.Word | None = None,
+    point: shared.Word = "mean",
     draw: int = 0,
     unchecked: shared.Unchecked = False,
 ) -> None:

@@ -42,7 +42,7 @@ def judge(
     output: shared.Output,
     weights: str = "none",
     prior: Annotated[str | None, Parameter(alias="-p")] = None,
-    rater: str | None = None,
+    rater: shared.Word | None = None,
     sources: shared.Sources = None,
     seed: int = 0,
     panel: Annotated[bool | None, Parameter(negative_bool="no-")] = None,

@@ -16,6 +16,7 @@ from cyclopts import Group, Parameter
 
 from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.cli import options as shared
+from bpa_ppl.cli.outputs import Written
 from bpa_ppl.components import read_value
 from bpa_ppl.errors import BpaError, NotConverged, UsageError
 from bpa_ppl.experiments.tuning.tuner import TUNERS
@@ -32,6 +33,11 @@ _DECODING = Group("Decoding again", sort_key=5)
 _VERSIONS = ("bpa_ppl", "numpyro", "jax", "sacrebleu")
 #: Packages of extras that may be installed.
 _OTHERS = ("arviz", "blackjax", "nutpie")
+
+
+def _in_folder(*names: str) -> Written:
+    """Return the mark of an output that is a folder with some files."""
+    return Written(lambda folder: [folder / name for name in names])
 
 
 def _parse_names(samplers: Iterable[str]) -> list[str]:
@@ -155,7 +161,7 @@ def compare(
         Path, Parameter(help="More posteriors of any program; the last one is the reference.")
     ],
     weights: shared.Weights | None = None,
-    output: shared.OutputPath | None = None,
+    output: Annotated[shared.OutputPath, _in_folder("index.html", "comparison.json")] | None = None,
     problem: _TestedProblem = _TestedProblem(),
     var_names: list[str] | None = None,
     samplers: Samplers = ("heuristic", "rwm-isotropic", "rwm", "imh", "nuts", "laplace"),
@@ -246,7 +252,7 @@ def calibrate(
     weights: shared.Weights,
     problem: _SimulatedProblem = _SimulatedProblem(),
     samplers: Samplers = ("imh", "laplace", "nuts", "rwm"),
-    output: Annotated[Path | None, Parameter(alias="-o")] = None,
+    output: shared.OutputPath | None = None,
     replications: int = 200,
     setting: Annotated[_SamplerSettings, Parameter(group=shared.SAMPLING)] = None,
     jobs: Annotated[int, Parameter(group=shared.SAMPLING)] = 1,
@@ -336,7 +342,9 @@ def tune(
     decoder: Annotated[str | None, Parameter(group=_DECODING)] = None,
     iterations: Annotated[int, Parameter(group=_DECODING)] = 25,
     returned: Annotated[str, Parameter(name="--return", group=_DECODING)] = "best",
-    folder: Annotated[Path | None, Parameter(name="--rounds", group=_DECODING)] = None,
+    folder: Annotated[
+        shared.FurtherOutput | None, Parameter(name="--rounds", group=_DECODING)
+    ] = None,
 ) -> None:
     """Re-estimate the weights by MERT, MIRA or PRO, for comparison.
 
@@ -440,7 +448,7 @@ def sweep(
     /,
     *,
     weights: shared.Weights,
-    output: shared.OutputPath,
+    output: Annotated[shared.OutputPath, _in_folder("sweep.csv", "sweep.png")],
     values: Annotated[
         Any,
         shared.make_parameter(

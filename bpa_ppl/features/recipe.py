@@ -457,6 +457,25 @@ def record_sources(
     return tuple(records)
 
 
+def recorded_files(draws: Draws) -> list[str]:
+    """Return the files that the features of a posterior were computed from.
+
+    Raises:
+        UsageError: if a source is not known.
+
+    >>> from bpa_ppl import Draws
+    >>> source = SourceRecord(source="lm", settings={"text": "domain.txt"})
+    >>> record = Record(recipe=RecipeRecord(sources=(source,)))
+    >>> recorded_files(Draws({"weights": [[[0.5]]]}, ("lm",), record=record))
+    ['domain.txt']
+    """
+    files: list[str] = []
+    for record in draws.record.recipe.sources:
+        settings = {name: with_tuples(value) for name, value in record.settings.items()}
+        files += FEATURES.restore(record.source, settings).files()
+    return files
+
+
 def restore_sources(
     records: Sequence[SourceRecord],
     constants: Mapping[str, Any],

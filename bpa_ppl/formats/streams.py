@@ -11,6 +11,7 @@ import re
 import secrets
 import shutil
 import socket
+import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -41,6 +42,7 @@ _BLOCK = 1 << 22  # bytes of text in a block
 #: GiB that a compressed file may hold, if it is read in parts, or as a whole.
 _STREAM_GIB, _WHOLE_GIB = 16.0, 1.0
 _BOM = b"\xef\xbb\xbf"
+_MOST_LINKS = 40  # that lead to one file, as in Linux
 _PART = ".bpa-"  # begins the names of temporary files
 
 
@@ -402,8 +404,39 @@ def output_folder(folder: Path) -> Iterator[None]:
         raise
 
 
-def _is_standard(path: AnyPath) -> bool:
+def is_standard(path: AnyPath) -> bool:
+    """Return whether an output is the standard output.
+
+    >>> is_standard("-"), is_standard("/dev/stdout"), is_standard("a.txt")
+    (True, True, False)
+    """
     return str(path) in (STANDARD, "/dev/stdout")
+
+
+def resolve_output(path: AnyPath) -> Path:
+    """Return the file that is created or replaced by writing to a path, without links.
+
+    The path is followed as the system does: there is nothing behind a folder that does not exist.
+
+    Raises:
+        OSError: if there is no such folder.
+        ValueError: if no file can have this name.
+
+    >>> resolve_output("no-such-folder/../a.txt")
+    Traceback (most recent call last):
+    FileNotFoundError: [Errno 2] No such file or directory: 'no-such-folder/..'
+    """
+    target = os.fspath(path)
+    for _ in range(_MOST_LINKS):
+        folder, name = os.path.split(target)
+        if not stat.S_ISDIR(os.stat(folder or os.curdir).st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder)
+        folder = os.path.realpath(folder)
+        target = os.path.join(folder, name)
+        if not os.path.islink(target):
+            return Path(target)
+        target = os.path.join(folder, os.readlink(target))
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), os.fspath(path))
 
 
 @contextmanager
@@ -446,21 +479,24 @@ def require_writable(path: AnyPath) -> None:
 @contextmanager
 def _part(path: AnyPath) -> Iterator[tuple[Path, Callable[[], object]]]:
     """Provide the path to write to, and what puts its content in place when all is written."""
-    if _is_standard(path):
+    if is_standard(path):
         with tempfile.TemporaryDirectory() as folder:
             temporary = Path(folder) / "output"
             yield temporary, partial(_print_file, temporary)
         return
     if not str(path):
         raise DataError("the name of a file to write is empty: give one", code="cannot-write")
-    try:
-        target = Path(os.path.realpath(path))
-    except ValueError as error:  # no file can have this name
-        raise OSError(errno.EINVAL, str(error)) from error
     if os.path.isdir(path):
         raise IsADirectoryError
+    try:
+        target = resolve_output(path)
+    except ValueError as error:  # no file can have this name
+        raise OSError(errno.EINVAL, str(error)) from error
+    except OSError as error:  # about a part of the path
+        raise OSError(error.errno, error.strerror) from error
     if os.path.exists(path):
-        if not os.path.isfile(path):
+        # A pipe, a device, or an open file that has no name any more.
+        if not os.path.isfile(path) or not target.exists():
             yield Path(path), lambda: None
             return
         os.close(os.open(path, os.O_WRONLY))  # renaming would replace a file set read-only
@@ -534,7 +570,7 @@ def _name_errors(*paths: AnyPath) -> Iterator[None]:
         name = error.filename
         if name is not None and _PART not in str(name) and str(name) not in map(str, paths):
             raise  # the error is about another file
-        names = ("<standard output>" if _is_standard(path) else str(path) for path in paths)
+        names = ("<standard output>" if is_standard(path) else str(path) for path in paths)
         raise access_error(", ".join(names), error, "written") from error
 
 
@@ -554,7 +590,7 @@ def atomic_writer(path: AnyPath) -> Iterator[TextIO]:
     ...     print(read_lines(Path(folder) / "a.txt.gz"))
     ['done']
     """
-    if not _is_standard(path):
+    if not is_standard(path):
         with atomic_writers(path) as (text,):
             yield text
         return

@@ -18,10 +18,8 @@ HELP_BOX = "Phrases and language models"
 #: A box of the help of a command.
 _MODEL = Group("Model of the counts", sort_key=1)
 _TableOutput = Annotated[
-    str,
-    Parameter(
-        alias="-o", help="NAME.parquet, or text as of Moses; .gz, .xz and .zst are compressed."
-    ),
+    shared.Output,
+    Parameter(help="NAME.parquet, or text as of Moses; .gz, .xz and .zst are compressed."),
 ]
 _Inner = Annotated[str, Parameter(name="IN")]
 _Outer = Annotated[str, Parameter(name="OUT")]

@@ -209,3 +209,13 @@ def test_interrupted_loop_is_resumed(decode: Decode, tmp_path: Path, when: str) 
         assert again.visited.tolist() == whole.visited.tolist()
         assert (again.after, again.iterations) == (whole.after, whole.iterations)
         assert len(calls) - before == whole.iterations - 2
+
+
+def test_a_folder_with_other_files_is_left_alone(decode: Decode, tmp_path: Path) -> None:
+    folder = tmp_path / "rounds"
+    folder.mkdir()
+    mine = folder / "mine.txt"
+    mine.write_text("mine", "utf-8")
+    with raises(DataError, "cannot-write", parameter="folder", match="contains files"):
+        redecode(decode(CANONICAL), CANONICAL, decode, gain="ter", folder=folder)
+    assert [*folder.iterdir()] == [mine]

@@ -335,7 +335,7 @@ def _claim_folder(
         options: of `reestimate`, and the decoder.
 
     Raises:
-        DataError: if the folder cannot be made, or belongs to another loop.
+        DataError: if the folder cannot be made, contains other files, or belongs to another loop.
     """
     digest = hashlib.sha256()
     for part in (nbest.features, nbest.offsets, nbest.sentence_ids, nbest.string_index):
@@ -351,6 +351,9 @@ def _claim_folder(
     path = folder / "loop.json"
     with output_folder(folder):
         first = not path.exists()
+        if first and any(folder.iterdir()):
+            message = "contains files, but no loop: choose an empty or a new folder"
+            raise DataError(message, folder, parameter="folder", code="cannot-write")
         try:
             if first:
                 with atomic_writer(path) as file:

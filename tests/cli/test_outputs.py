@@ -1,0 +1,333 @@
+"""No output of a command replaces what the command reads, or another output."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import typing
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from cyclopts import App
+from support.command_line import refused, run
+from support.records import with_record
+
+from bpa_ppl.cli.app import app, run_command
+from bpa_ppl.cli.outputs import WORD, Written, read_marks
+from bpa_ppl.errors import BpaError
+from bpa_ppl.formats.streams import atomic_writer
+from bpa_ppl.posterior.files import read_draws, write_posterior
+from bpa_ppl.posterior.record import RecipeRecord, SourceRecord
+
+#: Parameters that name no output, and take any text. One that is not here fails the tests: give
+#: its type `Written` if it names an output, or add it.
+READ = {
+    *[
+        "NBEST",
+        "POSTERIOR",
+        "POSTERIORS",
+        "TEXT",
+        "STUDY",
+        "SOURCE",
+        "TARGET",
+        "ALIGNMENT",
+        "IN",
+        "OUT",
+        "RESULTS",
+        "--acoustic",
+        "--allowed-hosts",
+        "--bad",
+        "--categorical",
+        "--decoder",
+        "--derivations",
+        "--dev",
+        "--exclude",
+        "--extra",
+        "--extra-references",
+        "--extract",
+        "--features",
+        "--fixed",
+        "--form",
+        "--format",
+        "--gain",
+        "--gaps",
+        "--host",
+        "--kind",
+        "--in-corpus",
+        "--induction",
+        "--judgements",
+        "--like",
+        "--lower-is-better",
+        "--method",
+        "--mixture",
+        "--model",
+        "--nbest",
+        "--out-corpus",
+        "--posterior",
+        "--preset",
+        "--prior",
+        "--reference-sampler",
+        "--references",
+        "--requests",
+        "--return",
+        "--sampler",
+        "--scores",
+        "--side",
+        "--sources",
+        "--template",
+        "--test",
+        "--test-references",
+        "--tuner",
+        "--var-names",
+        "--weights",
+        "--without",
+    ]
+}
+#: How parameters that are parsed name a file; None of those that name none.
+PARSED = {
+    "--add": "lm=other.txt,{}",
+    "--moved-file": "lm=other.txt,{}",
+    "--posterior": "mine={}",  # of `compare`
+    **dict.fromkeys(["--default", "--draws", "--likelihood", "--prior-variance", "--price"]),
+    **dict.fromkeys(["--rule", "--samplers", "--set", "--vary"]),
+}
+#: What required parameters need that do not take any text.
+FILLED = {"--vary": "draws=5,6"}
+
+
+class Slot(NamedTuple):
+    """An output of a command, and a parameter that may name the same file."""
+
+    command: tuple[str, ...]
+    output: str
+    files: tuple[Path, ...]
+    other: str
+    required: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+def iter_commands(parent: App, *words: str) -> Iterator[tuple[tuple[str, ...], App]]:
+    """Yield the words of each command, and the command."""
+    for name in parent:
+        if not name.startswith("-"):
+            if parent[name].default_command is not None:
+                yield (*words, name), parent[name]
+            yield from iter_commands(parent[name], *words, name)
+
+
+def takes_texts(kind: object) -> bool:
+    """Return whether a parameter of a type may name a file."""
+    return kind in (str, Path, Any) or any(map(takes_texts, typing.get_args(kind)))
+
+
+@cache
+def list_slots() -> tuple[list[Slot], set[str]]:
+    """Return each output of each command with each other parameter, and those not known here."""
+    slots, unknown = [], set[str]()
+    for words, command in iter_commands(app):
+        marks = {name: of for name, (_, of) in read_marks(command.default_command).items()}
+        parameters = [
+            (one, marks.get(one.field_info.name, ()))
+            for one in command.assemble_argument_collection()
+            if takes_texts(one.hint)
+        ]
+        written = {
+            one.name: tuple(mark.files(Path("out")))
+            for one, of in parameters
+            for mark in [mark for mark in of if isinstance(mark, Written)][-1:]
+        }
+        others = [
+            one.name
+            for one, of in parameters
+            if WORD not in of and PARSED.get(one.name, one.name) is not None
+        ]
+        unknown |= {*others} - READ - {*PARSED} - {*written}
+        required = tuple(
+            (one.name, (FILLED.get(one.name, "x"),) * (1 + (one.hint == tuple[str, str])))
+            for one, _ in parameters
+            if one.required
+        )
+        slots += [
+            Slot(words, output, files, other, required)
+            for output, files in written.items()
+            for other in others
+            if other != output
+        ]
+    return slots, unknown
+
+
+def test_all_parameters_are_known_as_outputs_or_others() -> None:
+    slots, unknown = list_slots()
+    assert unknown == set()
+    assert {slot.output for slot in slots} == {
+        *("--output", "--details", "--probabilities", "--ask", "--rounds")
+    }
+    assert {("adapt",), ("compare",), ("phrases", "mix")} <= {slot.command for slot in slots}
+    collections = [command.assemble_argument_collection() for _, command in iter_commands(app)]
+    assert {one.name for of in collections for one in of} >= READ | {*PARSED}  # none in vain
+
+
+def test_every_output_of_every_command_against_everything_that_it_may_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    accepted = []
+    for slot in list_slots()[0]:
+        for file in slot.files:
+            file.parent.mkdir(exist_ok=True)
+            file.write_text("content", "utf-8")
+            os.link(file, "input")
+            values = {**dict(slot.required), slot.output: ("out",)}
+            usual = values.get(slot.other, ("x",))
+            form = PARSED.get(slot.other) or "{}"
+            if (*slot.command, slot.other) == ("rerank", "--posterior"):
+                form = "{}"
+            values[slot.other] = (form.format("input"), *usual[1:])
+            words = [word for name, of in values.items() if name[0] != "-" for word in of]
+            for name, of in values.items():
+                words += (name, *of) if name[0] == "-" else ()
+            try:
+                run_command([*slot.command, *words])
+            except BpaError as error:
+                if "is also another file" not in str(error):
+                    accepted.append((*slot[:2], slot.other, str(error)))
+            else:
+                accepted.append(slot)
+            assert file.read_text("utf-8") == "content"
+            os.unlink("input")
+            file.unlink()
+            if file.parent != Path():
+                file.parent.rmdir()
+    assert accepted == []
+
+
+#: Names of the file `nbest`, in a folder with `prepare_names`.
+SPELLINGS = (
+    *("nbest", "./nbest", ".//nbest", "sub/../nbest", "sub//..//./nbest", "{folder}/nbest"),
+    *("symbolic", "chain", "hard", "linked/nbest", "sub/up/nbest", "/proc/self/cwd/nbest"),
+    "/proc/self/fd/{number}",
+)
+
+
+@pytest.fixture
+def number(folder: Path) -> Iterator[int]:
+    """The number of the open file `nbest`, which has more names in its folder."""
+    os.mkdir("sub")
+    os.symlink("..", "sub/up")
+    os.symlink(".", "linked")
+    os.symlink("nbest", "symbolic")
+    os.symlink("sub/../symbolic", "chain")
+    os.link("nbest", "hard")
+    with open("nbest", "rb") as file:
+        yield file.fileno()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_an_output_with_another_name_of_an_input(number: int, spelling: str) -> None:
+    name = spelling.format(folder=Path.cwd(), number=number)
+    for words in (("nbest", "-o", name), (name, "-o", "nbest"), (name, "-o", "symbolic")):
+        refused("rerank", *words, "-p", "good.nc", mention="is also another file")
+    outputs = ("-o", "new.txt", "--ask", "sub/up/new.txt", "--ask-below", "0.9")
+    refused("rerank", name, *outputs, "-p", "good.nc", mention="is also another file")
+
+
+#: Names that lead nowhere, although their text contains the name of the lists.
+NOWHERE = ("nodir/../nbest", "ref/../nbest", "nbest/", "sub/../nodir/../nbest", "dangling")
+
+
+@pytest.mark.parametrize("name", NOWHERE)
+def test_an_output_behind_a_folder_that_does_not_exist(number: int, name: str) -> None:
+    os.symlink("nodir/../nbest", "dangling")
+    before = Path("nbest").read_bytes()
+    for words in (
+        *(("-o", name), ("-o", "new.txt", "--details", name), ("-o", name, "-r", "nbest")),
+        ("-o", "new.txt", "--probabilities", name),
+    ):
+        assert run("rerank", "nbest", "-p", "good.nc", *words, "-q").code in (0, 2)
+        assert Path("nbest").read_bytes() == before
+    for words in (
+        ("adapt", "nbest", "-r", "ref", "-w", "moses.ini", "--sampler", "map", "-o", name),
+        ("report", "good.nc", "-o", name),
+        ("features", "nbest", "--add", "length", "-o", name),
+    ):
+        run(*words, "-q")
+        assert Path("nbest").read_bytes() == before
+    if not name.endswith("/"):  # `Path` removes a slash
+        with pytest.raises(BpaError), atomic_writer(name) as file:
+            file.write("new")
+
+
+def test_outputs_whose_names_differ_in_case_or_in_their_unicode_form(folder: Path) -> None:
+    for one, other in (("new.txt", "NEW.txt"), ("caf\u00e9.txt", "cafe\u0301.txt")):
+        words = ("-o", one, "--details", other, "-p", "good.nc")
+        refused("rerank", "nbest", *words, mention="is also another file")
+
+
+def test_an_output_that_is_a_file_from_which_the_posterior_computes_features(folder: Path) -> None:
+    Path("domain.txt").write_text("the cat sat\non the mat\n" * 9, "utf-8")
+    os.link("domain.txt", "picture.png")
+    source = SourceRecord(source="lm", settings={"text": "domain.txt"}, file_hashes=("0",))
+    recipe = RecipeRecord(sources=(source,))
+    write_posterior(with_record(read_draws("good.nc"), recipe=recipe), "lm.nc")
+    for words in (
+        ("rerank", "nbest", "-p", "lm.nc", "-o", "domain.txt"),
+        ("rerank", "nbest", "-p", "lm.nc", "-o", "new.txt", "--details", "./domain.txt"),
+        ("report", "lm.nc", "-o", "domain.txt"),
+        ("judges", "lm.nc", "nbest", "-r", "ref", "-o", "picture.png"),
+        ("adapt", "nbest", "-r", "ref", "--like", "lm.nc", "-o", "domain.txt"),
+    ):
+        refused(*words, mention="is also another file")
+
+
+def test_an_output_inside_a_folder_of_lists(folder: Path) -> None:
+    rank = Path("run/1best_recog")
+    rank.mkdir(parents=True)
+    (rank / "text").write_text("utt1 a cat\n", "utf-8")
+    words = ("rerank", "run", "-p", "good.nc", "-o", rank / "text")
+    refused(*words, mention="is also another file")
+
+
+STREAMS = """
+import os, sys
+from bpa_ppl.cli.app import run_command
+def attempt(words, stdin, stdout, mode):
+    os.dup2(os.open(stdin, os.O_RDONLY), 0)
+    os.dup2(os.open(stdout, mode), 1)
+    try:
+        run_command(["rerank", "-p", "good.nc", *words])
+    except Exception as error:
+        print(error, file=sys.stderr)
+    else:
+        print("accepted", words, file=sys.stderr)
+for words in (["-", "-o", "nbest"], ["/dev/stdin", "-o", "nbest"], ["nbest", "-o", "/dev/stdin"],
+              ["-", "-o", "/dev/fd/0"], ["-", "-o", "sub/../nbest"]):
+    attempt(words, "nbest", "/dev/null", os.O_WRONLY)
+for words in (["nbest"], ["nbest", "-o", "-"], ["nbest", "-o", "/dev/stdout"],
+              ["ref", "-o", "new", "--details", "-", "-r", "nbest"]):
+    attempt(words, "/dev/null", "nbest", os.O_WRONLY | os.O_APPEND)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /dev/stdin and /dev/fd")
+def test_standard_streams_that_are_another_file_of_the_command(number: int) -> None:
+    before = Path("nbest").read_bytes()
+    done = subprocess.run([sys.executable, "-c", STREAMS], capture_output=True, encoding="utf-8")
+    lines = done.stderr.splitlines()
+    assert len(lines) == 9
+    assert [line for line in lines if "is also another file" not in line] == []
+    assert Path("nbest").read_bytes() == before
+
+
+def test_outputs_that_are_one_device_or_a_new_file_beside_the_lists(number: int) -> None:
+    words = ("rerank", "nbest", "-p", "good.nc", "-q")
+    assert run(*words, "-o", os.devnull, "--details", os.devnull).code == 0
+    assert run(*words, "-o", "sub/up/new", "--details", "sub/new").code == 0
+    os.symlink("sub/later", "leads-to-a-new-file")
+    assert run(*words, "-o", "leads-to-a-new-file").code == 0
+    assert Path("sub/later").read_bytes() == Path("new").read_bytes()
+    assert run("weights", "good.nc", "-o", "mean", "--point", "mean").code == 0
+    assert run("weights", "good.nc", "-o", "mean", "--point", "mean").code == 0
