@@ -433,9 +433,11 @@ def resolve_output(path: AnyPath) -> Path:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder)
         folder = os.path.realpath(folder)
         target = os.path.join(folder, name)
-        if not os.path.islink(target):
+        try:
+            link = os.readlink(target)
+        except OSError:  # it is no link, or does not exist yet
             return Path(target)
-        target = os.path.join(folder, os.readlink(target))
+        target = os.path.join(folder, link)
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), os.fspath(path))
 
 
