@@ -1,9 +1,10 @@
 """Candidates as plain text, a fixed number of lines per sentence, with scores in other files.
 
-The file has n lines for each sentence, as for `qaware-decode` and other rerankers. A file of scores
-has one or several numbers for each line: NumPy's `.npy`, of shape (lines,) or (lines, columns), or
-text, with numbers separated by blanks and optionally their names in the first line. Numbers without
-names are called after the file. Scores are read as a whole, texts block by block.
+The file has n lines for each sentence, as for `qaware-decode` and other rerankers. A line has no
+tab, behind which other programs write scores. A file of scores has one or several numbers for each
+line: NumPy's `.npy`, of shape (lines,) or (lines, columns), or text, with numbers separated by
+blanks and optionally their names in the first line. Numbers without names are called after the
+file. Scores are read as a whole, texts block by block.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ class Plain(NBestFormat, frozen=True):
         r"""Yield the columns of each block of lines.
 
         Raises:
-            DataError: if the number of lines is not a multiple of the size of lists, or a file of
-                scores has another number of lines.
+            DataError: if a line has a tab, the number of lines is not a multiple of the size of
+                lists, or a file of scores has another number of lines.
             UsageError: if the size of lists is not set.
 
         >>> file = InputFile(b"a cat\nthe cat\nhello\nhi")
@@ -68,6 +69,14 @@ class Plain(NBestFormat, frozen=True):
         scores = _read_columns(self._files(), options)
         count = 0
         for block in file.chunks():
+            if (tab := block.find(b"\t")) >= 0:
+                number = count + block.count(b"\n", 0, tab) + 1
+                problem = (
+                    "a tab, which plain texts do not have: if a score follows it, split texts "
+                )
+                problem += "and scores, as `cut -f1` and `cut -f2` do, and name the file of scores "
+                problem += f"as in plain:list_size={self.list_size},scores=FILE"
+                raise options.error(problem, number, parameter="scores")
             text = decode(block, options.origin, count + 1).replace("\r\n", "\n")
             texts = text.removesuffix("\n").split("\n")
             lines = np.arange(count, count + len(texts))
@@ -90,7 +99,7 @@ class Plain(NBestFormat, frozen=True):
 
         Raises:
             DataError: if a file cannot be written, the lists are not all of one size or their ids
-                not in order, or a text has a line break.
+                not in order, or a text has a tab or a line break.
             UsageError: if there are features and no single file of scores, or only the latter.
         """
         files, names = self._files(), nbest.feature_names
@@ -117,7 +126,7 @@ class Plain(NBestFormat, frozen=True):
 
         Raises:
             DataError: if the lists are not all of one size, their ids not in order, or a text has
-                a line break.
+                a tab or a line break.
 
         >>> from bpa_ppl import from_lists
         >>> import sys
@@ -138,7 +147,7 @@ class Plain(NBestFormat, frozen=True):
             problem = "the first text begins with a byte-order mark, which is not read"
         if problem:
             raise DataError(f"{problem}; or write jsonl", nbest.origin, code="not-supported")
-        require_plain_texts(nbest)
+        require_plain_texts(nbest, tabs=False)
         warn_about_ids(nbest)
         if len(nbest) and (first := int(nbest.sentence_ids[0])):
             note = f"plain text has no ids: set the first id to {first} where the file is read"

@@ -199,17 +199,19 @@ def _some_missing(values: Any) -> npt.NDArray[Any] | None:
     return values if isinstance(values, np.ndarray) else numbers
 
 
-def require_plain_texts(nbest: NBest, *, blanks: bool = True) -> None:
+def require_plain_texts(nbest: NBest, *, blanks: bool = True, tabs: bool = True) -> None:
     """Refuse texts that are not one line of text without an end.
 
     Args:
         nbest: the lists.
         blanks: whether texts may begin or end with blanks.
+        tabs: whether texts may have tabs.
 
     Raises:
         DataError: with the first candidate whose text does not read back.
     """
     problems = {"\n": "a line break", "\r": "a line break", "\0": "a NUL byte"}
+    problems |= {} if tabs else {"\t": "a tab"}
     for place, text in enumerate(nbest.strings):
         problem = next((problem for mark, problem in problems.items() if mark in text), None)
         if not (blanks or problem) and text != text.strip(" "):

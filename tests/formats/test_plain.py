@@ -10,7 +10,7 @@ from support.raising import raises
 from support.table_content import table_content
 from support.user_files import Write
 
-from bpa_ppl import concatenate, iter_nbest, read_nbest, write_nbest
+from bpa_ppl import concatenate, from_lists, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.formats.plain import Plain
 
@@ -86,3 +86,17 @@ def test_lines_that_are_not_whole_lists(texts: Path) -> None:
         read_nbest(texts, format="plain")
     with raises(UsageError, "invalid-setting", parameter="list_size"):
         read_nbest(texts, format="plain:list_size=x")
+
+
+@pytest.mark.parametrize("format", ["plain:list_size=2", "plain:list_size=2,scores={}"])
+@pytest.mark.usefixtures("small_blocks")
+def test_scores_behind_a_tab_are_no_text(write: Write, format: str) -> None:
+    path = write(*["a cat"] * 9, "the cat\t-1.5", name="hyps")
+    scores = write(*"1234567890", name="scores")
+    with raises(
+        DataError, "bad-line", parameter="scores", line=10, match="list_size=2,scores=FILE"
+    ):
+        read_nbest(path, format=format.format(scores))
+    lists = from_lists([["a\tcat", "a cat"]], [[[], []]], [])
+    with raises(DataError, "not-supported", match="a tab: write jsonl"):
+        write_nbest(lists, path, format="plain")
