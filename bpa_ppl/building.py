@@ -407,8 +407,8 @@ def concatenate(
 
     Raises:
         DataError: if a feature or another column is not in each of them and `fill_missing` is
-            false, if they have no feature in common, or if two tables have a sentence id in
-            common and `renumber` is false.
+            false, if all of them have features and none in common, or if two tables have a sentence
+            id in common and `renumber` is false.
         UsageError: if there is no table.
 
     >>> one = from_lists([["a"]], [[[1.0]]], ["LM0"])
@@ -466,11 +466,11 @@ def _align_columns(tables: Sequence[NBest]) -> list[NBest]:
     A warning says how many values are missing when these tables are joined.
 
     Raises:
-        DataError: if tables with features have none in common.
+        DataError: if all tables have features, and none in common.
     """
     names = [set(table.feature_names) for table in tables]
     common = set.intersection(*names)
-    if not common and any(names):
+    if not common and all(names):
         origins = ", ".join(dict.fromkeys(name_lists(table.origin) for table in tables))
         problem = f"{origins} have no feature in common: give files of the same features"
         raise DataError(problem, code="mismatch")

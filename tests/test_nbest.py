@@ -159,9 +159,12 @@ def test_a_feature_of_some_tables_is_an_extra_of_all(toy: NBest) -> None:
     assert np.isnan(both.extras["TM0[1]"][:9]).all()
     column = toy.features[:, toy.feature_names.index("TM0[1]")]
     assert np.array_equal(both.extras["TM0[1]"][9:], column)
-    none = other.without(*other.feature_names).with_extras(x=np.zeros(9))
-    with raises(DataError, "mismatch"):
-        concatenate([toy, none], fill_missing=True)
+    none = other.without(*other.feature_names)
+    with raises(DataError, "mismatch", match="no feature in common"):
+        concatenate([toy, none.with_features(["x"], np.zeros((9, 1)))], fill_missing=True)
+    with pytest.warns(BpaWarning, match="LM0.* are missing for 9 of 18 candidates"):
+        both = concatenate([toy, none], fill_missing=True)
+    assert both.feature_names == ()
     with raises(UsageError, "no-data", parameter="parts"):
         concatenate([])
 

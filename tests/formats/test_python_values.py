@@ -287,6 +287,16 @@ def test_a_column_that_appears_late_is_an_extra_in_a_stream_too() -> None:
     np.testing.assert_array_equal(joined.extras["late"], whole.extras["late"])
 
 
+@pytest.mark.filterwarnings("ignore:.* missing for")
+@pytest.mark.parametrize("places", [[0], [1], [2], [0, 1], [1, 2], [0, 2]])
+def test_the_only_feature_may_be_missing_anywhere_in_a_stream(places: list[int]) -> None:
+    rows = [{"id": k, "text": "a"} | ({"lm": 1.5} if k in places else {}) for k in range(3)]
+    lines = [*map(json.dumps, rows)]
+    whole, joined = read_nbest(lines), concatenate(iter_nbest(lines, chunk=1), fill_missing=True)
+    assert joined.feature_names == whole.feature_names == ()
+    np.testing.assert_array_equal(joined.extras["lm"], whole.extras["lm"])
+
+
 @pytest.mark.parametrize("kind", [str, object])
 def test_masked_texts_are_missing(kind: type) -> None:
     masked = np.ma.masked_array(np.array(TEXTS, kind), mask=[False, True])

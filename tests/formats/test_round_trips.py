@@ -78,8 +78,7 @@ def some_lists(rng: np.random.Generator, names: list[str]) -> NBest:
         lists = lists.with_extras(topic=[None if row % 2 else text() for row in range(rows)])
     if has[8]:
         judged = rng.choice(np.float32([np.nan, -0.5, 2]), rows)
-        # Tables of a stream without a feature in common cannot be joined.
-        judged[-1 if names else 0] = np.nan
+        judged[rng.integers(rows)] = np.nan  # else it would be a feature
         lists = lists.with_extras(mqm=judged)
     return lists
 

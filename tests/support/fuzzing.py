@@ -228,9 +228,8 @@ def examine(tried: Subject, sample: bytes, content: bytes, folder: Path) -> str:
     whole = outcome(lambda: _content([read_nbest(path, format=tried.format)]), folder)
     stream = partial(iter_nbest, path, format=tried.format, chunk=1)
     parts = outcome(lambda: _content(list(stream())), folder)
-    # Only a table that is read at once may have its rows in any order, or no feature in each part.
-    allowed = ("sort the rows by id", "no feature in common")
-    other = isinstance(parts, str) and any(reason in parts for reason in allowed)
+    # Only a table that is read at once may have its rows in any order.
+    other = isinstance(parts, str) and "sort the rows by id" in parts
     if isinstance(whole, str) or not other:
         _same("as a stream", parts, "at once", whole)
     of_lines = tried.name != "parquet"
