@@ -143,9 +143,12 @@ def _identities(path: AnyPath, standard: str) -> Iterator[Hashable]:
         path: of the file.
         standard: the stream that `-` names.
     """
-    with suppress(OSError, ValueError):  # it does not exist, or cannot be a name
-        is_stream = str(path) == STANDARD
-        status = os.fstat(getattr(sys, standard).fileno()) if is_stream else os.stat(path)
+    stream = getattr(sys, standard) if str(path) == STANDARD else None
+    if str(path) == STANDARD and stream is None:  # it is closed
+        return
+    # It does not exist, cannot be a name, or is a stream in memory.
+    with suppress(OSError, ValueError):
+        status = os.stat(path) if stream is None else os.fstat(stream.fileno())
         if stat.S_ISREG(status.st_mode) or stat.S_ISFIFO(status.st_mode):
             yield status.st_dev, status.st_ino
 
