@@ -185,6 +185,8 @@ def _exit_code() -> int | str | None:
             sys.stdout.flush()
         return 0
     except SystemExit as done:
+        if isinstance(done.__context__, BrokenPipeError):  # raised by Rich, which prints help
+            return _CLOSED_PIPE
         return done.code
     except BrokenPipeError:
         discard(sys.stdout)

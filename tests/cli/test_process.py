@@ -241,6 +241,17 @@ def test_a_reader_that_has_enough_ends_a_command_quietly(
         assert code_with(out, *command) == (CLOSED, "")
 
 
+@pytest.mark.parametrize("words", [("--help",), ("rerank", "--help"), ("--version",)])
+def test_a_reader_that_has_enough_ends_help_quietly(words: tuple[str, ...]) -> None:
+    """In a process of its own, since Rich prints nothing more after a closed pipe."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    line = [sys.executable, "-c", PROGRAM, *words]
+    done = subprocess.run(line, stdout=writing, stderr=subprocess.PIPE, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (CLOSED, b"")
+
+
 @pytest.mark.skipif(os.name != "posix", reason="only there can a current folder be deleted")
 def test_a_deleted_current_folder_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = folder / "gone"
@@ -262,10 +273,11 @@ def test_pipes_and_closed_streams_in_a_shell(folder: Path) -> None:
         '{INSTALLED}' rerank nbest -p good.nc -q | head -n 1 | wc -l
         '{INSTALLED}' rerank - -p good.nc -q -o new.txt <&-; echo "stdin $?"
         '{INSTALLED}' weights good.nc -o - >&-; echo "stdout $?"
+        '{INSTALLED}' --help | true; echo "help ${{PIPESTATUS[0]}}"
         PYTHONIOENCODING=ascii '{INSTALLED}' check good.nc > check.txt; echo "check $?"
     """
     done = subprocess.run(["bash", "-c", script], capture_output=True, check=False)
-    codes = [f"pipe {CLOSED}", "1", "stdin 2", "stdout 2", "check 0"]
+    codes = [f"pipe {CLOSED}", "1", "stdin 2", "stdout 2", f"help {CLOSED}", "check 0"]
     assert done.stdout.decode().splitlines() == codes
     assert done.stderr.decode().splitlines() == [
         "error: <standard input>: it could not be read: it is closed: open it, or name a file",
