@@ -2,10 +2,12 @@
 
 `run_demo` translates. It runs twice: with the features of the lists, and with an additional
 language model of the domain. `run_judges_demo` chooses answers by the grades of five judges.
+`write_demo_files` writes the data as files like those of users, which the documentation reads.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import as_file, files
@@ -16,22 +18,30 @@ import numpy as np
 from bpa_ppl._runtime.arguments import check_seed
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.adapting import adapt_draws
+from bpa_ppl.building import concatenate
 from bpa_ppl.decoding.choices import Choices
 from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.decoding.writing import write_texts
 from bpa_ppl.diagnostics.baseline_comparison import compare_baselines
 from bpa_ppl.diagnostics.baseline_table import Way
 from bpa_ppl.diagnostics.check import Report, check_and_record
+from bpa_ppl.errors import DataError
 from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.formats.reading import read_nbest
-from bpa_ppl.formats.streams import output_folder
+from bpa_ppl.formats.streams import atomic_writer, output_folder, read_lines
 from bpa_ppl.formats.weight_files import read_weights
+from bpa_ppl.formats.writing import write_nbest
 from bpa_ppl.juries import judges
 from bpa_ppl.metrics.scoreboard import Scoreboard, compare_choices
 from bpa_ppl.posterior.files import write_posterior
 
 _ADAPTATION = 50
 _SHOWN = 3
+#: What `write_demo_files` writes.
+_FILES = (
+    *("adapt.nbest.gz", "adapt.src", "adapt.ref", "test.nbest.gz", "test.src", "test.ref"),
+    *("moses.ini", "domain.txt", "judged.csv", "new.csv"),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,3 +159,53 @@ def run_judges_demo(folder: Path, *, seed: int = 0, progress: bool | Reporter = 
         "\n".join(f"wrote {path}" for path in paths),
     ]
     return "\n\n".join(parts)
+
+
+def write_demo_files(folder: Path) -> tuple[Path, ...]:
+    """Write the data of both demos as files like those of users, and return their paths.
+
+    The lists, sources and references of the leaflet are `adapt.*`, the first 50 sentences, and
+    `test.*`, the other 190; `moses.ini` has the weights of their decoder, and `domain.txt` text of
+    the domain. `judged.csv` and `new.csv` have a row for each answer: the grades of the judges, and
+    in the column `better` 1 for the better answer to a question and 0 for the other one.
+
+    Args:
+        folder: for the files; created if it does not exist.
+
+    Raises:
+        DataError: if the folder has a file with one of these names, or cannot be made or written.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     paths = write_demo_files(Path(folder))
+    ...     print([path.name for path in paths if path.suffix == ".csv"])
+    ['judged.csv', 'new.csv']
+    """
+    paths = {name: folder / name for name in _FILES}
+    for path in paths.values():
+        if path.exists():
+            problem = "this file exists and is not replaced: choose another folder"
+            raise DataError(problem, path, code="cannot-write")
+    with output_folder(folder), as_file(files("bpa_ppl.demo_data")) as data:
+        lists = read_nbest(data / "leaflet.nbest100.gz")
+        text = {kind: read_lines(data / f"leaflet.{kind}") for kind in ("src", "ref", "domain.txt")}
+        parts = (("adapt", slice(_ADAPTATION)), ("test", slice(_ADAPTATION, None)))
+        for name, part in parts:
+            write_nbest(concatenate([lists[part]], renumber=True), paths[f"{name}.nbest.gz"])
+            for kind in ("src", "ref"):
+                _write_lines(text[kind][part], paths[f"{name}.{kind}"])
+        _write_lines(text["domain.txt"], paths["domain.txt"])
+        _write_lines(read_lines(data / "moses.ini"), paths["moses.ini"])
+        for name in ("judged", "new"):
+            pairs = read_nbest(data / f"answers.{name}.jsonl")
+            better = np.zeros(len(pairs.features))
+            winners = [winner for ((winner, _),) in pairs.sentence_extras["preferences"]]
+            better[pairs.offsets[:-1] + winners] = 1
+            pairs = pairs.with_features("better", better).without("preferences")
+            write_nbest(pairs, paths[f"{name}.csv"])
+    return tuple(paths.values())
+
+
+def _write_lines(lines: Iterable[str], path: Path) -> None:
+    with atomic_writer(path) as file:
+        file.writelines(f"{line}\n" for line in lines)

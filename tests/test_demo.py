@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import re
@@ -14,11 +15,12 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from support.command_line import refused, run
 from support.raising import raises
 
 from bpa_ppl import DataError, as_draws, check, read_nbest, read_posterior
 from bpa_ppl.cli.app import app
-from bpa_ppl.demo import Demo, run_demo
+from bpa_ppl.demo import _FILES, Demo, run_demo, write_demo_files
 from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.features.recipe import Recipe
 
@@ -156,3 +158,52 @@ def test_data_of_judges_are_those_of_the_script(tmp_path: Path) -> None:
     assert written == ["answers.judged.jsonl", "answers.new.jsonl"]
     for name in written:
         assert (tmp_path / name).read_bytes() == (DATA / name).read_bytes()
+
+
+def test_files_of_the_demos(tmp_path: Path) -> None:
+    """They have the data, of which the first 50 sentences are to adapt to."""
+    folder = tmp_path / "new" / "files"
+    paths = write_demo_files(folder)
+    assert set(paths) == set(folder.iterdir())
+    pool = read_nbest(DATA / "leaflet.nbest100.gz")
+    for name, part in (("adapt", slice(50)), ("test", slice(50, None))):
+        lists = read_nbest(folder / f"{name}.nbest.gz")
+        np.testing.assert_array_equal(lists.features, pool[part].features)
+        assert lists.sentence_ids.tolist() == list(range(len(lists)))
+        for kind in ("src", "ref"):
+            lines = (DATA / f"leaflet.{kind}").read_text("utf-8").splitlines()
+            assert (folder / f"{name}.{kind}").read_text("utf-8").splitlines() == lines[part]
+    for name, copied in (("moses.ini", "moses.ini"), ("domain.txt", "leaflet.domain.txt")):
+        assert (folder / name).read_bytes() == (DATA / copied).read_bytes()
+
+
+@pytest.mark.parametrize("name", ["judged", "new"])
+def test_table_of_answers(name: str, tmp_path: Path) -> None:
+    """It has the grades, and 1 for the answers that were preferred."""
+    write_demo_files(tmp_path)
+    judges = ["large", "medium", "small", "friendly", "hasty"]
+    expected = []
+    for text in (DATA / f"answers.{name}.jsonl").read_text("utf-8").splitlines():
+        line = json.loads(text)
+        ((winner, _),) = line["preferences"]
+        for place, one in enumerate(line["candidates"]):
+            grades = [float(one[judge]) for judge in judges]
+            expected.append([str(line["id"]), one["text"], *grades, float(place == winner)])
+    with (tmp_path / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    names = [*judges, "better"]
+    assert [[r["id"], r["text"], *(float(r[n]) for n in names)] for r in rows] == expected
+
+
+def test_files_of_the_demos_replace_no_file(tmp_path: Path) -> None:
+    (tmp_path / "moses.ini").write_text("mine")
+    with raises(DataError, "cannot-write", match="moses.ini: this file exists"):
+        write_demo_files(tmp_path)
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_command_that_writes_the_files(tmp_path: Path) -> None:
+    done = run("demo", "--files", "-o", tmp_path)
+    assert done.code == 0
+    assert done.out.splitlines() == [f"wrote {tmp_path / name}" for name in _FILES]
+    refused("demo", "--files", "--judges", mention="leave out --judges")
