@@ -1,4 +1,4 @@
-"""Python in the README, in pages, notebooks and examples/ runs and prints what it should."""
+"""Python in pages, notebooks and examples/ runs and prints what it should."""
 
 from __future__ import annotations
 
@@ -8,18 +8,14 @@ import runpy
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 import pytest
-from numpyro.infer.util import log_density
-from support.judged_lists import judged_lists, write_json_lines
 
 import bpa_ppl
-from bpa_ppl import NBest, check, read_nbest, read_posterior, write_nbest
+from bpa_ppl import check, read_posterior
 from bpa_ppl.cli.app import run_command
+from bpa_ppl.demo import write_demo_files
 from bpa_ppl.posterior.arviz_functions import import_arviz
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -48,72 +44,8 @@ def ter_in(printed: str) -> list[float]:
     return [float(number) for number in re.findall(r"TER\D*?(\d+\.\d+)", printed)]
 
 
-def moses_lists(count: int) -> NBest:
-    """Return lists of the demo with two features and references."""
-    data = ROOT / "examples" / "demo_data"
-    lists = read_nbest(data / "leaflet.nbest100.gz", references=data / "leaflet.ref")
-    others = [name for name in lists.feature_names if name not in WEIGHTS]
-    return lists[:count].truncate(10).without("totals", *others)
-
-
-WEIGHTS = {"LM0": 0.5, "WordPenalty0": -0.2}
-
-
-def test_the_readme_is_short() -> None:
-    assert len((ROOT / "README.md").read_text("utf-8").split()) <= 900
-
-
-def test_the_model_in_the_readme_is_that_of_adapt() -> None:
-    scope: dict[str, Any] = {}
-    exec(code_of("README.md")[0], scope)
-    lists = moses_lists(20)
-    target = bpa_ppl.log_density(lists, WEIGHTS, likelihood="oracle")
-    mode = bpa_ppl.adapt(lists, WEIGHTS, likelihood="oracle", sampler="map")
-    oracle = bpa_ppl.as_draws(mode).observed["oracle"]
-    with jax.enable_x64(True):
-        features = lists.features.reshape(20, 10, 2).astype(np.float64)
-        canonical = np.array([WEIGHTS[name] for name in lists.feature_names])
-        data = features, oracle, canonical
-        expected = [
-            log_density(scope["model"], data, {}, {"weights": z})[0] - target(jnp.array(z))
-            for z in np.random.default_rng(0).normal(size=(5, 2))
-        ]
-    np.testing.assert_allclose(expected, expected[0], atol=1e-4)
-
-
-def test_the_first_screen_of_the_readme(capsys: pytest.CaptureFixture[str]) -> None:
-    lists = moses_lists(30)
-    write_nbest(lists, "adapt.nbest.gz")
-    references = [texts[0] for texts in lists.references]
-    Path("adapt.ref").write_text("".join(f"{text}\n" for text in references), "utf-8")
-    Path("moses.ini").write_text("[weight]\nLM0= 0.5\nWordPenalty0= -0.2\n", "utf-8")
-    scope: dict[str, Any] = {}
-    code = code_of("README.md")[1].replace("TM0", "WordPenalty0")
-    exec(code, scope)
-    printed = capsys.readouterr().out
-    assert "rwm" in printed
-    assert "agrees" in printed
-    assert (
-        scope["reranker"]
-        .choose(["a cat", "the cat"], {"LM0": [-9.2, -8.7], "WordPenalty0": [-3.0, -2.5]})
-        .text
-        == "the cat"
-    )
-
-
-def test_neural_systems_in_the_readme(capsys: pytest.CaptureFixture[str]) -> None:
-    write_json_lines(judged_lists(40), Path("judged.jsonl"))
-    write_json_lines(judged_lists(30, seed=2).without("comet"), Path("new.jsonl"))
-    scope: dict[str, Any] = {}
-    exec(code_of("README.md")[3], scope)
-    assert "converged" in capsys.readouterr().out
-    chosen = [text.split()[1] for text in scope["chosen"]]
-    assert len(chosen) == 30
-    assert chosen.count("eve") > 20
-    assert "comet" not in scope["posterior"]["posterior"]["feature"].values
-
-
 def test_first_page(capsys: pytest.CaptureFixture[str]) -> None:
+    write_demo_files(Path())
     (code,) = code_of("docs/index.md")
     exec(code, {})
     printed = capsys.readouterr().out
@@ -127,7 +59,7 @@ def test_first_page(capsys: pytest.CaptureFixture[str]) -> None:
 def test_tutorial(
     sampler: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    Path("examples").symlink_to(ROOT / "examples")
+    write_demo_files(Path())
     monkeypatch.setattr(bpa_ppl, "adapt", partial(bpa_ppl.adapt, sampler=sampler))
     exec("".join(code_of("docs/tutorial.md")), {})
     printed = capsys.readouterr().out

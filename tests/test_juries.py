@@ -179,14 +179,6 @@ def test_the_first_example_learns_whom_to_trust(scope: dict[str, Any]) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
-def test_the_example_of_the_readme(scope: dict[str, Any]) -> None:
-    readme = (PAGE.parents[2] / "README.md").read_text("utf-8")
-    section = readme.split("## Judges, reward models")[1].split("\n## ")[0]
-    exec(re.findall(r"```python\n(.*?)```", section, re.DOTALL)[0], scope)
-    assert scope["ranker"].coef_.argmax() == 1
-
-
-@pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
 def test_the_search_runs(scope: dict[str, Any]) -> None:
     run(scope, ROUTING)
     assert scope["search"].best_score_ > 0.5

@@ -164,6 +164,7 @@ COMMANDS = (
     "report p.nc -o page.html",
     "sweep lists.jsonl -w none --gain comet -o swept --sampler laplace --vary draws=100",
     "rerank lists.jsonl -p p.nc -o chosen",
+    "demo --files -o .",
 )
 SERVING = ("serving needs Starlette and uvicorn", "serve")
 ADAPT = "adapt lists.jsonl -w none -o none.nc --gain comet"
@@ -175,18 +176,14 @@ NEEDED = {
 }
 REMEDY = "install the extra {0} with pip install 'bpa_ppl[{0}]'"
 README_EXAMPLE = (ROOT / "README.md").read_text("utf-8").split("```python\n")[3].split("```")[0]
-#: The example of judges of the README, with data for it, and a posterior as ArviZ's data.
+#: The example of judges of the README, and a posterior as ArviZ's data.
 PROGRAM = f"""
 import numpy as np
 import bpa_ppl as bpa
 from bpa_ppl.posterior.arviz_functions import import_arviz
 
-rng = np.random.default_rng(0)
-X, new_X = rng.normal(size=(2, 120, 1))
-y = X[:, 0] + rng.normal(size=120)
-qid = new_qid = np.repeat(np.arange(40), 3)
 {README_EXAMPLE}
-print(np.bincount(new_qid, ranker.predict_proba(new_X, qid=new_qid)).round(6))
+print(np.bincount(new["id"], ranker.predict_proba(new[judges], qid=new["id"])).round(6))
 
 posterior = bpa.adapt(bpa.read_nbest("lists.jsonl"), None, gain="comet")
 bpa.write_posterior(posterior, "tree.nc")
@@ -196,7 +193,7 @@ print("R-hat" in str(report), "R-hat" in report._repr_html_())
 print(import_arviz().rhat(posterior)["weights"].size > 0)
 """
 KIND = "DataTree" if arviz_version() >= 1 else "InferenceData"
-PRINTED = f"""{np.ones(40)}
+PRINTED = f"""{np.ones(200)}
 {KIND} {KIND}
 True True
 True

@@ -1,0 +1,136 @@
+"""The README runs as it stands: all its blocks, in their order, in one folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from sacrebleu.metrics import TER
+from scipy.special import log_softmax
+from scipy.stats import norm
+from support.command_line import run
+
+import bpa_ppl
+from bpa_ppl import read_nbest
+from bpa_ppl.posterior.arviz_functions import import_arviz
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text("utf-8")
+#: The language and the lines of each block.
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+#: A line of a shell -> the reason why it is not run.
+NOT_RUN = {"pip install .": "the tests run in an installation"}
+NUMBER = r"-?\d+(?:\.\d+)?"
+
+pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.split()) <= 900
+
+
+@pytest.fixture
+def optimised() -> Iterator[None]:
+    """Compile as for users: NUTS runs longer here than in other tests."""
+    name = "jax_disable_most_optimizations"
+    before = jax.config.read(name)
+    jax.config.update(name, False)
+    yield
+    jax.config.update(name, before)
+
+
+def run_line(line: str) -> str:
+    """Run a line of a shell, and return what it prints."""
+    words = shlex.split(line, comments=True)
+    if words[0] == "cd":
+        os.chdir(words[1])
+        return ""
+    assert words[0] == "bpa", f"say in NOT_RUN why this line is not run: {line}"
+    if words[1] == "demo":  # imports little, so that the installed command may run it
+        command = [Path(sys.executable).with_name("bpa"), *words[1:]]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    code, out, err = run(*words[1:])
+    assert code == 0, err
+    return out + err
+
+
+def assert_prints(printed: str, expected: str) -> None:
+    """Compare a block of output with the first lines that were printed; … is any word."""
+    for line, stored in zip(printed.splitlines(), expected.splitlines(), strict=False):
+        for word, other in zip(line.split(), stored.split(), strict=True):
+            if re.fullmatch(NUMBER, other):
+                assert float(word) == pytest.approx(float(other), rel=0.1, abs=0.02), line
+            else:
+                assert other in (word, "…"), line
+
+
+@pytest.mark.usefixtures("optimised", "without_drawing")
+def test_all_blocks_run_in_their_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import_arviz()  # may issue a notice on import
+    monkeypatch.chdir(tmp_path)
+    scope: dict[str, Any] = {}
+    printed: list[str] = []
+    for language, content in BLOCKS:
+        if language == "python":
+            exec(content, scope)
+            printed.append(capsys.readouterr().out)
+        elif content.startswith(("bpa ", *NOT_RUN)):
+            lines = [line for line in content.splitlines() if line not in NOT_RUN]
+            printed.append("".join(map(run_line, lines)))
+        else:
+            last = printed[-1]
+            assert_prints(last[last.index(content.split()[0] + "  ") :], content)
+    _, _, sampled, _, judged, reranked = printed
+    assert "converged" in sampled
+    new = read_nbest("test.nbest.gz", references="test.ref")
+    assert sampled.splitlines()[-1] == bpa_ppl.rerank(new[0], scope["nuts"]).texts[0]
+    assert "converged" in judged
+    answers, judges = scope["new"], scope["judges"]
+    p = scope["ranker"].predict_proba(answers[judges], qid=answers["id"])
+    right = answers["better"].to_numpy() == 1
+    best = answers["text"].to_numpy()[p > 0.5]
+    assert (best == np.array(scope["chosen"])).mean() > 0.95
+    assert p[right].mean() > 0.75
+    (falls,) = re.findall(rf"TER falls from ({NUMBER}) to ({NUMBER})", README)
+    canonical = new.chosen(new.best(new.scores(bpa_ppl.read_weights("moses.ini"))))
+    chosen = Path("test.out").read_text("utf-8").splitlines()
+    for texts, stored in zip((canonical, chosen), map(float, falls), strict=True):
+        score = TER().corpus_score(texts, [[one for (one,) in new.references or ()]]).score
+        assert score == pytest.approx(stored, abs=0.05 if texts is canonical else 0.3)
+    assert f"TER      {falls[0]}" in reranked
+
+
+def test_the_model_is_the_published_one() -> None:
+    """Its density is that of SciPy, up to a constant."""
+    data = ROOT / "examples" / "demo_data"
+    lists = read_nbest(data / "leaflet.nbest100.gz", references=data / "leaflet.ref")
+    weights = {"LM0": 0.5, "WordPenalty0": -0.2}
+    others = [name for name in lists.feature_names if name not in weights]
+    lists = lists[:20].truncate(10).without("totals", *others)
+    scope: dict[str, Any] = {}
+    exec(next(content for language, content in BLOCKS if language == "python"), scope)
+    target = bpa_ppl.log_density(lists, weights, model=scope["model"], likelihood="oracle")
+    mode = bpa_ppl.adapt(lists, weights, likelihood="oracle", sampler="map")
+    oracle = bpa_ppl.as_draws(mode).observed["oracle"]
+    canonical = np.array([weights[name] for name in lists.feature_names])
+    features = lists.features.reshape(20, 10, 2).astype(np.float64)
+    with jax.enable_x64(True):
+        differences = [
+            norm(canonical, 0.1**0.5).logpdf(z).sum()
+            + log_softmax(features @ z, axis=1)[np.arange(20), oracle].sum()
+            - float(target(jnp.array(z)))
+            for z in np.random.default_rng(0).normal(size=(5, 2))
+        ]
+    np.testing.assert_allclose(differences, differences[0], atol=1e-4)
