@@ -453,8 +453,8 @@ def sweep(
         Any,
         shared.make_parameter(
             _parse_grid,
-            "Values of a setting of the sampler, as NAME=VALUE,VALUE. The first setting is the x "
-            "axis of the figure.",
+            "Values of a setting of the sampler, the likelihood or the prior, as "
+            "NAME=VALUE,VALUE. The first setting is the x axis of the figure.",
             several=True,
             name="--vary",
         ),
@@ -466,7 +466,7 @@ def sweep(
     seed: Annotated[int, Parameter(group=shared.SAMPLING)] = 0,
     quiet: shared.Quiet = False,
 ) -> None:
-    """Run a sampler over values of its settings: R-hat, acceptance, ESS, and held-out scores.
+    """Run a sampler over values of settings: R-hat, acceptance, ESS, and held-out scores.
 
     Example: `bpa sweep dev.nbest -r dev.ref -w moses.ini --vary draws=500,2000 -o sweep`
 

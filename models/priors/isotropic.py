@@ -100,6 +100,18 @@ class Isotropic(PriorFamily, frozen=True):
         """σ_T of weights with a canonical value: one number, or one for each free feature."""
         return _VARIANCE if self.variance is None else self.variance
 
+    def settings(self) -> dict[str, Any]:
+        """Return the settings, without a scale that follows from the variance.
+
+        >>> Isotropic(variance=0.25).settings()
+        {'variance': 0.25, 'single': {}}
+        """
+        own = super().settings()
+        one = self.variance is not None and not _to_numbers(self.variance).ndim
+        if one and self.scale == float(np.sqrt(self.variance)):
+            del own["scale"]
+        return own
+
     def __post_init__(self) -> None:
         if isinstance(self.variance, Mapping):
             values = _to_numbers(list(self.variance.values())).tolist()

@@ -1,7 +1,8 @@
-"""Sweeps over settings of a sampler."""
+"""Sweeps over settings of a sampler, a likelihood and a prior."""
 
 from __future__ import annotations
 
+import csv
 from itertools import product
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 from support.raising import raises
 
 from bpa_ppl import (
+    Isotropic,
+    Margin,
     NBest,
     UsageError,
     adapt,
@@ -19,6 +22,8 @@ from bpa_ppl import (
     read_weights,
     rerank,
 )
+from bpa_ppl.cli.app import run_command
+from bpa_ppl.experiments.estimates import smallest_ess
 from bpa_ppl.experiments.studies.sweeps import SweepResult, sweep
 from bpa_ppl.posterior.arviz_functions import import_arviz
 from bpa_ppl.sampling.sampler import SAMPLERS
@@ -65,6 +70,41 @@ def test_the_runs_are_those_of_adapt(originals: Path, lists: NBest, walk: SweepR
         assert row[name] == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("prior", ["isotropic", Isotropic(variance=0.3)])
+def test_settings_of_the_likelihood_and_of_the_prior(lists: NBest, prior: str | Isotropic) -> None:
+    weights, test = None, lists[6:]  # without canonical weights, the variance is scaled
+    grid = {"variance": [1e-4, 3.0], "draws": [50], "gamma": [0.0, 5.0]}
+    options = {"likelihood": "margin", "prior": prior, "gain": "ter"}
+    result = sweep(lists[:6], weights, "laplace", grid, runs=1, test=test, **options)
+    assert result.varied == tuple(grid)
+    assert len({row["TER"] for row in result.runs}) > 1
+    for row in result.runs:
+        posterior = adapt(
+            lists[:6],
+            weights,
+            gain="ter",
+            likelihood=Margin(gamma=row["gamma"]),
+            prior=Isotropic(variance=row["variance"]),
+            sampler="laplace:draws=50",
+        )
+        texts = rerank(test, posterior, unchecked=True).texts
+        assert row["TER"] == pytest.approx(corpus_score(texts, test.references, "ter").value)
+        assert row["ESS"] == pytest.approx(smallest_ess(as_draws(posterior)))
+
+
+@pytest.mark.usefixtures("without_drawing")
+def test_the_command_varies_the_variance_of_the_prior(originals: Path, tmp_path: Path) -> None:
+    command = (
+        f"sweep {originals}/nbest -r {originals}/ref -w {originals}/moses.ini --quiet --runs 1"
+    )
+    vary = "--sampler laplace --vary variance=0.01,1 --prior isotropic:variance=0.5"
+    run_command([*command.split(), *vary.split(), "-o", str(tmp_path / "sweep")])
+    table = (tmp_path / "sweep" / "sweep.csv").read_text("utf-8")
+    rows = list(csv.DictReader(table.splitlines()))
+    assert [float(row["variance"]) for row in rows] == [0.01, 1]
+    assert len({row["ESS"] for row in rows}) == 2
+
+
 @pytest.mark.parametrize(
     ("values", "parameter", "code"),
     [
@@ -72,6 +112,7 @@ def test_the_runs_are_those_of_adapt(originals: Path, lists: NBest, walk: SweepR
         ({"draws": ["many"]}, "values", "wrong-type"),
         ({"draws": [100, 0]}, "draws", "invalid-setting"),
         ({"steps": [100]}, "steps", "unknown-setting"),
+        ({"variance": [0.1, -1]}, "variance", "bad-number"),
     ],
 )
 def test_grids_that_cannot_be_run(lists: NBest, values: dict, parameter: str, code: str) -> None:

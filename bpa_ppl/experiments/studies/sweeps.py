@@ -1,4 +1,4 @@
-"""Run a sampler over a grid of its settings: convergence, acceptance, and held-out scores."""
+"""Run a sampler over a grid of settings: convergence, acceptance, and held-out scores."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from bpa_ppl._runtime.arguments import SEEDS, check_seed
 from bpa_ppl._runtime.messages import format_with_spread
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.adapting import build_problem, resolve_gain
+from bpa_ppl.components import Component, Registry
 from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.diagnostics.check import check
 from bpa_ppl.diagnostics.pages.figures import write_figure
@@ -26,9 +27,12 @@ from bpa_ppl.formats.streams import output_folder
 from bpa_ppl.metrics.gains import AnyGain
 from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.metrics.scoreboard import score_choices, to_cells
+from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
+from bpa_ppl.models.priors.prior import PRIORS
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.sampling.sampler import SAMPLERS
+from bpa_ppl.problem import Problem
+from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
 from bpa_ppl.weights import AnyStart, StartingWeights
 
 if TYPE_CHECKING:
@@ -40,7 +44,7 @@ _MIN_DRAWS = 4
 
 @dataclass(frozen=True)
 class SweepResult(Outcome):
-    """The runs of a sampler over a grid of its settings.
+    """The runs of a sampler over a grid of settings.
 
     Attributes:
         sampler: its name.
@@ -128,19 +132,20 @@ def sweep(
     progress: bool | Reporter = False,
     **options: Any,
 ) -> SweepResult:
-    """Run a sampler with each combination of values of its settings.
+    """Run a sampler with each combination of values of some settings.
 
     R-hat and acceptance of the published random walk over its proposal variance σ_o and burn-in:
     `sweep(lists, weights, "rwm-isotropic", {"proposal_variance": [0.001, 0.01, 0.1], "warmup":
     [0, 100, 500]}, likelihood="oracle")`. Number of samples against TER: `sweep(lists, weights,
-    "imh", {"draws": [10, 100, 1000]}, test=new)`.
+    "imh", {"draws": [10, 100, 1000]}, test=new)`. Variance σ_T of the prior: `sweep(lists, weights,
+    "imh", {"variance": [0.01, 0.1, 1]}, test=new)`.
 
     Args:
         lists: the adaptation sentences, as for `adapt`.
         weights: as for `adapt`.
         sampler: its name.
-        values: the values of each setting of the sampler; the first one is the x axis of the
-            figure.
+        values: the values of each setting; the first one is the x axis of the figure. A setting is
+            of the sampler, else of the likelihood that `options` name, else of the prior.
         runs: the number of runs with each combination, with different seeds.
         seed: of the first run.
         settings: other settings of the sampler.
@@ -177,13 +182,19 @@ def sweep(
             raise UsageError(message, parameter="values", code="wrong-type")
     grid = [dict(zip(values, one, strict=True)) for one in product(*values.values())]
     # Mistakes are found before the long work.
-    engines = [SAMPLERS.resolve(sampler, {**(settings or {}), **one}) for one in grid]
+    varied = [_split(one, sampler, settings or {}, options) for one in grid]
     start = StartingWeights.of(weights)
     chosen = resolve_gain(lists, start, gain)
-    problem = build_problem(lists, start, gain=chosen, sampler=sampler, **options)
+    problems: dict[str, Problem] = {}
     rows: list[dict[str, float]] = []
     with reporter(progress, "sweep") as report:
-        for combination, engine in zip(grid, engines, strict=True):
+        for combination, (engine, others) in zip(grid, varied, strict=True):
+            key = repr(others)  # with all settings
+            if key not in problems:
+                problems[key] = build_problem(
+                    lists, start, gain=chosen, sampler=sampler, **{**options, **others}
+                )
+            problem = problems[key]
             for run in range(runs):
                 text = ", ".join(f"{name}={value:g}" for name, value in combination.items())
                 report(len(rows), len(grid) * runs, text)
@@ -191,6 +202,33 @@ def sweep(
                 draws = problem.sample(engine, seed=number, extra=options.get("extra"))
                 rows.append({**combination, "run": run, **_summarise_run(draws, test, chosen)})
     return SweepResult(sampler, tuple(values), tuple(rows))
+
+
+def _split(
+    values: Mapping[str, float],
+    sampler: str,
+    settings: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> tuple[Sampler, dict[str, Component]]:
+    """Return the sampler, and the likelihood and the prior if they have one of the settings.
+
+    >>> _split({"draws": 5, "gamma": 4, "variance": 1}, "imh", {}, {"likelihood": "margin"})[1]
+    {'likelihood': Margin(gamma=4, ties=None), 'prior': Isotropic(variance=1, single={}, scale=1.0)}
+    """
+    left, fields = dict(values), SAMPLERS[SAMPLERS.parse(sampler)[0]].__struct_fields__
+    own = {n: left.pop(n) for n in values if n in fields}
+    others: dict[str, Component] = {}
+    registries: dict[str, Registry[Any]] = {"likelihood": LIKELIHOODS, "prior": PRIORS}
+    for part, registry in registries.items():
+        component = options.get(part) or ("isotropic" if part == "prior" else None)
+        if isinstance(component, str):
+            component = registry.resolve(component)
+        if isinstance(component, Component):
+            fields = component.__struct_fields__
+            if found := {n: left.pop(n) for n in [*left] if n in fields}:
+                title = f"{part} {registry.name_of(component)}"
+                others[part] = component.configured(title, {**component.settings(), **found})
+    return SAMPLERS.resolve(sampler, {**settings, **own, **left}), others
 
 
 def _summarise_run(draws: Draws, test: NBest | None, gain: Metric) -> dict[str, float]:
