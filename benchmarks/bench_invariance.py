@@ -65,7 +65,7 @@ from bpa_ppl.text.words import NumberedText, iter_sentences
 SIZES = (10, 100)
 OUTPUTS = 8  # sentences of the table of outputs
 TABLES = ("in", "mixed", "without", "stacked", "distances", "single", "signs", "outputs")
-DISTANCES = ("hellinger", "kullback-leibler")
+DISTANCES = ("hellinger", "kullback-leibler", "reverse-kullback-leibler")
 #: Domains besides captions -> the part to draw from.
 OTHERS = {"medical": "adapt", "conversation": "adapt", "out-of-domain": "dev"}
 OWN = "authored"  # the folder of the texts of this project

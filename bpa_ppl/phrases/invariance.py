@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from msgspec import Meta
@@ -28,12 +28,15 @@ from bpa_ppl.phrases.tree import PhraseTree
 
 #: The measures of a phrase pair, in the order of the columns.
 _MEASURES = ("specificity", "coherence")
-#: Distances for coherence.
-_DISTANCES: dict[str, Any] = {
+#: Distances for coherence, from the distributions of a source phrase and of its translation.
+_DISTANCES: dict[str, Callable[[Float64, Float64], Float64]] = {
     "chebyshev": chebyshev,
     "hellinger": hellinger,
     "kullback-leibler": kullback_leibler,
+    "reverse-kullback-leibler": lambda source, target: kullback_leibler(target, source),
 }
+#: Those that are infinite if a subdomain has no phrase.
+_UNBOUNDED = ("kullback-leibler", "reverse-kullback-leibler")
 _HALF = 32  # bits of the number of a target phrase
 
 
@@ -59,8 +62,9 @@ class Invariance(FeatureSource, frozen=True):
         subdomains: a Parquet file that `bpa subdomains` has written.
         features: the measures.
         alpha: the order of the entropy; 1 is Shannon's.
-        distance: of coherence. For `kullback-leibler`, which sums both directions, P(z) is added to
-            the counts, because the divergence may be infinite without.
+        distance: of coherence. `kullback-leibler` is D(P(z | source phrase) ‖ P(z | target
+            phrase)), and `reverse-kullback-leibler` is the other direction. For these, P(z) is
+            added to the counts, because the divergence may be infinite without.
         z: a single subdomain, from 0. The columns are then P(z | source phrase), P(z | target
             phrase) and their absolute difference, `.z3.source`, `.z3.target`, `.z3.difference`,
             instead of the measures.
@@ -87,7 +91,9 @@ class Invariance(FeatureSource, frozen=True):
     subdomains: str
     features: tuple[str, ...] | str = ("specificity", "coherence")
     alpha: Positive = 2.0
-    distance: Literal["chebyshev", "hellinger", "kullback-leibler"] = "chebyshev"
+    distance: Literal["chebyshev", "hellinger", "kullback-leibler", "reverse-kullback-leibler"] = (
+        "chebyshev"
+    )
     z: Annotated[int, Meta(ge=0)] | None = None
     name: str = "invariance"
 
@@ -152,7 +158,7 @@ class Invariance(FeatureSource, frozen=True):
             columns["specificity.source"] = renyi_entropy(source, self.alpha)
             columns["specificity.target"] = renyi_entropy(target, self.alpha)
         if "coherence" in self.measures:
-            if self.distance == "kullback-leibler":
+            if self.distance in _UNBOUNDED:
                 source, target = (phrase_posteriors(c + weights, weights) for c in counts)
             columns["coherence"] = _DISTANCES[self.distance](source, target)
         return columns
