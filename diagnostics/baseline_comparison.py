@@ -357,7 +357,7 @@ def score_left_out(
     Raises:
         DataError: if the draws belong to other lists.
     """
-    from bpa_ppl.models.probabilities import normalise
+    from bpa_ppl.posterior.probabilities import normalise
 
     scores, pareto_k = np.zeros(len(lists.features)), np.zeros(len(lists))
     by_mean = not draws.record.canonical if by_mean is None else by_mean

@@ -12,10 +12,10 @@ from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.metrics.column import select_judged
-from bpa_ppl.models.probabilities import normalise
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws, to_arviz
 from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.probabilities import normalise
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior

@@ -10,9 +10,8 @@ import numpy as np
 from msgspec import structs
 
 from bpa_ppl.diagnostics.pages.page import Outcome, Section, Table
-from bpa_ppl.models.likelihoods.preference import RATER, SLIP
 from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.posterior.draws import quantiles
+from bpa_ppl.posterior.draws import RATER, SLIP, quantiles
 from bpa_ppl.posterior.record import Agreement
 
 if TYPE_CHECKING:

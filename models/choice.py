@@ -16,7 +16,7 @@ from numpyro.distributions.util import validate_sample
 
 from bpa_ppl.errors import UsageError
 from bpa_ppl.models.lists import Lists
-from bpa_ppl.models.probabilities import normalise
+from bpa_ppl.posterior.probabilities import normalise
 
 
 def _score_rows(features: jax.Array, base: jax.Array, weights: jax.Array) -> jax.Array:

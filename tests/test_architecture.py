@@ -22,7 +22,7 @@ from bpa_ppl.errors import CODES
 ROOT = Path(__file__).resolve().parent.parent
 
 #: From bottom to top: a package imports from lower layers and from itself only.
-#: Decoding is above diagnostics, because it rejects posteriors that fail the check.
+#: Models and decoding are above diagnostics, because they reject posteriors that fail the check.
 LAYERS = (
     ("errors",),
     ("_runtime",),
@@ -35,8 +35,8 @@ LAYERS = (
     ("posterior",),
     ("drift", "metrics"),
     ("features",),
-    ("models",),
     ("diagnostics",),
+    ("models",),
     ("sampling",),
     ("decoding",),
     ("problem",),

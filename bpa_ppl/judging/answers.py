@@ -24,7 +24,7 @@ from scipy.special import softmax
 
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.models.priors.prior import log_density_of_scale
-from bpa_ppl.models.probabilities import normalise
+from bpa_ppl.posterior.probabilities import normalise
 from bpa_ppl.sampling.newton import (
     Point,
     combine_components,

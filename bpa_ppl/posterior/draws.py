@@ -25,6 +25,8 @@ KINDS = ("chains", "weighted", "point")
 WEIGHTS = "weights"
 #: The weights of each domain, and the name of the dimension of domains.
 OWN, DOMAIN = "own", "domain"
+#: The slip rates of raters, and the name of their dimension.
+SLIP, RATER = "slip", "rater"
 
 _BY_FEATURE = ("canonical", "prior_mean", "prior_variance", "prior_degrees", "mode")
 #: Names of features that are printed.

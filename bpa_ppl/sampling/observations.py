@@ -24,10 +24,10 @@ from bpa_ppl.metrics.ter import TER
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood, OfOracles
 from bpa_ppl.models.likelihoods.oracle import Margin, Oracle, Risk
 from bpa_ppl.models.likelihoods.pairs import Pairs
-from bpa_ppl.models.likelihoods.preference import RATER, Preference
+from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.lists import Lists, tabulate
 from bpa_ppl.nbest import NBest, content_hash, measure_deviation
-from bpa_ppl.posterior.draws import DOMAIN
+from bpa_ppl.posterior.draws import DOMAIN, RATER
 from bpa_ppl.posterior.record import Agreement, Observed
 from bpa_ppl.weights import CANONICAL, Match, match
 

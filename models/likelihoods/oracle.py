@@ -200,7 +200,7 @@ def _minus_risk(scores: jax.Array, loss: jax.Array) -> tuple[jax.Array, jax.Arra
     """Return −E[loss], and its derivative by the scores, −p(e) (loss(e) − E[loss])."""
     import jax.numpy as jnp
 
-    from bpa_ppl.models.probabilities import normalise
+    from bpa_ppl.posterior.probabilities import normalise
 
     p = normalise(scores)[1]
     risk = jnp.einsum("sn,sn->s", p, loss)  # not a sum, see `_shared_log_p`

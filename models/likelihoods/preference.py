@@ -12,17 +12,17 @@ from bpa_ppl.components import CountOrNone, Positive
 from bpa_ppl.errors import UsageError
 from bpa_ppl.models.likelihoods.likelihood import Likelihood, Observations, buckets_with
 from bpa_ppl.models.lists import Lists
+from bpa_ppl.posterior.draws import RATER, SLIP
 
 if TYPE_CHECKING:
     import jax
 
 #: The site of the logarithm of Davidson's ν.
 _LOG_NU = "log_nu"
-#: The sites of the slip rates of raters: m, the offsets z, and the rates ε, a function of both.
-SLIP_LOCATION, SLIP_OFFSET, SLIP = "slip_location", "slip_offset", "slip"
-#: The value of `slip` for a rate of each rater, and the dimension of their rates.
+#: The sites of which the slip rates of raters are a function: m and the offsets z.
+SLIP_LOCATION, SLIP_OFFSET = "slip_location", "slip_offset"
+#: The value of `slip` for a rate of each rater.
 RATERS: Literal["raters"] = "raters"
-RATER = "rater"
 #: A typical rater slips in 10 % of the answers: 0.6 % to 68 % with a probability of 95 %.
 _LOCATION, _LOCATION_SCALE = float(np.log(0.1 / 0.9)), 1.5
 #: s, the standard deviation of raters around m. Two or three raters, as judgements usually have,
