@@ -95,7 +95,7 @@ def captions_table(options: Any) -> None:
         chosen = np.random.default_rng([seed, 11]).permutation(len(text))[:LINES]
         source = LanguageModel(text=write_lines("few", (text[i] for i in chosen)))
         task = lists._replace(pool=draw(lists.pool, size, seed)).with_features(source)
-        return task.scores(bpa.point_weights(task.adapt(task.pool, **settings)))
+        return task.scores(bpa.point_weights(task.adapt(task.pool, **settings), unchecked=True))
 
     for name, likelihood in LIKELIHOODS.items():
         table = ScoreTable(f"captions, {name}", (10, 50, 100), options.draws)
@@ -175,7 +175,7 @@ def self_table(options: Any) -> None:
         test = bpa.add_features(task.test, source.fitted(sample))
         new = pool.feature_names[len(sample.feature_names) :]
         task = task._replace(pool=pool, test=test, new=new)
-        return task.scores(bpa.point_weights(task.adapt(pool, **settings)))
+        return task.scores(bpa.point_weights(task.adapt(pool, **settings), unchecked=True))
 
     for domain in DOMAINS:
         table = ScoreTable(f"{domain}, features learned from A", (10, 50, 100, 500), options.draws)

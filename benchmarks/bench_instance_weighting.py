@@ -566,7 +566,8 @@ def selection_table(options: Any) -> None:
         task = segmented_captions().with_features(PhraseMixture(table=str(path)), model)
         prior = Isotropic(single=dict.fromkeys(task.new, 0.1))
         on_dev = Task.of(task.pool, task.pool, task.new)
-        bleu = on_dev.scores(point_weights(on_dev.adapt(task.pool, prior=prior)))[1]
+        posterior = on_dev.adapt(task.pool, prior=prior)
+        bleu = on_dev.scores(point_weights(posterior, unchecked=True))[1]
         draws = [task.score_draw(50, seed, prior=prior) for seed in range(options.draws)]
         mean = supported_mean(phrases, dev, 0.01)[0]
         table.row(f"{lines:,}", f"{mean:.4f}", f"{bleu:.2f}", cell(summary([draws])))

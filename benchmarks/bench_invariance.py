@@ -213,7 +213,7 @@ def print_signs(task: Task, names: Sequence[str], draws: int) -> None:
             for size in SIZES:
                 for seed in range(draws):
                     posterior = chosen.adapt(draw(chosen.pool, size, seed), likelihood="margin")
-                    mode = bpa.point_weights(posterior)
+                    mode = bpa.point_weights(posterior, unchecked=True)
                     for one in new:
                         weights.setdefault((one, size), []).append(mode[one] * scale[one])
             for one in new:
@@ -233,7 +233,8 @@ def print_outputs(title: str, task: Task, name: str) -> None:
     for new in ((), published_columns(name)):
         chosen = task.keep_features(*new)
         sample = draw(chosen.pool, SIZES[-1], 0)
-        weights = bpa.point_weights(chosen.adapt(sample, likelihood="margin"))
+        posterior = chosen.adapt(sample, likelihood="margin")
+        weights = bpa.point_weights(posterior, unchecked=True)
         values = np.array([weights[one] for one in chosen.test.feature_names])
         texts.append(chosen.test.chosen(chosen.test.best(chosen.test.scores(values))))
     changed = [n for n, (a, b) in enumerate(zip(*texts, strict=True)) if a != b]
@@ -281,7 +282,8 @@ def print_table(
         for size in SIZES:
             samples = (pool.select(draw_mixed(pools, size, seed)) for seed in range(draws))
             posteriors = (chosen[0].adapt(sample, likelihood="margin") for sample in samples)
-            scores = np.array([chosen[0].scores(bpa.point_weights(one)) for one in posteriors])
+            weights = [bpa.point_weights(one, unchecked=True) for one in posteriors]
+            scores = np.array(list(map(chosen[0].scores, weights)))
             change = scores[:, 0] - baseline.setdefault(size, scores[:, 0])
             error = 2 * change.std(ddof=min(1, draws - 1)) / np.sqrt(draws)
             difference = f" ({change.mean():+.2f} ± {error:.2f})" if new else ""

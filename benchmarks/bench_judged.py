@@ -372,7 +372,9 @@ def references(options: Any) -> None:
 def priors_of_others(posteriors: dict[str, Any]) -> dict[str, bpa.Prior]:
     """Return for each domain the prior that is learned from the posteriors of the others."""
     return {
-        name: bpa.learn_prior([one for other, one in posteriors.items() if other != name])
+        name: bpa.learn_prior(
+            [one for other, one in posteriors.items() if other != name], unchecked=True
+        )
         for name in posteriors
     }
 

@@ -57,7 +57,7 @@ def updates(first: Draws, parts: list[NBest], adapt: Adapt) -> Iterator[Draws]:
     """Yield the posterior after each part but the first, whose posterior is given."""
     posterior = first
     for part in parts[1:]:
-        posterior = adapt(part, bpa.Prior.of(posterior))
+        posterior = adapt(part, bpa.Prior.of(posterior, unchecked=True))
         yield posterior
 
 
@@ -84,7 +84,8 @@ def main() -> None:
                 joint = adapt(lists[np.arange(count * STEP)])
                 shift = (updated.mean - joint.mean) / joint.deviation
                 # Without canonical weights, the prior depends on the lists.
-                same = adapt(lists[np.arange(count * STEP)], bpa.Prior.recorded(first))
+                prior = bpa.Prior.recorded(first, unchecked=True)
+                same = adapt(lists[np.arange(count * STEP)], prior)
                 at_prior = np.abs((updated.mean - same.mean) / same.deviation).max()
                 reported = updated.record.shift.shift
                 largest = np.abs(list(reported.values())).max() if reported else np.nan

@@ -311,7 +311,7 @@ class Task(NamedTuple):
     def score_draw(self, size: int, seed: int, **options: Any) -> Float64:
         """Adapt to sentences drawn from the pool, and return the scores on the test lists."""
         sample = draw(self.pool, size, seed)
-        return self.scores(bpa.point_weights(self.adapt(sample, **options)))
+        return self.scores(bpa.point_weights(self.adapt(sample, **options), unchecked=True))
 
 
 @cache

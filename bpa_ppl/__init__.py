@@ -25,6 +25,7 @@ _MODULES = {
         "to_arrow",
     ),
     "bpa_ppl.decoding.choices": ("Choices",),
+    "bpa_ppl.decoding.point": ("point_weights",),
     "bpa_ppl.decoding.reranker": ("Reranker", "rerank"),
     "bpa_ppl.decoding.rules": ("Mbr", "Rule"),
     "bpa_ppl.describing": ("describe",),
@@ -57,7 +58,7 @@ _MODULES = {
     "bpa_ppl.models.priors.learned": ("learn_prior",),
     "bpa_ppl.nbest": ("NBest",),
     "bpa_ppl._runtime.messages": ("WarningsHandler", "warn_user"),
-    "bpa_ppl.posterior.adapter": ("as_draws", "point_weights"),
+    "bpa_ppl.posterior.adapter": ("as_draws",),
     "bpa_ppl.posterior.draws": ("Draws",),
     "bpa_ppl.posterior.files": ("read_posterior", "write_posterior"),
     "bpa_ppl.problem": ("to_posterior",),
@@ -97,6 +98,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
         to_arrow as to_arrow,
     )
     from bpa_ppl.decoding.choices import Choices as Choices
+    from bpa_ppl.decoding.point import point_weights as point_weights
     from bpa_ppl.decoding.reranker import Reranker as Reranker, rerank as rerank
     from bpa_ppl.decoding.rules import Mbr as Mbr, Rule as Rule
     from bpa_ppl.describing import describe as describe
@@ -141,7 +143,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from bpa_ppl.models.priors.learned import learn_prior as learn_prior
     from bpa_ppl.nbest import NBest as NBest
     from bpa_ppl._runtime.messages import WarningsHandler as WarningsHandler, warn_user as warn_user
-    from bpa_ppl.posterior.adapter import as_draws as as_draws, point_weights as point_weights
+    from bpa_ppl.posterior.adapter import as_draws as as_draws
     from bpa_ppl.posterior.draws import Draws as Draws
     from bpa_ppl.posterior.files import (
         read_posterior as read_posterior,

@@ -692,6 +692,7 @@ def _choose_prior_family(options: Arguments, engine: Sampler) -> PriorFamily | P
     prior = options.resolve_prior()
     if isinstance(prior, Prior):
         if engine.keeps(prior.posterior):
-            return Prior.recorded(prior.posterior)._replace(posterior=prior.posterior)
+            recorded = Prior.recorded(prior.posterior, unchecked=True)  # `Prior.of` has checked it
+            return recorded._replace(posterior=prior.posterior)
         return prior
     return PRIORS.resolve(prior)

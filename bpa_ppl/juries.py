@@ -278,6 +278,7 @@ def judges(
     *,
     prices: Mapping[str, float] | None = None,
     cascade: bool = False,
+    unchecked: bool = False,
 ) -> Judges:
     """Return the value of each judge of a posterior, and how much more labels would win.
 
@@ -302,12 +303,13 @@ def judges(
         prices: the prices of judges for one list, by the name or label of their features; other
             judges are free.
         cascade: whether to find out when the judges with the highest price are worth asking.
+        unchecked: use the posterior although it fails its check.
 
     Raises:
         DataError: if these are other lists, the model or prior is not a default one, or there are
             no preferences for a cascade.
         UsageError: if a price is not allowed.
-        NotConverged: if the posterior fails its check.
+        NotConverged: if the posterior fails `check` and `unchecked` is false.
 
     >>> from bpa_ppl import adapt, from_lists
     >>> scores = np.random.default_rng(0).normal(size=(40, 2, 2)) + [[[1.5, 1.0], [0.0, 0.0]]]
@@ -319,7 +321,8 @@ def judges(
     """
     draws, prices = as_draws(posterior), dict(prices or {})
     require(lists, NBest, "judges are valued on n-best lists (NBest)", "lists")
-    refuse_unconverged(draws)
+    if not unchecked:
+        refuse_unconverged(draws)
     start, options = recorded_options(draws)
     with capture_notes(), NUMPYRO_LOCK, jax.enable_x64(True):  # the notes are those of `adapt`
         problem = build_problem(lists, start, **options)

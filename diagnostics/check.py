@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -287,13 +288,14 @@ def _hash_inputs(draws: Draws) -> str:
     return digest.hexdigest()
 
 
-def refuse_unconverged(posterior: Posterior) -> None:
+def refuse_unconverged(posterior: Posterior, name: str | Path = "") -> None:
     """Raise NotConverged, with the table of the check, if a posterior fails it.
 
     Draws that record their check, and have not changed since, are not checked again.
 
     Args:
         posterior: as for `check`.
+        name: what the message calls it, such as its file, if there are several.
 
     Raises:
         NotConverged: if it fails.
@@ -305,7 +307,8 @@ def refuse_unconverged(posterior: Posterior) -> None:
     """
     report = check_and_record(as_draws(posterior, finite=False))[1]
     if not report:
-        problem = "the posterior failed its check, so it is not used unless the check is skipped"
+        title = f"the posterior {name}".rstrip()
+        problem = f"{title} failed its check, so it is not used unless the check is skipped"
         raise NotConverged(problem, str(report), parameter="unchecked")
 
 

@@ -135,12 +135,13 @@ def test_log_likelihood_and_log_prior_agree_with_scipy(
 def test_point_weights(posteriors: dict[str, InferenceData]) -> None:
     posterior = posteriors["rwm-isotropic"]
     draws = posterior["posterior"]["weights"].values
-    assert point_weights(posterior, "draw", 1003).values_array[:3].tolist() == draws[1, 3].tolist()
-    mean = point_weights(posterior)
+    one = point_weights(posterior, "draw", 1003, unchecked=True)
+    assert one.values_array[:3].tolist() == draws[1, 3].tolist()
+    mean = point_weights(posterior, unchecked=True)
     np.testing.assert_allclose(mean.values_array[:3], draws.mean(axis=(0, 1)))
     assert mean["UnknownWordPenalty0"] == 1.0
     for draw in (-1, 4000):
         with raises(DataError, parameter="draw", match=f"{draw}.* 0 to 3999"):
-            point_weights(posterior, "draw", draw)
+            point_weights(posterior, "draw", draw, unchecked=True)
     with raises(UsageError, "unknown-name", parameter="point"):
-        point_weights(posterior, "median")
+        point_weights(posterior, "median", unchecked=True)

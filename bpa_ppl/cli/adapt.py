@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.outputs import keep_recorded_files
-from bpa_ppl.diagnostics.check import check_and_record, refuse_unconverged
+from bpa_ppl.diagnostics.check import check_and_record
 from bpa_ppl.errors import UsageError
 from bpa_ppl.posterior.files import read_draws, write_posterior
 from bpa_ppl.weights import split_arguments
@@ -22,6 +22,7 @@ def adapt(
     reading: shared.Reading = shared.Reading(),
     judgements: Annotated[list[Path] | None, Parameter(group=shared.OBSERVED)] = None,
     flags: shared.AdaptFlags = shared.AdaptFlags(),
+    unchecked: Annotated[shared.Unchecked, Parameter(group=shared.PRIOR)] = False,
     extra: Annotated[Path | None, Parameter(group=shared.SAMPLING)] = None,
     extra_references: Annotated[list[Path] | None, Parameter(group=shared.SAMPLING)] = None,
     like: Annotated[Path | None, Parameter(group=shared.OTHERS)] = None,
@@ -58,7 +59,7 @@ def adapt(
     if isinstance(flags.likelihood, NoLikelihood) and reading.references:
         problem = "there is no adaptation: leave out --references"
         raise UsageError(problem, parameter="likelihood", code="conflict")
-    arguments = {**flags.arguments(), "progress": not quiet}
+    arguments = {**flags.arguments(unchecked=unchecked), "progress": not quiet}
     arguments |= {"weights": shared.parse_weights(weights)} if weights else {}
     arguments |= {} if extra is None else {"extra": reading.formats.read(extra, extra_references)}
     repeated = None if like is None else read_draws(like)
@@ -101,9 +102,7 @@ def learn_prior(
     from bpa_ppl.models.priors.learned import draws_by_label, learn_hierarchy
 
     draws = draws_by_label(posteriors)
-    for one in () if unchecked else draws.values():
-        refuse_unconverged(one)
-    hierarchy = learn_hierarchy(draws, without=without or ())
+    hierarchy = learn_hierarchy(draws, without=without or (), unchecked=unchecked)
     hierarchy.prior().write(output, hierarchy.record(draws))
     shared.echo_status(hierarchy.table(draws.values()), quiet)
 

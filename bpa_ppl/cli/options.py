@@ -134,10 +134,14 @@ def parse_moved_files(pairs: Iterable[str]) -> dict[str, tuple[str, ...]]:
     return {name: tuple(str(files).split(",")) for name, files in parse_assignments(pairs).items()}
 
 
-def parse_prior(text: str) -> str | Prior | PriorFamily:
+def parse_prior(text: str, *, unchecked: bool = False) -> str | Prior | PriorFamily:
     """Read a prior from a file, or a family of priors by name with its settings.
 
     A file is a prior (JSON), or a posterior (NetCDF), whose Gaussian is the prior.
+
+    Args:
+        text: the file, or the name.
+        unchecked: whether to use a posterior that fails its check.
 
     >>> parse_prior("isotropic")
     'isotropic'
@@ -148,9 +152,13 @@ def parse_prior(text: str) -> str | Prior | PriorFamily:
     if path.suffix == ".json":
         return Prior.read(path)
     if path.suffix == ".nc" or path.is_file():
+        from bpa_ppl.diagnostics.check import refuse_unconverged
         from bpa_ppl.posterior.files import read_draws
 
-        return Prior.of(read_draws(path))
+        draws = read_draws(path)
+        if not unchecked:
+            refuse_unconverged(draws, path)
+        return Prior.of(draws, unchecked=True)
     return PRIORS.resolve(text)
 
 
@@ -358,10 +366,14 @@ class AdaptFlags(FeatureFlags):
     seed: Annotated[int | None, Parameter(group=SAMPLING)] = None
     jobs: Annotated[int | None, Parameter(group=OTHERS)] = None
 
-    def arguments(self) -> dict[str, Any]:
+    def arguments(self, *, unchecked: bool = False) -> dict[str, Any]:
         """Return the arguments of `adapt` and of `StartingWeights` that were given.
 
+        Args:
+            unchecked: whether a posterior that fails its check can be the prior.
+
         Raises:
+            NotConverged: if it fails its check and `unchecked` is false.
             UsageError: if there are two priors.
 
         >>> AdaptFlags(sampler="nuts:warmup=500", draws=200, fixed=[]).arguments()
@@ -372,7 +384,8 @@ class AdaptFlags(FeatureFlags):
         if self.prior is not None and variance is not None:
             problem = "a prior variance is that of the isotropic prior: leave out one of them"
             raise UsageError(problem, parameter="prior_variance", code="conflict")
-        prior = variance if self.prior is None else parse_prior(self.prior)
+        chosen = None if self.prior is None else parse_prior(self.prior, unchecked=unchecked)
+        prior = variance if chosen is None else chosen
         return given if prior is None else {**given, "prior": prior}
 
 

@@ -24,7 +24,6 @@ from bpa_ppl.formats.format import AUTO, WEIGHT_FORMATS
 from bpa_ppl.formats.reading import iter_nbest
 from bpa_ppl.formats.streams import atomic_writer, file_suffix
 from bpa_ppl.formats.weight_files import write_weights
-from bpa_ppl.posterior.adapter import point_weights
 from bpa_ppl.posterior.files import read_draws
 from bpa_ppl.posterior.formulas import FORMULAS, describe_undecided, format_weights
 
@@ -221,6 +220,7 @@ def judges(
         ),
     ] = None,
     cascade: bool = False,
+    unchecked: shared.Unchecked = False,
     as_json: shared.AsJson = False,
     quiet: shared.Quiet = False,
 ) -> None:
@@ -249,7 +249,7 @@ def judges(
     paths = nbest or (str(recorded),)
     keep_recorded_files(draws, *paths, output=output)
     lists = reading.read_together(paths, judgements or ())
-    result = value_judges(draws, lists, prices=prices, cascade=cascade)
+    result = value_judges(draws, lists, prices=prices, cascade=cascade, unchecked=unchecked)
     print(json.dumps(result.as_dict(), indent=2) if as_json else result)
     if output is not None:
         write_figure(result.figure(), output, dpi=150)
@@ -293,7 +293,7 @@ def weights(
         draws = draws.of_domain(domain)
     elif draws.domains:
         warn_user(f"these are weights of a new domain: name one of {', '.join(draws.domains)}")
-    chosen = point_weights(draws, point, draw)
+    chosen = draws.at_point(point, draw)
     if format == AUTO and template is None and file_suffix(output) == ".json":
         format = "json"
     if format in FORMULAS and template is None:

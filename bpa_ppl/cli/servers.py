@@ -46,6 +46,7 @@ def judge(
     sources: shared.Sources = None,
     seed: int = 0,
     panel: Annotated[bool | None, Parameter(negative_bool="no-")] = None,
+    unchecked: shared.Unchecked = False,
     quiet: shared.Quiet = False,
     columns: shared.FeatureFlags = shared.FeatureFlags(),
     address: Annotated[_Address, Parameter(group=_SERVER)] = _Address(),
@@ -75,7 +76,7 @@ def judge(
     start = shared.parse_weights(weights)
     lists = formats.read(nbest, sources=sources)
     options = columns.arguments()
-    options |= {} if prior is None else {"prior": shared.parse_prior(prior)}
+    options |= {} if prior is None else {"prior": shared.parse_prior(prior, unchecked=unchecked)}
     require_extra("judging needs Starlette and uvicorn", "serve", "starlette", "uvicorn")
     from bpa_ppl.formats.streams import require_writable
     from bpa_ppl.judging.app import application
@@ -102,6 +103,7 @@ def serve(
     *,
     address: _Address = _Address(),
     limits: Annotated[Limits, Parameter(name="*")] = Limits(),
+    unchecked: shared.Unchecked = False,
     quiet: shared.Quiet = False,
     flags: shared.RerankFlags = shared.RerankFlags(),
 ) -> None:
@@ -120,7 +122,7 @@ def serve(
 
     restore_signals()
     run(
-        partial(flags.reranker, posterior),
+        partial(flags.reranker, posterior, unchecked=unchecked),
         host=address.host,
         port=address.port,
         allowed_hosts=address.allowed_hosts or (),

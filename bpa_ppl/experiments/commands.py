@@ -105,6 +105,7 @@ class _Problem:
     prior: Annotated[str, Parameter(group=shared.PRIOR)] = "isotropic:variance=0.1"
     likelihood: Annotated[shared.Likelihood, Parameter(group=shared.OBSERVED)] = None
     gain: Annotated[shared.Metric, Parameter(group=shared.OBSERVED)] = None
+    unchecked: Annotated[shared.Unchecked, Parameter(group=shared.PRIOR)] = False
     formats: shared.FormatFlags = shared.FormatFlags()
 
     def read(self, nbest: str) -> NBest:
@@ -113,7 +114,7 @@ class _Problem:
 
     def arguments(self) -> dict[str, Any]:
         """Return keyword arguments of `adapt`."""
-        prior = shared.parse_prior(self.prior)
+        prior = shared.parse_prior(self.prior, unchecked=self.unchecked)
         return {"prior": prior, "likelihood": self.likelihood, "gain": self.gain}
 
 

@@ -100,6 +100,7 @@ class Session:
             log-probabilities; with `"equal"`, it is the mean of the standardised features; weights
             by feature are the mean itself. `StartingWeights` can also fix weights.
         prior: a `Prior`, or a posterior, whose mean and covariance are used.
+        unchecked: use the posterior although it fails its check.
         journal: a file to which each answer is appended before `answer` returns. If it exists, the
             session continues after its last answer.
         rater: the name of the rater, for the journal.
@@ -119,6 +120,7 @@ class Session:
 
     Raises:
         DataError: if there is no pair to compare, or the journal belongs to other lists.
+        NotConverged: if the posterior fails `check` and `unchecked` is false.
         UsageError: if the value of an option is not allowed.
 
     >>> from bpa_ppl import from_lists
@@ -147,6 +149,7 @@ class Session:
         weights: AnyStart = None,
         *,
         prior: Prior | Posterior | None = None,
+        unchecked: bool = False,
         journal: str | Path | None = None,
         rater: str | None = None,
         seed: int = 0,
@@ -164,6 +167,8 @@ class Session:
         self._likelihood, self._start = Preference(slip=slip), StartingWeights.of(weights)
         self._options: dict[str, Any] = {"features": features, "exclude": exclude}
         self._options |= {"categorical": categorical, "add": add}
+        if not isinstance(prior, Prior | None):
+            prior = Prior.of(prior, unchecked=unchecked)
         self.prior, self._recipe, self._fixed = _prepare(
             lists, self._start, prior, self._likelihood, self._options
         )
@@ -431,7 +436,7 @@ class Session:
 def _prepare(
     lists: NBest,
     start: StartingWeights,
-    prior: Prior | Posterior | None,
+    prior: Prior | None,
     likelihood: Preference,
     options: Mapping[str, Any],
 ) -> tuple[Prior, Recipe, Weights]:
@@ -447,8 +452,6 @@ def _prepare(
     if unknown := [name for name in named if name not in match.names]:
         warn_user(f"{list_names(unknown)} left out, because the lists do not have it")
     family = Isotropic() if prior is None else prior
-    if not isinstance(family, Isotropic | Prior):
-        family = Prior.of(family)
     chosen, _ = choose_prior(
         None,
         match,

@@ -308,21 +308,3 @@ def _decode(value: Any) -> Any:
         with suppress(ValueError, RecursionError):
             return json.loads(value)
     return value.item() if isinstance(value, np.generic) else value
-
-
-def point_weights(posterior: Posterior, point: str = "mean", draw: int = 0) -> Weights:
-    """Return one vector of weights that represents a posterior, fixed weights included.
-
-    Args:
-        posterior: the draws.
-        point: `mean`, of the draws; `mode`, if the sampler has computed it; or `draw`.
-        draw: which draw, counted over all chains one after the other.
-
-    Raises:
-        DataError: if the posterior has no such draw, or no mode.
-        UsageError: if there is no such point.
-
-    >>> point_weights(Draws({"weights": np.array([[[0.5], [1.5]]])}, ("LM0",)))
-    Weights({'LM0': 1})
-    """
-    return as_draws(posterior).at_point(point, draw)

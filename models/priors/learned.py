@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import format_table, warn_user
+from bpa_ppl.diagnostics.check import refuse_unconverged
 from bpa_ppl.errors import BpaError, DataError, UsageError, list_names
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.names import find_positions, matches, with_labels
@@ -52,6 +53,7 @@ def learn_prior(
     shrinkage: float | None = None,
     strength: float | None = None,
     without: Iterable[str] = (),
+    unchecked: bool = False,
 ) -> Prior:
     """Learn a prior for a new domain from the posteriors of other domains.
 
@@ -70,6 +72,7 @@ def learn_prior(
         without: features, or labels of features, that the lists of the new domain lack. The
             evidence of a domain that has them is then conditioned on weights of 0, because the
             other weights differ with and without them.
+        unchecked: use posteriors although they fail their check.
 
     Returns:
         a Gaussian, for `adapt(…, prior=…)`; `prior.write("prior.json")` saves it.
@@ -77,6 +80,7 @@ def learn_prior(
     Raises:
         DataError: if a posterior does not record a Gaussian prior, or is a single point; or if some
             posteriors have no feature in common with the others.
+        NotConverged: if a posterior fails `check` and `unchecked` is false.
         UsageError: if there is no posterior.
 
     >>> from bpa_ppl import Draws
@@ -89,7 +93,7 @@ def learn_prior(
     (('LM0',), [0.5], True)
     """
     return learn_hierarchy(
-        posteriors, shrinkage=shrinkage, strength=strength, without=without
+        posteriors, shrinkage=shrinkage, strength=strength, without=without, unchecked=unchecked
     ).prior()
 
 
@@ -99,6 +103,7 @@ def learn_hierarchy(
     shrinkage: float | None = None,
     strength: float | None = None,
     without: Iterable[str] = (),
+    unchecked: bool = False,
 ) -> Hierarchy:
     """Learn what the weights of several domains have in common, and how they differ.
 
@@ -121,6 +126,8 @@ def learn_hierarchy(
         problem = "a prior is learned from the posterior of at least one domain"
         raise UsageError(problem, parameter="posteriors", code="no-data")
     _require_common_features(draws)
+    for label, one in () if unchecked else draws.items():
+        refuse_unconverged(one, label)
     _warn_different(draws)
     domains: dict[str, Evidence] = {}
     for label, posterior in draws.items():
@@ -249,12 +256,13 @@ class Evidence(NamedTuple):
         which the noise of the draws makes this negative have no evidence.
 
         Args:
-            draws: a posterior with a Gaussian prior.
+            draws: a posterior with a Gaussian prior, which is not checked here.
 
         Raises:
-            DataError: if it is a point, has too few draws, or does not record a Gaussian prior.
+            DataError: if it is a point, has too few draws or draws of a subspace, or does not
+                record a Gaussian prior.
         """
-        prior, size = Prior.recorded(draws), len(draws.features)
+        prior, size = Prior.recorded(draws, unchecked=True), len(draws.features)
         if draws.kind == "point":
             problem = "it holds only its mode: adapt again with the sampler imh"
             raise DataError(problem, parameter="posteriors", code="not-supported")
@@ -266,6 +274,9 @@ class Evidence(NamedTuple):
         factor = np.linalg.cholesky(covariance)
         units = np.linalg.solve(factor, (draws.flat - prior.mean).T)
         posterior = np.atleast_2d(np.cov(units, aweights=draws.importance))
+        if np.linalg.matrix_rank(posterior, hermitian=True) < size:
+            problem = "its draws do not vary in all directions: adapt again with the sampler imh"
+            raise DataError(problem, parameter="posteriors", code="not-supported")
         precision, axes = np.linalg.eigh(np.linalg.inv(posterior))
         centre = axes.T @ np.average(units, axis=1, weights=draws.importance)
         gained = np.maximum(precision - 1.0, 0.0)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, to_floats
 from bpa_ppl.components import Component, Registry
+from bpa_ppl.diagnostics.check import refuse_unconverged
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import atomic_writer, read_text
 from bpa_ppl.formats.values import check_pairs
@@ -187,13 +188,18 @@ class Prior(NamedTuple):
         return cls(mean, other=distribution, names=tuple(names))
 
     @classmethod
-    def of(cls, posterior: Posterior) -> Prior:
+    def of(cls, posterior: Posterior, *, unchecked: bool = False) -> Prior:
         """Return the Gaussian with the mean and the covariance of a posterior's weights.
 
         The posterior of one domain is a prior for the next one. `adapt` logs and records how far
         the Gaussian in place of the posterior shifts the weights.
 
+        Args:
+            posterior: from `adapt`, or any other with a variable `weights` and feature names.
+            unchecked: use the posterior although it fails its check.
+
         Raises:
+            NotConverged: if the posterior fails `check` and `unchecked` is false.
             UsageError: if it has fewer draws than a covariance needs.
 
         >>> from bpa_ppl import Draws
@@ -204,6 +210,8 @@ class Prior(NamedTuple):
         ([0.0, 1.0], [[2.0, 1.0], [1.0, 1.0]])
         """
         draws = as_draws(posterior)
+        if not unchecked:
+            refuse_unconverged(draws)
         if draws.kind == "point":
             raise UsageError(
                 "the posterior of the prior holds only its mode, without a covariance: adapt with "
@@ -223,13 +231,19 @@ class Prior(NamedTuple):
         return cls.gaussian(mean, covariance)._replace(posterior=draws)
 
     @classmethod
-    def recorded(cls, posterior: Posterior) -> Prior:
+    def recorded(cls, posterior: Posterior, *, unchecked: bool = False) -> Prior:
         """Return the Gaussian prior that a posterior was adapted from.
 
         Of a Student t it is the Gaussian whose precision is the posterior mean of the precision.
 
+        Args:
+            posterior: from `adapt`.
+            unchecked: take that mean of a posterior although it fails its check.
+
         Raises:
             DataError: if it does not record a Gaussian prior.
+            NotConverged: if the prior is a Student t, the posterior fails `check` and `unchecked`
+                is false.
 
         >>> from bpa_ppl import Draws
         >>> constants = {"prior_mean": np.array([0.5]), "prior_variance": np.array([0.1])}
@@ -252,6 +266,8 @@ class Prior(NamedTuple):
             raise DataError(problem, parameter="posterior", code="not-supported")
         means = dict(zip(draws.features, np.asarray(mean).tolist(), strict=True))
         if degrees is not None:
+            if not unchecked:
+                refuse_unconverged(draws)
             student = cls(np.asarray(mean), covariance=np.asarray(covariance), degrees=degrees)
             scale = student._precision(draws) ** -0.5
             covariance = student.with_scale(scale).covariance

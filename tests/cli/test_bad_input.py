@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from support.command_line import refused, run
 
+from bpa_ppl.cli.app import app
+
 
 @pytest.fixture(scope="session")
 def spoiled(originals: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -105,11 +107,41 @@ def test_a_command_that_cannot_be_run(
     assert [part for part in parts if part not in error] == []
 
 
-@pytest.mark.parametrize("command", ["rerank nbest -p poor.nc", "weights poor.nc"])
-def test_a_posterior_that_failed_its_check(folder: Path, command: str) -> None:
-    words = (*command.split(), "-o", "new.txt")
-    refused(*words, mention="--unchecked", status=3)
-    assert run(*words, "--unchecked").code in (0, 3)
+#: Commands that use a posterior. Two end because of the address, which is none of this machine.
+USING = {
+    "rerank": "rerank nbest -p poor.nc -o new.txt",
+    "weights": "weights poor.nc -o new.txt",
+    "judges": "judges poor.nc rest -r rest.ref",
+    "learn-prior": "learn-prior poor.nc -o new.json",
+    "adapt": f"{ADAPT} --prior poor.nc",
+    "judge": "judge nbest --prior poor.nc -o new.jsonl --host 192.0.2.1",
+    "serve": "serve poor.nc --host 192.0.2.1",
+    "compare": f"{COMPARE} --prior poor.nc --runs 0",
+    "calibrate": "calibrate nbest -w moses.ini --prior poor.nc --likelihood none",
+    "sweep": "sweep nbest -w moses.ini -r ref -o new --prior poor.nc --vary scale=1",
+}
+#: What only describes one.
+DESCRIBING = {"check", "report", "trace"}
+
+
+@pytest.mark.parametrize("command", USING)
+def test_a_posterior_that_failed_its_check(
+    spoiled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    shutil.copytree(spoiled, tmp_path / "all")
+    monkeypatch.chdir(tmp_path / "all")
+    words = USING[command].split()
+    refused(*words, mention="(--unchecked)", status=3)
+    assert "failed its check" not in run(*words, "--unchecked").err
+
+
+def test_every_command_that_takes_a_posterior_is_listed() -> None:
+    def takes(name: str) -> bool:
+        arguments = app[name].assemble_argument_collection()
+        return bool({"posterior", "posteriors", "prior"} & {a.field_info.name for a in arguments})
+
+    commands = [name for name in app if not name.startswith("-") and app[name].default_command]
+    assert set(filter(takes, commands)) == USING.keys() | DESCRIBING
 
 
 def test_outputs_that_only_look_like_an_input(folder: Path) -> None:

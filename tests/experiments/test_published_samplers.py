@@ -148,8 +148,8 @@ def test_further_lists_give_the_posterior_of_all_lists(
     write_posterior(adapted(0, 10), tmp_path / "first.nc")
     first = read_draws(tmp_path / "first.nc")
     with capture_notes() as notes:
-        second = adapted(10, 11, prior=Prior.of(first))
-        third = as_draws(adapted(11, 30, prior=Prior.of(second), seed=5))
+        second = adapted(10, 11, prior=Prior.of(first, unchecked=True))
+        third = as_draws(adapted(11, 30, prior=Prior.of(second, unchecked=True), seed=5))
     assert not [note.message for note in notes if "Gaussian" in note.message]
     whole = as_draws(adapted(0, 30))
     np.testing.assert_array_equal(third.weights, whole.weights)
@@ -163,7 +163,7 @@ def test_further_lists_give_the_posterior_of_all_lists(
 
 
 def test_a_prior_that_the_heuristic_sample_cannot_continue(lists: NBest) -> None:
-    prior = Prior.of(heuristic(lists, delta=4.0))
+    prior = Prior.of(heuristic(lists, delta=4.0), unchecked=True)
     with raises(UsageError, "conflict", parameter="delta", match="delta=4"):
         heuristic(lists, delta=2.0, prior=prior)
     with raises(DataError, "mismatch", parameter="prior", match="More"):
@@ -172,8 +172,9 @@ def test_a_prior_that_the_heuristic_sample_cannot_continue(lists: NBest) -> None
     # Fewer draws of weight than features are no Gaussian.
     alone = as_draws(heuristic(lists))
     alone = replace(alone, log_weight=np.where(np.arange(51) == 3, 0.0, -np.inf)[None])
+    prior = Prior.of(alone, unchecked=True)
     with raises(UsageError, parameter="prior", match="heuristic"):
-        adapt(lists, CANONICAL, gain=reference_model.given(*ORACLE), prior=Prior.of(alone))
+        adapt(lists, CANONICAL, gain=reference_model.given(*ORACLE), prior=prior)
 
 
 def test_a_model_with_more_than_weights_is_refused(lists: NBest) -> None:

@@ -349,9 +349,13 @@ def test_posteriors_that_cannot_be_used_are_named(posteriors: dict[str, Draws]) 
         bpa.learn_prior(posteriors["talks"])
     with raises(UsageError, "no-data", parameter="posteriors"):
         bpa.learn_prior([])
-    bare = Draws({"weights": np.zeros((1, 99, 2))}, ("LM0", "WP0"))
+    bare = replace(posteriors["talks"], constants={})
     with raises(DataError, "not-supported", parameter="posteriors", match="bare"):
         bpa.learn_prior({"talks": posteriors["talks"], "bare": bare})
+    talks = posteriors["talks"]
+    line = replace(talks, values={"weights": talks.weights[..., :1] * [1.0, -1.0]})  # Σ|λ| = 1
+    with raises(DataError, "not-supported", parameter="posteriors", match="line"):
+        bpa.learn_prior({"talks": talks, "line": line})
     with raises(DataError, "missing-feature", parameter="without"):
         bpa.learn_prior(posteriors, without=["c"])
     with raises(DataError, "no-data", parameter="without", match="talks"):

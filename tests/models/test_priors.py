@@ -266,7 +266,7 @@ def test_draws(library: str) -> None:
 def test_a_record_is_the_gaussian_with_the_mean_precision() -> None:
     """Of draws of a narrow posterior, whose scale given the weights is χ² with 5 degrees."""
     known, weights = student_prior(), MEAN + np.array([2.0, 0.0, 1.0, 0.0])
-    draws = weights + 1e-4 * np.random.default_rng(2).normal(size=(4, 100, 4))
+    draws = weights + 1e-4 * np.random.default_rng(2).normal(size=(4, 1000, 4))
     constants = {"prior_mean": MEAN, "prior_covariance": OF_LETTERS}
     constants |= {"prior_degrees": known.degrees}
     recorded = Prior.recorded(Draws({"weights": draws}, LETTERS, constants=constants))

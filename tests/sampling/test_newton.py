@@ -275,7 +275,8 @@ def test_the_laplace_covariance_is_the_inverse_of_a_numeric_hessian(lists: bpa.N
 
 def test_a_mode_that_was_not_searched_is_refused() -> None:
     with raises(bpa.DataError, parameter="point"):
-        bpa.point_weights(bpa.Draws({"weights": np.zeros((1, 9, 3))}, FEATURES), "mode")
+        draws = bpa.Draws({"weights": np.zeros((1, 9, 3))}, FEATURES)
+        bpa.point_weights(draws, "mode", unchecked=True)
 
 
 START = {"LM0": 0.3, "WP0": -0.2}

@@ -652,7 +652,7 @@ def posteriors(rng: random.Random, folder: Path) -> None:
     path.write_bytes(content)
     read = rng.choice((read_draws, bpa.read_posterior))
     draws = bpa.as_draws(read(path))
-    bpa.point_weights(draws)
+    bpa.point_weights(draws, unchecked=True)
     _ = draws.importance, draws.deviation, draws.interval(0.9), draws.pointwise
     bpa.rerank(sample_lists(), draws, unchecked=True)
 
