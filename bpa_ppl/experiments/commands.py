@@ -179,9 +179,9 @@ def compare(
     """Compare posteriors of any program, or samplers on n-best lists.
 
     `bpa compare a.nc b.nc` says whether the draws of a.nc agree with those of b.nc, in all
-    continuous variables that both have; exit with 3 if they do not. With lists, samplers are run,
-    and compared with a long run: cost, errors, and choices. A sampler that fails does not stop the
-    others; exit with 2 if there is one.
+    continuous variables; exit with 3 if they do not, or if only one has some of the variables and
+    --var-names does not choose. With lists, samplers are run, and compared with a long run: cost,
+    errors, and choices. A sampler that fails does not stop the others; exit with 2 if there is one.
 
     Example: `bpa compare dev.nbest -r dev.ref -w moses.ini --samplers imh,nuts -o comparison`
 

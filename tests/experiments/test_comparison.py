@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
 from scipy.stats import binom, energy_distance
-from support.external_posterior import autoregressive, inference_data
+from support.external_posterior import autoregressive, external_posterior, inference_data
 from support.raising import raises
 from xarray import Dataset, DataTree
 
@@ -29,6 +31,7 @@ from bpa_ppl.experiments.comparison.comparison import (
     check_same_posterior,
     compare,
 )
+from bpa_ppl.experiments.comparison.page import render_comparison
 from bpa_ppl.experiments.comparison.pictures import compute_ecdf_differences
 from bpa_ppl.experiments.comparison.statistics import (
     SPLITS,
@@ -396,6 +399,193 @@ def test_variables_are_chosen_and_matched_by_their_labels() -> None:
     ours, theirs = (Draws({"weights": arrays(k)["theta"]}, ("LM0", "TM0", "WP0")) for k in (0, 1))
     rows = compare(ours, theirs, var_names=["weights"])["a"].discrepancies
     assert rows[0]["variable"] == "weights[feature=LM0]"
+
+
+CELLS = {
+    "brackets from 1": lambda i, j: f"theta[{i + 1},{j + 1}]",
+    "brackets from 0": lambda i, j: f"theta[{i}, {j}]",
+    "dots from 1": lambda i, j: f"theta.{i + 1}.{j + 1}",
+    "dots from 0": lambda i, j: f"theta.{i}.{j}",
+}
+
+
+def matrix(seed: int) -> np.ndarray:
+    """Draws of an array (2, 2), whose last cell has another mean."""
+    means = np.array([[0, 0], [0, 5]])
+    return means + autoregressive(0.3, 4, 1500, 4, seed).reshape(4, 1500, 2, 2)
+
+
+def as_cells(values: np.ndarray, spelling: Callable[[int, int], str]) -> Arrays:
+    """Return the cells of an array (2, 2) as variables, in another order."""
+    return {spelling(i, j): values[..., i, j] for j in (0, 1) for i in (1, 0)}
+
+
+@pytest.mark.usefixtures("without_joint_test")
+@pytest.mark.parametrize("spelling", CELLS.values(), ids=CELLS)
+def test_cells_with_names_of_their_own_are_those_of_an_array(
+    spelling: Callable[[int, int], str],
+) -> None:
+    truth, cells = {"theta": matrix(1)}, as_cells(matrix(0), spelling)
+    wrong = as_cells(matrix(0) + np.array([[0, 0], [3, 0]]), spelling)
+    found = compare({"right": cells, "wrong": wrong, "array": {"theta": matrix(2)}}, truth)
+    verdicts = [found[name].verdict for name in ("right", "wrong", "array")]
+    assert (verdicts, found.left_out) == ([AGREES, DIFFERS, AGREES], ())
+    assert re.search(r"of theta\[1, 0\]: by \+[23]\.", found["wrong"].reason)
+    # The reference may have the cells, or both sides cells with other names.
+    assert compare({"theta": matrix(2)}, cells)["a"].verdict == AGREES
+    dots = as_cells(matrix(1), CELLS["dots from 1"])
+    assert compare(cells, dots)["a"].verdict == AGREES
+    assert compare(cells, dots if "." in next(iter(cells)) else truth).left_out == ()
+    assert compare(cells, truth, var_names=["theta"])["a"].verdict == AGREES
+
+
+@pytest.mark.usefixtures("without_joint_test")
+@pytest.mark.parametrize(
+    ("cells", "shape"),
+    [
+        (("theta[1]", "theta[3]"), (2,)),
+        (("theta[2]", "theta[3]"), (2,)),
+        (("theta[1]", "theta[2]"), (3,)),
+        (("theta[1]", "theta[2]"), (1, 2)),
+        (("theta[1,1]", "theta[2,2]"), (2, 2)),
+        (("theta[1]", "theta.1"), (2,)),
+        (("theta[1]", "theta[1,1]"), (2,)),
+        (("theta[1]", "theta[999999999]"), (2,)),
+        (("theta[a]", "theta[b]"), (2,)),
+        (("Theta[1]", "Theta[2]"), (2,)),
+        (("theta[0]",), ()),
+    ],
+)
+def test_cells_that_are_not_those_of_the_array_stay_variables(
+    cells: tuple[str, ...], shape: tuple[int, ...]
+) -> None:
+    def run(seed: int) -> Arrays:
+        return {"mu": autoregressive(0.3, 4, 1000, 1, seed)[..., 0]}
+
+    array = autoregressive(0.3, 4, 1000, int(np.prod(shape)), 2).reshape(4, 1000, *shape)
+    found = compare(run(0) | dict.fromkeys(cells, run(3)["mu"]), run(1) | {"theta": array})
+    assert found.left_out == (
+        f"not compared, because only a has {'it' if len(cells) == 1 else 'them'}: "
+        f"{', '.join(cells)}",
+        "not compared, because only the reference has it: theta",
+    )
+    assert found["a"].verdict == INCONCLUSIVE
+    assert f"1 of {1 + len(cells) + int(np.prod(shape))} variables were" in found["a"].reason
+
+
+@pytest.mark.usefixtures("without_joint_test")
+def test_a_variable_that_only_some_have_leaves_no_agreement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All that is off by 3 has another name in the reference."""
+    monkeypatch.chdir(tmp_path)
+    truth, mine = arrays(1), arrays(0)
+    reference = {"mu": truth["mu"], "log_tau": truth["theta"][..., 0]}
+    posterior = {"mu": mine["mu"], "tau": 3 + mine["theta"][..., 0]}
+    found = compare({"mine": posterior, "wrong": {"mu": 5 + mine["mu"]}}, reference)
+    assert not found
+    assert found.left_out == (
+        "not compared, because only mine has it: tau",
+        "not compared, because only the reference has it: log_tau",
+    )
+    assert found["mine"].verdict == INCONCLUSIVE
+    assert re.fullmatch(
+        r"with 95% confidence, no posterior mean is biased by more than 0\.\d+ sd; 1 of 3 "
+        "variables were compared, because only mine has tau and only the reference has log_tau: .*",
+        found["mine"].reason,
+    )
+    assert found["wrong"].verdict == DIFFERS
+    assert "1 of 3 variables were compared" in found["wrong"].reason
+    html = render_comparison(found)
+    assert html.count("only the reference has it: log_tau") == 1
+    assert "1 of 3 variables were compared" in html
+    for name, values in {"mine": posterior, "reference": reference}.items():
+        inference_data({"posterior": values}).to_netcdf(f"{name}.nc")
+    with pytest.raises(SystemExit) as ending:
+        run_command(["compare", "mine.nc", "reference.nc"])
+    printed = capsys.readouterr().out
+    assert ending.value.code == 3
+    assert re.search(r"^mine\.nc +inconclusive ", printed, re.MULTILINE)
+    assert "1 of 3 variables were compared" in printed
+    assert "only mine.nc has it: tau" in printed
+    run_command(["compare", "mine.nc", "reference.nc", "--var-names", "mu"])
+    assert re.search(r"^mine\.nc +agrees ", capsys.readouterr().out, re.MULTILINE)
+
+
+def of_adapt(seed: int, *, sites: tuple[str, ...] = ("weights",), **more: np.ndarray) -> Draws:
+    """Draws of three weights, and of other variables, which are parameters if named by `sites`."""
+    values = {"weights": autoregressive(0.3, 4, 2500, 3, seed), **more}
+    return Draws(values, NAMES, sites=sites)
+
+
+@pytest.mark.usefixtures("without_joint_test")
+def test_the_parameters_that_a_posterior_records_are_what_must_be_compared() -> None:
+    def scale(seed: int, shift: float = 0.0) -> dict[str, np.ndarray]:
+        return {"scale": shift + autoregressive(0.3, 4, 2500, 1, seed)[..., 0]}
+
+    def of_numpyro(seed: int, **more: np.ndarray) -> Any:
+        return external_posterior(autoregressive(0.3, 4, 2500, 3, seed), NAMES, sites=more)
+
+    sites = {"sites": ("weights", "scale")}
+    # What is no parameter is a function of them: not needed on the other side, and not compared.
+    found = compare(of_adapt(0, **scale(10)), of_numpyro(1))
+    assert (found["a"].verdict, found.left_out) == (
+        AGREES,
+        ("not compared, because only a has it: scale",),
+    )
+    found = compare(of_numpyro(0, **scale(10)), of_adapt(1))
+    assert (found["a"].verdict, len(found.left_out)) == (AGREES, 1)
+    assert compare(of_adapt(0, **scale(10, 3.0)), of_adapt(1, **scale(11)))["a"].verdict == AGREES
+    # Parameters are compared, with each other and with any variable of another program.
+    for other in (of_adapt(1, **sites, **scale(11)), of_numpyro(1, **scale(11))):
+        right, wrong = (of_adapt(0, **sites, **scale(10, shift)) for shift in (0.0, 3.0))
+        found = compare({"right": right, "wrong": wrong}, other)
+        assert [found[name].verdict for name in ("right", "wrong")] == [AGREES, DIFFERS]
+        assert re.search(r"of scale: by \+[23]\.", found["wrong"].reason)
+        variables = {row["variable"] for row in found["right"].discrepancies}
+        assert variables == {*NAMES, "scale"}
+    # A parameter that the other does not have.
+    found = compare(of_adapt(0, **sites, **scale(10)), of_numpyro(1))
+    assert found["a"].verdict == INCONCLUSIVE
+    assert "3 of 4 variables were compared, because only a has scale" in found["a"].reason
+    found = compare(of_adapt(0, **sites, **scale(10)), of_numpyro(1), var_names=["weights"])
+    assert found["a"].verdict == AGREES
+
+
+def test_a_feature_may_have_the_name_of_a_parameter() -> None:
+    def run(seed: int) -> Draws:
+        values = autoregressive(0.3, 4, 1000, 4, seed)
+        return Draws(
+            {"weights": values[..., :1], "LM0": 3 + values[..., 1:]},
+            ("LM0[1]",),
+            sites=("weights", "LM0"),
+        )
+
+    found = compare(run(0), run(1))["a"]
+    assert [row["variable"] for row in found.discrepancies[::5]] == [
+        *("LM0[1]", "LM0[0] (site)", "LM0[1] (site)", "LM0[2] (site)")
+    ]
+
+
+@pytest.mark.usefixtures("without_joint_test")
+def test_reference_draws_of_posteriordb_are_those_of_arrays(shared_data: Path) -> None:
+    """Names such as theta[1] in its files, and the array theta as NumPyro or PyMC have it."""
+    with ZipFile(
+        shared_data / "posteriordb" / "eight_schools-eight_schools_noncentered.json.zip"
+    ) as archive:
+        chains = json.loads(archive.read(archive.namelist()[0]))
+    first, last = (
+        {name: np.array([chain[name] for chain in half]) for name in half[0]}
+        for half in (chains[:5], chains[5:])
+    )
+    theta = np.stack([first[f"theta[{k}]"] for k in range(1, 9)], axis=-1)
+    found = compare({"mu": first["mu"], "tau": first["tau"], "theta": theta}, last)
+    assert (found["a"].verdict, found.left_out) == (AGREES, ())
+    assert len(found["a"].discrepancies) == 10 * 5
+    moved = {"mu": first["mu"], "log_tau": 3 + np.log(first["tau"]), "theta": theta + 3}
+    found = compare(moved, last)["a"]
+    assert found.verdict == DIFFERS
+    assert "9 of 11 variables were compared, because only a has log_tau and only" in found.reason
 
 
 X = np.random.default_rng(0).normal(size=(4, 1500))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, compress, product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,9 +22,12 @@ from bpa_ppl.posterior.draws import WEIGHTS, Draws
 from bpa_ppl.posterior.files import read_groups
 from bpa_ppl.posterior.groups import SAMPLE_DIMS, Group, label_groups
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, ess, estimate_tail_shapes
+from bpa_ppl.weights import Weights
 
 #: The groups of a posterior, and the attributes of the whole.
 _Groups = tuple[Mapping[str, Group], Mapping[str, Any]]
+#: A variable that is one cell of an array: `theta[1]`, `theta[1,2]`, `theta.1.2`.
+_CELL = re.compile(r"(.+?)(?:\[(\d+(?:, ?\d+)*)\]|\.(\d+(?:\.\d+)*))")
 
 
 class _Variable(NamedTuple):
@@ -33,72 +39,123 @@ class _Variable(NamedTuple):
     numbered: bool  # cells have no other labels than numbers
 
 
+class _Run(NamedTuple):
+    """A posterior: the name of its sampler, its variables, and all that it records.
+
+    All variables are functions of the `parameters`; None if these are not recorded.
+    """
+
+    name: str
+    variables: dict[str, _Variable]
+    parameters: set[str] | None
+    recorded: Draws | _Groups
+
+
+class Selection(NamedTuple):
+    """Draws of the same variables from all posteriors.
+
+    Attributes:
+        runs: by sampler; each cell of a variable is a weight, such as `theta[school=3]`.
+        recorded: by sampler, draws with all that is recorded of their data and model: of the
+            weights of lists, if one of the posteriors is from `adapt`.
+        left_out: a sentence on each kind of variables that are not compared.
+        incomplete: how many variables are compared, and which ones only some posteriors have; empty
+            if the compared ones were chosen, or determine all others.
+    """
+
+    runs: dict[str, list[Draws]]
+    recorded: dict[str, list[Draws]]
+    left_out: tuple[str, ...]
+    incomplete: str
+
+
 def select_comparable(
     posteriors: Mapping[str, Sequence[Any]],
     reference: str,
     var_names: Sequence[str] | None = None,
     *,
     weights: bool = False,
-) -> tuple[dict[str, list[Draws]], tuple[str, ...]]:
+) -> Selection:
     """Return draws of the same variables from all posteriors, and what is left out.
 
-    Each cell of a variable is a weight of the result, such as `theta[school=3]`. Left out are
-    discrete variables, and cells that are constant, or whose mean may not exist, in the reference.
-    If a posterior is one of `adapt`, the variables are its weights.
+    Variables are matched by name. The cells of an array may be variables of their own in another
+    posterior, such as `theta[1]` or `theta.1`, numbered from 0 or from 1, if all of them are there.
+
+    A posterior of `adapt` records its parameters, of which all its variables are functions. If
+    there is one, the weights are compared by feature, and all parameters.
+
+    Left out are variables that not all posteriors have, discrete variables, and cells that are
+    constant, or whose mean may not exist, in the reference.
 
     Args:
         posteriors: the runs of each sampler by its name: InferenceData, a DataTree, a Dataset,
             `Draws`, arrays by name, (chains, draws, …), or the path of a NetCDF file.
         reference: the name of the one that the others are compared with.
         var_names: the variables to compare; None takes all that are common.
-        weights: whether the variables are the weights of n-best lists.
-
-    Returns:
-        the runs by name, and a sentence on each kind of variables that are left out.
+        weights: whether all posteriors must have the weights of n-best lists.
 
     Raises:
         DataError: if there is nothing to compare, or the posteriors differ in shapes or labels.
         UsageError: if something is not a posterior, or does not have a variable of `var_names`.
     """
-    names = [name for name, runs in posteriors.items() for _ in runs]
-    opened = [_open(run, name) for name, runs in posteriors.items() for run in runs]
-    sentences: tuple[str, ...] = ()
-    if weights or (var_names is None and any(isinstance(run, Draws) for run in opened)):
-        draws = [as_draws(r if isinstance(r, Draws) else from_groups(*r)) for r in opened]
-    else:
-        groups = [to_groups(run) if isinstance(run, Draws) else run for run in opened]
-        tables = [_find_variables(of, name) for (of, _), name in zip(groups, names, strict=True)]
-        expected = tables[names.index(reference)]
-        common = _find_common(names, tables, var_names)
-        discrete = [v for v in common if any(_is_discrete(table[v]) for table in tables)]
-        kept = [v for v in common if v not in discrete]
-        values = [
-            np.concatenate([_align(v, table[v], expected[v], name) for v in kept], axis=-1)
-            for name, table in zip(names, tables, strict=True)
-            if kept
-        ]
-        labels = [label for v in kept for label in expected[v].labels]
-        left_out = {"discrete": discrete, **_find_unsuitable(labels, values, names, reference)}
-        unsuitable = {*chain.from_iterable(left_out.values())}
-        suitable = np.array([label not in unsuitable for label in labels], bool)
-        sentences = tuple(
-            _describe_left_out(found, why) for why, found in left_out.items() if found
-        )
-        if not suitable.any():
-            raise DataError("; ".join(["there is nothing to compare", *sentences]), code="no-data")
-        features = np.array(labels)[suitable]
-        draws = [
-            _build_draws(of, x[..., suitable], features)
-            for of, x in zip(groups, values, strict=True)
-        ]
-    runs = list(zip(names, draws, strict=True))
-    return {name: [run for of, run in runs if of == name] for name in posteriors}, sentences
+    runs = [_open(one, name) for name, several in posteriors.items() for one in several]
+    _gather_cells([run.variables for run in runs])
+    place = [run.name for run in runs].index(reference)
+    recorded: list[Draws] = []
+    features: tuple[str, ...] = ()
+    if weights or (var_names is None and any(run.parameters for run in runs)):
+        sources = (run.recorded for run in runs)
+        recorded = [as_draws(r if isinstance(r, Draws) else from_groups(*r)) for r in sources]
+        if var_names is None:
+            features = recorded[place].features
+            runs = [_split_weights(run, draws) for run, draws in zip(runs, recorded, strict=True)]
+    expected = runs[place].variables
+    common = _find_common(runs, expected, var_names)
+    # Weights are not left out: the check refuses constant ones.
+    others = [v for v in common if v not in features]
+    discrete = [v for v in others if any(_is_discrete(run.variables[v]) for run in runs)]
+    others = [v for v in others if v not in discrete]
+    left_out = {"discrete": discrete, **_find_unsuitable(others, runs, reference)}
+    one_sided = {} if var_names else _find_one_sided(runs)
+    sentences = [_describe_left_out(found, why) for why, found in left_out.items() if found]
+    sentences += [
+        f"not compared, because only {owner} {'it' if len(found) == 1 else 'them'}: "
+        + ", ".join(found)
+        for owner, found in one_sided.items()
+    ]
+    unsuitable = {*chain.from_iterable(left_out.values())}
+    kept = [v for v in common if v not in discrete]
+    labels = [label for v in kept for label in expected[v].labels]
+    chosen = [k for k, label in enumerate(labels) if label not in unsuitable]
+    if not chosen:
+        raise DataError("; ".join(["there is nothing to compare", *sentences]), code="no-data")
+    cells = tuple(labels[k] for k in chosen)
+    draws = recorded
+    if not features or cells != features:
+        values = [_stack(kept, run, expected)[..., chosen] for run in runs]
+        if features:
+            draws = [_replace_weights(of, x, cells) for of, x in zip(recorded, values, strict=True)]
+        else:
+            draws = [_build_draws(run, x, cells) for run, x in zip(runs, values, strict=True)]
+    incomplete = ""
+    if one_sided and not any(run.parameters and run.parameters <= {*common} for run in runs):
+        sizes = {v: len(of.labels) for run in runs for v, of in run.variables.items()}
+        total = sum(sizes[v] for v in {*common, *chain.from_iterable(one_sided.values())})
+        has = " and only ".join(f"{owner} {list_names(of)}" for owner, of in one_sided.items())
+        incomplete = f"{len(cells)} of {total} variables were compared, because only {has}"
+    pairs = list(zip(runs, draws, recorded or draws, strict=True))
+    return Selection(
+        {name: [one for run, one, _ in pairs if run.name == name] for name in posteriors},
+        {name: [one for run, _, one in pairs if run.name == name] for name in posteriors},
+        tuple(sentences),
+        incomplete,
+    )
 
 
-def _open(data: Any, name: str) -> Draws | _Groups:
-    """Return a posterior of `adapt` as `Draws`, and another one as groups."""
+def _open(data: Any, name: str) -> _Run:
+    """Return a posterior in any form with its variables, and its parameters if it records them."""
     if isinstance(data, Draws):
-        return data
+        return _Run(name, _find_variables(to_groups(data)[0], name), {*data.sites}, data)
     if isinstance(data, dict):
         arrays = {str(key): np.asarray(values) for key, values in data.items()}
         for key, values in arrays.items():
@@ -106,9 +163,77 @@ def _open(data: Any, name: str) -> Draws | _Groups:
                 problem = f"{key} of {name} has the shape {values.shape}: it must begin with"
                 remedy = f'join chains by np.array([chain["{key}"] for chain in chains])'
                 raise DataError(f"{problem} (chains, draws): {remedy}", code="wrong-length")
-        return label_groups({"posterior": arrays}), {}
-    groups, attrs = read_groups(data) if isinstance(data, str | Path) else split_groups(data)
-    return from_groups(groups, attrs) if SCHEMA in attrs else (groups, attrs)
+        groups, attrs = label_groups({"posterior": arrays}), {}
+    else:
+        groups, attrs = read_groups(data) if isinstance(data, str | Path) else split_groups(data)
+    if SCHEMA in attrs:
+        return _open(from_groups(groups, attrs), name)
+    return _Run(name, _find_variables(groups, name), None, (groups, attrs))
+
+
+def _gather_cells(tables: Sequence[dict[str, _Variable]]) -> None:
+    """Replace cells such as `theta[1]` by the array that they make, if others have this array.
+
+    They stay variables of their own unless each table has an array of the same shape, or all its
+    cells: nothing says which cells of another shape correspond.
+    """
+    cells = [_find_cells(table) for table in tables]
+    for base in dict.fromkeys(chain.from_iterable(cells)):
+        pairs = [(table, of.get(base, {})) for table, of in zip(tables, cells, strict=True)]
+        arrays = [_join_cells(of, table) if of else table.get(base) for table, of in pairs]
+        shapes = {None if array is None else array.shape for array in arrays}
+        is_same = all(of == pairs[0][1] for _, of in pairs)
+        if is_same or len(shapes) > 1 or any(of and base in table for table, of in pairs):
+            continue
+        for (table, of), array in zip(pairs, arrays, strict=True):
+            for name in of:
+                del table[name]
+            if array is not None:
+                table[base] = array
+
+
+def _find_cells(table: Mapping[str, _Variable]) -> dict[str, dict[str, tuple[int, ...]]]:
+    """Return the index of each scalar whose name is that of a cell, by name, by array."""
+    result: dict[str, dict[str, tuple[int, ...]]] = {}
+    for name, variable in table.items():
+        if not variable.shape and (parts := _CELL.fullmatch(name)):
+            base, with_commas, with_dots = parts.groups()
+            index = re.split(r", ?|\.", with_commas or with_dots)
+            result.setdefault(base, {})[name] = tuple(map(int, index))
+    return result
+
+
+def _join_cells(
+    cells: Mapping[str, tuple[int, ...]], table: Mapping[str, _Variable]
+) -> _Variable | None:
+    """Return the array of cells that are numbered from 0 or 1; None if one is missing."""
+    names = sorted(cells, key=lambda name: cells[name])
+    first, last = cells[names[0]], cells[names[-1]]
+    shape = tuple(b - a + 1 for a, b in zip(first, last, strict=False))
+    if {*first} not in ({0}, {1}) or math.prod(shape) != len(names):
+        return None
+    grid = product(*(range(a, b + 1) for a, b in zip(first, last, strict=False)))
+    if [cells[name] for name in names] != list(grid):
+        return None
+    values = np.concatenate([table[name].values for name in names], axis=-1)
+    return _Variable(values, shape, names, numbered=True)
+
+
+def _split_weights(run: _Run, draws: Draws) -> _Run:
+    """Return a run with the weight of each feature, by its name, as a variable of its own."""
+    weights = enumerate(draws.features)
+    variables = {f: _Variable(draws.weights[..., k, None], (), [f], True) for k, f in weights}
+    renamed = {}
+    for name, of in run.variables.items():
+        if name != WEIGHTS:
+            clash = not variables.keys().isdisjoint([name, *of.labels])
+            renamed[name] = f"{name} (site)" if clash else name
+            labels = [f"{label} (site)" for label in of.labels] if clash else of.labels
+            variables[renamed[name]] = of._replace(labels=labels)
+    parameters = run.parameters
+    if parameters is not None:
+        parameters = {*draws.features, *(renamed[site] for site in parameters - {WEIGHTS})}
+    return run._replace(variables=variables, parameters=parameters)
 
 
 def _find_variables(groups: Mapping[str, Group], name: str) -> dict[str, _Variable]:
@@ -139,25 +264,38 @@ def _find_variables(groups: Mapping[str, Group], name: str) -> dict[str, _Variab
 
 
 def _find_common(
-    names: Sequence[str],
-    tables: Sequence[Mapping[str, _Variable]],
-    var_names: Sequence[str] | None,
+    runs: Sequence[_Run], expected: Mapping[str, _Variable], var_names: Sequence[str] | None
 ) -> list[str]:
     """Return the names of the variables to compare, which all posteriors have.
+
+    Functions of the parameters are left out, if all posteriors record what these are.
 
     Raises:
         DataError: if there is none.
         UsageError: if one of `var_names` is missing.
     """
-    has = {name: ", ".join(tables[names.index(name)]) or "none" for name in names}
+    common = [v for v in expected if all(v in run.variables for run in runs)]
+    if var_names is not None and {*var_names} <= {*common}:
+        return list(dict.fromkeys(var_names))
+    has = {run.name: ", ".join(run.variables) or "none" for run in runs}
     described = "; ".join(f"{name} has {variables}" for name, variables in has.items())
-    common = [v for v in tables[0] if all(v in table for table in tables)]
-    if missing := [v for v in var_names or () if v not in common]:
-        problem = f"not all posteriors have the variable {missing[0]}: {described}"
+    for missing in (v for v in var_names or () if v not in common):
+        problem = f"not all posteriors have the variable {missing}: {described}"
         raise UsageError(problem, parameter="var_names", code="bad-name")
     if not common:
         raise DataError(f"the posteriors have no variable in common: {described}", code="no-data")
-    return common if var_names is None else list(dict.fromkeys(var_names))
+    return [v for v in common if any(run.parameters is None or v in run.parameters for run in runs)]
+
+
+def _find_one_sided(runs: Sequence[_Run]) -> dict[str, list[str]]:
+    """Return the variables that only some posteriors have, by those: `a has`, `a and b have`."""
+    result: dict[str, list[str]] = {}
+    for name in dict.fromkeys(chain.from_iterable(run.variables for run in runs)):
+        owners = list(dict.fromkeys(run.name for run in runs if name in run.variables))
+        if not all(name in run.variables for run in runs):
+            verb = "has" if len(owners) == 1 else "have"
+            result.setdefault(f"{' and '.join(owners)} {verb}", []).append(name)
+    return result
 
 
 def _is_discrete(variable: _Variable) -> bool:
@@ -168,40 +306,49 @@ def _is_discrete(variable: _Variable) -> bool:
     return bool(np.all(x == np.floor(x)) and np.ptp(x, axis=(0, 1)).any())
 
 
-def _align(name: str, variable: _Variable, expected: _Variable, posterior: str) -> Float64:
-    """Return the draws of a variable, (C, D, K), with its cells in the order of the reference.
+def _stack(names: Sequence[str], run: _Run, expected: Mapping[str, _Variable]) -> Float64:
+    """Return the draws of variables, (C, D, K), with their cells in the order of the reference.
 
     Raises:
         DataError: if shapes or labels differ.
     """
+    return np.concatenate([_align(v, run, expected[v]) for v in names], axis=-1)
+
+
+def _align(name: str, run: _Run, expected: _Variable) -> Float64:
+    variable = run.variables[name]
     if variable.shape != expected.shape:
-        problem = f"{name} has the shape {variable.shape} in {posterior}, and {expected.shape}"
+        problem = f"{name} has the shape {variable.shape} in {run.name}, and {expected.shape}"
         raise DataError(f"{problem} in the others", code="mismatch")
     values = variable.values.astype(np.float64)
     if {*variable.labels} == {*expected.labels}:
         return values[..., find_positions(expected.labels, variable.labels)]
     if not (variable.numbered or expected.numbered):
         ours, theirs = (one.labels[0] for one in (variable, expected))
-        problem = f"the cells of {name} have other labels in {posterior}, such as {ours}, than in"
+        problem = f"the cells of {name} have other labels in {run.name}, such as {ours}, than in"
         raise DataError(f"{problem} the others, such as {theirs}", code="mismatch")
     return values
 
 
 def _find_unsuitable(
-    labels: Sequence[str], values: Sequence[Float64], names: Sequence[str], reference: str
+    names: Sequence[str], runs: Sequence[_Run], reference: str
 ) -> dict[str, list[str]]:
     """Return the cells that have no comparable means in the reference, by the reason.
 
     Raises:
-        DataError: if a constant of the reference has another value elsewhere.
+        DataError: if a constant of the reference has another value elsewhere, or shapes or labels
+            differ.
     """
-    if not labels:
+    if not names:
         return {}
-    runs = [x for name, x in zip(names, values, strict=True) if name == reference]
-    length = min(x.shape[1] for x in runs)
-    x = np.concatenate([run[:, :length] for run in runs])
+    expected = next(run.variables for run in runs if run.name == reference)
+    labels = [label for v in names for label in expected[v].labels]
+    values = [(run.name, _stack(names, run, expected)) for run in runs]
+    of_reference = [x for name, x in values if name == reference]
+    length = min(x.shape[1] for x in of_reference)
+    x = np.concatenate([run[:, :length] for run in of_reference])
     constant = np.ptp(x, axis=(0, 1)) == 0
-    for name, run in zip(names, values, strict=True):
+    for name, run in values:
         differs = constant & (run != x[0, 0]).any(axis=(0, 1))
         for k in np.flatnonzero(differs).tolist():
             problem = f"{labels[k]} is {x[0, 0, k]:g} in all draws of {reference}, and not in"
@@ -217,14 +364,23 @@ def _describe_left_out(names: Sequence[str], why: str) -> str:
     return f"not compared, because {they} {why}: {list_names(names)}"
 
 
-def _build_draws(recorded: _Groups, weights: Float64, features: npt.NDArray[Any]) -> Draws:
+def _build_draws(run: _Run, values: Float64, cells: tuple[str, ...]) -> Draws:
     """Return draws of cells as weights, with the statistics of the sampler and the data."""
-    groups, attrs = recorded
-    dims, labels = {WEIGHTS: (*SAMPLE_DIMS, "feature")}, {"feature": features}
-    parts = {"posterior": Group({WEIGHTS: weights}, dims, labels, groups["posterior"].attrs)}
+    recorded = run.recorded
+    groups, attrs = to_groups(recorded) if isinstance(recorded, Draws) else recorded
+    dims, labels = {WEIGHTS: (*SAMPLE_DIMS, "feature")}, {"feature": np.array(cells)}
+    parts = {"posterior": Group({WEIGHTS: values}, dims, labels, groups["posterior"].attrs)}
     for name in {"sample_stats", "observed_data"} & groups.keys():
         arrays = groups[name].arrays.items()
         numbers = {key: x for key, x in arrays if x.dtype.kind in "biuf"}
         parts[name] = groups[name]._replace(arrays=numbers)
     without_sites = {key: value for key, value in attrs.items() if key != "sites"}
     return as_draws(from_groups(parts, without_sites))
+
+
+def _replace_weights(draws: Draws, values: Float64, cells: tuple[str, ...]) -> Draws:
+    """Return draws with cells as weights, without anything that belongs to the features."""
+    names = "constants", "dims", "coords", "prior", "log_prior"
+    parts: dict[str, Any] = {name: {} for name in names}
+    parts |= {"values": {WEIGHTS: values}, "sites": (WEIGHTS,), "fixed": Weights({})}
+    return replace(draws, features=cells, **parts)
