@@ -13,6 +13,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 from cyclopts import CycloptsError
@@ -175,6 +176,14 @@ BEFORE = {
     "text.md": f"{DEV}\n{OUT}",
     "phrases.md": f"{DEV}\n{OUT}\nphrases extract {MEMORY} -o in.parquet",
 }
+#: The Python code of a page.
+OWN_MODEL = "\n".join(
+    re.findall(
+        r"```python\n(.*?)```",
+        (ROOT / "docs" / "how-to" / "own-model.md").read_text("utf-8"),
+        re.DOTALL,
+    )
+)
 #: Pages that are tried each time; their posteriors are Laplace approximations.
 QUICK = ("llm-tutorial.md",)
 RUN = {page for page, _ in SHOWN} - {*QUICK, "README.md"}  # tests/test_readme.py runs the README
@@ -211,3 +220,31 @@ def test_scores_of_comet_are_joined_as_a_column(monkeypatch: pytest.MonkeyPatch)
     exec(after, scope)
     assert scope["posterior"].attrs["oracle_metric"] == "comet"
     assert "comet" not in scope["posterior"]["posterior"]["feature"].values
+
+
+@pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
+def test_draws_of_numpyro_are_compared_with_those_of_adapt(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """With a kernel that is compiled faster than NUTS, and does not converge so fast."""
+    data = ROOT / "examples" / "demo_data"
+    lists = read_nbest(data / "leaflet.nbest100.gz", references=data / "leaflet.ref")
+    code = OWN_MODEL.split("import jax\n")[1]
+    quick = {"NUTS": "BarkerMH", "vectorized": "sequential", "=500": "=50", "=1000": "=50"}
+    for old, new in quick.items():
+        assert old in code
+        code = code.replace(old, new)
+    canonical = bpa_ppl.read_weights(data / "moses.ini")
+    scope: dict[str, Any] = {"bpa": bpa_ppl, "lists": lists[:12], "canonical": canonical}
+    with jax.numpy_rank_promotion("allow"):  # of NumPyro's log likelihoods
+        exec(f"import jax\n{code}", scope)
+    assert re.search(r"^a +not converged ", capsys.readouterr().out, re.MULTILINE)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
+def test_draws_of_numpyro_agree_with_those_of_adapt(capsys: pytest.CaptureFixture[str]) -> None:
+    """All code of the page."""
+    with jax.numpy_rank_promotion("allow"):  # of NumPyro's log likelihoods
+        exec(OWN_MODEL, {})
+    assert re.search(r"^a +agrees ", capsys.readouterr().out, re.MULTILINE)

@@ -40,6 +40,7 @@ from bpa_ppl.experiments.comparison.statistics import (
     measure_joint_distance,
 )
 from bpa_ppl.experiments.estimates import concatenate_runs, holm
+from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.record import ComponentRecord, Observed, PriorRecord, Record
 
 NAMES = ("LM0", "TM0", "WP0")
@@ -274,6 +275,37 @@ def recorded(**changes: object) -> Draws:
 def test_posteriors_of_other_data_or_models_are_refused(changes: dict, named: str) -> None:
     with raises(DataError, "mismatch", match=f"mine is a posterior of other .*{named}.*;"):
         compare({"mine": [recorded(**changes)]}, [recorded()])
+
+
+@pytest.mark.parametrize(
+    ("oracle", "effective", "problem"),
+    [
+        (np.zeros(5, int), 3, ""),  # two sentences are padding
+        (np.zeros(5, int), 2, ""),  # a list of one candidate has no effect
+        (np.zeros(5, int), None, ""),
+        (np.zeros(2, int), None, "there are 3 lists, and tables of only 2"),
+        (np.zeros(5, int), 4, "there are 3 lists, and tables of 4"),
+        (np.array([0, 0, 1, 0, 0]), 3, "other values of oracle"),
+    ],
+)
+def test_rows_of_tables_are_the_oracles_of_lists(
+    oracle: np.ndarray, effective: int | None, problem: str
+) -> None:
+    """As NumPyro records them: row 0 of each list is its oracle, and padding comes last."""
+    draws = autoregressive(0.3, 4, 300, 3, seed=6)
+    parts: dict[str, Any] = {"observed_data": {"oracle": oracle}}
+    if effective is not None:
+        parts["log_likelihood"] = {
+            "oracle": -1.0 * (np.arange(len(oracle)) < effective) + draws[..., :1] * 0
+        }
+    labels = {"coords": {"feature": list(NAMES)}, "dims": {"weights": ["feature"]}}
+    mine = as_draws(inference_data({"posterior": {"weights": draws}, **parts}, **labels))
+    for pair in ((mine, recorded()), (recorded(), mine)):
+        if problem:
+            with raises(DataError, "mismatch", match=problem):
+                check_same_posterior("mine", *pair)
+        else:
+            check_same_posterior("mine", *pair)
 
 
 def test_texts_that_are_equal_are_the_same_data() -> None:

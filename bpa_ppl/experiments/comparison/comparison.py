@@ -53,6 +53,9 @@ _NOTE = (
     "ESS: effective draws for the posterior mean of the worst variable; interval: of the spread "
     "over runs; in brackets: not ranked, because of the verdict"
 )
+_ORACLE = "oracle"
+#: What differs between lists and the tables that a model makes of them.
+_OF_SENTENCES = {"number of sentences", "sentence_ids", _ORACLE}
 _PRIOR = {"prior_mean", "prior_variance", "prior_covariance", "prior_degrees"}
 
 
@@ -385,7 +388,11 @@ def check_same_posterior(name: str, draws: Draws, expected: Draws) -> None:
         problems = [f"only one of both has the features {list_names(odd)}"]
     else:
         ours, theirs = (_read_properties(one, expected.features) for one in (draws, expected))
-        for what in ours.keys() & theirs.keys():
+        same = ours.keys() & theirs.keys()
+        if _observes_rows(draws) != _observes_rows(expected):
+            problems = _compare_sentences(*sorted([draws, expected], key=_observes_rows))
+            same -= _OF_SENTENCES
+        for what in same:
             value, other = ours[what], theirs[what]
             if not isinstance(value, np.ndarray):
                 problems += [f"its {what} is {value}, not {other}"] if value != other else []
@@ -397,6 +404,33 @@ def check_same_posterior(name: str, draws: Draws, expected: Draws) -> None:
         problem = f"{name} is a posterior of other data or another model: {min(problems)}"
         remedy = "only posteriors of the same data, model and prior can be compared"
         raise DataError(f"{problem}; {remedy}", code="mismatch")
+
+
+def _observes_rows(draws: Draws) -> bool:
+    """Return whether the observed oracles are rows of the tables of a model, as NumPyro has them.
+
+    Row 0 of each list is its oracle: see `Lists`. `adapt` records positions in the lists instead.
+    """
+    oracle = draws.observed.get(_ORACLE)
+    return oracle is not None and draws.record.observed.sentences is None and not oracle.any()
+
+
+def _compare_sentences(listed: Draws, tabulated: Draws) -> list[str]:
+    """Return what differs between the sentences of lists and those of tables of a model.
+
+    Tables have the same sentences in another order, and others of one candidate, whose probability
+    is 1, as padding.
+    """
+    if _ORACLE not in listed.observed:
+        return []
+    count, rows = len(listed.observed[_ORACLE]), len(tabulated.observed[_ORACLE])
+    log_p = tabulated.log_likelihood.get(_ORACLE)
+    effective = rows if log_p is None else int(np.any(log_p, axis=(0, 1)).sum())
+    if rows < count:
+        return [f"there are {count} lists, and tables of only {rows}"]
+    if log_p is not None and effective > count:
+        return [f"there are {count} lists, and tables of {effective}"]
+    return []
 
 
 def _are_equal(value: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
