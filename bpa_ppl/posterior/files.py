@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
-_REMEDY = "give the file that `bpa adapt` wrote"
+_REMEDY = "give a NetCDF file of `bpa adapt`, or of the to_netcdf of any program's ArviZ data"
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 #: What precedes the checksum of the whole file at its end, and the length of both.
 _SEAL, _SEALED = b"\nsha256 ", 72
@@ -102,7 +102,7 @@ def read_posterior(path: str | Path) -> InferenceData:
 
     >>> read_posterior("no.nc")
     Traceback (most recent call last):
-    bpa_ppl.errors.DataError: no.nc: no such file: give the posterior that `bpa adapt` wrote
+    bpa_ppl.errors.DataError: no.nc: no such file: give a NetCDF file of `bpa adapt`, or of ...
     """
     groups, attrs, _ = _load(path)
     return to_arviz_data(to_tree(groups, attrs))
@@ -128,7 +128,7 @@ def _load(path: str | Path) -> tuple[dict[str, Group], dict[str, Any], Draws]:
         raise DataError(str(error), path, parameter=error.parameter, code=error.code) from error
     # Groups, attributes and types may be any that NetCDF can hold.
     except (TypeError, ValueError, KeyError, AttributeError, IndexError, OverflowError) as error:
-        problem = f"not a posterior ({_first_line(error)}): give the file that `bpa adapt` wrote"
+        problem = f"not a posterior ({_first_line(error)}): {_REMEDY}"
         raise DataError(problem, path, code="damaged") from error
 
 
@@ -142,7 +142,7 @@ def read_groups(path: str | Path) -> tuple[dict[str, Group], dict[str, Any]]:
     """
     if not os.path.isfile(path):  # also of a name that no file can have
         what = "a folder" if os.path.isdir(path) else "no such file"
-        problem = f"{what}: give the posterior that `bpa adapt` wrote"
+        problem = f"{what}: {_REMEDY}"
         if any(os.path.exists(os.path.join(path, name)) for name in (".zgroup", "zarr.json")):
             call = "call xarray.open_datatree(path, engine='zarr')"
             problem = f"a folder of Zarr: {call}, and save the result by its to_netcdf"

@@ -706,7 +706,8 @@ def test_the_command_compares_files(
     run_command(["compare", "a.nc", "c.nc", "b.nc", "--var-names", "theta"])
     with raises(UsageError, parameter="weights", match="a second posterior"):
         run_command(["compare", "a.nc"])
-    with raises(DataError, "missing-file", match=r"none\.nc: no such file"):
+    remedy = "give a NetCDF file of `bpa adapt`, or of .* any program's ArviZ data"
+    with raises(DataError, "missing-file", match=rf"none\.nc: no such file: {remedy}"):
         run_command(["compare", "a.nc", "none.nc"])
 
 

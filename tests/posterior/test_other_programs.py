@@ -226,7 +226,7 @@ def test_a_file_of_netcdf_3_is_converted_as_the_error_says(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("mark", [".zgroup", "zarr.json"])
 def test_a_folder_of_zarr_is_named(tmp_path: Path, mark: str) -> None:
-    with raises(DataError, "missing-file", match="a folder: give the posterior"):
+    with raises(DataError, "missing-file", match="a folder: give a NetCDF file of `bpa adapt`, or"):
         read_posterior(tmp_path)
     (tmp_path / mark).touch()
     with raises(DataError, "missing-file", match=r"xarray.open_datatree\(path, engine='zarr'\)"):
