@@ -16,7 +16,8 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from cyclopts import CycloptsError
+from cyclopts import CycloptsError, MissingArgumentError
+from support.pages import INLINE_CODE, PAGES
 
 import bpa_ppl
 from bpa_ppl import BpaWarning, DataError, concatenate, read_nbest, write_nbest
@@ -24,7 +25,6 @@ from bpa_ppl.cli.app import app
 from bpa_ppl.cli.app import run_command as run_words
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 #: Part of a command -> the reason why the tests do not run it.
 NOT_RUN = {
     "--decoder": "needs Moses or Marian",
@@ -77,6 +77,21 @@ def test_command_options_exist() -> None:
             pytest.fail(f"{page}: {line}: {error}")
     with pytest.raises(CycloptsError, match="Unknown option"):
         parse("bpa adapt lists --no-such-option")
+
+
+def test_commands_in_sentences_exist() -> None:
+    """With their options; the sentence may leave out the rest."""
+    shown = [(page, code) for page, code in INLINE_CODE if code.startswith("bpa ")]
+    assert len(shown) > 60
+    for page, code in shown:
+        try:
+            parse(code.replace("…", ""))
+        except MissingArgumentError:
+            continue
+        except CycloptsError as error:
+            pytest.fail(f"{page}: {code}: {error}")
+    with pytest.raises(CycloptsError, match="Unknown option"):
+        parse("bpa rerank --no-such-option")
 
 
 @pytest.fixture
