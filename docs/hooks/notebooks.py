@@ -1,7 +1,7 @@
 """Show notebooks on the site, with their stored outputs.
 
-MkDocs calls `on_files`. `python docs/hooks/notebooks.py` runs the notebooks and stores their
-output, which the tests compare with a new run.
+MkDocs calls `on_files` and `on_page_markdown`. `python docs/hooks/notebooks.py` runs the notebooks
+and stores their output, which the tests compare with a new run.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,11 @@ def on_files(files: Any, config: Any) -> Any:
         name = f"notebooks/{path.stem}.md"
         files.append(File.generated(config, name, content=markdown(path)))
     return files
+
+
+def on_page_markdown(text: str, **others: Any) -> str:
+    """Make links to notebooks lead to their pages, which a code host does not have."""
+    return re.sub(r"(\]\(\.\./notebooks/[\w-]+)\.ipynb\)", r"\1.md)", text)
 
 
 def main() -> None:
