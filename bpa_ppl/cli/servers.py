@@ -114,13 +114,13 @@ def serve(
 
     Example: `bpa serve posterior.nc --port 8080`
     """
+    restore_signals(hangup=False)  # the posterior is read later
     require_extra("serving needs Starlette and uvicorn", "serve", "starlette", "uvicorn")
     from bpa_ppl.serving.app import serve as run
 
     def ready(url: str) -> None:
         shared.echo_status(f"serving {posterior} at {url}", quiet)
 
-    restore_signals()
     run(
         partial(flags.reranker, posterior, unchecked=unchecked),
         host=address.host,

@@ -47,12 +47,16 @@ def ending_signals() -> Iterator[None]:
             signal.signal(one, signal.SIG_DFL)
 
 
-def restore_signals() -> None:
+def restore_signals(*, hangup: bool = True) -> None:
     """Let SIGTERM and SIGHUP end this process by themselves again.
 
     A server finishes its requests and then repeats the signal to itself. Managers of services take
     an end by SIGTERM for a regular one, and the exit code 143 for a failure.
+
+    Args:
+        hangup: whether SIGHUP ends it; otherwise it is ignored.
     """
     for one in _ENDING:
         if signal.getsignal(one) is _end:
-            signal.signal(one, signal.SIG_DFL)
+            ignored = not hangup and signal.Signals(one).name == "SIGHUP"
+            signal.signal(one, signal.SIG_IGN if ignored else signal.SIG_DFL)

@@ -148,7 +148,7 @@ class RecordReader:
 
     Attributes:
         nested: whether a record is a sentence with its candidates; None before the first one.
-        unused: numbers of candidates that were not read, by the name of the column.
+        unused: fields of candidates that were not read, and whether each is a number.
 
     >>> reader = RecordReader(ReadOptions("dev.jsonl"))
     >>> candidates = [{"text": "a cat", "scores": {"lm": -1.5}}, {"text": "cat"}]
@@ -164,7 +164,7 @@ class RecordReader:
         self._pair: Fields | None = None  # the fields of answers that are compared
         self._error = partial(options.error, code="bad-data")
         self.nested: bool | None = None
-        self.unused: dict[str, None] = {}
+        self.unused: dict[str, bool] = {}
         self._used: set[str] | None = None
         if used is not None:
             self._used = {ID, SOURCE, TEXT, TOTAL, CANDIDATES}
@@ -344,7 +344,7 @@ class RecordReader:
         return columns
 
     def _note_unused(self, objects: Sequence[dict[str, Any]], prefix: str) -> None:
-        """Record the numbers in fields that are not read."""
+        """Record the fields that are not read."""
         if self._used is None:
             return
         names = set[str]().union(*objects)
@@ -354,9 +354,10 @@ class RecordReader:
                 return
             for name in [n for n, v in fields.items() if n in left_out and v is not None]:
                 left_out.remove(name)
-                inside = fields[name] if isinstance(fields[name], dict) else {}
-                inner = {name: fields[name]} | {f"{name}.{n}": v for n, v in inside.items()}
-                self.unused |= {prefix + n: None for n, v in inner.items() if kind_of(v) == NUMBER}
+                value = fields[name]
+                inner = {f"{name}.{n}": v for n, v in value.items()} if type(value) is dict else {}
+                for of, v in (inner or {name: value}).items():
+                    self.unused[prefix + of] = kind_of(v) == NUMBER
 
     def _values(
         self, objects: Sequence[dict[Any, Any]], lines: Sequence[int], prefix: str = ""

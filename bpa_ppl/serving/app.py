@@ -6,8 +6,8 @@ import asyncio
 import json
 import logging
 import signal
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from importlib.metadata import version
 from importlib.resources import files
@@ -28,11 +28,12 @@ from bpa_ppl.building import build_lists, from_lists
 from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics.provenance import signature
-from bpa_ppl.errors import BpaError, DataError, list_names, locate
+from bpa_ppl.errors import BpaError, DataError, list_names, locate, quote
 from bpa_ppl.features.recipe import describe_unused
-from bpa_ppl.formats.block import TOTAL
+from bpa_ppl.formats.block import CANDIDATES, ID, SOURCE, TOTAL
 from bpa_ppl.formats.records import IN_MEMORY, RecordReader
 from bpa_ppl.formats.values import require_unique_fields
+from bpa_ppl.posterior.draws import DOMAIN
 from bpa_ppl.serving.limits import Limits
 from bpa_ppl.serving.web import (
     JSON,
@@ -123,6 +124,7 @@ class Service:
                 "the lists in several requests",
                 "too-many-candidates",
             )
+        _require_known_fields(self.reranker, records)
         result = answer_records(self.reranker, records)
         if (drift := self.reranker.drift) != self._drift:
             self._drift = drift
@@ -188,13 +190,42 @@ def _records(kind: str, body: bytes) -> tuple[list[dict[str, Any]], bool]:
     return records, not isinstance(content, list)
 
 
+def _require_known_fields(reranker: Reranker, records: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse fields of lists that have no meaning here, as a misspelt one.
+
+    Raises:
+        Refused: naming the first one.
+    """
+    known = [CANDIDATES, ID, SOURCE, *_domain_field(reranker)]
+    columns = {*_list_features(reranker), *reranker.needs, TOTAL}
+    columns |= {name.partition(".")[0] for name in columns}
+    for number, record in enumerate(records, 1):
+        # Candidates that are texts have their columns in lists of the same length.
+        parallel = columns if isinstance(record[CANDIDATES][0], str) else ()
+        for name in record:
+            if name not in known and name not in parallel:
+                problem = f"list {number} has the field {quote(name)}, which is unknown here: the "
+                problem += f"fields of a list are {', '.join(known)}"
+                raise Refused(400, problem, "unknown-field")
+
+
+def _list_features(reranker: Reranker) -> set[str]:
+    """Return the names of the columns that have weights."""
+    return {*reranker.draws.features, *reranker.draws.fixed}
+
+
+def _domain_field(reranker: Reranker) -> list[str]:
+    """Return the name of the field of the domain, if the posterior has weights for domains."""
+    return [DOMAIN] if reranker.draws.domains else []
+
+
 def answer_records(reranker: Reranker, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the choice and the probabilities for each list; the first answer has all notes.
 
     Args:
         reranker: chooses.
-        records: lists as in JSON lines: `candidates` with a `text` and numbers; `id` and `source`
-            if they have them.
+        records: lists as in JSON lines: `candidates` with a `text` and numbers; `id`, `source` and
+            `domain` if they have them.
 
     Raises:
         BpaError: if a list does not fit the posterior.
@@ -208,13 +239,13 @@ def answer_records(reranker: Reranker, records: list[dict[str, Any]]) -> list[di
     """
     # Equal or missing ids are allowed here: every record is a list.
     numbered = [{**record, "id": number} for number, record in enumerate(records, 1)]
-    features = {*reranker.draws.features, *reranker.draws.fixed}
-    reader = RecordReader(IN_MEMORY, {*features, *reranker.needs})
+    features = _list_features(reranker)
+    reader = RecordReader(IN_MEMORY, {*features, *reranker.needs, *_domain_field(reranker)})
     with capture_notes() as notes:
         try:
             columns = reader.block(numbered, range(1, len(numbered) + 1))
             lists = build_lists(columns, None, None, numbers={*features, TOTAL})
-            _note_unused(reranker, list(reader.unused))
+            _note_unused(reranker, reader.unused)
             choices = reranker(lists)
         except DataError as error:
             raise _about_a_list(error, reader.unused) from error
@@ -233,11 +264,19 @@ def answer_records(reranker: Reranker, records: list[dict[str, Any]]) -> list[di
     ]
 
 
-def _note_unused(reranker: Reranker, names: list[str]) -> None:
-    """Warn of numbers that the posterior has no weight for, and does not know as no features."""
-    unknown = reranker.recipe.without_gain(from_lists([], [], names)).feature_names
-    if unknown:
-        warn_user(describe_unused(unknown))
+def _note_unused(reranker: Reranker, unused: Mapping[str, bool]) -> None:
+    """Warn of fields of candidates that the posterior does not use, nor knows as no features.
+
+    Args:
+        reranker: that did not read them.
+        unused: whether each is a number.
+    """
+    known = reranker.recipe.without_gain(from_lists([], [], list(unused))).extras
+    unknown = [name for name in unused if name not in known]
+    if numbers := [name for name in unknown if unused[name]]:
+        warn_user(describe_unused(numbers))
+    if others := [name for name in unknown if not unused[name]]:
+        warn_user(f"{list_names(others)} not used: the posterior needs no such field")
 
 
 def _about_a_list(error: DataError, unused: Iterable[str]) -> DataError:
@@ -324,6 +363,7 @@ def _openapi_description(service: Service) -> dict[str, Any]:
     schemas["candidate"]["required"] += columns
     schemas["candidate"]["properties"] |= columns
     schemas["list"]["required"] += ["source"] * ("sources" in reranker.needs)
+    schemas["list"]["properties"] |= {name: {} for name in _domain_field(reranker)}
     return description
 
 
@@ -338,7 +378,8 @@ def serve(
 ) -> None:
     """Serve a posterior over HTTP until the process is stopped.
 
-    SIGTERM and Ctrl-C finish the requests in work; SIGHUP loads the posterior again.
+    SIGTERM and Ctrl-C finish the requests in work. SIGHUP loads the posterior again; if it comes
+    before connections are accepted, as soon as they are.
 
     Args:
         load: returns the reranker, such as `partial(Reranker, "posterior.nc")`.
@@ -354,15 +395,34 @@ def serve(
         DataError: if the posterior cannot be read.
         UsageError: if the address cannot be used.
     """
-    app = application(load, limits, hosts=[host, *allowed_hosts], started=_reload_on_hangup)
-    if not LOGGER.handlers:
-        LOGGER.addHandler(logging.StreamHandler())
-        LOGGER.propagate = False
-    LOGGER.setLevel(logging.INFO)
-    run(app, host, port, ready)
+    with _early_hangups() as early:
+        started = partial(_reload_on_hangup, early)
+        app = application(load, limits, hosts=[host, *allowed_hosts], started=started)
+        if not LOGGER.handlers:
+            LOGGER.addHandler(logging.StreamHandler())
+            LOGGER.propagate = False
+        LOGGER.setLevel(logging.INFO)
+        run(app, host, port, ready)
 
 
-def _reload_on_hangup(service: Service) -> None:
+@contextmanager
+def _early_hangups() -> Iterator[list[int]]:
+    """Collect the SIGHUP that come before the event loop takes them."""
+    early: list[int] = []
+    if not hasattr(signal, "SIGHUP"):
+        yield early
+        return
+    before = signal.signal(signal.SIGHUP, lambda number, frame: early.append(number))
+    try:
+        yield early
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def _reload_on_hangup(early: list[int], service: Service) -> None:
+    """Reload the posterior at each SIGHUP, and now if there has been one."""
     if hasattr(signal, "SIGHUP"):
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGHUP, lambda: loop.create_task(service.reload()))
+        if early:
+            loop.call_soon(lambda: loop.create_task(service.reload()))

@@ -17,7 +17,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from bpa_ppl.errors import BpaError, UsageError
@@ -77,10 +77,32 @@ async def _answer(request: Request, error: Exception) -> Response:
     return error_response(error)
 
 
+class _OneLength:
+    """Refuses requests with two lengths of the body: Transfer-Encoding, and Content-Length.
+
+    A server in between may read the other one, and take the rest of a body for a request. The
+    connection is closed, since nobody knows where the next request begins (RFC 9112, 6.1).
+    """
+
+    def __init__(self, app: ASGIApp):
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        names = {name.lower() for name, _ in scope.get("headers", ())}
+        if not {b"content-length", b"transfer-encoding"} <= names:
+            await self.app(scope, receive, send)
+            return
+        problem = "both Content-Length and Transfer-Encoding: send one of them"
+        response = error_response(Refused(400, problem, "bad-length"))
+        response.headers["Connection"] = "close"
+        await response(scope, receive, send)
+
+
 def web_application(routes: Sequence[BaseRoute], hosts: Sequence[str], **options: Any) -> Starlette:
     """Return an application that answers errors as JSON, and no requests to other names.
 
-    A page of another site may have resolved its own name to this server.
+    A page of another site may have resolved its own name to this server. Requests with two lengths
+    of the body are refused.
 
     Args:
         routes: what it answers.
@@ -91,7 +113,8 @@ def web_application(routes: Sequence[BaseRoute], hosts: Sequence[str], **options
     names = ["127.0.0.1", "localhost", *hosts]
     hosts_only = Middleware(TrustedHostMiddleware, allowed_hosts=names, www_redirect=False)
     handlers = dict.fromkeys(kinds, _answer)
-    return Starlette(routes=routes, middleware=[hosts_only], exception_handlers=handlers, **options)
+    middleware = [Middleware(_OneLength), hosts_only]
+    return Starlette(routes=routes, middleware=middleware, exception_handlers=handlers, **options)
 
 
 async def read_body(

@@ -84,6 +84,45 @@ def test_the_first_of_several_answers_has_the_notes(client: Any) -> None:
     assert others == [[]] * 8
 
 
+def test_unknown_fields_of_lists_are_refused_and_those_of_candidates_noted(client: Any) -> None:
+    for fields, named in (
+        ({"rule": "mbr"}, "list 1 has the field 'rule'"),
+        ({"sources": ["x"], "id": 3}, "'sources'"),
+        ({"domain": "news"}, "'domain'"),  # the posterior has no weights for domains
+        ({"lm": [0.5, 1.5]}, "'lm'"),  # which each candidate has
+        ({"text": "a"}, "'text'"),
+    ):
+        for body in ({**GOOD, **fields}, [GOOD, {**GOOD, **fields}]):
+            response = client.post("/rerank", json=body)
+            answer = response.json()
+            assert (response.status_code, answer["code"]) == (400, "unknown-field")
+            place = 1 if isinstance(body, dict) else 2
+            assert named.replace("list 1", f"list {place}") in answer["error"]
+            assert "the fields of a list are candidates, id, source" in answer["error"]
+    candidates = [{**one, "system": "x", "of": {"x": 1.5, "y": "z"}} for one in GOOD["candidates"]]
+    (first, second) = client.post("/rerank", json={"candidates": candidates}).json()["notes"]
+    assert first.startswith("of.x not used: the posterior has no weight")
+    assert second == "system, of.y not used: the posterior needs no such field"
+    parallel = {"candidates": ["a cat", "the cat"], "lm": [-1.5, 0], "tm": [2, 1]}
+    assert client.post("/rerank", json=parallel).json()["text"] == "the cat"
+    refused = client.post("/rerank", json={**parallel, "mt": [2, 1]})
+    assert (refused.status_code, refused.json()["code"]) == (400, "unknown-field")
+
+
+def test_lists_of_a_domain_are_reranked_by_its_weights() -> None:
+    values = {"weights": np.zeros((4, 500, 1)), "own": np.ones((4, 500, 2, 1))}
+    values["own"][:, :, 1] = -1.0
+    draws = Draws(values, ("lm",), coords={"domain": ("news", "talks")})
+    service = application(lambda: Reranker(draws, unchecked=True))
+    client = testclient.TestClient(service, "http://localhost")
+    candidates = [{"text": "a", "lm": 0.0}, {"text": "b", "lm": 1.0}]
+    lists = [{"domain": name, "candidates": candidates} for name in ("news", "talks")]
+    assert [one["text"] for one in client.post("/rerank", json=lists).json()] == ["b", "a"]
+    schema = client.get("/openapi.json").json()["components"]["schemas"]["list"]
+    assert "domain" in schema["properties"]
+    assert schema["additionalProperties"] is False
+
+
 @pytest.mark.parametrize("own", [False, True])
 def test_the_cost_of_unknown_columns_is_linear(posterior: Path, own: bool) -> None:
     """Candidates with 20,000 unknown columns, and 1,000 that have 40 columns each of their own."""

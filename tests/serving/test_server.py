@@ -155,6 +155,62 @@ def test_silent_connections_are_no_obstacle(posterior: Path) -> None:
         assert process.wait(20) in (0, -signal.SIGTERM)
 
 
+def test_a_request_with_two_lengths_is_refused_and_not_answered_twice(posterior: Path) -> None:
+    """The second request is a part of the body by one length, and follows it by the other one."""
+    second = GET + b"\r\n"
+    body = b"0\r\n\r\n" + second
+    one, other = b"Content-Length: %d\r\n" % len(body), b"Transfer-Encoding: chunked\r\n"
+    with impatient(posterior, 60) as (_, connect, _):
+        for head in (HEAD, GET):
+            for lengths in (one + other, other.lower() + one.lower()):
+                connection = connect(head + lengths + b"\r\n" + body)
+                answer = b"".join(iter(partial(connection.recv, 1000), b""))
+                assert answer.count(b"HTTP/1.1 ") == 1
+                assert answer.startswith(b"HTTP/1.1 400")
+                assert b"Content-Length and Transfer-Encoding" in answer
+
+
+SLOW = """
+import sys, time
+from bpa_ppl.cli.app import main
+from bpa_ppl.decoding import reranker
+from bpa_ppl.posterior import files
+def read_slowly(path):
+    draws = files.read_draws(path)
+    print("reading", flush=True)
+    sys.stdin.readline()
+    return draws
+reranker.read_draws = read_slowly
+sys.argv[0] = "bpa"
+main()
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="needs SIGHUP")
+def test_a_hangup_before_the_server_listens_loads_the_newest_posterior(
+    posterior: Path, tmp_path: Path
+) -> None:
+    path = Path(shutil.copy(posterior, tmp_path / "served.nc"))
+    command = [sys.executable, "-c", SLOW, "serve", str(path), "--port", "0"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, **pipes) as process:
+        try:
+            assert process.stdin
+            assert process.stdout
+            assert process.stderr
+            assert process.stdout.readline() == "reading\n"
+            weights = np.random.default_rng(0).normal(1, 0.1, size=(4, 300, 2))
+            write_posterior(Draws({"weights": weights}, ("lm", "tm")), path)
+            process.send_signal(signal.SIGHUP)
+            process.stdin.write("\n\n")
+            process.stdin.flush()
+            url = process.stderr.readline().split(" at ")[1].strip()
+            assert json.loads(process.stderr.readline()) == {"event": "reload", "status": "done"}
+            assert httpx.get(f"{url}/model").json()["draws"] == 1200
+        finally:
+            process.kill()
+
+
 def test_the_page_in_a_browser(server: Server, browser: Browser) -> None:
     page = browser.open(f"{server.url}/")
     page.wait("document.querySelector('tr.chosen td')?.textContent.startsWith('0.')")
