@@ -4,13 +4,15 @@
         [--domains NAME ...] [--sizes N ...] [--jobs 1] [--results FOLDER]
 
 `methods`: the presets of the three papers, Viterbi decisions, and n-gram precisions with brevity.
-`tuners`: the same for MERT, MIRA and PRO tuned to BLEU. `sweeps`: δ, the size n of the lists, the
-number of samples |S|, the variance σ_o of the proposals, and the burn-in. `variances`: acceptance
-and TER by σ_T and σ_o. `both`: methods that learn from A and from the 400 lists that λ_T was tuned
-on; all lists have 100 candidates. `decoder`: tuners in a loop with a stand-in decoder, whose search
-space is the 500-best lists and which returns the 100 best candidates; the other methods use lists
-cut to 100. With `--results`, the folders of the studies are kept, an interrupted run resumes, and
-`bpa figures` can draw them.
+`curves`: learning curves of adaptation and of tuners, with the same precisions; MERT+ (A and the
+400 lists that λ_T was tuned on) has lists of 100 candidates. `lengths`: choices among candidates
+with as many words as without adaptation, or as with it. `sweeps`: δ, the size n of the lists,
+the number of samples |S|, the variance σ_o of the proposals, and the burn-in. `variances`:
+acceptance and TER by σ_T and σ_o. `both`: methods that learn from A and from the 400 lists that λ_T
+was tuned on; all lists have 100 candidates. `decoder`: tuners in a loop with a stand-in decoder,
+whose search space is the 500-best lists and which returns the 100 best candidates; the other
+methods use lists cut to 100. With `--results`, the folders of the studies are kept, an interrupted
+run resumes, and `bpa figures` can draw them.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import argparse
 import json
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,7 @@ import numpy as np
 from measuring import (
     DATA,
     Table,
+    Task,
     canonical,
     domain_task,
     draw,
@@ -36,7 +39,8 @@ from measuring import (
     scratch_folder,
 )
 
-from bpa_ppl import Isotropic, adapt, as_draws, concatenate
+from bpa_ppl import Isotropic, adapt, as_draws, concatenate, point_weights
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.experiments.studies.results import (
     LENGTH,
     Row,
@@ -47,6 +51,8 @@ from bpa_ppl.experiments.studies.results import (
 )
 from bpa_ppl.experiments.studies.running import run_study
 from bpa_ppl.experiments.studies.study import read_study
+from bpa_ppl.metrics.ter import TER
+from bpa_ppl.nbest import NBest
 
 METHODS = (
     *("canonical", "published", "mcmc-vit", "published-2010", "vit-2010", "published-sspr"),
@@ -76,8 +82,24 @@ BOTH = {
     "default": {"like": "map"},
     "default-both": {"like": "map", "development": True},
 }
-#: The tuners of the papers, and the walk with which they are compared.
-TUNED = ("canonical", "published", "mert", "mira", "pro")
+#: Methods of the learning curves, and their names in the table.
+CURVES = {
+    "canonical": "unadapted",
+    "published": "published",
+    "published-2010": "published-2010",
+    "auto": "default",
+    "mert": "mert (BLEU)",
+    "mert-plus-100": "mert+ (BLEU, 100-best)",
+    "mira": "mira (BLEU)",
+    "mira-ter": "mira (TER)",
+    "pro": "pro (BLEU)",
+}
+CURVE_VARIANTS = {
+    "mert-plus-100": {"like": "mert+", "nbest_size": 100},
+    "mira-ter": {"like": "mira", "gain": "ter"},
+}
+#: The number of unigrams among the counts of BLEU.
+BLEU_LENGTH = 4
 #: σ_T and σ_o.
 VARIANCES = ((0.01, 0.1, 1.0), (0.0001, 0.001, 0.01, 0.1, 1.0))
 LOOPS = {
@@ -170,29 +192,103 @@ def print_scores(folder: Path, domains: Sequence[str]) -> list[Row]:
     return points
 
 
-def methods(options: argparse.Namespace) -> None:
-    """Print the methods of the papers, and the components of BLEU."""
-    print_methods(options, "methods", METHODS, VARIANTS)
-
-
-def tuners(options: argparse.Namespace) -> None:
-    """Print the same of tuners to BLEU."""
-    print_methods(options, "tuners", TUNED, {})
-
-
-def print_methods(
-    options: argparse.Namespace, name: str, chosen: Sequence[str], variants: dict[str, Any]
-) -> None:
-    """Print scores of methods, and the components of BLEU."""
-    folder = study(options, name, options.domains, methods=chosen, variants=variants)
-    print_scores(folder, options.domains)
+def print_components(folder: Path, domains: Sequence[str]) -> None:
+    """Print n-gram precisions, brevity and length of each method."""
     rows = average_details(read_results(folder)[0], "bleu")
     names = [name for name in rows[0] if name not in ("domain", "size", "method")]
-    for domain in options.domains:
-        table = Table(domain, "|A|", *names, width=12)
+    for domain in domains:
+        table = Table(f"{domain}, n-grams", "|A|", *names, width=12)
         for row in rows:
             if row["domain"] == domain:
                 table.row(row["method"], str(row["size"]), *(f"{row[n]:.3g}" for n in names))
+
+
+def methods(options: argparse.Namespace) -> None:
+    """Print the methods of the papers, and the components of BLEU."""
+    folder = study(options, "methods", options.domains, methods=METHODS, variants=VARIANTS)
+    print_scores(folder, options.domains)
+    print_components(folder, options.domains)
+
+
+def curves(options: argparse.Namespace) -> None:
+    """Print learning curves, differences from two of the methods, and the components of BLEU."""
+    folder = study(options, "curves", options.domains, methods=[*CURVES], variants=CURVE_VARIANTS)
+    points, differences = aggregate(read_results(folder)[0])
+    seconds = average_seconds(read_results(folder)[1])
+    for domain, metric in product(options.domains, ("ter", "bleu")):
+        place = {"domain": domain, "metric": metric}
+        title = f"{domain}, learning curves, {metric.upper()} ± 2σ"
+        table = Table(title, *map(str, options.sizes), width=14)
+        for method, name in CURVES.items():
+            own = [p for p in points if p.items() >= (place | {"method": method}).items()]
+            table.row(name, *(f"{p['mean']:.2f} ± {p['interval']:.2f}" for p in own))
+        for base in ("canonical", "published"):
+            title = f"{domain}, {metric.upper()} minus that of {CURVES[base]} (p, Holm)"
+            table = Table(title, *map(str, options.sizes), width=16)
+            for method, name in CURVES.items():
+                cells = []
+                for row in differences:
+                    if row.items() >= place.items() and {row["first"], row["second"]} == {
+                        base,
+                        method,
+                    }:
+                        change = row["difference"] * (1 if row["second"] == base else -1)
+                        cells.append(f"{change:+.2f} ({row['adjusted']:.3f})")
+                if cells:
+                    table.row(name, *cells)
+    for domain in options.domains:
+        table = Table(f"{domain}, median seconds", *map(str, options.sizes))
+        for method, name in CURVES.items():
+            place = {"domain": domain, "method": method}
+            table.row(name, *(t["learning"] for t in seconds if t.items() >= place.items()))
+    print_components(folder, options.domains)
+
+
+def lengths(options: argparse.Namespace) -> None:
+    """Print what adaptation changes if the choices have the same lengths as without it."""
+    for domain in options.domains:
+        task = domain_task(domain)
+        test, words = task.test, task.bleu[:, BLEU_LENGTH]
+        start = scores_of(test, canonical())
+        columns = [f"|A| = {size}" for size in options.sizes]
+        table = Table(f"{domain}: TER / unigrams, % / length", *columns, width=24)
+        rows: dict[str, list[Any]] = {}
+        for size in options.sizes:
+            values: dict[str, list[Any]] = {}
+            for seed in range(options.draws):
+                posterior = adapt(draw(task.pool, size, seed), canonical(), preset="published")
+                adapted = scores_of(test, point_weights(posterior))
+                values.setdefault("unadapted", []).append(choose(task, start))
+                values.setdefault("published", []).append(choose(task, adapted))
+                for name, scores, other in (
+                    ("published, of the unadapted length", adapted, start),
+                    ("unadapted, of the length of published", start, adapted),
+                ):
+                    chosen = words[test.offsets[:-1] + test.best(other)]
+                    allowed = words == np.repeat(chosen, test.sizes)
+                    kept = np.where(allowed, scores, -np.inf)
+                    values.setdefault(name, []).append(choose(task, kept))
+            for name, draws in values.items():
+                ter, unigrams, length = np.mean(draws, axis=0)
+                spread = 2 * np.std(draws, axis=0, ddof=1)[0]
+                rows.setdefault(name, []).append(
+                    f"{ter:.2f} ± {spread:.2f} / {unigrams:.1f} / {length:.3f}"
+                )
+        for name, cells in rows.items():
+            table.row(name, *cells)
+
+
+def scores_of(lists: NBest, weights: Mapping[str, float]) -> Float64:
+    """Return the scores of candidates, (candidates,)."""
+    return lists.scores(np.array([weights[name] for name in lists.feature_names]))
+
+
+def choose(task: Task, scores: Float64) -> list[float]:
+    """Return TER, unigram precision in percent and length of the candidates with the top scores."""
+    rows = task.test.offsets[:-1] + task.test.best(scores)
+    edits, counts = (table[rows].sum(axis=0) for table in (task.ter, task.bleu))
+    length = counts[BLEU_LENGTH]
+    return [TER().value(edits), 100 * counts[0] / length, length / counts[-1]]
 
 
 def sweeps(options: argparse.Namespace) -> None:
@@ -292,7 +388,8 @@ def decoder(options: argparse.Namespace) -> None:
 if __name__ == "__main__":
     tables = {
         "methods": methods,
-        "tuners": tuners,
+        "curves": curves,
+        "lengths": lengths,
         "sweeps": sweeps,
         "variances": variances,
         "both": both,

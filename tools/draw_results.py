@@ -51,8 +51,8 @@ SETTINGS = (*SETTINGS, "hard, folds=5, start=random", "hard, start=random")
 TUNED = ("published", "mira (TER)", "margin", "margin, learned prior")
 METRICS = ("best feature on judged lists", "best system on judged lists", "ridge", "default")
 LIKELIHOODS = ("oracle, as published", "margin, γ = 2, the default", "risk, κ = 4")
-CURVES = ("rwm-isotropic, as published", "imh", "heuristic, δ = 1")
-CURVES = (*CURVES, "mert (BLEU)", "mert (TER)", "mira (BLEU)", "pro (BLEU)")
+CURVES = ("unadapted", "published", "default", "mert (BLEU)", "mert+ (BLEU, 100-best)")
+CURVES = (*CURVES, "mira (BLEU)", "pro (BLEU)")
 PANELS = {
     "results": [
         Panel("WMT 2023, all metrics", METRICS, HEADROOM, file="judged-lists"),
@@ -252,8 +252,19 @@ PANELS = {
         for one in ("medical", "captions", "conversation")
     ],
     "published-study": [
-        Panel("captions, learning curves", CURVES, TER, xlabel=SENTENCES),
-        Panel("medical, learning curves", CURVES, TER, xlabel=SENTENCES),
+        Panel(
+            f"{domain}, learning curves, TER",
+            CURVES,
+            label,
+            xlabel=SENTENCES,
+            value=value,
+            title=f"{domain}, {title}",
+        )
+        for domain in ("captions", "medical")
+        for title, label, value in (
+            ("mean over draws", TER, r"^(\S+)"),
+            ("variation over draws", "2σ of test TER", r"± (\S+)"),
+        )
     ],
     "samplers": [
         Panel(
