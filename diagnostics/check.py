@@ -55,10 +55,10 @@ _FEWEST = 4  # draws per chain, whose halves have a variance
 #: longer (Beskos et al. 2013). Independent proposals are the better the more often they are
 #: accepted (Tierney 1994).
 _WALK, _HAMILTONIAN, _OTHER = (0.15, 0.5), (0.4, 1.0), (0.1, 1.0)
-#: The first rows of the table.
+#: The first rows of the table: those that explain others come first.
 _ORDER = (
-    *("copied chains", "burn-in (|z|)", "acceptance", "R-hat"),
-    *("bulk ESS", "tail ESS", "MCSE / sd", "divergences", "BFMI"),
+    *("draws per chain", "not finite", "constant", "copied chains", "log density", "divergences"),
+    *("BFMI", "acceptance", "burn-in (|z|)", "R-hat", "bulk ESS", "tail ESS", "MCSE / sd"),
 )
 _MARKOV_CHAIN = "use a Markov-chain sampler (nuts, rwm)"
 
@@ -114,7 +114,7 @@ class Report(Outcome):
     Attributes:
         sampler: its name.
         shape: (chains, draws) kept.
-        findings: in the order of the table.
+        findings: in the order of the table, in which those that explain others come first.
         burn_in: draws of each chain that were discarded; None if unknown.
 
     >>> high = Finding("R-hat", 1.2, "LM0", "≤ 1.01", False, "raise warmup, then draws")
@@ -225,7 +225,6 @@ def check(posterior: Posterior, thresholds: Thresholds | None = None) -> Report:
         findings = list(_check_usable(draws))
         findings = findings or [*_check_copies(draws), *_check_components(draws, limits, remedies)]
         findings += _check_statistics(draws, limits, remedies)
-        findings.sort(key=lambda one: [*_ORDER, one.name].index(one.name))
     return _report(draws, findings)
 
 
@@ -236,6 +235,7 @@ def _report(draws: Draws, findings: list[Finding]) -> Report:
         sampler += f" ({figures.chosen}: {figures.chosen_because})"
     warmup = draws.warmup.get(WEIGHTS)
     findings = [*findings, *_check_density(draws), *_check_gaussian_prior(draws)]
+    findings.sort(key=lambda one: [*_ORDER, one.name].index(one.name))
     burn_in = None if warmup is None or draws.kind != "chains" else np.shape(warmup)[1]
     return Report(sampler, draws.shape, tuple(findings), burn_in)
 

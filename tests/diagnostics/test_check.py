@@ -17,7 +17,15 @@ from support.html_outline import Outline
 from support.records import with_record
 
 from bpa_ppl import check, write_posterior
-from bpa_ppl.diagnostics.check import Remedies, Report, Thresholds, _z_score, compare_chains
+from bpa_ppl.diagnostics.check import (
+    Remedies,
+    Report,
+    Thresholds,
+    _z_score,
+    check_and_record,
+    compare_chains,
+    read_report,
+)
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.arviz_functions import import_arviz
 from bpa_ppl.posterior.draws import Draws
@@ -60,8 +68,8 @@ def test_good_chains_pass_every_diagnostic() -> None:
     report = check(external_posterior(good(), NAMES, **recorded))
     assert report
     assert [finding.name for finding in report.findings] == [
-        *("burn-in (|z|)", "acceptance", "R-hat", "bulk ESS", "tail ESS", "MCSE / sd"),
-        *("divergences", "BFMI", "chain means (|z|)", "tails (Pareto k̂)", "equal draws"),
+        *("divergences", "BFMI", "acceptance", "burn-in (|z|)", "R-hat", "bulk ESS"),
+        *("tail ESS", "MCSE / sd", "chain means (|z|)", "tails (Pareto k̂)", "equal draws"),
     ]
     assert max(map(len, str(report).splitlines())) <= 80
     assert "converged" in str(report)
@@ -156,6 +164,21 @@ def test_the_sound_acceptance_is_that_of_the_sampler(
     assert check(walk, Thresholds(acceptance=(rate - 0.01, 1.0)))
     finding = found(check(draws), "acceptance")
     assert finding.passed or finding.advice.endswith("use nuts")
+
+
+def test_what_explains_other_findings_comes_first() -> None:
+    """Divergences before the R-hat of chains that they keep apart; a density before both."""
+    apart = good() + 1.5 * (np.arange(CHAINS) == 1)[:, None, None]
+    statistics = {"diverging": np.arange(CHAINS * DRAWS).reshape(CHAINS, DRAWS) < 57}
+    draws = Draws({"weights": apart}, NAMES, statistics=statistics)
+    recorded, report = check_and_record(draws)
+    assert [finding.name for finding in report.failures][:2] == ["divergences", "R-hat"]
+    advice = [line for line in str(report).splitlines() if line.startswith("- ")]
+    assert "57 divergent transitions" in advice[0]
+    assert "the chains disagree" in advice[1]
+    assert read_report(recorded) == report
+    broken = replace(draws, log_density=np.full((CHAINS, DRAWS), -np.inf))
+    assert check(broken).failures[0].name == "log density"
 
 
 def test_divergences_and_an_energy_that_hardly_moves_are_found() -> None:

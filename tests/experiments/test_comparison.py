@@ -403,16 +403,22 @@ def test_what_has_no_comparable_mean_is_left_out() -> None:
 def test_statistics_and_data_of_the_posteriors_count() -> None:
     """Divergent transitions fail the check, and other observed data are another posterior."""
 
-    def run(seed: int, diverging: int = 0, y: float = 1.0) -> Any:
+    def run(seed: int, diverging: int = 0, y: float = 1.0, apart: float = 0.0) -> Any:
         statistics = {"diverging": np.arange(6000).reshape(4, 1500) < diverging}
         observed = {"y": np.full(3, y), "names": np.array(list("abc"))}
-        groups = {"posterior": arrays(seed), "sample_stats": statistics, "observed_data": observed}
+        drawn = {name: values.copy() for name, values in arrays(seed).items()}
+        for values in drawn.values():
+            values[0] += apart
+        groups = {"posterior": drawn, "sample_stats": statistics, "observed_data": observed}
         return inference_data(groups)
 
     assert compare(run(0), run(1))["a"].verdict == AGREES
     found = compare(run(0, diverging=40), run(1))["a"]
     assert found.verdict == NOT_CONVERGED
     assert "40 divergent transitions" in found.reason
+    found = compare(run(0, diverging=40, apart=1.0), run(1))["a"]
+    assert found.reason.startswith("40 divergent transitions")
+    assert "R-hat" in found.reason
     with raises(DataError, "mismatch", match="other values of y"):
         compare(run(0, y=2.0), run(1))
 

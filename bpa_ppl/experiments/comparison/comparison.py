@@ -291,7 +291,9 @@ def _judge(
     if not report:
         d = max(properties, key=lambda d: abs(d["bias"]))
         status = f"{d['quantity']} of {d['variable']} is now off by {d['bias']:+.2f} posterior sd"
-        reason = f"{report.failures[0].advice} (the {status})"
+        first, *others = report.failures
+        more = f"; {list_names(one.name for one in others)} failed, too" if others else ""
+        reason = f"{first.advice}{more} (the {status})"
         return replace(result, verdict=NOT_CONVERGED, reason=reason)
     bound, weight = bound_bias(draws, truth)
     # Three decimals, rounded up, because it is a bound.
