@@ -144,10 +144,13 @@ class Problem:
                 with NUMPYRO_LOCK, jax.enable_x64(True):
                     shift = gaussian_shift(self.target, self.represented, draws)
             report_shift(shift, self.represented, draws)
-        _warn_single_system(draws, observed)
         scales = feature_scales(self.lists, draws.aligned(self.lists, draws.mean[None])[0])
         record = structs.replace(draws.record, shift=shift, feature_scales=scales)
         draws = replace(draws, record=record)
+        with NUMPYRO_LOCK:  # SciPy fails in a thread while xarray imports Dask in another
+            draws, report = check_and_record(draws)
+        if report:
+            _warn_single_system(draws, observed)
         lists = self.lists if isinstance(observed, Compared) else observed.lists
         return record_comparison(draws, lists, observed.gain, observed.gains)
 

@@ -37,6 +37,7 @@ from bpa_ppl.diagnostics.baselines import (
     list_simple_ways,
     sum_gains,
 )
+from bpa_ppl.diagnostics.check import check_and_record
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.recipe import Recipe, read_gain
 from bpa_ppl.metrics.column import Column
@@ -139,7 +140,8 @@ def record_comparison(
 ) -> Draws:
     """Return a posterior with its comparison recorded, and log the result.
 
-    It is a warning where a baseline is better, or the judgements do not separate the features. Only
+    It is a warning where a baseline is better, or the judgements do not separate the features. The
+    result of draws that fail their check is not logged, since it may be that of other weights. Only
     if there are preferences, gains are judgements or there are no canonical weights; otherwise the
     comparison with the canonical weights is relevant.
 
@@ -158,14 +160,15 @@ def record_comparison(
     if len(judged.lists) < 2:
         return draws
     comparison = _compare(judged, gain, draws, without)
-    if without is not None:
+    draws, report = check_and_record(draws)
+    if report and without is not None:
         row = comparison.row(Way.WITHOUT)
         log = warn_user if row is not None and row.verdict == WORSE else log_info
         log(comparison.of_indicators)
-    elif comparison.warning:
+    elif report and comparison.warning:
         warn_user(comparison.warning)
         log_info(comparison.share_of_best)
-    else:
+    elif report:
         log_info(comparison.summary)
     recorded = msgspec.to_builtins(comparison)
     return replace(draws, record=structs.replace(draws.record, comparison=recorded))

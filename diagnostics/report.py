@@ -56,6 +56,7 @@ _FOREST = (
     "weight moved if its cross is outside its blue bar. A prior much wider than the posterior is "
     "cut off."
 )
+_COMPARED = "Compared with simple baselines"
 _MAX_SINGLE = 3  # single features in the figure of ways to choose
 _WAYS = (
     "Points: mean difference of a simple way to choose from the adapted weights, with its 95% "
@@ -71,6 +72,7 @@ _PROMISED = (
     "From this probability on, choices agree with the judge as often as promised, as far as the "
     "answers show. Ask a person about the others: bpa rerank --agree."
 )
+_DOUBT = "The draws failed their check: do not rely on these numbers."
 #: The unit of the weights in tables and figures.
 _STANDARDISED = "weight × standard deviation within lists"
 _RAW = "weight, raw units"
@@ -123,7 +125,7 @@ def posterior_page(
     sections = [
         _draw_pictures(draws, shown, unit, top),
         *(() if answer is None else answer[1]),
-        *_describe_comparison(draws),
+        *_describe_comparison(draws, report),
         *_describe_reliability(draws),
         _describe_weights(shown, unit, report),
         *([] if raters is None else [raters.section()]),
@@ -144,17 +146,22 @@ def _describe_verdict(report: Report) -> Verdict:
     return Verdict(f"NOT converged: {failed} ({source}).", False, advice)
 
 
-def _describe_comparison(draws: Draws) -> list[Section]:
-    """Return the comparison with simple baselines on the adaptation sentences, if recorded."""
+def _describe_comparison(draws: Draws, report: Report) -> list[Section]:
+    """Return the comparison with simple baselines on the adaptation sentences, if recorded.
+
+    Draws that fail their check support no advice.
+    """
     comparison = read_comparison(draws)
     if comparison is None:
         return []
+    if not report:
+        return [Section(_COMPARED, (_DOUBT, comparison.block()))]
     warned = [comparison.warning, comparison.share_of_best]
     notes = warned if comparison.warning else [comparison.summary]
     sentences = [
         f"{note[:1].upper()}{note[1:]}." for note in (*notes, *describe_indicators(draws)) if note
     ]
-    return [Section("Compared with simple baselines", (*sentences, comparison.block()))]
+    return [Section(_COMPARED, (*sentences, comparison.block()))]
 
 
 def _describe_reliability(draws: Draws) -> list[Section]:
@@ -174,7 +181,7 @@ def _describe_reliability(draws: Draws) -> list[Section]:
 
 def _describe_weights(draws: Draws, unit: str, report: Report) -> Section:
     units = _NO_UNIT if unit == _RAW else _UNIT
-    doubt = [] if report else ["The draws failed their check: do not rely on these numbers."]
+    doubt = [] if report else [_DOUBT]
     changes = ["The posterior does not record the canonical weights that it started from."]
     if draws.canonical is not None:
         moved = sum(map(bool, _mark_directions(draws)))

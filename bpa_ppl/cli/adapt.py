@@ -75,7 +75,8 @@ def adapt(
         arguments["likelihood"] = "preference"
     posterior, report = check_and_record(adapt_draws(lists, start, **arguments))
     write_posterior(posterior, output, timed=timed)
-    if (comparison := read_comparison(posterior)) is not None:
+    comparison = read_comparison(posterior) if report else None
+    if comparison is not None:
         shared.echo_status(comparison, quiet)
     shared.echo_status(report, quiet)
     if repeated is not None:

@@ -80,7 +80,8 @@ def to_groups(draws: Draws) -> tuple[dict[str, Group], dict[str, Any]]:
     constants = {**draws.constants, **({_FIXED: draws.fixed.values_array} if draws.fixed else {})}
     log_prior = draws.log_prior
     if draws.log_likelihood and draws.log_density is not None and not log_prior:
-        prior = draws.log_density - total(draws.log_likelihood, draws.shape)
+        with np.errstate(invalid="ignore"):  # unknown where both are −∞
+            prior = draws.log_density - total(draws.log_likelihood, draws.shape)
         log_prior = {draws.sites[0] if len(draws.sites) == 1 else _JOINT: prior}
     attrs = to_attributes(draws.record)
     attrs |= {"kind": draws.kind, _SITES: list(draws.sites), SCHEMA: SCHEMA_VERSION}

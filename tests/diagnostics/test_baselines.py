@@ -66,10 +66,10 @@ def lists(seed: int, count: int = 9, *, missing: bool = False) -> bpa.NBest:
     return replace(made, totals=rng.normal(size=len(made.features)).astype(np.float32))
 
 
-def posterior(pool: bpa.NBest, seed: int = 0, **known: object) -> bpa.Draws:
+def posterior(pool: bpa.NBest, seed: int = 0, draws: int = 100, **known: object) -> bpa.Draws:
     rng = np.random.default_rng(seed)
-    weights = rng.normal([0.5, -0.3, 0.1], 0.3, size=(2, 100, 3))
-    log_p = -np.abs(rng.normal(1.0, 0.3, size=(2, 100, len(pool))))
+    weights = rng.normal([0.5, -0.3, 0.1], 0.3, size=(2, draws, 3))
+    log_p = -np.abs(rng.normal(1.0, 0.3, size=(2, draws, len(pool))))
     return bpa.Draws(
         {"weights": weights},
         NAMES,
@@ -81,8 +81,8 @@ def posterior(pool: bpa.NBest, seed: int = 0, **known: object) -> bpa.Draws:
     )
 
 
-def recorded(pool: bpa.NBest) -> bpa.Draws:
-    draws = posterior(pool)
+def recorded(pool: bpa.NBest, **options: object) -> bpa.Draws:
+    draws = posterior(pool, **options)
     return with_record(draws, comparison=msgspec.to_builtins(bpa.compare_baselines(pool, draws)))
 
 
@@ -497,6 +497,28 @@ def test_adapt_warns_where_judgements_do_not_separate_the_features(
     assert least <= warned <= most
 
 
+def test_draws_that_have_not_converged_give_no_advice() -> None:
+    """Neither in a log, on the page, nor in favour of a system; the numbers are recorded."""
+    pool = judged(20, 3).with_extras(system=["s0", "s1", "s2", "s3", "s4", "s5"] * 20)
+    pool = pool.with_extras(mqm=np.tile([5.0, 4, 3, 2, 1, 0], 20))
+    pool = pool.with_features("best", np.tile([1.0, 0, 0, 0, 0, 0], 20))
+    options = {"gain": "mqm", "sampler": "rwm", "prior": "isotropic:variance=1e-3"}
+    start = bpa.StartingWeights([0.1, 3.0, -3.0, 30.0])
+    pages, warned = [], []
+    for draws in (10, 4000):
+        with capture_notes() as notes:
+            found = bpa.adapt(pool, start, draws=draws, **options)
+        assert bool(bpa.check(found)) == (draws == 4000)
+        assert read_comparison(bpa.as_draws(found)) is not None
+        warned.append([note.message for note in notes if "adapted weights" in note.message])
+        warned[-1] += [note.message for note in notes if "choices from" in note.message]
+        pages.append(posterior_page(found, top=1))
+    assert (len(warned[0]), len(warned[1])) == (0, 2)
+    sentence = "The adapted weights are"
+    assert [sentence in page for page in pages] == [False, True]
+    assert ["do not rely on these numbers" in page for page in pages] == [True, False]
+
+
 def unjudged(sizes: list[int]) -> bpa.NBest:
     texts = [[f"{s} {k}" for k in range(n)] for s, n in enumerate(sizes)]
     return bpa.from_lists(texts, [np.zeros((n, 1)) for n in sizes], ["LM0"])
@@ -524,7 +546,7 @@ def test_the_association_is_standard_normal_if_gains_are_permuted() -> None:
 @pytest.mark.usefixtures("without_drawing")
 def test_the_report_page_has_the_table_and_names_the_baseline() -> None:
     pool = lists(1)
-    draws = recorded(pool)
+    draws = recorded(pool, draws=1000)
     html = posterior_page(draws, top=1)
     section = html[html.index("<h2>Compared with simple baselines") : html.index("<h2>What moved")]
     table = Outline(section[section.index("<table") : section.index("</table>") + 8])

@@ -406,6 +406,29 @@ def test_chains_start_at_the_canonical_weights_if_the_support_has_them(
     assert np.abs(start - outside).max() > 0.01
 
 
+def ordered_by_a_factor(lists: Any, prior: Any, likelihood: Any) -> None:
+    """Its density is 0 where samplers may be: at weights that are not ordered."""
+    weights = numpyro.sample("weights", prior.distribution())
+    numpyro.factor("ordered", jnp.where((jnp.diff(weights) > 0).all(), 0.0, -jnp.inf))
+    observe(lists, likelihood, weights)
+
+
+def test_weights_where_the_density_is_0_have_no_weight() -> None:
+    """Warnings are errors here. The other importance weights are those of SciPy's densities."""
+    lists = reference_model.pairs(DIFFERENCES, NAMES)
+    options = {"gain": ORACLE, "likelihood": "oracle", "model": ordered_by_a_factor}
+    found = as_draws(bpa.adapt(lists, [0.4, 0.6], sampler="heuristic:draws=200,delta=2", **options))
+    inside = found.flat[:, 0] < found.flat[:, 1]
+    assert 20 < inside.sum() < 180
+    np.testing.assert_array_equal(np.isneginf(found.log_weight[0]), ~inside)
+    expected = log_likelihood(found.flat) / 2
+    expected += norm.logpdf(found.flat, [0.4, 0.6], np.sqrt(0.1)).sum(axis=1)
+    expected = np.exp(expected - expected.max()) * inside
+    np.testing.assert_allclose(found.importance, expected / expected.sum(), atol=1e-6)
+    outside = bpa.check(bpa.adapt(lists, [0.4, 0.6], sampler="map", **options))
+    assert outside.failures[0].name == "log density"
+
+
 LENGTHS = np.array([0.3, -0.2, 0.9, 0.1, 0.4])
 GIVEN = reference_model.given(*[0] * SENTENCES)
 SLOW_SAMPLERS = [pytest.param(n, marks=pytest.mark.slow) for n in ("nuts", "rwm", "rwm-isotropic")]

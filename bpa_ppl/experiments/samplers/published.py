@@ -113,11 +113,14 @@ def _weight_vectors(target: Target, vectors: Float64, delta: float) -> Sampled:
     z = {WEIGHTS: vectors[None]}
     log_density, log_likelihood = evaluate(target, z)
     log_p = total(log_likelihood, (1, len(vectors)))
+    with np.errstate(invalid="ignore"):  # where both are −∞, the density is 0
+        log_weight = log_p / delta + (log_density - log_p)
+        log_weight = np.where(np.isneginf(log_density), -np.inf, log_weight)
     sampled = Sampled(
         z=z,
         kind="weighted",
         log_density=log_density,
-        log_weight=log_p / delta + (log_density - log_p),
+        log_weight=log_weight,
         log_likelihood=log_likelihood,
         figures=Figures(likelihood_exponent=1.0 / delta),
     )
@@ -181,6 +184,9 @@ class WeightTrace(Sampler, frozen=True):
 
         Each vector is scaled to the length of λ_T (Σ|λ|), because MERT determines directions only.
 
+        Raises:
+            UsageError: if λ_T is 0.
+
         >>> from bpa_ppl import from_lists
         >>> lists = from_lists(
         ...     [["a b c d", "a b c"]], [[[1.0], [2.0]]], ["LM0"], references=[["a b c d"]]
@@ -195,6 +201,9 @@ class WeightTrace(Sampler, frozen=True):
         names = list(result.weights)
         vectors = result.visited[:, [names.index(name) for name in weights if name in free]]
         length = sum(abs(weights[name]) for name in weights if name in free)
+        if not length:
+            problem = "weight-trace scales the visited weights to the length of the canonical ones"
+            raise UsageError(f"{problem}, which is 0: give canonical weights", parameter="weights")
         visited = vectors * length / np.abs(vectors).sum(axis=1, keepdims=True)
         return structs.replace(self, visited=visited)
 
