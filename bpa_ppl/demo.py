@@ -154,7 +154,8 @@ def run_judges_demo(folder: Path, *, seed: int = 0, progress: bool | Reporter = 
         str(report),
         str(judges(posterior, judged)),
         f"right choices from {len(new)} new pairs: mean of the judges {mean.gain:.1%}, "
-        f"adapted {adapted.gain:.1%}\n{len(changed)} of {len(new)} choices changed",
+        f"adapted {adapted.gain:.1%}\n"
+        f"{len(changed)} of {len(new)} choices differ from those of the mean",
         *changed[:_SHOWN],
         "\n".join(f"wrote {path}" for path in paths),
     ]

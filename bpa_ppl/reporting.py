@@ -158,7 +158,7 @@ class Improvement:
     def __str__(self) -> str:
         if self.unknown:
             return f"It is unknown whether it helped: {self.unknown}."
-        against = "" if self.baseline == Way.CANONICAL else f" compared with the {self.baseline}"
+        against = f" compared with the {self.baseline}"
         if not self.changed:
             return f"No: none of {self.sentences} choices changed{against}.{self._than_random}"
         deciding = [change for change in self.changes if change.verdict]

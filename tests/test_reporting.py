@@ -79,7 +79,8 @@ def test_scores_are_corpus_scores(improvement: Improvement) -> None:
 
 def test_verdicts(improvement: Improvement) -> None:
     assert improvement.verdict == "yes"
-    pattern = r"Yes, it helped by TER and BLEU: TER \d+\.\d\d → \d+\.\d\d \(−"
+    against = " compared with the canonical weights"
+    pattern = rf"Yes, it helped by TER and BLEU{against}: TER \d+\.\d\d → \d+\.\d\d \(−"
     assert re.match(pattern, str(improvement))
     assert "40 of 40 choices changed" in str(improvement)
     ter, bleu, length = improvement.changes
@@ -88,19 +89,19 @@ def test_verdicts(improvement: Improvement) -> None:
     def verdict_text(*changes: object) -> str:
         return str(replace(improvement, changes=(*changes, length)))
 
-    assert verdict_text(ter, worse).startswith("Better by TER, worse by BLEU: TER ")
+    assert verdict_text(ter, worse).startswith(f"Better by TER, worse by BLEU{against}: TER ")
     assert verdict_text(ter, unknown).startswith(
-        "Yes, it helped by TER, no significant difference in BLEU: "
+        f"Yes, it helped by TER{against}, no significant difference in BLEU: "
     )
-    assert verdict_text(worse).startswith("No, it got worse by BLEU: ")
-    assert verdict_text(unknown).startswith("No significant difference: ")
+    assert verdict_text(worse).startswith(f"No, it got worse by BLEU{against}: ")
+    assert verdict_text(unknown).startswith(f"No significant difference{against}: ")
     assert replace(improvement, changes=(ter, worse, length)).verdict == "both"
 
 
 def test_canonical_weights_change_nothing() -> None:
     same = evaluate_improvement(lists(), draws(1.0))
     assert (same.verdict, same.changes[0].score.difference) == ("no", 0.0)
-    assert str(same) == "No: none of 40 choices changed."
+    assert str(same) == "No: none of 40 choices changed compared with the canonical weights."
     verdict, _ = describe_improvement(same)
     assert verdict.passed is False
     assert describe_changes(same.choices, same.gain) == []

@@ -190,7 +190,8 @@ def rerank(
     if summary.scores is not None:
         shared.print_result(summary.scores, output)
     else:
-        changed = f"{summary.changed} of {summary.sentences} choices changed"
+        changed = f"{summary.changed} of {summary.sentences} choices differ from the"
+        changed += f" {summary.before} choices"
         shared.echo_status(changed, quiet)
     if summary.baselines is not None:
         shared.print_result(f"\n{summary.baselines}\n{summary.baselines.summary}", output)

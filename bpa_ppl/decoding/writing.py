@@ -341,7 +341,7 @@ class Summary:
 
     Attributes:
         sentences: how many there were.
-        changed: how many choices differ from the canonical first-best.
+        changed: how many choices differ from those that `before` names.
         unsure: how many lists a person is to be asked about.
     """
 
@@ -381,6 +381,13 @@ class Summary:
             self._compared.add(lists, choices.choice)
 
     @property
+    def before(self) -> str:
+        """The choices before: canonical, initial or, if no weights are recorded, first."""
+        if self._draws.canonical is None:
+            return "first"
+        return "canonical" if self._draws.record.canonical else "initial"
+
+    @property
     def scores(self) -> Scoreboard | None:
         """The corpus scores, that by the gain of the posterior first.
 
@@ -394,7 +401,7 @@ class Summary:
             tuple(metric.score(sums[k], references) for metric, sums in self._sums.items())
             for k in (0, 1)
         )
-        titles = "canonical" if self._draws.record.canonical else "initial", "adapted"
+        titles = self.before, "adapted"
         return Scoreboard(before, after, self.changed, self.sentences, titles)
 
     @property

@@ -47,7 +47,8 @@ class Scoreboard:
 
     def __str__(self) -> str:
         table = format_table(self._rows(), ("", *self.titles, "change"), align="rrrr", least=9)
-        lines = [table, f"{self.changed} of {self.sentences} choices changed"]
+        changed = f"{self.changed} of {self.sentences} choices changed"
+        lines = [table, f"{changed} from {self.titles[0]} to {self.titles[1]}"]
         for before, after in zip(self.before, self.after, strict=True):
             details: list[Any] = [before.details, after.details]
             counts = [int(d.get(f"{after.name}.judged", self.sentences)) for d in details]
