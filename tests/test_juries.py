@@ -42,7 +42,7 @@ class Jury:
     def __call__(self, *args: Any) -> tuple[float, dict[str, Any]]:
         assert callable(self.aggregation)
         score = float(self.aggregation([method(*args) for method in self.methods]))
-        return score, {"reason": ""}
+        return score, {"reason": f"Aggregation: {self.aggregation} → {score:.3f}"}
 
 
 class BestOfN:
@@ -182,6 +182,7 @@ def test_the_first_example_learns_whom_to_trust(scope: dict[str, Any]) -> None:
 def test_the_search_runs(scope: dict[str, Any]) -> None:
     run(scope, ROUTING)
     assert scope["search"].best_score_ > 0.5
+    assert scope["importance"].importances_mean.argmax() == 1
 
 
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
@@ -191,6 +192,8 @@ def test_functions_of_other_tools(scope: dict[str, Any]) -> None:
     weights = scope["ranker"].coef_
     scores = np.where(weights > 0, [0.2, 0.9, 0.4], [0.8, 0.1, 0.6])
     assert scope["score"] == pytest.approx(np.average(scores, weights=np.abs(weights)))
+    assert scope["details"]["reason"].startswith("Aggregation: aggregate(gpt, claude, tests) →")
+    assert [scope[name].__name__ for name in ("reward", "aggregate")] == ["reward", "aggregate"]
     assert scope["answer"] == "good"
     rewards = np.array(scope["trainer"].rewards).reshape(2, 3)
     assert (np.diff(rewards) > 0).all()

@@ -319,7 +319,7 @@ class Reranker:
                 problem = f"the posterior does not record the mean of {name}: adapt again"
                 raise DataError(problem, parameter="missing", code="no-data")
             expected.append((scales[name].mean, scales[name].slope))
-        return partial(_sum_weighted, names, weights, 0.0, missing, np.array(expected).T)
+        return _WeightedSum("reward", names, weights, missing, np.array(expected).T)
 
     def aggregate(self, names: Sequence[str] | None = None) -> Reward:
         """Return the verdict of a jury, from 0 to 1, as a function of scores from 0 to 1.
@@ -343,7 +343,7 @@ class Reranker:
         if not (total := np.abs(weights).sum()):
             raise DataError("all weights are 0: there is nothing to aggregate by", code="no-data")
         constant = -weights[weights < 0].sum() / total
-        return partial(_sum_weighted, names, weights / total, constant, "error", np.empty(0))
+        return _WeightedSum("aggregate", names, weights / total, constant=constant)
 
     def _mean_weights(self, names: Sequence[str] | None) -> tuple[tuple[str, ...], Float64]:
         """Return the names of the features of a reward, and the posterior mean of their weights."""
@@ -481,44 +481,56 @@ def _to_numbers(values: npt.ArrayLike, name: str) -> Float32:
     return to_array(values, np.float32, name)
 
 
-def _sum_weighted(
-    names: tuple[str, ...],
-    weights: Float64,
-    constant: float,
-    missing: str,
-    expected: Float64,
-    scores: Any,
-) -> float | None:
-    """Return Σ weight · score + constant of one candidate.
+class _WeightedSum:
+    """A function Σ weight · score + constant of the scores of one candidate.
 
     Args:
+        name: of the function, as in logs of other tools.
         names: of the scores.
         weights: of the scores.
-        constant: to be added.
         missing: as for `Reranker.reward`.
         expected: (2, scores) their means, and their slopes on the sum of the others.
-        scores: of the candidate.
+        constant: to be added.
     """
-    try:
-        values = to_floats(scores, "scores")
-    except UsageError:
-        values = np.empty(0)
-    complete = values.shape == weights.shape
-    if complete and (gaps := np.isnan(values)).any():
-        if missing == "none":
-            return None
-        if missing == "mean":
-            means, slopes = expected
-            others = np.where(gaps, 0.0, values - means) @ weights
-            values = np.where(gaps, means + slopes * others, values)
-    odd = [names[k] for k in np.flatnonzero(~np.isfinite(values)) if complete]
-    if odd or not complete:
-        problem = (
-            f"scores must be {format_count(len(names), 'finite number')}, of {', '.join(names)}"
-        )
-        problem += f", not {quote(scores)}" + f": correct {', '.join(odd)}" * complete
-        raise DataError(problem, parameter="scores", code="bad-number")
-    return float(values @ weights + constant)
+
+    def __init__(
+        self,
+        name: str,
+        names: tuple[str, ...],
+        weights: Float64,
+        missing: str = "error",
+        expected: Float64 | None = None,
+        constant: float = 0.0,
+    ) -> None:
+        self.__name__ = name
+        self._names, self._weights, self._constant = names, weights, constant
+        self._missing, self._expected = missing, expected
+
+    def __repr__(self) -> str:
+        return f"{self.__name__}({', '.join(self._names)})"
+
+    def __call__(self, scores: Sequence[float | None]) -> float | None:
+        names, weights = self._names, self._weights
+        try:
+            values = to_floats(scores, "scores")
+        except UsageError:
+            values = np.empty(0)
+        complete = values.shape == weights.shape
+        if complete and (gaps := np.isnan(values)).any():
+            if self._missing == "none":
+                return None
+            if self._missing == "mean" and self._expected is not None:
+                means, slopes = self._expected
+                others = np.where(gaps, 0.0, values - means) @ weights
+                values = np.where(gaps, means + slopes * others, values)
+        odd = [names[k] for k in np.flatnonzero(~np.isfinite(values)) if complete]
+        if odd or not complete:
+            problem = (
+                f"scores must be {format_count(len(names), 'finite number')}, of {', '.join(names)}"
+            )
+            problem += f", not {quote(scores)}" + f": correct {', '.join(odd)}" * complete
+            raise DataError(problem, parameter="scores", code="bad-number")
+        return float(values @ weights + self._constant)
 
 
 def rerank(
