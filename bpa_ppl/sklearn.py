@@ -45,6 +45,10 @@ _ROUTING = (
     "pipelines, searches and cross-validation pass qid and groups on after "
     "sklearn.set_config(enable_metadata_routing=True)"
 )
+#: What evaluates without passing on more than X and y.
+_SCORER = "give others, such as permutation_importance, a scorer that passes it: " + (
+    "scoring=lambda ranker, X, y: ranker.score(X, y, qid=qid)"
+)
 _NOT_ROUTED = "cross_val_predict passes it to fit only: call predict_proba for each fold instead"
 
 
@@ -129,7 +133,8 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
                 put an imputer before it: `SimpleImputer(add_indicator=True)`.
             y: (candidates,) how good each is, higher is better: graded gains, or 1 for chosen ones
                 and 0 for others, also as verdicts such as True and False, or "pass" and "fail"; NaN
-                for those that are not judged.
+                for those that are not judged. They count in the standard deviation of each column
+                within the lists, which is the unit of the prior, but not in the likelihood.
             qid: (candidates,) the list of each, any labels.
             groups: used where `qid` is None.
 
@@ -235,20 +240,35 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
         if sample_weight is not None:
             problem = "score takes no sample_weight: leave it out"
             raise UsageError(problem, parameter="sample_weight", code="not-supported")
+        if qid is None and groups is None:
+            raise _missing_qid(f"{_ROUTING}; {_SCORER}")
         judged, _ = select_judged(self._lists(X, qid, groups, y)[0], Column(column=_Y))
         return headroom_won(judged, judged.best(judged.scores(self.coef_)), _Y)
 
     def _features(self, X: Any, reset: bool = False) -> Float32:  # noqa: N803
         options = {"reset": reset, "dtype": np.float32, "ensure_min_samples": 2 if reset else 1}
+        options["ensure_all_finite"] = "allow-nan"  # our message names the imputer of our docs
+        _require_in_memory(X, "X")
         with np.errstate(over="ignore"):  # infinite values are an error anyway
             masked = isinstance(X, np.ma.MaskedArray)
             try:
-                return np.asarray(validate_data(self, as_array(X) if masked else X, **options))
+                table = validate_data(self, as_array(X) if masked else X, **options)
             except ValueError as error:
                 if "convert string" not in str(error):
                     raise
                 problem = f"X must be numbers, but scikit-learn {error}: leave out or encode texts"
                 raise DataError(problem, parameter="X", code="wrong-type") from error
+        if (missing := np.isnan(table).any(axis=0)).any():
+            problem = f"X contains NaN in the column {self._names(table)[int(missing.argmax())]}: "
+            problem += "put an imputer before the ranker, make_pipeline("
+            problem += "SimpleImputer(add_indicator=True), BayesianRanker())"
+            raise DataError(problem, parameter="X", code="bad-number")
+        return np.asarray(table)
+
+    def _names(self, table: Float32) -> list[str]:
+        """Return the names of the columns of `X`."""
+        numbered = [f"x{k}" for k in range(table.shape[1])]
+        return [str(name) for name in getattr(self, "feature_names_in_", numbered)]
 
     def _lists(
         self,
@@ -260,7 +280,7 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
     ) -> tuple[NBest, Int64]:
         """Return the rows as lists, and (candidates,) the positions of their candidates in `X`."""
         features = self._features(X, reset)
-        names = getattr(self, "feature_names_in_", [f"x{k}" for k in range(features.shape[1])])
+        names = self._names(features)
         if odd := [name for name in names if name == "qid" or INDEX.fullmatch(name)]:
             call = 'qid=X.pop("qid")' if "qid" in odd else f"X.drop(columns={odd})"
             problem = f"{odd[0]} is a column of X, so that it is a feature: take it out, {call}"
@@ -278,7 +298,7 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
         lists = from_arrays(
             [""] * len(rows),
             features[rows],
-            [str(name) for name in names],
+            names,
             np.bincount(number),
             extras={name: values[rows] for name, values in extras.items()},
         )
@@ -290,6 +310,7 @@ def _read_gains(y: npt.ArrayLike | None) -> Float64:
     if y is None:
         problem = "BayesianRanker requires y to be passed, but the target y is None"
         raise UsageError(problem, parameter="y", code="missing-setting")
+    _require_in_memory(y, "y")
     values = column_or_1d(as_array(y), warn=True)
     for parse in (as_verdicts, parse_units):
         if (numbers := parse(values.tolist())) is not None:
@@ -303,6 +324,14 @@ def _read_gains(y: npt.ArrayLike | None) -> Float64:
         raise DataError(problem, parameter="y", code="bad-number") from error
     assert_all_finite(values, allow_nan=True, input_name="y")
     return values
+
+
+def _require_in_memory(values: Any, name: str) -> None:
+    """Raise a DataError for what is no array, such as the plan of one."""
+    if not any(hasattr(values, one) for one in ("__len__", "shape", "__array__")):
+        problem = f"{name} must be an array or a data frame in memory, not a "
+        problem += f"{type(values).__name__}: call .collect() of a lazy frame"
+        raise DataError(problem, parameter=name, code="wrong-type")
 
 
 def _missing_qid(remedy: str) -> UsageError:
@@ -325,6 +354,7 @@ def _number_labels(labels: npt.ArrayLike, name: str, count: int) -> Int64:
         DataError: if they are not one label for each candidate.
     """
     reason, code = "", "wrong-type"
+    _require_in_memory(labels, name)
     try:
         # As objects, because an array of 1 and "1" would have two equal texts.
         values = as_array(labels) if hasattr(labels, "dtype") else np.asarray(labels, object)

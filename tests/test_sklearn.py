@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 import sklearn
 from sklearn.base import BaseEstimator, clone
 from sklearn.impute import SimpleImputer
+from sklearn.inspection import permutation_importance
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -23,6 +25,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from support.raising import raises
 
 import bpa_ppl as bpa
 from bpa_ppl import DataError, UsageError, from_arrays
@@ -143,6 +146,60 @@ def test_rows_that_are_not_judged_are_left_out(fitted: BayesianRanker) -> None:
     assert np.allclose(more.posterior_["log_likelihood"]["oracle"].shape[-1], 30)
 
 
+@dataclass
+class Plan:
+    """A lazy frame, as polars has it: no array before it is collected."""
+
+    frame: pd.DataFrame
+
+    def collect(self) -> pd.DataFrame:
+        return self.frame
+
+
+@pytest.mark.parametrize("name", ["X", "y", "qid"])
+def test_lazy_frames_are_to_be_collected(name: str) -> None:
+    arguments: dict[str, Any] = {"X": pd.DataFrame(X), "y": pd.Series(Y), "qid": pd.Series(QID)}
+    arguments[name] = Plan(arguments[name])
+    with raises(DataError, "wrong-type", parameter=name, match=r"a Plan: call \.collect\(\)"):
+        BayesianRanker().fit(**arguments)
+    arguments[name] = arguments[name].collect()
+    assert clone(RANKER).fit(**arguments).n_lists_ == 30
+
+
+def test_rows_that_are_not_judged_count_in_the_unit_of_the_prior_alone() -> None:
+    """Under a prior without a unit, the weights are those of the judged rows."""
+    gains, wide = Y.copy(), X * np.where(np.arange(len(X)) % 4 == 0, 3.0, 1.0)[:, None]
+    gains[::4] = np.nan
+    judged = np.isfinite(gains)
+
+    def both(prior: Any) -> list[bpa.Draws]:
+        ranker = BayesianRanker(sampler="map", likelihood="pairs", prior=prior)
+        rows = ((wide, gains, QID), (wide[judged], gains[judged], QID[judged]))
+        return [bpa.as_draws(clone(ranker).fit(*one).posterior_) for one in rows]
+
+    fixed = bpa.Prior.isotropic(dict.fromkeys(["x0", "x1", "x2"], 0.0), 0.5)
+    with_others, alone = both(fixed)
+    np.testing.assert_allclose(with_others.mean, alone.mean, rtol=1e-6)
+    with_others, alone = both(Isotropic(scale=0.3))
+    spreads = [
+        np.sqrt(np.mean([part.var(axis=0) for part in np.split(rows, 30)], axis=0))
+        for rows in (wide, wide[judged])
+    ]
+    variances = [draws.constants["prior_variance"] for draws in (with_others, alone)]
+    weighted = [(0.3 / spread) ** 2 for spread in spreads]
+    np.testing.assert_allclose(variances, weighted, rtol=1e-5)
+
+
+def test_permutation_importance_needs_a_scorer(fitted: BayesianRanker) -> None:
+    with pytest.raises(UsageError, match=r"scoring=(lambda .*)$") as error:
+        permutation_importance(fitted, X, Y)
+    scope = {"qid": QID}
+    scorer = eval(re.search(r"scoring=(lambda .*)$", error.value.message)[1], scope)
+    found = permutation_importance(fitted, X, Y, scoring=scorer, n_repeats=10, random_state=0)
+    assert found.importances_mean.argsort().tolist() == [2, 1, 0]
+    assert found.importances_mean[2] == pytest.approx(0, abs=0.05)
+
+
 def test_data_frames_pipelines_and_missing_values() -> None:
     frame = pd.DataFrame(X, columns=["gpt", "claude", "qe"])
     ranker = BayesianRanker(sampler="map").fit(frame, Y, qid=pd.Series(QID))
@@ -155,8 +212,12 @@ def test_data_frames_pipelines_and_missing_values() -> None:
     pipeline.fit(frame, Y, bayesianranker__qid=QID)
     assert pipeline[-1].coef_.shape == (4,)
     assert np.allclose(np.bincount(QID, pipeline.predict_proba(frame, qid=QID)), 1)
-    with pytest.raises(ValueError, match="Input X contains NaN"):
-        BayesianRanker().fit(frame, Y, qid=QID)
+    message = r"X contains NaN in the column claude: .*, (make_pipeline\(.*\))$"
+    for act in (BayesianRanker().fit, lambda X, y, qid: ranker.predict(X)):  # noqa: N803
+        with raises(DataError, "bad-number", parameter="X", match=message) as error:
+            act(frame, Y, qid=QID)
+        remedy = re.search(message, error.value.message)[1]
+        eval(remedy).fit(frame, Y, bayesianranker__qid=QID)
 
 
 @pytest.mark.usefixtures("routing")
