@@ -509,7 +509,7 @@ class _WeightedSum:
     def __repr__(self) -> str:
         return f"{self.__name__}({', '.join(self._names)})"
 
-    def __call__(self, scores: Sequence[float | None]) -> float | None:
+    def __call__(self, scores: Any) -> float | None:
         names, weights = self._names, self._weights
         try:
             values = to_floats(scores, "scores")
