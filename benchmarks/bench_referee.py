@@ -1,13 +1,14 @@
 """What `compare` says of reference draws of 45 posteriors, and of draws that are damaged.
 
-    python benchmarks/bench_referee.py [--tables verdicts seconds picture]
+    python benchmarks/bench_referee.py [--tables verdicts seconds remaining picture]
         [--splits 20] [--damaged 2] [--rows "mean + 0.1 sd"]
 
 The reference draws are those of posteriordb (Magnusson et al. 2024), ten chains of 1000 draws of
 each posterior, in `../shared/data/posteriordb`. Five chains, drawn at random, are compared with the
 other five: as they are, and with one damage to one variable, drawn at random. In the last row the
 reference has a mode that the five chains lack. `seconds` has those of comparisons of many
-variables, and `picture` draws that of the page "Is my sampler right?" from the example there.
+variables, and `remaining` the seconds that comparisons of samplers announce and take. `picture`
+draws that of the page "Is my sampler right?" from the example there.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from time import process_time
 from typing import Any
 from zipfile import ZipFile
 
 import numpy as np
 from measuring import DATA, Table, best_time, run_tables
 
-from bpa_ppl import compare
+from bpa_ppl import compare, compare_samplers, read_nbest, read_weights
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.experiments.comparison.page import render_comparison
 
@@ -139,6 +141,42 @@ def print_seconds(options: argparse.Namespace) -> None:
         table.row(str(count), f"{best_time(lambda a=a, b=b: compare(a, b)).cpu:.1f}")
 
 
+#: Numbers of lists and of runs, and samplers.
+SETUPS = (
+    (50, 4, "heuristic rwm-isotropic rwm imh nuts laplace"),
+    (240, 3, "imh nuts"),
+    (30, 2, "laplace rwm"),
+)
+
+
+def print_remaining(options: argparse.Namespace) -> None:
+    """Print the remaining CPU seconds that are announced, and those taken from then on.
+
+    Announced when each sampler had its first run, and a run without compilation.
+    """
+    demo = ROOT / "examples" / "demo_data"
+    lists = read_nbest(demo / "leaflet.nbest100.gz", references=demo / "leaflet.ref")
+    weights = read_weights(demo / "moses.ini")
+    table = Table("lists, runs, samplers", *("announced", "taken", "ratio") * 2)
+    for count, runs, samplers in SETUPS * options.repeats:
+        notes: list[tuple[float, str]] = []
+        compare_samplers(
+            lists[:count],
+            weights,
+            samplers.split(),
+            runs=runs,
+            progress=lambda done, total, note, notes=notes: notes.append((process_time(), note)),
+            clock=process_time,
+        )
+        end, cells = process_time(), []
+        for word in ("at most", "about"):
+            at, note = next(one for one in notes if f", {word} " in one[1])
+            number, unit = re.findall(rf", {word} (\d+) (s|min) left", note)[0]
+            announced = int(number) * (60 if unit == "min" else 1)
+            cells += [f"{announced}", f"{end - at:.1f}", f"{announced / (end - at):.2f}"]
+        table.row(f"{count}, {runs}, {samplers}", *cells)
+
+
 def draw_picture(options: argparse.Namespace) -> None:
     """Run the example of the page, and write four plots of its comparison as one SVG file."""
     page = ROOT / "docs/how-to/is-my-sampler-right.md"
@@ -176,5 +214,10 @@ def draw_picture(options: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    tables = {"verdicts": print_verdicts, "seconds": print_seconds, "picture": draw_picture}
-    run_tables(__doc__, tables, splits=20, damaged=2, rows=(EQUAL, *DAMAGES))
+    tables = {
+        "verdicts": print_verdicts,
+        "seconds": print_seconds,
+        "remaining": print_remaining,
+        "picture": draw_picture,
+    }
+    run_tables(__doc__, tables, splits=20, damaged=2, rows=(EQUAL, *DAMAGES), repeats=1)

@@ -30,11 +30,18 @@ def inherit_progress(progress: bool | Reporter) -> Iterator[None]:
         _inherited.reset(token)
 
 
+#: A bar without the remaining time, which is that of steps that take equally long.
+_UNEVEN = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
+
+
 @contextmanager
-def reporter(progress: bool | Reporter | None, title: str) -> Iterator[Reporter]:
+def reporter(
+    progress: bool | Reporter | None, title: str, *, even: bool = True
+) -> Iterator[Reporter]:
     """Yield a reporter: a bar for True, one that does nothing for False, or the callback.
 
-    None is what `inherit_progress` has set, else False.
+    None is what `inherit_progress` has set, else False. The bar shows the remaining time if the
+    steps are `even`; otherwise the notes may say it.
     """
     progress = _inherited.get() if progress is None else progress
     is_shown = progress and (sys.stderr.isatty() or "ipykernel" in sys.modules)
@@ -43,7 +50,8 @@ def reporter(progress: bool | Reporter | None, title: str) -> Iterator[Reporter]
         return
     from tqdm.auto import tqdm
 
-    with tqdm(desc=title, file=sys.stderr, leave=False) as bar:
+    style = None if even else _UNEVEN
+    with tqdm(desc=title, file=sys.stderr, leave=False, bar_format=style) as bar:
 
         def report(done: int, total: int, note: str) -> None:
             bar.total = total or None

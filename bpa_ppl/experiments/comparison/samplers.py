@@ -59,6 +59,8 @@ if TYPE_CHECKING:
 Runs = list[Draws] | Exception
 #: Difference between the seeds of the reference run and of the first run.
 _SEED_OFFSET = 1_000_000
+#: Seconds of the statistics of a sampler, with 14 weights and as many draws as by default.
+_STATISTICS_SECONDS = 1.0
 
 
 def compare_samplers(
@@ -137,7 +139,7 @@ def compare_samplers(
         for name, given in elsewhere.items():
             for one in given:
                 check_same_posterior(name, one, quick)
-    with reporter(progress, "compare") as report:
+    with reporter(progress, "compare", even=False) as report:
         report(0, 1, f"reference {reference}")
         seeds = (seed + _SEED_OFFSET) % SEEDS
         truth = problem.sample(engine, seed=seeds, progress=report)
@@ -151,11 +153,12 @@ def compare_samplers(
             extra=options.get("extra"),
             progress=report,
             clock=clock,
+            then=_STATISTICS_SECONDS * len(engines),
         )
         drawn = {name: one for name, one in timed.items() if not isinstance(one, Exception)}
         if not drawn:
             raise next(one for one in timed.values() if isinstance(one, Exception))
-        report(0, 1, "statistics")
+        report(0, 1, f"statistics, about {_STATISTICS_SECONDS * len(drawn):.0f} s left")
         new = lists if test is None else test
         comparison = compare(drawn | elsewhere, [truth], test=new, seed=seed)
     results = [
@@ -184,6 +187,7 @@ def run_samplers(
     extra: NBest | None = None,
     progress: bool | Reporter = False,
     clock: Callable[[], float] = time.perf_counter,
+    then: float = 0.0,
 ) -> dict[str, Runs]:
     """Run each sampler on the same data from several seeds, in rounds, and time the runs.
 
@@ -202,24 +206,29 @@ def run_samplers(
         extra: as for `adapt`, for the samplers that take it.
         progress: True draws a bar on standard error.
         clock: returns the time in seconds.
+        then: seconds of the work that follows, for the remaining time that is reported.
 
     Returns:
         The runs of each sampler, by its name, or the error that it raised.
     """
     seed = check_seed(seed)
     result: dict[str, Runs] = {name: [] for name in samplers}
+    seconds: dict[str, list[float]] = {name: [] for name in samplers}
     rng = np.random.default_rng(seed)
     names = list(samplers)
     # Round 0 is not timed.
     tasks = [(turn, names[k]) for turn in range(runs + 1) for k in rng.permutation(len(names))]
-    with reporter(progress, "run") as report:
+    with reporter(progress, "run", even=False) as report:
         for done, (turn, name) in enumerate(tasks):
             kept = result[name]
             if isinstance(kept, Exception):
                 continue
+            left = [of for _, of in tasks[done:] if not isinstance(result[of], Exception)]
             note = f"round {turn} of {runs}" if turn else "first run"
-            report(done, len(tasks), f"{name}, {note}")
+            remaining = describe_remaining(left, seconds, then)
+            report(done, len(tasks), f"{name}, {note}{remaining}")
             number = (seed + max(turn - 1, 0)) % SEEDS
+            start = clock()
             try:
                 given = extra if samplers[name].takes_extra else None
                 run = problem.sample(samplers[name], seed=number, extra=given, clock=clock)
@@ -230,9 +239,37 @@ def run_samplers(
                 LOGGER.debug("%s failed", name, exc_info=error)
                 result[name] = error
                 continue
+            seconds[name].append(clock() - start)
             if turn:
                 kept.append(run)
     return result
+
+
+def describe_remaining(
+    left: Sequence[str], seconds: Mapping[str, Sequence[float]], then: float = 0.0
+) -> str:
+    """Return how long runs and the work after them will take, for the end of a note.
+
+    Nothing is known of a sampler before its first run. This includes compilation, so that it bounds
+    the seconds of the others, and is not counted from the second run on.
+
+    Args:
+        left: the sampler of each coming run.
+        seconds: of the runs that each sampler has had.
+        then: seconds of the work after the runs.
+
+    >>> describe_remaining(["nuts", "imh"], {"nuts": [6.0], "imh": []})
+    ''
+    >>> describe_remaining(["nuts", "imh"], {"nuts": [6.0], "imh": [3.0, 1.0]}, then=2.0)
+    ', at most 9 s left'
+    >>> describe_remaining(["nuts", "imh"] * 20, {"nuts": [6.0, 4.0], "imh": [3.0, 1.0]}, then=2.0)
+    ', about 2 min left'
+    """
+    if not all(seconds[name] for name in left):
+        return ""
+    total = then + sum(float(np.mean(seconds[name][1:] or seconds[name])) for name in left)
+    word = "at most" if any(len(seconds[name]) == 1 for name in left) else "about"
+    return f", {word} {f'{total:.0f} s' if total < 100 else f'{total / 60:.0f} min'} left"
 
 
 #: Calibrated next to the weights: a quantity that depends on the data, and so detects errors that
