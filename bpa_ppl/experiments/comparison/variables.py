@@ -156,6 +156,8 @@ def _open(data: Any, name: str) -> _Run:
     """Return a posterior in any form with its variables, and its parameters if it records them."""
     if isinstance(data, Draws):
         return _Run(name, _find_variables(to_groups(data)[0], name), {*data.sites}, data)
+    groups: Mapping[str, Group]
+    attrs: Mapping[str, Any] = {}
     if isinstance(data, dict):
         arrays = {str(key): np.asarray(values) for key, values in data.items()}
         for key, values in arrays.items():
@@ -163,7 +165,7 @@ def _open(data: Any, name: str) -> _Run:
                 problem = f"{key} of {name} has the shape {values.shape}: it must begin with"
                 remedy = f'join chains by np.array([chain["{key}"] for chain in chains])'
                 raise DataError(f"{problem} (chains, draws): {remedy}", code="wrong-length")
-        groups, attrs = label_groups({"posterior": arrays}), {}
+        groups = label_groups({"posterior": arrays})
     else:
         groups, attrs = read_groups(data) if isinstance(data, str | Path) else split_groups(data)
     if SCHEMA in attrs:
