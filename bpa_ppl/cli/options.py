@@ -151,7 +151,7 @@ def parse_prior(text: str, *, unchecked: bool = False) -> str | Prior | PriorFam
         return text
     if path.suffix == ".json":
         return Prior.read(path)
-    if path.suffix == ".nc" or path.is_file():
+    if path.suffix == ".nc" or (path.exists() and not path.is_dir()):
         from bpa_ppl.diagnostics.check import refuse_unconverged
         from bpa_ppl.posterior.files import read_draws
 

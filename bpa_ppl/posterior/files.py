@@ -12,6 +12,7 @@ import hashlib
 import io
 import math
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
 _REMEDY = "give a NetCDF file of `bpa adapt`, or of the to_netcdf of any program's ArviZ data"
+#: What can be read as a whole: files, and pipes, such as those that shells make of commands.
+_READABLE = (stat.S_IFREG, stat.S_IFIFO)
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 #: What precedes the checksum of the whole file at its end, and the length of both.
 _SEAL, _SEALED = b"\nsha256 ", 72
@@ -140,19 +143,32 @@ def read_groups(path: str | Path) -> tuple[dict[str, Group], dict[str, Any]]:
     Raises:
         DataError: naming the file, if it cannot be read or is damaged.
     """
-    if not os.path.isfile(path):  # also of a name that no file can have
-        what = "a folder" if os.path.isdir(path) else "no such file"
+    kind = _find_kind(path)
+    if kind not in _READABLE:
+        what = {stat.S_IFDIR: "a folder", 0: "no such file"}.get(kind, "a device or a socket")
         problem = f"{what}: {_REMEDY}"
         if any(os.path.exists(os.path.join(path, name)) for name in (".zgroup", "zarr.json")):
             call = "call xarray.open_datatree(path, engine='zarr')"
             problem = f"a folder of Zarr: {call}, and save the result by its to_netcdf"
         raise DataError(problem, path, code="missing-file")
     try:
-        return from_bytes(unseal(Path(path).read_bytes()))
+        with open(path, "rb") as file:
+            begin = file.read(len(_HDF5))
+            # Another file, such as a pipe without an end, is not read further.
+            content = begin + file.read() if begin == _HDF5 else begin
+        return from_bytes(unseal(content))
     except OSError as error:
         raise access_error(path, error, "read") from error
     except BpaError as error:
         raise DataError(str(error), path, parameter=error.parameter, code=error.code) from error
+
+
+def _find_kind(path: str | Path) -> int:
+    """Return the type of a file as its mode has it, 0 if there is none."""
+    try:
+        return stat.S_IFMT(os.stat(path).st_mode)
+    except (OSError, ValueError):  # ValueError: no file can have this name
+        return 0
 
 
 def seal(content: bytes) -> bytes:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -150,3 +154,48 @@ def test_probabilities_of_all_candidates(folder: Path) -> None:
         assert probabilities == choices[s].tolist()
         gains = [candidate["expected_gain"] for candidate in row["candidates"]]
         assert gains == choices.expected_gain()[choices.lists.rows(s)].tolist()
+
+
+@contextmanager
+def piped(content: bytes) -> Iterator[Path]:
+    """Provide a named pipe into which something is written."""
+    path = Path("pipe")
+    os.mkfifo(path)
+
+    def write() -> None:
+        with suppress(BrokenPipeError), open(path, "wb") as file:
+            file.write(content)
+
+    writer = Thread(target=write, daemon=True)
+    writer.start()
+    yield path
+    writer.join(60)
+    assert not writer.is_alive()
+    path.unlink()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "check POSTERIOR",
+        "weights POSTERIOR -o -",
+        "rerank nbest -p POSTERIOR -q",
+        "adapt nbest -r ref --prior POSTERIOR -w none --sampler map -o new.nc",  # no covariance
+        "learn-prior POSTERIOR poor.nc -o new.json",
+    ],
+)
+def test_a_posterior_from_a_pipe_is_read_as_a_file_is(folder: Path, command: str) -> None:
+    expected = run(*command.replace("POSTERIOR", "good.nc").split())
+    with piped(Path("good.nc").read_bytes()) as path:
+        done = run(*command.replace("POSTERIOR", str(path)).split())
+    assert [str(part).replace("pipe", "good.nc") for part in done] == [*map(str, expected)]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_or_device_without_an_end_is_refused(folder: Path) -> None:
+    with piped(b"no posterior\n" * 100_000) as path:
+        refused("check", path, mention="pipe: not a readable NetCDF posterior")
+    refused("check", "/dev/zero", mention="/dev/zero: a device or a socket: give the posterior")
+    refused("check", ".", mention="a folder")
+    refused("check", "missing.nc", mention="no such file")
