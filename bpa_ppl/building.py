@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import require, require_one_of
 from bpa_ppl._runtime.arrays import (
-    Float32,
     Float64,
     flatten,
     intern,
@@ -145,12 +144,12 @@ def from_arrays(
     (['c', 'd'], [2, 2])
     """
     texts = to_texts(texts, "texts", "candidate")
-    table, names = to_array(features, np.float32, "features"), to_names(feature_names)
+    table, names = to_array(features, np.float64, "features"), to_names(feature_names)
     table = table if table.size else table.reshape(len(texts), -1 if len(texts) else len(names))
     if table.shape != (shape := (len(texts), len(names))):
         problem = f"features must have the shape {shape}, texts × names, not {table.shape}"
         raise DataError(problem, parameter="features", code="wrong-length")
-    scores = None if totals is None else to_array(totals, np.float32, "totals")
+    scores = None if totals is None else to_array(totals, np.float64, "totals")
     if scores is not None and scores.shape != (len(texts),):
         problem = f"totals must be one number for each of {len(texts)} candidates"
         raise DataError(problem, parameter="totals", code="wrong-length")
@@ -342,7 +341,7 @@ def describe_bookkeeping(nbest: NBest, name: str, least: int = 1) -> str:
     return describe_sentinel(name, values)
 
 
-def _find_unit_of_times(values: Float32) -> str:
+def _find_unit_of_times(values: Float64) -> str:
     """Return the unit of times since 1970, of the years from 2001 to 2039; else an empty text."""
     units = {"seconds": 1, "milliseconds": 1000}
     found = (of for of, n in units.items() if 1e9 * n < values.min() and values.max() < 2.2e9 * n)

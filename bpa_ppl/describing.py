@@ -38,8 +38,6 @@ from bpa_ppl.sampling.observations import UNUSED, choose_likelihood
 from bpa_ppl.weights import initial_weights
 
 _HEADER = ("column", "kind", "min", "median", "max", "within lists", "missing")
-#: A feature is reported if rounding to 32 bits is more than this share of its spread within lists.
-_ROUNDING = 0.01
 
 
 class ColumnSummary(NamedTuple):
@@ -451,13 +449,10 @@ def _warnings(
             yield f"{name} is equal to {other}: exclude one"
     for column in features:
         note = describe_judgements(nbest, column.name) or describe_bookkeeping(nbest, column.name)
-        largest = max(abs(column.minimum), abs(column.maximum))
         if not column.within:
             yield f"{column.name} is constant within each list, so its weight has no effect"
         elif note:
             yield note
-        elif largest * np.finfo(np.float32).eps > _ROUNDING * column.within:
-            yield f"{column.name} is too large for 32-bit numbers: subtract {column.median:.4g}"
     extras = [column.name for column in columns if column.kind != "feature"]
     yield from filter(None, (describe_sentinel(n, read_column(nbest, n)) for n in extras))
     judged = [c.name for c in columns if plan is None and describe_judgements(nbest, c.name)]

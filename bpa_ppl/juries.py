@@ -29,7 +29,7 @@ from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.metrics.preferences import Comparisons
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.names import find_positions, matches
-from bpa_ppl.nbest import NBest, centre
+from bpa_ppl.nbest import NBest, centre, score_differences, subtract_first
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
 from bpa_ppl.posterior.record import SamplerRecord
@@ -453,7 +453,7 @@ class _Refits:
                 # These lists may not separate all features.
                 weights = dict.fromkeys(judged.lists.feature_names, 0.0) | dict(pairs)
                 others = ~np.isin(judged.lists.sentence_ids, part)
-                of_others = judged.of_scores(judged.lists.scores(weights))[others]
+                of_others = judged.of_scores(score_differences(judged.lists, weights))[others]
                 gains.append(np.average(of_others, weights=judged.list_weight[others]))
             curve.append((len(ids) // parts, float(np.mean(gains))))
         return *curve, (len(ids), float(np.average(self.of_all, weights=judged.list_weight)))
@@ -496,7 +496,7 @@ class _Refits:
         judged, lists = self.judged, self.judged.lists
         chosen = np.random.default_rng(0).choice(len(sample.flat), _FEW, p=sample.importance)
         vectors = sample.aligned(lists, np.vstack([sample.mean, sample.flat[chosen]]))
-        scores = lists.features.astype(np.float64) @ vectors.T
+        scores = subtract_first(lists.features, lists.sizes) @ vectors.T
         if isinstance(judged, Comparisons):
             margin = scores[judged.better] - scores[judged.worse]
             differ = np.sign(margin) != np.sign(margin[:, :1])

@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import (
+    LARGEST,
     PLAIN,
-    Float32,
     Float64,
     Int32,
     Int64,
@@ -56,12 +56,12 @@ class NBest:
 
     Attributes:
         offsets: (sentences + 1,) int64, the first row of each list, then the number of rows.
-        features: (candidates, features) float32, the h of Σ λ·h.
+        features: (candidates, features) float64, the h of Σ λ·h.
         feature_names: one name per column.
         sentence_ids: (sentences,) int64, as printed in the file; they index the references.
         strings: the distinct candidate texts.
         string_index: (candidates,) int32 into `strings`.
-        totals: (candidates,) float32, the total scores of the decoder, or None.
+        totals: (candidates,) float64, the total scores of the decoder, or None.
         references: a tuple of references for each sentence, or None.
         sources: the source text of each sentence, or None.
         extras: more columns by name, with one value per candidate: arrays, or tuples of any
@@ -101,12 +101,12 @@ class NBest:
 
     # A new column needs an entry in `COLUMNS`, and no more: methods go through all columns alike.
     offsets: Int64
-    features: Float32
+    features: Float64
     feature_names: tuple[str, ...]
     sentence_ids: Int64
     strings: tuple[str, ...]
     string_index: Int32
-    totals: Float32 | None = None
+    totals: Float64 | None = None
     references: tuple[tuple[str, ...], ...] | None = None
     sources: tuple[str, ...] | None = None
     extras: Extras = field(default_factory=dict)
@@ -297,7 +297,7 @@ class NBest:
         [[0.5, 2.0], [1.0, 1.0]]
         """
         added = to_names(names, "names")
-        table = to_array(columns, np.float32, "columns")
+        table = to_array(columns, np.float64, "columns")
         table = table[:, np.newaxis] if table.ndim == len(added) == 1 else table
         if table.shape != (shape := (len(self.features), len(added))):
             problem = f"new features must have the shape {shape}, not {table.shape}"
@@ -441,13 +441,46 @@ def centre(values: npt.NDArray[Any], sizes: Int64) -> Float64:
     >>> centre(np.array([0.0, 4.0, 1.0]), np.array([2, 1])).tolist()
     [-2.0, 2.0, 0.0]
     """
-    starts = np.cumsum(sizes) - sizes
-    result: Float64 = values.astype(np.float64)
-    # Relative to the first candidate, so that a large constant costs no digits.
-    result -= np.repeat(result[starts], sizes, axis=0)
-    means = np.add.reduceat(result, starts, axis=0).T / sizes
+    result = subtract_first(values, sizes)  # so that a large constant costs no digits
+    means = np.add.reduceat(result, np.cumsum(sizes) - sizes, axis=0).T / sizes
     result -= np.repeat(means.T, sizes, axis=0)
     return result
+
+
+def subtract_first(values: npt.NDArray[Any], sizes: Int64) -> Float64:
+    """Return numbers of candidates minus those of the first candidate of their list.
+
+    Args:
+        values: (candidates,) or (candidates, columns).
+        sizes: (lists,) the number of candidates of each list.
+
+    >>> subtract_first(np.array([1e12, 1e12 + 0.5, 3.0]), np.array([2, 1])).tolist()
+    [0.0, 0.5, 0.0]
+    """
+    first = values[np.cumsum(sizes) - sizes].astype(np.float64)
+    return np.asarray(values - np.repeat(first, sizes, axis=0))
+
+
+def score_differences(nbest: NBest, weights: npt.ArrayLike | Mapping[str, float]) -> Float64:
+    """Return the scores of candidates minus that of the first of their list, (candidates,).
+
+    They have the same order within a list as λ·h, without its rounding where a feature has a large
+    constant in it.
+
+    Args:
+        nbest: the lists.
+        weights: as for `NBest.scores`.
+
+    Raises:
+        DataError: as `NBest.scores`.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[1e15], [1e15 + 0.125]]], ["LM0"])
+    >>> score_differences(lists, {"LM0": 0.3}).tolist(), np.diff(lists.scores([0.3])).tolist()
+    ([0.0, 0.0375], [0.0])
+    """
+    differences = subtract_first(nbest.features, nbest.sizes)
+    return _replace(nbest, features=differences).scores(weights)
 
 
 def measure_deviation(nbest: NBest, column: npt.NDArray[Any]) -> float:
@@ -461,7 +494,7 @@ def measure_deviation(nbest: NBest, column: npt.NDArray[Any]) -> float:
     return float(np.sqrt(np.mean(centre(column, nbest.sizes) ** 2)))
 
 
-def find_feature(nbest: NBest, name: str) -> Float32 | None:
+def find_feature(nbest: NBest, name: str) -> Float64 | None:
     """Return the values of a feature, (candidates,); None if the lists have no such feature.
 
     >>> from bpa_ppl import from_lists
@@ -492,8 +525,8 @@ def demote_to_extras(nbest: NBest, columns: Iterable[str]) -> NBest:
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[1.0, 0.5], [2.0, 0.7]]], ["LM0", "comet"])
     >>> apart = demote_to_extras(lists, ["comet"])
-    >>> apart.feature_names, apart.extras["comet"].tolist() == [0.5, np.float32(0.7)]
-    (('LM0',), True)
+    >>> apart.feature_names, apart.extras["comet"].tolist()
+    (('LM0',), [0.5, 0.7])
     """
     found = {name: find_feature(nbest, name) for name in columns}
     moved = {name: values for name, values in found.items() if values is not None}
@@ -572,14 +605,30 @@ def _check_values(nbest: NBest) -> None:
     index = nbest.string_index
     if len(index) and not 0 <= index.min() <= index.max() < len(nbest.strings):
         raise DataError("a candidate has no text", nbest.origin, code="mismatch")
-    finite = np.isfinite(nbest.features)
-    if not finite.all():
-        row, column = np.argwhere(~finite)[0]
-        place = f"{nbest.feature_names[column]} of {describe_candidate(nbest, row)}"
-        problem = f"{place} is {nbest.features[row, column]}, not a finite number"
-        raise DataError(problem, nbest.origin, code="bad-number")
-    if nbest.totals is not None and not np.isfinite(nbest.totals).all():
-        raise DataError("a total score is not a finite number", nbest.origin, code="bad-number")
+    _check_sizes(nbest, nbest.features, nbest.feature_names)
+    if nbest.totals is not None:
+        _check_sizes(nbest, nbest.totals[:, None], ["the total"])
+
+
+def _check_sizes(nbest: NBest, table: Float64, names: Sequence[str]) -> None:
+    """Raise a DataError unless all numbers of a table, (candidates, names), are sound."""
+    if not table.size or (table.max() <= LARGEST and table.min() >= -LARGEST):  # not with NaN
+        return
+    row, column = np.argwhere(~(np.abs(table) <= LARGEST))[0]
+    problem = f"{names[column]} of {describe_candidate(nbest, row)} is "
+    problem += describe_number(float(table[row, column]))
+    raise DataError(problem, nbest.origin, code="bad-number")
+
+
+def describe_number(value: float) -> str:
+    """Return what is wrong with a number that is not finite, or too large for a column.
+
+    >>> describe_number(np.nan), describe_number(-1e300)
+    ('nan, not a finite number', '-1e+300, beyond 1e+100: divide the column by a constant')
+    """
+    if not np.isfinite(value):
+        return f"{value}, not a finite number"
+    return f"{value:g}, beyond {LARGEST:g}: divide the column by a constant"
 
 
 def _convert_columns(columns: Any) -> Mapping[str, Column]:
@@ -670,10 +719,10 @@ def compact_strings(
 COLUMNS: dict[str, tuple[str, Any]] = {
     "offsets": ("table", make_freezer(np.int64, "offsets")),
     "feature_names": ("table", to_names),
-    "features": ("candidate", make_freezer(np.float32, "features")),
+    "features": ("candidate", make_freezer(np.float64, "features")),
     "sentence_ids": ("sentence", make_freezer(np.int64, "sentence_ids")),
     "string_index": ("candidate", make_freezer(np.int32, "string_index")),
-    "totals": ("candidate", make_freezer(np.float32, "totals")),
+    "totals": ("candidate", make_freezer(np.float64, "totals")),
     "references": ("sentence", to_references),
     "sources": ("sentence", to_texts),
     "extras": ("candidate", _convert_columns),

@@ -23,7 +23,7 @@ from bpa_ppl.diagnostics.baselines import find_system_column
 from bpa_ppl.diagnostics.check import check_and_record
 from bpa_ppl.drift import feature_scales
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.nbest import NBest
+from bpa_ppl.nbest import NBest, score_differences
 from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
 from bpa_ppl.posterior.record import Figures, Record, SamplerRecord, read_version
@@ -250,7 +250,7 @@ def _warn_single_system(draws: Draws, observed: Scored | Compared) -> None:
         return
     systems, first = np.array(nbest.extras[column], str), nbest.offsets[:-1]
     several = np.logical_or.reduceat(systems != np.repeat(systems[first], nbest.sizes), first)
-    best = nbest.best(nbest.scores(draws.aligned(nbest, draws.mean[None])[0]))
+    best = nbest.best(score_differences(nbest, draws.aligned(nbest, draws.mean[None])[0]))
     chosen = set(systems[first + best][several].tolist())
     if several.sum() < _MIN_LISTS or len(chosen) > 1:
         return

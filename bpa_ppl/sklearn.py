@@ -17,7 +17,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from bpa_ppl._runtime.arrays import Float32, Float64, Int64, as_array, to_floats
+from bpa_ppl._runtime.arrays import Float64, Int64, as_array, to_floats
 from bpa_ppl._runtime.messages import log_info
 from bpa_ppl.adapting import adapt
 from bpa_ppl.building import from_arrays
@@ -26,7 +26,7 @@ from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import INDEX
 from bpa_ppl.formats.values import as_verdicts, parse_units
 from bpa_ppl.metrics.column import Column, headroom_won, select_judged
-from bpa_ppl.nbest import NBest
+from bpa_ppl.nbest import NBest, score_differences
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.weights import AnyStart
 
@@ -243,10 +243,10 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
         if qid is None and groups is None:
             raise _missing_qid(f"{_ROUTING}; {_SCORER}")
         judged, _ = select_judged(self._lists(X, qid, groups, y)[0], Column(column=_Y))
-        return headroom_won(judged, judged.best(judged.scores(self.coef_)), _Y)
+        return headroom_won(judged, judged.best(score_differences(judged, self.coef_)), _Y)
 
-    def _features(self, X: Any, reset: bool = False) -> Float32:  # noqa: N803
-        options = {"reset": reset, "dtype": np.float32, "ensure_min_samples": 2 if reset else 1}
+    def _features(self, X: Any, reset: bool = False) -> Float64:  # noqa: N803
+        options = {"reset": reset, "dtype": np.float64, "ensure_min_samples": 2 if reset else 1}
         options["ensure_all_finite"] = "allow-nan"  # our message names the imputer of our docs
         _require_in_memory(X, "X")
         with np.errstate(over="ignore"):  # infinite values are an error anyway

@@ -16,7 +16,7 @@ from bpa_ppl._runtime.arrays import Float64, to_floats
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import MEMORY, DataError, UsageError, list_names, locate, name_lists, quote
 from bpa_ppl.names import matches, with_labels
-from bpa_ppl.nbest import NBest
+from bpa_ppl.nbest import NBest, score_differences, subtract_first
 
 #: Moses and its tools never tune the weight of the unknown-word penalty.
 _UNTUNED = ("UnknownWordPenalty0",)
@@ -554,11 +554,9 @@ def check_totals(nbest: NBest, values: npt.ArrayLike, tolerance: float = 1e-3) -
     """
     if nbest.totals is None or nbest.totals_normalised or not len(nbest):
         return
-    scores = nbest.scores(values)
-    totals = nbest.totals.astype(np.float64)
-    first = np.repeat(nbest.offsets[:-1], nbest.sizes)
-    error = np.abs((scores - scores[first]) - (totals - totals[first]))
-    allowed = tolerance * (np.abs(totals - totals[first]) + np.abs(totals)) + 1e-4
+    totals = subtract_first(nbest.totals, nbest.sizes)
+    error = np.abs(score_differences(nbest, values) - totals)
+    allowed = tolerance * (np.abs(totals) + np.abs(nbest.totals)) + 1e-4
     wrong = float(np.mean(error > allowed))
     if wrong > 0.05:
         share = f"the totals of {100 * wrong:.0f}% of the candidates of {name_lists(nbest.origin)}"

@@ -45,7 +45,7 @@ from bpa_ppl.metrics.gains import default_gain, resolve
 from bpa_ppl.metrics.gains import gains as gains_in
 from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.metrics.preferences import Comparisons, has_preferences, select_compared
-from bpa_ppl.nbest import NBest, demote_to_extras
+from bpa_ppl.nbest import NBest, demote_to_extras, score_differences, subtract_first
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import DOMAIN, Draws, importance_weights
 from bpa_ppl.posterior.record import IndicatorsRecord
@@ -365,7 +365,7 @@ def score_left_out(
     scores, pareto_k = np.zeros(len(lists.features)), np.zeros(len(lists))
     by_mean = not draws.record.canonical if by_mean is None else by_mean
     if in_sample and by_mean and not draws.domains:
-        return lists.scores(draws.aligned(lists, draws.mean[None])[0]), pareto_k
+        return score_differences(lists, draws.aligned(lists, draws.mean[None])[0]), pareto_k
     chosen = np.unique(np.linspace(0, len(draws.flat) - 1, _MAX_DRAWS).astype(np.int64))
     likelihood = None if in_sample else _evaluate_lists(draws, lists, chosen)
     log_weight = np.log(np.maximum(draws.importance[chosen], _TINY))
@@ -375,11 +375,11 @@ def score_left_out(
             smoothed, pareto_k[s] = loo_log_weights(log_weight, likelihood[:, s])
             left_out = smoothed if np.isfinite(pareto_k[s]) else log_weight  # else too few draws
         rows, share = lists.rows(s), importance_weights(left_out)
-        features = lists.features[rows].astype(np.float64)
+        features = subtract_first(lists.features[rows], lists.sizes[s : s + 1])
         if by_mean:
             scores[rows] = features @ (share @ weights)
         else:
-            scores[rows] = normalise((features - features[:1]) @ weights.T, axis=0)[1] @ share
+            scores[rows] = normalise(features @ weights.T, axis=0)[1] @ share
     return scores, pareto_k
 
 

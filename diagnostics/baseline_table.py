@@ -15,7 +15,7 @@ from msgspec import Struct, structs
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import choose_decimals, format_count, format_table
 from bpa_ppl.diagnostics.pages.page import Table
-from bpa_ppl.nbest import NBest, find_feature
+from bpa_ppl.nbest import NBest, find_feature, subtract_first
 
 
 class Way(StrEnum):
@@ -165,6 +165,8 @@ class BaselineRow(Struct, frozen=True, omit_defaults=True):
     def scores(self, nbest: NBest) -> Float64 | None:
         """Return the scores by which it chooses, (candidates,); None if the lists have none.
 
+        Those of features are relative to the first candidate of each list.
+
         A feature that no candidate has is 0, as in `rerank`.
 
         Args:
@@ -173,14 +175,14 @@ class BaselineRow(Struct, frozen=True, omit_defaults=True):
         if self.name == Way.FIRST:
             return -np.arange(len(nbest.features), dtype=np.float64)
         if self.name == Way.TOTAL and nbest.totals is not None:
-            return nbest.totals.astype(np.float64)
+            return nbest.totals
         if self.name == Way.SYSTEM and self.column in nbest.extras:
             systems = map(str, nbest.extras[self.column])
             return np.array([self.weights.get(system, 0.0) for system in systems])
         if self.name == Way.SYSTEM or not self.weights:
             return None
-        parts = (weight * values_of(nbest, name) for name, weight in self.weights.items())
-        return np.asarray(sum(parts))
+        columns = ((weight, values_of(nbest, name)) for name, weight in self.weights.items())
+        return np.asarray(sum(w * subtract_first(of, nbest.sizes) for w, of in columns))
 
     def choose(self, nbest: NBest) -> Int64:
         """Return the position of the choice from each list, (sentences,); the first of equal ones.
@@ -431,7 +433,7 @@ class BaselineComparison:
 def values_of(nbest: NBest, name: str) -> Float64:
     """Return the values of a feature, (candidates,): 0 if no candidate has it, as in `rerank`."""
     feature = find_feature(nbest, name)
-    return np.zeros(len(nbest.features)) if feature is None else feature.astype(np.float64)
+    return np.zeros(len(nbest.features)) if feature is None else feature
 
 
 def sum_moments(values: npt.ArrayLike, weight: Float64) -> list[float]:

@@ -189,7 +189,7 @@ def explain_rows(
     pairs = zip(lists.chosen(choice), lists.chosen(other), strict=True)
     changed = np.flatnonzero([one != another for one, another in pairs])
     rows = lists.offsets[:-1][changed]
-    chosen, others = (lists.features[rows + c[changed]].astype(float) for c in (choice, other))
+    chosen, others = (lists.features[rows + c[changed]] for c in (choice, other))
     differences = chosen - others
     weights, importance = draws.aligned(lists), draws.importance
     scale = lists.spread

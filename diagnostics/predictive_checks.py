@@ -92,7 +92,7 @@ def with_predictions(posterior: Posterior, nbest: NBest, *, seed: int = 0) -> In
 def _draw(lists: NBest, weights: Float64, rng: np.random.Generator) -> Int64:
     """Return a candidate of each list for each vector of weights, (D, S) positions."""
     choices = np.empty((len(weights), len(lists)), np.int64)
-    vectors = weights.T.astype(np.float32)
+    vectors = weights.T
     for s in range(len(lists)):
         rows, level = lists.features[lists.rows(s)], rng.random(len(weights))
         features = rows - rows[:1]

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import require
-from bpa_ppl._runtime.arrays import Float32, Float64, Int64, to_floats
+from bpa_ppl._runtime.arrays import Float64, Int64, to_floats
 from bpa_ppl.errors import DataError
 from bpa_ppl.nbest import NBest
 from bpa_ppl.weights import Match
@@ -21,7 +21,7 @@ _COLUMNS: dict[str, tuple[type, float]] = {
     "features": (np.float32, 0.0),
     "base": (np.float32, PADDING),
     "candidate": (np.int32, -1),
-    "gain": (np.float32, 0.0),
+    "gain": (np.float64, 0.0),
     "tie": (np.float32, 0.0),
     "count": (np.int32, 0),
     "share": (np.float32, 0.0),
@@ -49,8 +49,8 @@ class Lists(NamedTuple):
       the logarithm of the multiplicity; `PADDING` in the rows beyond the list;
     * `candidate`, (B, S, N) int32: the position in its list of the (first) candidate that a row
       represents, or −1;
-    * `gain`, (B, S, N) float32, if the likelihood needs it: the gain of a candidate under a
-      metric, higher is better;
+    * `gain`, (B, S, N) float64, if the likelihood needs it: the gain of a candidate under a
+      metric minus that of row 0, higher is better;
     * `tie`, (B, S, N) float32, of comparisons: 1 for a row that stands for "no difference", else 0;
     * `count`, (B, S, N) int32, with gains or ties: the number of derivations that a row represents,
       0 beyond the list;
@@ -190,16 +190,18 @@ def _rows_of_list(
     """
     of_list, size = nbest.rows(sentence), int(match.free.sum())
     parts = {name: column[of_list] for name, column in columns.items()}
+    if "gain" in parts:
+        parts["gain"] = parts["gain"] - parts["gain"][oracle]
     others, count, position = _subtract_oracle(nbest.features[of_list], oracle, match, parts)
     position = np.append(oracle, position)
-    count = np.append(1, count).astype(np.int32)
+    count = np.append(1, count)
     base = np.append(0.0, others[:, size] + np.log(count[1:]))
     return {
         "features": np.pad(others[:, :size].T, ((0, 0), (1, 0))),
-        "base": base.astype(np.float32),
-        "candidate": position.astype(np.int32),
+        "base": base,
+        "candidate": position,
         "count": count,
-        **{name: column[position].astype(np.float32) for name, column in parts.items()},
+        **{name: column[position] for name, column in parts.items()},
     }
 
 
@@ -274,8 +276,8 @@ def _to_sentence_column(column: npt.ArrayLike, name: str, nbest: NBest) -> Float
 
 
 def _subtract_oracle(
-    features: Float32, oracle: int, match: Match, columns: dict[str, Float64]
-) -> tuple[Float32, Int64, Int64]:
+    features: Float64, oracle: int, match: Match, columns: dict[str, Float64]
+) -> tuple[Float64, Int64, Int64]:
     """Return the distinct rows h − h* of a list without its oracle, their counts and positions.
 
     The columns after the features are the score of the fixed features and, if there are any, the
@@ -283,11 +285,11 @@ def _subtract_oracle(
     is not part of the score of one of them.
     """
     position = np.delete(np.arange(len(features)), oracle)
-    relative = features[position].astype(np.float64) - features[oracle]
-    fixed = relative[:, ~match.free] @ match.values[~match.free]
+    relative = features[position] - features[oracle]
+    # Not by BLAS: equal rows have equal scores.
+    fixed = np.einsum("nq,q->n", relative[:, ~match.free], match.values[~match.free])
     others = [columns[name][position] for name in ("gain", "tie") if name in columns]
-    with np.errstate(over="ignore"):  # infinite differences are an error of the mode
-        rows = np.column_stack([relative[:, match.free], fixed, *others]).astype(np.float32)
+    rows = np.column_stack([relative[:, match.free], fixed, *others])
     # Rows are sorted by their content, so that sums do not depend on the order of the list.
     hashes = _hash_rows(rows)
     order = np.argsort(hashes, kind="stable")
@@ -299,14 +301,16 @@ def _subtract_oracle(
     return distinct, count, position[first]
 
 
-def _hash_rows(rows: Float32) -> npt.NDArray[np.uint64]:
+def _hash_rows(rows: Float64) -> npt.NDArray[np.uint64]:
     """Return a hash of each row; rows that are equal to the bit have equal hashes.
 
-    >>> first, second, third = _hash_rows(np.float32([[1, 2], [1, 2], [2, 1]])).tolist()
+    >>> first, second, third = _hash_rows(np.array([[1.0, 2.0], [1.0, 2.0], [2.0, 1.0]])).tolist()
     >>> first == second, second == third
     (True, False)
     """
-    words = np.ascontiguousarray(rows).view(np.uint32)
+    words = np.ascontiguousarray(rows).view(np.uint64)
+    # The last bits of integers are 0, and the products below move no bit to the right.
+    words = words ^ (words >> np.uint64(32))
     # Sums of the words times powers of an odd number, modulo 2^64; column by column, because all
     # products at once would need twice the memory of the table.
     hashes = np.zeros(len(rows), np.uint64)

@@ -20,6 +20,8 @@ Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
+#: The largest feature, total or gain: products of three numbers of this size are finite.
+LARGEST = 1e100
 #: Types of values that remain as they are: of single ones, and of all.
 _SCALARS = {str, float, int, bool, type(None)}
 PLAIN = {*_SCALARS, dict, list, tuple}
@@ -129,7 +131,7 @@ def make_freezer(
     The argument is not changed: the result is a view of it where it has that type. The function
     raises a UsageError with the name of the parameter for values that have no such type.
 
-    >>> make_freezer(np.float32)([1, 2]).flags.writeable
+    >>> make_freezer(np.float64)([1, 2]).flags.writeable
     False
     """
 

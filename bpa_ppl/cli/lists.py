@@ -70,7 +70,7 @@ def oracle(
     from bpa_ppl.metrics.column import Column
     from bpa_ppl.metrics.gains import default_gain, resolve
     from bpa_ppl.metrics.oracles import headroom
-    from bpa_ppl.nbest import demote_to_extras
+    from bpa_ppl.nbest import demote_to_extras, score_differences
     from bpa_ppl.weights import match
 
     lists = reading.read(nbest)
@@ -79,7 +79,8 @@ def oracle(
     scores = None
     if weights is not None:
         lists = demote_to_extras(lists, chosen.columns)
-        scores = lists.scores(match(shared.parse_weights(weights), lists, fixed=()).values)
+        matched = match(shared.parse_weights(weights), lists, fixed=())
+        scores = score_differences(lists, matched.values)
     ties = "shared" if scores is None and lists.totals is None else "canonical"
     with reporter(not quiet, "oracle") as report:
         room = headroom(lists, scores, chosen, ties=ties, progress=report)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from msgspec import structs
 
 from bpa_ppl._runtime.arguments import require_one_of
-from bpa_ppl._runtime.arrays import Float32, Float64, Int64, to_array, to_floats, to_texts
+from bpa_ppl._runtime.arrays import LARGEST, Float64, Int64, to_array, to_floats, to_texts
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl._runtime.workers import count_workers, parallel_workers
@@ -31,7 +31,7 @@ from bpa_ppl.errors import DataError, UsageError, list_names, quote
 from bpa_ppl.features.recipe import MovedFiles, Recipe
 from bpa_ppl.metrics.pairwise import PAIRED
 from bpa_ppl.names import matches, with_labels
-from bpa_ppl.nbest import NBest
+from bpa_ppl.nbest import NBest, describe_number
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import DOMAIN, Draws
 from bpa_ppl.posterior.files import read_draws
@@ -451,34 +451,33 @@ def _choose(deciders: list[tuple[Decider, Int64]], lists: NBest, **options: int)
 
 def _to_table(
     features: Mapping[str, npt.ArrayLike] | npt.ArrayLike, count: int, names: tuple[str, ...]
-) -> Float32:
+) -> Float64:
     """Return the features of one list, (N, features)."""
     try:
-        with np.errstate(over="ignore"):
-            if isinstance(features, Mapping):
-                features = np.array([_to_numbers(of, name) for name, of in features.items()]).T
-            table = _to_numbers(features, "features")
+        if isinstance(features, Mapping):
+            features = np.array([_to_numbers(of, name) for name, of in features.items()]).T
+        table = _to_numbers(features, "features")
     except (UsageError, ValueError, OverflowError):  # not numbers, or of different lengths
-        table = np.empty(0, np.float32)
+        table = np.empty(0, np.float64)
     message, code = "", "wrong-length"
     if table.shape != (count, len(names)):
         message = f"features must be {count} numbers, one for each text, of {', '.join(names)}"
-    elif not np.isfinite(table).all():
-        row, column = np.argwhere(~np.isfinite(table))[0]
-        value, code = table[row, column], "bad-number"
-        message = f"{names[column]} of candidate {row} is {value}, not a finite number"
+    elif not (sound := np.abs(table) <= LARGEST).all():
+        row, column = np.argwhere(~sound)[0]
+        value, code = describe_number(float(table[row, column])), "bad-number"
+        message = f"{names[column]} of candidate {row} is {value}"
     if message:
         raise DataError(message, parameter="features", code=code)
     return table
 
 
-def _to_numbers(values: npt.ArrayLike, name: str) -> Float32:
+def _to_numbers(values: npt.ArrayLike, name: str) -> Float64:
     """Return an argument as an array of numbers, in which NaN is missing."""
     if type(values) is np.ndarray and values.dtype.kind in "iuf":
-        return values.astype(np.float32, copy=False)
+        return values.astype(np.float64, copy=False)
     if isinstance(values, list) and {float, int}.issuperset(map(type, values)):
-        return np.array(values, np.float32)
-    return to_array(values, np.float32, name)
+        return np.array(values, np.float64)
+    return to_array(values, np.float64, name)
 
 
 class _WeightedSum:

@@ -12,11 +12,11 @@ from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arrays import Float32, Float64, Int64
+from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.components import Component, Registry
 from bpa_ppl.errors import DataError
 from bpa_ppl.metrics.pairwise import make_pairs, sort_by_probability
-from bpa_ppl.nbest import NBest
+from bpa_ppl.nbest import NBest, score_differences
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.weights import match
 
@@ -97,7 +97,7 @@ class AlignedDraws(NamedTuple):
         """Yield a few draws at a time, with the scores that they give to the candidates of a list.
 
         Args:
-            features: (N, K) of the candidates.
+            features: (N, K) of the candidates, up to a constant of each column.
 
         Yields:
             d of the draws, and (N, d) scores, of which the highest is 0 for each draw.
@@ -166,7 +166,7 @@ class Rule(Component, frozen=True):
         """Return the score of each candidate of one list, (N,).
 
         Args:
-            features: (N, K) of the candidates.
+            features: (N, K) of the candidates, relative to the first one.
             draws: the draws; `draws.blocks` computes the scores of the candidates under them.
         """
         raise NotImplementedError
@@ -440,11 +440,11 @@ class Decider:
         if self.rule.needs_texts:
             choice = self.rule.decide(lists, of_derivations)
         if self.canonical is not None:
-            canonical = lists.best(lists.scores(self.canonical))
+            canonical = lists.best(score_differences(lists, self.canonical))
         return choice, canonical, probabilities, of_derivations
 
     def decide(
-        self, features: Float32, strings: npt.NDArray[np.integer]
+        self, features: Float64, strings: npt.NDArray[np.integer]
     ) -> tuple[int, Float64, Float64]:
         """Choose from one list.
 
@@ -465,10 +465,12 @@ class Decider:
         return decided
 
     def _decide(
-        self, features: Float32, strings: npt.NDArray[np.integer], draws: AlignedDraws
+        self, features: Float64, strings: npt.NDArray[np.integer], draws: AlignedDraws
     ) -> tuple[int, Float64, Float64]:
+        # Relative to the first candidate, so that a large constant costs no digits.
+        differences = features - features[:1]
         # The bits of a product depend on the order of its arrays in memory.
-        scores = self.rule.log_scores(np.ascontiguousarray(features, np.float64), draws)
+        scores = self.rule.log_scores(np.ascontiguousarray(differences, np.float64), draws)
         p = np.exp(scores - scores.max())
         p /= p.sum()
         if self.derivations == "separate":

@@ -69,7 +69,7 @@ class Indicators(FeatureSource, frozen=True):
         for value in sorted(set(texts.tolist()) - set(values)):
             absent = f"{self.column} {value} did not occur in the adaptation lists"
             warn_user(f"{locate(nbest.origin)}{absent}: it has no weight of its own")
-        return {f"{self.column}={value}": (texts == value).astype(np.float32) for value in values}
+        return {f"{self.column}={value}": (texts == value).astype(np.float64) for value in values}
 
     def _read_categories(self, nbest: NBest) -> list[str]:
         names = nbest.feature_names
@@ -98,7 +98,7 @@ def _to_category(value: Any) -> str | None:
     if isinstance(value, str | Integral):
         return str(value)
     number = isinstance(value, Real) and math.isfinite(value)
-    return format_shortest(np.float32(value)) if number else None
+    return format_shortest(float(value)) if number else None
 
 
 def has_indicators(

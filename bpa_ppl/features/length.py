@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpa_ppl._runtime.arrays import Float32
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.features.source import Features, FeatureSource, compute_by_text
 from bpa_ppl.nbest import NBest
 
@@ -36,7 +36,7 @@ class Length(FeatureSource, frozen=True):
         >>> {name: column.tolist() for name, column in columns.items()}
         {'LengthWords': [3.0, 1.0], 'LengthRatio': [1.5, 0.5]}
         """
-        columns: dict[str, Float32] = {}
+        columns: dict[str, Float64] = {}
         words = compute_by_text(nbest, _count_words)
         if self.words:
             columns["LengthWords"] = words
@@ -44,7 +44,7 @@ class Length(FeatureSource, frozen=True):
             columns["LengthCharacters"] = compute_by_text(nbest, len)
         if self.ratio:
             sources = np.array(
-                [max(_count_words(s), 1) for s in nbest.sources or ()], dtype=np.float32
+                [max(_count_words(s), 1) for s in nbest.sources or ()], dtype=np.float64
             )
             columns["LengthRatio"] = np.divide(words, np.repeat(sources, nbest.sizes))
         return columns

@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arrays import is_missing, is_number, to_float
+from bpa_ppl._runtime.arrays import is_missing, is_number
 from bpa_ppl._runtime.messages import Note, capture_notes, replay, warn_user
 from bpa_ppl._runtime.progress import Reporter, inherit_progress
 from bpa_ppl.errors import DataError, UsageError, list_names, locate
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.source import FEATURES, Added, FeatureSource, make_adder, resolve_sources
 from bpa_ppl.formats.block import TOTAL
-from bpa_ppl.formats.values import TOO_LARGE, abbreviate, parse_units
+from bpa_ppl.formats.values import abbreviate, is_finite_number, parse_units
 from bpa_ppl.metrics.column import Column
 from bpa_ppl.metrics.metric import METRICS, Metric
 from bpa_ppl.names import matches, with_labels
@@ -145,7 +145,7 @@ class Recipe:
         if self.fixed and len(nbest.features):
             _require_all_or_none(nbest, self.fixed, numbers, first)
         if found := [name for name, of in numbers.items() if len(of) and of.all()]:
-            table = np.stack([np.asarray(nbest.extras[name], np.float32) for name in found], axis=1)
+            table = np.stack([np.asarray(nbest.extras[name], np.float64) for name in found], axis=1)
             nbest = nbest.without(*found).with_features(found, table)
         if unknown := [name for name in nbest.feature_names if name not in known]:
             warn_user(locate(nbest.origin) + describe_unused(unknown))
@@ -384,16 +384,11 @@ def _require_all_or_none(
 
 
 def _is_number(nbest: NBest, name: str) -> npt.NDArray[np.bool_]:
-    """Return (candidates,) whether an extra is a finite number of 32 bits."""
+    """Return (candidates,) whether an extra is a finite number."""
     values: Any = nbest.extras.get(name)
     if values is None:
         return np.zeros(len(nbest.features), bool)
-    return np.fromiter(map(_is_finite, values), bool, len(nbest.features))
-
-
-def _is_finite(value: Any) -> bool:
-    """Return whether a value is a finite number of 32 bits."""
-    return is_number(value) and bool(abs(to_float(value)) < TOO_LARGE)
+    return np.fromiter(map(is_finite_number, values), bool, len(nbest.features))
 
 
 def _without_number(nbest: NBest, names: Sequence[str], row: int) -> str:
@@ -402,7 +397,8 @@ def _without_number(nbest: NBest, names: Sequence[str], row: int) -> str:
     value = nbest.extras[name][row] if name in nbest.extras else None
     if not (is_missing(value) or is_number(value)):
         return f"{name} of {candidate} is {abbreviate(value)}, not a number"
-    extras = [name for name, of in nbest.extras.items() if name != TOTAL and _is_finite(of[row])]
+    others = {name: of[row] for name, of in nbest.extras.items() if name != TOTAL}
+    extras = [name for name, value in others.items() if is_finite_number(value)]
     present = list_names(sorted((*nbest.feature_names, *extras))) or "no features"
     return f"{candidate} has no {list_names(names)}, it has {present}"
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta
 
-from bpa_ppl._runtime.arrays import Float32, Float64, Int64
+from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl._runtime.progress import Reporter, inherit_progress
 from bpa_ppl.components import Component, Registry
@@ -269,18 +269,18 @@ def assign_folds(keys: Sequence[Hashable], folds: int) -> Int64:
     return dealt[which]
 
 
-def compute_by_text(nbest: NBest, function: Callable[[str], float]) -> Float32:
+def compute_by_text(nbest: NBest, function: Callable[[str], float]) -> Float64:
     """Return a function of the text of each candidate, computed once for each distinct text.
 
     Returns:
-        (candidates,) float32.
+        (candidates,) float64.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a b", "a", "a b"]], [[[0.0]] * 3], ["LM0"])
     >>> compute_by_text(lists, len).tolist()
     [3.0, 1.0, 3.0]
     """
-    values = np.fromiter(map(function, nbest.strings), dtype=np.float32, count=len(nbest.strings))
+    values = np.fromiter(map(function, nbest.strings), dtype=np.float64, count=len(nbest.strings))
     return values[nbest.string_index]
 
 
@@ -389,7 +389,7 @@ def make_adder(
         if repeats := find_repeated([*nbest.feature_names, *names]):
             problem = f"there is a feature {repeats[0]} already: give the source another name"
             raise DataError(f"{problem}, as in lm=general.txt,name=general", code="duplicate")
-        empty = np.zeros((len(nbest.features), 0), np.float32)
+        empty = np.zeros((len(nbest.features), 0))
         values = np.concatenate([empty, *(table for _, table in tables)], axis=1)
         return Added(nbest.with_features(names, values), tuple(names for names, _ in tables))
 
@@ -398,12 +398,12 @@ def make_adder(
 
 def _compute_columns(
     nbest: NBest, source: FeatureSource, compute: Callable[[NBest], Features]
-) -> tuple[tuple[str, ...], Float32]:
+) -> tuple[tuple[str, ...], Float64]:
     """Return the names and the (candidates, names) values of the features of one source."""
     features = compute(nbest)
     if isinstance(features, Mapping):
         features = tuple(features), np.transpose([np.asarray(c) for c in features.values()])
-    names, values = tuple(features[0]), np.asarray(features[1], dtype=np.float32)
+    names, values = tuple(features[0]), np.asarray(features[1], dtype=np.float64)
     shape = (len(nbest.features), len(names))
     if names and values.shape != shape:
         name = FEATURES.name_of(source)

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from bpa_ppl._runtime.arrays import Float32, Int64, as_numbers, is_number, to_float
+from bpa_ppl._runtime.arrays import Float64, Int64, as_numbers, is_number, to_float
 from bpa_ppl.errors import DataError, list_names, quote
 from bpa_ppl.formats.schema import Rows
-from bpa_ppl.formats.values import TOO_LARGE, as_verdicts, format_numbers, parse_units
+from bpa_ppl.formats.values import as_verdicts, is_finite_number, parse_units
 from bpa_ppl.nbest import NBest
 
 #: Columns that distinguish candidates of one text.
@@ -58,7 +58,7 @@ def with_means(rows: Rows, name: str, error: Callable[..., DataError]) -> Rows |
         rows, name = _join_columns(rows, name)
     raters: Any = parse_lists(rows.extras.get(name))
     if raters is None:
-        raters = _to_numbers(rows.numbers.get(name, np.empty(0, np.float32)))
+        raters = _to_numbers(rows.numbers.get(name, np.empty(0)))
     if any(isinstance(value, list | tuple) for value in raters):
         means = average_lists(name, raters)
         return rows._replace(numbers={**rows.numbers, **means}) if means else None
@@ -106,7 +106,7 @@ def _join_columns(rows: Rows, pattern: str) -> tuple[Rows, str]:
 def _read_texts(values: Any) -> Any:
     """Return verdicts, and numbers with a unit, as numbers; and any other column as it is."""
     numbers = parse_units(values) if (verdicts := as_verdicts(values)) is None else verdicts
-    return values if numbers is None else _to_numbers(numbers.astype(np.float32))
+    return values if numbers is None else _to_numbers(numbers)
 
 
 def parse_lists(values: Any) -> Any:
@@ -123,31 +123,31 @@ def parse_lists(values: Any) -> Any:
     return [json.loads(of) if isinstance(of, str) and of else of for of in values]
 
 
-def average_lists(name: str, values: Iterable[Any]) -> dict[str, Float32]:
+def average_lists(name: str, values: Iterable[Any]) -> dict[str, Float64]:
     """Return the means of the numbers in lists, or in each field of the objects in them.
 
     >>> average_lists("by", [[{"fluency": 4}, {"fluency": 5}], None])
-    {'by.fluency': array([4.5, nan], dtype=float32)}
+    {'by.fluency': array([4.5, nan])}
     """
-    means: dict[str, Float32] = {}
+    means: dict[str, Float64] = {}
     values = list(values)
     for row, value in enumerate(values):
         numbers: dict[str, list[float]] = {}
         for entry in value if isinstance(value, list | tuple) else ():
             for field, one in (entry if isinstance(entry, dict) else {"mean": entry}).items():
-                if isinstance(one, bool) or (is_number(one) and abs(to_float(one)) < TOO_LARGE):
+                if isinstance(one, bool) or is_finite_number(one):
                     numbers.setdefault(f"{name}.{field}", []).append(to_float(one))
         for column, of in numbers.items():
-            empty = np.full(len(values), np.nan, np.float32)
+            empty = np.full(len(values), np.nan)
             means.setdefault(column, empty)[row] = sum(of) / len(of)
     return means
 
 
-def unpack_lists(name: str, values: Sequence[Any]) -> Float32 | None:
+def unpack_lists(name: str, values: Sequence[Any]) -> Float64 | None:
     """Return what is in lists of one number, such as [0.5]; None for any other column.
 
     >>> unpack_lists("rm", ("[0.5]", None)), unpack_lists("rm", ([0.5], [1, 2]))
-    (array([0.5, nan], dtype=float32), None)
+    (array([0.5, nan]), None)
     """
     values = parse_lists(values)
     lists = (of for of in values if of is not None and of != "")
@@ -264,6 +264,6 @@ def _find_differences(rows: Rows, places: Sequence[Sequence[int]]) -> dict[str, 
     }
 
 
-def _to_numbers(numbers: Float32) -> list[float | None]:
-    """Return numbers as they were printed, None where one is missing."""
-    return [None if text == "nan" else float(text) for text in format_numbers(numbers, json=False)]
+def _to_numbers(numbers: Float64) -> list[float | None]:
+    """Return numbers as Python has them, None where one is missing."""
+    return [None if number != number else number for number in numbers.tolist()]

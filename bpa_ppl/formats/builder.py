@@ -299,7 +299,7 @@ class Builder:
                 del extras[name]
                 # `scores` may be null in some lines, and an object with fields in others.
                 if not any(other.startswith(f"{name}.") for other in (*numbers, *extras)):
-                    numbers[name] = np.full(count, np.nan, np.float32)
+                    numbers[name] = np.full(count, np.nan)
         for name, column in rows.extras.items():
             values = unpack_lists(name, column)
             units = None if name == ID else parse_units(column)
@@ -329,7 +329,7 @@ class Builder:
         partial = {name: of for name, of in numbers.items() if name not in complete}
         extras |= sorted(partial.items())  # which does not depend on the parts
         totals = features.pop(TOTAL, None)
-        table = np.empty((count, len(features)), np.float32)
+        table = np.empty((count, len(features)))
         for place, values in enumerate(features.values()):
             table[:, place] = values
         return {

@@ -40,12 +40,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl._runtime.arrays import LARGEST, Float64
 from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TEXT, Block, ReadOptions
 from bpa_ppl.formats.format import NBestFormat, iter_batches
 from bpa_ppl.formats.samples import STATISTICS, token_statistics
 from bpa_ppl.formats.streams import InputFile, text_lines
-from bpa_ppl.formats.values import TOO_LARGE, parse_all_finite, read_number_lines
+from bpa_ppl.formats.values import parse_all_finite, read_number_lines
 from bpa_ppl.names import describe_equal_ids, find_other_form
 
 _LINE = re.compile(r"([STHDPA])-([0-9]+)(?:\t|$)")
@@ -338,7 +338,7 @@ def _measure_tokens(
     if values is not None:
         starts = np.cumsum(counts) - counts
         sums, least = (of.reduceat(values[:, 0], starts) for of in (np.add, np.minimum))
-        if np.all(np.abs(sums) < TOO_LARGE):
+        if np.all(np.abs(sums) <= LARGEST):
             return dict(zip(STATISTICS, (sums, sums / counts, least, counts * 1.0), strict=True))
     rows = [_measure_line(*line, options) for line in zip(printed, numbers, strict=True)]
     return dict(zip(STATISTICS, np.array(rows, np.float64).T, strict=True))

@@ -26,7 +26,7 @@ from typing import Any, ClassVar, NamedTuple, TextIO
 
 import numpy as np
 
-from bpa_ppl._runtime.arrays import Float32, Int64
+from bpa_ppl._runtime.arrays import LARGEST, Float64, Int64
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import DataError, UsageError, list_names, locate, quote
 from bpa_ppl.formats.block import ID, TEXT, TOTAL, Block, ReadOptions
@@ -403,8 +403,7 @@ class LineParser:
         ids, texts, printed, kept = zip(*rows, strict=True)
         number = self.options.number
         values = [[number(v, line) for v in of] for line, of in enumerate(printed, first)]
-        with np.errstate(over="ignore"):
-            columns = [*np.array(values, np.float32).T, *map(list, zip(*kept, strict=True))]
+        columns = [*np.array(values).T, *map(list, zip(*kept, strict=True))]
         lines = enumerate(texts, first)
         strings = [decode(text, self.options.origin, line).strip(" ") for line, text in lines]
         return self.layout.block(first, np.array(ids), strings, np.arange(len(rows)), columns)
@@ -634,7 +633,7 @@ def _texts(block: Any, starts: Int64, ends: Int64) -> Any:
     return every.take(pa.Array.from_buffers(pa.int64(), len(starts), [None, places]))
 
 
-def _values(lines: Any, height: int, parser: LineParser) -> list[Float32]:
+def _values(lines: Any, height: int, parser: LineParser) -> list[Float64]:
     """Return the columns of values, the total last, if all lines have the same labels."""
     import pyarrow as pa
 
@@ -655,12 +654,12 @@ def _values(lines: Any, height: int, parser: LineParser) -> list[Float32]:
         if token and not column.buffers()[1].equals(pa.py_buffer(token * height)):
             raise ValueError("other labels, or a line break in a line")
         if not token:
-            with np.errstate(over="ignore"):
-                values = to_numpy(column).astype(np.float32)
-            if not np.all(np.isfinite(values)):
+            values = to_numpy(column)
+            sound = np.abs(values) <= LARGEST
+            if not sound.all():
                 if parser.options.bad != "drop":
-                    raise ValueError("not a finite 32-bit number")
-                values[~np.isfinite(values)] = np.inf
+                    raise ValueError("not finite, or too large")
+                values = np.where(sound, values, np.inf)
             columns.append(values)
     return columns
 

@@ -100,9 +100,9 @@ def read_nbest(
         first_id: the id of the first sentence of the text, usually 0 or 1. Ids that are texts are
             counted from here, and kept as the sentence extra `id`; those that are integers are
             numbers of lines of the references or sources.
-        bad: what to do about a value that is not a finite 32-bit number, about errors, refusals
-            and unfinished answers in responses of an API, or about a row of preferences without
-            a judgement or an answer: "error", or "drop" to leave it out, with a warning.
+        bad: what to do about a value that is not a finite number, or is above 1e100, about errors,
+            refusals and unfinished answers in responses of an API, or about a row of preferences
+            without a judgement or an answer: "error", or "drop" to leave it out, with a warning.
 
     Raises:
         DataError: if the file cannot be read; the message names the line and the remedy.

@@ -40,7 +40,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arrays import Float32, Int32, Int64, is_missing
+from bpa_ppl._runtime.arrays import LARGEST, Float64, Int32, Int64, is_missing
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, UsageError, locate, quote
 from bpa_ppl.formats.block import (
@@ -59,6 +59,7 @@ from bpa_ppl.formats.block import (
 )
 from bpa_ppl.formats.values import (
     EMPTY,
+    FINITE,
     NUMBER,
     OBJECT,
     WORDS,
@@ -95,7 +96,7 @@ class Rows(NamedTuple):
         lines: (rows,) int64, the 1-based lines of the file.
         strings: candidate texts, not necessarily distinct.
         string_index: (rows,) int32 into `strings`.
-        numbers: features and the total by name, (rows,) float32; NaN is missing.
+        numbers: features and the total by name, (rows,) float64; NaN is missing.
         extras: more columns by name; None is missing.
         sentences: columns of the sentences by name; None, or no reference, is missing.
         dropped: the sentence ids of candidates left out for a bad value.
@@ -106,7 +107,7 @@ class Rows(NamedTuple):
     lines: Int64
     strings: Sequence[str]
     string_index: Int32
-    numbers: Mapping[str, Float32]
+    numbers: Mapping[str, Float64]
     extras: Mapping[str, Sequence[Any]]
     sentences: Mapping[str, Sequence[Any]]
     dropped: tuple[int, ...] = ()
@@ -270,7 +271,7 @@ class Schema:
     def _bad_number(self, block: Block, name: str, row: int) -> DataError:
         """Return the error of a value that is not a finite number."""
         value, details = block.candidates[name][row], {}
-        what, number = "a finite 32-bit number: correct it", kind_of(value) == NUMBER
+        what, number = f"{FINITE}: correct it", kind_of(value) == NUMBER
         if name not in self._numbers_only:
             what += ", or drop such candidates (bad: drop)"
             what += "" if number else self.options.names.or_exclude(name)
@@ -279,9 +280,9 @@ class Schema:
             what, details = "a number: correct it", {"code": "missing-feature"}
         return self._error_at(block, name, row, f"is {abbreviate(value)}, not {what}", **details)
 
-    def _candidates(self, block: Block) -> tuple[dict[str, Float32], dict[str, tuple[Any, ...]]]:
+    def _candidates(self, block: Block) -> tuple[dict[str, Float64], dict[str, tuple[Any, ...]]]:
         """Return the numbers, infinite where they are bad, and the other columns, by name."""
-        numbers: dict[str, Float32] = {}
+        numbers: dict[str, Float64] = {}
         extras: dict[str, tuple[Any, ...]] = {}
         for name, values in block.candidates.items():
             if name == TEXT:
@@ -362,7 +363,7 @@ class Schema:
             problem = f"{quote(value)} is not a number: write numbers like -1234.5, and nothing "
             self.like_numbers[name] = f"{start}{problem}where there is none"
 
-    def _numbers(self, block: Block, name: str, values: Any) -> Float32:
+    def _numbers(self, block: Block, name: str, values: Any) -> Float64:
         missing = self._no_number.pop(name, "")
         if not isinstance(values, np.ndarray):
             values = [None if self._is_missing(value) else value for value in values]
@@ -375,8 +376,9 @@ class Schema:
             self._noted = True
             problem = "read as missing, because other values are numbers"
             warn_user(f"{locate(self.options.origin)}{missing}: {problem}")
-        with np.errstate(over="ignore"):
-            return np.asarray(values, np.float32)
+        numbers = np.asarray(values, np.float64)
+        large = np.abs(numbers) > LARGEST
+        return np.where(large, np.inf, numbers) if large.any() else numbers
 
     def _is_missing(self, value: Any) -> bool:
         return is_missing(value) or (self._nan_is_missing and _is_nan(value))

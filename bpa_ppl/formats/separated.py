@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
 import numpy as np
 
-from bpa_ppl._runtime.arrays import Int64
+from bpa_ppl._runtime.arrays import LARGEST, Int64
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.block import ID, TEXT, Block, ReadOptions, is_name
@@ -33,7 +33,6 @@ from bpa_ppl.formats.records import belongs_to_sentence, parse_table
 from bpa_ppl.formats.streams import InputFile, count_lines, decode
 from bpa_ppl.formats.values import (
     NO_NUMBER,
-    TOO_LARGE,
     combine_chunks,
     format_numbers,
     looks_numeric,
@@ -392,7 +391,7 @@ class _Reader:
                 self._note_missing(name, column, lines, missing)
             with suppress(pa.ArrowInvalid):
                 numbers = compute.if_else(missing, nothing, cells).cast(pa.float64())
-                if self._decimal and np.all(np.abs(to_numpy(numbers, missing=0)) < TOO_LARGE):
+                if self._decimal and np.all(np.abs(to_numpy(numbers, missing=0)) <= LARGEST):
                     return numbers
         pairs = zip(column.to_pylist(), lines.tolist(), strict=True)
         values = [

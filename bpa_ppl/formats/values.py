@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arrays import is_number, to_float, values_in
+from bpa_ppl._runtime.arrays import LARGEST, is_number, to_float, values_in
 from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.streams import arrow_file, decode
 from bpa_ppl.names import find_repeated
@@ -23,9 +23,8 @@ from bpa_ppl.names import find_repeated
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Features are stored as 32-bit floats, and numbers from here on are rounded to infinity: half a
-# unit of the last place above the largest of them.
-TOO_LARGE = np.float64((2.0 - 2.0**-24) * 2.0**127)
+#: What the value of a column must be, for messages.
+FINITE = "a finite number of at most 1e100"
 #: Kinds of columns; a column is EMPTY as long as all its values are missing.
 NUMBER, WORDS, OBJECT, EMPTY = "number", "text", "object", "empty"
 #: A text, or no text, where there is no number; also a regular expression for Arrow.
@@ -62,8 +61,8 @@ def parse_finite(token: str | bytes) -> float:
     """Return the number that a token prints.
 
     Raises:
-        ValueError: if it is not a number, not finite or too large for a 32-bit float; the text
-            says which, for a message that names file and line.
+        ValueError: if it is not a number, not finite or too large; the text says which, for a
+            message that names file and line.
 
     >>> parse_finite("-3.98253"), parse_finite(b"1e-05")
     (-3.98253, 1e-05)
@@ -76,9 +75,9 @@ def parse_finite(token: str | bytes) -> float:
         value = float(printed)
     except ValueError:
         value = None
-    if value is not None and abs(value) < TOO_LARGE and b"_" not in printed:
+    if value is not None and abs(value) <= LARGEST and b"_" not in printed:
         return value
-    wrong = "a number" if value is None or b"_" in printed else "a finite 32-bit number"
+    wrong = "a number" if value is None or b"_" in printed else FINITE
     raise ValueError(f"{quote(printed)} is not {wrong}")
 
 
@@ -92,14 +91,14 @@ def parse_all_finite(tokens: Sequence[bytes]) -> npt.NDArray[np.float64] | None:
         values = np.array(list(map(float, tokens)), dtype=np.float64)
     except ValueError:
         return None
-    sound = b"_" not in b"".join(tokens) and np.all(np.abs(values) < TOO_LARGE)
+    sound = b"_" not in b"".join(tokens) and np.all(np.abs(values) <= LARGEST)
     return values if sound else None
 
 
 def read_number_lines(data: bytes, width: int) -> npt.NDArray[np.float64] | None:
     r"""Return (lines, width) the numbers in lines of text, read by PyArrow.
 
-    None if they are not separated by single spaces, or one is not a finite 32-bit number.
+    None if they are not separated by single spaces, or one is not finite or too large.
 
     >>> read_number_lines(b"-1.5 2\n3 1e-05\n", 2)
     array([[-1.5e+00,  2.0e+00],
@@ -112,7 +111,7 @@ def read_number_lines(data: bytes, width: int) -> npt.NDArray[np.float64] | None
     except (pa.ArrowException, ValueError):
         return None
     values = np.stack(list(map(to_numpy, columns)), axis=1)
-    return values if np.all(np.abs(values) < TOO_LARGE) else None
+    return values if np.all(np.abs(values) <= LARGEST) else None
 
 
 def read_csv_columns(data: Any, types: Sequence[Any]) -> list[Any]:
@@ -177,20 +176,20 @@ def read_csv_table(
     )
 
 
-def format_shortest(value: float | np.float32) -> str:
-    """Return the shortest decimal that round-trips in the same floating-point type.
+def format_shortest(value: float) -> str:
+    """Return the shortest decimal that reads back as the same number.
 
-    >>> format_shortest(np.float32(0.1)), format_shortest(0.1), format_shortest(-6.0)
-    ('0.1', '0.1', '-6')
+    >>> format_shortest(0.1), format_shortest(-6.0)
+    ('0.1', '-6')
     """
     return str(value).removesuffix(".0")
 
 
 def format_numbers(values: npt.ArrayLike, missing: str = "nan", json: bool = True) -> list[str]:
-    """Return the shortest decimals that read back as the same 32-bit floats.
+    """Return the shortest decimals that read back as the same numbers.
 
     Args:
-        values: (n,) numbers, rounded to 32 bits.
+        values: (n,) numbers.
         missing: the text for NaN.
         json: whether −0 must keep its sign in JSON, which reads `-0` as an integer.
 
@@ -198,11 +197,11 @@ def format_numbers(values: npt.ArrayLike, missing: str = "nan", json: bool = Tru
     ['0.1', '-6', '0.0', '-0.0', 'null']
     """
     # As integers, so that −0 keeps its sign.
-    single = np.ascontiguousarray(values, np.float32)
-    distinct, index = np.unique(single.view(np.int32), return_inverse=True)
+    bits = np.ascontiguousarray(values, np.float64).view(np.int64)
+    distinct, index = np.unique(bits, return_inverse=True)
     texts = [
-        missing if np.isnan(value) else str(value) if json and not value else format_shortest(value)
-        for value in distinct.view(np.float32)
+        missing if value != value else str(value) if json and not value else format_shortest(value)
+        for value in distinct.view(np.float64).tolist()
     ]
     return [texts[i] for i in index.tolist()]
 
@@ -216,6 +215,15 @@ def kind_of(value: Any) -> str:
     if isinstance(value, str):
         return WORDS
     return NUMBER if is_number(value) else OBJECT
+
+
+def is_finite_number(value: Any) -> bool:
+    """Return whether a value is a number that a feature may have.
+
+    >>> is_finite_number(3), is_finite_number(float("nan")), is_finite_number(1e200)
+    (True, False, False)
+    """
+    return is_number(value) and abs(to_float(value)) <= LARGEST
 
 
 def number_or_inf(value: Any) -> float:
@@ -250,13 +258,13 @@ def means_missing(text: str) -> bool:
     return _NO_NUMBER.fullmatch(text) is not None
 
 
-def parse_units(values: Any) -> npt.NDArray[np.float32] | None:
+def parse_units(values: Any) -> npt.NDArray[np.float64] | None:
     """Return the numbers of a column of texts such as 85%, 3/5, 4 stars or ★★★★.
 
     None if the texts are not all alike, with the same unit; NaN where one is missing.
 
     >>> parse_units(["3/5", None, "4/5"]), parse_units(["3/5", "4/7"]), parse_units(["★★☆", "☆☆☆"])
-    (array([ 3., nan,  4.], dtype=float32), None, array([2., 0.], dtype=float32))
+    (array([ 3., nan,  4.]), None, array([2., 0.]))
     """
     if not {str, type(None)}.issuperset(map(type, values)):
         return None
@@ -273,7 +281,7 @@ def parse_units(values: Any) -> npt.NDArray[np.float32] | None:
             units.add(re.sub(r"\s|s$", "", match[2].lower().replace("out of", "/")))
     if len(units) != 1 or units == {""}:
         return None
-    return np.array([numbers.get(of, np.nan) for of in values], np.float32)
+    return np.array([numbers.get(of, np.nan) for of in values])
 
 
 def as_verdicts(values: Any) -> npt.NDArray[np.float64] | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arrays import as_numbers, is_number
+from bpa_ppl._runtime.arrays import LARGEST, as_numbers, is_number
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, UsageError, list_names, locate, quote
 from bpa_ppl.formats.block import (
@@ -27,7 +27,7 @@ from bpa_ppl.formats.block import (
 )
 from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, NBestFormat, resolve_format
 from bpa_ppl.formats.streams import AnyPath, file_suffix
-from bpa_ppl.formats.values import TOO_LARGE, looks_numeric, parse_units
+from bpa_ppl.formats.values import looks_numeric, parse_units
 from bpa_ppl.names import expand, find_repeated, id_key
 from bpa_ppl.nbest import Column, NBest, describe_candidate
 from bpa_ppl.weights import match
@@ -76,7 +76,7 @@ def write_nbest(
         raise DataError(f"{problem}: {remedy}", nbest.origin, code="duplicate")
     if weights is not None:
         scores = nbest.scores(match(weights, nbest).values)
-        nbest = replace(nbest, totals=scores.astype(np.float32), totals_normalised=False)
+        nbest = replace(nbest, totals=scores, totals_normalised=False)
     writer.write_file(nbest, path)
 
 
@@ -194,7 +194,7 @@ def _find_numbers(nbest: NBest, typed: bool) -> list[int] | None:
 def _some_missing(values: Any) -> npt.NDArray[Any] | None:
     """Return a column of numbers that reads back as an extra, since some are missing; or None."""
     numbers = as_numbers(values)
-    if numbers is None or not np.isnan(numbers).any() or np.any(np.abs(numbers) >= TOO_LARGE):
+    if numbers is None or not np.isnan(numbers).any() or np.any(np.abs(numbers) > LARGEST):
         return None
     return values if isinstance(values, np.ndarray) else numbers
 

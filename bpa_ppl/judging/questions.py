@@ -25,8 +25,8 @@ class Candidates(NamedTuple):
     """The candidates of all lists (R candidates of S lists with K weighted features).
 
     Attributes:
-        features: (R, K).
-        base: (R,) the score of the features with a fixed weight.
+        features: (R, K), relative to the first candidate of each list.
+        base: (R,) the score of the features with a fixed weight, also relative.
         offsets: (S + 1,) the first candidate of each list, then R.
         text: (R,) the number of each candidate's text; texts that read alike have the same one.
     """

@@ -43,7 +43,7 @@ from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.priors.isotropic import Isotropic, with_variances
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.names import find_positions
-from bpa_ppl.nbest import NBest, content_hash
+from bpa_ppl.nbest import NBest, content_hash, subtract_first
 from bpa_ppl.sampling.prior_choice import choose_prior
 from bpa_ppl.weights import AnyStart, StartingWeights, Weights
 
@@ -470,15 +470,19 @@ def _to_gaussian(prior: Prior) -> Gaussian:
 
 
 def _prepare_candidates(lists: NBest, recipe: Recipe, fixed: Weights) -> Candidates:
-    """Return the free features of all candidates, and the scores by the fixed features."""
+    """Return the free features of all candidates, and the scores by the fixed features.
+
+    Both are relative to the first candidate of each list.
+    """
     table = recipe.apply(lists)
+    features = subtract_first(table.features, table.sizes)
     columns = find_positions(recipe.free, table.feature_names)
     base = np.array([fixed.get(name, 0.0) for name in table.feature_names])
     numbers: dict[str, int] = {}
     text = [numbers.setdefault(_simplify(value), len(numbers)) for value in table.strings]
     return Candidates(
-        features=table.features[:, columns].astype(np.float64),
-        base=table.features @ base,
+        features=features[:, columns],
+        base=features @ base,
         offsets=np.asarray(table.offsets, np.int64),
         text=np.array(text, np.int64)[table.string_index],
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,11 +10,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arrays import Float64, Int64, as_numbers, is_missing, is_number
+from bpa_ppl._runtime.arrays import (
+    LARGEST,
+    Float64,
+    Int64,
+    as_numbers,
+    is_missing,
+    is_number,
+    to_float,
+)
 from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.values import as_verdicts, means_missing, parse_units
 from bpa_ppl.metrics.metric import Averaged, Lists, Metric, References
-from bpa_ppl.nbest import NBest, find_feature
+from bpa_ppl.nbest import NBest, describe_number, find_feature
 
 #: Words in the names of human judgements, which are not features of new lists.
 _JUDGEMENTS = {"mqm", "da", "esa", "human", "judgement", "judgment", "rating", "ratings", "gold"}
@@ -203,7 +212,7 @@ def read_column(nbest: NBest, name: str) -> Float64:
     [-5.0, nan]
     """
     if (feature := find_feature(nbest, name)) is not None:
-        return feature.astype(np.float64)
+        return feature.copy()
     if name not in nbest.extras:
         names = ", ".join(numeric_columns(nbest)) or "none"
         message = f"the lists have no column of numbers {name}: they have {names}"
@@ -216,7 +225,7 @@ def read_column(nbest: NBest, name: str) -> Float64:
     if values is None and all(means_missing(str(of)) for of in column):  # in a part of a stream
         return np.full(len(column), np.nan)
     if values is not None:
-        wrong = np.flatnonzero(np.isinf(values)).tolist()
+        wrong = np.flatnonzero(np.abs(values) > LARGEST).tolist()
     else:
         values = np.full(len(nbest.features), np.nan)
         numbers = [is_missing(value) or as_numbers((value,)) is not None for value in column]
@@ -227,8 +236,10 @@ def read_column(nbest: NBest, name: str) -> Float64:
         value = value.item() if isinstance(value, np.generic) else value
         where = f"candidate {wrong[0] - nbest.offsets[sentence]}"
         where += f" of sentence {nbest.sentence_ids[sentence]}"
-        message = f"{name} of {where} is {quote(value)}, not a finite number: correct or remove it"
-        raise DataError(message, nbest.origin, code="bad-number")
+        what = f"{quote(value)}, not a finite number: correct or remove it"
+        if is_number(value) and math.isfinite(to_float(value)):
+            what = describe_number(to_float(value))
+        raise DataError(f"{name} of {where} is {what}", nbest.origin, code="bad-number")
     return values
 
 

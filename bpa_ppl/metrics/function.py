@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bpa_ppl._runtime.arrays import Float64, to_floats
+from bpa_ppl._runtime.arrays import LARGEST, Float64, to_floats
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.metrics.metric import Averaged, Lists, References
 
@@ -85,8 +85,8 @@ class Function(Averaged, frozen=True):
             values = to_floats(scores, self.key)
         except UsageError:
             values = np.empty(0)
-        if values.shape != (len(candidates),) or not np.isfinite(values).all():
-            expected = f"one finite number for each of {len(candidates)} candidates"
+        if values.shape != (len(candidates),) or not np.all(np.abs(values) <= LARGEST):
+            expected = f"one finite number for each of {len(candidates)} candidates, at most 1e100"
             message = f"the metric {self.key} must return {expected}, not {reprlib.repr(scores)}"
             raise DataError(message, code="bad-number")
         return values

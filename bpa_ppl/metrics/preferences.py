@@ -353,12 +353,12 @@ def _lay_out(nbest: NBest, choices: list[Choice], ties: bool, counts: dict[str, 
     lists = nbest.regroup(sentences, np.array(rows, np.int64), sizes)
     virtual = np.flatnonzero(tie)
     if len(virtual):
-        features, texts = lists.features.astype(np.float64), np.array(lists.string_index)
+        features, texts = np.array(lists.features), np.array(lists.string_index)
         features[virtual] = (features[virtual - 2] + features[virtual - 1]) / 2
         texts[virtual] = len(lists.strings)
         lists = replace(
             lists,
-            features=features.astype(np.float32),
+            features=features,
             strings=(*lists.strings, _NO_DIFFERENCE),
             string_index=texts,
         )

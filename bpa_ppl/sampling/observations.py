@@ -26,7 +26,7 @@ from bpa_ppl.models.likelihoods.oracle import Margin, Oracle, Risk
 from bpa_ppl.models.likelihoods.pairs import Pairs
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.lists import Lists, tabulate
-from bpa_ppl.nbest import NBest, content_hash, measure_deviation
+from bpa_ppl.nbest import NBest, content_hash, measure_deviation, score_differences
 from bpa_ppl.posterior.draws import DOMAIN, RATER
 from bpa_ppl.posterior.record import Agreement, Observed
 from bpa_ppl.weights import CANONICAL, Match, match
@@ -339,7 +339,9 @@ def observe(
         with reporter(progress, "gains") as report:
             return Scored(lists, gain, best, gains(lists, gain, progress=report, jobs=jobs))
     judged = _select_judged(lists, gain, observing)
-    preference = judged.scores(match.values) if match is not None and canonical else None
+    preference = None
+    if match is not None and canonical:
+        preference = score_differences(judged, match.values)
     options: dict[str, Any] = {"ties": ties, "preference": preference, "jobs": jobs}
     with reporter(progress, "oracles") as report:
         if with_gains:

@@ -96,7 +96,7 @@ class OfLoss(OfOracles, frozen=True):
         0 in rows beyond the list, so that nothing depends on them.
         """
         used, (name, default) = bucket["candidate"] >= 0, self.factor
-        gain = np.where(used, bucket["gain"].astype(np.float64), -np.inf)
+        gain = np.where(used, bucket["gain"], -np.inf)
         best = gain.max(axis=-1, keepdims=True)
         with np.errstate(invalid="ignore"):  # padding sentences have no best candidate
             deficit = np.where(used, best - gain, 0.0)

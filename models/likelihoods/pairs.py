@@ -74,11 +74,15 @@ class Pairs(OfOracles, frozen=True):
         return replace(self, unit=round_setting(observed.edit))
 
     def prepare(self, lists: Lists) -> tuple[Lists, Likelihood]:
-        """Store gains in units, and weights of candidates; that of a pair is the product of two.
+        """Store gains in units, or their ranks, and weights of candidates.
+
+        The weight of a pair is the product of the weights of its candidates.
 
         Raises:
             UsageError: if the lists were tabulated without gains.
         """
+        from scipy.stats import rankdata
+
         buckets = []
         for bucket in map(_shuffle, buckets_with(lists, "gain", "pairs")):
             count = np.asarray(bucket["count"], np.float64)
@@ -95,7 +99,10 @@ class Pairs(OfOracles, frozen=True):
                 compared += reached.sum(axis=-1, keepdims=True)
             represented = pairs / np.where(compared > 0, compared, 1.0)
             share = count * np.sqrt(2 * self.exponent / total * represented)
-            tables = {"base": base, "gain": bucket["gain"] / (self.unit or 1.0), "share": share}
+            gain = bucket["gain"] / (self.unit or 1.0)
+            if self.gain_scale == "ranked":
+                gain = rankdata(gain, method="dense", axis=-1)
+            tables = {"base": base, "gain": gain, "share": share}
             tables = {name: table.astype(np.float32) for name, table in tables.items()}
             kept = {name: bucket[name] for name in bucket if name != "count"}
             buckets.append({**kept, **tables})

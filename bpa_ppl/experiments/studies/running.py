@@ -46,7 +46,7 @@ from bpa_ppl.metrics.gains import count_statistics, resolve_without_lists
 from bpa_ppl.metrics.metric import METRICS
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.priors.prior import PRIORS
-from bpa_ppl.nbest import NBest, demote_to_extras
+from bpa_ppl.nbest import NBest, demote_to_extras, score_differences
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
 from bpa_ppl.weights import Weights, initial_weights, match
@@ -247,7 +247,7 @@ def run_cell(study: Study, cell: Cell, method: Method) -> tuple[dict[str, Any], 
         }
     with _measure_time(seconds, "rerank"):
         if posterior is None:
-            choice = test.best(test.scores(match(weights, test).values))
+            choice = test.best(score_differences(test, match(weights, test).values))
         else:
             choice = rerank(
                 test,

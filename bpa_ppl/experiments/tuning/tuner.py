@@ -14,7 +14,7 @@ from bpa_ppl.components import Component, Registry
 from bpa_ppl.metrics.gains import count_statistics
 from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.names import find_positions
-from bpa_ppl.nbest import NBest, demote_to_extras
+from bpa_ppl.nbest import NBest, demote_to_extras, subtract_first
 from bpa_ppl.weights import AnyWeights, Match, match
 
 
@@ -24,8 +24,9 @@ class TuningLists:
 
     Attributes:
         offsets: (sentences + 1,) the first row of each list, then the number of rows.
-        features: (candidates, Q) float64, of the weights to be tuned.
-        fixed: (candidates,) the part of each score from features with fixed weights.
+        features: (candidates, Q) float64, of the weights to be tuned, relative to the first
+            candidate of each list.
+        fixed: (candidates,) the part of each score from features with fixed weights, also relative.
         counts: (candidates, S) the counts of the metric, as `Metric.counts`.
     """
 
@@ -39,7 +40,7 @@ class TuningLists:
         return len(self.offsets) - 1
 
     def scores(self, weights: Float64) -> Float64:
-        """Return λ·h, (candidates,), features with fixed weights included."""
+        """Return λ·h minus that of the first candidate of the list, (candidates,)."""
         # Not by BLAS: equal rows get equal scores, on any number of threads.
         result: Float64 = np.einsum("hq,q->h", self.features, weights) + self.fixed
         return result
@@ -147,13 +148,12 @@ def make_tuning_lists(
     ... )
     >>> _, lists = make_tuning_lists(nbest, {"LM0": 2, "W0": 3}, TER(), fixed=["W0"])
     >>> lists.features.tolist(), lists.fixed.tolist(), lists.counts.tolist()
-    ([[1.0], [0.5]], [6.0, 3.0], [[0.0, 2.0], [1.0, 2.0]])
+    ([[0.0], [-0.5]], [0.0, -3.0], [[0.0, 2.0], [1.0, 2.0]])
     """
     nbest = demote_to_extras(nbest, metric.columns)
     matched = match(weights, nbest, fixed=fixed, defaults=defaults)
-    features = nbest.features[:, find_positions(matched.names, nbest.feature_names)].astype(
-        np.float64
-    )
+    columns = nbest.features[:, find_positions(matched.names, nbest.feature_names)]
+    features = subtract_first(columns, nbest.sizes)
     free = np.ascontiguousarray(features[:, matched.free])
     rest = features[:, ~matched.free] @ matched.values[~matched.free]
     return matched, TuningLists(nbest.offsets, free, rest, count_statistics(nbest, metric))
