@@ -314,7 +314,13 @@ VARIED = np.arange(8.0).reshape(4, 2)
         (ONES, [1, 0, 1, 0], TWO, "no column of X varies within a list, so candidates cannot be"),
         (VARIED, [1, 0, 1], TWO, "inconsistent numbers of samples: .4, 3."),
         (VARIED, [1, 0, 1, 0], None, "qid is missing: .* or qid=np.zeros.len.X.. if all rows are"),
-        (VARIED * 1e300, [1, 0, 1, 0], TWO, "X contains infinity or a value too large"),
+        (VARIED + np.inf, [1, 0, 1, 0], TWO, "X contains infinity"),
+        (
+            VARIED * 1e300,
+            [1, 0, 1, 0],
+            TWO,
+            "x1 of candidates.0. of list 0 is 1e.300, beyond 1e.100",
+        ),
     ],
 )
 def test_bad_input_is_one_sentence(rows: Any, gains: Any, qid: Any, message: str) -> None:

@@ -31,6 +31,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from bpa_ppl._runtime.arrays import LARGEST
 from bpa_ppl._runtime.messages import format_count, log_info, warn_user
 from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.block import Block, ReadOptions
@@ -54,7 +55,7 @@ from bpa_ppl.formats.samples import (
     token_statistics,
 )
 from bpa_ppl.formats.streams import InputFile, origin_name, read_chunks
-from bpa_ppl.formats.values import is_finite_number, json_keys, parse_strictly
+from bpa_ppl.formats.values import json_keys, parse_strictly
 
 #: Values of `finish_reason` for complete answers, by server.
 _DONE = ("stop", "complete", "completed", "end_turn", "stop_sequence", "eos", "eos_token", "word")
@@ -350,7 +351,7 @@ class _Reader:
                 field = self._format.field
                 target = f"a text in the field {quote(field)}" if field else "the pattern"
                 self._samples.leave_out(f"answers without {target}", place, number)
-            elif statistics is not None and not all(map(is_finite_number, statistics[:2])):
+            elif statistics is not None and not abs(max(statistics[1::-1], key=abs)) <= LARGEST:
                 self._samples.leave_out("log-probabilities that are not finite", place, number)
             else:
                 self._samples.add(place, part, statistics, model)

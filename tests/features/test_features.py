@@ -47,7 +47,7 @@ def test_features_come_after_existing_ones(toy: NBest) -> None:
     assert longer.feature_names == (*toy.feature_names, "LengthWords")
     assert longer.features[:, :3].tobytes() == toy.features.tobytes()
     assert longer.features[:, 3].tolist() == [3, 3, 4, 1, 2, 1, 3, 3, 1]
-    assert longer.features.dtype == np.float32
+    assert longer.features.dtype == np.float64
     assert longer.references == toy.references
     for nothing in (Length(words=False), []):
         assert add_features(toy, nothing).feature_names == toy.feature_names
@@ -61,8 +61,8 @@ def test_lengths_by_setting(sourced: NBest) -> None:
     texts = [added.text(row) for row in range(9)]
     assert added.features[:, 3].tolist() == [len(text) for text in texts]
     # An empty source counts as one word.
-    expected = np.float32([3 / 2, 3 / 2, 4 / 2, 1 / 2, 2, 1, 1, 1, 1 / 3])
-    assert added.features[:, 4].tolist() == expected.tolist()
+    expected = [3 / 2, 3 / 2, 4 / 2, 1 / 2, 2, 1, 1, 1, 1 / 3]
+    assert added.features[:, 4].tolist() == expected
 
 
 def test_several_sources(sourced: NBest, scaled: None) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import numpy as np
 import pytest
 from support.raising import raises
 from support.user_files import Write
@@ -52,7 +51,7 @@ def test_every_field_has_its_place(write: Write, form: str) -> None:
     assert nbest.feature_names == ("scores.lm", "scores.tm.in")
     assert nbest.features.tolist() == [[-1.5, 2], [-2, 0]] * 3
     assert nbest.totals is not None
-    assert nbest.totals.tolist() == [-3, np.float32(1e-3)] * 3
+    assert nbest.totals.tolist() == [-3, 1e-3] * 3
     assert nbest.texts(2) == ["a cat", "cat"]
     assert nbest.sources == ("un chat",) * 3
     assert nbest.references == (("the cat", "a cat"),) * 3

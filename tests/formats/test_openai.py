@@ -67,7 +67,7 @@ def test_a_batch() -> None:
         [np.sum(t), np.mean(t), np.min(t), len(t), count]
         for t, count in zip(tokens, [1, 1, 1, 2, 1], strict=True)
     ]
-    assert np.array_equal(lists.features, np.float32(expected))
+    assert np.array_equal(lists.features, expected)
     assert set(lists.extras["model"]) == {"gpt-4o-mini-2024-07-18"}
 
 

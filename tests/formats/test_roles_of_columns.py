@@ -343,7 +343,7 @@ def test_numbers_with_a_unit(tmp_path: Path, name: str, format: str) -> None:
     texts, numbers = UNITS[name]
     with pytest.warns(BpaWarning, match="rating: .* is read as .*, since all its values"):
         lists = read_back(frame(rating=texts * 2), format, tmp_path)
-    np.testing.assert_array_equal(bpa.gains(lists, "rating"), np.float32(numbers * 2))
+    np.testing.assert_array_equal(bpa.gains(lists, "rating"), np.float64(numbers * 2))
     assert ("rating" in lists.feature_names) == (name != "missing")
 
 

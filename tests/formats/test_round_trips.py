@@ -55,7 +55,9 @@ def some_lists(rng: np.random.Generator, names: list[str]) -> NBest:
 
     sizes = rng.integers(1, 4, count) if has[1] else np.full(count, 2)
     rows = int(sizes.sum())
-    features = rng.choice(np.float32([0, -0.0, 1, -1.5, 1e-45, 3e38, 0.1]), (rows, len(names)))
+    features = rng.choice(
+        [0, -0.0, 1, -1.5, 5e-324, 9e99, 0.1, 1e15 / 3, 1000000.01], (rows, len(names))
+    )
     ids = IDS[rng.integers(len(IDS))][:count]
     starts = np.cumsum(sizes)[:-1]
     references = [("a cat", text()), *((text(), text())[: rng.integers(3)] for _ in range(count))]
@@ -66,7 +68,7 @@ def some_lists(rng: np.random.Generator, names: list[str]) -> NBest:
         sentence_ids=ids if isinstance(ids[0], int) else None,
         references=references[:count] if has[2] else None,
         sources=[text() for _ in range(count)] if has[3] else None,
-        totals=np.split(rng.normal(size=rows).astype(np.float32), starts) if has[4] else None,
+        totals=np.split(rng.normal(size=rows), starts) if has[4] else None,
     )
     if isinstance(ids[0], str):
         lists = lists.with_sentence_extras(id=ids)
@@ -77,7 +79,7 @@ def some_lists(rng: np.random.Generator, names: list[str]) -> NBest:
     if has[7]:
         lists = lists.with_extras(topic=[None if row % 2 else text() for row in range(rows)])
     if has[8]:
-        judged = rng.choice(np.float32([np.nan, -0.5, 2]), rows)
+        judged = rng.choice(np.array([np.nan, -0.5, 2, 1 / 3]), rows)
         judged[rng.integers(rows)] = np.nan  # else it would be a feature
         lists = lists.with_extras(mqm=judged)
     return lists

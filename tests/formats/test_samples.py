@@ -23,9 +23,9 @@ EOS, PAD = 1, 2
 #: Tokens of four texts, and their log-probabilities.
 TOKENS = [[5, 6, EOS], [7, EOS], [5, 5, 6, 7], [EOS]]
 LOGPROBS = [[-1.0, -2.0, -0.5], [-0.25, -0.5], [-1.0, -1.0, -1.0, -3.0], [-4.0]]
-EXPECTED = np.float32(
-    [[sum(values), sum(values) / len(values), min(values), len(values), 1] for values in LOGPROBS]
-).tolist()
+EXPECTED = [
+    [sum(values), sum(values) / len(values), min(values), len(values), 1] for values in LOGPROBS
+]
 
 
 def test_statistics_of_tokens_and_merged_texts() -> None:

@@ -237,5 +237,5 @@ def test_points_that_may_separate_thousands(write: Write, numbers: list[str], no
     rows = [f"{k};t;7;{number}" for k, number in enumerate(numbers * 30)]
     with pytest.warns(BpaWarning) as notes:
         lists = read_nbest(write("id;text;n;lm", *rows))
-    assert lists.features[:3, 1].tolist() == [np.float32(number) for number in numbers]
+    assert lists.features[:3, 1].tolist() == list(map(float, numbers))
     assert ["thousands" in str(note.message) for note in notes] == [False, True][: 1 + noted]

@@ -112,7 +112,7 @@ def test_a_number_that_is_missing_for_some_is_an_extra(
     assert len(notes) == 1
     assert nbest.feature_names == ("lm",)
     assert nbest.features[:, 0].tolist() == [row["lm"] for row in PARTLY]
-    assert nbest.extras["mqm"].dtype == np.float32  # type: ignore[union-attr]
+    assert nbest.extras["mqm"].dtype == np.float64  # type: ignore[union-attr]
     np.testing.assert_array_equal(nbest.extras["mqm"], [np.nan, 0, np.nan, np.nan, -5, -1])
     assert nbest.extras["by"] == ("x", "y", "x", "z", "x", "y")
 

@@ -130,11 +130,11 @@ def _table(names: list[str], totals: bool, known: bool) -> NBest:
     texts = [["un café noir", "a cat", "a cat"], ["the|dog = 3", "日本 ok"], ['"last", one']]
     return from_lists(
         texts,
-        [rng.normal(-3, 9, size=(len(t), len(names))).astype(np.float32) for t in texts],
+        [rng.normal(-3, 9, size=(len(t), len(names))) for t in texts],
         names,
         references=[("ref one", "other"), ("ref two", "b"), ("ref three", "c")] if known else None,
         sources=["une", "deux", "trois"] if known else None,
-        totals=[rng.normal(size=len(t)).astype(np.float32) for t in texts] if totals else None,
+        totals=[rng.normal(size=len(t)) for t in texts] if totals else None,
     )
 
 
@@ -238,7 +238,7 @@ def examine(tried: Subject, sample: bytes, content: bytes, folder: Path) -> str:
     if isinstance(whole, str):
         return REFUSED
     if of_lines and tried.name not in DERIVED:
-        _all_printed(content, np.frombuffer(whole["features"][2], np.float32))
+        _all_printed(content, np.frombuffer(whole["features"][2]))
     return ACCEPTED
 
 
@@ -256,7 +256,7 @@ def examine_weights(name: str, content: bytes, path: Path) -> str:
     if not np.isfinite(values).all():
         raise Failure(f"a weight is not finite: {found}")
     tokens = _BETWEEN_WEIGHTS.split(content.decode("utf-8-sig"))
-    printed = _numbers_in([token.encode() for token in tokens], np.float64)
+    printed = _numbers_in([token.encode() for token in tokens])
     if not set(values.tolist()) <= printed:
         raise Failure(f"a weight is not printed in the file: {found}")
     return ACCEPTED
@@ -342,15 +342,14 @@ def _rows(format: NBestFormat, blocks: list[bytes], path: Path) -> dict[str, Any
 
 
 def _all_printed(content: bytes, values: np.ndarray) -> None:
-    printed = _numbers_in(_BETWEEN.split(content), np.float32)
+    printed = _numbers_in(_BETWEEN.split(content))
     strange = {value for value in values.tolist() if value not in printed and -value not in printed}
     if strange:
         raise Failure(f"the numbers {strange} are not printed in the file")
 
 
-def _numbers_in(tokens: list[bytes], kind: type) -> set[float]:
-    with np.errstate(over="ignore"):
-        return {float(kind(float(token))) for token in tokens if _NUMBER.fullmatch(token)}
+def _numbers_in(tokens: list[bytes]) -> set[float]:
+    return {float(token) for token in tokens if _NUMBER.fullmatch(token)}
 
 
 def _same(how: str, one: Any, other_way: str, two: Any) -> None:
