@@ -491,7 +491,10 @@ def measure_deviation(nbest: NBest, column: npt.NDArray[Any]) -> float:
     >>> measure_deviation(lists, np.array([0.0, 4.0]))
     2.0
     """
-    return float(np.sqrt(np.mean(centre(column, nbest.sizes) ** 2)))
+    centred = centre(column, nbest.sizes)
+    # A power of two, which rounds nothing: squares of tiny numbers would be 0.
+    unit = np.ldexp(1.0, np.frexp(np.abs(centred).max(initial=0.0))[1])
+    return float(unit * np.sqrt(np.mean((centred / unit) ** 2)))
 
 
 def find_feature(nbest: NBest, name: str) -> Float64 | None:

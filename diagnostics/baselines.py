@@ -107,7 +107,8 @@ class Gains:
 
         values = []
         for first, end in pairwise(self.lists.offsets.tolist()):
-            centred = scores[first:end] - scores[first:end].mean()
+            centred = scores[first:end] - scores[first]
+            centred -= centred.mean()
             ranks = rankdata(self.gains[first:end]) - (end - first + 1) / 2  # ties get their mean
             unit = np.sqrt(centred @ centred * (ranks @ ranks) / max(end - first - 1, 1))
             values += [centred @ ranks / unit] if unit > 0 else []

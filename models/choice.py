@@ -203,7 +203,7 @@ def per_sentence(
 
 def _split_buckets(lists: Lists, weights: Any) -> list[tuple[dict[str, Any], slice, jax.Array]]:
     """Return each bucket, its sentences, and their weights: (Q,), or (B, S, Q) by domain."""
-    weights = jnp.asarray(weights).astype(jnp.float32)
+    weights = jnp.asarray(weights).astype(lists.buckets[0]["features"].dtype)
     parts, first = [], 0
     for bucket in lists.buckets:
         blocks, sentences = bucket["base"].shape[:2]

@@ -16,16 +16,19 @@ from bpa_ppl.weights import Match
 
 #: Score of a padding row: too low to matter, and finite because validation rejects −inf.
 PADDING = -1e30
-#: The columns of a bucket, with their types and the values beyond a list.
-_COLUMNS: dict[str, tuple[type, float]] = {
-    "features": (np.float32, 0.0),
-    "base": (np.float32, PADDING),
+#: The columns of a bucket, with their types, None for that of the scores, and the values beyond a
+#: list.
+_COLUMNS: dict[str, tuple[type | None, float]] = {
+    "features": (None, 0.0),
+    "base": (None, PADDING),
     "candidate": (np.int32, -1),
     "gain": (np.float64, 0.0),
-    "tie": (np.float32, 0.0),
+    "tie": (None, 0.0),
     "count": (np.int32, 0),
-    "share": (np.float32, 0.0),
+    "share": (None, 0.0),
 }
+#: The differences of a feature that suit 32 bits: also the squares of the features and weights do.
+_SMALL, _LARGE = 1e-15, 1e15
 _MAX_BUCKETS = 4
 #: Rows of a block: a processor's cache holds one block.
 _BLOCK_ROWS = 4096
@@ -41,20 +44,21 @@ class Lists(NamedTuple):
     row 0. Another row represents all derivations with its features (and its gain), and includes the
     logarithm of their number. Blocks are processed one at a time, and are so small that a
     processor's cache holds one with its scores. The axes of sentences come first, so that the
-    scores of a sentence and their gradient are products of matrices without a transposition. The
-    arrays are
+    scores of a sentence and their gradient are products of matrices without a transposition.
+    Numbers for scores are float32, which is twice as fast; if the differences of a feature are all
+    below 1e-15 or some above 1e15, they are float64. The arrays are
 
-    * `features`, (B, S, Q, N) float32: h(f,e) − h(f,e*), of the free features;
-    * `base`, (B, S, N) float32: added to every score; the contribution of the fixed features and
+    * `features`, (B, S, Q, N): h(f,e) − h(f,e*), of the free features;
+    * `base`, (B, S, N): added to every score; the contribution of the fixed features and
       the logarithm of the multiplicity; `PADDING` in the rows beyond the list;
     * `candidate`, (B, S, N) int32: the position in its list of the (first) candidate that a row
       represents, or −1;
     * `gain`, (B, S, N) float64, if the likelihood needs it: the gain of a candidate under a
       metric minus that of row 0, higher is better;
-    * `tie`, (B, S, N) float32, of comparisons: 1 for a row that stands for "no difference", else 0;
+    * `tie`, (B, S, N), of comparisons: 1 for a row that stands for "no difference", else 0;
     * `count`, (B, S, N) int32, with gains or ties: the number of derivations that a row represents,
       0 beyond the list;
-    * `share`, (B, S, N) float32, unless every list has one best candidate: the share of the
+    * `share`, (B, S, N), unless every list has one best candidate: the share of the
       observation of a row, 1 / k for each of the k tied best candidates of a list.
 
     Sentences are in the order of the buckets. Shapes are rounded up with padding sentences of one
@@ -154,10 +158,11 @@ def tabulate(
     if gains is None and tie is None:
         absent.add("count")
     names = [name for name in _COLUMNS if name not in absent]
+    kind = _choose_type(nbest, match)
     buckets, members_of_buckets = [], []
     for shape, (_, members) in zip(shapes, groups, strict=True):
         rows = (_rows_of_list(nbest, match, s, best[s], columns) for s in members)
-        buckets.append(_pad(rows, names, int(match.free.sum()), shape))
+        buckets.append(_pad(rows, names, int(match.free.sum()), shape, kind))
         unused = shape[0] * shape[1] - len(members)
         members_of_buckets.append(np.pad(members, (0, unused), constant_values=-1))
     sentence = np.concatenate(members_of_buckets).astype(np.int32)
@@ -223,18 +228,42 @@ def _find_oracles(oracle: npt.ArrayLike | None, nbest: NBest) -> Int64:
     return best
 
 
+def _choose_type(nbest: NBest, match: Match) -> type:
+    """Return the type of scores: float32, unless the features of some weights are too odd for it.
+
+    >>> from bpa_ppl import from_lists
+    >>> from bpa_ppl.weights import match
+    >>> lists = from_lists([["a", "b"]], [[[1e12, 0.0], [1e12 + 1, 1e-46]]], ["LM0", "p"])
+    >>> [_choose_type(part, match({}, part)).__name__ for part in (lists.without("p"), lists)]
+    ['float32', 'float64']
+    """
+    if not len(nbest):
+        return np.float32
+    highest, lowest = (
+        function.reduceat(nbest.features, nbest.offsets[:-1])
+        for function in (np.maximum, np.minimum)
+    )
+    largest = (highest - lowest).max(axis=0)
+    of_fixed = largest[~match.free] @ np.abs(match.values[~match.free])
+    sizes = largest[match.free]
+    suits = of_fixed <= _LARGE and np.all((sizes == 0) | ((sizes >= _SMALL) & (sizes <= _LARGE)))
+    return np.float32 if suits else np.float64
+
+
 def _pad(
     rows: Iterable[dict[str, Any]],
     names: Sequence[str],
     features: int,
     shape: tuple[int, int, int],
+    kind: type,
 ) -> dict[str, Any]:
     """Return the bucket of single lists, which fill one block after the other."""
     blocks, sentences, width = shape
     tables = {}
     for name in names:
         leading = (blocks, sentences, *((features,) if name == "features" else ()))
-        tables[name] = np.full((*leading, width), _COLUMNS[name][1], _COLUMNS[name][0])
+        of_column, beyond = _COLUMNS[name]
+        tables[name] = np.full((*leading, width), beyond, of_column or kind)
     for number, row in enumerate(rows):
         for name, table in tables.items():
             table[*divmod(number, sentences), ..., : row[name].shape[-1]] = row[name]

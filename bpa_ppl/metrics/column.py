@@ -22,7 +22,7 @@ from bpa_ppl._runtime.arrays import (
 from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.values import as_verdicts, means_missing, parse_units
 from bpa_ppl.metrics.metric import Averaged, Lists, Metric, References
-from bpa_ppl.nbest import NBest, describe_number, find_feature
+from bpa_ppl.nbest import NBest, describe_number, find_feature, subtract_first
 
 #: Words in the names of human judgements, which are not features of new lists.
 _JUDGEMENTS = {"mqm", "da", "esa", "human", "judgement", "judgment", "rating", "ratings", "gold"}
@@ -314,11 +314,11 @@ def headroom_won(lists: NBest, choices: Int64, column: str) -> float:
     >>> [headroom_won(lists, np.array([choice]), "quality") for choice in (1, 0)]
     [1.0, -1.0]
     """
-    values = np.asarray(read_column(lists, column), np.float64)
+    values = read_column(lists, column)
     if not np.isfinite(values).all():
         problem = f"{column} is missing for some candidates: give lists that are fully judged"
         raise DataError(problem, lists.origin, code="no-data")
-    starts = lists.offsets[:-1]
+    starts, values = lists.offsets[:-1], subtract_first(values, lists.sizes)
     average = (np.add.reduceat(values, starts) / lists.sizes).mean()
     best = np.maximum.reduceat(values, starts).mean()
     if best <= average:

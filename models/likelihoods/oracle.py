@@ -146,7 +146,7 @@ class Margin(OfLoss, frozen=True):
             used = bucket["candidate"] >= 0
             base = np.where(used, bucket["base"] + loss, bucket["base"])
             kept = {name: bucket[name] for name in bucket if name not in ("gain", "count")}
-            buckets.append({**kept, "base": base.astype(np.float32)})
+            buckets.append({**kept, "base": base.astype(bucket["base"].dtype)})
         return lists._replace(buckets=tuple(buckets)), Oracle()
 
 
@@ -190,7 +190,7 @@ class Risk(OfLoss, frozen=True):
         buckets = []
         for bucket in buckets_with(lists, "gain", "risk"):
             kept = {name: bucket[name] for name in bucket if name not in ("count", "share")}
-            buckets.append({**kept, "gain": self.loss(bucket).astype(np.float32)})
+            buckets.append({**kept, "gain": self.loss(bucket).astype(bucket["base"].dtype)})
         return lists._replace(buckets=tuple(buckets)), ScoreFactor(
             function=_minus_risk, columns=("gain",)
         )

@@ -103,7 +103,8 @@ class Pairs(OfOracles, frozen=True):
             if self.gain_scale == "ranked":
                 gain = rankdata(gain, method="dense", axis=-1)
             tables = {"base": base, "gain": gain, "share": share}
-            tables = {name: table.astype(np.float32) for name, table in tables.items()}
+            kind = bucket["base"].dtype
+            tables = {name: table.astype(kind) for name, table in tables.items()}
             kept = {name: bucket[name] for name in bucket if name != "count"}
             buckets.append({**kept, **tables})
         function = _log_p_raw if self.gain_scale == "raw" else _log_p_ranked

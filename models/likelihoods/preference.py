@@ -111,8 +111,9 @@ class Preference(Likelihood, frozen=True):
             count = np.array(bucket["count"])
             count[..., 0] += ~(count > 0).any(axis=-1)  # a padding sentence has one outcome
             tables = {name: bucket[name] for name in bucket if name not in ("tie", "count")}
-            tables["base"] = base.astype(np.float32)
-            tables |= {"tie": tie.astype(np.float32)} if infer_nu else {}
+            kind = bucket["base"].dtype
+            tables["base"] = base.astype(kind)
+            tables |= {"tie": tie.astype(kind)} if infer_nu else {}
             buckets.append(tables | ({"count": count} if self.slip else {}))
         prepared = lists._replace(buckets=tuple(buckets), rater=lists.rater if by_rater else None)
         raters = len(lists.rater) if by_rater else 0
