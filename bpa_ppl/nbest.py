@@ -491,10 +491,18 @@ def measure_deviation(nbest: NBest, column: npt.NDArray[Any]) -> float:
     >>> measure_deviation(lists, np.array([0.0, 4.0]))
     2.0
     """
-    centred = centre(column, nbest.sizes)
-    # A power of two, which rounds nothing: squares of tiny numbers would be 0.
-    unit = np.ldexp(1.0, np.frexp(np.abs(centred).max(initial=0.0))[1])
-    return float(unit * np.sqrt(np.mean((centred / unit) ** 2)))
+    return root_mean_square(centre(column, nbest.sizes))
+
+
+def root_mean_square(values: Float64) -> float:
+    """Return the root of the mean of the squares of numbers of any size.
+
+    >>> root_mean_square(np.array([3e-200, 3e-200]))
+    3e-200
+    """
+    # Divided by a power of two, which rounds nothing: squares of tiny numbers would be 0.
+    unit = np.ldexp(1.0, np.frexp(np.abs(values).max(initial=0.0))[1])
+    return float(unit * np.sqrt(np.mean((values / unit) ** 2)))
 
 
 def find_feature(nbest: NBest, name: str) -> Float64 | None:
@@ -627,7 +635,7 @@ def describe_number(value: float) -> str:
     """Return what is wrong with a number that is not finite, or too large for a column.
 
     >>> describe_number(np.nan), describe_number(-1e300)
-    ('nan, not a finite number', '-1e+300, beyond 1e+100: divide the column by a constant')
+    ('nan, not a finite number', '-1e+300, beyond 1e+60: divide the column by a constant')
     """
     if not np.isfinite(value):
         return f"{value}, not a finite number"

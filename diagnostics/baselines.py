@@ -20,7 +20,7 @@ from bpa_ppl.metrics.column import select_marked
 from bpa_ppl.metrics.gains import gains as gains_in
 from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.metrics.preferences import Comparisons, select_compared
-from bpa_ppl.nbest import NBest, centre, measure_deviation
+from bpa_ppl.nbest import NBest, centre, measure_deviation, root_mean_square
 from bpa_ppl.posterior.draws import Draws
 
 #: Extras that may name the system of each candidate.
@@ -414,7 +414,7 @@ def _prepare_ridge(gains: Float64, table: Float64, folds: Int64) -> _Fit:
     held-out lists, the one of the lowest mean squared error 0.55, and that of the highest evidence
     (`BayesianRidge`) 0.49: few candidates with large errors determine them.
     """
-    target = gains / np.sqrt(np.mean(gains**2))
+    target = gains / root_mean_square(gains)
     parts = [(table[folds == fold], target[folds == fold]) for fold in range(folds.max() + 1)]
     squares = np.stack([x.T @ x for x, _ in parts])
     products = np.stack([x.T @ y for x, y in parts])

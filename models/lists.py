@@ -54,7 +54,7 @@ class Lists(NamedTuple):
     * `candidate`, (B, S, N) int32: the position in its list of the (first) candidate that a row
       represents, or −1;
     * `gain`, (B, S, N) float64, if the likelihood needs it: the gain of a candidate under a
-      metric minus that of row 0, higher is better;
+      metric, higher is better;
     * `tie`, (B, S, N), of comparisons: 1 for a row that stands for "no difference", else 0;
     * `count`, (B, S, N) int32, with gains or ties: the number of derivations that a row represents,
       0 beyond the list;
@@ -161,7 +161,7 @@ def tabulate(
     kind = _choose_type(nbest, match)
     buckets, members_of_buckets = [], []
     for shape, (_, members) in zip(shapes, groups, strict=True):
-        rows = (_rows_of_list(nbest, match, s, best[s], columns) for s in members)
+        rows = (_rows_of_list(nbest, match, s, best[s], columns, kind) for s in members)
         buckets.append(_pad(rows, names, int(match.free.sum()), shape, kind))
         unused = shape[0] * shape[1] - len(members)
         members_of_buckets.append(np.pad(members, (0, unused), constant_values=-1))
@@ -182,7 +182,12 @@ def tabulate(
 
 
 def _rows_of_list(
-    nbest: NBest, match: Match, sentence: int, oracle: int, columns: dict[str, Float64]
+    nbest: NBest,
+    match: Match,
+    sentence: int,
+    oracle: int,
+    columns: dict[str, Float64],
+    kind: type,
 ) -> dict[str, Any]:
     """Return the rows of one list: (Q, N) features, (N,) others.
 
@@ -192,12 +197,11 @@ def _rows_of_list(
         sentence: the position of the list.
         oracle: the position of e* in it.
         columns: of the candidates of all lists: `gain`, `tie` and `share`, if given.
+        kind: of scores.
     """
     of_list, size = nbest.rows(sentence), int(match.free.sum())
     parts = {name: column[of_list] for name, column in columns.items()}
-    if "gain" in parts:
-        parts["gain"] = parts["gain"] - parts["gain"][oracle]
-    others, count, position = _subtract_oracle(nbest.features[of_list], oracle, match, parts)
+    others, count, position = _subtract_oracle(nbest.features[of_list], oracle, match, parts, kind)
     position = np.append(oracle, position)
     count = np.append(1, count)
     base = np.append(0.0, others[:, size] + np.log(count[1:]))
@@ -305,20 +309,22 @@ def _to_sentence_column(column: npt.ArrayLike, name: str, nbest: NBest) -> Float
 
 
 def _subtract_oracle(
-    features: Float64, oracle: int, match: Match, columns: dict[str, Float64]
-) -> tuple[Float64, Int64, Int64]:
+    features: Float64, oracle: int, match: Match, columns: dict[str, Float64], kind: type
+) -> tuple[npt.NDArray[Any], Int64, Int64]:
     """Return the distinct rows h − h* of a list without its oracle, their counts and positions.
 
-    The columns after the features are the score of the fixed features and, if there are any, the
-    gains and ties. With shared ties equal derivations stay separate: the logarithm of their number
-    is not part of the score of one of them.
+    The columns after the features are the score of the fixed features and, if there are any, ties
+    and the ranks of gains. With shared ties equal derivations stay separate: the logarithm of their
+    number is not part of the score of one of them.
     """
     position = np.delete(np.arange(len(features)), oracle)
     relative = features[position] - features[oracle]
     # Not by BLAS: equal rows have equal scores.
     fixed = np.einsum("nq,q->n", relative[:, ~match.free], match.values[~match.free])
-    others = [columns[name][position] for name in ("gain", "tie") if name in columns]
-    rows = np.column_stack([relative[:, match.free], fixed, *others])
+    others = [columns["tie"][position]] if "tie" in columns else []
+    if "gain" in columns:
+        others.append(np.unique(columns["gain"][position], return_inverse=True)[1])
+    rows = np.column_stack([relative[:, match.free], fixed, *others]).astype(kind)
     # Rows are sorted by their content, so that sums do not depend on the order of the list.
     hashes = _hash_rows(rows)
     order = np.argsort(hashes, kind="stable")
@@ -330,16 +336,14 @@ def _subtract_oracle(
     return distinct, count, position[first]
 
 
-def _hash_rows(rows: Float64) -> npt.NDArray[np.uint64]:
+def _hash_rows(rows: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
     """Return a hash of each row; rows that are equal to the bit have equal hashes.
 
     >>> first, second, third = _hash_rows(np.array([[1.0, 2.0], [1.0, 2.0], [2.0, 1.0]])).tolist()
     >>> first == second, second == third
     (True, False)
     """
-    words = np.ascontiguousarray(rows).view(np.uint64)
-    # The last bits of integers are 0, and the products below move no bit to the right.
-    words = words ^ (words >> np.uint64(32))
+    words = np.ascontiguousarray(rows).view(np.uint32)
     # Sums of the words times powers of an odd number, modulo 2^64; column by column, because all
     # products at once would need twice the memory of the table.
     hashes = np.zeros(len(rows), np.uint64)

@@ -20,8 +20,8 @@ Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
-#: The largest feature, total or gain: products of three numbers of this size are finite.
-LARGEST = 1e100
+#: The largest feature, total or gain: its fourth power is finite.
+LARGEST = 1e60
 #: Types of values that remain as they are: of single ones, and of all.
 _SCALARS = {str, float, int, bool, type(None)}
 PLAIN = {*_SCALARS, dict, list, tuple}

@@ -402,7 +402,11 @@ class LineParser:
         rows = [self._row(line, number) for number, line in enumerate(_split_lines(block), first)]
         ids, texts, printed, kept = zip(*rows, strict=True)
         number = self.options.number
-        values = [[number(v, line) for v in of] for line, of in enumerate(printed, first)]
+        labels = [f"{name}: " for name in (*self.layout.features, TOTAL)]
+        values = [
+            [number(v, line, label) for v, label in zip(of, labels, strict=False)]
+            for line, of in enumerate(printed, first)
+        ]
         columns = [*np.array(values).T, *map(list, zip(*kept, strict=True))]
         lines = enumerate(texts, first)
         strings = [decode(text, self.options.origin, line).strip(" ") for line, text in lines]

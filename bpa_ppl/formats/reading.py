@@ -100,7 +100,7 @@ def read_nbest(
         first_id: the id of the first sentence of the text, usually 0 or 1. Ids that are texts are
             counted from here, and kept as the sentence extra `id`; those that are integers are
             numbers of lines of the references or sources.
-        bad: what to do about a value that is not a finite number, or is above 1e100, about errors,
+        bad: what to do about a value that is not a finite number, or is above 1e60, about errors,
             refusals and unfinished answers in responses of an API, or about a row of preferences
             without a judgement or an answer: "error", or "drop" to leave it out, with a warning.
 

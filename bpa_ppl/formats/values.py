@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 #: What the value of a column must be, for messages.
-FINITE = "a finite number of at most 1e100"
+FINITE = "a finite number of at most 1e60"
 #: Kinds of columns; a column is EMPTY as long as all its values are missing.
 NUMBER, WORDS, OBJECT, EMPTY = "number", "text", "object", "empty"
 #: A text, or no text, where there is no number; also a regular expression for Arrow.

@@ -86,7 +86,7 @@ class Function(Averaged, frozen=True):
         except UsageError:
             values = np.empty(0)
         if values.shape != (len(candidates),) or not np.all(np.abs(values) <= LARGEST):
-            expected = f"one finite number for each of {len(candidates)} candidates, at most 1e100"
+            expected = f"one finite number for each of {len(candidates)} candidates, at most 1e60"
             message = f"the metric {self.key} must return {expected}, not {reprlib.repr(scores)}"
             raise DataError(message, code="bad-number")
         return values

@@ -99,9 +99,11 @@ class Pairs(OfOracles, frozen=True):
                 compared += reached.sum(axis=-1, keepdims=True)
             represented = pairs / np.where(compared > 0, compared, 1.0)
             share = count * np.sqrt(2 * self.exponent / total * represented)
-            gain = bucket["gain"] / (self.unit or 1.0)
             if self.gain_scale == "ranked":
-                gain = rankdata(gain, method="dense", axis=-1)
+                gain = rankdata(bucket["gain"], method="dense", axis=-1)
+            else:
+                differences = bucket["gain"] - bucket["gain"][..., :1]
+                gain = np.where(used, differences, 0.0) / (self.unit or 1.0)
             tables = {"base": base, "gain": gain, "share": share}
             kind = bucket["base"].dtype
             tables = {name: table.astype(kind) for name, table in tables.items()}

@@ -24,9 +24,9 @@ from bpa_ppl import concatenate, iter_nbest, read_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError, escape_controls
 
 Line = str | bytes
-NUMBERS = ("nan", "1e101", "1_0", "\u0661")
+NUMBERS = ("nan", "1e61", "1_0", "\u0661")
 CELLS = ("inf", *NUMBERS[1:])
-JSON_NUMBERS = ("Infinity", "-Infinity", "1e101")
+JSON_NUMBERS = ("Infinity", "-Infinity", "1e61")
 #: Samples of which a line is a sentence.
 APART = ("pairs", "arena")
 
@@ -37,7 +37,7 @@ class Sample(NamedTuple):
     Attributes:
         format: its name.
         row: a line of sentence `<id>`, with the text `<text>`, the number `<value>`, and the rank.
-        numbers: texts that are no finite numbers up to 1e100, in place of `<value>`.
+        numbers: texts that are no finite numbers up to 1e60, in place of `<value>`.
         header: the lines before the first candidate.
     """
 

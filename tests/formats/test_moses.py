@@ -285,7 +285,7 @@ def test_arrow_leaves_an_alignment_at_the_end_of_a_text_to_the_message() -> None
 
 
 def test_arrow_drops_what_is_not_finite() -> None:
-    values = [b"1", b"nan", b"1e101", b"-inf", b"2"]
+    values = [b"1", b"nan", b"1e61", b"-inf", b"2"]
     lines = [b"0 ||| a ||| LM0= %s ||| 2" % value for value in values]
     with read_by_arrow() as left, pytest.warns(BpaWarning, match="dropped|left out"):
         nbest = read_nbest(lines, format="moses", bad="drop")
@@ -293,7 +293,7 @@ def test_arrow_drops_what_is_not_finite() -> None:
 
 
 NUMBERS = (
-    st.floats(-1e100, 1e100).map(str)
+    st.floats(-1e60, 1e60).map(str)
     | st.decimals(-1000, 1000, places=5).map(str)
     | st.from_regex(r"-?[0-9]{1,20}(\.[0-9]{0,20})?([eE][+-]?[0-9])?", fullmatch=True)
 )

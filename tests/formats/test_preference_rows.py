@@ -379,7 +379,7 @@ def test_a_row_without_the_field_of_the_winner_is_unjudged() -> None:
 def test_preferences_are_left_out_where_a_candidate_is_dropped() -> None:
     """They name candidates by their places, which change."""
     candidates = [{"text": text, "lm": lm} for text, lm in zip("abc", (-1.5, 2, 3), strict=True)]
-    odd = [{"text": "z", "lm": float("1e101")}, *candidates]
+    odd = [{"text": "z", "lm": float("1e61")}, *candidates]
     rows = [{"preferences": [[2, 1]], "candidates": of} for of in (odd, candidates)]
     with pytest.warns(BpaWarning) as caught:
         lists = from_records(rows, bad="drop")

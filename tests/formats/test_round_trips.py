@@ -56,7 +56,7 @@ def some_lists(rng: np.random.Generator, names: list[str]) -> NBest:
     sizes = rng.integers(1, 4, count) if has[1] else np.full(count, 2)
     rows = int(sizes.sum())
     features = rng.choice(
-        [0, -0.0, 1, -1.5, 5e-324, 9e99, 0.1, 1e15 / 3, 1000000.01], (rows, len(names))
+        [0, -0.0, 1, -1.5, 5e-324, 9e59, 0.1, 1e15 / 3, 1000000.01], (rows, len(names))
     )
     ids = IDS[rng.integers(len(IDS))][:count]
     starts = np.cumsum(sizes)[:-1]

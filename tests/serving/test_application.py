@@ -169,7 +169,7 @@ TWICE = b'{"candidates": [{"text": "a", "lm": 0, "tm": 0, "tm": 1}]}'
         ({"candidates": [3]}, 422, "bad-data", "candidates[0]"),
         (b'{"candidates": [{"text": "a", "lm": NaN, "tm": 0}]}', 400, "bad-json", ""),
         (candidate(lm="high"), 422, "missing-feature", "lm"),
-        (candidate(lm=1e101), 422, "bad-data", "lm"),
+        (candidate(lm=1e61), 422, "bad-data", "lm"),
         (candidate(text=3), 422, "bad-data", "candidates[0].text"),
         (candidate(lm=True), 422, "missing-feature", "candidates[0].lm is true"),
         (candidate(total="x"), 422, "missing-feature", "candidates[0].total"),
