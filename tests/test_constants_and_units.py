@@ -30,7 +30,7 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(LISTS * SIZE, 3))
 Y = X @ [2.8, -1.0, 0.5] + RNG.normal(size=len(X))
 QID = np.repeat(np.arange(LISTS), SIZE)
-#: Notes on columns that seem to be times or counts.
+#: Notes on columns that seem to be times, and on baselines.
 NOTED = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
 
 
@@ -75,6 +75,7 @@ def test_a_constant_changes_nothing(constant: float, likelihood: str | None) -> 
     require_equal(fit(features, gains, likelihood), alike)
 
 
+@NOTED
 @pytest.mark.parametrize("unit", [1e-300, 1e-9, 1e58])
 @pytest.mark.parametrize("likelihood", [None, "pairs:gain_scale=raw"])
 def test_the_unit_of_a_gain_changes_nothing(likelihood: str | None, unit: float) -> None:
