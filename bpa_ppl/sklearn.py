@@ -265,7 +265,7 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
             raise DataError(problem, parameter="X", code="bad-number")
         return np.asarray(table)
 
-    def _names(self, table: Float32) -> list[str]:
+    def _names(self, table: Float64) -> list[str]:
         """Return the names of the columns of `X`."""
         numbered = [f"x{k}" for k in range(table.shape[1])]
         return [str(name) for name in getattr(self, "feature_names_in_", numbered)]
