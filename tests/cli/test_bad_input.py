@@ -135,6 +135,11 @@ def test_a_posterior_that_failed_its_check(
     assert "failed its check" not in run(*words, "--unchecked").err
 
 
+def test_only_the_options_of_a_repeated_posterior_count(folder: Path) -> None:
+    """So one that failed its check can be repeated, with other settings."""
+    assert run("adapt", "nbest", "-r", "ref", "--like", "poor.nc", "-o", "new.nc", "-q").code == 0
+
+
 def test_every_command_that_takes_a_posterior_is_listed() -> None:
     def takes(name: str) -> bool:
         arguments = app[name].assemble_argument_collection()

@@ -52,6 +52,15 @@ def test_commands_compare_with_simple_baselines(folder: Path) -> None:
     assert "adapted" not in alone
 
 
+def test_draws_that_have_not_converged_are_not_compared(folder: Path) -> None:
+    """All that is printed of them is their check."""
+    noted = succeed(*LISTS, *ADAPT[4:-1], "imh:draws=5", *SYSTEMS).err
+    assert read_comparison(read_draws("p.nc")) is not None
+    assert "NOT converged" in noted
+    for advice in ("baseline", "best single system", "adapted weights", "all choices from"):
+        assert advice not in noted
+
+
 def test_the_share_of_best_choices_is_shown_for_lists_without_judgements(folder: Path) -> None:
     noted = succeed("adapt", "lists.jsonl", "-o", "l.nc", *ADAPT[4:-1], "laplace").err
     comparison = read_comparison(read_draws("l.nc"))
