@@ -57,7 +57,7 @@ def check_outputs(command: Callable[..., Any], values: Mapping[str, Any]) -> dic
     >>> def copy(*, output: Annotated[str, Written()], log: Annotated[str, Written()]): ...
     >>> check_outputs(copy, {"output": "new.txt", "log": "./new.txt"})
     Traceback (most recent call last):
-    bpa_ppl.errors.UsageError: new.txt is also another file of this command: choose another name
+    bpa_ppl.errors.UsageError: ./new.txt is also another file of this command: choose another name
     """
     values, inputs, outputs = dict(values), set[str](), dict[str, tuple[AnyPath, ...]]()
     for name, (default, marks) in read_marks(command).items():
