@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
@@ -20,6 +21,12 @@ from bpa_ppl.errors import DataError, UsageError, quote
 AnyReferences: TypeAlias = Iterable[str | Sequence[str]] | Mapping[Any, str | Sequence[str]]
 K = TypeVar("K", bound=Hashable)
 _INTEGER = re.compile(r"(-?[0-9]{1,18})(?:\.0*)?")
+# What no font shows: the default ignorable characters of Unicode, and controls other than blanks.
+_INVISIBLE = re.compile(
+    "[\0-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
 _INDEXED = re.compile(r"(?P<label>.+)\[(?P<index>\d+)\]")
 
 
@@ -36,33 +43,52 @@ def id_key(value: Any) -> Any:
     return int(value) if whole else value
 
 
+def visible_form(text: str) -> str:
+    r"""Return what a reader sees of a name or an id: texts that look the same have the same form.
+
+    Characters that no font shows are left out, blanks of any kind are single spaces inside the
+    text, and letters with marks are composed (NFC).
+
+    >>> [visible_form(text) for text in ("doc\u200b 7", "doc\xa0 7\t", "\ufeffcafe\u0301")]
+    ['doc 7', 'doc 7', 'café']
+    """
+    if text.isascii() and text.isprintable() and " " not in text:
+        return text
+    return " ".join(unicodedata.normalize("NFC", _INVISIBLE.sub("", text)).split())
+
+
 def find_other_form(forms: dict[Any, str], key: Any, value: Any) -> str | None:
-    """Return another text of the same integer among the ids before, and enter that of this one.
+    """Return another id before that is the same integer or looks the same; and enter this one.
 
     Such ids, `0` and `00`, are those of two sentences, or a mistake, and are never joined.
 
     Args:
-        forms: the texts of ids by key; entered here.
+        forms: the texts of ids by key, or by their visible form; entered here.
         key: of the id, as `id_key` returns it.
         value: the id.
 
     >>> forms = {}
-    >>> [find_other_form(forms, id_key(value), value) for value in ("7", "07", 7, "doc-7")]
-    [None, '7', None, None]
+    >>> values = ("7", "07", 7, "doc-7", "doc-7 ")
+    >>> [find_other_form(forms, id_key(value), value) for value in values]
+    [None, '7', None, None, 'doc-7']
     """
     text = value if isinstance(value, str) else str(key)
-    before = forms.setdefault(key, text)
+    before = forms.setdefault(visible_form(key) if isinstance(key, str) else key, text)
     return None if before == text else before
 
 
 def describe_equal_ids(value: Any, other: str) -> str:
-    """Return the end of a message about two ids that `find_other_form` has found.
+    r"""Return the end of a message about two ids that `find_other_form` has found.
 
     >>> describe_equal_ids("07", "7")
     "the ids '07' and '7' are the same number: write an id in one way, or rename one of two"
+    >>> describe_equal_ids("café", "cafe\u0301").partition(":")[0]
+    "the ids 'caf\\xe9' and 'cafe\\u0301' look the same"
     """
-    problem = f"the ids {quote(str(value))} and {quote(other)} are the same number"
-    return f"{problem}: write an id in one way, or rename one of two"
+    are = "are the same number" if isinstance(id_key(other), int) else "look the same"
+    # Escaped, since they may differ only by characters that are not seen.
+    ids = (quote(str(one)).encode("ascii", "backslashreplace").decode() for one in (value, other))
+    return f"the ids {' and '.join(ids)} {are}: write an id in one way, or rename one of two"
 
 
 def natural_order(text: str) -> list[Any]:

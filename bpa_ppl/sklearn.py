@@ -26,6 +26,7 @@ from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import INDEX
 from bpa_ppl.formats.values import as_verdicts, parse_units
 from bpa_ppl.metrics.column import Column, headroom_won, select_judged
+from bpa_ppl.names import describe_equal_ids, find_other_form, id_key
 from bpa_ppl.nbest import NBest, score_differences
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.weights import AnyStart
@@ -342,6 +343,19 @@ def _missing_qid(remedy: str) -> UsageError:
     return UsageError(f"{problem} are one list; {remedy}", parameter="qid", code="missing-setting")
 
 
+def _describe_alike(labels: list[Any]) -> str:
+    """Return what is wrong with two texts that are one number or look the same, if there are any.
+
+    >>> _describe_alike(["q1", "q1 "])
+    "the ids 'q1 ' and 'q1' look the same: write an id in one way, or rename one of two"
+    """
+    forms = dict[Any, str]()
+    for label in labels:
+        if isinstance(label, str) and (other := find_other_form(forms, id_key(label), label)):
+            return describe_equal_ids(label, other)
+    return ""
+
+
 def _number_labels(labels: npt.ArrayLike, name: str, count: int) -> Int64:
     """Return the number of the list of each candidate, from 0, given their labels.
 
@@ -370,7 +384,10 @@ def _number_labels(labels: npt.ArrayLike, name: str, count: int) -> Int64:
         elif any(value is None or value != value for value in set(values.tolist())):
             reason = "a label is missing"
         else:
-            return np.asarray(np.unique(values, return_inverse=True)[1])
+            distinct, numbers = np.unique(values, return_inverse=True)
+            if not (reason := _describe_alike(distinct.tolist())):
+                return np.asarray(numbers)
+            code = "duplicate"
     except (TypeError, ValueError) as error:  # of several types, or of several lengths
         reason = str(error)
     problem = f"{name} must be one label of a list for each row, all numbers or all texts: {reason}"

@@ -166,10 +166,10 @@ def _read_entries(paths: Sequence[AnyPath]) -> list[tuple[str, ...]] | dict[Any,
     for file, of_file in zip(files, entries, strict=True):
         if not of_file:
             raise file.error("lines without ids, unlike those of another file: give them ids, too")
-        for number, identifier, texts in of_file:
+        for number, identifier, texts, printed in of_file:
             key = id_key(identifier)
-            if other := find_other_form(forms, key, identifier):
-                raise file.error(describe_equal_ids(identifier, other), number, "duplicate")
+            if other := find_other_form(forms, key, printed):
+                raise file.error(describe_equal_ids(printed, other), number, "duplicate")
             by_id[key] = (*by_id.get(key, ()), *texts)
     return by_id
 
@@ -193,8 +193,9 @@ class _Entry(NamedTuple):
     """A line with an id."""
 
     line: int
-    id: Any  # as written
+    id: Any
     references: tuple[str, ...]
+    printed: Any  # the id with the blanks around it
 
 
 class _File:
@@ -270,13 +271,14 @@ class _File:
             problem = f"no {ID} with a {REFERENCE}, a text, or {REFERENCES}, a list of texts: add "
             problem += f"them; an object that is itself a {REFERENCE} is written as a text"
             raise DataError(problem, self.origin, line)
-        return _Entry(line, identifier, tuple(several))
+        return _Entry(line, identifier, tuple(several), identifier)
 
     def _of_table(self) -> list[_Entry]:
         """Return the ids and texts of lines `id<TAB>text`, without a header."""
         entries = []
         for number in self.numbers:
-            identifier, *cells = map(str.strip, self.lines[number - 1].split("\t"))
+            printed = self.lines[number - 1].split("\t")
+            identifier, *cells = map(str.strip, printed)
             problem = ""
             if not cells:
                 problem = "no tab, but other lines read `id<TAB>text`: put a tab behind the id"
@@ -288,7 +290,7 @@ class _File:
                 problem += "`cut -f1,2`"
             if problem:
                 raise self.error(f"{problem}; {_IF_PLAIN}", number, "bad-line")
-            entries.append(_Entry(number, identifier, (cells[0],)))
+            entries.append(_Entry(number, identifier, (cells[0],), printed[0]))
         if entries[0].id.lower() == ID:
             del entries[0]
         if not entries:

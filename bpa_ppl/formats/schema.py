@@ -70,7 +70,7 @@ from bpa_ppl.formats.values import (
     means_missing,
     number_or_inf,
 )
-from bpa_ppl.names import describe_equal_ids, find_label, find_other_form, id_key
+from bpa_ppl.names import describe_equal_ids, find_label, find_other_form, id_key, visible_form
 from bpa_ppl.nbest import Which, take
 
 # A number as people and programs write it: −1.5 with a Unicode minus, 1.234,5, 1 234, 15 %, $1.50,
@@ -453,10 +453,22 @@ class Schema:
             raise self._error(f"{problem}: write all ids in the same way", line)
         if isinstance(value, str):
             number = self.options.first_id + len(self._id_numbers)
+            if value not in self._id_numbers and (other := self._look_alike(value)):
+                raise self._error(describe_equal_ids(value, other), line, code="duplicate")
             return self._id_numbers.setdefault(value, number)
         if isinstance(entry, str) and (other := find_other_form(self._id_forms, value, entry)):
             raise self._error(describe_equal_ids(entry, other), line, code="duplicate")
         return int(value or 0)
+
+    def _look_alike(self, value: str) -> str | None:
+        """Return an id before that looks the same as a new one; enter one with an odd form."""
+        form = visible_form(value)
+        if form == value:
+            return self._id_forms.get(form)
+        if form in self._id_numbers:
+            return form
+        other = self._id_forms.setdefault(form, value)
+        return None if other == value else other
 
     def _odd_id(self, entry: Any, line: int) -> DataError:
         problem = f"sentence id {quote(entry)} is not an integer or a text: write it as one"
