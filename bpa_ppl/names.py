@@ -57,6 +57,15 @@ def visible_form(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", _INVISIBLE.sub("", text)).split())
 
 
+def has_unseen(text: str) -> bool:
+    r"""Return whether a text has characters that are not seen, or blanks other than single ones.
+
+    >>> has_unseen("my lm"), has_unseen("lm "), has_unseen("\xa0lm"), has_unseen("cafe\u0301")
+    (False, True, True, False)
+    """
+    return visible_form(text) != unicodedata.normalize("NFC", text)
+
+
 def find_other_form(forms: dict[Any, str], key: Any, value: Any) -> str | None:
     """Return another id before that is the same integer or looks the same; and enter this one.
 

@@ -34,7 +34,15 @@ from bpa_ppl.formats.format import NBestFormat
 from bpa_ppl.formats.streams import InputFile, decode
 from bpa_ppl.formats.values import format_numbers, looks_numeric, read_csv_columns, to_numpy
 from bpa_ppl.formats.writing import require_plain_texts, warn_about_ids
-from bpa_ppl.names import count_by_label, describe_equal_ids, expand, find_other_form, find_repeated
+from bpa_ppl.names import (
+    count_by_label,
+    describe_equal_ids,
+    expand,
+    find_other_form,
+    find_repeated,
+    has_unseen,
+    visible_form,
+)
 from bpa_ppl.nbest import NBest
 
 _SCORE = re.compile(rb"F(\d{1,9})= ?[^\s=]+")
@@ -280,7 +288,8 @@ def _plain_labels(nbest: NBest) -> list[str]:
     """
     shape = count_by_label(nbest.feature_names)
     labels = [text for label, count in shape for text in (f"{label}= ", *[""] * (count - 1))]
-    bad = [label for label in labels if label and not _FEATURES.fullmatch(label.strip().encode())]
+    names = [label.removesuffix("= ") for label in labels if label]
+    bad = [n for n in names if has_unseen(n) or not _FEATURES.fullmatch(f"{n}=".encode())]
     if bad:
         problem = f"{quote(bad[0])} cannot be a Moses label: rename the feature"
         raise DataError(problem, nbest.origin, code="bad-name")
@@ -381,11 +390,15 @@ class LineParser:
         self._warned: set[str] = set()
         self._ids: dict[int, str] = {}  # as they are printed
         self.layout = self._layout(_split_lines(first))
+        if odd := [label for label in self.layout.labels if has_unseen(label)]:
+            problem = f"the feature {quote(odd[0])} has blanks or characters that are not seen in "
+            problem += f"its name: call it {visible_form(odd[0])}"
+            raise self.error(problem, 1, "bad-name")
         features = self.layout.features
         if len(set(features)) < len(features):
             raise self.error("two features have the same name: rename one", 1, "duplicate")
-        if odd := {TEXT, TOTAL, *self.layout.kept}.intersection(features):
-            problem = f"a feature is called {min(odd)}, which has another meaning: rename it"
+        if taken := {TEXT, TOTAL, *self.layout.kept}.intersection(features):
+            problem = f"a feature is called {min(taken)}, which has another meaning: rename it"
             raise self.error(problem, 1, "bad-name")
 
     def block(self, block: bytes, first: int) -> Block:

@@ -21,6 +21,7 @@ from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.formats import moses
 from bpa_ppl.formats.block import ReadOptions
 from bpa_ppl.formats.moses import LineParser, Marian, parse_block
+from bpa_ppl.names import visible_form
 from bpa_ppl.weights import check_totals
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -110,6 +111,24 @@ def test_later_lines_tell_what_an_empty_field_is(write: Write) -> None:
 def test_bad_first_lines(write: Write, line: str, code: str, parameter: str | None) -> None:
     with raises(DataError, code, parameter=parameter, line=1):
         read_nbest(write(line))
+
+
+ODD_NAMES = ["\u00a0LM0", "LM0\u00a0", "LM0\u3000", "\u200bLM0", "LM\ufeff0", "my\u2003lm"]
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+@pytest.mark.parametrize("format", ["moses", "marian"])
+def test_names_with_blanks_are_neither_read_nor_written(
+    name: str, format: str, tmp_path: Path
+) -> None:
+    with raises(DataError, "bad-name", line=1, match=f"call it {visible_form(name)}"):
+        read_nbest([f"0 ||| a ||| {name}= 1 ||| 1"] * 2, format=format)
+    for odd in (name, " LM0", "LM0 "):
+        lists = from_lists([["a"]], [[[1.0]]], [odd])
+        with raises(DataError, "bad-name"):
+            write_nbest(lists, tmp_path / "out", format=format)
+    lists = read_nbest(["0 ||| a |||  caf\u00e9=1 ||| 1"], format=format)
+    assert lists.feature_names == ("caf\u00e9",)
 
 
 TWO = "LM0= -1 TM0= -1 -2"
