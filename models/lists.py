@@ -32,6 +32,8 @@ _SMALL, _LARGE = 1e-15, 1e15
 _MAX_BUCKETS = 4
 #: Rows of a block: a processor's cache holds one block.
 _BLOCK_ROWS = 4096
+#: Rows of padding that cost as much time as the compilation of the programs for another bucket.
+_ROWS_OF_BUCKET = 2 * _BLOCK_ROWS
 _ODD = 0x9E3779B97F4A7C15
 
 
@@ -280,10 +282,11 @@ def find_order(lists: Lists) -> Int64:
 
     >>> from bpa_ppl import from_lists
     >>> from bpa_ppl.weights import match
-    >>> nbest = from_lists([["a", "b"], ["c"]], [[[1.0], [3.0]], [[0.0]]], ["LM0"])
+    >>> sizes = [500] + [2] * 20
+    >>> nbest = from_lists([["a"] * n for n in sizes], [[[0.0]] * n for n in sizes], ["LM0"])
     >>> lists = tabulate(nbest, match({"LM0": 0.5}, nbest))
-    >>> lists.sentence.tolist(), find_order(lists).tolist()  # shorter lists come first
-    ([1, 0], [1, 0])
+    >>> find_order(lists).tolist()[:3], lists.sentence.tolist()[20]  # shorter lists come first
+    ([20, 0, 1], 0)
     """
     sentence = np.asarray(lists.sentence)
     return np.argsort(sentence, kind="stable")[int((sentence < 0).sum()) :]
@@ -361,17 +364,27 @@ def _choose_shape(sentences: int, width: int) -> tuple[int, int, int]:
 
 
 def _group(sizes: Int64) -> list[tuple[int, Int64]]:
-    """Return (width, sentences) of at most four buckets with little padding."""
+    """Return (width, sentences) of at most four buckets with little padding.
+
+    Each bucket is compiled in every program, so small data have one bucket.
+
+    >>> [(width, members.tolist()) for width, members in _group(np.array([2, 500, 2]))]
+    [(512, [0, 1, 2])]
+    >>> [(width, len(members)) for width, members in _group(np.repeat([2, 500], 50))]
+    [(2, 50), (512, 50)]
+    """
     if not len(sizes):
         return [(1, np.zeros(0, np.int64))]
     rounded = np.array([_round_up(int(size)) for size in sizes])
     widths, counts = (part.tolist() for part in np.unique(rounded, return_counts=True))
-    while len(widths) > _MAX_BUCKETS:
+    while len(widths) > 1:
         waste = [n * (wider - w) for n, w, wider in zip(counts, widths, widths[1:], strict=False)]
-        narrowest = int(np.argmin(waste))
-        widths.pop(narrowest)
-        moved = counts.pop(narrowest)
-        counts[narrowest] += moved
+        least = int(np.argmin(waste))
+        if len(widths) <= _MAX_BUCKETS and waste[least] > _ROWS_OF_BUCKET:
+            break
+        widths.pop(least)
+        moved = counts.pop(least)
+        counts[least] += moved
     bucket = np.searchsorted(widths, rounded)
     return [(width, np.flatnonzero(bucket == i)) for i, width in enumerate(widths)]
 

@@ -92,6 +92,14 @@ def _read_once(path: str, references: str) -> NBest:
     return read_nbest(path, references=references)
 
 
+@pytest.fixture(scope="module")
+def several_buckets() -> Iterator[None]:
+    """Few lists of several lengths are in several buckets, as many lists are."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bpa_ppl.models.lists._ROWS_OF_BUCKET", 0)
+        yield
+
+
 @pytest.fixture
 def toy() -> NBest:
     """Three lists of sizes 4, 2 and 3 with three features and references."""

@@ -19,6 +19,8 @@ from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import total
 from bpa_ppl.sampling.mode import find_mode
 
+pytestmark = pytest.mark.usefixtures("several_buckets")
+
 NAMES = ("price", "time", "comfort")
 FLAT = 1e8  # the variance of a prior that hardly matters
 STRENGTHS = np.array([1.5, 0.8, 0.3, -0.2, -0.9, -1.5])

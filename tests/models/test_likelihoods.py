@@ -27,6 +27,8 @@ from bpa_ppl.nbest import measure_deviation
 from bpa_ppl.sampling.observations import observe
 from bpa_ppl.weights import match
 
+pytestmark = pytest.mark.usefixtures("several_buckets")
+
 NAMES = ("LM0", "WP0", "UnknownWordPenalty0")
 CANONICAL = {"LM0": 0.4, "WP0": -0.2, "UnknownWordPenalty0": 1.0}
 SIZES = (7, 1, *[7] * 16)  # 17 lists of one length get one list of padding

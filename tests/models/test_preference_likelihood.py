@@ -30,6 +30,8 @@ from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.sampling.target import Target, evaluate, potential
 
 value_and_gradient = jax.jit(jax.value_and_grad(lambda z, target: -potential(target, z)))
+pytestmark = pytest.mark.usefixtures("several_buckets")
+
 NAMES = ("LM0", "WP0", "UnknownWordPenalty0")
 CANONICAL = {"LM0": 0.4, "WP0": -0.2, "UnknownWordPenalty0": 1.0}
 VARIANCE = 0.5
