@@ -25,6 +25,7 @@ from bpa_ppl.features.recipe import recipe_for
 from bpa_ppl.metrics.column import (
     describe_direction,
     describe_judgements,
+    describe_outliers,
     describe_parallel,
     describe_repeated,
     numeric_columns,
@@ -399,6 +400,11 @@ def _prepare(nbest: NBest, gain: Metric, options: Arguments) -> Prepared:
         names = prepared.lists.feature_names
         warn_bookkeeping(prepared.lists, filter(nbest.feature_names.__contains__, names))
     for note in describe_parallel(nbest):
+        warn_user(f"{locate(nbest.origin)}{note}")
+    features = prepared.lists
+    outliers = [describe_outliers(features, name) for name in features.feature_names]
+    outliers += [describe_outliers(nbest, name) for name in gain.columns]
+    for note in filter(None, outliers):
         warn_user(f"{locate(nbest.origin)}{note}")
     for name in gain.columns:
         notes = [describe_sentinel(name, read_column(nbest, name)), describe_repeated(nbest, name)]

@@ -21,6 +21,7 @@ from bpa_ppl.formats.values import as_verdicts, looks_numeric
 from bpa_ppl.metrics.column import (
     describe_direction,
     describe_judgements,
+    describe_outliers,
     describe_parallel,
     describe_repeated,
     numeric_columns,
@@ -453,6 +454,8 @@ def _warnings(
             yield f"{column.name} is constant within each list, so its weight has no effect"
         elif note:
             yield note
+    used = (column.name for column in columns if column.kind != "extra")
+    yield from filter(None, (describe_outliers(nbest, name) for name in used))
     extras = [column.name for column in columns if column.kind != "feature"]
     yield from filter(None, (describe_sentinel(n, read_column(nbest, n)) for n in extras))
     judged = [c.name for c in columns if plan is None and describe_judgements(nbest, c.name)]

@@ -19,10 +19,18 @@ from bpa_ppl._runtime.arrays import (
     is_number,
     to_float,
 )
+from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.values import as_verdicts, means_missing, parse_units
 from bpa_ppl.metrics.metric import Averaged, Lists, Metric, References
-from bpa_ppl.nbest import NBest, describe_number, find_feature, subtract_first
+from bpa_ppl.nbest import (
+    NBest,
+    centre,
+    describe_candidate,
+    describe_number,
+    find_feature,
+    subtract_first,
+)
 
 #: Words in the names of human judgements, which are not features of new lists.
 _JUDGEMENTS = {"mqm", "da", "esa", "human", "judgement", "judgment", "rating", "ratings", "gold"}
@@ -33,6 +41,10 @@ _SCORES, _HALVES = {"score", "scores", "grade", "grades", "label", "labels", "st
 #: Words in the names of columns of which lower is better, if none of the numbers is negative.
 _LOWER = {"rank", "ranking", "rankings", "place", "position", "error", "errors", "edits", "wer"}
 _LOWER |= {"cer", "ter", "cost", "loss", "penalty", "perplexity", "ppl", "distance"}
+
+#: An outlier is so many times as far from the median of its list as this share of the others.
+_FAR, _NEAR = 10.0, 0.9
+_INFLATED = 3.0  # the spread with outliers over that without them, from which they are reported
 
 
 class Column(Averaged, frozen=True):
@@ -241,6 +253,65 @@ def read_column(nbest: NBest, name: str) -> Float64:
             what = describe_number(to_float(value))
         raise DataError(f"{name} of {where} is {what}", nbest.origin, code="bad-number")
     return values
+
+
+def describe_outliers(nbest: NBest, name: str) -> str:
+    """Return which values decide the spread of a column within lists, else an empty text.
+
+    They are more than ten times as far from the median of their list as nine tenths of the values
+    that differ from it, and the spread without them is less than a third.
+
+    Args:
+        nbest: the lists.
+        name: of a feature or an extra; missing values do not count.
+
+    >>> from bpa_ppl import from_lists
+    >>> table = np.random.default_rng(0).normal(size=(40, 3, 1))
+    >>> describe_outliers(from_lists([["a", "b", "c"]] * 40, table.tolist(), ["qe"]), "qe")
+    ''
+    >>> table[17, 2] = 10_000
+    >>> describe_outliers(from_lists([["a", "b", "c"]] * 40, table.tolist(), ["qe"]), "qe")
+    'the spread of qe within lists is 745, but 0.763 without 1 value (10000 of candidates[2] of ...
+    """
+    values = read_column(nbest, name)
+    lists, rows = select_marked(nbest, np.isfinite(values))
+    values = values[rows]
+    distance = measure_distances(values, lists.sizes)
+    differing = distance[distance > 0]
+    if not len(differing):
+        return ""
+    is_near = distance <= _FAR * np.quantile(differing, _NEAR, method="inverted_cdf")
+    if is_near.all():
+        return ""
+    # The median of a list is near, so that none becomes empty.
+    left = np.add.reduceat(is_near.astype(np.int64), lists.offsets[:-1])
+    columns = (values, lists.sizes), (values[is_near], left)
+    spread, rest = (float(np.sqrt(np.mean(centre(*column) ** 2))) for column in columns)
+    if spread <= _INFLATED * rest:
+        return ""
+    number, farthest = int(np.count_nonzero(~is_near)), int(np.argmax(distance))
+    example = f"{values[farthest]:g} of {describe_candidate(nbest, int(rows[farthest]))}"
+    example = f"({example})" if number == 1 else f"such as {example}"
+    return (
+        f"the spread of {name} within lists is {spread:.3g}, but {rest:.3g} without "
+        f"{format_count(number, 'value')} {example}: correct what is wrong there, or leave out "
+        "these candidates"
+    )
+
+
+def measure_distances(values: Float64, sizes: Int64) -> Float64:
+    """Return the distance of each value from the (lower) median of its list.
+
+    >>> measure_distances(np.array([1.0, 4.0, 2.0, 7.0]), np.array([3, 1])).tolist()
+    [1.0, 2.0, 0.0, 0.0]
+    """
+    result, starts = np.empty_like(values), np.cumsum(sizes) - sizes
+    for size in np.unique(sizes).tolist():
+        rows = starts[sizes == size, None] + np.arange(size)
+        middle = (size - 1) // 2
+        medians = np.partition(values[rows], middle, axis=1)[:, middle, None]
+        result[rows] = np.abs(values[rows] - medians)
+    return result
 
 
 def select_marked(nbest: NBest, marked: npt.NDArray[np.bool_]) -> tuple[NBest, Int64]:
