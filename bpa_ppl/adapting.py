@@ -54,6 +54,7 @@ from bpa_ppl.posterior.record import (
 )
 from bpa_ppl.problem import Problem, list_versions
 from bpa_ppl.sampling.arguments import Arguments, record_arguments
+from bpa_ppl.sampling.coordinates import standardise
 from bpa_ppl.sampling.mode import build_target, mode_of
 from bpa_ppl.sampling.observations import (
     Compared,
@@ -339,7 +340,8 @@ class _SetUp(NamedTuple):
     def log_evidence_of_order(self) -> float:
         """Return the log evidence of the order of the candidates."""
         with NUMPYRO_LOCK, jax.enable_x64(True):
-            return mode_of(self.target(likelihood=_OF_ORDER)).log_evidence
+            target = standardise(self.target(likelihood=_OF_ORDER)).target
+            return mode_of(target).log_evidence
 
 
 def _set_up(

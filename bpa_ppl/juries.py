@@ -35,6 +35,7 @@ from bpa_ppl.posterior.draws import WEIGHTS, Draws
 from bpa_ppl.posterior.record import SamplerRecord
 from bpa_ppl.problem import Problem
 from bpa_ppl.sampling.arguments import recorded_options
+from bpa_ppl.sampling.coordinates import draw, standardise
 from bpa_ppl.sampling.laplace import Laplace
 from bpa_ppl.sampling.mode import require_mode
 from bpa_ppl.sampling.prior_choice import correlate_within
@@ -398,12 +399,13 @@ class _Refits:
 
     def compute_evidence(self, kept: _Kept) -> float:
         """Return the log evidence of the features that are kept."""
-        return require_mode(self.build_target(kept)).log_evidence
+        return require_mode(standardise(self.build_target(kept)).target).log_evidence
 
     def draw(self, kept: _Kept) -> Draws:
         """Return weighted draws of the posterior of the features that are kept."""
         problem = replace(self.problem, target=self.build_target(kept))
-        draws = problem.plain_draws(Laplace(draws=_DRAWS).sample(problem.target), SamplerRecord())
+        sampled = draw(Laplace(draws=_DRAWS), problem.target)
+        draws = problem.plain_draws(sampled, SamplerRecord())
         return replace(draws, values={**draws.values, WEIGHTS: draws.weights * kept})
 
     @cached_property
@@ -448,7 +450,10 @@ class _Refits:
             for part in np.array_split(ids, parts):
                 chosen = lists.select(np.isin(lists.sentence_ids, part))
                 target = build_problem(chosen, start, **options).target
-                mode = unflatten(require_mode(target).position, target.start)[WEIGHTS]
+                coordinates = standardise(target)
+                mode = require_mode(coordinates.target).position
+                z = unflatten(mode, coordinates.target.start)
+                mode = coordinates.restore_sites(z)[WEIGHTS]
                 pairs = zip(target.match.names, target.match.full(mode).tolist(), strict=True)
                 # These lists may not separate all features.
                 weights = dict.fromkeys(judged.lists.feature_names, 0.0) | dict(pairs)

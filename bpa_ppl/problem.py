@@ -25,9 +25,10 @@ from bpa_ppl.drift import feature_scales
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.nbest import NBest, score_differences
 from bpa_ppl.posterior.adapter import to_arviz
-from bpa_ppl.posterior.draws import WEIGHTS, Draws
+from bpa_ppl.posterior.draws import DIRECTIONS, WEIGHTS, Draws
 from bpa_ppl.posterior.record import Figures, Record, SamplerRecord, read_version
 from bpa_ppl.posterior.statistics import smooth_log_weights
+from bpa_ppl.sampling.coordinates import draw, standardise
 from bpa_ppl.sampling.mode import mode_of
 from bpa_ppl.sampling.observations import Compared, Scored
 from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
@@ -117,7 +118,7 @@ class Problem:
             reporter(progress, f"adapt {name}") as report,
         ):
             start = clock()
-            sampled = engine.sample(replace(target, progress=report))
+            sampled = draw(engine, replace(target, progress=report))
             seconds = clock() - start
         made = SamplerRecord(
             name=name,
@@ -171,9 +172,11 @@ class Problem:
             return draws
         with NUMPYRO_LOCK, jax.enable_x64(True):
             target = self.without_indicators()
-            if not mode_of(target).converged:
+            coordinates = standardise(target)
+            if not mode_of(coordinates.target).converged:
                 return draws
-            sampled = SAMPLERS.resolve("laplace").sample(target)
+            engine = SAMPLERS.resolve("laplace")
+            sampled = coordinates.restore(engine.sample(coordinates.target))
         observed = self.observed
         without = replace(self, target=target).plain_draws(sampled, SamplerRecord())
         return record_comparison(draws, observed.lists, observed.gain, observed.gains, without)
@@ -214,6 +217,9 @@ class Problem:
             log_prior = evaluate_priors(target, values)
         of_sites = {**target.likelihood.dims, **getattr(target.model, "dims", {})}
         dims = {site: names for site, names in of_sites.items() if site in values}
+        sites = info.latent
+        if sampled.directions is not None:
+            values, sites = {**values, DIRECTIONS: sampled.directions}, (*sites, DIRECTIONS)
         return Draws(
             values,
             match.free_names,
@@ -226,7 +232,7 @@ class Problem:
             statistics=sampled.statistics,
             warmup=warmup,
             prior=from_prior,
-            sites=info.latent,
+            sites=sites,
             dims=dims,
             coords={dim: names for dim, names in observed.coords.items() if dims and names},
             observed={"oracle": observed.chosen},

@@ -71,6 +71,7 @@ class Auto(Sampler, frozen=True):
     Auto(draws=500, chains=4)
     """
 
+    any_coordinates = True
     draws: Count = 1000
     chains: Count = 4
 

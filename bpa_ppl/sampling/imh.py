@@ -56,6 +56,7 @@ class IndependenceMetropolis(Sampler, frozen=True):
     IndependenceMetropolis(warmup=100, draws=500, chains=4, degrees_of_freedom=20.0)
     """
 
+    any_coordinates = True
     warmup: CountOrNone = 100
     draws: Count = 1000
     chains: Count = 4

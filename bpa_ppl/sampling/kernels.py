@@ -62,6 +62,7 @@ class NumpyroKernel(Sampler, frozen=True):
     True
     """
 
+    any_coordinates = True
     variant = "kernel"
     kernel: str = "NUTS"
     warmup: CountOrNone = 500

@@ -21,6 +21,7 @@ from msgspec import structs
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.components import Count, Positive
 from bpa_ppl.models.log_linear import log_linear
+from bpa_ppl.models.priors.prior import log_student
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, smooth_log_weights
@@ -28,7 +29,7 @@ from bpa_ppl.sampling.chains import repeat_start
 from bpa_ppl.sampling.mode import disperse_starts, mode_of, require_mode
 from bpa_ppl.sampling.newton import Mode
 from bpa_ppl.sampling.sampler import Sampler
-from bpa_ppl.sampling.scale_mixture import ScaleMixture, fit_scale_mixture, log_student
+from bpa_ppl.sampling.scale_mixture import ScaleMixture, fit_scale_mixture
 from bpa_ppl.sampling.target import (
     Sampled,
     Sites,
@@ -95,6 +96,7 @@ class Laplace(Sampler, frozen=True):
     al. (2024).
     """
 
+    any_coordinates = True
     draws: Count = 4000
     degrees_of_freedom: Positive = 20.0
 
@@ -357,8 +359,12 @@ def assess_proposals(target: Target) -> Fit:
 
 
 def _make_student(mode: Mode) -> Proposal:
-    """Return a Student t around the mode."""
-    return Proposal(mode, Skewed(), _PILOT_DEGREES, 1.0)
+    """Return a Student t around the mode; in many dimensions a Gaussian with a few draws of it.
+
+    There the radius of a Gaussian is nearly the same in all draws, and that of a Student t is not.
+    """
+    share = 1.0 if len(mode.position) <= _AXES else _SHARES[1]
+    return Proposal(mode, Skewed(), _PILOT_DEGREES, share)
 
 
 def _draw_pilot(target: Target, proposal: AnyProposal) -> Proposals:

@@ -14,6 +14,7 @@ from bpa_ppl.models.likelihoods.likelihood import Likelihood
 from bpa_ppl.models.lists import Lists
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors.prior import Prior
+from bpa_ppl.sampling.coordinates import standardise
 from bpa_ppl.sampling.newton import MAX_ITERATIONS, Mode, Point, maximise
 from bpa_ppl.sampling.sampler import Sampler
 from bpa_ppl.sampling.target import (
@@ -119,9 +120,11 @@ def build_target(
     if log_concave is not None:
         simple = build(log_concave)
         common = {name: start[name] for name in inspect_model(simple).latent}
-        mode = find_mode(replace(simple, start=common))
+        coordinates = standardise(replace(simple, start=common))
+        mode = find_mode(coordinates.target)
         if mode.converged:
-            start = {**start, **unflatten(mode.position, common)}
+            z = unflatten(mode.position, coordinates.target.start)
+            start = {**start, **coordinates.restore_sites(z)}
     return replace(target, start=start)
 
 
@@ -142,6 +145,7 @@ class PosteriorMode(Sampler, frozen=True):
     PosteriorMode()
     """
 
+    any_coordinates = True
     exact = False
 
     def sample(self, target: Target) -> Sampled:

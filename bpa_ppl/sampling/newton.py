@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,8 @@ MAX_ITERATIONS = 50
 _HALVINGS = 30
 _SINGULAR = 1e-14  # of the largest eigenvalue of a Hessian
 _SIMILAR = 1e-6  # ratio of curvatures down to which units are not changed
+#: Of larger matrices the eigenvalues are computed only if one is not positive.
+_MANY = 100
 
 
 class Point(NamedTuple):
@@ -146,6 +149,10 @@ def make_positive_definite(matrix: Float64) -> tuple[Float64, bool]:
     """
     if not np.isfinite(matrix).all():
         return np.full_like(matrix, np.nan), False
+    if len(matrix) > _MANY:
+        with suppress(np.linalg.LinAlgError):
+            np.linalg.cholesky(matrix)
+            return (matrix + matrix.T) / 2, True
     # Weights of features in very different units have very different curvatures.
     diagonal = np.abs(np.diag(matrix))
     differ = diagonal.min() < _SIMILAR * diagonal.max()

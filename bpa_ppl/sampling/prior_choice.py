@@ -29,6 +29,7 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
+import numpy.typing as npt
 
 from bpa_ppl._runtime.messages import log_info
 from bpa_ppl._runtime.progress import Reporter, reporter
@@ -42,6 +43,7 @@ from bpa_ppl.models.priors.prior import PRIORS, Prior, PriorFamily
 from bpa_ppl.names import find_positions
 from bpa_ppl.nbest import NBest, centre
 from bpa_ppl.posterior.record import PriorRecord
+from bpa_ppl.sampling.coordinates import standardise
 from bpa_ppl.sampling.mode import build_target, mode_of
 from bpa_ppl.sampling.observations import Compared, Scored, observe
 from bpa_ppl.sampling.target import NUMPYRO_LOCK, Model, Target, unflatten
@@ -56,6 +58,7 @@ _OF_PAIRS = 1.0
 #: The first scales to try, as multiples of the median; the neighbours of the best bound the search.
 _GRID = np.geomspace(1 / 30, 100, 9)
 _TOLERANCE = 0.02  # of log τ
+_TRIALS = 24  # about as many scales are tried, for the progress
 
 
 def choose_prior(
@@ -170,13 +173,14 @@ def choose_scale(
         return Scale(expected_scale(len(scaled)))
     evidence = likelihood.evidence(canonical=match.origin == CANONICAL)
     deviation = _OF_PAIRS if answers and of_pairs else _OF_LISTS
-    with reporter(progress, "learn the scale of the prior"), NUMPYRO_LOCK:
+    with reporter(progress, "learn the scale of the prior") as report, NUMPYRO_LOCK:
         return Scale(
             _learn_scale(
                 lambda prior: build_target(table, prior, match, evidence),
                 lambda scale: isotropic.build_prior(family, match, scale),
-                len(scaled),
+                np.isin(match.free_names, scaled),
                 deviation,
+                report,
             )
         )
 
@@ -245,28 +249,32 @@ def _record(
 def _learn_scale(
     target_of: Callable[[Prior], Target],
     prior_of: Callable[[float], Prior],
-    features: int,
-    deviation: float = _OF_LISTS,
+    scaled: npt.NDArray[np.bool_],
+    deviation: float,
+    report: Reporter,
 ) -> float:
     """Return the scale τ that maximises the marginal likelihood of the adaptation sentences.
 
     Args:
         target_of: returns the posterior with a prior.
         prior_of: returns the prior with a scale.
-        features: K, how many features the prior scales.
+        scaled: (Q,) the features that the prior scales.
         deviation: the standard deviation of log τ.
+        report: receives the progress.
     """
     from scipy.optimize import minimize_scalar  # slow to import
 
-    expected = expected_scale(features)
+    expected, tried = expected_scale(int(scaled.sum())), 0
     with jax.enable_x64(True):
-        target = target_of(prior_of(expected))
+        coordinates = standardise(target_of(prior_of(expected)), varying=scaled)
+        target = coordinates.target
 
         def loss(log_scale: float) -> float:
-            nonlocal target
+            nonlocal target, tried
             prior = prior_of(float(np.exp(log_scale)))._replace(names=None, posterior=None)
-            target = replace(target, prior=prior)
+            target, tried = replace(target, prior=coordinates.project(prior)), tried + 1
             mode = mode_of(target)
+            report(min(tried, _TRIALS), _TRIALS, "scale of the prior")
             if not mode.converged:
                 return np.inf
             distance = (log_scale - np.log(expected)) / deviation

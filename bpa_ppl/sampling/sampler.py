@@ -23,6 +23,9 @@ class Sampler(Component, frozen=True):
 
     Attributes:
         exact: whether the draws, with their importance weights, follow the posterior.
+        any_coordinates: whether it may sample linear functions of the weights in place of the
+            weights (see `bpa_ppl.sampling.coordinates`): its steps or proposals do not depend on
+            their units, and it uses no names of features.
         takes_extra: whether it needs lists of the out-of-domain set (see `fitted`).
         keeps_draws: whether the draws do not depend on the lists, which only weight them: if the
             prior is a posterior of the same sampler, its draws are weighted again, which is exact.
@@ -36,6 +39,7 @@ class Sampler(Component, frozen=True):
     """
 
     exact: ClassVar[bool] = True
+    any_coordinates: ClassVar[bool] = False
     takes_extra: ClassVar[bool] = False
     keeps_draws: ClassVar[bool] = False
     packages: ClassVar[tuple[str, ...]] = ()

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import structs
-from scipy.special import gammaln, logsumexp, softmax
+from scipy.special import logsumexp, softmax
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.models.priors.prior import log_density_of_scale
+from bpa_ppl.models.priors.prior import log_density_of_scale, log_student
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.sampling.mode import mode_of
 from bpa_ppl.sampling.newton import Mode, combine_components
@@ -32,17 +32,6 @@ _DEGREES = 10.0
 #: Scales are left out if they are less probable than the best one by this factor, in nats.
 _NEGLIGIBLE = 7.0
 _MOST = 40  # steps from the typical scale
-
-
-def log_student(squared: Float64, size: int, degrees: float) -> Float64:
-    """Return the log density of a Student t of `size` values at squared distances of its centre.
-
-    >>> log_student(np.array([4.0]), 1, 3.0).round(4).tolist()
-    [-2.6955]
-    """
-    constant = gammaln((degrees + size) / 2) - gammaln(degrees / 2)
-    constant -= size / 2 * np.log(degrees * np.pi)
-    return np.asarray(constant - (degrees + size) / 2 * np.log1p(squared / degrees))
 
 
 class ScaleMixture(NamedTuple):
@@ -79,7 +68,10 @@ class ScaleMixture(NamedTuple):
             degrees = self.degrees_of_freedom[component]
             scale = rng.chisquare(degrees) / degrees
             unit /= np.sqrt(scale)[:, None]
-            moved = np.einsum("nij,nj->ni", self.factor[component], unit)
+            moved = np.empty_like(unit)
+            for number, factor in enumerate(self.factor):
+                chosen = component == number
+                moved[chosen] = unit[chosen] @ factor.T
         return np.asarray(self.centre[component] + moved)
 
     def log_components(self, x: Float64) -> tuple[Float64, Float64]:

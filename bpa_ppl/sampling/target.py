@@ -285,6 +285,8 @@ class Sampled:
         mode: the flat z of the posterior's mode, if the sampler has found it.
         log_likelihood: observed site -> (C, D, …), if the sampler has computed it.
         constants: further arrays that are stored with the posterior, by name.
+        directions: (C, D, r) what was sampled in place of the weights, of which these draws are a
+            function and further draws from the prior; None if the weights themselves were.
         figures: what the sampler reports of its run.
         verdict: of the check of these draws, if the sampler has checked them.
 
@@ -303,6 +305,7 @@ class Sampled:
     mode: Any = None
     log_likelihood: dict[str, np.ndarray] | None = None
     constants: dict[str, np.ndarray] = field(default_factory=dict)
+    directions: np.ndarray | None = None
     figures: Figures = field(default_factory=Figures)
     verdict: Verdict | None = None
 

@@ -53,14 +53,14 @@ class Prior(NamedTuple):
 
     Attributes:
         mean: (Q,) float64; samplers start there.
-        variance: (Q,) float64 of independent Gaussians, or None.
+        variance: (Q,) float64 of independent weights, or None.
         covariance: (Q, Q) float64 of a Gaussian, or None.
         other: a NumPyro distribution of event shape (Q,), if the prior is neither Gaussian nor a
             Student t.
         names: the features, in order; None while the prior is inside a model.
         degrees: (Q,) of weights that are a Student t together: its degrees of freedom, the same
-            for all of them, and 0 for weights that are Gaussian; `covariance` then is that of a
-            Gaussian with the typical scale. None if all are Gaussian.
+            for all of them, and 0 for weights that are Gaussian; variance or covariance are then
+            those of a Gaussian with the typical scale. None if all are Gaussian.
         posterior: the draws that the Gaussian of `of` represents; None inside a model.
 
     >>> prior = Prior.isotropic({"LM0": 0.5, "WP0": -1.0}, variance=0.1)
@@ -90,7 +90,8 @@ class Prior(NamedTuple):
         if self.degrees is not None:
             from bpa_ppl.models.priors.student import SharedScale
 
-            return SharedScale(self.mean, self.covariance, self.degrees)
+            covariance = self.variance if self.covariance is None else self.covariance
+            return SharedScale(self.mean, covariance, self.degrees)
         import numpyro.distributions as dist
 
         if self.covariance is not None:
@@ -299,6 +300,8 @@ class Prior(NamedTuple):
         if self.degrees is None:
             return self
         factor = np.where(self.degrees > 0, scale, 1.0)
+        if self.covariance is None:
+            return self._replace(variance=self.variance * factor**2, degrees=None)
         return self._replace(covariance=self.covariance * np.outer(factor, factor), degrees=None)
 
     def matched(self, names: Sequence[str]) -> Prior:
@@ -418,6 +421,8 @@ class Prior(NamedTuple):
         if self.degrees is not None:
             shared, degrees = self._shared_scale()
             unit[:, shared] *= np.sqrt(degrees / rng.chisquare(degrees, size=(count, 1)))
+        if self.covariance is None:
+            return np.asarray(self.mean) + unit * np.sqrt(self.variance)
         return np.asarray(self.mean) + unit @ np.linalg.cholesky(self.full_covariance).T
 
     def as_dict(self) -> dict[str, Any]:
@@ -510,6 +515,19 @@ def log_density_of_scale(degrees: float, log_scale: float | Float64) -> Any:
     half = degrees / 2
     constant = math.log(2) + half * math.log(half) - math.lgamma(half)
     return constant - degrees * (log_scale + np.exp(-2 * log_scale) / 2)
+
+
+def log_student(squared: Float64, size: int, degrees: float) -> Float64:
+    """Return the log density of a Student t of `size` values at squared distances of its centre.
+
+    >>> log_student(np.array([4.0]), 1, 3.0).round(4).tolist()
+    [-2.6955]
+    """
+    from scipy.special import gammaln
+
+    constant = gammaln((degrees + size) / 2) - gammaln(degrees / 2)
+    constant -= size / 2 * np.log(degrees * np.pi)
+    return np.asarray(constant - (degrees + size) / 2 * np.log1p(squared / degrees))
 
 
 class PriorFamily(Component, frozen=True):

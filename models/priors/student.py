@@ -20,7 +20,8 @@ class SharedScale(dist.Distribution):  # type: ignore[misc] # NumPyro has no typ
 
     Args:
         loc: (Q,) m.
-        covariance: (Q, Q) C, with zeros between weights that have the scale and those that do not.
+        covariance: (Q, Q) C, with zeros between weights that have the scale and those that do not;
+            or (Q,) its diagonal, where C has no other values.
         degrees: (Q,) ν for weights that have the scale, 0 for the others.
 
     >>> shared = SharedScale(jnp.zeros(2), jnp.eye(2), jnp.array([3.0, 0.0]))
@@ -43,23 +44,30 @@ class SharedScale(dist.Distribution):  # type: ignore[misc] # NumPyro has no typ
         loc, shared, degrees = self._broadcast(unit.shape)
         chi_squared = 2 * jax.random.gamma(of_scale, degrees / 2, sample_shape)
         scale = jnp.sqrt(degrees / chi_squared)[..., None]
-        factor = jnp.linalg.cholesky(self.covariance)
-        weights: jax.Array = loc + jnp.where(shared, scale * unit, unit) @ factor.T
+        unit = jnp.where(shared, scale * unit, unit)
+        if self.covariance.ndim == 1:
+            return loc + unit * jnp.sqrt(self.covariance)
+        weights: jax.Array = loc + unit @ jnp.linalg.cholesky(self.covariance).T
         return weights
 
     def log_prob(self, value: Any) -> jax.Array:
         """Return the log density of weights, (…, Q)."""
         loc, shared, degrees = self._broadcast(jnp.shape(value))
-        factor = jnp.linalg.cholesky(self.covariance)
-        # A product with the inverse: solving for many weights at once would need more time.
-        inverse = solve_triangular(factor, jnp.eye(len(self.loc)), lower=True)
-        squared = jnp.square((jnp.asarray(value) - loc) @ inverse.T)
+        if self.covariance.ndim == 1:
+            diagonal = jnp.sqrt(self.covariance)
+            squared = jnp.square((jnp.asarray(value) - loc) / diagonal)
+        else:
+            factor = jnp.linalg.cholesky(self.covariance)
+            diagonal = jnp.diag(factor)
+            # A product with the inverse: solving for many weights at once would need more time.
+            inverse = solve_triangular(factor, jnp.eye(len(self.loc)), lower=True)
+            squared = jnp.square((jnp.asarray(value) - loc) @ inverse.T)
         count = jnp.count_nonzero(self.degrees)
         inside = jnp.where(shared, squared, 0.0).sum(axis=-1)
         gaussian = jnp.where(shared, 0.0, squared).sum(axis=-1)
         gaussian += (len(self.loc) - count) * jnp.log(2 * jnp.pi)
         constant = gammaln((degrees + count) / 2) - gammaln(degrees / 2)
-        constant -= count / 2 * jnp.log(degrees * jnp.pi) + jnp.log(jnp.diag(factor)).sum()
+        constant -= count / 2 * jnp.log(degrees * jnp.pi) + jnp.log(diagonal).sum()
         log_p: jax.Array = constant - (degrees + count) / 2 * jnp.log1p(inside / degrees)
         return log_p - gaussian / 2
 

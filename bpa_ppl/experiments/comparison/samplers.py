@@ -38,6 +38,7 @@ from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, total
 from bpa_ppl.problem import Problem
+from bpa_ppl.sampling.coordinates import draw
 from bpa_ppl.sampling.observations import Compared, choose_likelihood
 from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
 from bpa_ppl.sampling.target import (
@@ -367,7 +368,7 @@ def _replicate(engine: Sampler, target: Target, seed: int, i: int) -> Replicatio
         key = jax.random.fold_in(jax.random.key(seed), i)
         truth, oracle, likelihood = simulate(target, names, key)
         target = replace(target, lists=target.lists._replace(oracle=oracle), seed=seed + i)
-        sampled = engine.sample(target)
+        sampled = draw(engine, target)
         log_likelihood = sampled.log_likelihood
         if log_likelihood is None:
             log_likelihood = evaluate(target, sampled.z)[1]

@@ -38,6 +38,7 @@ class Blackjax(Sampler, frozen=True):
     """
 
     variant = "algorithm"
+    any_coordinates = True
     packages: ClassVar[tuple[str, ...]] = ("blackjax",)
     algorithm: Literal["nuts"] = "nuts"
     warmup: Count = 1000
@@ -136,6 +137,7 @@ class Nutpie(Sampler, frozen=True):
         target_accept: acceptance that the warm-up aims at.
     """
 
+    any_coordinates = True
     packages: ClassVar[tuple[str, ...]] = ("nutpie",)
     warmup: Count = 400
     draws: Count = 1000
