@@ -31,6 +31,9 @@ _MIN_SHARE = 0.5
 _FOLDS = 10
 #: Of the ridge regression of standardised gains on standardised features, the largest first.
 _PENALTIES = np.logspace(5, -1, 13)
+#: The ridge regression is computed from products of candidates if there are at most so many for
+#: each feature.
+_DUAL = 2
 _SIGNS = (1.0, -1.0)
 _BOUNDS = Way.RANDOM, Way.BEST
 #: Returns the weights of some columns by the folds that are not left out.
@@ -415,6 +418,8 @@ def _prepare_ridge(gains: Float64, table: Float64, folds: Int64) -> _Fit:
     (`BayesianRidge`) 0.49: few candidates with large errors determine them.
     """
     target = gains / root_mean_square(gains)
+    if len(table) <= _DUAL * table.shape[1]:
+        return _prepare_dual_ridge(target, table, folds)
     parts = [(table[folds == fold], target[folds == fold]) for fold in range(folds.max() + 1)]
     squares = np.stack([x.T @ x for x, _ in parts])
     products = np.stack([x.T @ y for x, y in parts])
@@ -438,11 +443,55 @@ def _prepare_ridge(gains: Float64, table: Float64, folds: Int64) -> _Fit:
     return fit
 
 
+def _prepare_dual_ridge(target: Float64, table: Float64, folds: Int64) -> _Fit:
+    """Return the same regression from products of candidates, for tables with many features.
+
+    With C = (X Xᵀ + penalty I)⁻¹ the weights are Xᵀ C y. Without the candidates B they are
+    Xᵀ (C y − C_B C_BB⁻¹ (C y)_B), and the errors of these candidates are C_BB⁻¹ (C y)_B.
+    """
+    members = [np.flatnonzero(folds == fold) for fold in range(folds.max() + 1)]
+    values, vectors = np.linalg.eigh(table @ table.T)
+    along = vectors.T @ target
+
+    count = len(members)
+    # Without each fold, and at the end without none.
+    errors = np.zeros((count + 1, len(_PENALTIES)))
+    dual = np.zeros((count + 1, len(_PENALTIES), len(target)))
+    for k, penalty in enumerate(_PENALTIES):
+        inverse = (vectors / (values + penalty)) @ vectors.T
+        dual[:, k] = weights = vectors @ (along / (values + penalty))
+        for first, rows in enumerate(members):
+            left_out = np.linalg.solve(inverse[np.ix_(rows, rows)], weights[rows])
+            errors[count, k] += _error(left_out, target[rows])
+            dual[first, k] -= inverse[:, rows] @ left_out
+            for second, others in enumerate(members[:first]):
+                both = np.concatenate([rows, others])
+                left_out = np.linalg.solve(inverse[np.ix_(both, both)], weights[both])
+                errors[second, k] += _error(left_out[: len(rows)], target[rows])
+                errors[first, k] += _error(left_out[len(rows) :], target[others])
+
+    def fit(kept: frozenset[int]) -> Float64:
+        """Return the weights with the penalty of the highest mean R², without at most one fold."""
+        place = next(iter({*range(count)} - kept), count)
+        return np.asarray(table.T @ dual[place, np.argmin(errors[place])])
+
+    return fit
+
+
+def _error(difference: Float64, values: Float64) -> float:
+    """Return −R² of predictions with some differences from the values, but for a constant."""
+    squares = values @ values
+    return float((difference @ difference - squares) / (squares or 1.0))
+
+
 def _prepare_logistic(pairs: Comparisons, table: Float64, folds: Int64) -> _Fit:
     """Return the logistic regression of preferences on differences of two candidates."""
     from sklearn.linear_model import LogisticRegression
 
-    differences = table[pairs.better] - table[pairs.worse]
+    differences, basis = table[pairs.better] - table[pairs.worse], None
+    if len(differences) < differences.shape[1]:  # the weights are in the span of the differences
+        basis = np.linalg.qr(differences.T)[0]
+        differences = differences @ basis
 
     def fit(kept: frozenset[int]) -> Float64:
         """Return the weights from some folds; half of each answer is written the other way."""
@@ -450,6 +499,7 @@ def _prepare_logistic(pairs: Comparisons, table: Float64, folds: Int64) -> _Fit:
         x, weight = differences[used], np.tile(pairs.weight[used] / 2, 2)
         model = LogisticRegression(fit_intercept=False, solver="newton-cholesky", tol=1e-10)
         model.fit(np.vstack([x, -x]), np.repeat([1, 0], len(x)), weight)
-        return np.asarray(model.coef_[0])
+        weights = model.coef_[0] if basis is None else basis @ model.coef_[0]
+        return np.asarray(weights)
 
     return fit

@@ -211,6 +211,25 @@ def test_digits_follow_the_width_of_the_interval(scale: float, decimals: int) ->
     assert row.cells == expected
 
 
+@pytest.mark.parametrize("features", [3, 20, 60])
+def test_the_ridge_regression_is_that_of_scikit_learn(features: int) -> None:
+    """With fewer or more features than candidates."""
+    rng = np.random.default_rng(features)
+    table = rng.normal(size=(8, 4, features))
+    gains = table[..., 0] + 0.5 * rng.normal(size=(8, 4))
+    names, texts = [f"f{k}" for k in range(features)], [["a", "b", "c", "d"]] * 8
+    pool = bpa.from_lists(texts, table, names, extras={"mqm": gains.tolist()})
+    found, loops = bpa.compare_baselines(pool, gain="mqm").row(Way.RIDGE), Plain(pool)
+    assert found.gain == pytest.approx(np.mean(loops.ridge()))
+    centred = np.concatenate([x - x.mean(axis=0) for x, *_ in loops.lists])
+    spread = centred.std(axis=0)
+    target = np.concatenate([np.subtract(g, np.mean(g)) for _, g, _ in loops.lists])
+    split = PredefinedSplit(np.repeat(np.arange(8), 4)).split()
+    model = RidgeCV(np.logspace(5, -1, 13), fit_intercept=False, cv=list(split))
+    model.fit(centred / spread, target / target.std())
+    np.testing.assert_allclose(list(found.weights.values()), model.coef_ / spread, rtol=1e-6)
+
+
 @pytest.mark.parametrize(("seed", "missing"), [(0, False), (1, True)])
 def test_every_row_is_that_of_plain_loops(seed: int, missing: bool) -> None:
     pool = lists(seed, missing=missing)

@@ -276,6 +276,19 @@ def test_logistic_regressions_have_the_lowest_loss() -> None:
             assert list(row.weights.values()) == pytest.approx(logistic(x, w) / spread, rel=1e-4)
 
 
+def test_the_logistic_regression_has_the_lowest_loss_with_more_features_than_answers() -> None:
+    rng = np.random.default_rng(4)
+    table, names = rng.normal(size=(12, 2, 40)), [f"f{k}" for k in range(40)]
+    first = table[:, 0, 0] > table[:, 1, 0]
+    pool = bpa.from_lists([["a", "b"]] * 12, table, names)
+    preferences = [[[0, 1]] if better else [[1, 0]] for better in first]
+    pool = pool.with_sentence_extras(preferences=preferences)
+    row = bpa.compare_baselines(pool).row(Way.LOGISTIC)
+    x = (table[:, 0] - table[:, 1]) * np.where(first, 1, -1)[:, None] / pool.spread
+    expected = logistic(x, np.ones(12)) / pool.spread
+    np.testing.assert_allclose(list(row.weights.values()), expected, atol=1e-4)
+
+
 def test_an_answer_of_weight_two_counts_like_two_answers() -> None:
     pool = judged(3, 15)
     entries = [of_list[0] for of_list in pool.sentence_extras["preferences"]]
