@@ -86,7 +86,7 @@ def standardise(target: Target, varying: npt.ArrayLike = False) -> Coordinates:
     # No sampler can evaluate infinite features.
     if scaled is None or target.prior.other is not None or not np.isfinite(spread).all():
         return Coordinates(target, target)
-    variance = _variances(target.prior)
+    variance = prior_variances(target.prior)
     size = _round_unit(np.sqrt(variance) * spread)
     if target.model is log_linear and len(spread) >= _MANY:
         rows, group = _find_rows(target.lists, len(spread)), _group(target.prior, size, varying)
@@ -109,7 +109,7 @@ def _measure_spread(lists: Lists) -> Float64:
     return np.asarray(np.sqrt(total / max(count, 1)))
 
 
-def _variances(prior: Prior) -> Float64:
+def prior_variances(prior: Prior) -> Float64:
     """Return the prior variance of each weight, (Q,); of a Student t with the typical scale."""
     if prior.covariance is None:
         return np.asarray(prior.variance, np.float64)
@@ -218,7 +218,7 @@ class _Spanned(Coordinates):
 
     def project(self, prior: Prior) -> Prior:
         """Return a prior of the weights as one of y, which has the mean 0."""
-        ratio = _variances(prior) / _variances(self.original.prior)
+        ratio = prior_variances(prior) / prior_variances(self.original.prior)
         degrees = None if prior.degrees is None else np.asarray(prior.degrees)[self.member]
         variance = self.stretch**2 * ratio[self.member]
         return Prior(np.zeros(len(variance)), variance, degrees=degrees)
@@ -337,7 +337,7 @@ def _make_spanned(target: Target, rows: Float64, group: Int64, stretch: Float64)
     """
     prior, count = target.prior, len(group)
     if prior.covariance is None:
-        factor = np.sqrt(_variances(prior))
+        factor = np.sqrt(prior_variances(prior))
         moved = rows * factor
     else:
         factor = np.linalg.cholesky(np.asarray(prior.covariance, np.float64))

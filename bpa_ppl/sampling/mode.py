@@ -29,6 +29,14 @@ from bpa_ppl.sampling.target import (
 )
 from bpa_ppl.weights import Match
 
+#: The mode of a hierarchy of more values is not searched: its Hessian is expensive.
+_MOST_SEARCHED = 1000
+
+
+def _is_large_hierarchy(target: Target) -> bool:
+    """Return whether a model with several sites has too many values for Newton's method."""
+    return target.model is not log_linear and target.dimension > _MOST_SEARCHED
+
 
 @jax.jit
 def _differentiate(target: Target, position: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -49,7 +57,17 @@ def find_mode(target: Target) -> Mode:
     The default model is log-concave, so that the search converges from anywhere; for other models
     this finds a local mode. The search runs in NumPy: a handful of steps is not worth the
     compilation of its loops.
+
+    Raises:
+        DataError: if it is a hierarchy of more than 1000 values.
     """
+    if _is_large_hierarchy(target):
+        raise DataError(
+            f"the mode of a hierarchy of {target.dimension:,} values is not searched, as it would "
+            "take too long: use the sampler nuts, which needs no mode",
+            parameter="sampler",
+            code="not-supported",
+        )
 
     def density(position: Float64) -> Point:
         energy, gradient, hessian = jax.device_get(_differentiate(target, position))
@@ -98,7 +116,7 @@ def build_target(
     """Return the log density of a posterior, with x64 enabled: the third of the steps of `adapt`.
 
     It starts at the mean of the prior or, where the likelihood is not log-concave, at the mode of a
-    similar one that is.
+    similar one that is, unless it is a hierarchy of more than 1000 values.
 
     Args:
         lists: the data.
@@ -117,7 +135,7 @@ def build_target(
 
     target = build(likelihood)
     start, log_concave = find_start(target), likelihood.log_concave_start()
-    if log_concave is not None:
+    if log_concave is not None and not _is_large_hierarchy(replace(target, start=start)):
         simple = build(log_concave)
         common = {name: start[name] for name in inspect_model(simple).latent}
         coordinates = standardise(replace(simple, start=common))

@@ -33,7 +33,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.messages import log_info
 from bpa_ppl._runtime.progress import Reporter, reporter
-from bpa_ppl.errors import UsageError
+from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood
 from bpa_ppl.models.lists import Lists
 from bpa_ppl.models.log_linear import log_linear
@@ -43,7 +43,7 @@ from bpa_ppl.models.priors.prior import PRIORS, Prior, PriorFamily
 from bpa_ppl.names import find_positions
 from bpa_ppl.nbest import NBest, centre
 from bpa_ppl.posterior.record import PriorRecord
-from bpa_ppl.sampling.coordinates import standardise
+from bpa_ppl.sampling.coordinates import prior_variances, standardise
 from bpa_ppl.sampling.mode import build_target, mode_of
 from bpa_ppl.sampling.observations import Compared, Scored, observe
 from bpa_ppl.sampling.target import NUMPYRO_LOCK, Model, Target, unflatten
@@ -58,6 +58,8 @@ _OF_PAIRS = 1.0
 #: The first scales to try, as multiples of the median; the neighbours of the best bound the search.
 _GRID = np.geomspace(1 / 30, 100, 9)
 _TOLERANCE = 0.02  # of log τ
+#: Numbers that a standard deviation of a prior holds at least.
+_DISTINCT = 1000
 _TRIALS = 24  # about as many scales are tried, for the progress
 
 
@@ -204,6 +206,9 @@ def build_and_record(
         family: the prior, or the family of priors.
         match: as for `choose_prior`.
         scale: from `choose_scale`.
+
+    Raises:
+        DataError: if the prior does not fit the features, or is too narrow for a weight to vary.
     """
     missing: list[str] = []
     if isinstance(family, Prior):
@@ -212,7 +217,28 @@ def build_and_record(
         prior = isotropic.build_prior(family, match, scale.value)
     if scale.correlation:
         prior = isotropic.with_shared_scale(prior, scale.correlation)
+    if prior.other is None:
+        _require_width(prior)
     return prior, _record(family, match, scale, missing)
+
+
+def _require_width(prior: Prior) -> None:
+    """Refuse a prior of a weight within which floating-point numbers hardly differ.
+
+    Raises:
+        DataError: if there is one.
+    """
+    deviation, mean = np.sqrt(prior_variances(prior)), np.asarray(prior.mean)
+    narrow = np.flatnonzero(deviation < _DISTINCT * np.spacing(np.abs(mean)))
+    if narrow.size:
+        k = narrow[0]
+        raise DataError(
+            f"the prior of {prior.names[k]}, {mean[k]:.3g} ± {deviation[k]:.2g}, is so narrow that "
+            "its weight cannot change: multiply the feature by a constant and divide its weight by "
+            "it, or give its prior another variance",
+            parameter="prior",
+            code="bad-number",
+        )
 
 
 def _record(

@@ -12,8 +12,9 @@ from scipy.linalg import null_space
 from scipy.stats import f as f_distribution
 from scipy.stats import kstest
 from support.moment_checks import assert_equal_moments, assert_moments
+from support.raising import raises
 
-from bpa_ppl import Draws, Isotropic, NBest, Prior, check, from_lists
+from bpa_ppl import DataError, Draws, Isotropic, NBest, Prior, UsageError, check, from_lists
 from bpa_ppl.adapting import adapt_draws, build_problem
 from bpa_ppl.experiments.samplers.published import IsotropicRandomWalk
 from bpa_ppl.models.likelihoods.likelihood import NoLikelihood
@@ -259,3 +260,19 @@ def test_the_published_variance_is_wide_for_features_in_small_units(unit: float)
     known = adapt_draws(flat, dict(zip(weights, TUNED, strict=True)), gain="quality", **options)
     assert check(draws), str(check(draws))
     np.testing.assert_allclose(draws.mean * unit, known.mean, atol=0.05)
+
+
+def test_a_prior_without_numbers_is_refused() -> None:
+    """A weight of 1e20 ± 0.3 is one number."""
+    weights = dict(zip(("f0", "f1", "f2"), TUNED * [1e20, 1.0, 1.0], strict=True))
+    lists = judged(np.array([1e-20, 1.0, 1.0]), features=3, lists=30, size=6)
+    with raises(DataError, "bad-number", parameter="prior", match=r"f0, 1e\+20 ± 0.32"):
+        adapt_draws(lists, weights, gain="quality")
+
+
+def test_a_hierarchy_of_many_features_is_refused() -> None:
+    lists = judged(features=501)
+    with raises(UsageError, "not-supported", parameter="sampler", match="501"):
+        adapt_draws(lists, gain="quality", prior="horseshoe")
+    with raises(DataError, "not-supported", parameter="sampler", match="1,004"):
+        adapt_draws(lists, gain="quality", prior="horseshoe", sampler="map")
