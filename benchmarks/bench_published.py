@@ -1,12 +1,13 @@
 """The experiments of the papers on Bayesian predictive adaptation, as studies on our lists.
 
     python benchmarks/bench_published.py [--tables NAME ...] [--draws 5]
-        [--domains NAME ...] [--sizes N ...] [--jobs 1] [--results FOLDER]
+        [--domains NAME ...] [--sizes N ...] [--sweeps NAME ...] [--jobs 1] [--results FOLDER]
 
 `methods`: the presets of the three papers, Viterbi decisions, and n-gram precisions with brevity.
 `curves`: learning curves of adaptation and of tuners, with the same precisions; MERT+ (A and the
 400 lists that λ_T was tuned on) has lists of 100 candidates. `lengths`: choices among candidates
-with as many words as without adaptation, or as with it. `sweeps`: δ, the size n of the lists,
+with as many words as without adaptation, or as with it. `seconds`: CPU time of adaptation and of
+tuners. `sweeps`: δ, the size n of the lists,
 the number of samples |S|, the variance σ_o of the proposals, and the burn-in. `variances`:
 acceptance and TER by σ_T and σ_o. `both`: methods that learn from A and from the 400 lists that λ_T
 was tuned on; all lists have 100 candidates. `decoder`: tuners in a loop with a stand-in decoder,
@@ -21,7 +22,8 @@ import argparse
 import json
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,7 @@ from measuring import (
     DATA,
     Table,
     Task,
+    best_time,
     canonical,
     domain_task,
     draw,
@@ -51,6 +54,7 @@ from bpa_ppl.experiments.studies.results import (
 )
 from bpa_ppl.experiments.studies.running import run_study
 from bpa_ppl.experiments.studies.study import read_study
+from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.metrics.ter import TER
 from bpa_ppl.nbest import NBest
 
@@ -214,7 +218,6 @@ def curves(options: argparse.Namespace) -> None:
     """Print learning curves, differences from two of the methods, and the components of BLEU."""
     folder = study(options, "curves", options.domains, methods=[*CURVES], variants=CURVE_VARIANTS)
     points, differences = aggregate(read_results(folder)[0])
-    seconds = average_seconds(read_results(folder)[1])
     for domain, metric in product(options.domains, ("ter", "bleu")):
         place = {"domain": domain, "metric": metric}
         title = f"{domain}, learning curves, {metric.upper()} ± 2σ"
@@ -236,11 +239,6 @@ def curves(options: argparse.Namespace) -> None:
                         cells.append(f"{change:+.2f} ({row['adjusted']:.3f})")
                 if cells:
                     table.row(name, *cells)
-    for domain in options.domains:
-        table = Table(f"{domain}, median seconds", *map(str, options.sizes))
-        for method, name in CURVES.items():
-            place = {"domain": domain, "method": method}
-            table.row(name, *(t["learning"] for t in seconds if t.items() >= place.items()))
     print_components(folder, options.domains)
 
 
@@ -278,6 +276,27 @@ def lengths(options: argparse.Namespace) -> None:
             table.row(name, *cells)
 
 
+def seconds(options: argparse.Namespace) -> None:
+    """Print the CPU seconds from lists and references to weights, the least of several runs."""
+    table = Table("CPU seconds", *(f"{d}, {n}" for d in options.domains for n in options.sizes))
+    samples = [
+        draw(domain_task(domain).pool, size, 0)
+        for domain in options.domains
+        for size in options.sizes
+    ]
+    learners: dict[str, Callable[[NBest], Any]] = {
+        "published": partial(adapt, weights=canonical(), preset="published"),
+        "published-2010": partial(adapt, weights=canonical(), preset="published-2010"),
+        "default": partial(adapt, weights=canonical(), gain="ter"),
+        "map": partial(adapt, weights=canonical(), gain="ter", sampler="map"),
+        "mert (BLEU)": partial(reestimate, weights=canonical(), tuner="mert", gain="bleu"),
+        "mira (BLEU)": partial(reestimate, weights=canonical(), tuner="mira", gain="bleu"),
+        "pro (BLEU)": partial(reestimate, weights=canonical(), tuner="pro", gain="bleu"),
+    }
+    for name, learn in learners.items():
+        table.row(name, *(best_time(partial(learn, one), repeats=3).cpu for one in samples))
+
+
 def scores_of(lists: NBest, weights: Mapping[str, float]) -> Float64:
     """Return the scores of candidates, (candidates,)."""
     return lists.scores(np.array([weights[name] for name in lists.feature_names]))
@@ -292,23 +311,23 @@ def choose(task: Task, scores: Float64) -> list[float]:
 
 
 def sweeps(options: argparse.Namespace) -> None:
-    """Print TER and BLEU over δ, n, |S| and σ_o, on the first domain."""
-    domain = options.domains[0]
+    """Print TER and BLEU over δ, n, |S|, σ_o and the burn-in, on the first domain."""
+    domain, chosen = options.domains[0], {name: SWEEPS[name] for name in options.sweeps}
     swept = {
         name: {"setting": setting, "values": values, "methods": [method], "sizes": options.sizes}
-        for name, (method, setting, values) in SWEEPS.items()
+        for name, (method, setting, values) in chosen.items()
     }
-    names = [*dict.fromkeys(method for method, *_ in SWEEPS.values())]
+    names = [*dict.fromkeys(method for method, *_ in chosen.values())]
     variants = {name: VARIANTS[name] for name in names if name in VARIANTS}
     folder = study(options, "sweeps", [domain], methods=names, variants=variants, sweeps=swept)
     points = aggregate(read_results(folder)[0], samples=99)[0]
     for metric in ("ter", "bleu"):
         table = Table(f"{domain}, {metric.upper()} ± 2σ", *map(str, options.sizes), width=16)
-        chosen = [p for p in points if p["metric"] == metric and p["setting"]]
-        for key in dict.fromkeys((p["method"], p["setting"]) for p in chosen):
+        swept_points = [p for p in points if p["metric"] == metric and p["setting"]]
+        for key in dict.fromkeys((p["method"], p["setting"]) for p in swept_points):
             cells = [
                 f"{p['mean']:.2f} ± {p['interval']:.2f}"
-                for p in chosen
+                for p in swept_points
                 if (p["method"], p["setting"]) == key
             ]
             table.row(", ".join(key), *cells)
@@ -390,6 +409,7 @@ if __name__ == "__main__":
         "methods": methods,
         "curves": curves,
         "lengths": lengths,
+        "seconds": seconds,
         "sweeps": sweeps,
         "variances": variances,
         "both": both,
@@ -401,6 +421,7 @@ if __name__ == "__main__":
         draws=5,
         sizes=(10, 100),
         domains=("captions", "medical"),
+        sweeps=tuple(SWEEPS),
         jobs=1,
         results="",
     )

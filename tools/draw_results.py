@@ -254,16 +254,16 @@ PANELS = {
     "published-study": [
         Panel(
             f"{domain}, learning curves, TER",
-            CURVES,
+            rows,
             label,
             xlabel=SENTENCES,
             value=value,
             title=f"{domain}, {title}",
         )
         for domain in ("captions", "medical")
-        for title, label, value in (
-            ("mean over draws", TER, r"^(\S+)"),
-            ("variation over draws", "2σ of test TER", r"± (\S+)"),
+        for title, rows, label, value in (
+            ("mean over draws", CURVES, TER, r"^(\S+)"),
+            ("variation over draws", CURVES[1:], "2σ of test TER", r"± (\S+)"),
         )
     ],
     "samplers": [
