@@ -20,6 +20,7 @@ from bpa_ppl._runtime.arrays import (
     Float64,
     Int32,
     Int64,
+    are_finite,
     as_array,
     make_freezer,
     slice_indices,
@@ -623,7 +624,7 @@ def _check_values(nbest: NBest) -> None:
 
 def _check_sizes(nbest: NBest, table: Float64, names: Sequence[str]) -> None:
     """Raise a DataError unless all numbers of a table, (candidates, names), are sound."""
-    if not table.size or (table.max() <= LARGEST and table.min() >= -LARGEST):  # not with NaN
+    if are_finite(table):
         return
     row, column = np.argwhere(~(np.abs(table) <= LARGEST))[0]
     problem = f"{names[column]} of {describe_candidate(nbest, row)} is "

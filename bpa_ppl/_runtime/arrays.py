@@ -34,6 +34,16 @@ SINGLE = _SCALARS | _NUMPY
 _MISSING_TYPES = ("NAType", "NaTType")
 
 
+def are_finite(values: npt.NDArray[Any]) -> bool:
+    """Return whether all numbers of an array are finite and at most `LARGEST`, in either direction.
+
+    >>> are_finite(np.array([1.0, -1e60])), are_finite(np.array([1e61])), are_finite(np.array([]))
+    (True, False, True)
+    """
+    # Not with NaN.
+    return bool(values.max(initial=0) <= LARGEST and values.min(initial=0) >= -LARGEST)
+
+
 def to_floats(values: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:
     """Return an argument that is an array of numbers, in float64.
 

@@ -104,7 +104,6 @@ class Builder:
                     done = start
                 if parts:
                     yield self._table(parts, whole=whole)
-                    parts = []
             parts.append(rows.select(slice(done, None)) if done else rows)
             last = int(rows.ids[-1]) if len(rows.ids) else last
         table = self._table(parts, whole=whole) if parts else None
@@ -207,9 +206,10 @@ class Builder:
         for note in notes:
             warn_user(f"{locate(self.origin)}{note}")
 
-    def _table(self, parts: Sequence[Rows], *, whole: bool) -> NBest:
-        """Return the lists of some rows with their references and sources."""
+    def _table(self, parts: list[Rows], *, whole: bool) -> NBest:
+        """Return the lists of some rows with their references and sources; `parts` is emptied."""
         rows = _join(parts)
+        parts.clear()  # the numbers are in memory once more than they have to be
         if self._scattered:
             _, first, sentence = np.unique(rows.ids, return_index=True, return_inverse=True)
             rows = rows.select(np.argsort(first[sentence], kind="stable"))

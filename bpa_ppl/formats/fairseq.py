@@ -40,7 +40,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arrays import LARGEST, Float64
+from bpa_ppl._runtime.arrays import Float64, are_finite
 from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TEXT, Block, ReadOptions
 from bpa_ppl.formats.format import NBestFormat, iter_batches
 from bpa_ppl.formats.samples import STATISTICS, token_statistics
@@ -338,7 +338,7 @@ def _measure_tokens(
     if values is not None:
         starts = np.cumsum(counts) - counts
         sums, least = (of.reduceat(values[:, 0], starts) for of in (np.add, np.minimum))
-        if np.all(np.abs(sums) <= LARGEST):
+        if are_finite(sums):
             return dict(zip(STATISTICS, (sums, sums / counts, least, counts * 1.0), strict=True))
     rows = [_measure_line(*line, options) for line in zip(printed, numbers, strict=True)]
     return dict(zip(STATISTICS, np.array(rows, np.float64).T, strict=True))

@@ -26,7 +26,7 @@ from typing import Any, ClassVar, NamedTuple, TextIO
 
 import numpy as np
 
-from bpa_ppl._runtime.arrays import LARGEST, Float64, Int64
+from bpa_ppl._runtime.arrays import LARGEST, Float64, Int64, are_finite
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import DataError, UsageError, list_names, locate, quote
 from bpa_ppl.formats.block import ID, TEXT, TOTAL, Block, ReadOptions
@@ -671,12 +671,11 @@ def _values(lines: Any, height: int, parser: LineParser) -> list[Float64]:
         if token and not column.buffers()[1].equals(pa.py_buffer(token * height)):
             raise ValueError("other labels, or a line break in a line")
         if not token:
-            values = to_numpy(column)
-            sound = np.abs(values) <= LARGEST
-            if not sound.all():
+            values = to_numpy(column).copy()  # Arrow keeps the memory of a block
+            if not are_finite(values):
                 if parser.options.bad != "drop":
                     raise ValueError("not finite, or too large")
-                values = np.where(sound, values, np.inf)
+                values[~(np.abs(values) <= LARGEST)] = np.inf
             columns.append(values)
     return columns
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
 import numpy as np
 
-from bpa_ppl._runtime.arrays import LARGEST, Int64
+from bpa_ppl._runtime.arrays import Int64, are_finite
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.block import ID, TEXT, Block, ReadOptions, is_name
@@ -391,7 +391,7 @@ class _Reader:
                 self._note_missing(name, column, lines, missing)
             with suppress(pa.ArrowInvalid):
                 numbers = compute.if_else(missing, nothing, cells).cast(pa.float64())
-                if self._decimal and np.all(np.abs(to_numpy(numbers, missing=0)) <= LARGEST):
+                if self._decimal and are_finite(to_numpy(numbers, missing=0)):
                     return numbers
         pairs = zip(column.to_pylist(), lines.tolist(), strict=True)
         values = [

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arrays import LARGEST, is_number, to_float, values_in
+from bpa_ppl._runtime.arrays import LARGEST, are_finite, is_number, to_float, values_in
 from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.streams import arrow_file, decode
 from bpa_ppl.names import find_repeated
@@ -91,7 +91,7 @@ def parse_all_finite(tokens: Sequence[bytes]) -> npt.NDArray[np.float64] | None:
         values = np.array(list(map(float, tokens)), dtype=np.float64)
     except ValueError:
         return None
-    sound = b"_" not in b"".join(tokens) and np.all(np.abs(values) <= LARGEST)
+    sound = b"_" not in b"".join(tokens) and are_finite(values)
     return values if sound else None
 
 
@@ -111,7 +111,7 @@ def read_number_lines(data: bytes, width: int) -> npt.NDArray[np.float64] | None
     except (pa.ArrowException, ValueError):
         return None
     values = np.stack(list(map(to_numpy, columns)), axis=1)
-    return values if np.all(np.abs(values) <= LARGEST) else None
+    return values if are_finite(values) else None
 
 
 def read_csv_columns(data: Any, types: Sequence[Any]) -> list[Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bpa_ppl._runtime.arrays import LARGEST, Float64, to_floats
+from bpa_ppl._runtime.arrays import Float64, are_finite, to_floats
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.metrics.metric import Averaged, Lists, References
 
@@ -85,7 +85,7 @@ class Function(Averaged, frozen=True):
             values = to_floats(scores, self.key)
         except UsageError:
             values = np.empty(0)
-        if values.shape != (len(candidates),) or not np.all(np.abs(values) <= LARGEST):
+        if values.shape != (len(candidates),) or not are_finite(values):
             expected = f"one finite number for each of {len(candidates)} candidates, at most 1e60"
             message = f"the metric {self.key} must return {expected}, not {reprlib.repr(scores)}"
             raise DataError(message, code="bad-number")
