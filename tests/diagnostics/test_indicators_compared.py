@@ -146,7 +146,7 @@ def test_adapt_warns_of_indicators_that_cost() -> None:
     score = gains + np.random.default_rng(0).normal(size=gains.shape)
     extras = {"system": [names] * 20, "mqm": gains.tolist()}
     pool = from_lists([names] * 20, score[..., None].tolist(), ["comet"], extras=extras)
-    _, comparison, note = compared(pool, prior="isotropic:variance=4.0")
+    _, comparison, note = compared(pool, prior="isotropic:variance=0.5")
     assert comparison.row(Way.WITHOUT).high < 0
     assert (note.level, note.message) == (logging.WARNING, comparison.of_indicators)
     assert note.message.endswith(": leave out categorical system")

@@ -386,9 +386,8 @@ def test_ten_answers_by_judges_of_equal_worth(noise: float) -> None:
         lists = bpa.from_lists([["a", "b"]] * 10, list(scores), [f"judge{k}" for k in range(9)])
         answers = [[[first, 1 - first]] for first in better]
         with capture_notes() as notes:
-            result = bpa.adapt(
-                lists.with_sentence_extras(preferences=answers), None, sampler="laplace"
-            )
+            result = bpa.adapt(lists.with_sentence_extras(preferences=answers))
+        assert bpa.check(result)
         comparison = read_comparison(bpa.as_draws(result))
         baseline = comparison.baseline
         messages = [note.message for note in notes if note.level == logging.WARNING]
