@@ -1,12 +1,14 @@
 """Tables as text, separated by tabs, commas or semicolons: a header, then a candidate per line.
 
 See `bpa_ppl.formats.schema` for the meaning of the columns; or a line is two answers, of which one
-is preferred, as in `bpa_ppl.formats.preference_rows`. Cells of CSV are quoted as by Python's csv
-module; those of TSV are not, as programs of translation write them, unless the name of the first
-column is quoted. A cell that is empty or `NA` is missing, and so is one such as `None` in a column
-of numbers; the first other cell of a column shows whether it is of numbers or of texts. Lines whose
-cells are all empty are left out. Where a comma is the decimal mark, Excel separates the cells of
-CSV by semicolons.
+is preferred, as in `bpa_ppl.formats.preference_rows`. Cells of CSV may be quoted; those of TSV are
+not, as programs of translation write them, unless the name of the first column is. A quotation mark
+at the beginning of a cell must be closed at the end of a cell; those inside are doubled. A quoted
+cell may have line breaks, but not if each of its lines is a row by itself: with as many cells as
+the header, and numbers in the same columns. A cell that is empty or `NA` is missing, and so is one
+such as `None` in a column of numbers; the first other cell of a column shows whether it is of
+numbers or of texts. Lines whose cells are all empty are left out. Where a comma is the decimal
+mark, Excel separates the cells of CSV by semicolons.
 
 PyArrow reads all cells as texts, and columns of numbers become numbers if their first cell is one.
 """
@@ -199,6 +201,7 @@ class _Reader:
             decode(data, self.options.origin, self._line)
             self._note_quotes(data)
             data = self._without_returns(data)
+            self._check_quotes(data)
             if not self._header:
                 data = self._read_header(data)
             if self._header:
@@ -249,6 +252,24 @@ class _Reader:
                 line = self._line + data.count(b"\n", 0, match.start())
                 raise self.options.error(problem, line)
         return pattern.sub(rb"\g<quoted>", data)
+
+    def _check_quotes(self, data: bytes) -> None:
+        """Refuse quoted cells that are closed inside a cell."""
+        if not self._quoted or b'"' not in data or _are_usual(data, self.separator):
+            return
+        mark = re.escape(self.separator.encode())
+        begin, end = rb"(?<![^%b\n])" % mark, rb"(?=%b|\r*\n)" % mark
+        # A cell may continue in the next block.
+        cells = rb'%b"(?:[^"]++|"")*+(?:"%b|\Z)' % (begin, end)
+        if not re.search(rb'%b"' % begin, re.sub(cells, b"", data)):
+            return
+        odd = rb'%b|%b(?P<odd>"(?:[^"]++|"")*+")' % (cells, begin)
+        cell = next(match for match in re.finditer(odd, data) if match["odd"])
+        first, last = (self._line + data.count(b"\n", 0, at) for at in cell.span())
+        after = quote(data[cell.end() :].split(b"\n")[0][:20])
+        problem = f"a quoted cell is closed in line {last} before {after}, which is not the end of "
+        problem += "a cell: close it at the end, and double the quotation marks inside it"
+        raise self.options.error(problem, first)
 
     def _read_header(self, data: bytes) -> bytes:
         """Set the names of the columns; return the lines after the header."""
@@ -310,6 +331,9 @@ class _Reader:
             elif len(table) <= 1 and {of.actual_columns for of in invalid} == {len(names) + 1}:
                 remedy = f"leave out the names of rows (R: row.names=FALSE), {remedy}"
             raise self.options.error(f"{problem}: {remedy}", line, "wrong-length")
+        for row in np.flatnonzero(breaks[right] * (begins[right] < last)).tolist():
+            cells = [str(column[row].as_py()) for column in table.columns]
+            self._check_lines(cells, int(lines[right][row]))
         if last < newlines:
             self._begun = b"\n".join(data.split(b"\n")[last:])
         self._line += last
@@ -319,6 +343,28 @@ class _Reader:
         bits = pa.py_buffer(np.packbits(kept, bitorder="little"))
         mask = pa.Array.from_buffers(pa.bool_(), len(kept), [None, bits])
         return table.filter(mask), lines[right][kept]
+
+    def _check_lines(self, cells: list[str], line: int) -> None:
+        """Refuse a record of several lines of which each is a row by itself.
+
+        Args:
+            cells: of the record.
+            line: in which it begins.
+        """
+        numbers = [looks_numeric(self._with_point(cell)) for cell in cells]
+        if not any(numbers):
+            return
+        of_lines = self.separator.join(cells).split("\n")
+        for one in of_lines:
+            row = list(map(self._with_point, one.split(self.separator)))
+            kinds = zip(row, numbers, cells, strict=False)
+            alike = all(looks_numeric(cell) == n or "\n" in of for cell, n, of in kinds)
+            if len(row) != len(cells) or not alike:
+                return
+        problem = f"a quoted cell that ends in line {line + len(of_lines) - 1}, and each of these "
+        problem += "lines is a row by itself: close the quotation mark in the cell where it is "
+        problem += "opened, or double it and quote the cell; or write jsonl if it is one text"
+        raise self.options.error(problem, line)
 
     def _check_header(self, header: list[str], rows: Sequence[Sequence[str]], line: int) -> None:
         if any('ImportId"' in cell for row in rows[1:2] for cell in row):
@@ -427,6 +473,22 @@ class _Reader:
         """Return a number that has a decimal comma with a point instead, and any other cell."""
         commas = self.separator != self._separators[0] and _DECIMAL_COMMA.fullmatch(cell)
         return cell.replace(",", ".") if commas else cell
+
+
+def _are_usual(data: bytes, separator: str) -> bool:
+    r"""Return whether all quotation marks are around cells, or doubled inside these.
+
+    Every second one then begins a cell, or is the second of two; the others end a cell, or are the
+    first of two. This is faster than reading the cells.
+
+    >>> _are_usual(b'0,"a ""b"" c",1\n', ","), _are_usual(b'0,5" disk,1\n', ",")
+    (True, False)
+    """
+    codes = np.frombuffer(b"\n" + data + b"\n", np.uint8)
+    marks = np.flatnonzero(codes == ord('"'))
+    before, after = codes[marks[::2] - 1], codes[marks[1::2] + 1]
+    edges = list(f'"\n{separator}'.encode())
+    return bool(np.isin(before, edges).all() and np.isin(after, [*edges, ord("\r")]).all())
 
 
 def _header_cells(line: bytes, separator: str) -> list[str]:

@@ -112,7 +112,7 @@ BAD: list[tuple[str, Line, str]] = [
     ("kaldi", "u9-1 A CAT", "bad-number"),
     ("kaldi", "u1-1 2 A CAT", "duplicate"),
     ("csv", "9,a", "wrong-length"),
-    ("csv", '9,"a,1', "wrong-length"),
+    ("csv", '9,"a,1', "bad-line"),
     ("csv", b"9,caf\xe9,2\n", "bad-encoding"),
     ("tsv", "9\ta", "wrong-length"),
     ("jsonl", '{"id": 9, "text": "a", "lm": 1, "lm": 2}', "duplicate"),

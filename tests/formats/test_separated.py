@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
+from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
@@ -11,15 +16,17 @@ from support.raising import raises
 from support.table_content import table_content
 from support.user_files import Write
 
-from bpa_ppl import from_lists, read_nbest, write_nbest
+from bpa_ppl import from_lists, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
+from bpa_ppl.formats.block import ReadOptions
+from bpa_ppl.formats.separated import _are_usual, _Reader
 
 pytestmark = pytest.mark.usefixtures("small_blocks")
 
 
 def test_cells_are_quoted_as_by_the_csv_module(write: Write) -> None:
-    rows = ['0,"a, ""b""\nc",1', '0,5" disk,2', '0,"d"e,"3"', '1,"\n\n",4', "1,  f ,5", "1,,6"]
-    texts = ['a, "b"\nc', '5" disk', "de", "\n\n", "  f ", ""]
+    rows = ['0,"a, ""b""\nc",1', '0,5" disk,2', '0,d"e,"3"', '1,"\n\n",4', "1,  f ,5", "1,,6"]
+    texts = ['a, "b"\nc', '5" disk', 'd"e', "\n\n", "  f ", ""]
     tabs = [row.replace(",", "\t").replace("a\t", "a,") for row in rows]
     for nbest in (
         read_nbest(write("id,text,lm", *rows)),
@@ -28,6 +35,60 @@ def test_cells_are_quoted_as_by_the_csv_module(write: Write) -> None:
     ):
         assert [nbest.text(h) for h in range(6)] == texts
         assert nbest.features[:, 0].tolist() == [1, 2, 3, 4, 5, 6]
+
+
+#: A text that opens a quotation mark, one that closes it some rows later, and what is said of them.
+SPLIT = [
+    ('"Yes', '"a b"', "closed in line {} before 'a b"),
+    ('"Yes', '5" disk', "closed in line {} before ' disk"),
+    ('"Yes', 'No"', "ends in line {}, and each of these lines is a row"),
+    ('"Yes" he', "b", "closed in line 5 before ' he"),
+]
+
+
+@pytest.mark.filterwarnings("ignore:.*decimal commas")
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("later", [1, 2, 60])
+@pytest.mark.parametrize(("opened", "closed", "match"), SPLIT)
+def test_a_quotation_mark_that_is_closed_in_a_later_row(
+    write: Write, separator: str, later: int, opened: str, closed: str, match: str
+) -> None:
+    texts = [f"text {k}" for k in range(70)]
+    texts[3], texts[3 + later] = opened, closed
+    lines = ['"id",text,lm', *(f"{k},{text},{k}" for k, text in enumerate(texts))]
+    path = write(*(line.replace(",", separator) for line in lines))
+    for read in (read_nbest, lambda path: list(iter_nbest(path, chunk=1))):
+        with raises(DataError, "bad-line", line=5, match=match.format(5 + later)):
+            read(path)
+
+
+def test_closing_quotation_marks_as_by_the_strict_csv_module() -> None:
+    """The module also refuses a cell that does not end, which may continue in the next block."""
+    rng, counts = np.random.default_rng(0), Counter[bool]()
+    for _ in range(1500):
+        text = "".join(rng.choice(list('a,""\n'), rng.integers(1, 14))) + "\n"
+        refused = False
+        try:
+            list(csv.reader(io.StringIO(text, newline=""), strict=True))
+        except csv.Error as error:
+            refused = "expected after" in str(error)
+        reader = _Reader(",", True, ReadOptions("lists"))
+        with raises(DataError, "bad-line", line=ANY) if refused else nullcontext():
+            reader._check_quotes(text.encode())
+        assert not (refused and _are_usual(text.encode(), ","))
+        counts[refused] += 1
+    assert min(counts.values()) > 200
+
+
+@pytest.mark.filterwarnings("ignore:.*decimal commas")
+@pytest.mark.parametrize("separator", [",", ";"])
+def test_cells_of_several_lines_are_read(write: Write, separator: str) -> None:
+    """Some of their lines have as many separators as the header."""
+    texts = ["a,b,1\nc", "x\n0,a,1\ny", "\n1,2,3", "one\n\ntwo", '"Yes,\nNo"', ",\n,"]
+    rows = [f'{k},"{text.replace(chr(34), chr(34) * 2)}",{k}' for k, text in enumerate(texts)]
+    rows = [row.replace(",", separator) for row in ["id,text,lm", *rows]]
+    nbest = read_nbest(write(*rows))
+    assert [nbest.text(k) for k in range(6)] == [of.replace(",", separator) for of in texts]
 
 
 def test_cells_of_tsv_that_look_quoted_are_noted(write: Write, tmp_path: Path) -> None:
