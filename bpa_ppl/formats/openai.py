@@ -55,7 +55,7 @@ from bpa_ppl.formats.samples import (
     token_statistics,
 )
 from bpa_ppl.formats.streams import InputFile, origin_name, read_chunks
-from bpa_ppl.formats.values import json_keys, parse_strictly
+from bpa_ppl.formats.values import check_pairs, has_all_keys, json_keys, parse_strictly
 
 #: Values of `finish_reason` for complete answers, by server.
 _DONE = ("stop", "complete", "completed", "end_turn", "stop_sequence", "eos", "eos_token", "word")
@@ -391,10 +391,14 @@ class _Reader:
         return logged.mean * (length := logged.length or math.nan), logged.mean, math.nan, length
 
     def _field(self, text: str) -> str | None:
-        """Return the field of the candidate in an answer that is a JSON object."""
+        """Return the field of the candidate in an answer that is a JSON object.
+
+        None for any other answer, and for an object that has a key twice.
+        """
         fenced = _FENCE.fullmatch(text)
         try:
-            value = json.loads(fenced[1] if fenced else text)[self._format.field]
+            content = fenced[1] if fenced else text
+            value = json.loads(content, object_pairs_hook=check_pairs)[self._format.field]
         except (ValueError, RecursionError, TypeError, KeyError):
             return None
         return self._extract(value) if isinstance(value, str) else None
@@ -475,11 +479,13 @@ def _one(line: bytes, origin: str, number: int) -> Line:
     """Return what a line says.
 
     Raises:
-        DataError: with file and line, if it is not JSON, or a field is of another type.
+        DataError: with file and line, if it is not JSON, an object has a key twice, or a field is
+            of another type.
     """
     with suppress(ValueError, RecursionError):
         decoded = _DECODER.decode(line)
-        if decoded.answer and (decoded.custom_id is not None or decoded.response is None):
+        usual = decoded.answer and (decoded.custom_id is not None or decoded.response is None)
+        if usual and has_all_keys(line, msgspec.json.decode(line)):
             return decoded
     values, _ = parse_strictly(line + b"\n", origin, number)
     try:
