@@ -243,5 +243,7 @@ def test_a_key_that_occurs_twice_in_a_request_or_an_answer(write: Write) -> None
         read_nbest(path, format=f"openai:requests={requests}")
     answers = [choice(text) for text in ('{"best": "a"}', '{"best": "a", "best": "b"}')]
     path = write(batch("p-0", *answers))
-    with raises(DataError, parameter="bad", line=1, match="in the field 'best'"):
+    with raises(
+        DataError, "bad-response", parameter="bad", line=1, match="in the field 'best': 1 "
+    ):
         read_nbest(path, format="openai:field=best")
