@@ -324,10 +324,12 @@ def _subtract_oracle(
     relative = features[position] - features[oracle]
     # Not by BLAS: equal rows have equal scores.
     fixed = np.einsum("nq,q->n", relative[:, ~match.free], match.values[~match.free])
-    others = [columns["tie"][position]] if "tie" in columns else []
+    parts: list[Any] = [relative[:, match.free], fixed]
+    if "tie" in columns:
+        parts.append(columns["tie"][position])
     if "gain" in columns:
-        others.append(np.unique(columns["gain"][position], return_inverse=True)[1])
-    rows = np.column_stack([relative[:, match.free], fixed, *others]).astype(kind)
+        parts.append(np.unique(columns["gain"][position], return_inverse=True)[1])
+    rows: npt.NDArray[Any] = np.column_stack(parts).astype(kind)
     # Rows are sorted by their content, so that sums do not depend on the order of the list.
     hashes = _hash_rows(rows)
     order = np.argsort(hashes, kind="stable")
