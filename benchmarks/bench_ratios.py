@@ -6,6 +6,8 @@ Each alternative must return the same. The times of the package are the best of 
 one that compiles.
 
 Tables:
+    lengths         adapting to lists of 1 to 500 candidates, and to lists of equal length, with
+                    compilation
     decoding        predictive decoding, and a NumPy loop over sentences
     oracles         TER oracles of 25 lists, and sacreBLEU on every line; then of 250,000 candidates
     phrases         extraction of phrase pairs, and the same in Python
@@ -21,6 +23,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import jax
 import numpy as np
 from measuring import (
     CORPORA,
@@ -56,6 +59,37 @@ def compared(title: str, base: Callable[[], Any], ours: Callable[[], Any]) -> tu
     table.row("alternative", times[0].seconds, 1.0)
     table.row(f"bpa_ppl (first call {first:.2f} s)", times[1].seconds, times[0][0] / times[1][0])
     return times
+
+
+def random_lists(sizes: Sequence[int]) -> bpa.NBest:
+    """Return lists of random features, with a gain."""
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(sum(sizes), 8))
+    gain = table @ rng.normal(size=8) + rng.gumbel(size=len(table))
+    features = np.split(table, np.cumsum(sizes)[:-1])
+    names = [f"f{k}" for k in range(8)]
+    return bpa.from_lists([["a"] * n for n in sizes], features, names).with_extras(gain=gain)
+
+
+def adapt_anew(lists: bpa.NBest) -> None:
+    """Adapt with nothing compiled."""
+    jax.clear_caches()
+    bpa.adapt(lists, None, gain="gain")
+
+
+def lengths(_: object) -> None:
+    """Compare lists of 1 to 500 candidates with lists of equal length and as many candidates."""
+    adapt_anew(random_lists([5] * 10))  # imports
+    jax.config.update("jax_enable_compilation_cache", False)
+    table = Table("lists, CPU seconds of adapt", "equal", "1 to 500", "times as long")
+    for count in (40, 100, 400):
+        sizes = np.random.default_rng(1).integers(1, 501, size=count)
+        cpu = [
+            best_time(partial(adapt_anew, random_lists(of.tolist())), 2).cpu
+            for of in (np.full(count, round(sizes.mean())), sizes)
+        ]
+        table.row(f"{count}", *cpu, cpu[1] / cpu[0])
+    jax.config.update("jax_enable_compilation_cache", True)
 
 
 def numpy_choices(lists: bpa.NBest, weights: np.ndarray, dtype: Any) -> np.ndarray:
@@ -212,5 +246,5 @@ def language_model(_: object) -> None:
 
 
 if __name__ == "__main__":
-    tables = [decoding, oracles, phrases, lexicon, language_model]
+    tables = [lengths, decoding, oracles, phrases, lexicon, language_model]
     run_tables(__doc__ or "", {one.__name__.replace("_", "-"): one for one in tables})
