@@ -240,7 +240,9 @@ def _choose_type(nbest: NBest, match: Match) -> type:
     >>> from bpa_ppl import from_lists
     >>> from bpa_ppl.weights import match
     >>> lists = from_lists([["a", "b"]], [[[1e12, 0.0], [1e12 + 1, 1e-46]]], ["LM0", "p"])
-    >>> [_choose_type(part, match({}, part)).__name__ for part in (lists.without("p"), lists)]
+    >>> start = {"LM0": 0.5}, {"LM0": 0.5, "p": 0.5}
+    >>> tables = lists.without("p"), lists
+    >>> [_choose_type(t, match(w, t)).__name__ for w, t in zip(start, tables, strict=True)]
     ['float32', 'float64']
     """
     if not len(nbest):

@@ -202,7 +202,8 @@ def test_files_of_the_demos_replace_no_file(tmp_path: Path) -> None:
     assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
 
 
-def test_command_that_writes_the_files(tmp_path: Path) -> None:
+def test_command_that_writes_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     done = run("demo", "--files", "-o", tmp_path)
     assert done.code == 0
     assert done.out.splitlines() == [f"wrote {tmp_path / name}" for name in _FILES]
