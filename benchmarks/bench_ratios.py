@@ -79,8 +79,8 @@ def adapt_anew(lists: bpa.NBest) -> None:
 
 def lengths(_: object) -> None:
     """Compare lists of 1 to 500 candidates with lists of equal length and as many candidates."""
+    jax.config.update("jax_enable_compilation_cache", False)  # works before the first compilation
     adapt_anew(random_lists([5] * 10))  # imports
-    jax.config.update("jax_enable_compilation_cache", False)
     table = Table("lists, CPU seconds of adapt", "equal", "1 to 500", "times as long")
     for count in (40, 100, 400):
         sizes = np.random.default_rng(1).integers(1, 501, size=count)
@@ -89,7 +89,6 @@ def lengths(_: object) -> None:
             for of in (np.full(count, round(sizes.mean())), sizes)
         ]
         table.row(f"{count}", *cpu, cpu[1] / cpu[0])
-    jax.config.update("jax_enable_compilation_cache", True)
 
 
 def numpy_choices(lists: bpa.NBest, weights: np.ndarray, dtype: Any) -> np.ndarray:
