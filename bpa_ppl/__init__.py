@@ -186,7 +186,13 @@ else:
 def __getattr__(name: str) -> Any:
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
+    try:
+        value = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
+    except ModuleNotFoundError as error:
+        from bpa_ppl.errors import describe_missing_package
+
+        problem = describe_missing_package(name, error)
+        raise ModuleNotFoundError(problem, name=error.name) from error
     return value
 
 

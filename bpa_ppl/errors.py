@@ -99,6 +99,21 @@ def list_names(names: Iterable[str]) -> str:
     return ", ".join(names[:_LISTED]) + (f" and {more:,} more" if more > 0 else "")
 
 
+def describe_missing_package(what: str, error: ImportError) -> str:
+    """Return the message about a package that is required, but was left out of an installation.
+
+    Args:
+        what: needs it.
+        error: raised by the import.
+
+    >>> error = ModuleNotFoundError("No module named 'jax'", name="jax")
+    >>> describe_missing_package("adapt", error)
+    'adapt needs the full installation, with the package jax: pip install bpa_ppl'
+    """
+    package = (error.name or str(error)).partition(".")[0]
+    return f"{what} needs the full installation, with the package {package}: pip install bpa_ppl"
+
+
 def locate(path: str | Path | None, line: int | None = None) -> str:
     """Return the beginning of a message that says where the data are from.
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -523,9 +524,7 @@ def estimate_proportion(count: float, total: float) -> tuple[float, float]:
     >>> [round(end, 3) for end in estimate_proportion(8, 10)]
     [0.49, 0.943]
     """
-    from scipy.special import ndtri
-
-    z = float(ndtri((1 + PROBABILITY) / 2))
+    z = NormalDist().inv_cdf((1 + PROBABILITY) / 2)
     centre = (count + z**2 / 2) / (total + z**2)
     reach = z * math.sqrt(count * (total - count) / total + z**2 / 4) / (total + z**2)
     return max(centre - reach, 0.0), min(centre + reach, 1.0)

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
-from bpa_ppl.errors import NotConverged
+from bpa_ppl.errors import NotConverged, describe_missing_package
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, kish
 from bpa_ppl.posterior.record import Finding, Verdict, read_version
@@ -252,7 +252,11 @@ def check_and_record(draws: Draws) -> tuple[Draws, Report]:
     """
     report = read_report(draws)
     if report is None:
-        report = check(draws)
+        try:
+            report = check(draws)
+        except ModuleNotFoundError as error:
+            problem = describe_missing_package("checking a posterior", error)
+            raise ModuleNotFoundError(problem, name=error.name) from error
         verdict = Verdict(report.passed, _hash_inputs(draws), report.findings)
         draws = replace(draws, record=structs.replace(draws.record, verdict=verdict))
     return draws, report

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -14,8 +15,11 @@ import tomllib
 import venv
 import zipfile
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import distribution, requires
 from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
 
 import numpy as np
 import pytest
@@ -24,6 +28,8 @@ from packaging.utils import canonicalize_name
 from support.judged_lists import judged_lists, write_json_lines
 
 import bpa_ppl
+from bpa_ppl.adapting import adapt_draws
+from bpa_ppl.diagnostics.check import check_and_record
 from bpa_ppl.posterior.arviz_functions import arviz_version
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,6 +38,11 @@ DATA = "examples/demo_data"
 SOURCES = ("bpa_ppl", "models", "diagnostics", "examples", "pyproject.toml", "LICENSE")
 SOURCES += ("MANIFEST.in", "README.md")
 DEPENDENCIES = sysconfig.get_paths()["purelib"]
+SMALL = [
+    line
+    for line in (ROOT / "requirements-serve.txt").read_text("utf-8").splitlines()
+    if not line.startswith("#")
+]
 PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
 
 
@@ -90,20 +101,18 @@ def closure(requirements: Iterable[str]) -> set[str]:
     return {name for name, _ in found}
 
 
-@pytest.fixture(scope="module")
-def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The scripts folder of a new environment: the wheel, and only the packages that it requires.
+@contextmanager
+def new_environment(wheel: Path, folder: Path, requirements: Iterable[str]) -> Iterator[Path]:
+    """Make an environment of the wheel and of packages, and provide its folder of scripts.
 
-    These are links to the packages of this environment. The folder of the wheel is read-only, and
-    the path has spaces and letters outside ASCII.
+    These are links to the packages of this environment. The folder of the wheel is read-only.
     """
-    folder = tmp_path_factory.mktemp("new") / "été à Łódź"
     venv.create(folder, with_pip=False)
     paths = sysconfig.get_paths(vars={"base": str(folder), "platbase": str(folder)})
     site, scripts = Path(paths["purelib"]), Path(paths["scripts"])
     install = ["install", "--no-deps", "--no-index", str(wheel)]
     subprocess.run([*PIP, "--python", str(scripts / "python"), *install], check=True)
-    for name in closure(PROJECT["dependencies"]):
+    for name in closure(requirements):
         files = distribution(name).files or ()
         for top in {file.parts[0] for file in files} - {"..", "__pycache__"}:
             if not (site / top).exists():
@@ -114,6 +123,25 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     yield scripts
     for one in folders:
         one.chmod(0o755)
+
+
+@pytest.fixture(scope="module")
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """An environment of the packages that the wheel requires.
+
+    Its path has spaces and letters outside ASCII.
+    """
+    folder = tmp_path_factory.mktemp("new") / "été à Łódź"
+    with new_environment(wheel, folder, PROJECT["dependencies"]) as scripts:
+        yield scripts
+
+
+@pytest.fixture(scope="module")
+def small_environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """An environment of the packages in `requirements-serve.txt` alone."""
+    folder = tmp_path_factory.mktemp("small") / "venv"
+    with new_environment(wheel, folder, SMALL) as scripts:
+        yield scripts
 
 
 def test_content_of_the_source_archive(unpacked: Path) -> None:
@@ -160,8 +188,8 @@ COMMANDS = (
     "adapt lists.jsonl --weights none --gain comet --seed 1 -o q.nc",
     "check p.nc",
     "compare p.nc q.nc -o compared",
-    "trace p.nc -o trace.png",
-    "report p.nc -o page.html",
+    "trace unchecked.nc -o trace.png",
+    "report unchecked.nc -o page.html",
     "sweep lists.jsonl -w none --gain comet -o swept --sampler laplace --vary draws=100",
     "rerank lists.jsonl -p p.nc -o chosen",
     "demo --files -o .",
@@ -236,6 +264,100 @@ def test_use_of_a_read_only_installation_without_extras(
     assert len((tmp_path / "chosen").read_text("utf-8").splitlines()) == 40
     assert done.stdout.startswith(f"bpa_ppl {bpa_ppl.__version__}\n")
     assert done.stdout.endswith(PRINTED)
+
+
+def test_the_small_installation_requires_what_the_project_does_and_nothing_large() -> None:
+    assert set(SMALL) <= {*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["serve"]}
+    left_out = {canonicalize_name(Requirement(one).name) for one in PROJECT["dependencies"]}
+    left_out -= {canonicalize_name(Requirement(one).name) for one in SMALL}
+    left_out |= {"jaxlib", "llvmlite", "pandas"}
+    assert {"jax", "numba", "matplotlib", "scipy", "pyarrow", "arviz"} <= left_out
+    assert closure(SMALL).isdisjoint(left_out)
+
+
+#: Commands of the small installation, and those that need another package.
+SMALL_COMMANDS = (
+    "check p.nc",
+    "rerank lists.jsonl -p p.nc -o chosen",
+    "rerank long.nbest -p p.nc -o long --details d.tsv",
+    "weights p.nc -o w.json",
+    "lists lists.jsonl",
+)
+OTHER_COMMANDS = (
+    "adapt lists.jsonl -w none --gain comet -o none.nc",
+    "check unchecked.nc",
+    "rerank lists.jsonl -p unchecked.nc -o none",
+    "report unchecked.nc -o none.html",
+    "trace unchecked.nc -o none.png",
+    "rerank lists.csv -p p.nc -o none",
+)
+FULL = r"needs the full installation, with the package \w+: pip install bpa_ppl"
+SMALL_PROGRAM = """
+import numpy as np
+import bpa_ppl as bpa
+reranker = bpa.Reranker("p.nc")
+print(reranker.choose(["a", "b"], {"logprob": [0.0, 9.0]}).text)
+print(reranker(bpa.read_nbest("lists.jsonl")).texts[0])
+for call in (lambda: bpa.adapt, lambda: bpa.BayesianRanker, lambda: bpa.Reranker("unchecked.nc")):
+    try:
+        call()
+    except ImportError as error:
+        print(error)
+"""
+
+
+@pytest.mark.filterwarnings("ignore:the adapted weights are worse:bpa_ppl.errors.BpaWarning")
+@pytest.mark.skipif(os.name != "posix", reason="ends a server by SIGTERM")
+def test_choosing_and_serving_in_the_small_installation(
+    small_environment: Path, tmp_path: Path
+) -> None:
+    lists = judged_lists().without("comet")
+    write_json_lines(lists, tmp_path / "lists.jsonl")
+    (tmp_path / "lists.csv").write_text("id,text,logprob\n0,a,1\n", "utf-8")
+    row = "||| a cat ||| logprob= {} ||| 0\n"  # more than PyArrow is loaded for
+    rows = [f"{k // 2} {row.format(k % 7)}" for k in range(40_000)]
+    (tmp_path / "long.nbest").write_text("".join(rows), "utf-8")
+    adapted = adapt_draws(judged_lists(), None, gain="comet", sampler="map")
+    draws, report = check_and_record(adapted)
+    assert report.passed
+    drawn = np.random.default_rng(0).normal(1.0, 0.1, size=(4, 500, 1))
+    new = bpa_ppl.Draws({"weights": drawn}, ("logprob",))
+    bpa_ppl.write_posterior(draws, tmp_path / "p.nc")
+    bpa_ppl.write_posterior(new, tmp_path / "unchecked.nc")
+    words = json.dumps([command.split() for command in (*SMALL_COMMANDS, *OTHER_COMMANDS)])
+    env = {name: os.environ[name] for name in KEPT if name in os.environ}
+    options: dict[str, Any] = {"cwd": tmp_path, "env": env, "encoding": "utf-8"}
+    python = [small_environment / "python", "-W", "error"]
+    line = [*python, "-c", RUN, words]
+    done = subprocess.run(line, input=SMALL_PROGRAM, capture_output=True, check=True, **options)
+    codes = [int(code) for code in re.findall(r"^exit (\d+)$", done.stderr, re.MULTILINE)]
+    assert codes == [0] * len(SMALL_COMMANDS) + [2] * len(OTHER_COMMANDS), done.stderr
+    errors = [line for line in done.stderr.splitlines() if line.startswith("error")]
+    for command, error in zip(OTHER_COMMANDS, errors, strict=True):
+        assert re.fullmatch(f"error: bpa {command.split()[0]} {FULL}", error)
+    assert not [*tmp_path.glob("none*")]
+    expected = bpa_ppl.rerank(lists, draws).texts
+    chosen = (tmp_path / "chosen").read_text("utf-8").splitlines()
+    assert chosen == expected
+    assert len((tmp_path / "long").read_text("utf-8").splitlines()) == 20_000
+    *_, one, first, adapt, ranker, unchecked = done.stdout.splitlines()
+    assert (one, first) == ("a", expected[0])  # the weight is negative
+    for what, line in (("adapt", adapt), ("BayesianRanker", ranker), ("checking .*", unchecked)):
+        assert re.fullmatch(f"{what} {FULL}", line)
+    serve = [*python, "-m", "bpa_ppl", "serve", "p.nc", "--port", "0"]
+    with subprocess.Popen(serve, stderr=subprocess.PIPE, **options) as server:
+        try:
+            assert server.stderr is not None
+            url = server.stderr.readline().split(" at ")[1].strip()
+            first = (tmp_path / "lists.jsonl").read_bytes().splitlines()[0]
+            headers = {"Content-Type": "application/json"}
+            request = Request(f"{url}/rerank", first, headers)
+            with urlopen(request, timeout=60) as answer:
+                assert json.load(answer)["text"] == expected[0]
+            server.terminate()
+            assert server.wait(60) in (0, -signal.SIGTERM)
+        finally:
+            server.kill()
 
 
 def test_the_source_folder_alone_is_refused(clone: Path) -> None:

@@ -22,7 +22,14 @@ from bpa_ppl.cli import adapt, lists, posteriors, servers, texts
 from bpa_ppl.cli.options import discard, print_message, refuse_empty
 from bpa_ppl.cli.outputs import check_outputs
 from bpa_ppl.cli.signals import Ended, ending_signals
-from bpa_ppl.errors import BpaError, UsageError, escape_controls, find_interruption, quote
+from bpa_ppl.errors import (
+    BpaError,
+    UsageError,
+    describe_missing_package,
+    escape_controls,
+    find_interruption,
+    quote,
+)
 
 #: Exit codes that shells report for a command ended by Ctrl-C and by a closed pipe.
 _INTERRUPTED, _CLOSED_PIPE = 130, 141
@@ -226,6 +233,8 @@ def _failure(error: BaseException, words: list[str]) -> tuple[str, int]:
             # A disk that is full, or a library that finds no folder to write in.
             if error.filename is None and error.errno in (None, errno.ENOENT, errno.ENOSPC):
                 message += ": make room, or set TMPDIR and NUMBA_CACHE_DIR to folders with room"
+        case ModuleNotFoundError():
+            message = f"error: {describe_missing_package(' '.join(['bpa', *words[:1]]), error)}"
         case ImportError():
             message = f"error: a package cannot be loaded: {error}"
         case MemoryError():

@@ -14,8 +14,7 @@ from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.outputs import Written, keep_recorded_files
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics.baseline_comparison import read_comparison
-from bpa_ppl.diagnostics.check import check as check_posterior
-from bpa_ppl.diagnostics.check import refuse_unconverged
+from bpa_ppl.diagnostics.check import check_and_record, refuse_unconverged
 from bpa_ppl.diagnostics.pages.page import write_page
 from bpa_ppl.diagnostics.provenance import signature
 from bpa_ppl.diagnostics.raters import compare_raters
@@ -34,12 +33,13 @@ _FIGURE_AND_PAGE = Written(lambda path: (path, path.parent / f"{path.stem}.html"
 def check(posterior: shared.PosteriorPath, /, *, as_json: shared.AsJson = False) -> None:
     """Print the diagnostics of a posterior; exit with 3 if it has not converged.
 
-    For preferences, also the agreement and the slip rates of the raters.
+    The diagnostics that the posterior records are printed, if it has not changed since. For
+    preferences, also the agreement and the slip rates of the raters.
 
     Example: `bpa check posterior.nc`
     """
     draws = read_draws(posterior)
-    report, raters = check_posterior(draws), compare_raters(draws)
+    report, raters = check_and_record(draws)[1], compare_raters(draws)
     if as_json:
         of_raters = {} if raters is None else {"raters": raters.as_dict()}
         shown = {**report.as_dict(), **of_raters, "signature": signature(draws)}

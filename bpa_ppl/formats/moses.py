@@ -358,7 +358,7 @@ def _read_lines(
         parser = parser or LineParser(options, block, patterns)
         compiled = compiled or len(block) >= _ARROW_FROM
         columns = None
-        with suppress(ValueError):
+        with suppress(ValueError, ImportError):  # PyArrow only makes it faster
             columns = parse_block(block, first, parser) if compiled else None
         columns = columns or parser.block(block, first)
         yield columns
