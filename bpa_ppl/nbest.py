@@ -376,6 +376,9 @@ class NBest:
     def spread(self) -> Float64:
         """(features,) float64: the standard deviation of each feature within the lists.
 
+        Raises:
+            DataError: if one is so small that a weight and its square would be too large.
+
         >>> from bpa_ppl import from_lists
         >>> lists = from_lists([["a", "b"], ["c"]], [[[1.0], [3.0]], [[9.0]]], ["LM0"])
         >>> round(float(lists.spread[0]) ** 2, 3)
@@ -383,7 +386,12 @@ class NBest:
         """
         if not len(self):
             return np.zeros(len(self.feature_names))
-        return np.array([measure_deviation(self, column) for column in self.features.T])
+        result = np.array([measure_deviation(self, column) for column in self.features.T])
+        for k in np.flatnonzero((result > 0) & (result < 1 / LARGEST)).tolist():
+            problem = f"{self.feature_names[k]} varies by only {result[k]:.1g} within the lists"
+            problem += f", less than {1 / LARGEST:g}: multiply the column by a constant"
+            raise DataError(problem, self.origin, code="bad-number")
+        return result
 
     def best(self, scores: npt.ArrayLike) -> Int64:
         """Return for each sentence the position of its highest score; the first one of ties.

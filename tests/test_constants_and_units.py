@@ -179,6 +179,10 @@ LARGE: dict[str, Callable[[], Any]] = {
     "y of candidate 2 of sentence 1 is 1e+300, beyond": lambda: fit(
         X, with_value(1e300)[:, 1], None
     ),
+    "tm varies by only 5e-61 within the lists, less than 1e-60": lambda: bpa.adapt(
+        from_arrays(["a", "b"], np.array([[0.0], [1e-60]]), ["tm"], 2, extras={"y": [0, 1]}),
+        gain="y",
+    ),
     "the total of candidates[1] of list 0 is 1e+300, beyond": lambda: from_arrays(
         ["a", "b"], np.ones((2, 1)), ["lm"], 2, totals=[0.0, 1e300]
     ),
@@ -189,7 +193,7 @@ LARGE: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("message", LARGE)
-def test_a_number_that_is_too_large_is_named(message: str) -> None:
+def test_a_number_that_is_too_large_or_small_is_named(message: str) -> None:
     """With its column, its list and its value, and without a warning of NumPy."""
     with pytest.raises(DataError) as error:
         LARGE[message]()
