@@ -479,8 +479,7 @@ class _Refits:
             for name, weight, low, high, sign, kept in every
         )
         with np.errstate(invalid="ignore"):  # a feature may be constant within the lists
-            pairs = correlate_within(lists, names)
-        matrix = np.nan_to_num([[pairs[a, b] for b in names] for a in names])
+            matrix = np.nan_to_num(correlate_within(lists, names))
         return rows, tuple(map(tuple, matrix.tolist()))
 
     def count_effective(self) -> tuple[float, float, float, int]:

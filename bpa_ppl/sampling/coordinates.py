@@ -261,12 +261,12 @@ class _Spanned(Coordinates):
             rng: draws the other directions from their prior, given y; None takes 0.
         """
         u = np.asarray(y, np.float64) / self.stretch
-        degrees = self.original.prior.degrees
-        degrees = np.zeros(len(self.basis)) if degrees is None else np.asarray(degrees)
-        shared, most = degrees > 0, float(degrees.max())
+        shared, most = np.zeros(len(self.basis), bool), 0.0
+        if (degrees := self.original.prior.degrees) is not None:
+            shared, most = np.asarray(degrees) > 0, float(np.max(degrees))
         noise = np.zeros((*u.shape[:2], len(shared)))
         if rng is not None:
-            noise = rng.normal(size=noise.shape)
+            noise = np.asarray(rng.normal(size=noise.shape))
             if shared.any():  # their common scale, given the directions
                 of_span = shared[self.member]
                 squared = np.square(u[..., of_span]).sum(axis=-1)

@@ -31,6 +31,7 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import log_info
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.errors import DataError, UsageError
@@ -128,11 +129,12 @@ class Scale(NamedTuple):
     Attributes:
         value: τ, or the typical τ if it is unknown; None if the prior has no such weights or the
             user has chosen τ.
-        correlation: of the features with an unknown τ, within the lists; None if τ is known.
+        correlation: (n, n) of the n features with an unknown τ, within the lists; None if τ is
+            known.
     """
 
     value: float | None = None
-    correlation: Mapping[tuple[str, str], float] | None = None
+    correlation: Float64 | None = None
 
 
 def choose_scale(
@@ -215,8 +217,9 @@ def build_and_record(
         prior, missing = isotropic.complete_prior(family, match, scale.value)
     else:
         prior = isotropic.build_prior(family, match, scale.value)
-    if scale.correlation:
-        prior = isotropic.with_shared_scale(prior, scale.correlation)
+    if scale.correlation is not None:
+        names = isotropic.learns_scale(family, match)
+        prior = isotropic.with_shared_scale(prior, names, scale.correlation)
     if prior.other is None:
         _require_width(prior)
     return prior, _record(family, match, scale, missing)
@@ -245,7 +248,7 @@ def _record(
     family: PriorFamily | Prior, match: Match, scale: Scale, missing: list[str]
 ) -> PriorRecord:
     """Return the record of a prior, and log the scale of weights without a canonical value."""
-    degrees = isotropic.DEGREES if scale.correlation else None
+    degrees = None if scale.correlation is None else isotropic.DEGREES
     if isinstance(family, Prior):
         kind = "NumPyro distribution" if family.other is not None else "Gaussian"
         kind = kind if family.degrees is None else "Student t"
@@ -318,8 +321,8 @@ def _learn_scale(
     return float(f"{np.exp(log_scale):.3g}")
 
 
-def correlate_within(nbest: NBest, names: Sequence[str]) -> dict[tuple[str, str], float]:
-    """Return the correlation of each pair of features within lists, over all lists.
+def correlate_within(nbest: NBest, names: Sequence[str]) -> Float64:
+    """Return the correlations of features within lists, over all lists, (names, names).
 
     Args:
         nbest: the lists.
@@ -328,15 +331,10 @@ def correlate_within(nbest: NBest, names: Sequence[str]) -> dict[tuple[str, str]
     >>> from bpa_ppl import from_lists
     >>> table = [[[1.0, -2.0], [3.0, -6.0]], [[5.0, 0.0], [5.0, 0.0]]]
     >>> lists = from_lists([["a", "b"]] * 2, table, ["LM0", "cost"])
-    >>> round(correlate_within(lists, ["LM0", "cost"])["LM0", "cost"], 6)
+    >>> round(float(correlate_within(lists, ["LM0", "cost"])[0, 1]), 6)
     -1.0
     """
     columns = nbest.features[:, find_positions(names, nbest.feature_names)]
     values = centre(columns, nbest.sizes)
     values /= np.sqrt(np.mean(values**2, axis=0))
-    matrix = values.T @ values / len(values)
-    return {
-        (first, second): float(matrix[i, j])
-        for i, first in enumerate(names)
-        for j, second in enumerate(names)
-    }
+    return np.asarray(values.T @ values / len(values))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.components import Positive
 from bpa_ppl.errors import DataError, UsageError, list_names
 from bpa_ppl.models.priors.prior import Prior, PriorFamily
-from bpa_ppl.names import matches, with_labels
+from bpa_ppl.names import find_positions, matches, with_labels
 from bpa_ppl.weights import Match
 
 #: The variance of the published prior.
@@ -172,7 +172,7 @@ def expected_scale(features: int) -> float:
     return float(np.sqrt(_SCORE_VARIANCE / max(features, 1)))
 
 
-def with_shared_scale(prior: Prior, correlation: Mapping[tuple[str, str], float]) -> Prior:
+def with_shared_scale(prior: Prior, names: Sequence[str], correlation: Float64) -> Prior:
     """Return the prior of answers: weights have an unknown common scale, and are correlated.
 
     It is a Student t; the correlation of two weights is half of that of their features within the
@@ -180,23 +180,22 @@ def with_shared_scale(prior: Prior, correlation: Mapping[tuple[str, str], float]
 
     Args:
         prior: Gaussian, with independent weights for these features.
-        correlation: of pairs of features whose weights have the common scale.
+        names: the features whose weights have the common scale (n of them).
+        correlation: (n, n) of these features.
 
     >>> prior = Prior.isotropic({"a": 0.0, "b": 0.0, "c": 1.0}, [1.0, 4.0, 0.1])
-    >>> correlation = {(x, y): float(x == y) or 0.8 for x in "ab" for y in "ab"}
-    >>> student = with_shared_scale(prior, correlation)
+    >>> student = with_shared_scale(prior, "ab", np.array([[1.0, 0.8], [0.8, 1.0]]))
     >>> student.covariance.round(3).tolist(), student.degrees.tolist()
     ([[1.0, 0.8, 0.0], [0.8, 4.0, 0.0], [0.0, 0.0, 0.1]], [8.0, 8.0, 0.0])
     """
-    names, covariance = tuple(prior.names), prior.full_covariance
-    degrees = np.zeros(len(names))
-    places = {name: place for place, name in enumerate(names)}
-    for (first, second), value in correlation.items():
-        i, j = places[first], places[second]
-        degrees[i] = DEGREES
-        if i != j:
-            covariance[i, j] = value / 2 * np.sqrt(covariance[i, i] * covariance[j, j])
-    return Prior(prior.mean, covariance=covariance, names=names, degrees=degrees)
+    covariance, places = prior.full_covariance, find_positions(names, prior.names)
+    degrees = np.zeros(len(prior.names))
+    degrees[places] = DEGREES
+    variance = np.diag(covariance)[places]
+    shared = correlation / 2 * np.sqrt(np.outer(variance, variance))
+    np.fill_diagonal(shared, variance)
+    covariance[np.ix_(places, places)] = shared
+    return Prior(prior.mean, covariance=covariance, names=tuple(prior.names), degrees=degrees)
 
 
 def complete_prior(

@@ -422,7 +422,7 @@ class Prior(NamedTuple):
             shared, degrees = self._shared_scale()
             unit[:, shared] *= np.sqrt(degrees / rng.chisquare(degrees, size=(count, 1)))
         if self.covariance is None:
-            return np.asarray(self.mean) + unit * np.sqrt(self.variance)
+            return np.asarray(self.mean) + unit * np.sqrt(np.asarray(self.variance, np.float64))
         return np.asarray(self.mean) + unit @ np.linalg.cholesky(self.full_covariance).T
 
     def as_dict(self) -> dict[str, Any]:

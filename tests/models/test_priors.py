@@ -298,9 +298,9 @@ def test_weights_of_features_that_agree_are_correlated() -> None:
     centred = lists.features.reshape(50, 4, 3).astype(np.float64)
     centred -= centred.mean(axis=1, keepdims=True)
     expected = np.corrcoef(centred.reshape(-1, 3)[:, :2].T)[0, 1]
-    assert correlation["a", "b"] == pytest.approx(expected, abs=1e-3)
+    assert correlation[0, 1] == pytest.approx(expected, abs=1e-3)
     gaussian = Prior.isotropic(dict.fromkeys(LETTERS[:3], 0.0), [1.0, 4.0, 9.0])
-    built = with_shared_scale(gaussian, correlation)
+    built = with_shared_scale(gaussian, LETTERS[:2], correlation)
     np.testing.assert_allclose(built.full_covariance[0, 1], expected, rtol=1e-3)
     np.testing.assert_array_equal(np.diag(built.covariance), [1.0, 4.0, 9.0])
     assert built.degrees.tolist() == [8.0, 8.0, 0.0]
