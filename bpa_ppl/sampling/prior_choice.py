@@ -226,7 +226,7 @@ def build_and_record(
 
 
 def _require_width(prior: Prior) -> None:
-    """Refuse a prior of a weight within which floating-point numbers hardly differ.
+    """Refuse a prior that is too narrow for floating-point numbers around its mean.
 
     Raises:
         DataError: if there is one.
