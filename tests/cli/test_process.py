@@ -56,12 +56,24 @@ def test_ctrl_c_leaves_nothing(folder: Path) -> None:
         lists.write(Path("nbest").read_bytes())
     time.sleep(0.5)  # into the work, wherever it is then
     assert sorted(os.listdir()) == before  # nothing is made before there is something to write
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = _interrupt(process)
     assert (process.returncode, out) == (130, "")
     assert err.splitlines()[-1] == "interrupted"
     assert "Traceback" not in err
     assert sorted(os.listdir()) == before
+
+
+def _interrupt(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """Press Ctrl-C until the process ends, as a person does.
+
+    Once in a hundred times the exception comes while compiled code of a library calls Python, and
+    that code discards it.
+    """
+    for _ in range(12):
+        process.send_signal(signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):
+            return process.communicate(timeout=5)
+    raise TimeoutError("Ctrl-C does not end the process")
 
 
 def waiting_process(output: str) -> subprocess.Popen[str]:
