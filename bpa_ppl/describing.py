@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bpa_ppl._runtime.arguments import require
-from bpa_ppl._runtime.arrays import as_numbers, is_number
+from bpa_ppl._runtime.arrays import as_numbers
 from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.building import describe_bookkeeping, describe_sentinel
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
-from bpa_ppl.errors import DataError, list_names, locate, quote
-from bpa_ppl.formats.averages import average_lists, parse_lists
+from bpa_ppl.errors import DataError, locate, quote
 from bpa_ppl.formats.block import CANDIDATES, ID, JUDGEMENTS, SOURCE, TEXT, find_nearest
 from bpa_ppl.formats.samples import COUNT, STATISTICS
 from bpa_ppl.formats.values import as_verdicts, looks_numeric
@@ -34,7 +33,7 @@ from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.metrics.oracles import oracles
 from bpa_ppl.metrics.preferences import describe_like_answers, has_preferences, iter_choices
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
-from bpa_ppl.nbest import Column, NBest, demote_to_extras, find_feature, measure_deviation
+from bpa_ppl.nbest import NBest, demote_to_extras, find_feature, measure_deviation
 from bpa_ppl.sampling.observations import UNUSED, choose_likelihood
 from bpa_ppl.weights import initial_weights
 
@@ -112,7 +111,7 @@ class Description(Outcome):
         missing_ids: the number of sentences between the first and the last id without a list.
         columns: the columns of numbers, features first.
         texts: the number of different values of each column of texts.
-        lists: what to do about each column of lists, and about lists of numbers of sentences.
+        lists: the names of the columns of lists.
         verdicts: of each column of verdicts, such as true and false, how many are true, and known.
         gains: the columns that may be judgements: extras of numbers, columns of verdicts, and
             features with such a name.
@@ -138,7 +137,7 @@ class Description(Outcome):
     missing_ids: int
     columns: tuple[ColumnSummary, ...]
     texts: dict[str, int]
-    lists: dict[str, str]
+    lists: tuple[str, ...]
     verdicts: dict[str, tuple[int, int]]
     gains: tuple[str, ...]
     of_sentences: tuple[str, ...]
@@ -195,8 +194,8 @@ class Description(Outcome):
         yield f"a reference for {self.references} of {lists}{among}"
         for name, values in self.texts.items():
             yield f"{name}: {format_count(values, 'different text')}"
-        for name, what in self.lists.items():
-            yield f"{name}: {what}"
+        for name in self.lists:
+            yield f"{name}: lists"
         for name, (right, known) in self.verdicts.items():
             yield f"{name}: true in {right} of {known}"
         if self.of_sentences:
@@ -278,8 +277,7 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
     ids = nbest.sentence_ids
     extras = nbest.extras.items()
     verdicts = {name: as_verdicts(column) for name, column in extras}
-    lists = {name: parse_lists(column) for name, column in extras}
-    lists = {n: of for n, of in lists.items() if any(isinstance(v, list | tuple) for v in of)}
+    lists = [name for name, of in extras if any(isinstance(v, list | tuple) for v in of)]
     known = [column for column in columns if column.missing < len(nbest.features)]
     numbers = [c.name for c in known if c.kind != "feature" or describe_judgements(nbest, c.name)]
     numbers += [name for name, of in verdicts.items() if of is not None]
@@ -298,12 +296,7 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
             and name not in lists
             and all(isinstance(v, str | None) for v in values)
         },
-        lists={name: _suggest_use(name, of, nbest) for name, of in lists.items()}
-        | {
-            name: "numbers of whole lists, which are not used: give each candidate its number"
-            for name, of in nbest.sentence_extras.items()
-            if name not in JUDGEMENTS and any(map(_has_numbers, of))
-        },
+        lists=tuple(lists),
         verdicts={
             name: (int(np.nansum(values)), int(np.isfinite(values).sum()))
             for name, values in verdicts.items()
@@ -319,26 +312,6 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
         plan=plan,
         warnings=tuple(filter(None, (refusal, *_warnings(nbest, columns, plan, with_reference)))),
     )
-
-
-def _has_numbers(value: Any) -> bool:
-    """Return whether a value of a sentence has lists of numbers, as if they were of candidates."""
-    if isinstance(value, dict):
-        return any(map(_has_numbers, value.values()))
-    of_all = value if isinstance(value, list | tuple) else ()
-    return bool(of_all) and all(is_number(of) or _has_numbers(of) for of in of_all)
-
-
-def _suggest_use(name: str, values: Column, nbest: NBest) -> str:
-    """Return how to use the numbers in a column of lists, unless they are used."""
-    means = average_lists(name, values)
-    entries = (one for of in values if isinstance(of, list | tuple) for one in of)
-    of_raters = any(isinstance(one, dict) and name in one for one in entries)
-    if of_raters or not set(means).isdisjoint((*nbest.feature_names, *nbest.extras)) or not means:
-        return "lists"
-    if nbest.origin == NBest.origin:
-        return "lists of numbers: add what is computed from them by with_features"
-    return f"lists of numbers: mean_over={name} in the format adds {list_names(means)}"
 
 
 def _summary(nbest: NBest, plain: NBest, name: str, gain: tuple[str, ...]) -> ColumnSummary:

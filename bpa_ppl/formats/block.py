@@ -336,14 +336,12 @@ class ReadOptions(NamedTuple):
         bad: "error", or "drop" to leave out a candidate with a value that is not a finite number.
         first_id: the id of the first sentence, for formats without ids.
         names: of the columns in the file, if they differ from the usual ones.
-        mean_over: columns of raters, or of lists, over which numbers are averaged.
     """
 
     origin: str
     bad: str = "error"
     first_id: int = 0
     names: ColumnNames = ColumnNames({}, "")
-    mean_over: tuple[str, ...] = ()
 
     def error(
         self,

@@ -13,7 +13,6 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import Int64, intern
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import DataError, list_names, locate, quote
-from bpa_ppl.formats.averages import describe_raters, describe_repeats, unpack_lists, with_means
 from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TOTAL, Block
 from bpa_ppl.formats.references import Pairing, ReferenceNotes, SentenceLines
 from bpa_ppl.formats.samples import name_prompts
@@ -60,7 +59,6 @@ class Builder:
         of_references = self.origin if REFERENCE not in lines else lines[REFERENCE].origin
         self._references = ReferenceNotes(of_references)
         self._present: dict[str, int] = {}  # values of each column of numbers
-        self._texts: dict[str, int] = {}  # other columns
         self._candidates = 0
         # Columns of numbers that no table has lacked so far; None before the first table.
         self._complete: set[str] | None = None
@@ -69,9 +67,6 @@ class Builder:
         self._without_source = 0  # sentences
         self._rows_dropped: list[str] = []  # and why
         self._normalised = False
-        self._long = False  # whether each record is a candidate, in any order
-        self._repeats = ""
-        self._averaged = dict.fromkeys(schema.options.mean_over, False)
 
     def lists(
         self, blocks: Iterable[Block], sentences: int = sys.maxsize
@@ -93,7 +88,6 @@ class Builder:
             rows = self.schema.check(block)
             self._normalised = block.normalised
             self._rows_dropped += block.dropped
-            self._long = block.any_order and not block.nested
             lists = len(self._first_lines)
             starts = _find_starts(rows.ids, last)
             self._enter(rows, starts, block.any_order and not block.nested, whole)
@@ -168,13 +162,7 @@ class Builder:
             problem = f"every candidate of sentence {name} has a value that is not finite"
             raise DataError(f"{problem}: correct the file", self.origin, code="bad-number")
         lists = format_count(len(self._first_lines), "sentence")
-        for name in [name for name, done in self._averaged.items() if not done]:
-            problem = f"no column of raters, or of lists of numbers, is {name} (the columns are "
-            problem += f"{quote(', '.join(self._present | self._texts), 400)}): name another one, "
-            problem += f"or leave out mean_over={name}"
-            raise self.schema.options.error(problem, None, "missing-column", "format")
-        of_raters = describe_raters(self._present, self.origin)
-        notes = [*filter(None, (self._repeats, of_raters)), *self._units.values()]
+        notes = [*self._units.values()]
         if self._scattered:
             lines = "lines {} and {}".format(*self._scattered)
             notes.append(f"the rows of a sentence are not adjacent ({lines}): grouped by id")
@@ -236,12 +224,6 @@ class Builder:
         if sources is not None and None in sources:
             self._without_source += sources.count(None)
             extras[SOURCE], sources = sources, None
-        if self._long and not (self._repeats or self._averaged):
-            self._repeats = describe_repeats(rows, self.origin)
-        for name in self._averaged:
-            if (averaged := with_means(rows, name, self.schema.options.error)) is not None:
-                rows, self._averaged[name] = averaged, True
-        offsets = np.append(_find_starts(rows.ids, None), len(rows.ids)).astype(np.int64)
         candidates = self._columns(rows, whole)
         if SOURCE in extras and SOURCE in candidates["extras"]:
             place = extras[SOURCE].index(None)
@@ -301,20 +283,17 @@ class Builder:
                 if not any(other.startswith(f"{name}.") for other in (*numbers, *extras)):
                     numbers[name] = np.full(count, np.nan)
         for name, column in rows.extras.items():
-            values = unpack_lists(name, column)
             units = None if name == ID else parse_units(column)
             if units is not None and whole:  # later tables of a stream may have other texts
-                first, values = int(np.argmax(~np.isnan(units))), units
+                first = int(np.argmax(~np.isnan(units)))
+                numbers[name] = units
+                del extras[name]
                 note = f"{name}: {quote(column[first])} is read as {units[first]:g}"
                 self._units[name] = f"{note}, since all its values are written so"
             if units is not None:
                 self.schema.like_numbers.pop(name, None)
-            if values is not None:
-                numbers[name] = values
-                del extras[name]
         for name in [name for name in self.schema.like_numbers if name in extras]:
             warn_user(self.schema.like_numbers.pop(name))
-        self._texts |= dict.fromkeys(extras, 0)
         self._candidates += count
         complete = set[str]()
         for name, values in numbers.items():

@@ -143,9 +143,6 @@ class TableFormat(NBestFormat, frozen=True, repr_omit_defaults=True):
         chosen: that of the preferred answers, or of the first ones if there is a winner.
         rejected: that of the other answers.
         winner: that of the winners, see `bpa_ppl.formats.preference_rows`.
-        mean_over: columns of raters, so that rows which differ in them become one candidate with
-            the means of their numbers; or of lists, whose numbers are averaged; or a pattern such
-            as `rater_*` of columns of numbers, one for each rater.
         exclude: columns that are not read.
 
     >>> from bpa_ppl import read_nbest
@@ -162,7 +159,6 @@ class TableFormat(NBestFormat, frozen=True, repr_omit_defaults=True):
     chosen: str = CHOSEN
     rejected: str = REJECTED
     winner: str = WINNER
-    mean_over: str | tuple[str, ...] = ()
     exclude: str | tuple[str, ...] = ()
 
     def detect(self, first_line: bytes) -> bool:

@@ -204,11 +204,11 @@ def format_name(path: AnyInput, format: str | NBestFormat = AUTO) -> str:
 
 def make_schema(reader: NBestFormat, options: ReadOptions) -> Schema:
     """Return what checks the columns of one file of a format."""
-    settings = (getattr(reader, name, None) for name in ("mean_over", "exclude"))
-    mean_over, exclude = ((of,) if isinstance(of, str) else of for of in settings)
+    exclude = getattr(reader, "exclude", None)
+    exclude = (exclude,) if isinstance(exclude, str) else exclude
     names = ColumnNames(reader.column_names(), options.origin, exclude)
     return Schema(
-        options._replace(names=names, mean_over=mean_over or ()),
+        options._replace(names=names),
         nan_is_missing=reader.nan_is_missing,
         typed=reader.typed,
         texts=reader.texts,

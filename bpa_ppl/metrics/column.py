@@ -176,10 +176,7 @@ def describe_repeated(nbest: NBest, name: str) -> str:
     if not count:
         return ""
     what = f"{count:,} candidates differ from another one of their list in {name} alone"
-    remedy = "write their mean"
-    if nbest.origin != NBest.origin:
-        remedy += ", or name the column of the raters in the format, mean_over=NAME"
-    return f"{what}: if several people judged them, {remedy}"
+    return f"{what}: if several people judged them, write their mean"
 
 
 def describe_parallel(nbest: NBest) -> Iterator[str]:

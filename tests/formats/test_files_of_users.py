@@ -113,24 +113,7 @@ def test_parallel_numbers_in_an_object_are_those_of_the_candidates(texts: str) -
     assert lists.sentence_extras["scores"] == ({"tags": ["x", "y"]},)
 
 
-@pytest.mark.parametrize(
-    "scores", [[1, 2.5, 3], [1], [[1], [2.5, 3]], {"rm": [1, 2.5, 3]}, {"rm": [[1], [2.5]]}]
-)
-def test_numbers_of_the_wrong_length_are_named(scores: Any) -> None:
-    row = {"prompt": "Q", "chosen": ["a"], "rejected": ["b", "c", "d"], "scores": scores}
-    described = describe(read(row, {**row, "scores": None}))
-    assert "not used" in described.lists["scores"]
-    assert list(described.lists) == ["scores"]
-    assert describe(read(row | {"scores": ["x"]}, row | {"scores": []})).lists == {}
-
-
 # --- columns of numbers that are not written as numbers ------------------------------------------
-
-
-@pytest.mark.parametrize("value", ["[0.5]", "[-0.5]"])
-def test_a_list_of_one_number_in_a_cell_is_that_number(value: str) -> None:
-    lists = read_nbest([f"id,text,rm\n0,a,{value}\n0,b,[2]\n1,c,[3]\n"])
-    assert lists.features[:, 0].tolist() == [json.loads(value)[0], 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -154,19 +137,6 @@ def test_a_column_of_texts_that_look_like_numbers_is_named(value: str) -> None:
 def test_columns_of_other_texts_are_read_without_a_note(value: str) -> None:
     lists = read_nbest([f'id,text,by\n0,a,"{value}"\n0,b,x\n'])
     assert lists.extras["by"] == (value, "x")
-
-
-# --- several judgements --------------------------------------------------------------------------
-
-
-def test_the_judgements_are_no_raters() -> None:
-    rows = "id,text,lm,score\n0,a,.5,4\n0,a,.5,5\n0,b,.25,2\n0,b,.25,3\n"
-    with raises(DataError, "missing-column", parameter="format", match="score"):
-        read_nbest([rows], format="csv:mean_over=score")
-    rated = rows.replace("score", "score,rater").replace("4\n", "4,1\n").replace("2\n", "2,1\n")
-    rated = rated.replace("5\n", "5,2\n").replace("3\n", "3,2\n")
-    lists = read_nbest([rated], format="csv:mean_over=rater")
-    assert lists.features.tolist() == [[0.5, 4.5], [0.25, 2.5]]
 
 
 @pytest.mark.parametrize("turn", [0, 3, -1, 1.5, "3"])

@@ -317,12 +317,6 @@ def test_objects_in_cells_are_texts(cell: str) -> None:
     data = frame(scores=[cell] * 6)
     with pytest.warns(BpaWarning, match=r"scores is a column of texts, since .*\{.* is an object"):
         assert from_records(data).feature_names == ("judge",)
-    lines = data.to_csv(index=False).encode().splitlines()
-    with (
-        pytest.warns(BpaWarning, match="is an object"),
-        raises(DataError, "missing-column", parameter="format", match="of numbers, is scores"),
-    ):
-        bpa.read_nbest(lines, format="csv:mean_over=scores")
 
 
 UNITS: dict[str, tuple[list[str | None], list[float]]] = {

@@ -875,10 +875,8 @@ def columns_of_users(rng: random.Random, folder: Path) -> str | None:
             record = changed(record, rng, odd_json)
         records.append(record)
     name = rng.choice(("jsonl", "jsonl", "parquet", "csv", "records"))
-    path, averages = folder / f"lists.{name}", ("", "rater", "by", "by,rater", "meta.n")
-    averaged = rng.choice(averages)
+    path = folder / f"lists.{name}"
     settings = f"id=meta.id,text=message.{rng.choice(('content', 'content', 'content', 'no'))}"
-    settings += averaged and f",mean_over={averaged}"
     if name != "csv":
         settings += rng.choice(("", "", ",source=doc.q", ",source=doc.z", ",reference=doc.q"))
     flat = []
