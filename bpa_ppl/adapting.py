@@ -25,6 +25,7 @@ from bpa_ppl.features.recipe import recipe_for
 from bpa_ppl.metrics.column import (
     describe_direction,
     describe_judgements,
+    describe_numbers,
     describe_outliers,
     describe_parallel,
     describe_repeated,
@@ -91,6 +92,7 @@ LEFT_OUT_BELOW = -3.0
 #: The models that have names.
 _MODELS: Mapping[str, Model] = {"log_linear": log_linear, "hierarchical": hierarchical}
 #: The message if the posterior has no observation.
+_NAMED = 8  # columns that an error proposes by name
 _EQUALS_PRIOR = "the posterior equals its prior: no sentence was judged"
 
 
@@ -153,9 +155,10 @@ def adapt(
             draws=1000 with `heuristic:delta=50` pass.
         draws: of each chain. None is the number of the sampler, which may not name another one.
         chains: how many; None as for `draws`.
-        features: use only these columns of the lists as features, by name or label. The others
-            become extras, here and in `rerank`. By default every column of numbers is one.
-        exclude: do not use these columns as features, by name or label.
+        features: the columns of the lists that are features: names, labels and patterns such as
+            `judge_*`; `*` is every column of numbers without another role. The others become
+            extras, here and in `rerank`. None takes the features of the lists.
+        exclude: columns that are no features: names, labels and patterns.
         categorical: columns of texts or numbers, such as `system` or `temperature`, whose values
             become features of 0 and 1 with mean 0, here and in `rerank`. With other features and a
             learned scale of the prior their weights are 0 if they do not explain the order of the
@@ -395,6 +398,8 @@ def _prepare(nbest: NBest, gain: Metric, options: Arguments) -> Prepared:
     recipe = recipe_for(
         nbest, gain, options.categorical, options.add, options.features, options.exclude
     )
+    if not (recipe.sources or recipe.without_gain(nbest).feature_names):
+        raise _no_features(nbest, gain)
     prepared = prepare_lists(nbest, options.start, recipe, progress=options.progress)
     if prepared.match.origin == CANONICAL:
         check_totals(prepared.lists, prepared.match.values)
@@ -414,6 +419,20 @@ def _prepare(nbest: NBest, gain: Metric, options: Arguments) -> Prepared:
         for note in filter(None, notes):
             warn_user(f"{locate(nbest.origin)}{note}")
     return prepared
+
+
+def _no_features(nbest: NBest, gain: Metric) -> DataError:
+    """Return the error of lists of which no column is named as a feature."""
+    numbers = [name for name in numeric_columns(nbest) if name not in gain.columns]
+    problem = f"no features are named: {describe_numbers(nbest)}"
+    if numbers:
+        names = numbers if len(numbers) <= _NAMED else ["*"]
+        typed = " ".join(name if name.isidentifier() else f"'{name}'" for name in names)
+        problem += ": name those that new lists have, too, "
+        problem += f"as in --features {typed}, or features={names!r} in Python"
+    else:
+        problem += ": add features that need only texts (add: consensus, length)"
+    return DataError(problem, nbest.origin, parameter="features", code="missing-feature")
 
 
 def _observe(

@@ -25,6 +25,7 @@ from bpa_ppl.formats.block import REFERENCE, SOURCE, Block, ColumnNames
 from bpa_ppl.formats.builder import Builder, describe_missing, join_columns, join_strings
 from bpa_ppl.formats.records import IN_MEMORY, parse_records
 from bpa_ppl.formats.references import SentenceLines
+from bpa_ppl.formats.roles import Missing, Roles, make_roles
 from bpa_ppl.formats.samples import COUNT, STATISTICS, build_block
 from bpa_ppl.formats.schema import Schema, check_first_id
 from bpa_ppl.formats.writing import to_table
@@ -199,13 +200,16 @@ def from_records(
     sources: Iterable[str] | None = None,
     bad: str = "error",
     first_id: int = 0,
+    features: str | Iterable[str] | None = None,
+    exclude: str | Iterable[str] | None = None,
+    missing: Missing | None = None,
 ) -> NBest:
     """Build an NBest from dictionaries as JSON lines would have them, or from a data frame.
 
     A record is a sentence, `{"id", "source", "references", "candidates": [{"text", …}]}`, or a
-    candidate, `{"id", "text", …}`, or a pair, `{"prompt", "chosen", "rejected"}`. Numbers
-    become features, all other fields extras; so do numbers that are missing (absent, None, NaN
-    or an empty text) for some candidates. A row of a data frame is a candidate; its columns
+    candidate, `{"id", "text", …}`, or a pair, `{"prompt", "chosen", "rejected"}`. Features are
+    the columns that are named, or the numbers in an object `features` of each candidate; all other
+    fields are extras, kept as they are. A row of a data frame is a candidate; its columns
     `source`, `reference` and `sentence.NAME` belong to the sentence.
 
     Args:
@@ -217,22 +221,27 @@ def from_records(
         bad: "error", or "drop" to leave out candidates with a value that is not a finite
             number, and rows of preferences without a judgement or an answer.
         first_id: the id of the first sentence; ids that are texts are counted from here.
+        features: as for `read_nbest`.
+        exclude: as for `read_nbest`.
+        missing: as for `read_nbest`.
 
     Raises:
         DataError: naming the record, counted from 1, if one is not as described.
         UsageError: if these are not records.
 
-    >>> lists = from_records([{"id": 0, "text": "a", "lm": -1, "system": "ours"}])
+    >>> records = [{"id": 0, "text": "a", "lm": -1, "system": "ours"}]
+    >>> lists = from_records(records, features=["lm"])
     >>> lists.feature_names, lists.extras["system"]
     (('lm',), ('ours',))
     >>> import pyarrow as pa
     >>> frame = pa.table({"id": [0, 0], "text": ["a", "b"], "lm": [-1.0, -2.0]})
-    >>> from_records(frame).features.tolist()
+    >>> from_records(frame, features="*").features.tolist()
     [[-1.0], [-2.0]]
     """
-    options = IN_MEMORY._replace(bad=bad, names=ColumnNames({}, NBest.origin))
+    roles = make_roles(features, exclude, missing)
+    options = IN_MEMORY._replace(bad=bad, names=ColumnNames({}, NBest.origin), roles=roles)
     columns = parse_records(records, options)
-    lists = build_lists(columns, references, sources, bad, first_id)
+    lists = build_lists(columns, references, sources, bad, first_id, roles)
     warn_bookkeeping(lists, lists.feature_names)
     return lists
 
@@ -266,7 +275,8 @@ def from_samples(
     >>> lists.features[:, [0, 3]].tolist()
     [[-3.5, 3.0], [-1.5, 2.0]]
     """
-    return build_lists(build_block(texts, logprobs), references, sources)
+    roles = Roles(all_numbers=True)
+    return build_lists(build_block(texts, logprobs), references, sources, roles=roles)
 
 
 def build_lists(
@@ -275,7 +285,7 @@ def build_lists(
     sources: Iterable[str] | None,
     bad: str = "error",
     first_id: int = 0,
-    numbers: Iterable[str] = (),
+    roles: Roles | None = None,
 ) -> NBest:
     """Return lists from data in memory.
 
@@ -285,21 +295,24 @@ def build_lists(
         sources: one text for each sentence.
         bad: "error" or "drop".
         first_id: the id of the first sentence.
-        numbers: names of columns whose values must be numbers.
+        roles: of the columns.
 
     >>> build_lists(parse_records([{"id": 0, "text": "a"}]), ["b"], None)
     NBest(1 sentence, 1 candidate, 0 features, references)
     """
     require_one_of(bad, ("error", "drop"), "policy", "bad")
     options = IN_MEMORY._replace(
-        bad=bad, first_id=check_first_id(first_id), names=ColumnNames({}, NBest.origin)
+        bad=bad,
+        first_id=check_first_id(first_id),
+        names=ColumnNames({}, NBest.origin),
+        roles=roles or Roles(),
     )
     lines: dict[str, SentenceLines] = {}
     if references is not None:
         lines[REFERENCE] = SentenceLines.of_references(references)
     if sources is not None:
         lines[SOURCE] = SentenceLines(to_texts(sources), "the text")
-    return next(Builder(Schema(options, numbers=numbers), lines).lists([columns]))
+    return next(Builder(Schema(options), lines).lists([columns]))
 
 
 def describe_bookkeeping(nbest: NBest, name: str, least: int = 1) -> str:
@@ -455,6 +468,7 @@ def concatenate(
         strings=strings,
         origin=" + ".join(dict.fromkeys(origins)),
         totals_normalised=any(table.totals_normalised for table in tables),
+        cells=frozenset().union(*(table.cells for table in tables)),
         **joined,
     )
 
@@ -503,7 +517,7 @@ def _align_columns(tables: Sequence[NBest]) -> list[NBest]:
 def to_arrow(lists: NBest) -> pa.Table:
     """Return lists as an Arrow table with one row per candidate, which data frames read.
 
-    `from_records` reads it back; extras that are numbers are features then.
+    `from_records(table, features=lists.feature_names)` reads it back.
 
     Args:
         lists: the lists; columns that Arrow does not have are left out with a warning.
@@ -515,4 +529,4 @@ def to_arrow(lists: NBest) -> pa.Table:
     >>> table.column_names, table["LM0"].to_pylist()
     (['id', 'text', 'LM0'], [1.0, 2.0])
     """
-    return to_table(lists, everything=True)
+    return to_table(lists)

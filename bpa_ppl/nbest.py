@@ -70,6 +70,7 @@ class NBest:
         sentence_extras: more columns by name, with one value per sentence.
         origin: where the lists came from, for messages.
         totals_normalised: whether the totals may be divided by a length, so that λ·h differs.
+        cells: names of extras that are cells of a text file, in which texts may print numbers.
 
     Raises:
         DataError: if shapes disagree, a list is empty, or a feature or total is not finite.
@@ -114,6 +115,7 @@ class NBest:
     sentence_extras: Extras = field(default_factory=dict)
     origin: str = MEMORY
     totals_normalised: bool = False
+    cells: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         _convert(self, vars(self))
@@ -272,7 +274,9 @@ class NBest:
         >>> lists.with_extras(gain=np.array([0.5, 1.0]))[0].extras["gain"]
         array([0.5, 1. ])
         """
-        return _replace(self, extras={**self.extras, **columns})
+        return _replace(
+            self, extras={**self.extras, **columns}, cells=self.cells.difference(columns)
+        )
 
     def with_sentence_extras(self, **columns: Any) -> NBest:
         """Return the same lists with other columns of one value per sentence.
@@ -554,6 +558,27 @@ def demote_to_extras(nbest: NBest, columns: Iterable[str]) -> NBest:
         return nbest
     kept = [place for place, name in enumerate(nbest.feature_names) if name not in moved]
     return _replace(select_features(nbest, kept), extras={**nbest.extras, **moved})
+
+
+def promote_to_features(nbest: NBest, columns: Mapping[str, Float64]) -> NBest:
+    """Return the lists with some of their extras as features, after the existing ones.
+
+    Args:
+        nbest: the lists.
+        columns: the numbers of each, (candidates,).
+
+    Raises:
+        DataError: if a number is not finite, or beyond 1e60.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[1.0], [2.0]]], ["LM0"]).with_extras(comet=[0.5, 0.7])
+    >>> promote_to_features(lists, {"comet": np.array([0.5, 0.7])}).feature_names
+    ('LM0', 'comet')
+    """
+    if not columns:
+        return nbest
+    rest = {name: column for name, column in nbest.extras.items() if name not in columns}
+    return _replace(nbest, extras=rest).with_features([*columns], np.stack([*columns.values()], 1))
 
 
 def select_features(nbest: NBest, places: list[int]) -> NBest:

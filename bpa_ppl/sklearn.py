@@ -17,14 +17,13 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from bpa_ppl._runtime.arrays import Float64, Int64, as_array, to_floats
+from bpa_ppl._runtime.arrays import Float64, Int64, as_array, as_numbers, to_floats
 from bpa_ppl._runtime.messages import log_info
 from bpa_ppl.adapting import adapt
 from bpa_ppl.building import from_arrays
 from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import INDEX
-from bpa_ppl.formats.values import as_verdicts, parse_units
 from bpa_ppl.metrics.column import Column, headroom_won, select_judged
 from bpa_ppl.names import describe_equal_ids, find_other_form, id_key
 from bpa_ppl.nbest import NBest, score_differences
@@ -313,14 +312,13 @@ def _read_gains(y: npt.ArrayLike | None) -> Float64:
         raise UsageError(problem, parameter="y", code="missing-setting")
     _require_in_memory(y, "y")
     values = column_or_1d(as_array(y), warn=True)
-    for parse in (as_verdicts, parse_units):
-        if (numbers := parse(values.tolist())) is not None:
-            return np.asarray(numbers, np.float64)
+    if (numbers := as_numbers(values.tolist(), truths=True)) is not None:
+        return numbers
     try:
         values = to_floats(values, "y")
     except UsageError as error:
         texts = [quote(value) for value in values.tolist() if isinstance(value, str)]
-        problem = "y must be numbers, higher for better candidates, verdicts such as True and False"
+        problem = "y must be numbers, higher for better candidates, or True and False"
         problem += f", or NaN, not {[*texts, error][0]}"
         raise DataError(problem, parameter="y", code="bad-number") from error
     assert_all_finite(values, allow_nan=True, input_name="y")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from decimal import Decimal
@@ -30,6 +31,8 @@ _FIELDS = {*_SCALARS, dict}
 _NUMPY = {np.float32, np.float64, np.int32, np.int64}
 #: Types of texts and single numbers.
 SINGLE = _SCALARS | _NUMPY
+#: A decimal or scientific literal, as a cell of a text file prints a number.
+_LITERAL = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
 # What pandas calls its missing values, and the missing time.
 _MISSING_TYPES = ("NAType", "NaTType")
 
@@ -291,21 +294,53 @@ def to_float(number: Any) -> float:
         return math.nan
 
 
-def as_numbers(values: Any) -> npt.NDArray[np.float64] | None:
-    """Return a column as numbers, NaN where one is missing: see `is_missing`.
+def as_numbers(
+    values: Any, *, cells: bool = False, truths: bool = False
+) -> npt.NDArray[np.float64] | None:
+    """Return a column as numbers, NaN where one is missing.
 
     None for a column that has other values, or only missing ones.
 
-    >>> as_numbers((1, None, 2.5)), as_numbers(("a", "b")), as_numbers((None, ""))
+    Args:
+        values: of the column.
+        cells: whether its texts are cells of a text file: one that prints a number is a number,
+            and an empty one is missing.
+        truths: whether true and false are 1 and 0.
+
+    >>> as_numbers((1, None, 2.5)), as_numbers(("1", "b")), as_numbers((None, None))
     (array([1. , nan, 2.5]), None, None)
+    >>> as_numbers(("1e-3", ""), cells=True), as_numbers((True, False), truths=True)
+    (array([0.001,   nan]), array([1., 0.]))
     """
     if isinstance(values, np.ndarray):
-        numeric = values.ndim == 1 and values.dtype.kind in "iuf"
+        numeric = values.ndim == 1 and values.dtype.kind in ("biuf" if truths else "iuf")
         return values.astype(np.float64) if numeric else None
-    present = [value for value in values if not is_missing(value)]
-    if not all(map(is_number, present)) or (len(values) and not present):
+    numbers = [read_number(value, cells=cells, truths=truths) for value in values]
+    if None in numbers or (numbers and all(number != number for number in numbers)):
         return None
-    return np.array([np.nan if is_missing(v) else to_float(v) for v in values], np.float64)
+    return np.array(numbers, np.float64)
+
+
+def read_number(value: Any, *, cells: bool = False, truths: bool = False) -> float | None:
+    """Return a value as a number, NaN if it is missing; None for any other value.
+
+    Args:
+        value: of a column.
+        cells: as for `as_numbers`.
+        truths: as for `as_numbers`.
+
+    >>> read_number("-1.5", cells=True), read_number("-1.5"), read_number("1_0", cells=True)
+    (-1.5, None, None)
+    """
+    if isinstance(value, str):
+        if not cells:
+            return None
+        return float(value) if _LITERAL.fullmatch(value) else None if value else np.nan
+    if is_missing(value):
+        return np.nan
+    if truths and isinstance(value, bool | np.bool_):
+        return float(value)
+    return to_float(value) if is_number(value) else None
 
 
 def to_plain_value(value: Any) -> Any:

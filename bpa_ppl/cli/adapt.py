@@ -49,6 +49,7 @@ def adapt(
     from bpa_ppl.adapting import adapt_draws
     from bpa_ppl.diagnostics.baseline_comparison import read_comparison
     from bpa_ppl.diagnostics.provenance import describe_difference
+    from bpa_ppl.formats.roles import to_patterns
     from bpa_ppl.formats.streams import require_writable
     from bpa_ppl.models.likelihoods.likelihood import NoLikelihood
     from bpa_ppl.sampling.arguments import Arguments, recorded_options
@@ -70,7 +71,13 @@ def adapt(
         start, arguments = recorded_options(repeated, **arguments)
     Arguments(**arguments)  # finds mistakes before files are read
     require_writable(output)  # before the sampling, which takes a while
-    lists = reading.read_together(nbest, judgements or ())
+    chosen, categorical = (arguments.get(name) for name in ("gain", "categorical"))
+    columns = shared.ColumnFlags(
+        features=arguments.get("features"), exclude=arguments.get("exclude")
+    )
+    gain = chosen if isinstance(chosen, str) else None
+    roles = columns.roles(gain, to_patterns(categorical or (), "categorical"))
+    lists = reading.read_together(nbest, judgements or (), roles=roles)
     if judgements and arguments.keys().isdisjoint(("likelihood", "gain", "preset")):
         arguments["likelihood"] = "preference"
     posterior, report = check_and_record(adapt_draws(lists, start, **arguments))

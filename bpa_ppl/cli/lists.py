@@ -16,6 +16,7 @@ from bpa_ppl.errors import UsageError
 def lists_(
     *nbest: shared.NBestPaths,
     reading: shared.Reading = shared.Reading(),
+    columns: shared.ColumnFlags = shared.ColumnFlags(),
     gain: Annotated[
         str | None,
         shared.make_gain_parameter("Gain of the candidates (default: that of `bpa adapt`)."),
@@ -29,7 +30,7 @@ def lists_(
     from bpa_ppl.describing import describe
     from bpa_ppl.formats.reading import format_name
 
-    lists = reading.read_together(nbest)
+    lists = reading.read_together(nbest, roles=columns.roles(gain))
     description = describe(lists, gain)
     # A pipe cannot be read twice.
     files = [path for path in expand_patterns(nbest) if os.path.isfile(path) or os.path.isdir(path)]
@@ -47,6 +48,7 @@ def oracle(
     /,
     *,
     reading: shared.Reading = shared.Reading(),
+    columns: shared.ColumnFlags = shared.ColumnFlags(),
     output: shared.Output | None = None,
     weights: Annotated[str | None, Parameter(alias="-w")] = None,
     gain: shared.Metric = None,
@@ -73,7 +75,7 @@ def oracle(
     from bpa_ppl.nbest import demote_to_extras, score_differences
     from bpa_ppl.weights import match
 
-    lists = reading.read(nbest)
+    lists = reading.read(nbest, columns.roles(gain))
     gain = gain or default_gain(lists, canonical=weights is not None)
     chosen = resolve(gain, lists)
     scores = None
@@ -101,6 +103,7 @@ def features(
     output: shared.OutputPath,
     add: shared.Add = None,
     reading: shared.Reading = shared.Reading(),
+    columns: shared.ColumnFlags = shared.ColumnFlags(),
     quiet: shared.Quiet = False,
 ) -> None:
     """Add features to n-best lists, for tuners and programs that read lists.
@@ -119,7 +122,7 @@ def features(
 
     if not add:
         raise UsageError("name the features to add", parameter="add")
-    lists = reading.read(nbest)
+    lists = reading.read(nbest, columns.roles())
     extended = add_features(lists, add, progress=not quiet)
     write_nbest(extended, output)
     new = ", ".join(extended.feature_names[len(lists.feature_names) :])

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,8 @@ from bpa_ppl.decoding.rules import RULES, Rule
 from bpa_ppl.errors import UsageError
 from bpa_ppl.features.source import FEATURES
 from bpa_ppl.formats.format import NBEST_FORMATS
+from bpa_ppl.formats.roles import Roles, make_roles
+from bpa_ppl.metrics.gains import resolve_without_lists
 from bpa_ppl.metrics.metric import METRICS
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.priors.prior import PRIORS, Prior
@@ -162,6 +164,22 @@ def parse_prior(text: str, *, unchecked: bool = False) -> str | Prior | PriorFam
     return PRIORS.resolve(text)
 
 
+def _parse_missing(texts: Sequence[str]) -> float | dict[str, float]:
+    """Read `VALUE`, or `NAME=VALUE` several times.
+
+    >>> _parse_missing(["0"]), _parse_missing(["judge_b=3"])
+    (0.0, {'judge_b': 3.0})
+    """
+    named = [text for text in texts if "=" in text]
+    if named and len(named) == len(texts):
+        return parse_numbers(texts)
+    value = read_value(texts[0])
+    if len(texts) > 1 or isinstance(value, str):
+        problem = "give one number, or NAME=NUMBER for single features"
+        raise UsageError(problem, code="wrong-type")
+    return float(value)
+
+
 def _parse_prior_variance(texts: Sequence[str]) -> PriorFamily:
     """Read `VALUE` and `NAME=VALUE`, in any combination, as the isotropic prior.
 
@@ -294,18 +312,43 @@ _Columns = Annotated[list[str] | None, Parameter(group=FEATURES_USED)]
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class FeatureFlags:
-    """What the features of lists are: options of which None is one that is not given.
+class ColumnFlags:
+    """Which columns of lists are features: options of commands that learn or describe.
 
     Args:
-        features: Use only these columns as features, by name or label (default: every column of
-            numbers).
-        exclude: Do not use these columns as features, by name or label.
-        categorical: Columns whose values, such as names of systems, become features of 0 and 1.
+        features: Columns that are features, by name, label or pattern such as 'judge_*'; '*' is
+            every column of numbers without another role (default: those that the file or its
+            format defines).
+        exclude: Columns that are no features, by name, label or pattern.
     """
 
     features: _Columns = None
     exclude: _Columns = None
+
+    def roles(self, gain: str | None = None, categorical: Sequence[str] = ()) -> Roles:
+        """Return the roles of columns.
+
+        Args:
+            gain: the gain, which may be a column.
+            categorical: columns of categories.
+
+        >>> ColumnFlags(features=["*"]).roles("-wer").numbers
+        ('wer',)
+        """
+        columns = () if gain is None else resolve_without_lists(gain).columns
+        roles = make_roles(self.features, self.exclude)
+        return roles._replace(numbers=columns, exclude=(*roles.exclude, *categorical))
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class FeatureFlags(ColumnFlags):
+    """What the features of lists are: options of which None is one that is not given.
+
+    Args:
+        categorical: Columns whose values, such as names of systems, become features of 0 and 1.
+    """
+
     categorical: _Columns = None
     add: Annotated[Add, Parameter(group=FEATURES_USED)] = None
 
@@ -463,6 +506,8 @@ class FormatFlags:
         extract: For responses of LLMs: regular expression that finds the candidate in an answer,
             its first group or the whole match.
         requests: For responses of LLMs: the file of their requests, for sources and order.
+        missing: A number in place of missing values of features, or NAME=NUMBER for one feature
+            (default: an error).
     """
 
     first_id: int = 0
@@ -478,18 +523,34 @@ class FormatFlags:
     score_files: Annotated[tuple[str, ...] | None, Parameter(name="--scores")] = None
     extract: str | None = None
     requests: str | None = None
+    missing: Annotated[Any, make_parameter(_parse_missing, several=True)] = None
 
     def read(
         self,
         path: str | Path,
         references: Sequence[Path] | None = None,
         sources: Path | None = None,
+        *,
+        roles: Roles | None = None,
     ) -> NBest:
-        """Return all lists of a file."""
-        from bpa_ppl.formats.reading import read_nbest
+        """Return all lists of a file, with given roles of columns."""
+        tables = self.tables(path, roles, references or None, sources, chunk=sys.maxsize)
+        return next(tables)
 
-        given = {"references": references or None, "sources": sources, **self.arguments()}
-        return read_nbest(path, **given)
+    def tables(
+        self,
+        path: str | Path,
+        roles: Roles | None = None,
+        references: Sequence[Path] | None = None,
+        sources: Path | None = None,
+        **options: Any,
+    ) -> Iterator[NBest]:
+        """Return a stream of the lists of a file, as `iter_nbest` does."""
+        from bpa_ppl.formats.reading import iter_tables
+
+        chosen = (roles or Roles())._replace(missing=self.missing)
+        given = {"references": references, "sources": sources, **self.arguments(), **options}
+        return iter_tables(path, chosen, **given)
 
     def arguments(self) -> dict[str, Any]:
         """Return the options as keyword arguments of `bpa_ppl.read_nbest`.
@@ -525,11 +586,17 @@ class Reading:
     sources: Sources = None
     formats: FormatFlags = FormatFlags()
 
-    def read(self, path: str | Path) -> NBest:
-        """Return all lists of a file."""
-        return self.formats.read(path, self.references, self.sources)
+    def read(self, path: str | Path, roles: Roles | None = None) -> NBest:
+        """Return all lists of a file, with given roles of columns."""
+        return self.formats.read(path, self.references, self.sources, roles=roles)
 
-    def read_together(self, paths: Sequence[str], judgements: Sequence[Path] = ()) -> NBest:
+    def read_together(
+        self,
+        paths: Sequence[str],
+        judgements: Sequence[Path] = (),
+        *,
+        roles: Roles | None = None,
+    ) -> NBest:
         """Return the lists of several files as one table.
 
         References and sources are those of all files, separated by commas, in their order.
@@ -538,6 +605,7 @@ class Reading:
             paths: the files, of which some may lack columns such as references or judgements;
                 `dev/*.jsonl` names several.
             judgements: files of `bpa judge`, each about one of the files.
+            roles: of the columns.
 
         Raises:
             DataError: if the judgements are about other lists.
@@ -549,7 +617,7 @@ class Reading:
 
         paths, journals = expand_patterns(paths), [read_journal(path) for path in judgements]
         if len(paths) == 1:
-            lists = self.read(paths[0])
+            lists = self.read(paths[0], roles)
             return with_judgements(lists, journals) if journals else lists
         refs = [_one_per_list(names, paths, "references") for names in self.references or ()]
         texts = (
@@ -557,7 +625,8 @@ class Reading:
         )
         parts = []
         for place, path in enumerate(paths):
-            part = self.formats.read(path, [files[place] for files in refs], texts[place])
+            of_path = [files[place] for files in refs]
+            part = self.formats.read(path, of_path, texts[place], roles=roles)
             about = [j for j in journals if j.header.get("sha256") == content_hash(part)]
             journals = [journal for journal in journals if journal not in about]
             parts.append(with_judgements(part, about) if about else part)

@@ -19,8 +19,8 @@ from bpa_ppl.diagnostics.pages.page import write_page
 from bpa_ppl.diagnostics.provenance import signature
 from bpa_ppl.diagnostics.raters import compare_raters
 from bpa_ppl.errors import NotConverged, UsageError
+from bpa_ppl.features.recipe import roles_for
 from bpa_ppl.formats.format import AUTO, WEIGHT_FORMATS
-from bpa_ppl.formats.reading import iter_nbest
 from bpa_ppl.formats.streams import atomic_writer, file_suffix
 from bpa_ppl.formats.weight_files import write_weights
 from bpa_ppl.posterior.files import read_draws
@@ -80,7 +80,7 @@ def report(
         raise UsageError(problem, parameter="nbest", code="conflict")
     draws, title = read_draws(posterior), f"Posterior {posterior.name}"
     keep_recorded_files(draws, output=output)
-    new = None if nbest is None else reading.read(nbest)
+    new = None if nbest is None else reading.read(nbest, roles_for(draws))
     html = report_page(draws, new, moved_files=moved_files, without=without, title=title, top=top)
     write_page(html, output)
     shared.echo_status(f"wrote {output}", quiet or output == "-")
@@ -164,12 +164,8 @@ def rerank(
     if gaps == "error" and lines is None and has_ids(output):
         aligned = None  # nobody has to count the lines
     summary = rerank_to(
-        iter_nbest(
-            nbest,
-            references=reading.references,
-            sources=reading.sources,
-            empty=empty,
-            **reading.formats.arguments(),
+        reading.formats.tables(
+            nbest, roles_for(draws), reading.references, reading.sources, empty=empty
         ),
         reranker,
         output,
@@ -249,7 +245,7 @@ def judges(
         raise UsageError(problem, parameter="nbest", code="missing-argument")
     paths = nbest or (str(recorded),)
     keep_recorded_files(draws, *paths, output=output)
-    lists = reading.read_together(paths, judgements or ())
+    lists = reading.read_together(paths, judgements or (), roles=roles_for(draws))
     result = value_judges(draws, lists, prices=prices, cascade=cascade, unchecked=unchecked)
     print(json.dumps(result.as_dict(), indent=2) if as_json else result)
     if output is not None:

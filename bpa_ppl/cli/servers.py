@@ -74,7 +74,9 @@ def judge(
         problem = "a prior says where the weights start: leave out the weights"
         raise UsageError(problem, parameter="weights", code="conflict")
     start = shared.parse_weights(weights)
-    lists = formats.read(nbest, sources=sources)
+    lists = formats.read(
+        nbest, sources=sources, roles=columns.roles(None, columns.categorical or ())
+    )
     options = columns.arguments()
     options |= {} if prior is None else {"prior": shared.parse_prior(prior, unchecked=unchecked)}
     require_extra("judging needs Starlette and uvicorn", "serve", "starlette", "uvicorn")

@@ -107,10 +107,11 @@ class _Problem:
     gain: Annotated[shared.Metric, Parameter(group=shared.OBSERVED)] = None
     unchecked: Annotated[shared.Unchecked, Parameter(group=shared.PRIOR)] = False
     formats: shared.FormatFlags = shared.FormatFlags()
+    columns: shared.ColumnFlags = shared.ColumnFlags()
 
     def read(self, nbest: str) -> NBest:
         """Return the lists."""
-        return self.formats.read(nbest, self.references)
+        return self.formats.read(nbest, self.references, roles=self.columns.roles(self.gain))
 
     def arguments(self) -> dict[str, Any]:
         """Return keyword arguments of `adapt`."""
@@ -134,7 +135,10 @@ class _TestedProblem(_Problem):
 
     def arguments(self) -> dict[str, Any]:
         """Return keyword arguments of `compare_samplers` and of `sweep`."""
-        test = None if self.test is None else self.formats.read(self.test, self.test_references)
+        roles = self.columns.roles(self.gain)
+        test = None
+        if self.test is not None:
+            test = self.formats.read(self.test, self.test_references, roles=roles)
         return {"test": test, **super().arguments()}
 
 
@@ -332,6 +336,7 @@ def tune(
     weights: shared.Weights,
     output: shared.OutputPath,
     reading: shared.Reading = shared.Reading(),
+    columns: shared.ColumnFlags = shared.ColumnFlags(),
     tuner: Annotated[str, Parameter(help=f"{shared.format_names(TUNERS)}.")] = "mert",
     gain: Annotated[str, shared.make_gain_parameter()] = "bleu",
     template: Path | None = None,
@@ -377,7 +382,7 @@ def tune(
         "defaults": defaults,
         "progress": not quiet,
     }
-    lists, canonical = reading.read(nbest), shared.parse_weights(weights)
+    lists, canonical = reading.read(nbest, columns.roles(gain)), shared.parse_weights(weights)
     require_writable(output)
     own_folder = None if str(output) == STANDARD else Path(f"{output}.rounds")
     if decoder is None:

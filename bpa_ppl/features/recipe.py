@@ -21,18 +21,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arrays import is_missing, is_number
-from bpa_ppl._runtime.messages import Note, capture_notes, replay, warn_user
+from bpa_ppl._runtime.arrays import LARGEST, Float64, is_missing, is_number, read_number
+from bpa_ppl._runtime.messages import Note, capture_notes, format_count, replay, warn_user
 from bpa_ppl._runtime.progress import Reporter, inherit_progress
 from bpa_ppl.errors import DataError, UsageError, list_names, locate
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.source import FEATURES, Added, FeatureSource, make_adder, resolve_sources
 from bpa_ppl.formats.block import TOTAL
-from bpa_ppl.formats.values import abbreviate, is_finite_number, parse_units
-from bpa_ppl.metrics.column import Column
+from bpa_ppl.formats.roles import ALL, Roles, find_unmatched, fits, suggest_name, to_patterns
+from bpa_ppl.formats.values import abbreviate
+from bpa_ppl.metrics.column import Column, describe_numbers, read_column, read_extra
 from bpa_ppl.metrics.metric import METRICS, Metric
-from bpa_ppl.names import matches, with_labels
-from bpa_ppl.nbest import NBest, demote_to_extras, describe_candidate, find_feature
+from bpa_ppl.names import matches
+from bpa_ppl.nbest import NBest, demote_to_extras, describe_candidate, promote_to_features
 from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record, SourceRecord
 
 if TYPE_CHECKING:
@@ -55,9 +56,9 @@ class Recipe:
     Attributes:
         gain: the column of the lists that is the gain, and so not a feature; or None.
         sources: of additional features.
-        features: the columns of the lists that are features, by name or label; the others become
-            extras. None keeps all.
-        exclude: columns of the lists that become extras, by name or label.
+        features: the columns of the lists that are features, by name, label or pattern; the others
+            become extras. None keeps the features of the lists.
+        exclude: columns of the lists that become extras, by name, label or pattern.
         free: the features of the posterior.
         fixed: further features with a fixed weight. Columns of new lists that are neither become
             extras, with a warning; None leaves lists as they are.
@@ -108,21 +109,30 @@ class Recipe:
         return added._replace(nbest=self._select(added.nbest, {}))
 
     def without_gain(self, nbest: NBest) -> NBest:
-        """Return the lists with the gain and excluded columns as extras."""
-        names = nbest.feature_names
-        gain, excluded = () if self.gain is None else self.gain.columns, frozenset(self.exclude)
-        left_out = [name for name in names if name in gain or matches(name, excluded)]
-        if self.features is not None:
-            chosen = frozenset(self.features)
-            left_out += [name for name in names if not matches(name, chosen)]
-        return demote_to_extras(nbest, left_out)
+        """Return the lists with the columns that are named as features, without the gain.
+
+        Raises:
+            DataError: if a column that is named has a value that is missing, or is not a number.
+        """
+        gain, excluded = () if self.gain is None else self.gain.columns, self.exclude
+        left_out = {n for n in nbest.feature_names if n in gain or fits(n, excluded)}
+        if self.features is None:
+            return demote_to_extras(nbest, left_out)
+        is_new = self.fixed is not None  # `_select` finds the features of the posterior
+        roles = Roles(self.features, excluded, numbers=gain)
+        left_out |= {n for n in nbest.feature_names if roles.is_feature(n) is False}
+        chosen = {n: roles.is_feature(n) for n in nbest.extras}
+        added = {
+            n: _read_feature(nbest, n)
+            for n, is_feature in ({} if is_new else chosen).items()
+            if is_feature or (is_feature is None and read_extra(nbest, n) is not None)
+        }
+        return promote_to_features(demote_to_extras(nbest, left_out), added)
 
     def _select(self, nbest: NBest, first: dict[str, bool]) -> NBest:
         """Return the lists with the features of the posterior only.
 
-        An extra that is a number for each of these candidates is a feature, since reading a file
-        at once makes an extra of a column that other candidates lack; so are numbers with a unit,
-        which are texts in a stream.
+        An extra with the name of a feature is one, if it is a number for each of these candidates.
 
         Args:
             nbest: the lists.
@@ -137,16 +147,13 @@ class Recipe:
             nbest = nbest.without(*left_out)
         free = [name for name in self.free if name not in unused]
         features, known = set(nbest.feature_names), dict.fromkeys((*free, *self.fixed))
-        texts = {name: parse_units(nbest.extras.get(name, ())) for name in known}
-        if units := {name: of for name, of in texts.items() if of is not None}:
-            nbest = nbest.without(*units).with_extras(**units)
-        numbers = {name: _is_number(nbest, name) for name in known if name not in features}
+        extras = {n: _read_extra(nbest, n) for n in known if n not in features}
+        numbers = {name: np.isfinite(of) for name, of in extras.items()}
         _require_all(nbest, {name: numbers[name] for name in free if name in numbers})
         if self.fixed and len(nbest.features):
             _require_all_or_none(nbest, self.fixed, numbers, first)
-        if found := [name for name, of in numbers.items() if len(of) and of.all()]:
-            table = np.stack([np.asarray(nbest.extras[name], np.float64) for name in found], axis=1)
-            nbest = nbest.without(*found).with_features(found, table)
+        found = {name: extras[name] for name, of in numbers.items() if len(of) and of.all()}
+        nbest = promote_to_features(nbest, found)
         if unknown := [name for name in nbest.feature_names if name not in known]:
             warn_user(locate(nbest.origin) + describe_unused(unknown))
         return demote_to_extras(nbest, unknown)
@@ -241,6 +248,25 @@ class Recipe:
         )
 
 
+def roles_for(draws: Draws) -> Roles:
+    """Return the roles of the columns of new lists: the features of a posterior, and its gain.
+
+    Args:
+        draws: of the posterior.
+
+    >>> from bpa_ppl import Draws
+    >>> record = Record(recipe=Recipe(Column(column="mqm")).record())
+    >>> roles = roles_for(Draws({"weights": [[[0.5]]]}, ("LM0",), record=record))
+    >>> roles.features, roles.numbers, roles.optional
+    (('LM0',), ('mqm',), True)
+    """
+    recipe = draws.record.recipe
+    computed = {name for source in recipe.sources for name in source.feature_names}
+    names = (name for name in (*draws.features, *draws.fixed) if name not in computed)
+    column = _read_gain_column(draws.record)
+    return Roles(tuple(names), numbers=() if column is None else column.columns, optional=True)
+
+
 def recipe_for(
     nbest: NBest,
     gain: Metric,
@@ -256,8 +282,9 @@ def recipe_for(
         gain: a metric or a column.
         categorical: columns whose values become features of 0 and 1.
         add: further sources of features.
-        features: names or labels of the columns of the lists that are features; None takes all.
-        exclude: names or labels of columns that are not features.
+        features: names, labels or patterns of the columns of the lists that are features; None
+            takes the features of the lists.
+        exclude: names, labels or patterns of columns that are not features.
 
     Raises:
         DataError: if there is no such column or extra, or a source cannot be fitted.
@@ -273,43 +300,30 @@ def recipe_for(
     ()
     """
     chosen = None if features is None else _find_columns(nbest, features, "features")
-    excluded = _find_columns(nbest, exclude or (), "exclude", nbest.extras)
-    indicators = [Indicators(column=name) for name in _to_names(categorical or (), "categorical")]
+    excluded = _find_columns(nbest, exclude or (), "exclude")
+    categories = to_patterns(categorical or (), "categorical")
+    indicators = [Indicators(column=name) for name in categories]
     sources = (*indicators, *resolve_sources(() if add is None else add))
     # A numeric column is a category or a feature, not both.
     columns = [source.column for source in sources if isinstance(source, Indicators)]
-    excluded += tuple(name for name in columns if find_feature(nbest, name) is not None)
+    excluded += tuple(name for name in columns if name not in excluded)
     column = gain if isinstance(gain, Column) else None
     fitted = tuple(with_absolute_paths(source).fitted(nbest) for source in sources)
     return Recipe(column, fitted, chosen, excluded)
 
 
-def _to_names(names: str | Iterable[str], parameter: str) -> tuple[str, ...]:
-    values: Any = (names,) if isinstance(names, str) else names
-    listed = tuple(values) if isinstance(values, Iterable) else (None,)
-    if not all(isinstance(name, str) for name in listed):
-        problem = f"{parameter} is a list of names, not {values!r}"
-        raise UsageError(problem, parameter=parameter, code="wrong-type")
-    return listed
+def _find_columns(nbest: NBest, columns: str | Iterable[str], parameter: str) -> tuple[str, ...]:
+    """Return names, labels and patterns after checking that each fits a column.
 
-
-def _find_columns(
-    nbest: NBest, columns: str | Iterable[str], parameter: str, others: Iterable[str] = ()
-) -> tuple[str, ...]:
-    """Return names or labels after checking that each matches a feature or another column."""
-    names = _to_names(columns, parameter)
-    known = {*others, *with_labels(nbest.feature_names)}
-    for name in names:
-        if name not in known:
-            extra = name in nbest.extras
-            reason = " (it is not a number, or missing for some candidates)" if extra else ""
-            available = ", ".join(nbest.feature_names) or "none"
-            raise DataError(
-                f"{name} is not a feature of the lists{reason}: choose from {available}",
-                nbest.origin,
-                parameter=parameter,
-                code="missing-feature",
-            )
+    Raises:
+        DataError: with the columns of numbers, if one fits none.
+    """
+    names = to_patterns(columns, parameter)
+    present = (*nbest.feature_names, *nbest.extras)
+    if absent := [name for name in find_unmatched(names, present) if name != ALL]:
+        problem = f"no column {absent[0]}{suggest_name(absent[0], present)}: "
+        problem += describe_numbers(nbest)
+        raise DataError(problem, nbest.origin, parameter=parameter, code="missing-column")
     return names
 
 
@@ -383,12 +397,26 @@ def _require_all_or_none(
         raise DataError(f"{problem}{other}: {advice}", nbest.origin, code="missing-feature")
 
 
-def _is_number(nbest: NBest, name: str) -> npt.NDArray[np.bool_]:
-    """Return (candidates,) whether an extra is a finite number."""
-    values: Any = nbest.extras.get(name)
-    if values is None:
-        return np.zeros(len(nbest.features), bool)
-    return np.fromiter(map(is_finite_number, values), bool, len(nbest.features))
+def _read_feature(nbest: NBest, name: str) -> Float64:
+    """Return an extra that is named as a feature."""
+    values = read_column(nbest, name)
+    lacking = np.isnan(values)
+    if lacking.any():
+        where = describe_candidate(nbest, int(np.argmax(lacking)))
+        problem = f"{name} is missing for {np.count_nonzero(lacking):,} of "
+        problem += f"{format_count(len(values), 'candidate')}, the first is {where}: "
+        problem += f"give a value in their place where the lists are read (missing: {name}=VALUE), "
+        problem += f"or leave it out (exclude: {name})"
+        raise DataError(problem, nbest.origin, parameter="features", code="missing-feature")
+    return values
+
+
+def _read_extra(nbest: NBest, name: str) -> Float64:
+    """Return an extra as numbers, NaN where it has no finite number."""
+    values = nbest.extras.get(name, ())
+    numbers = [read_number(value, cells=name in nbest.cells) for value in values]
+    finite = [np.nan if of is None or not abs(of) <= LARGEST else of for of in numbers]
+    return np.array(finite or [np.nan] * len(nbest.features), np.float64)
 
 
 def _without_number(nbest: NBest, names: Sequence[str], row: int) -> str:
@@ -397,8 +425,8 @@ def _without_number(nbest: NBest, names: Sequence[str], row: int) -> str:
     value = nbest.extras[name][row] if name in nbest.extras else None
     if not (is_missing(value) or is_number(value)):
         return f"{name} of {candidate} is {abbreviate(value)}, not a number"
-    others = {name: of[row] for name, of in nbest.extras.items() if name != TOTAL}
-    extras = [name for name, value in others.items() if is_finite_number(value)]
+    others = [n for n in nbest.extras if n != TOTAL]
+    extras = [n for n in others if np.isfinite(_read_extra(nbest, n)[row])]
     present = list_names(sorted((*nbest.feature_names, *extras))) or "no features"
     return f"{candidate} has no {list_names(names)}, it has {present}"
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, locate, quote
+from bpa_ppl.formats.roles import Roles
 from bpa_ppl.formats.values import parse_finite
 from bpa_ppl.nbest import NBest
 
@@ -336,12 +337,14 @@ class ReadOptions(NamedTuple):
         bad: "error", or "drop" to leave out a candidate with a value that is not a finite number.
         first_id: the id of the first sentence, for formats without ids.
         names: of the columns in the file, if they differ from the usual ones.
+        roles: of the columns, as the user names them.
     """
 
     origin: str
     bad: str = "error"
     first_id: int = 0
     names: ColumnNames = ColumnNames({}, "")
+    roles: Roles = Roles()
 
     def error(
         self,

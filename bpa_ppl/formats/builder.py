@@ -10,22 +10,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arrays import Int64, intern
+from bpa_ppl._runtime.arrays import Float64, Int64, intern
 from bpa_ppl._runtime.messages import format_count, warn_user
-from bpa_ppl.errors import DataError, list_names, locate, quote
+from bpa_ppl.errors import DataError, list_names, locate
 from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TOTAL, Block
 from bpa_ppl.formats.references import Pairing, ReferenceNotes, SentenceLines
+from bpa_ppl.formats.roles import ALL, describe_columns, find_unmatched, suggest_name
 from bpa_ppl.formats.samples import name_prompts
 from bpa_ppl.formats.schema import Rows, Schema
-from bpa_ppl.formats.values import parse_units
 from bpa_ppl.nbest import Column, NBest, compact_strings, to_offsets
 
 
 class Builder:
     """Makes tables of the consecutive columns of one file, and checks the columns of sentences.
 
-    A feature that is missing for some candidates of a table becomes an extra of this table and of
-    those after it, with NaN where it is missing.
+    A feature is complete, or `missing` has a value in place of the missing ones; otherwise that is
+    an error, which counts them. All tables have the features of the first one.
 
     Args:
         schema: checks the columns.
@@ -34,9 +34,11 @@ class Builder:
         empty: where sentences without candidates are entered: by id, the source, None if unknown.
 
     >>> from bpa_ppl.formats.block import ReadOptions
+    >>> from bpa_ppl.formats.roles import Roles
     >>> texts, ids, lines = {"text": ["a", "b"], "lm": np.ones(2)}, {"id": [4, 4]}, np.array([1, 2])
     >>> block = Block(texts, ids, np.arange(2), lines)
-    >>> list(Builder(Schema(ReadOptions("dev.nbest"))).lists([block]))
+    >>> options = ReadOptions("dev.nbest", roles=Roles(all_numbers=True))
+    >>> list(Builder(Schema(options)).lists([block]))
     [NBest(1 sentence, 2 candidates, 1 feature, from dev.nbest)]
     """
 
@@ -58,12 +60,7 @@ class Builder:
         self._empty = {} if empty is None else empty
         of_references = self.origin if REFERENCE not in lines else lines[REFERENCE].origin
         self._references = ReferenceNotes(of_references)
-        self._present: dict[str, int] = {}  # values of each column of numbers
-        self._candidates = 0
-        # Columns of numbers that no table has lacked so far; None before the first table.
-        self._complete: set[str] | None = None
-        self._lost: list[str] = []  # features of some tables that a later one lacks
-        self._units: dict[str, str] = {}  # notes on columns of numbers with a unit
+        self._features: tuple[str, ...] | None = None  # of the first table
         self._without_source = 0  # sentences
         self._rows_dropped: list[str] = []  # and why
         self._normalised = False
@@ -162,7 +159,7 @@ class Builder:
             problem = f"every candidate of sentence {name} has a value that is not finite"
             raise DataError(f"{problem}: correct the file", self.origin, code="bad-number")
         lists = format_count(len(self._first_lines), "sentence")
-        notes = [*self._units.values()]
+        notes: list[str] = []
         if self._scattered:
             lines = "lines {} and {}".format(*self._scattered)
             notes.append(f"the rows of a sentence are not adjacent ({lines}): grouped by id")
@@ -178,11 +175,6 @@ class Builder:
             dropped = name_prompts(self._rows_dropped)
             without.append(f"rows without a judgement or an answer: {dropped}")
         notes += ["; ".join(without)] if without else []
-        present = {name: of for name, of in self._present.items() if name not in self._lost}
-        notes += describe_missing(present, self._candidates)
-        if self._lost:
-            gone = f"{', '.join(self._lost)}: features of the first lists, missing for later ones"
-            notes.append(f"{gone} and extras from there on; read at once, they are extras of all")
         if self._without_source:
             absent = f"no source for {self._without_source} of {lists}"
             notes.append(f"{absent}: the sources are kept as an extra of the sentences")
@@ -224,7 +216,7 @@ class Builder:
         if sources is not None and None in sources:
             self._without_source += sources.count(None)
             extras[SOURCE], sources = sources, None
-        candidates = self._columns(rows, whole)
+        candidates = self._columns(rows)
         if SOURCE in extras and SOURCE in candidates["extras"]:
             place = extras[SOURCE].index(None)
             problem = f"no {SOURCE} of sentence {names[place]}, and candidates have a field of "
@@ -271,52 +263,83 @@ class Builder:
             kept.append(value)
         return tuple(kept)
 
-    def _columns(self, rows: Rows, whole: bool) -> dict[str, Any]:
-        """Return features, totals and extras; a column with missing values is not a feature."""
-        count = len(rows.ids)
+    def _columns(self, rows: Rows) -> dict[str, Any]:
+        """Return features, totals and extras.
+
+        Raises:
+            DataError: if a feature is missing for some candidates, or a name has no column.
+        """
+        count, roles = len(rows.ids), self.schema.options.roles
         numbers, extras = dict(rows.numbers), dict[str, Any](rows.extras)
-        for name in rows.extras:
-            # All are missing here, unless they are texts such as None.
-            if self.schema.may_be_numbers(name) and not any(rows.extras[name]):
-                del extras[name]
-                # `scores` may be null in some lines, and an object with fields in others.
-                if not any(other.startswith(f"{name}.") for other in (*numbers, *extras)):
-                    numbers[name] = np.full(count, np.nan)
-        for name, column in rows.extras.items():
-            units = None if name == ID else parse_units(column)
-            if units is not None and whole:  # later tables of a stream may have other texts
-                first = int(np.argmax(~np.isnan(units)))
-                numbers[name] = units
-                del extras[name]
-                note = f"{name}: {quote(column[first])} is read as {units[first]:g}"
-                self._units[name] = f"{note}, since all its values are written so"
-            if units is not None:
-                self.schema.like_numbers.pop(name, None)
-        for name in [name for name in self.schema.like_numbers if name in extras]:
-            warn_user(self.schema.like_numbers.pop(name))
-        self._candidates += count
-        complete = set[str]()
+        totals = numbers.pop(TOTAL, None)
+        if totals is not None and np.isnan(totals).any():
+            extras[TOTAL], totals = totals, None
+        for name in self._features or ():
+            numbers.setdefault(name, np.full(count, np.nan))
+            extras.pop(name, None)
         for name, values in numbers.items():
-            present = count - int(np.count_nonzero(np.isnan(values)))
-            self._present[name] = self._present.get(name, 0) + present
-            complete.update([name] if present == count else [])
-        if self._complete is not None:
-            self._lost += sorted(self._complete - complete)
-            complete &= self._complete
-        self._complete = complete
-        features = {name: of for name, of in numbers.items() if name in complete}
-        partial = {name: of for name, of in numbers.items() if name not in complete}
-        extras |= sorted(partial.items())  # which does not depend on the parts
-        totals = features.pop(TOTAL, None)
-        table = np.empty((count, len(features)))
-        for place, values in enumerate(features.values()):
+            if (value := roles.fill(name)) is not None:
+                numbers[name] = np.where(np.isnan(values), value, values)
+        partial = {n: of for n, of in numbers.items() if np.isnan(of).any()}
+        if roles.optional:
+            extras |= partial
+            numbers = {n: of for n, of in numbers.items() if n not in partial}
+        else:
+            self._require_features(rows, numbers, partial, extras)
+            self._features = self._features or tuple(numbers)
+        table = np.empty((count, len(numbers)))
+        for place, values in enumerate(numbers.values()):
             table[:, place] = values
         return {
             "features": table,
-            "feature_names": tuple(features),
+            "feature_names": tuple(numbers),
             "totals": totals,
             "extras": extras,
+            "cells": frozenset() if self.schema.typed else frozenset(extras),
         }
+
+    def _require_features(
+        self,
+        rows: Rows,
+        numbers: Mapping[str, Float64],
+        partial: Mapping[str, Float64],
+        extras: Mapping[str, Any],
+    ) -> None:
+        """Raise a DataError unless features are complete, and each name has a column.
+
+        Args:
+            rows: the candidates of a table.
+            numbers: the features.
+            partial: those of which some values are missing.
+            extras: the other columns.
+        """
+        roles, count = self.schema.options.roles, len(rows.ids)
+        new = [n for n in numbers if self._features is not None and n not in self._features]
+        if new:
+            problem = f"{new[0]} is missing for all candidates before: {_give_value(new[0])}"
+            raise self._missing_feature(problem, int(rows.lines[0]))
+        for name, values in partial.items():
+            lacking = np.isnan(values)
+            number = int(np.count_nonzero(lacking))
+            problem = f"{name} is missing for {number:,} of {format_count(count, 'candidate')}, "
+            problem += f"the first in this line: {_give_value(name)}"
+            raise self._missing_feature(problem, int(rows.lines[np.argmax(lacking)]))
+        patterns = (*(roles.features or ()), *roles.exclude) if self._features is None else ()
+        present = (*numbers, *extras)
+        if absent := [n for n in find_unmatched(patterns, present) if n != ALL]:
+            what = "features" if absent[0] in (roles.features or ()) else "exclude"
+            problem = f"no column {absent[0]}{suggest_name(absent[0], present)}: "
+            problem += describe_columns({**numbers, **extras}, cells=not self.schema.typed)
+            raise DataError(problem, self.origin, parameter=what, code="missing-column")
+
+    def _missing_feature(self, problem: str, line: int) -> DataError:
+        code = "missing-feature"
+        return DataError(problem, self.origin, line, parameter="missing", code=code)
+
+
+def _give_value(name: str) -> str:
+    """Return the two remedies for missing values of a feature."""
+    return f"give a value in their place (missing: {name}=VALUE), or leave it out (exclude: {name})"
 
 
 def _join(parts: Sequence[Rows]) -> Rows:

@@ -38,7 +38,8 @@ class NBestFormat(Component, frozen=True):
         required: the fields by which a first line shows this format; several are alternatives.
         nan_is_missing: whether NaN is a missing number; otherwise it is a bad one.
         typed: whether the file distinguishes numbers from texts.
-        texts: the names of columns of texts, some of which may look like numbers.
+        defines_features: whether its columns of numbers are features; otherwise the user names
+            these, or the file itself does.
 
     >>> from bpa_ppl.formats.format import NBEST_FORMATS
     >>> line = b"0 ||| a cat ||| LM0= -1.5 ||| -0.75"
@@ -50,7 +51,7 @@ class NBestFormat(Component, frozen=True):
     required: ClassVar[tuple[tuple[str, ...], ...]] = ()
     nan_is_missing: ClassVar[bool] = False
     typed: ClassVar[bool] = True
-    texts: ClassVar[tuple[str, ...]] = ()
+    defines_features: ClassVar[bool] = True
 
     def detect(self, first_line: bytes) -> bool:
         """Return whether the first line of a file, without its end, looks like this format.
@@ -151,6 +152,8 @@ class TableFormat(NBestFormat, frozen=True, repr_omit_defaults=True):
     >>> lists.ids, lists.texts(0), lists.feature_names
     ((3,), ['a cat'], ('lm',))
     """
+
+    defines_features: ClassVar[bool] = False
 
     id: str = ID
     text: str = TEXT

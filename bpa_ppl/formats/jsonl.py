@@ -1,7 +1,8 @@
 """JSON lines: a sentence with its candidates on each line, or a candidate in the long form.
 
-    {"id": 0, "source": "…", "references": ["…"], "candidates": [{"text": "…", "lm": -1.5}, …]}
-    {"id": 0, "text": "…", "lm": -1.5}
+    {"id": 0, "source": "…", "references": ["…"],
+     "candidates": [{"text": "…", "features": {"lm": -1.5}}, …]}
+    {"id": 0, "text": "…", "features": {"lm": -1.5}}
 
 See `bpa_ppl.formats.schema` for the meaning of the fields; or a line is two answers, of which one
 is preferred, as in `bpa_ppl.formats.preference_rows`.
@@ -17,18 +18,25 @@ from typing import Any, ClassVar, TextIO
 import msgspec
 import numpy as np
 
-from bpa_ppl.formats.block import CANDIDATES, ID, REFERENCES, SOURCE, TEXT, Block, ReadOptions
+from bpa_ppl.formats.block import (
+    CANDIDATES,
+    ID,
+    REFERENCES,
+    SOURCE,
+    TEXT,
+    TOTAL,
+    Block,
+    ReadOptions,
+)
 from bpa_ppl.formats.format import TableFormat
 from bpa_ppl.formats.preference_rows import PAIRS
 from bpa_ppl.formats.records import RecordReader
+from bpa_ppl.formats.roles import OF_FEATURES
 from bpa_ppl.formats.streams import InputFile, count_lines
 from bpa_ppl.formats.values import (
-    NUMBER,
     format_numbers,
     has_all_keys,
     json_keys,
-    kind_of,
-    looks_numeric,
     parse_strictly,
 )
 from bpa_ppl.formats.writing import Writable, select_writable
@@ -72,7 +80,7 @@ class Jsonl(TableFormat, frozen=True):
 
         >>> file = InputFile(b'{"id": 7, "candidates": [{"text": "a cat", "scores": {"lm": -1}}]}')
         >>> next(Jsonl().blocks(file, ReadOptions("dev"))).candidates
-        {'text': ['a cat'], 'scores.lm': array([-1.])}
+        {'text': ['a cat'], 'scores.lm': [-1]}
         """
         reader, first = RecordReader(options), 1
         for block in file.chunks(_PIECE):
@@ -92,10 +100,11 @@ class Jsonl(TableFormat, frozen=True):
         >>> import sys
         >>> lists = from_lists([["a cat"]], [[[-1.5]]], ["lm"], references=["the cat"])
         >>> Jsonl().write(lists, sys.stdout)
-        {"id": 0, "references": ["the cat"], "candidates": [{"text": "a cat", "lm": -1.5}]}
+        {"id": 0, "references": ["the cat"], "candidates": [{"text": "a cat", "features": ...}]}
         """
         columns = select_writable(nbest, False, _fits, _is_json)
-        printed_columns = {n: format_numbers(v, missing="null") for n, v in columns.numbers.items()}
+        features = {n: format_numbers(values) for n, values in columns.features.items()}
+        totals = None if columns.totals is None else format_numbers(columns.totals)
         ids = nbest.ids
         for sentence in range(len(nbest)):
             fields: dict[str, Any] = {ID: ids[sentence]}
@@ -104,20 +113,16 @@ class Jsonl(TableFormat, frozen=True):
             if nbest.references is not None:
                 fields[REFERENCES] = nbest.references[sentence]
             fields |= {n: _plain(of)[sentence] for n, of in columns.sentence_extras.items()}
-            candidates = ", ".join(_candidates(nbest, columns, printed_columns, sentence))
+            candidates = ", ".join(_candidates(nbest, columns, features, totals, sentence))
             whole = json.dumps(fields, ensure_ascii=False)[:-1]
             file.write(f'{whole}, "{CANDIDATES}": [{candidates}]}}\n')
 
 
 def _fits(values: Sequence[Any]) -> bool:
-    """Return whether a column of candidates reads back: numbers would be features."""
+    """Return whether a column of candidates reads back: fields of objects become columns."""
     if isinstance(values, np.ndarray):
-        return False
-    first = next((value for value in values if value not in (None, "")), None)
-    if first is None or (isinstance(first, str) and looks_numeric(first)):
-        return False
-    other = any(isinstance(v, dict) or (v is not None and kind_of(v) == NUMBER) for v in values)
-    return not other and _is_json(values)
+        return values.ndim == 1 and values.dtype.kind in "biuf" and not np.isinf(values).any()
+    return not any(isinstance(value, dict) for value in values) and _is_json(values)
 
 
 def _is_json(values: Sequence[Any]) -> bool:
@@ -129,20 +134,34 @@ def _is_json(values: Sequence[Any]) -> bool:
 
 
 def _plain(values: Any) -> Any:
-    return values.tolist() if isinstance(values, np.ndarray) else values
+    """Return the values of an array as Python's, None in place of NaN; any others as they are."""
+    if not isinstance(values, np.ndarray):
+        return values
+    plain = values.tolist()
+    return [None if v != v else v for v in plain] if values.dtype.kind == "f" else plain
 
 
 def _candidates(
-    nbest: NBest, columns: Writable, numbers: Mapping[str, Sequence[str]], sentence: int
+    nbest: NBest,
+    columns: Writable,
+    features: Mapping[str, Sequence[str]],
+    totals: Sequence[str] | None,
+    sentence: int,
 ) -> Iterator[str]:
     """Yield each candidate as JSON."""
     rows = nbest.rows(sentence)
-    names = [f", {json.dumps(name, ensure_ascii=False)}: " for name in numbers]
     dump = json.JSONEncoder(ensure_ascii=False).encode
-    for row in range(rows.start, rows.stop):
-        values = [name + values[row] for name, values in zip(names, numbers.values(), strict=True)]
-        extras = [f", {dump(n)}: {dump(of[row])}" for n, of in columns.extras.items()]
-        yield f'{{"{TEXT}": {dump(nbest.text(row))}{"".join(values)}{"".join(extras)}}}'
+    names = [f"{dump(name)}: " for name in features]
+    extras = {f", {dump(name)}: ": _plain(of[rows]) for name, of in columns.extras.items()}
+    for place, row in enumerate(range(rows.start, rows.stop)):
+        fields = [f'"{TEXT}": {dump(nbest.text(row))}']
+        if features:
+            numbers = [n + values[row] for n, values in zip(names, features.values(), strict=True)]
+            fields.append(f'"{OF_FEATURES[:-1]}": {{{", ".join(numbers)}}}')
+        if totals is not None:
+            fields.append(f'"{TOTAL}": {totals[row]}')
+        others = (name + dump(of[place]) for name, of in extras.items())
+        yield f"{{{', '.join(fields)}{''.join(others)}}}"
 
 
 def _values(block: bytes, lines: range, origin: str) -> tuple[list[Any], Sequence[int]]:

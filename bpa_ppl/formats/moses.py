@@ -22,7 +22,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, takewhile
-from typing import Any, ClassVar, NamedTuple, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 
@@ -77,8 +77,6 @@ _LARGEST = 2**31 - 1  # bytes that Arrow addresses in an array of texts
 
 class Moses(NBestFormat, frozen=True):
     """The format of Moses and its variants; lists are written as Moses prints them."""
-
-    texts: ClassVar[tuple[str, ...]] = (_SEGMENTATION, _ALIGNMENT)
 
     def detect(self, first_line: bytes) -> bool:
         """Return whether the first line of a file looks like this format.
@@ -135,8 +133,6 @@ class Marian(NBestFormat, frozen=True):
         normalised: whether the totals may be divided by a length. If not, λ·h is compared with the
             totals when weights are adapted.
     """
-
-    texts: ClassVar[tuple[str, ...]] = (_SEGMENTATION, _ALIGNMENT)
 
     normalised: bool = True
 

@@ -86,7 +86,6 @@ class Openai(NBestFormat, frozen=True):
     """
 
     required: ClassVar[tuple[tuple[str, ...], ...]] = (("choices",), ("custom_id", "response"))
-    texts: ClassVar[tuple[str, ...]] = (_MODEL,)
 
     requests: str = ""
     extract: str = ""

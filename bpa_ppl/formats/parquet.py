@@ -16,6 +16,7 @@ from bpa_ppl.errors import DataError
 from bpa_ppl.formats.block import CANDIDATES, Block, ReadOptions
 from bpa_ppl.formats.format import TableFormat
 from bpa_ppl.formats.records import parse_table
+from bpa_ppl.formats.roles import OF_FEATURES
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_path
 from bpa_ppl.formats.writing import to_table
 from bpa_ppl.nbest import NBest
@@ -74,7 +75,7 @@ class Parquet(TableFormat, frozen=True):
         """
         from pyarrow import parquet
 
-        table = to_table(nbest)
+        table = to_table(nbest, OF_FEATURES)
         with atomic_path(path) as temporary:
             parquet.write_table(table, temporary, row_group_size=_BATCH)
 

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 from operator import itemgetter
 from pathlib import Path
@@ -29,6 +29,7 @@ from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, NBestFormat, TableFormat
 from bpa_ppl.formats.moses import SHAPE
 from bpa_ppl.formats.preference_rows import find_named_answers, find_third, propose_names
 from bpa_ppl.formats.references import AnyReferences, AnySources, load_references, load_sources
+from bpa_ppl.formats.roles import Missing, Roles, make_roles
 from bpa_ppl.formats.schema import Schema, check_first_id
 from bpa_ppl.formats.separated import ROWS, Csv, Tsv, has_numbers_below, missing_names
 from bpa_ppl.formats.streams import AnyInput, InputFile, file_suffix, origin_name
@@ -83,6 +84,9 @@ def read_nbest(
     format: str | NBestFormat = AUTO,
     first_id: int = 0,
     bad: str = "error",
+    features: str | Iterable[str] | None = None,
+    exclude: str | Iterable[str] | None = None,
+    missing: Missing | None = None,
 ) -> NBest:
     """Read all lists of a file into one table.
 
@@ -103,6 +107,13 @@ def read_nbest(
         bad: what to do about a value that is not a finite number, or is above 1e60, about errors,
             refusals and unfinished answers in responses of an API, or about a row of preferences
             without a judgement or an answer: "error", or "drop" to leave it out, with a warning.
+        features: the columns that are features: names, labels and patterns such as `judge_*`; `*`
+            is every column of numbers without another role. None takes those that the file itself
+            declares, in an object `features` or columns `features.NAME`, and those that a format
+            of decoders defines. All other columns are extras, kept as they are.
+        exclude: columns that are no features: names, labels and patterns.
+        missing: a number in place of missing values of features, or one for each name; None makes
+            them an error.
 
     Raises:
         DataError: if the file cannot be read; the message names the line and the remedy.
@@ -123,6 +134,9 @@ def read_nbest(
         format=format,
         first_id=first_id,
         bad=bad,
+        features=features,
+        exclude=exclude,
+        missing=missing,
     )
     return next(tables)
 
@@ -136,14 +150,15 @@ def iter_nbest(
     format: str | NBestFormat = AUTO,
     first_id: int = 0,
     bad: str = "error",
+    features: str | Iterable[str] | None = None,
+    exclude: str | Iterable[str] | None = None,
+    missing: Missing | None = None,
     empty: dict[int, str | None] | None = None,
 ) -> Iterator[NBest]:
     """Read a file as a stream of tables, so that memory does not grow with the file.
 
-    A number that is missing for some candidates is an extra from the first table on that lacks it;
-    so `concatenate(tables, fill_missing=True)` has the columns of `read_nbest`, except that numbers
-    with a unit, such as 85%, remain texts. A warning names a column that was a feature of the
-    tables before. `rerank` gives the same choices, or the same error, as with `read_nbest`.
+    The tables together have the columns of `read_nbest`: `concatenate(tables, fill_missing=True)`
+    joins them. `rerank` gives the same choices, or the same error, as with `read_nbest`.
 
     Args:
         path: as for `read_nbest`, like all other arguments.
@@ -153,6 +168,9 @@ def iter_nbest(
         format: as for `read_nbest`.
         first_id: as for `read_nbest`.
         bad: as for `read_nbest`.
+        features: as for `read_nbest`.
+        exclude: as for `read_nbest`.
+        missing: as for `read_nbest`.
         empty: where sentences without candidates, which no table has, are entered as they are
             read: by id, the source, or None if the file has none.
 
@@ -166,11 +184,54 @@ def iter_nbest(
     ...     print([lists.sentence_ids.tolist() for lists in iter_nbest(file.name, chunk=2)])
     [[0, 1], [2]]
     """
+    roles = make_roles(features, exclude, missing)
+    return iter_tables(
+        path,
+        roles,
+        chunk=chunk,
+        references=references,
+        sources=sources,
+        format=format,
+        first_id=first_id,
+        bad=bad,
+        empty=empty,
+    )
+
+
+def iter_tables(
+    path: AnyInput,
+    roles: Roles,
+    *,
+    chunk: int = 64,
+    references: AnyReferences | None = None,
+    sources: AnySources | None = None,
+    format: str | NBestFormat = AUTO,
+    first_id: int = 0,
+    bad: str = "error",
+    empty: dict[int, str | None] | None = None,
+) -> Iterator[NBest]:
+    """Read a file as a stream of tables, as `iter_nbest` does, with given roles of columns.
+
+    Args:
+        path: as for `read_nbest`.
+        roles: of the columns.
+        chunk: the number of sentences in each table.
+        references: as for `read_nbest`.
+        sources: as for `read_nbest`.
+        format: as for `read_nbest`.
+        first_id: as for `read_nbest`.
+        bad: as for `read_nbest`.
+        empty: as for `iter_nbest`.
+
+    >>> lines = ["id,text,lm", "0,a cat,-1.5"]
+    >>> next(iter_tables(lines, Roles(("lm",)), format="csv")).feature_names
+    ('lm',)
+    """
     if chunk < 1:
         raise UsageError(f"chunk must be at least 1, got {chunk}", parameter="chunk")
     chosen = None if format == AUTO else resolve_format(format)
     require_one_of(bad, ("error", "drop"), "policy", "bad")
-    options = ReadOptions(origin_name(path), bad, check_first_id(first_id))
+    options = ReadOptions(origin_name(path), bad, check_first_id(first_id), roles=roles)
     lines = {} if references is None else {"reference": load_references(references)}
     if sources is not None:
         lines["source"] = load_sources(sources)
@@ -207,11 +268,11 @@ def make_schema(reader: NBestFormat, options: ReadOptions) -> Schema:
     exclude = getattr(reader, "exclude", None)
     exclude = (exclude,) if isinstance(exclude, str) else exclude
     names = ColumnNames(reader.column_names(), options.origin, exclude)
+    roles = options.roles._replace(all_numbers=reader.defines_features)
     return Schema(
-        options._replace(names=names),
+        options._replace(names=names, roles=roles),
         nan_is_missing=reader.nan_is_missing,
         typed=reader.typed,
-        texts=reader.texts,
     )
 
 

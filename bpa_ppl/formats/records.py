@@ -60,8 +60,8 @@ _LISTS = (REFERENCE, REFERENCES, *JUDGEMENTS)
 def parse_records(records: Any, options: ReadOptions = IN_MEMORY) -> Block:
     """Return the columns of records, of columns by name, or of a data frame that exports Arrow.
 
-    >>> parse_records([{"id": 0, "text": "a", "lm": -1}]).candidates
-    {'text': ['a'], 'lm': array([-1.])}
+    >>> parse_records([{"id": 0, "text": "a", "features": {"lm": -1}, "year": 1990}]).candidates
+    {'text': ['a'], 'features.lm': array([-1.]), 'year': [1990]}
     """
     if hasattr(records, "__arrow_c_stream__"):
         return _frame_columns(records, options)
@@ -159,6 +159,7 @@ class RecordReader:
 
     def __init__(self, options: ReadOptions, used: Iterable[str] | None = None):
         self._names, self._bad = options.names, options.bad
+        self._roles = options.roles
         self._dropped: list[str] = []  # rows of a block
         self._named: set[int] = set()  # lines whose candidates have the usual names
         self._pair: Fields | None = None  # the fields of answers that are compared
@@ -330,7 +331,7 @@ class RecordReader:
             if not types <= {float, int}:
                 values = to_plain_members(values)
                 types = set(map(type, values))
-            if types <= {float, int} and not belongs_to_sentence(column) and column != TEXT:
+            if types <= {float, int} and self._may_be_feature(column):
                 self._add(columns, column, self._numbers(values), lines)
                 continue
             if dict in types and not column.startswith(OF_SENTENCE):
@@ -373,6 +374,14 @@ class RecordReader:
                 problem = f"the name of a field must be a text, not {quote(name)}"
                 raise self._error(problem, line)
             yield name, values
+
+    def _may_be_feature(self, name: str) -> bool:
+        """Return whether a column of candidates may be a feature, or the total."""
+        if name == TOTAL:
+            return True
+        if belongs_to_sentence(name) or name in (TEXT, ID):
+            return False
+        return self._roles.is_feature(name) is not False
 
     def _numbers(self, values: Sequence[Any]) -> Any:
         """Return numbers as an array, unless one needs a closer look."""
@@ -444,7 +453,7 @@ def parse_table(options: ReadOptions, table: pa.Table, lines: Int64 | None = Non
 
     >>> import pyarrow as pa
     >>> table = pa.table({"id": [0, 0], "text": ["a", "b"], "lm": [-1.5, -2], "by": ["x", "y"]})
-    >>> parse_table(ReadOptions("dev.parquet"), table).candidates
+    >>> parse_table(ReadOptions("dev.parquet", roles=Roles(("lm",))), table).candidates
     {'text': ['a', 'b'], 'lm': array([-1.5, -2. ]), 'by': ['x', 'y']}
     """
     import pyarrow as pa
@@ -482,7 +491,9 @@ def parse_table(options: ReadOptions, table: pa.Table, lines: Int64 | None = Non
     sentences: dict[str, Any] = {}
     for name in table.column_names:
         columns = sentences if belongs_to_sentence(name) else candidates
-        columns[name] = _column(combine_chunks(table[name]), numbers=columns is candidates)
+        is_number = name == TOTAL or options.roles.is_feature(name) is not False
+        numbers = columns is candidates and is_number
+        columns[name] = _column(combine_chunks(table[name]), numbers=numbers)
     return Block(candidates, sentences, np.arange(len(table)), lines)
 
 

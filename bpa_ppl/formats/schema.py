@@ -7,7 +7,8 @@ Every format yields columns (`bpa_ppl.formats.block.Block`), or records that bec
     total                the total score of the decoder
     id                   a name, also if it is a number: an extra (only where a sentence has
                          `candidates`)
-    any other name       a feature if its values are numbers; an extra otherwise
+    features             an object with the features of the candidate, by name
+    any other name       an extra, kept as it is; a feature if the user names it
 
 The fields of a sentence:
 
@@ -21,15 +22,16 @@ The fields of a sentence:
 A record is a sentence with its `candidates`, or a candidate with the `id` of its sentence. In the
 latter form the extras of a sentence are called `sentence.NAME`.
 
-A value is missing if it is absent, null, NaN, or, where other values are numbers, an empty text or
-one such as `None` or `N/A` (`bpa_ppl.formats.values.means_missing`).
+A feature is a column that the user names, a field of an object `features` of the candidate (a
+column `features.NAME`), or a column of numbers in a format of decoders. Its values are numbers; a
+value is missing if it is absent, null, NaN, or an empty cell of a text file.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from functools import partial
@@ -57,32 +59,12 @@ from bpa_ppl.formats.block import (
     Block,
     ReadOptions,
 )
-from bpa_ppl.formats.values import (
-    EMPTY,
-    FINITE,
-    NUMBER,
-    OBJECT,
-    WORDS,
-    abbreviate,
-    json_keys,
-    kind_of,
-    looks_numeric,
-    means_missing,
-    number_or_inf,
-)
+from bpa_ppl.formats.roles import OF_FEATURES
+from bpa_ppl.formats.values import FINITE, NUMBER, abbreviate, kind_of, number_or_inf
 from bpa_ppl.names import describe_equal_ids, find_label, find_other_form, id_key, visible_form
 from bpa_ppl.nbest import Which, take
 
-# A number as people and programs write it: −1.5 with a Unicode minus, 1.234,5, 1 234, 15 %, $1.50,
-# <0.01, 12 ms, 4 - good, 0.5 ± 0.1, 1/2, tensor(0.5).
-_LIKE_NUMBER = re.compile(
-    r"\s*([$€£¥~≈<>≤≥(]|[\w.]+\(['\"]?)?\s*[-+\u2212\u2013]?(?=[.,]?[0-9])"
-    r"([0-9]*|[0-9]{1,3}([.,'\s][0-9]{3})+)([.,][0-9]+)?([eE][-+]?[0-9]+)?"
-    r"\s*(%|[$€£¥]|[^\W\d_]{1,3}|[/±]\s*[0-9.,]+|[-–:=(]\s*\D+|[^()]*\))?\s*"
-)
 _ROUNDED = re.compile(r"[0-9][.,][0-9]+E\+[0-9]+")  # a long number in a spreadsheet
-_LONGEST = 60  # characters of a number as people write it
-_SHOWING = 100  # texts that show whether a column of texts was meant to be one of numbers
 _LARGEST_ID = 2**63 - 1
 _LARGEST_FIRST_ID = 10**18  # an id beyond it would not fit 64 bits with the number of a list added
 _IDS = {int: "integers", str: "texts", type(None): "missing"}
@@ -137,21 +119,20 @@ def check_first_id(first_id: Any) -> int:
 class Schema:
     """Checks the columns of the records of one file, block by block.
 
-    A column keeps the kind of its first value to the end of the file.
+    The columns that the user, the file or its format names as features must have numbers; all
+    others are extras, and are kept as they are.
 
     Args:
-        options: how to read.
+        options: how to read, with the roles of columns.
         nan_is_missing: whether NaN is a missing number; otherwise it is a bad one.
         typed: whether the file distinguishes numbers from texts; in one that does not, ids of
             digits are integers.
-        texts: the names of columns of texts, some of which may look like numbers.
-        numbers: the names of columns whose values must be numbers, if they are not missing.
 
     >>> block = Block(
     ...     {"text": ["a cat", "cat"], "lm": [-1.5, None], "by": ["x", "y"]},
     ...     {"id": [3]}, np.array([0, 0]), np.array([1]), nested=True,
     ... )
-    >>> rows = Schema(ReadOptions("dev.jsonl")).check(block)
+    >>> rows = Schema(ReadOptions("dev.jsonl", roles=Roles(("lm",)))).check(block)
     >>> rows.ids.tolist(), rows.strings, rows.numbers["lm"].tolist(), rows.extras
     ([3, 3], ['a cat', 'cat'], [-1.5, nan], {'by': ('x', 'y')})
     """
@@ -162,19 +143,13 @@ class Schema:
         *,
         nan_is_missing: bool = True,
         typed: bool = True,
-        texts: Sequence[str] = (),
-        numbers: Iterable[str] = (),
     ):
         self.options = options
+        self.typed = typed
         self._error = partial(options.error, code="bad-data")
-        self._nan_is_missing, self._typed = nan_is_missing, typed
-        self._numbers_only = frozenset(numbers)
-        self._usual = {TOTAL: NUMBER, **dict.fromkeys(texts, WORDS)}
-        self._usual |= dict.fromkeys(self._numbers_only, NUMBER)
-        self._kinds: dict[str, str] = {}
-        self._no_number: dict[str, str] = {}  # the first value of a column that is not a number
-        self.like_numbers: dict[str, str] = {}  # notes on columns of texts that look like numbers
-        self._noted = False  # whether a text has been read as a missing number
+        self._nan_is_missing = nan_is_missing
+        # Whether a column is a feature; None as long as a pattern takes it, and has no value.
+        self._features: dict[str, bool | None] = {}
         self._records = 0
         self._id_type: type | None = None  # int or str, or NoneType where there are no ids
         self._id_numbers: dict[str, int] = {}
@@ -191,16 +166,11 @@ class Schema:
         """Return the id of a sentence as the file has it, for a message."""
         return next((text for text, of in self._id_numbers.items() if of == number), number)
 
-    def may_be_numbers(self, name: str) -> bool:
-        """Return whether a column of candidates has had no values but numbers so far."""
-        return self._kinds.get(name, EMPTY) in (EMPTY, NUMBER)
-
     def check(self, block: Block) -> Rows:
         """Return the rows of some records.
 
         Raises:
-            DataError: naming line and field, if a value is not as the schema says, or of another
-                kind than those before.
+            DataError: naming line and field, if a value is not as the schema says.
         """
         line = int(block.line[0]) if len(block.line) else None
         block = _with_numbers(block)
@@ -226,9 +196,8 @@ class Schema:
         if block.nested and ID in block.candidates and ID in sentences:
             problem = f"candidates have a field {ID}, and so have their sentences, as texts: rename"
             raise self._error(f"{problem} that of the candidates", line, code="bad-name")
-        kinds = dict(self._kinds)
         numbers, extras = self._candidates(block)
-        for name in filter(self._kinds.__contains__, self._sentence_lines):
+        for name in filter({**numbers, **extras}.__contains__, self._sentence_lines):
             problem = f"{name} is a field of the sentence here, and of candidates elsewhere: rename"
             problem += " one of them, or give a list with one value for each candidate"
             raise self._error(problem, self._sentence_lines[name])
@@ -249,7 +218,6 @@ class Schema:
                 if any(value and lost for value, lost in pairs):
                     problem = f"{name} are left out where a candidate of the list is dropped"
                     warn_user(f"{locate(self.options.origin)}{problem}")
-            self._kinds = kinds  # dropped candidates do not show the kind of a column
             block = _without(block, rows)
             numbers, extras = self._candidates(block)
         strings, index, parents = block.strings, block.candidates[TEXT], block.parent
@@ -269,118 +237,83 @@ class Schema:
         )
 
     def _bad_number(self, block: Block, name: str, row: int) -> DataError:
-        """Return the error of a value that is not a finite number."""
-        value, details = block.candidates[name][row], {}
-        what, number = f"{FINITE}: correct it", kind_of(value) == NUMBER
-        if name not in self._numbers_only:
-            what += ", or drop such candidates (bad: drop)"
-            what += "" if number else self.options.names.or_exclude(name)
-            details = {"parameter": "bad"}
-        elif not number:
-            what, details = "a number: correct it", {"code": "missing-feature"}
-        return self._error_at(block, name, row, f"is {abbreviate(value)}, not {what}", **details)
+        """Return the error of a value of a feature or total that is not a finite number."""
+        names = block.candidates
+        value = names.get(name, names.get(OF_FEATURES + name))[row]
+        what = f"{FINITE}: correct it, or drop such candidates (bad: drop)"
+        if kind_of(value) != NUMBER:
+            what = f"a number: write numbers, or leave the column out (exclude: {name}), or drop "
+            what += "such candidates (bad: drop)"
+        problem = f"is {abbreviate(value)}, not {what}"
+        return self._error_at(block, name, row, problem, parameter="bad", code="bad-number")
 
-    def _candidates(self, block: Block) -> tuple[dict[str, Float64], dict[str, tuple[Any, ...]]]:
+    def _candidates(self, block: Block) -> tuple[dict[str, Float64], dict[str, Any]]:
         """Return the numbers, infinite where they are bad, and the other columns, by name."""
         numbers: dict[str, Float64] = {}
-        extras: dict[str, tuple[Any, ...]] = {}
+        extras: dict[str, Any] = {}
         for name, values in block.candidates.items():
             if name == TEXT:
-                types = set() if block.strings is not None else set(map(type, values))
-                for row, value in enumerate(values if types - {str} else ()):
-                    if not isinstance(value, str):
-                        problem = f"is {abbreviate(value)}, not a text: write it as a text"
-                        if value is None:
-                            problem = "is missing: give each candidate a text"
-                        raise self._error_at(block, TEXT, row, problem)
-                continue
-            self._kinds[name] = kind = self._kind(block, name, values)
-            if kind == NUMBER:
-                numbers[name] = self._numbers(block, name, values)
-            elif isinstance(values, np.ndarray):  # ids of candidates
-                extras[name] = tuple(None if _is_nan(v) else id_key(v) for v in values.tolist())
+                self._check_texts(block, values)
+            elif name == ID and block.nested:  # it names the candidate
+                extras[name] = _without_nan(values)
+            elif name == TOTAL or self._is_feature(block, name, values):
+                short = name.removeprefix(OF_FEATURES)
+                if short in numbers or (short != name and short in block.candidates):
+                    problem = f"two fields {short}, one of them in {OF_FEATURES[:-1]}: rename one"
+                    raise self._error(problem, block.line[0], code="duplicate")
+                numbers[short] = self._numbers(values)
             else:
-                extras[name] = tuple(values)
-                if float in set(map(type, values)):
-                    extras[name] = tuple(None if _is_nan(value) else value for value in values)
+                if name in self.options.roles.numbers:
+                    self._check_numbers(block, name, values)
+                extras[name] = _without_nan(values)
         return numbers, extras
 
-    def _kind(self, block: Block, name: str, values: Any) -> str:
-        """Return the kind of a column, given that of its values so far."""
-        current = self._kinds.get(name, self._usual.get(name, EMPTY))
-        if name == ID and block.nested:
-            return OBJECT  # it names the candidate
-        if current == NUMBER or (current == EMPTY and isinstance(values, np.ndarray)):
-            return NUMBER
-        if current == WORDS and set(map(type, values)) <= {str, type(None)}:
-            return WORDS
+    def _check_texts(self, block: Block, values: Sequence[Any]) -> None:
+        types = set() if block.strings is not None else set(map(type, values))
+        for row, value in enumerate(values if types - {str} else ()):
+            if not isinstance(value, str):
+                problem = f"is {abbreviate(value)}, not a text: write it as a text"
+                if value is None:
+                    problem = "is missing: give each candidate a text"
+                raise self._error_at(block, TEXT, row, problem)
+
+    def _is_feature(self, block: Block, name: str, values: Any) -> bool:
+        """Return whether a column is a feature, which stays the same to the end of the file."""
+        chosen = self._features.get(name)
+        if chosen is None:
+            chosen = self.options.roles.is_feature(name)
+            if chosen is None and isinstance(values, np.ndarray):
+                chosen = True
+            elif chosen is None:
+                value = next((of for of in values if not self._is_missing(of)), None)
+                chosen = None if value is None else kind_of(value) == NUMBER
+            self._features[name] = chosen
+        return bool(chosen)
+
+    def _check_numbers(self, block: Block, name: str, values: Any) -> None:
+        """Refuse a value that is neither a number, true or false, nor missing."""
+        if isinstance(values, np.ndarray) or {int, float, bool}.issuperset(map(type, values)):
+            return
         for row, value in enumerate(values):
-            if self._is_missing(value):
-                continue
-            kind = kind_of(value)
-            if current == EMPTY:
-                if kind == NUMBER:
-                    return kind
-                if _says_missing(value):
-                    present = (of for of in enumerate(values) if not self._is_missing(of[1]))
-                    others = (of for of in present if not _says_missing(of[1]))
-                    place, other = next(others, (0, None))
-                    if other is None or kind_of(other) == NUMBER:
-                        self._no_number.setdefault(name, self._value_at(block, name, row))
-                        return EMPTY if other is None else NUMBER
-                    if not (isinstance(other, str) and looks_numeric(other)):
-                        row, value, kind = place, other, kind_of(other)
-                in_bytes = isinstance(value, bytes) and looks_numeric(value)
-                if in_bytes or isinstance(value, complex | np.complexfloating):
-                    what = "a number as bytes" if in_bytes else "a complex number: give a real one"
-                    raise self._error_at(block, name, row, f"is {abbreviate(value)}, {what}")
-                if kind == WORDS:
-                    self._note_numbers(block, name, row, values)
-                current = kind
-                self._no_number[name] = self._value_at(block, name, row)
-            elif kind == NUMBER:
-                other = self._no_number.get(name, "the candidates before have none")
-                problem = f"is {abbreviate(value)}, a number, and {other}"
-                problem += ": give the field one type" + self.options.names.or_exclude(name)
-                raise self._error_at(block, name, row, problem)
-            elif kind != current:
-                current = OBJECT
-        return current
+            known = self._is_missing(value) or isinstance(value, bool) or kind_of(value) == NUMBER
+            if not (known or (not self.typed and isinstance(value, str))):
+                problem = f"is {abbreviate(value)}, not a number: write numbers"
+                raise self._error_at(block, name, row, problem, code="bad-number")
 
-    def _note_numbers(self, block: Block, name: str, row: int, values: Sequence[Any]) -> None:
-        """Note a column whose texts look like numbers, which is then not a feature."""
-        texts = (k for k, of in enumerate(values[row:], row) if isinstance(of, str))
-        row = next((k for k in texts if not _says_missing(values[k])), row)
-        value, line = values[row], int(block.line[block.parent[row]])
-        start = f"{locate(self.options.origin, line)}{name} is a column of texts, since "
-        if self._typed and looks_numeric(value):
-            problem = f"{quote(value)} is in quotation marks: write numbers without"
-            self.like_numbers[name] = start + problem
-        elif value.lstrip().startswith("{") and json_keys(value.replace("'", '"').encode()):
-            problem = f"{abbreviate(value)} is an object: write a column for each of its fields"
-            self.like_numbers[name] = start + problem
-        elif _like_numbers(value, values[row:]):
-            problem = f"{quote(value)} is not a number: write numbers like -1234.5, and nothing "
-            self.like_numbers[name] = f"{start}{problem}where there is none"
-
-    def _numbers(self, block: Block, name: str, values: Any) -> Float64:
-        missing = self._no_number.pop(name, "")
+    def _numbers(self, values: Any) -> Float64:
+        """Return numbers, NaN where one is missing, and infinity in place of any other value."""
         if not isinstance(values, np.ndarray):
-            values = [None if self._is_missing(value) else value for value in values]
-            for row, value in enumerate(values if str in set(map(type, values)) else ()):
-                if _says_missing(value) and name not in self._numbers_only:
-                    missing = missing or self._value_at(block, name, row)
-                    values[row] = None
-            values = [math.nan if v is None else number_or_inf(v) for v in values]
-        if missing and not self._noted:
-            self._noted = True
-            problem = "read as missing, because other values are numbers"
-            warn_user(f"{locate(self.options.origin)}{missing}: {problem}")
+            values = [math.nan if self._is_missing(v) else number_or_inf(v) for v in values]
         numbers = np.asarray(values, np.float64)
+        if not self._nan_is_missing:
+            numbers = np.where(np.isnan(numbers), np.inf, numbers)
         large = np.abs(numbers) > LARGEST
         return np.where(large, np.inf, numbers) if large.any() else numbers
 
     def _is_missing(self, value: Any) -> bool:
+        """Return whether a value is missing: an empty text is one only as a cell of a text file."""
+        if isinstance(value, str):
+            return not (self.typed or value)
         return is_missing(value) or (self._nan_is_missing and _is_nan(value))
 
     def _error_at(
@@ -389,12 +322,6 @@ class Schema:
         """Return the error that names a field of one candidate."""
         problem = f"{self._place(block, name, row)} {message}"
         return self._error(problem, block.line[block.parent[row]], **details)
-
-    def _value_at(self, block: Block, name: str, row: int) -> str:
-        """Return what a field of one candidate is, for messages."""
-        record = int(block.line[block.parent[row]])
-        value = abbreviate(block.candidates[name][row])
-        return f"{self._place(block, name, row)} of record {record} is {value}"
 
     def _place(self, block: Block, name: str, row: int) -> str:
         """Return the name of a field, with the place of its candidate in the list."""
@@ -431,12 +358,12 @@ class Schema:
     def _number_of_id(self, entry: Any, line: int) -> int:
         """Return an id as an integer; ids that are texts are counted as they appear."""
         value = entry
-        if isinstance(entry, float | Decimal) or not (self._typed or self._id_type is str):
+        if isinstance(entry, float | Decimal) or not (self.typed or self._id_type is str):
             value = id_key(entry)
         integer = isinstance(value, Integral) and not isinstance(value, bool)
         if isinstance(value, str) and not value:
             raise self._error("sentence id '' is empty: give each row one", line)
-        if isinstance(value, str) and _ROUNDED.fullmatch(value) and not self._typed:
+        if isinstance(value, str) and _ROUNDED.fullmatch(value) and not self.typed:
             problem = f"sentence id {quote(value)} was rounded by a spreadsheet: write the column "
             raise self._error(f"{problem}as texts there", line)
         if not (value is None or isinstance(value, str) or integer):
@@ -504,7 +431,7 @@ class Schema:
         """Return the references in a field of each record; an empty cell of text has none."""
         lists = []
         for value, line in zip(values, block.line, strict=True):
-            absent = value is None or (value == "" and not self._typed)
+            absent = value is None or (value == "" and not self.typed)
             texts = () if absent else (value,) if isinstance(value, str) else value
             if not isinstance(texts, list | tuple) or not all(isinstance(t, str) for t in texts):
                 problem = f"{name} is {abbreviate(value)}, not a text or a list of texts"
@@ -544,20 +471,17 @@ def _with_numbers(block: Block) -> Block:
     return block._replace(sentences=sentences | {ID: numbers})
 
 
-def _like_numbers(first: str, values: Any) -> bool:
-    """Return whether a text looks like a number, or most of the first texts print one."""
-    texts = [v for v in values[:_SHOWING] if isinstance(v, str) and v.strip()]
-    printed = sum(map(looks_numeric, texts))
-    is_like = len(first) <= _LONGEST and _LIKE_NUMBER.fullmatch(first) is not None
-    return is_like or printed > len(texts) / 2
-
-
 def _is_nan(value: Any) -> bool:
     return isinstance(value, float | np.floating) and math.isnan(value)
 
 
-def _says_missing(value: Any) -> bool:
-    return isinstance(value, str) and means_missing(value)
+def _without_nan(values: Any) -> Any:
+    """Return a column of any values as it is, but None for NaN among Python's values."""
+    if isinstance(values, np.ndarray):
+        return values
+    if float in set(map(type, values)):
+        return tuple(None if _is_nan(value) else value for value in values)
+    return tuple(values)
 
 
 def _is_empty(values: Any) -> bool:

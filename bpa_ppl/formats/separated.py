@@ -5,12 +5,11 @@ is preferred, as in `bpa_ppl.formats.preference_rows`. Cells of CSV may be quote
 not, as programs of translation write them, unless the name of the first column is. A quotation mark
 at the beginning of a cell must be closed at the end of a cell; those inside are doubled. A quoted
 cell may have line breaks, but not if each of its lines is a row by itself: with as many cells as
-the header, and numbers in the same columns. A cell that is empty or `NA` is missing, and so is one
-such as `None` in a column of numbers; the first other cell of a column shows whether it is of
-numbers or of texts. Lines whose cells are all empty are left out. Where a comma is the decimal
-mark, Excel separates the cells of CSV by semicolons.
+the header, and numbers in the same columns. An empty cell is missing. Lines whose cells are all
+empty are left out.
 
-PyArrow reads all cells as texts, and columns of numbers become numbers if their first cell is one.
+PyArrow reads all cells as texts, and those of features become numbers; other columns are kept as
+texts.
 """
 
 from __future__ import annotations
@@ -25,20 +24,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
 import numpy as np
 
-from bpa_ppl._runtime.arrays import Int64, are_finite
+from bpa_ppl._runtime.arrays import LARGEST, Int64, are_finite, read_number
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import DataError, quote
-from bpa_ppl.formats.block import ID, TEXT, Block, ReadOptions, is_name
+from bpa_ppl.formats.block import ID, TEXT, TOTAL, Block, ReadOptions, is_name
 from bpa_ppl.formats.format import TableFormat
 from bpa_ppl.formats.preference_rows import PAIRS, SETTINGS, TEXTS, find_answer_fields, lists_in
 from bpa_ppl.formats.records import belongs_to_sentence, parse_table
+from bpa_ppl.formats.roles import OF_FEATURES
 from bpa_ppl.formats.streams import InputFile, count_lines, decode
 from bpa_ppl.formats.values import (
-    NO_NUMBER,
+    FINITE,
     combine_chunks,
     format_numbers,
-    looks_numeric,
-    means_missing,
+    format_shortest,
     read_csv_table,
     to_numpy,
 )
@@ -52,11 +51,6 @@ if TYPE_CHECKING:
 _INDEX_NAME = "Unnamed: 0"  # what pandas calls the first column, if it has no name
 #: Lines that show whether the first one has names.
 ROWS = 20
-_MISSING = "NA"  # like an empty cell, outside texts
-#: A number whose point may separate thousands, as none of a score below 1; for Arrow.
-_GROUPED = r"\A\s*[1-9][0-9]{0,2}\.[0-9]{3}\s*\z"
-#: A number with a decimal comma.
-_DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]*,[0-9]+([eE][-+]?[0-9]+)?\s*")
 #: A cell with quotation marks around it, and doubled ones inside it.
 _QUOTED = re.compile(rb'(?<![^\t\n])"[^"\t\n]*""[^\t\n]*"(?=[\t\r\n])')
 
@@ -65,8 +59,7 @@ class Csv(TableFormat, frozen=True):
     """Cells separated by commas, or by semicolons.
 
     Attributes:
-        separators: between cells: the first one in files that are written. Where another one is
-            read, numbers may have decimal commas.
+        separators: between cells: the first one in files that are written.
         quoted: whether cells may be quoted; they also are if the name of the first column is.
     """
 
@@ -94,7 +87,8 @@ class Csv(TableFormat, frozen=True):
                 header, or a cell of a column of numbers is neither a number nor empty.
 
         >>> file = InputFile(b"id,text,lm,system\n0,a cat,-1.5,ours")
-        >>> next(Csv().blocks(file, ReadOptions("dev"))).candidates
+        >>> options = ReadOptions("dev", roles=Roles(("lm",)))
+        >>> next(Csv().blocks(file, options)).candidates
         {'text': ['a cat'], 'lm': array([-1.5]), 'system': ['ours']}
         """
         return _Reader(self.separators, self.quoted, options).blocks(file.chunks())
@@ -110,19 +104,20 @@ class Csv(TableFormat, frozen=True):
         >>> import sys
         >>> lists = from_lists([["a, b"]], [[[-1.5]]], ["lm"], references=["the cat"])
         >>> Csv().write(lists, sys.stdout)
-        id,text,reference,lm
+        id,text,reference,features.lm
         0,"a, b",the cat,-1.5
         """
         columns = select_writable(nbest, True, _fits, are_texts, typed=self.typed)
         of_sentences = expand_sentence_columns(nbest, columns, lists=False)
-        numbers = [format_numbers(values, missing="") for values in columns.numbers.values()]
-        of_rows = [*numbers, *columns.extras.values()]
-        ids, lines = nbest.ids, [[ID, TEXT, *of_sentences, *columns.numbers, *columns.extras]]
+        of_rows = {OF_FEATURES + n: format_numbers(v) for n, v in columns.features.items()}
+        of_rows |= {} if columns.totals is None else {TOTAL: format_numbers(columns.totals)}
+        of_rows |= {name: _to_cells(values) for name, values in columns.extras.items()}
+        ids, lines = nbest.ids, [[ID, TEXT, *of_sentences, *of_rows]]
         for sentence in range(len(nbest)):
             cells = [str(values[sentence]) for values in of_sentences.values()]
             rows = nbest.rows(sentence)
             first = str(ids[sentence])
-            columns_of = (of[rows] for of in of_rows)
+            columns_of = (of[rows] for of in of_rows.values())
             for text, *others in zip(nbest.texts(sentence), *columns_of, strict=True):
                 lines.append([first, text, *cells, *others])
             try:
@@ -176,14 +171,11 @@ class _Reader:
     def __init__(self, separators: str, quoted: bool, options: ReadOptions):
         self.separator, self._separators, self.options = separators[0], separators, options
         self._quoted, self._looks_quoted = quoted, False
-        self._decimal = "."  # the decimal mark of numbers; empty until one of them has any
-        self._grouped: list[bool] = []  # whether all points may separate thousands, as in 1.234
         self._header: list[str] = []
         self._usual: dict[str, str] = {}  # the usual names of columns that are read
         self._answers: tuple[str, ...] = ()  # the columns of two answers, and of the winner
         # Whether each column is of numbers; None while all of its cells are empty.
         self._numeric: dict[str, bool | None] = {}
-        self._noted = False  # whether a text has been read as a missing number
         self._line = 1  # of what comes next
         self._begun = b""  # a record with a quoted cell that continues in the next block
 
@@ -211,21 +203,12 @@ class _Reader:
         if self._begun:
             problem = "a quoted cell that does not end: double the quotes inside it"
             raise self.options.error(problem, self._line)
-        if self._grouped and all(self._grouped) and self._decimal == ".":
-            note = "the points in numbers are read as decimal marks: remove them if they separate"
-            warn_user(f"{self.options.origin}: {note} thousands (1.234 for 1234)")
         if not self._numeric:
             raise self.options.error("empty: there are no n-best lists in it", code="no-data")
 
     def _choose_separator(self, first_line: bytes) -> None:
         self.separator = _find_separator(first_line, self._separators)
         self._quoted = self._quoted or first_line.startswith(b'"')
-        if self.separator != self._separators[0]:
-            self._decimal = ""
-            warn_user(
-                f"{self.options.origin}: the cells are separated by {quote(self.separator)}, as "
-                "Excel writes them in some languages, where numbers have decimal commas"
-            )
 
     def _note_quotes(self, data: bytes) -> None:
         if self._quoted or self._looks_quoted or b'""' not in data:
@@ -351,14 +334,14 @@ class _Reader:
             cells: of the record.
             line: in which it begins.
         """
-        numbers = [looks_numeric(self._with_point(cell)) for cell in cells]
+        numbers = list(map(_is_number, cells))
         if not any(numbers):
             return
         of_lines = self.separator.join(cells).split("\n")
         for one in of_lines:
-            row = list(map(self._with_point, one.split(self.separator)))
+            row = one.split(self.separator)
             kinds = zip(row, numbers, cells, strict=False)
-            alike = all(looks_numeric(cell) == n or "\n" in of for cell, n, of in kinds)
+            alike = all(_is_number(cell) == n or "\n" in of for cell, n, of in kinds)
             if len(row) != len(cells) or not alike:
                 return
         problem = f"a quoted cell that ends in line {line + len(of_lines) - 1}, and each of these "
@@ -400,79 +383,56 @@ class _Reader:
         for row in np.flatnonzero(begins).tolist():
             if [column[row].as_py() for column in table.columns] == self._header:
                 raise self.options.error("the header is repeated: remove the line", lines[row])
-        columns = {}
+        columns, roles = {}, self.options.roles
         for name, usual in self._usual.items():
             column = combine_chunks(table[name])
             as_it_is = usual == TEXT or belongs_to_sentence(usual)
             if self._numeric.get(name) is None:
-                first = self._with_point(_first(map(str, column)))
-                number = looks_numeric(first) and "_" not in first
-                text = as_it_is or usual in TEXTS.union(self._answers)
-                self._numeric[name] = False if text else number if first else None
+                chosen = usual == TOTAL or roles.is_feature(usual)
+                if as_it_is or usual in TEXTS.union(self._answers):
+                    chosen = False
+                elif chosen is None and (first := _first(map(str, column))):
+                    chosen = read_number(first, cells=True) is not None
+                self._numeric[name] = chosen
             if self._numeric[name]:
                 column = self._numbers(usual, column, lines)
-            elif not (as_it_is or self._answers):
-                column = compute.replace_substring_regex(column, rf"\A{_MISSING}\z", "")
+            elif usual in roles.numbers:
+                self._numbers(usual, column, lines)
+            if not (self._numeric[name] or as_it_is or self._answers):
+                column = compute.replace_with_mask(
+                    column, compute.equal(column, ""), pa.nulls(1, pa.string())[0]
+                )
             lists = lists_in(column.to_pylist()) if usual in self._answers[:2] else None
             columns[name] = pa.array(lists) if lists else column
         return pa.table(columns)
 
     def _numbers(self, name: str, column: pa.Array, lines: Int64) -> pa.Array:
-        """Return the numbers in the cells of a column, null or NaN for missing ones."""
+        """Return the numbers in the cells of a column, null or NaN for empty ones."""
         import pyarrow as pa
         from pyarrow import compute
 
-        cells = column
-        pointed = column.filter(compute.match_substring(column, "."))
-        if self.separator != self._separators[0] and len(pointed):
-            grouped = compute.all(compute.match_substring_regex(pointed, _GROUPED))
-            self._grouped.append(grouped.as_py())
-        if self._decimal == ",":  # a cell with a point is not a number
-            cells = compute.replace_substring(cells, ".", "?")
-            cells = compute.replace_substring_regex(cells, ",([0-9])", r".\1")
-        nothing = pa.nulls(len(cells), pa.string())
-        for pattern in (f"({_MISSING})?", NO_NUMBER):  # the usual one is faster
-            missing = compute.match_substring_regex(column, rf"\A{pattern}\z")
-            if pattern == NO_NUMBER and not self._noted:
-                self._note_missing(name, column, lines, missing)
-            with suppress(pa.ArrowInvalid):
-                numbers = compute.if_else(missing, nothing, cells).cast(pa.float64())
-                if self._decimal and are_finite(to_numpy(numbers, missing=0)):
-                    return numbers
+        nothing = pa.nulls(len(column), pa.string())
+        with suppress(pa.ArrowInvalid):
+            cells = compute.if_else(compute.equal(column, ""), nothing, column)
+            numbers = cells.cast(pa.float64())
+            if are_finite(to_numpy(numbers, missing=0)):
+                return numbers
         pairs = zip(column.to_pylist(), lines.tolist(), strict=True)
-        values = [
-            np.nan if means_missing(cell) else self._number(name, cell, n) for cell, n in pairs
-        ]
-        buffer = pa.py_buffer(np.array(values, np.float64))
-        return pa.Array.from_buffers(pa.float64(), len(values), [None, buffer])
-
-    def _note_missing(self, name: str, column: pa.Array, lines: Int64, missing: pa.Array) -> None:
-        """Warn about the first text that is read as a missing number."""
-        odd = {*column.filter(missing).unique().to_pylist()} - {"", _MISSING}
-        if odd:
-            row = next(row for row, cell in enumerate(column.to_pylist()) if cell in odd)
-            problem = f"{name} is {quote(column[row].as_py())}: read as missing, because other "
-            warn_user(f"{self.options.origin}:{lines[row]}: {problem}values are numbers")
-            self._noted = True
+        values = np.array([self._number(name, cell, line) for cell, line in pairs], np.float64)
+        return pa.Array.from_buffers(pa.float64(), len(values), [None, pa.py_buffer(values)])
 
     def _number(self, name: str, cell: str, line: int) -> float:
-        printed = self._with_point(cell)
-        mark = "," if printed != cell else "." if "." in cell else ""
-        if mark and self._decimal not in ("", mark):
-            this, other = ("a point", "commas") if mark == "." else ("a comma", "points")
-            problem = f"{name}: {quote(cell)} has {this}, but numbers before it have decimal "
-            problem += f"{other}: write one decimal mark, and no separators of thousands"
-            raise self.options.error(problem, line, "bad-number")
-        remedy = "correct it, leave the cell empty if there is no value"
-        remedy += self.options.names.or_exclude(name)
-        value = self.options.number(printed, line, f"{name}: ", remedy)
-        self._decimal = self._decimal or mark
-        return value
-
-    def _with_point(self, cell: str) -> str:
-        """Return a number that has a decimal comma with a point instead, and any other cell."""
-        commas = self.separator != self._separators[0] and _DECIMAL_COMMA.fullmatch(cell)
-        return cell.replace(",", ".") if commas else cell
+        """Return the number that a cell prints: NaN for an empty one."""
+        number = read_number(cell, cells=True)
+        if number is not None and not abs(number) > LARGEST:
+            return number
+        if self.options.bad == "drop" and name not in self.options.roles.numbers:
+            return np.inf
+        what = "write numbers, and nothing where there is none"
+        if number is not None:
+            what = f"not {FINITE}: correct it"
+        problem = f"{name} is {quote(cell)}, {'not a number: ' if number is None else ''}{what}"
+        raise self.options.error(problem, line, "bad-number", "bad")
 
 
 def _are_usual(data: bytes, separator: str) -> bool:
@@ -535,21 +495,36 @@ def has_numbers_below(cells: Sequence[str], rows: Sequence[Sequence[str]]) -> bo
     True
     """
     for name, *below in zip(cells, *(row for row in rows if len(row) == len(cells)), strict=True):
-        numbers = [_is_number(cell) for cell in below if not means_missing(cell)]
+        numbers = [_is_number(cell) for cell in below if cell]
         if name and numbers and all(numbers) and not _is_number(name):
             return True
     return False
 
 
 def _is_number(cell: str) -> bool:
-    return looks_numeric(cell.replace(",", "."))
+    """Return whether a cell prints a number."""
+    return bool(cell) and read_number(cell, cells=True) is not None
 
 
-def _fits(values: Sequence[Any]) -> bool:
-    """Return whether a column of candidates reads back as texts."""
-    texts = are_texts(values) and _MISSING not in values
-    return texts and bool(_first(values)) and not looks_numeric(_first(values))
+def _fits(values: Any) -> bool:
+    """Return whether a column of candidates reads back: texts, or numbers as their cells."""
+    if isinstance(values, np.ndarray):
+        return values.ndim == 1 and values.dtype.kind in "iuf"
+    types = set(map(type, values)) - {type(None)}
+    return types in ({str}, {int}, {float}, {int, float}) and "" not in values
+
+
+def _to_cells(values: Any) -> list[str]:
+    """Return the cells of a column of texts or numbers; missing ones are empty."""
+    if isinstance(values, np.ndarray):
+        numbers = values if values.dtype.kind != "f" else np.asarray(values, np.float64)
+        values = numbers.tolist()
+    numbers = [isinstance(value, float) for value in values]
+    return [
+        "" if value is None or value != value else format_shortest(value) if number else str(value)
+        for value, number in zip(values, numbers, strict=True)
+    ]
 
 
 def _first(values: Iterable[str]) -> str:
-    return next((value for value in values if not means_missing(value)), "")
+    return next(filter(None, values), "")

@@ -9,9 +9,7 @@ from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from bpa_ppl._runtime.arrays import LARGEST, as_numbers, is_number
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, UsageError, list_names, locate, quote
 from bpa_ppl.formats.block import (
@@ -26,8 +24,8 @@ from bpa_ppl.formats.block import (
     TOTAL,
 )
 from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, NBestFormat, resolve_format
+from bpa_ppl.formats.roles import OF_FEATURES
 from bpa_ppl.formats.streams import AnyPath, file_suffix
-from bpa_ppl.formats.values import looks_numeric, parse_units
 from bpa_ppl.names import expand, find_repeated, id_key
 from bpa_ppl.nbest import Column, NBest, describe_candidate
 from bpa_ppl.weights import match
@@ -115,13 +113,14 @@ class Writable(NamedTuple):
 
     Attributes:
         sentence_extras: (sentences,) each.
-        numbers: (candidates,) each: features, the total if there is one, and extras that are
-            numbers of which some are missing, NaN.
+        features: (candidates,) each.
+        totals: (candidates,), or None.
         extras: (candidates,) each.
     """
 
     sentence_extras: Mapping[str, Any]
-    numbers: Mapping[str, Any]
+    features: Mapping[str, Any]
+    totals: Any
     extras: Mapping[str, Any]
 
 
@@ -141,13 +140,7 @@ def select_writable(
         DataError: if a name has another meaning in the format, or an id is an empty text.
     """
     names = [] if long or not fits_sentence(nbest.extras.get(ID, ())) else [ID]  # of candidates
-    judged = {
-        name: present
-        for name, values in nbest.extras.items()
-        if name not in names and (present := _some_missing(values)) is not None
-    }
-    others = {n: v for n, v in nbest.extras.items() if n not in judged}
-    extras = {n: v for n, v in others.items() if n in names or (fits(v) and parse_units(v) is None)}
+    extras = {n: v for n, v in nbest.extras.items() if n in names or fits(v)}
     printed = isinstance(nbest.ids[0] if len(nbest) else 0, str)
     of_sentences = {
         name: values
@@ -159,21 +152,17 @@ def select_writable(
         raise DataError(problem, nbest.origin, code="not-supported")
     if printed and (numbers_of_ids := _find_numbers(nbest, typed)) is not None:
         of_sentences[ID_NUMBER] = tuple(numbers_of_ids)
-    numbers = {n: nbest.features[:, k] for k, n in enumerate(nbest.feature_names)}
+    features = {n: nbest.features[:, k] for k, n in enumerate(nbest.feature_names)}
     scored = nbest.totals is not None and not nbest.totals_normalised
-    _check_names(nbest, [*numbers, *judged, *extras], of_sentences, long)
-    lost = [n for n in nbest.extras if n not in extras and n not in judged]
+    _check_names(nbest, list(extras), of_sentences, long)
+    lost = [n for n in nbest.extras if n not in extras]
     lost += [n for n in nbest.sentence_extras if n not in of_sentences and n != ID]
     lost += [ID] if ID in nbest.sentence_extras and not printed else []
     lost += ["totals that are divided by lengths"] if nbest.totals_normalised else []
     if lost:
         note = f"{list_names(lost)} left out, which would not read back unchanged"
-        columns = (nbest.extras.get(name, ()) for name in lost)
-        if any(len(values) and all(map(is_number, values)) for values in columns):
-            note += "; add numbers as features (with_features)"
         warn_user(locate(nbest.origin) + note)
-    totals = {TOTAL: nbest.totals} if scored else {}
-    return Writable(of_sentences, {**numbers, **totals, **judged}, extras)
+    return Writable(of_sentences, features, nbest.totals if scored else None, extras)
 
 
 def _find_numbers(nbest: NBest, typed: bool) -> list[int] | None:
@@ -189,14 +178,6 @@ def _find_numbers(nbest: NBest, typed: bool) -> list[int] | None:
         return None
     # References by line are paired with such ids by their values.
     return values if len(set(values)) == len(nbest) and min(values) >= 0 else numbers
-
-
-def _some_missing(values: Any) -> npt.NDArray[Any] | None:
-    """Return a column of numbers that reads back as an extra, since some are missing; or None."""
-    numbers = as_numbers(values)
-    if numbers is None or not np.isnan(numbers).any() or np.any(np.abs(numbers) > LARGEST):
-        return None
-    return values if isinstance(values, np.ndarray) else numbers
 
 
 def require_plain_texts(nbest: NBest, *, blanks: bool = True, tabs: bool = True) -> None:
@@ -240,32 +221,31 @@ def are_texts(values: Sequence[Any]) -> bool:
     return not isinstance(values, np.ndarray) and all(isinstance(value, str) for value in values)
 
 
-def to_table(nbest: NBest, everything: bool = False) -> pa.Table:
+def to_table(nbest: NBest, prefix: str = "") -> pa.Table:
     """Return lists as an Arrow table with one row per candidate.
 
     Args:
         nbest: the lists.
-        everything: whether to include extras that are numbers, which read back as features.
+        prefix: of the names of features.
 
     Raises:
         DataError: if a name has another meaning in the table.
     """
     import pyarrow as pa
 
-    def fits(values: Column) -> bool:
-        numeric = isinstance(values, np.ndarray) or as_numbers(values) is not None
-        first = () if numeric else next(filter(None, values), None)
-        numeric = numeric or (isinstance(first, str) and looks_numeric(first))
-        return _fits(values) and (everything or not numeric)
-
-    columns = select_writable(nbest, True, fits, _fits)
+    columns = select_writable(nbest, True, _fits, _fits)
     parents = np.repeat(np.arange(len(nbest)), nbest.sizes)
     texts = pa.DictionaryArray.from_arrays(nbest.string_index, pa.array(nbest.strings, pa.string()))
     named: dict[str, Any] = {ID: pa.array(nbest.ids).take(pa.array(parents))}
     named[TEXT] = texts.cast(pa.string())
     for name, values in expand_sentence_columns(nbest, columns).items():
         named[name] = pa.array(values).take(pa.array(parents))
-    others = {**columns.numbers, **columns.extras}
+    others = {prefix + name: values for name, values in columns.features.items()}
+    others |= {} if columns.totals is None else {TOTAL: columns.totals}
+    others |= columns.extras
+    if twice := find_repeated([*named, *columns.features, *columns.extras]):
+        problem = f"a column {twice[0]}, which has another meaning in a table: rename it"
+        raise DataError(problem, nbest.origin, code="bad-name")
     return pa.table(named | {name: pa.array(values) for name, values in others.items()})
 
 
@@ -285,7 +265,7 @@ def expand_sentence_columns(nbest: NBest, columns: Writable, lists: bool = True)
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a"]], [[[1.0]]], ["lm"], references=[("b", "c")])
-    >>> expand_sentence_columns(lists, Writable({"doc": ("d",)}, {}, {}))
+    >>> expand_sentence_columns(lists, Writable({"doc": ("d",)}, {}, None, {}))
     {'reference[0]': ('b',), 'reference[1]': ('c',), 'sentence.doc': ('d',)}
     """
     named: dict[str, Any] = {} if nbest.sources is None else {SOURCE: nbest.sources}
@@ -305,14 +285,13 @@ def _check_names(
     nbest: NBest, names: Sequence[str], of_sentences: Mapping[str, Any], long: bool
 ) -> None:
     fields = {ID, SOURCE, REFERENCE, REFERENCES}
-    reserved = {TEXT, *find_repeated(names), *((*fields, CANDIDATES) if long else ())}
-    reserved.update({ID}.intersection(nbest.feature_names))
+    reserved = {TEXT, OF_FEATURES[:-1], *((*fields, CANDIDATES) if long else ())}
     # Totals of which some are missing are an extra; so are such sources.
-    if TOTAL in nbest.feature_names or nbest.totals is not None:
+    if nbest.totals is not None:
         reserved.add(TOTAL)
     if nbest.sources is None:
         fields.discard(SOURCE)
-    prefixes = (OF_SENTENCE, f"{REFERENCE}[") if long else ()
+    prefixes = (OF_FEATURES, *((OF_SENTENCE, f"{REFERENCE}[") if long else ()))
     bad = [name for name in names if name in reserved or name.startswith(prefixes)]
     bad += [name for name in of_sentences if name in {*fields, CANDIDATES, TEXT} and not long]
     if bad:

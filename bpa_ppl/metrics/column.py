@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -15,13 +14,12 @@ from bpa_ppl._runtime.arrays import (
     Float64,
     Int64,
     as_numbers,
-    is_missing,
     is_number,
-    to_float,
+    read_number,
 )
 from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.errors import DataError, quote
-from bpa_ppl.formats.values import as_verdicts, means_missing, parse_units
+from bpa_ppl.formats.roles import describe_columns, suggest_name
 from bpa_ppl.metrics.metric import Averaged, Lists, Metric, References
 from bpa_ppl.nbest import (
     NBest,
@@ -114,8 +112,25 @@ def numeric_columns(nbest: NBest) -> tuple[str, ...]:
     >>> numeric_columns(lists.with_extras(system=["A", "B"], mqm=np.array([-5.0, np.nan])))
     ('LM0', 'mqm')
     """
-    extras = (name for name, values in nbest.extras.items() if as_numbers(values) is not None)
+    extras = [name for name in nbest.extras if read_extra(nbest, name) is not None]
     return (*nbest.feature_names, *extras)
+
+
+def read_extra(nbest: NBest, name: str, *, truths: bool = False) -> Float64 | None:
+    """Return an extra as numbers, NaN where one is missing; None if it has other values.
+
+    Args:
+        nbest: the lists.
+        name: of the extra.
+        truths: whether true and false are 1 and 0.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[1.0], [2.0]]], ["LM0"])
+    >>> lists = lists.with_extras(right=[True, None])
+    >>> read_extra(lists, "right"), read_extra(lists, "right", truths=True)
+    (None, array([ 1., nan]))
+    """
+    return as_numbers(nbest.extras[name], cells=name in nbest.cells, truths=truths)
 
 
 def describe_judgements(nbest: NBest, name: str) -> str:
@@ -209,9 +224,11 @@ def _is_on_a_scale(nbest: NBest, name: str) -> bool:
 def read_column(nbest: NBest, name: str) -> Float64:
     """Return the values of a feature or an extra, (candidates,); NaN where one is missing.
 
+    True and false are 1 and 0.
+
     Raises:
         DataError: if there is no such column, or one of its values is neither a finite number nor
-            missing (NaN, None or an empty text).
+            missing: NaN, None, or an empty cell of a text file.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[1.0], [0.5]]], ["LM0"])
@@ -223,33 +240,37 @@ def read_column(nbest: NBest, name: str) -> Float64:
     if (feature := find_feature(nbest, name)) is not None:
         return feature.copy()
     if name not in nbest.extras:
-        names = ", ".join(numeric_columns(nbest)) or "none"
-        message = f"the lists have no column of numbers {name}: they have {names}"
-        raise DataError(message, nbest.origin, code="missing-column")
-    column = nbest.extras[name]
-    values = as_numbers(column)
-    for parse in (as_verdicts, parse_units) if values is None else ():
-        if (parsed := parse(column)) is not None:
-            return np.asarray(parsed, np.float64)
-    if values is None and all(means_missing(str(of)) for of in column):  # in a part of a stream
+        present = (*nbest.feature_names, *nbest.extras)
+        problem = f"the lists have no column {name}{suggest_name(name, present)}: "
+        raise DataError(problem + describe_numbers(nbest), nbest.origin, code="missing-column")
+    values = read_extra(nbest, name, truths=True)
+    if values is not None and not (np.abs(values) > LARGEST).any():
+        return values
+    column, cells = nbest.extras[name], name in nbest.cells
+    numbers = [read_number(value, cells=cells, truths=True) for value in column]
+    wrong = [k for k, number in enumerate(numbers) if number is None or abs(number) > LARGEST]
+    if not wrong:  # all are missing
         return np.full(len(column), np.nan)
-    if values is not None:
-        wrong = np.flatnonzero(np.abs(values) > LARGEST).tolist()
-    else:
-        values = np.full(len(nbest.features), np.nan)
-        numbers = [is_missing(value) or as_numbers((value,)) is not None for value in column]
-        wrong = [row for row, is_number in enumerate(numbers) if not is_number]
-    if wrong:
-        sentence = int(np.searchsorted(nbest.offsets, wrong[0], side="right")) - 1
-        value: Any = column[wrong[0]]
-        value = value.item() if isinstance(value, np.generic) else value
-        where = f"candidate {wrong[0] - nbest.offsets[sentence]}"
-        where += f" of sentence {nbest.sentence_ids[sentence]}"
-        what = f"{quote(value)}, not a finite number: correct or remove it"
-        if is_number(value) and math.isfinite(to_float(value)):
-            what = describe_number(to_float(value))
-        raise DataError(f"{name} of {where} is {what}", nbest.origin, code="bad-number")
-    return values
+    value: Any = column[wrong[0]]
+    value = value.item() if isinstance(value, np.generic) else value
+    what = f"{quote(value)}, not a number: write numbers"
+    if (number := numbers[wrong[0]]) is not None:
+        what = describe_number(number)
+    where = describe_candidate(nbest, wrong[0])
+    raise DataError(f"{name} of {where} is {what}", nbest.origin, code="bad-number")
+
+
+def describe_numbers(nbest: NBest) -> str:
+    """Return the columns of numbers of lists with their ranges, for messages.
+
+    >>> from bpa_ppl import from_lists
+    >>> describe_numbers(from_lists([["a", "b"]], [[[1.0], [0.5]]], ["LM0"]))
+    'the columns of numbers are LM0 (0.5 to 1)'
+    """
+    features = dict(zip(nbest.feature_names, nbest.features.T, strict=True))
+    cells = {name: as_numbers(nbest.extras[name], cells=True) for name in nbest.cells}
+    columns = {n: of if cells.get(n) is None else cells[n] for n, of in nbest.extras.items()}
+    return describe_columns({**features, **columns})
 
 
 def describe_outliers(nbest: NBest, name: str) -> str:

@@ -15,9 +15,9 @@ from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl._runtime.workers import count_workers, parallel_workers
 from bpa_ppl.building import from_lists
 from bpa_ppl.components import read_name
-from bpa_ppl.errors import DataError, UsageError, quote
-from bpa_ppl.formats.values import as_verdicts
-from bpa_ppl.metrics.column import Column, numeric_columns, read_column
+from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.formats.roles import suggest_name
+from bpa_ppl.metrics.column import Column, describe_numbers, numeric_columns, read_column
 from bpa_ppl.metrics.function import Function
 from bpa_ppl.metrics.metric import METRICS, Lists, Metric, References, Score
 from bpa_ppl.metrics.preferences import describe_like_answers
@@ -79,24 +79,16 @@ def _find_column(name: str, nbest: NBest | None = None) -> Metric:
     >>> _find_column("-comet", lists)
     Column(column='comet', negative=True)
     """
-    names = () if nbest is None else (*numeric_columns(nbest), *_find_verdict_columns(nbest))
-    column = name if name in names else name.removeprefix("-")
-    if column in names:
+    present = () if nbest is None else (*nbest.feature_names, *nbest.extras)
+    column = name if name in present else name.removeprefix("-")
+    if nbest is not None and column in present:
+        read_column(nbest, column)  # raises an error that names a value that is not a number
         return Column(column=column, negative=column != name)
-    if nbest is not None and any(isinstance(v, int | float) for v in nbest.extras.get(column, ())):
-        read_column(nbest, column)  # raises an error that names the value that is not a number
-    values = () if nbest is None else nbest.extras.get(column, ())
-    if texts := [value for value in values if isinstance(value, str) and value]:
-        other = next((text for text in texts if as_verdicts((text,)) is None), texts[0])
-        problem = f"{column} is a column of texts, such as {quote(other)}, and cannot be the gain: "
-        problem += "write numbers, higher for better candidates, or true and false"
-        raise UsageError(problem, parameter="gain", code="wrong-type")
     metrics = ", ".join(metric for metric in METRICS if metric != "column")
-    columns = f", or a column of the lists: {', '.join(names)}" if names else ""
     what = "metric" if nbest is None else "gain"
-    message = f"unknown {what} {name!r}: choose one of {metrics}{columns}"
-    if any(isinstance(value, list | tuple) for value in values):
-        message += f" ({column} is a column of lists: `bpa lists` or describe shows how to use it)"
+    message = f"unknown {what} {name!r}{suggest_name(column, present)}: choose one of {metrics}"
+    if nbest is not None:
+        message += f", or a column of the lists: {describe_numbers(nbest)}"
     raise UsageError(message, parameter=what, code="unknown-name")
 
 
@@ -109,10 +101,6 @@ def resolve_without_lists(name: str) -> Metric:
     if name in METRICS:
         return METRICS.resolve(name)
     return Column(column=name.removeprefix("-"), negative=name.startswith("-"))
-
-
-def _find_verdict_columns(nbest: NBest) -> list[str]:
-    return [name for name, values in nbest.extras.items() if as_verdicts(values) is not None]
 
 
 def default_gain(nbest: NBest, *, canonical: bool) -> str:

@@ -32,6 +32,7 @@ from bpa_ppl.errors import BpaError, DataError, list_names, locate, quote
 from bpa_ppl.features.recipe import describe_unused
 from bpa_ppl.formats.block import CANDIDATES, ID, SOURCE, TOTAL
 from bpa_ppl.formats.records import IN_MEMORY, RecordReader
+from bpa_ppl.formats.roles import Roles
 from bpa_ppl.formats.values import require_unique_fields
 from bpa_ppl.posterior.draws import DOMAIN
 from bpa_ppl.serving.limits import Limits
@@ -240,11 +241,13 @@ def answer_records(reranker: Reranker, records: list[dict[str, Any]]) -> list[di
     # Equal or missing ids are allowed here: every record is a list.
     numbered = [{**record, "id": number} for number, record in enumerate(records, 1)]
     features = _list_features(reranker)
-    reader = RecordReader(IN_MEMORY, {*features, *reranker.needs, *_domain_field(reranker)})
+    roles = Roles(tuple(features), optional=True)
+    used = {*features, *reranker.needs, *_domain_field(reranker)}
+    reader = RecordReader(IN_MEMORY._replace(roles=roles), used)
     with capture_notes() as notes:
         try:
             columns = reader.block(numbered, range(1, len(numbered) + 1))
-            lists = build_lists(columns, None, None, numbers={*features, TOTAL})
+            lists = build_lists(columns, None, None, roles=roles)
             _note_unused(reranker, reader.unused)
             choices = reranker(lists)
         except DataError as error:

@@ -1,0 +1,196 @@
+"""Roles of columns: which ones are features, as the user names them.
+
+Decoder formats define their features themselves; a table or a record has those that are named, or
+those in its object `features` (columns `features.NAME`).
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Iterable, Mapping
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bpa_ppl._runtime.arrays import as_numbers, is_number
+from bpa_ppl.errors import UsageError, quote
+from bpa_ppl.names import find_label
+
+#: The pattern of all columns of numbers that have no other role.
+ALL = "*"
+#: Prefix of the columns that the file itself declares as features.
+OF_FEATURES = "features."
+_WILD = re.compile(r"[*?]|\[[^\d\]]")  # TM0[1] is a name
+
+_SHOWN = 20  # columns in a message
+
+#: A value in place of a missing one: of every feature, or by the name of each.
+Missing = float | Mapping[str, float]
+
+
+class Roles(NamedTuple):
+    """The columns that the user named.
+
+    Attributes:
+        features: names, labels and patterns (`judge_*`) of the columns that are features; `*` is
+            every column of numbers without another role. None keeps the features that the file, or
+            its format, defines.
+        exclude: names, labels and patterns of columns that are no features.
+        numbers: further columns of numbers, such as the gain, which no pattern makes features.
+        missing: a value in place of a missing one.
+        optional: whether the features are those of a posterior: they are read besides those that
+            the file defines, and may be absent.
+        all_numbers: whether the format defines all columns of numbers as features.
+
+    >>> roles = Roles(("lm", "judge_*"), exclude=("judge_b",))
+    >>> [roles.is_feature(name) for name in ("lm", "judge_a", "judge_b", "year")]
+    [True, True, False, False]
+    """
+
+    features: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
+    missing: Missing | None = None
+    optional: bool = False
+    all_numbers: bool = False
+
+    def is_feature(self, column: str) -> bool | None:
+        """Return whether a column is a feature; None if it is one as a column of numbers.
+
+        >>> Roles(("*",)).is_feature("lm"), Roles().is_feature("features.lm")
+        (None, True)
+        >>> Roles(("*",), numbers=("human",)).is_feature("human")
+        False
+        """
+        name = column.removeprefix(OF_FEATURES)
+        if fits(name, self.exclude):
+            return False
+        if self.features is None or (self.optional and not fits(name, self.features)):
+            return True if name != column else None if self.all_numbers else False
+        if name in self.features:
+            return True
+        if name in self.numbers:
+            return False
+        if fits(name, [pattern for pattern in self.features if pattern != ALL]):
+            return True
+        return None if ALL in self.features else False
+
+    def fill(self, name: str) -> float | None:
+        """Return the value in place of a missing one of a feature.
+
+        >>> Roles(missing={"lm": -9.0}).fill("lm"), Roles(missing=0).fill("lm"), Roles().fill("lm")
+        (-9.0, 0, None)
+        """
+        return self.missing.get(name) if isinstance(self.missing, Mapping) else self.missing
+
+
+def fits(name: str, patterns: Iterable[str]) -> bool:
+    """Return whether a column has one of some names, labels or patterns.
+
+    >>> fits("TM0[1]", ["TM0"]), fits("judge_a", ["judge_*"]), fits("TM0[1]", ["TM0[?]"])
+    (True, True, False)
+    """
+    label = find_label(name)
+    return any(
+        pattern in (name, label) or (is_pattern(pattern) and fnmatchcase(name, pattern))
+        for pattern in patterns
+    )
+
+
+def is_pattern(name: str) -> bool:
+    """Return whether a name has wildcards.
+
+    >>> is_pattern("judge_*"), is_pattern("TM0[1]")
+    (True, False)
+    """
+    return _WILD.search(name) is not None
+
+
+def find_unmatched(patterns: Iterable[str], names: Collection[str]) -> list[str]:
+    """Return the names, labels and patterns that fit none of some columns.
+
+    >>> find_unmatched(["lm", "judge_*"], ["lm", "year"])
+    ['judge_*']
+    """
+    return [
+        pattern
+        for pattern in patterns
+        if pattern not in names and not any(fits(name, [pattern]) for name in names)
+    ]
+
+
+def suggest_name(name: str, names: Iterable[str]) -> str:
+    """Return a remedy with the nearest name, or an empty text.
+
+    >>> suggest_name("logprop", ["logprob", "length"]), suggest_name("x", ["logprob"])
+    ("; the nearest is 'logprob'", '')
+    """
+    near = difflib.get_close_matches(name, list(names), 1)
+    return f"; the nearest is {quote(near[0])}" if near else ""
+
+
+def make_roles(
+    features: str | Iterable[str] | None = None,
+    exclude: str | Iterable[str] | None = None,
+    missing: Missing | None = None,
+) -> Roles:
+    """Return roles as a user gives them.
+
+    Args:
+        features: as for `read_nbest`, like the others.
+        exclude: columns that are no features.
+        missing: a value, or one for each feature.
+
+    Raises:
+        UsageError: if a name is not a text, or a value not a number.
+
+    >>> roles = make_roles("judge_*", missing=0.5)
+    >>> roles.features, roles.exclude, roles.missing
+    (('judge_*',), (), 0.5)
+    """
+    values = missing.values() if isinstance(missing, Mapping) else [missing]
+    if missing is not None and not all(map(is_number, values)):
+        problem = f"missing must be a number, or one for each feature, not {quote(missing)}"
+        raise UsageError(problem, parameter="missing", code="wrong-type")
+    chosen = None if features is None else to_patterns(features, "features")
+    return Roles(chosen, to_patterns(exclude or (), "exclude"), missing=missing)
+
+
+def to_patterns(names: Any, parameter: str) -> tuple[str, ...]:
+    """Return names of columns as a tuple; a single text is one name.
+
+    Raises:
+        UsageError: if they are anything else.
+
+    >>> to_patterns("lm", "features"), to_patterns(["lm", "qe"], "features")
+    (('lm',), ('lm', 'qe'))
+    """
+    values: Any = (names,) if isinstance(names, str) else names
+    listed = tuple(values) if isinstance(values, Iterable) else (None,)
+    if not all(isinstance(name, str) for name in listed):
+        problem = f"{parameter} is a list of names, not {quote(names)}"
+        raise UsageError(problem, parameter=parameter, code="wrong-type")
+    return listed
+
+
+def describe_columns(columns: Mapping[str, Any], *, cells: bool = False) -> str:
+    """Return the columns of numbers with their ranges, for messages.
+
+    Args:
+        columns: by name.
+        cells: whether their texts are cells of a text file.
+
+    >>> describe_columns({"lm": [-1.5, -2], "by": ["x", "y"]})
+    'the columns of numbers are lm (-2 to -1.5)'
+    """
+    ranges = []
+    for name, values in columns.items():
+        numbers = as_numbers(values, cells=cells)
+        if numbers is not None and len(numbers):
+            ranges.append(f"{name} ({np.nanmin(numbers):.4g} to {np.nanmax(numbers):.4g})")
+    if not ranges:
+        return f"there are no columns of numbers, only {', '.join(columns) or 'texts'}"
+    more = f" and {len(ranges) - _SHOWN} more" if len(ranges) > _SHOWN else ""
+    return f"the columns of numbers are {', '.join(ranges[:_SHOWN])}{more}"
