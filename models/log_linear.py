@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -44,6 +45,40 @@ def log_linear(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
     likelihood = likelihood.sample_parameters()
     with numpyro.plate("sentence", len(lists.oracle)):
         likelihood.observe(lists, weights)
+
+
+@dataclass(frozen=True)
+class ScaledLogLinear:
+    """The log-linear model with the scale of a Student t as a site: λ = m + τ x.
+
+    Integrated over τ it is `log_linear` with the prior `bpa_ppl.models.priors.student.SharedScale`.
+    Sites: `precision` () is 1/τ² ~ Γ(ν/2, ν/2); `unit` (Q,) is x, with mean 0 and the variances of
+    the prior; `weights` (Q,) is a function of them. NUTS samples it well where it does not sample
+    the tails of a Student t of many weights.
+
+    Args:
+        shared: for each of the Q weights whether it has the scale.
+        degrees: ν.
+    """
+
+    shared: tuple[bool, ...]
+    degrees: float
+
+    def __call__(self, lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
+        """Run the model."""
+        import jax.numpy as jnp
+        import numpyro
+        import numpyro.distributions as dist
+
+        half = self.degrees / 2
+        precision = numpyro.sample("precision", dist.Gamma(half, half))
+        deviation = jnp.sqrt(jnp.asarray(prior.variance))
+        unit = numpyro.sample("unit", dist.Normal(0.0, deviation).to_event(1))
+        scale = jnp.where(jnp.asarray(self.shared), 1 / jnp.sqrt(precision), 1.0)
+        weights = numpyro.deterministic("weights", prior.mean + scale * unit)
+        likelihood = likelihood.sample_parameters()
+        with numpyro.plate("sentence", len(lists.oracle)):
+            likelihood.observe(lists, weights)
 
 
 def hierarchical(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:

@@ -18,6 +18,7 @@ from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.record import Record, Verdict
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
+from bpa_ppl.sampling.coordinates import has_wide_scale
 from bpa_ppl.sampling.imh import IndependenceMetropolis
 from bpa_ppl.sampling.laplace import (
     GOOD_PARETO_K,
@@ -70,7 +71,8 @@ class Auto(Sampler, frozen=True):
 
     Another model with several sites of more than one value is a hierarchy, whose shape independent
     proposals do not fit: NUTS draws at once, or, because it would take hours, raises an error if
-    there are more than 500 features.
+    there are more than 500 features. It also draws at once if more than 50 directions of the span
+    of the lists have a common unknown scale.
 
     >>> Auto(draws=500)
     Auto(draws=500, chains=4)
@@ -125,6 +127,8 @@ class Auto(Sampler, frozen=True):
                     code="not-supported",
                 )
             reason = f"{' and '.join(sites)} are a hierarchy"
+        elif has_wide_scale(target):
+            reason = f"{target.dimension} directions have a common scale"
         else:
             reason = yield from self._independence_attempts(target)
         nuts = Nuts(draws=self.draws, chains=self.chains)

@@ -16,6 +16,7 @@ from bpa_ppl.components import Positive
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.sampling.chains import Chains, ChainSampler, run_chains
+from bpa_ppl.sampling.coordinates import Scaled, has_wide_scale
 from bpa_ppl.sampling.laplace import GOOD_PARETO_K, draw_starts
 from bpa_ppl.sampling.mode import mode_of
 from bpa_ppl.sampling.target import Sampled, Sites, Target
@@ -52,7 +53,8 @@ class Nuts(ChainSampler, frozen=True):
     a pilot sample detects, and may have no mode. Then chains start near the medians of the prior,
     and a warm-up of at least 500 draws finds metric and step, as NumPyro does by default. In more
     than 100 dimensions it tunes at least the step: few posteriors are near enough to a Gaussian in
-    all of them.
+    all of them. If more than 50 directions of the span of the lists have a common unknown scale, it
+    samples this scale, and the directions in units of it.
 
     >>> Nuts(warmup=500).settings()["warmup"]
     500
@@ -102,6 +104,9 @@ class Nuts(ChainSampler, frozen=True):
 
     def sample(self, target: Target) -> Sampled:
         """Draw from the posterior by NUTS."""
+        if has_wide_scale(target):
+            coordinates = Scaled.of(target)
+            return coordinates.restore(self.sample(coordinates.target))
         small, default = target.dimension <= _FEW, target.model is log_linear
         accept = _TARGET if default else _TARGET_OF_OTHERS
         accept = self.target_accept or (accept if small else _TARGET_OF_MANY)

@@ -20,6 +20,7 @@ from bpa_ppl.experiments.samplers.published import IsotropicRandomWalk
 from bpa_ppl.models.likelihoods.likelihood import NoLikelihood
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.sampling import coordinates
+from bpa_ppl.sampling.auto import Auto
 from bpa_ppl.sampling.coordinates import draw, standardise
 from bpa_ppl.sampling.imh import IndependenceMetropolis
 from bpa_ppl.sampling.laplace import Laplace
@@ -138,13 +139,38 @@ def test_the_mode_and_the_evidence_are_those_of_the_weights(few: None) -> None:
     np.testing.assert_allclose(in_directions.log_density, direct.log_density, atol=1e-4)
 
 
-def test_a_common_scale_is_drawn_for_all_directions(few: None) -> None:
-    """Of a Student t with ν degrees of freedom, |z|² / n has an F distribution."""
-    target = replace(build("canonical"), likelihood=NoLikelihood())
+def with_common_scale() -> Target:
+    """Return a posterior whose first nine weights are a Student t."""
+    target = build("canonical")
     degrees = np.where(np.arange(FEATURES) < 9, 5.0, 0.0)
     matrix = np.where(np.equal.outer(degrees, degrees), 0.3, 0.0) + 0.5 * np.eye(FEATURES)
     prior = target.prior._replace(variance=None, covariance=matrix, degrees=degrees)
-    target = replace(target, prior=prior)
+    return replace(target, prior=prior)
+
+
+def test_nuts_draws_the_common_scale_of_many_directions(
+    few: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The weights are those of the Student t, which independent proposals sample."""
+    target = with_common_scale()
+    with jax.enable_x64(True):
+        student = draw(Auto(draws=2000), target)
+        monkeypatch.setattr(coordinates, "_MANY_SCALED", 2 * DIRECTIONS - 1)
+        scaled = draw(Auto(draws=2000), target)
+        log_density, log_likelihood = evaluate(target, scaled.z)
+    assert student.figures.chosen == "imh"
+    assert scaled.figures.chosen_because == "12 directions have a common scale"
+    assert scaled.figures.drawn_again_because is None
+    assert_equal_moments(scaled.z["weights"], student.z["weights"])
+    np.testing.assert_allclose(scaled.log_density, log_density, rtol=1e-5, atol=1e-4)
+    expected = log_likelihood["oracle"]
+    np.testing.assert_allclose(scaled.log_likelihood["oracle"], expected, atol=1e-4)
+
+
+def test_a_common_scale_is_drawn_for_all_directions(few: None) -> None:
+    """Of a Student t with ν degrees of freedom, |z|² / n has an F distribution."""
+    target = replace(with_common_scale(), likelihood=NoLikelihood())
+    prior, matrix = target.prior, target.prior.covariance
     with jax.enable_x64(True):
         spanned = standardise(target).target
         assert spanned.dimension == 2 * DIRECTIONS
