@@ -19,7 +19,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from time import process_time
+from time import perf_counter
 from typing import Any
 from zipfile import ZipFile
 
@@ -150,9 +150,10 @@ SETUPS = (
 
 
 def print_remaining(options: argparse.Namespace) -> None:
-    """Print the remaining CPU seconds that are announced, and those taken from then on.
+    """Print the remaining seconds that are announced, and those taken from then on.
 
-    Announced when each sampler had its first run, and a run without compilation.
+    Announced when each sampler had its first run, and when each had a second one. The first setup
+    includes compilation: it is cold if `JAX_COMPILATION_CACHE_DIR` is an empty folder.
     """
     demo = ROOT / "examples" / "demo_data"
     lists = read_nbest(demo / "leaflet.nbest100.gz", references=demo / "leaflet.ref")
@@ -165,13 +166,12 @@ def print_remaining(options: argparse.Namespace) -> None:
             weights,
             samplers.split(),
             runs=runs,
-            progress=lambda done, total, note, notes=notes: notes.append((process_time(), note)),
-            clock=process_time,
+            progress=lambda done, total, note, notes=notes: notes.append((perf_counter(), note)),
         )
-        end, cells = process_time(), []
-        for word in ("at most", "about"):
-            at, note = next(one for one in notes if f", {word} " in one[1])
-            number, unit = re.findall(rf", {word} (\d+) (s|min) left", note)[0]
+        end, cells = perf_counter(), []
+        for turn in (1, 2):
+            at, note = next(one for one in notes if f", round {turn} of" in one[1])
+            number, unit = re.findall(r", about (\d+) (s|min) left", note)[0]
             announced = int(number) * (60 if unit == "min" else 1)
             cells += [f"{announced}", f"{end - at:.1f}", f"{announced / (end - at):.2f}"]
         table.row(f"{count}, {runs}, {samplers}", *cells)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -62,6 +63,8 @@ Runs = list[Draws] | Exception
 _SEED_OFFSET = 1_000_000
 #: Seconds of the statistics of a sampler, with 14 weights and as many draws as by default.
 _STATISTICS_SECONDS = 1.0
+#: How the names of JAX's events begin that trace, lower and compile a function.
+_COMPILATION = "/jax/core/compile/"
 
 
 def compare_samplers(
@@ -232,7 +235,8 @@ def run_samplers(
             start = clock()
             try:
                 given = extra if samplers[name].takes_extra else None
-                run = problem.sample(samplers[name], seed=number, extra=given, clock=clock)
+                with _time_compilation() as compilation:
+                    run = problem.sample(samplers[name], seed=number, extra=given, clock=clock)
                 concatenate_runs([*kept, run])  # refuses draws that cannot be compared
             except Exception as error:  # a sampler of another package may raise any error
                 if find_interruption(error) is not None:
@@ -240,10 +244,26 @@ def run_samplers(
                 LOGGER.debug("%s failed", name, exc_info=error)
                 result[name] = error
                 continue
-            seconds[name].append(clock() - start)
+            seconds[name].append(max(clock() - start - sum(compilation), 0.0))
             if turn:
                 kept.append(run)
     return result
+
+
+@contextmanager
+def _time_compilation() -> Iterator[list[float]]:
+    """Yield a list that receives the seconds of each compilation by JAX in the block."""
+    seconds: list[float] = []
+
+    def listen(event: str, duration: float, **_: Any) -> None:
+        if event.startswith(_COMPILATION):
+            seconds.append(duration)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        yield seconds
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
 
 
 def describe_remaining(
@@ -251,26 +271,25 @@ def describe_remaining(
 ) -> str:
     """Return how long runs and the work after them will take, for the end of a note.
 
-    Nothing is known of a sampler before its first run. This includes compilation, so that it bounds
-    the seconds of the others, and is not counted from the second run on.
+    Nothing is known of a sampler before its first run, which takes longer than the others even
+    without compilation by JAX: it is not counted from the second run on.
 
     Args:
         left: the sampler of each coming run.
-        seconds: of the runs that each sampler has had.
+        seconds: of the runs that each sampler has had, without compilation.
         then: seconds of the work after the runs.
 
     >>> describe_remaining(["nuts", "imh"], {"nuts": [6.0], "imh": []})
     ''
     >>> describe_remaining(["nuts", "imh"], {"nuts": [6.0], "imh": [3.0, 1.0]}, then=2.0)
-    ', at most 9 s left'
+    ', about 9 s left'
     >>> describe_remaining(["nuts", "imh"] * 20, {"nuts": [6.0, 4.0], "imh": [3.0, 1.0]}, then=2.0)
     ', about 2 min left'
     """
     if not all(seconds[name] for name in left):
         return ""
     total = then + sum(float(np.mean(seconds[name][1:] or seconds[name])) for name in left)
-    word = "at most" if any(len(seconds[name]) == 1 for name in left) else "about"
-    return f", {word} {f'{total:.0f} s' if total < 100 else f'{total / 60:.0f} min'} left"
+    return f", about {f'{total:.0f} s' if total < 100 else f'{total / 60:.0f} min'} left"
 
 
 #: Calibrated next to the weights: a quantity that depends on the data, and so detects errors that
