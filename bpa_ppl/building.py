@@ -76,8 +76,8 @@ def from_lists(
         texts: the candidates of each sentence.
         features: their features; a column with None or NaN, missing, becomes an extra.
         feature_names: one name per column.
-        references: for each sentence a tuple of references, or one text; or those of some
-            sentences by id.
+        references: for each sentence a tuple of references, or one text; or by the ids
+            of all sentences.
         totals: the decoder's total scores, one sequence per sentence.
         sources: one source text per sentence.
         extras: by name, one sequence per sentence with one value per candidate.
@@ -128,8 +128,8 @@ def from_arrays(
         features: (candidates, features); a column with None or NaN, missing, becomes an extra.
         feature_names: one name per column.
         sizes: (sentences,) the number of candidates of each, or one number for all.
-        references: for each sentence a tuple of references, or one text; or those of some
-            sentences by id.
+        references: for each sentence a tuple of references, or one text; or by the ids
+            of all sentences.
         totals: (candidates,) the decoder's total scores.
         sources: one source text per sentence.
         extras: by name, (candidates,) each.
@@ -216,7 +216,7 @@ def from_records(
         records: dictionaries, or columns by name, such as those of a Hugging Face data set; or
             a data frame from pandas, polars or another library that exports Arrow.
         references: used instead of those in the records: for each sentence, in the order of
-            the ids, a tuple of references, or one text; or those of some sentences by id.
+            the ids, a tuple of references, or one text; or by the ids of all sentences.
         sources: used instead of those in the records, one text for each sentence.
         bad: "error", or "drop" to leave out candidates with a value that is not a finite
             number, and rows of preferences without a judgement or an answer.

@@ -17,7 +17,7 @@ import numpy as np
 from bpa_ppl._runtime.arrays import is_number, to_float, to_members, wrong_type
 from bpa_ppl.errors import DataError, UsageError, quote
 
-#: References: a text, or several, for each sentence, or by id for some of them.
+#: References: a text, or several, for each sentence, or by id.
 AnyReferences: TypeAlias = Iterable[str | Sequence[str]] | Mapping[Any, str | Sequence[str]]
 K = TypeVar("K", bound=Hashable)
 _INTEGER = re.compile(r"(-?[0-9]{1,18})(?:\.0*)?")
@@ -111,16 +111,35 @@ def natural_order(text: str) -> list[Any]:
     return [(len(part), part) if place % 2 else part for place, part in enumerate(parts)]
 
 
-def explain_foreign_ids(origin: str | None, references: str, by_id: Mapping[Any, Any]) -> DataError:
-    """Return the error of lists of which none has a reference.
+def describe_other_ids(ids: Iterable[Any], references: Mapping[Any, Any], origin: str) -> str:
+    """Return how ids of lists and of references differ, with the first three; or an empty text.
 
-    >>> print(explain_foreign_ids("dev.jsonl", "dev.tsv", {"doc-1": ("a",)}))
-    dev.jsonl: none of its ids is in dev.tsv, which has 'doc-1': give the references of the same ...
+    Args:
+        ids: of all lists, as `id_key` returns them.
+        references: by id.
+        origin: where the references are from.
+
+    >>> describe_other_ids([0, 1, 2], {1: ("a",), "doc-1": ("b",)}, "dev.tsv")
+    "the ids of dev.tsv are not those of the lists: no list for 'doc-1'; no reference for 0, 2: ..."
+    >>> describe_other_ids([0, 1], {1: ("a",), 0: ()}, "dev.tsv")
+    ''
     """
-    has = f", which has {quote(next(iter(by_id)))}" if by_id else ""
-    problem = f"none of its ids is in {references}{has}: give the references of the same ids"
-    problem += ", or write the tabs of plain text as spaces"
-    return DataError(problem, origin, parameter="references", code="mismatch")
+    of_lists = set(ids)
+    parts = []
+    for what, first, others in (
+        ("list", references, of_lists),
+        ("reference", ids, references.keys()),
+    ):
+        if absent := [key for key in first if key not in others]:
+            shown = ", ".join(
+                str(key) if isinstance(key, int) else quote(key) for key in absent[:3]
+            )
+            more = f" and {len(absent) - 3:,} more" if len(absent) > 3 else ""
+            parts.append(f"no {what} for {shown}{more}")
+    if not parts:
+        return ""
+    problem = f"the ids of {origin} are not those of the lists: {'; '.join(parts)}: give each list "
+    return f"{problem}its references, null or () where there is none"
 
 
 def to_references(values: Any) -> tuple[tuple[str, ...], ...]:
@@ -145,7 +164,7 @@ def to_references(values: Any) -> tuple[tuple[str, ...], ...]:
 
 
 def group_references(values: Mapping[Any, Any]) -> dict[int | str, tuple[str, ...]]:
-    """Return the references of some sentences by the keys of their ids.
+    """Return references by the keys of the ids of their sentences.
 
     Raises:
         UsageError: if a key is not an id, two are one number written in two ways, or a value is
@@ -175,13 +194,14 @@ def find_references(
 
     Args:
         references: by id.
-        ids: of lists.
+        ids: of all lists.
         origin: where the lists are from, for messages.
 
     Raises:
-        DataError: if no id has a reference, or two of them are one number written in two ways.
+        DataError: if the ids are not those of the lists, or two of them are one number written in
+            two ways.
 
-    >>> find_references({"1": "B"}, [0, 1], "dev.jsonl")
+    >>> find_references({"1": "B", "0": ()}, [0, 1], "dev.jsonl")
     [(), ('B',)]
     """
     by_id, forms = group_references(references), dict[Any, str]()
@@ -190,10 +210,9 @@ def find_references(
         if key in by_id and (other := find_other_form(forms, key, identifier)):
             problem = describe_equal_ids(identifier, other)
             raise DataError(problem, origin, parameter="references", code="duplicate")
-    found = [by_id.get(key, ()) for key in keys]
-    if not any(found):
-        raise explain_foreign_ids(origin, "the references", by_id)
-    return found
+    if differ := describe_other_ids(keys, by_id, "the references"):
+        raise DataError(differ, origin, parameter="references", code="mismatch")
+    return [by_id[key] for key in keys]
 
 
 def expand(label: str, count: int) -> tuple[str, ...]:

@@ -243,15 +243,16 @@ class NBest:
         """Return the same lists with other references.
 
         Args:
-            references: a tuple, or one text, for each sentence; or those of some sentences by id.
+            references: a tuple, or one text, for each sentence; or by the ids of all sentences, an
+                empty tuple where there is none.
 
         Raises:
-            DataError: if there are not as many as sentences, none for any of the ids, or two ids
-                are one number written in two ways.
+            DataError: if there are not as many as sentences, the ids are not those of the
+                sentences, or two ids are one number written in two ways.
 
         >>> from bpa_ppl import from_lists
         >>> lists = from_lists([["a"], ["b"]], [[[1.0]], [[2.0]]], ["LM0"])
-        >>> lists.with_references({1: "B"}).references
+        >>> lists.with_references({1: "B", 0: ()}).references
         ((), ('B',))
         """
         if isinstance(references, Mapping):

@@ -223,7 +223,10 @@ Weights = Annotated[
 ]
 References = Annotated[
     list[Path] | None,
-    Parameter(alias="-r", help="References, one per line; or of some sentences, as `id<TAB>text`."),
+    Parameter(
+        alias="-r",
+        help="References, one per line, or a .tsv, .csv or .jsonl of `id` and `reference`.",
+    ),
 ]
 Sources = Annotated[
     Path | None, Parameter(alias="-s", group=_READING, help="Source sentences, one per line.")

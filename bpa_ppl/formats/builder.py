@@ -14,7 +14,7 @@ from bpa_ppl._runtime.arrays import Float64, Int64, intern
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import DataError, list_names, locate
 from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TOTAL, Block
-from bpa_ppl.formats.references import Pairing, ReferenceNotes, SentenceLines
+from bpa_ppl.formats.references import Pairing, SentenceLines
 from bpa_ppl.formats.roles import ALL, describe_columns, find_unmatched, suggest_name
 from bpa_ppl.formats.samples import name_prompts
 from bpa_ppl.formats.schema import Rows, Schema
@@ -58,8 +58,8 @@ class Builder:
         self._scattered: tuple[int, int] | None = None  # lines of one sentence
         self._dropped: list[int] = []
         self._empty = {} if empty is None else empty
-        of_references = self.origin if REFERENCE not in lines else lines[REFERENCE].origin
-        self._references = ReferenceNotes(of_references)
+        self._without_reference: list[int | str] = []  # ids of sentences, of which others have one
+        self._with_references = False
         self._features: tuple[str, ...] | None = None  # of the first table
         self._without_source = 0  # sentences
         self._rows_dropped: list[str] = []  # and why
@@ -74,9 +74,9 @@ class Builder:
         where the format allows any order.
 
         Raises:
-            DataError: if a column is not as the schema says, an id occurs in two lists or has no
-                reference, all candidates of a list were dropped, every reference is blank, the
-                rows of a sentence disagree about it, or there are no rows.
+            DataError: if a column is not as the schema says, an id occurs in two lists, references
+                are not those of the lists, all candidates of a list were dropped, the rows of a
+                sentence disagree about it, or there are no rows.
         """
         parts: list[Rows] = []
         last: int | None = None
@@ -178,11 +178,14 @@ class Builder:
         if self._without_source:
             absent = f"no source for {self._without_source} of {lists}"
             notes.append(f"{absent}: the sources are kept as an extra of the sentences")
-        notes += self._references.notes()
+        if self._with_references and self._without_reference:
+            absent = f"no reference for {format_count(len(self._without_reference), 'sentence')}"
+            first = self._without_reference[0]
+            notes.append(f"{absent}, the first of id {first}: `adapt` leaves such lists out")
         if self._first_lines:
-            count = len(self._first_lines.keys() | self._empty)
+            ids = self._first_lines.keys() | self._empty
             for pairing in self._pairings.values():
-                notes += pairing.notes(count, scattered=self._scattered is not None)
+                notes += pairing.notes(ids, map(self.schema.name_id, self._empty))
         for note in notes:
             warn_user(f"{locate(self.origin)}{note}")
 
@@ -208,7 +211,7 @@ class Builder:
         paired: dict[str, Any] = {}
         by_text = self.schema.counted
         for what, pairing in self._pairings.items():
-            paired[what], numbers = pairing.entries(*lists, by_text=by_text, whole=whole)
+            paired[what], numbers = pairing.entries(*lists, by_text=by_text)
             ids = ids if numbers is lists[0] else np.array(numbers, np.int64)
         references, sources = paired.get(REFERENCE, references), paired.get(SOURCE, sources)
         if references is not None:
@@ -240,7 +243,9 @@ class Builder:
             **candidates,
         )
         if references is not None:
-            self._references.add(table, references)
+            self._with_references |= any(references)
+            pairs = zip(table.ids, references, strict=True)
+            self._without_reference += [name for name, texts in pairs if not texts]
         return table
 
     def _sentence_column(

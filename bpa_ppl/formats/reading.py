@@ -93,11 +93,11 @@ def read_nbest(
     Args:
         path: the file, compressed or not; `-` is the standard input. Also an open file, such as
             `io.StringIO`, the bytes of a file, or an iterable of its lines.
-        references: one file or several, with a line for each sentence of the text, or the
-            references themselves as one tuple for each sentence; texts in a list are names of
-            files. The list with id i has reference number i − `first_id`. A dictionary, or a file
-            with lines `id<TAB>text` or of JSON, has those of some ids. They are used instead of
-            references in the file itself.
+        references: one text file or several, with a line for each list in their order, or the
+            references themselves as one tuple for each list; texts in a list are names of files.
+            The list with the integer i as its id has line number i − `first_id`. A dictionary, or a
+            file `.tsv`, `.csv` or `.jsonl` with the fields `id` and `reference`, has them by the
+            ids of the lists. They are used instead of references in the file itself.
         sources: a file of source sentences, one per line, or a list of the sentences.
         format: the name of a format, with settings as in "plain:list_size=50", or the format
             itself; "auto" detects it from the content.

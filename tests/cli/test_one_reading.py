@@ -112,9 +112,9 @@ def test_what_is_printed_is_what_is_used(
     filled = ["filler", REFERENCES[0], "filler", "filler", REFERENCES[1]]
     write_lines("lines", REFERENCES if named else filled)
     own = list(zip(labels, REFERENCES, strict=True))[::-1]
-    write_lines("ids", [f"{i}\t{text}" for i, text in own])
-    write_lines("objects", [json.dumps({"id": i, "reference": text}) for i, text in own])
-    for references, gain in {"lines": "ter", "ids": "chrf", "objects": "W0"}.items():
+    write_lines("ids.tsv", ["id\treference", *(f"{i}\t{text}" for i, text in own)])
+    write_lines("objects.jsonl", [json.dumps({"id": i, "reference": text}) for i, text in own])
+    for references, gain in {"lines": "ter", "ids.tsv": "chrf", "objects.jsonl": "W0"}.items():
         arguments = ("lists", "--format", format, "--gain", gain)
         assert_read(monkeypatch, name, expected, gain, *arguments, "-r", references)
     if whole:

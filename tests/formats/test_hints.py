@@ -558,45 +558,12 @@ def test_a_column_is_named_in_a_format_that_is_set(format: str, data: str) -> No
     assert read_nbest(lines, format=f"{format}:{setting}").texts(0)[0] == "a"
 
 
-def test_the_first_id_is_set_as_the_message_says() -> None:
-    (first,) = re.findall(r"set the first id to (\d+)", message_of(LINES, first_id=1))
-    assert read_nbest(LINES, first_id=int(first)).ids == (0, 1)
-
-
-# --- references ----------------------------------------------------------------------------------
-
 LINES = [f"{n} ||| t{n} ||| LM0= 1 ||| 1" for n in range(2)]
 
 
-@pytest.mark.parametrize(
-    ("before", "command", "expected"),
-    [
-        ("0\ta\tnews\n1\tb\tnews\n", "cut -f1,2", (("a",), ("b",))),
-        ("a\tb\tc\nd\te\tf\n", "tr '\\t' ' '", (("a b c",), ("d e f",))),
-        ('"a, b"\n"c \\"d\\""\n', "jq -r .", (("a, b",), ('c "d"',))),
-    ],
-)
-def test_converted_references(tmp_path: Path, before: str, command: str, expected: Any) -> None:
-    (tmp_path / "ref").write_text(before)
-    assert f"`{command}`" in message_of(LINES, references=tmp_path / "ref")
-    run_shell(f"{command} < ref > out", tmp_path)
-    assert read_nbest(LINES, references=tmp_path / "out").references == expected
-
-
-def test_quoted_references_that_are_meant(tmp_path: Path) -> None:
-    path = tmp_path / "ref"
-    path.write_text('"Yes."\n"No."\n')
-    (line,) = re.findall(r'write lines like (\{.*"\})', message_of(LINES, references=path))
-    path.write_text(line + "\n" + line.replace("0", "1").replace("Yes", "No"))
-    assert read_nbest(LINES, references=path).references == (('"Yes."',), ('"No."',))
-
-
-def test_ids_without_a_tab_get_one(tmp_path: Path) -> None:
-    path = tmp_path / "ref"
-    path.write_text("0 the cat\n1 a dog\n")
-    assert "(lines `id<TAB>text`)" in message_of(LINES, references=path)
-    path.write_text("0\tthe cat\n1\ta dog\n")
-    assert read_nbest(LINES, references=path).references == (("the cat",), ("a dog",))
+def test_the_first_id_is_set_as_the_message_says() -> None:
+    (first,) = re.findall(r"set the first id to (\d+)", message_of(LINES, first_id=1))
+    assert read_nbest(LINES, first_id=int(first)).ids == (0, 1)
 
 
 # --- recipes of the documentation ----------------------------------------------------------------

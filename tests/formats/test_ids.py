@@ -86,8 +86,9 @@ def test_references_and_labels_that_look_the_same(pair: tuple[str, str, str], wr
     lists = from_records([{"id": name, "text": "a", "lm": 1.5} for name in (one, "b")])
     with raises(UsageError, "duplicate", parameter="references", match="look the same"):
         lists.with_references({one: "x", other: "y"})
-    with raises(DataError, "duplicate", line=2, match="look the same"):
-        read_nbest(as_jsonl([one, "b"]), references=write(f"{one}\tx", f"{other}\ty"))
+    table = write("id\treference", f"{one}\tx", f"{other}\ty", name="references.tsv")
+    with raises(DataError, "duplicate", line=3, match="look the same"):
+        read_nbest(as_jsonl([one, "b"]), references=table)
     for labels in ([one, other], pd.Series([one, other]), np.array([one, other])):
         with raises(DataError, "duplicate", parameter="qid", match="look the same") as found:
             BayesianRanker().fit(np.zeros((2, 1)), [0.0, 1.0], qid=labels)

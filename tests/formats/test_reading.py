@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import warnings
-from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from support.raising import raises
 
 from bpa_ppl import from_records, iter_nbest, read_nbest
-from bpa_ppl.errors import BpaWarning, DataError
+from bpa_ppl.errors import DataError
 from bpa_ppl.formats.format import NBEST_FORMATS
 from bpa_ppl.formats.reading import find_nearest_format
 
@@ -127,50 +124,3 @@ def test_a_text_among_numbers_is_named_with_a_number() -> None:
     match = r"^record 1: candidates\[1\].lm is 2.* candidates\[0\].lm of record 1 is 'high'"
     with raises(DataError, "bad-data", line=1, match=match):
         from_records(records[1:])
-
-
-# --- notes on references -------------------------------------------------------------------------
-
-
-def test_references_of_another_text() -> None:
-    """One note at the end; the lists are read all the same."""
-    lines = [line(i, f"the cat {i}") for i in range(20)]
-    strange = [(f"Rekord {i + 100}",) if i > 5 else ("The dog",) for i in range(20)]
-    match = "14 of 20 lists have no word in common .* the text"
-    with pytest.warns(BpaWarning, match=match) as caught:
-        list(iter_nbest(lines, references=strange, chunk=3))
-    assert len(caught) == 1
-    strange[6:11] = [("A CAT",)] * 5
-    with warnings.catch_warnings(action="error"):
-        read_nbest(lines, references=strange)
-
-
-def test_references_share_characters_where_nothing_separates_words() -> None:
-    """A warning, which is an error here, says that they have no word in common."""
-    words = [chr(0x4E00 + n) for n in range(12)]
-    lines = [line(n, f"{word}猫") for n, word in enumerate(words)]
-    assert len(read_nbest(lines, references=[(f"小{word}",) for word in words])) == 12
-    with pytest.warns(BpaWarning, match="12 of 12 lists have no word in common"):
-        read_nbest(lines, references=[("狗",)] * 12)
-
-
-@pytest.mark.parametrize(
-    ("order", "expected"),
-    [
-        (range(10), None),
-        (range(1, 11), "fit the references of the sentence before theirs better"),
-        ([0, *range(9)], "fit the references of the sentence after theirs better"),
-        ([*range(5, 30), *range(5)], "barely better than those of neighbouring"),
-    ],
-)
-def test_shifted_references(demo_data: Path, order: Sequence[int], expected: str | None) -> None:
-    texts = (demo_data / "leaflet.ref").read_text().splitlines()
-    lines = [line(i, f"{text} indeed") for i, text in enumerate(texts[: len(order)])]
-    with pytest.warns(BpaWarning, match=expected) if expected else nullcontext():
-        read_nbest(lines, references=[(texts[i],) for i in order])
-
-
-def test_other_unicode_forms() -> None:
-    expected = "references in the text are NFD .* candidates NFC"
-    with pytest.warns(BpaWarning, match=expected):
-        read_nbest([line(0, "un caf\u00e9")], references=[("un cafe\u0301",)])

@@ -30,7 +30,7 @@ def test_scores_and_references_in_other_files(write: Write) -> None:
     words = write("u-1 THE CAT", "u-2 A CAT", "v-1 ", name="words")
     acoustic = write("v-1 0.5", "u-2 2", "u-1 1", "w-1 9", name="acwt")
     language = write("u-1 3", "u-2\t4", "v-1 5", name="lmwt.nolm")
-    references = write("u\tTHE CAT", name="text")
+    references = write("id\treference", "u\tTHE CAT", "v\t", name="text.tsv")
     format = Kaldi(scores=(str(acoustic), str(language)))
     lists = read_nbest(words, format=format, references=references)
     assert lists.feature_names == ("acwt", "lmwt.nolm")
@@ -153,7 +153,7 @@ def test_jobs_are_read_in_order(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore:.*no reference for:bpa_ppl.errors.BpaWarning")
 def test_texts_alone_and_references(tmp_path: Path) -> None:
     texts = {name: text for name, text in FILES.items() if name.endswith("text")}
-    lists = read_nbest(write_files(tmp_path, texts), references={"u-a": "HELLO"})
+    lists = read_nbest(write_files(tmp_path, texts), references={"u-a": "HELLO", "u-b": ()})
     assert (lists.feature_names, lists.references) == ((), ((), ("HELLO",)))
 
 
