@@ -14,7 +14,7 @@ from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.building import describe_bookkeeping, describe_sentinel
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import DataError, locate, quote
-from bpa_ppl.formats.block import CANDIDATES, ID, JUDGEMENTS, SOURCE, TEXT, find_nearest
+from bpa_ppl.formats.block import ID, JUDGEMENTS
 from bpa_ppl.formats.samples import COUNT, STATISTICS
 from bpa_ppl.formats.values import as_verdicts, looks_numeric
 from bpa_ppl.metrics.column import (
@@ -372,20 +372,6 @@ def _explain_refusal(nbest: NBest) -> str:
     return ""
 
 
-def _suggest_candidates(nbest: NBest) -> dict[str, str]:
-    """Return the settings that read the candidates from a column of lists; none without one."""
-    first = {n: of[0] for n, of in nbest.extras.items() if isinstance(of[0], list | tuple)}
-    near = find_nearest(CANDIDATES, first)
-    if near is None:
-        return {}
-    settings = {CANDIDATES: near}
-    inner = first[near][0] if first[near] else None
-    text = find_nearest(TEXT, inner) if isinstance(inner, dict) else None
-    if text not in (None, TEXT):
-        settings[TEXT] = text
-    return {**settings, SOURCE: TEXT}
-
-
 def _warnings(
     nbest: NBest, columns: tuple[ColumnSummary, ...], plan: Plan | None, with_reference: list[int]
 ) -> Iterator[str]:
@@ -398,22 +384,7 @@ def _warnings(
         yield "no features: add some that need only texts, such as length and consensus"
     if singles := int(np.count_nonzero(nbest.sizes == 1)):
         what = f"{format_count(singles, 'list')} of one candidate: nothing can be chosen or learned"
-        if singles == len(nbest) and COUNT not in nbest.feature_names:
-            shared = {SOURCE: nbest.sources or (), **nbest.extras}
-            repeated = [name for name, of in shared.items() if len(set(map(str, of))) < len(of)]
-            if near := find_nearest(ID, repeated, shared=True):
-                what += f", unless {near} is the id of the lists: id={near} in the format"
-            if settings := _suggest_candidates(nbest):
-                near = settings[CANDIDATES]
-                written = ",".join(f"{name}={column}" for name, column in settings.items())
-                what += f", unless {near} has the candidates: {written} in the format"
-        elif singles == len(nbest) and len(set(nbest.sources or ())) < len(nbest.sources or ()):
-            what += ", unless answers to one prompt belong together: give their lines one custom_id"
         yield what
-    elif (near := find_nearest(TEXT, nbest.extras)) and all(
-        len(set(nbest.texts(sentence))) == 1 for sentence in range(len(nbest))
-    ):
-        yield f"the candidates of each list have one text: use {near}, text={near} in the format"
     if 0 < len(with_reference) < len(nbest):
         missing = format_count(len(nbest) - len(with_reference), "list")
         yield f"no reference for {missing}: adapt to the others, or name a column as the gain"

@@ -5,7 +5,6 @@ Also the names that columns have in files, and how one file is read.
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -30,36 +29,6 @@ PREFERENCES, TIES, RANKINGS = JUDGEMENTS = "preferences", "ties", "rankings"
 #: Prefix of the names of sentence extras where each record is a candidate.
 OF_SENTENCE = "sentence."
 
-#: What other programs call columns.
-_ALIASES = {
-    ID: ("segment", "sentence", "seg", "line", "index", "idx", "key", "qid", "utt"),
-    TEXT: (
-        *("hypothesis", "hyp", "hypo", "translation", "mt", "system_output", "output"),
-        *("candidate", "prediction", "response", "completion", "sample"),
-        *("decoded", "generation", "generated_text", "content", "docno", "passage"),
-    ),
-    CANDIDATES: (
-        *("hypotheses", "nbest", "outputs", "predictions", "samples", "translations"),
-        *("answers", "completions", "generations", "responses", "sequences", "hyps"),
-    ),
-    "chosen": ("preferred", "better", "accepted", "positive"),
-    "rejected": ("dispreferred", "worse", "refused", "negative"),
-}
-
-#: What the candidates of a list have in common, and may name it.
-_SHARED = ("prompt", "question", "query", "src", SOURCE, "input", "instruction")
-_USUAL = (ID, TEXT, SOURCE, REFERENCE, "target", "prompt", "system", "model", "score")
-
-#: Words in the names of other columns: `source_text`, `custom_id` of responses, `text_length`.
-_OTHERS = ("source", "src", "reference", "ref", "custom", "model", "system", "lang", "language")
-_PEOPLE = ("user", "author", "worker", "rater", "annotator")
-_NOT_THESE = {
-    ID: (*_ALIASES[TEXT], TEXT, "message", "choice", *_PEOPLE),
-    TEXT: (
-        *("id", "prompt", "question", "input", "length", "len", "count", "type", "score", "hash"),
-        *("meta", "metadata", "quality", "rating", *_PEOPLE),
-    ),
-}
 _SHOWN = 400  # characters of the names of columns in a message
 #: The index of a data frame that pandas has written as a column, and read again.
 INDEX = re.compile(r"(Unnamed: \d+(\.\d+)*|__index_level_\d+__)?")
@@ -72,6 +41,7 @@ class ColumnNames:
         names: of columns that have another name than usual, by the usual one.
         origin: the name of the file, for messages.
         exclude: columns that are left out, as the index of pandas is; None where none can be.
+        format: the name of the format, for messages.
 
     Raises:
         DataError: if one column has two names.
@@ -81,8 +51,15 @@ class ColumnNames:
     {'segment': 'id', 'output': 'text', 'lm': 'lm'}
     """
 
-    def __init__(self, names: Mapping[str, str], origin: str, exclude: Iterable[str] | None = None):
+    def __init__(
+        self,
+        names: Mapping[str, str],
+        origin: str,
+        exclude: Iterable[str] | None = None,
+        format: str = "",
+    ):
         self.names, self._origin, self._exclude = names, origin, tuple(exclude or ())
+        self._format = format
         self._can_exclude = exclude is not None
         self.any = bool(names or self._exclude)  # whether columns are renamed or left out
         self._left_out: set[str] = set()
@@ -196,80 +173,54 @@ class ColumnNames:
             line: where they are named, for the message.
 
         Raises:
-            DataError: with the column that may be meant, if one is missing.
+            DataError: with the columns and the setting that names them, if one is missing.
 
-        >>> ColumnNames({}, "dev.csv").require(["id", "text"], ["id", "hyp", "lm"], 1)
+        >>> ColumnNames({}, "dev.csv", format="csv").require(["id", "text"], ["hyp", "lm"], 1)
         Traceback (most recent call last):
-        bpa_ppl.errors.DataError: dev.csv:1: no column text (the columns are 'id, hyp, lm'): ...
+        bpa_ppl.errors.DataError: dev.csv:1: no columns id and text (the columns are 'hyp, lm'): ...
         """
         columns = list(columns)
-        named = {usual: name for usual, name in self.names.items() if name in self._present}
-        for usual in required:
-            name = self.names.get(usual, usual)
-            if usual not in columns or name != named.get(usual, usual):
-                names = list(iter_field_names(self._columns)) or columns
-                problem = f"no column {name} (the columns are {quote(', '.join(names), _SHOWN)})"
-                objects = {of.rpartition(".")[0] for of in names}  # whose fields are columns
-                near = find_nearest(usual, [of for of in names if of not in objects])
-                remedy = f"rename {near or f'that of the {usual}'} to {usual}"
-                parameter = None
-                if (other := self._usual.get(name, usual)) != usual:
-                    problem = f"no {usual}, since the column {name} is read as the {other}"
-                    remedy, parameter = "name a column for each", "format"
-                elif usual in self._exclude:
-                    remedy, parameter = f"leave out exclude={usual}, since lists need it", "format"
-                elif usual in self.names:
-                    remedy, parameter = f"name another one: {usual}={near or 'NAME'}", "format"
-                    if usual in columns or usual not in (ID, TEXT):
-                        remedy = f"name another one, or leave out {usual}={name}"
-                elif self._origin != NBest.origin:  # a file
-                    remedy += f", or name it in the format: {usual}={near or 'NAME'}"
-                    parameter = "format"
-                message = f"{problem}: {remedy}"
-                code = "missing-column"
-                raise DataError(message, self._origin, line, parameter=parameter, code=code)
+        present = {usual: name for usual, name in self.names.items() if name in self._present}
+        missing = [
+            usual
+            for usual in dict.fromkeys(required)
+            if usual not in columns or self.names.get(usual, usual) != present.get(usual, usual)
+        ]
+        if not missing:
+            return
+        first, parameter = missing[0], "format" if self._origin != NBest.origin else None
+        name = self.names.get(first, first)
+        names = list(iter_field_names(self._columns)) or columns
+        absent = " and ".join(self.names.get(usual, usual) for usual in missing)
+        problem = f"no column{'s' * (len(missing) > 1)} {absent} (the columns are "
+        problem += f"{quote(', '.join(names), _SHOWN)})"
+        if (other := self._usual.get(name, first)) != first:
+            problem = f"no {first}, since the column {name} is read as the {other}"
+            remedy, parameter = "name a column for each", "format"
+        elif first in self._exclude:
+            remedy, parameter = f"leave out exclude={first}, since lists need it", "format"
+        elif parameter is None:
+            remedy = f"rename the columns, {', '.join(f'NAME to {usual}' for usual in missing)}"
+        else:
+            remedy = f"name the {' and the '.join(missing)} in the format, {self.setting(missing)}"
+            if missing == [ID, TEXT] and not self.names:
+                remedy += f", or preferred answers, {self.setting(('chosen', 'rejected'))}"
+            if first in self.names:
+                remedy = f"name another one, {self.setting(missing)}"
+                if first in columns or first not in (ID, TEXT):
+                    remedy += f", or leave out {first}={name}"
+        code = "missing-column"
+        raise DataError(f"{problem}: {remedy}", self._origin, line, parameter=parameter, code=code)
 
+    def setting(self, missing: Iterable[str]) -> str:
+        """Return the format with its settings, in which some columns have yet to be named.
 
-def is_name(cell: str) -> bool:
-    """Return whether a cell of a first line is the name of a column that lists usually have.
-
-    >>> is_name("Segment_ID"), is_name("-1.5"), is_name("a cat")
-    (True, False, False)
-    """
-    is_word = " " not in cell  # or a text
-    return cell.lower() in _USUAL or (is_word and any(find_nearest(of, [cell]) for of in _ALIASES))
-
-
-def find_nearest(usual: str, names: Iterable[str], *, shared: bool = False) -> str | None:
-    """Return the column that may be meant by a usual name; None if there is none.
-
-    It is none of those that hold something else in some files, such as `target`, which may be a
-    translation or the reference.
-
-    Args:
-        usual: the usual name.
-        names: of the columns.
-        shared: whether an id may be what the candidates of a list have in common, as a prompt.
-
-    >>> find_nearest("text", ["segment", "output"]), find_nearest("id", ["Sentence_ID"])
-    ('output', 'Sentence_ID')
-    >>> find_nearest("id", ["a"])
-    >>> find_nearest("text", ["prompt.content", "message.content"])
-    'message.content'
-    """
-    folded = {name.lower(): name for name in names}
-    of_usual = _ALIASES.get(usual, ())
-    aliases = [name for name in of_usual if name in folded]
-    words = {name: set(re.split(r"[-_. ]", name)) for name in folded}
-    others = (*_OTHERS, *_NOT_THESE.get(usual, ()))
-    allowed = [name for name, of in words.items() if of.isdisjoint(others)]
-    parts = [name for name in allowed if usual in words[name]]
-    inside = [name for name in allowed if "." in name and name.rpartition(".")[2] in of_usual]
-    titles = [name for name in allowed if " " in name and not words[name].isdisjoint(of_usual)]
-    close = difflib.get_close_matches(usual, folded, 1, cutoff=0.8)
-    in_common = [name for name in _SHARED if shared and usual == ID and name in folded]
-    found = (*aliases, *parts, *inside, *titles, *close, *in_common)
-    return next((folded[name] for name in found), None)
+        >>> ColumnNames({"id": "segment"}, "dev.csv", format="csv").setting(["text"])
+        'csv:id=segment,text=NAME'
+        """
+        names = {**self.names, **dict.fromkeys(missing, "NAME")}
+        settings = [f"{usual}={name}" for usual, name in names.items()]
+        return f"{self._format}:" + ",".join([*settings, *(f"exclude={n}" for n in self._exclude)])
 
 
 def _split_field(record: Mapping[Any, Any], name: str) -> tuple[dict[Any, Any], Any] | None:

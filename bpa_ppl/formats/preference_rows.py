@@ -57,7 +57,6 @@ from bpa_ppl.formats.block import (
     SOURCE,
     TEXT,
     TIES,
-    find_nearest,
 )
 from bpa_ppl.formats.values import NUMBER, OBJECT, abbreviate, kind_of, looks_numeric, number_or_inf
 
@@ -154,38 +153,6 @@ def find_answer_fields(names: Collection[str], settings: _Names) -> Fields | Non
         if all(name in names for name in (*pair, winner)):
             return *pair, winner
     return None
-
-
-def propose_names(missing: list[str], names: list[str], record: Any) -> dict[str, str | None]:
-    """Return the columns that may be meant by usual names, and by others that these need.
-
-    Args:
-        missing: the usual names.
-        names: of the columns, those of fields of objects with dots.
-        record: an object, the first record.
-
-    >>> row = {"source": "math", "question": "2+2", "response_A": "4", "response_B": "5"}
-    >>> propose_names(["chosen", "rejected"], [*row, "label"], row)
-    {'chosen': 'response_A', 'rejected': 'response_B', 'winner': 'label', 'source': 'question'}
-    """
-    near = {field: find_nearest(field, names, shared=True) for field in missing}
-    if CHOSEN in near and None in near.values():
-        judged = next(filter(names.__contains__, (*_JUDGED, "judgment", "judgement")), None)
-        both = (judged and find_named_answers(names)) or (None, None)
-        near = dict(zip(SETTINGS, (*both, judged), strict=True))
-    pair = find_named_answers(names) or ()
-    if TEXT in names and [type(record.get(name)) for name in pair] == [str, str]:
-        return {ID: None}  # the text is the prompt
-    prompt = next(filter(names.__contains__, (*_PROMPTS, "user_input", "query")), None)
-    if near.get(ID, "") is None:
-        near[ID] = prompt
-    elif prompt and (SOURCE in names or CANDIDATES in near):
-        near[SOURCE] = prompt
-    candidates = record.get(near.get(CANDIDATES) or "")
-    first = candidates[0] if isinstance(candidates, list) and candidates else None
-    if isinstance(first, dict) and TEXT not in first:
-        near[TEXT] = find_nearest(TEXT, first) or ("answer" if "answer" in first else None)
-    return near
 
 
 def find_named_answers(names: Collection[str], least: int = 2) -> tuple[str, str] | None:

@@ -41,7 +41,6 @@ from bpa_ppl.formats.block import (
     Block,
     ColumnNames,
     ReadOptions,
-    find_nearest,
 )
 from bpa_ppl.formats.preference_rows import SETTINGS, Fields, find_answer_fields, parse_pair
 from bpa_ppl.formats.values import NUMBER, abbreviate, combine_chunks, kind_of, to_numpy
@@ -480,11 +479,6 @@ def parse_table(options: ReadOptions, table: pa.Table, lines: Int64 | None = Non
         if not len(table):
             return Block({TEXT: [], ID: []}, {}, np.arange(0), lines)
         return RecordReader(options).block(table.to_pylist(), lines.tolist())
-    lists = [name for name, kind in fields.items() if pa.types.is_nested(kind)]
-    if TEXT not in fields and (near := find_nearest(CANDIDATES, lists)):
-        problem = f"no column {TEXT}, but lists in {near}: rename it to {CANDIDATES}, or name it "
-        problem += f"in the format of a file: candidates={near}"
-        raise options.error(problem, 1, "missing-column", "format")
     names = [name for name in flat.column_names if name in usual]
     table = flat.select(names).rename_columns([usual[name] for name in names])
     candidates: dict[str, Any] = {}

@@ -19,7 +19,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import chain, islice
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
 import numpy as np
@@ -27,7 +27,11 @@ import numpy as np
 from bpa_ppl._runtime.arrays import LARGEST, Int64, are_finite, read_number
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import DataError, quote
+<<<<<<< HEAD
 from bpa_ppl.formats.block import ID, TEXT, TOTAL, Block, ReadOptions, is_name
+=======
+from bpa_ppl.formats.block import ID, TEXT, Block, ReadOptions
+>>>>>>> cac3a705 (An unknown file is one error, which lists columns and the setting to type)
 from bpa_ppl.formats.format import TableFormat
 from bpa_ppl.formats.preference_rows import PAIRS, SETTINGS, TEXTS, find_answer_fields, lists_in
 from bpa_ppl.formats.records import belongs_to_sentence, parse_table
@@ -49,8 +53,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _INDEX_NAME = "Unnamed: 0"  # what pandas calls the first column, if it has no name
+<<<<<<< HEAD
 #: Lines that show whether the first one has names.
 ROWS = 20
+=======
+_MISSING = "NA"  # like an empty cell, outside texts
+#: A number whose point may separate thousands, as none of a score below 1; for Arrow.
+_GROUPED = r"\A\s*[1-9][0-9]{0,2}\.[0-9]{3}\s*\z"
+#: A number with a decimal comma.
+_DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]*,[0-9]+([eE][-+]?[0-9]+)?\s*")
+>>>>>>> cac3a705 (An unknown file is one error, which lists columns and the setting to type)
 #: A cell with quotation marks around it, and doubled ones inside it.
 _QUOTED = re.compile(rb'(?<![^\t\n])"[^"\t\n]*""[^\t\n]*"(?=[\t\r\n])')
 
@@ -272,7 +284,7 @@ class _Reader:
             return b""
         line, self._line = self._line, self._line + reader.line_num - begin
         start = file.tell()
-        self._check_header(header, list(islice(reader, ROWS)), line)
+        self._check_header(header, line)
         file.seek(start)
         return file.read()
 
@@ -349,17 +361,8 @@ class _Reader:
         problem += "opened, or double it and quote the cell; or write jsonl if it is one text"
         raise self.options.error(problem, line)
 
-    def _check_header(self, header: list[str], rows: Sequence[Sequence[str]], line: int) -> None:
-        if any('ImportId"' in cell for row in rows[1:2] for cell in row):
-            what = "the two lines after the header are headers of Qualtrics: in Python, pandas."
-            what += "read_csv(FILE, skiprows=[1, 2]).to_csv(NEW, index=False) removes them"
-            raise self.options.error(what, line + 1)
+    def _check_header(self, header: list[str], line: int) -> None:
         names = self.options.names
-        named = not set(names.names.values()).isdisjoint(header)
-        if not (named or find_answer_fields(header, names.names)) and (
-            problem := missing_names(header, rows)
-        ):
-            raise self.options.error(problem, line, "missing-column", "format")
         if not header[0]:
             header[0] = _INDEX_NAME + ".1" * sum(name.startswith(_INDEX_NAME) for name in header)
         for odd in [*([""] if "" in header else []), *find_repeated(header)]:
@@ -460,6 +463,7 @@ def _header_cells(line: bytes, separator: str) -> list[str]:
     return cells if len(cells) > 1 else []
 
 
+<<<<<<< HEAD
 def missing_names(cells: Sequence[str], rows: Sequence[Sequence[str]] = ()) -> str | None:
     """Return what is wrong with a first line whose cells are values, not the names of columns.
 
@@ -524,6 +528,12 @@ def _to_cells(values: Any) -> list[str]:
         "" if value is None or value != value else format_shortest(value) if number else str(value)
         for value, number in zip(values, numbers, strict=True)
     ]
+=======
+def _fits(values: Sequence[Any]) -> bool:
+    """Return whether a column of candidates reads back as texts."""
+    texts = are_texts(values) and _MISSING not in values
+    return texts and bool(_first(values)) and not looks_numeric(_first(values))
+>>>>>>> cac3a705 (An unknown file is one error, which lists columns and the setting to type)
 
 
 def _first(values: Iterable[str]) -> str:

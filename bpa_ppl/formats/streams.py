@@ -156,17 +156,6 @@ class InputFile:
             raise DataError("the file is empty: create it again", self.origin, code="no-data")
         return beginning.partition(b"\n")[0]
 
-    @property
-    def head(self) -> bytes:
-        """The first lines, up to 64 KiB of what has been read for the first one, and at least it.
-
-        Raises:
-            DataError: as `first_line`.
-        """
-        length = max(len(self.first_line), 1 << 16)
-        read = b"".join(self._begun)
-        return read if len(read) <= length else read[:length].rpartition(b"\n")[0] or read[:length]
-
     def chunks(self, size: int | None = None) -> Iterator[bytes]:
         """Yield the text in blocks of whole lines, each ended by a newline.
 

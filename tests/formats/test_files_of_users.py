@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -84,19 +82,6 @@ def test_a_field_of_an_answer_that_is_no_text_is_named() -> None:
         DataError, "bad-response", parameter="bad", line=1, match="a text in the field 'n'"
     ):
         read(respond([('{"n": 4}', -1.0)]), format="openai:field=n")
-
-
-@pytest.mark.filterwarnings("ignore:.*sentences are counted:bpa_ppl.errors.BpaWarning")
-@pytest.mark.parametrize("prompts", [["Q", "Q"], ["Q", "R"]])
-def test_answers_to_one_prompt_in_several_lines_are_named(prompts: list[str]) -> None:
-    rows = [
-        respond([(text, -1.0)]) | {"prompt": of} for text, of in zip("ab", prompts, strict=True)
-    ]
-    (warning,) = (of for of in describe(read(*rows)).warnings if "one candidate" in of)
-    assert ("give their lines one custom_id" in warning) == (len({*prompts}) == 1)
-    lists = read(*({"custom_id": row["prompt"], "response": row} for row in rows))
-    assert sum(lists.sizes) == 2
-    assert len(lists) == len({*prompts})
 
 
 # --- lists of numbers ----------------------------------------------------------------------------
@@ -226,66 +211,6 @@ def test_texts_of_candidates_may_be_next_to_a_text_of_the_record() -> None:
 
 
 # --- hints ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "candidates", [["a", "b"], [{"text": "a"}, {"text": "b"}], [{"hyp": "a"}, {"hyp": "b"}]]
-)
-def test_candidates_next_to_a_text_are_named(candidates: list[Any]) -> None:
-    row = {"id": 0, "text": "Q", "hyps": candidates}
-    warning = next(of for of in describe(read(row)).warnings if "one candidate" in of)
-    names = warning.removesuffix(" in the format").rpartition(" ")[2]
-    assert read(row, format=f"jsonl:{names}").texts(0) == ["a", "b"]
-
-
-def test_the_text_of_rows_with_two_answers_is_no_candidate() -> None:
-    row = {"comparison_id": "c", "text": "Q", "completion_a": "a", "completion_b": "b", "by": "B"}
-    with raises(DataError, "unknown-format", parameter="format", line=1) as caught:
-        read(row)
-    hint = next(word for word in caught.value.message.split() if word.startswith("jsonl:"))
-    lists = read(row, format=hint.rstrip(":").replace("NAME", "by"))
-    assert (lists.texts(0), lists.sources) == (["a", "b"], ("Q",))
-    assert lists.sentence_extras["preferences"] == ([[1, 0]],)
-
-
-@pytest.mark.parametrize(
-    "text", ['[{"id":0,"candidates":["a","b"]}]', '["a", "b"]', '[["a","b"],["c"]]', '[\n["a"]]']
-)
-def test_arrays_are_recognised(text: str) -> None:
-    with raises(DataError, "unknown-format", parameter="format", line=1, match="jq -c"):
-        read_nbest([text])
-
-
-@pytest.mark.parametrize(
-    ("content", "columns"),
-    [
-        ("NBestList1.0\n(-12.5) a house\n(-13) the house\n", [[-12.5], [-13]]),
-        ("-12.5 -3.5 2 a house\n-13.0 -2.5 2 the house\n", [[-12.5, -3.5, 2], [-13, -2.5, 2]]),
-    ],
-)
-def test_lists_of_srilm_become_a_table(
-    content: str, columns: list[list[float]], tmp_path: Path
-) -> None:
-    for name in ("u1", "u2"):
-        (tmp_path / name).write_text(content)
-    with raises(DataError, "unknown-format", line=1) as caught:
-        read_nbest(tmp_path / "u1")
-    command = caught.value.message.split("`")[1].replace("FILES", "u1 u2 >lists.tsv")
-    subprocess.run(command, shell=True, check=True, cwd=tmp_path)
-    lists = read_nbest(tmp_path / "lists.tsv")
-    assert list(lists.ids) == ["u1", "u2"]
-    assert lists.texts(1) == ["a house", "the house"]
-    assert lists.features.tolist() == columns * 2
-
-
-def test_a_hint_that_makes_lists_of_several_candidates_comes_first() -> None:
-    row = {"id": 0, "translation": "a", "score": 0.5, "translations": ["a", "b"]}
-    with raises(DataError, "unknown-format", parameter="format", line=1) as caught:
-        read(row)
-    hint = next(word for word in caught.value.message.split() if word.startswith("jsonl:"))
-    assert read(row, format=hint.rstrip(":")).texts(0) == ["a", "b"]
-    with raises(DataError, "unknown-format", parameter="format", line=1, match="id=utt,text=hyp"):
-        read_nbest(["utt,rank,hyp,lm\nu1,1,a,-.5\nu1,2,b,-.25\n"])
 
 
 @pytest.mark.parametrize(

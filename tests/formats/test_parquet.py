@@ -100,20 +100,6 @@ def test_what_is_wrong_is_named_with_its_row(
         read_nbest(written(tmp_path, columns))
 
 
-def test_lists_under_another_name_are_named(tmp_path: Path) -> None:
-    objects = [[{"response": "u", "lm": 1.0}, {"response": "v", "lm": 2.0}]]
-    for lists, more in (([["u", "v"]], ""), (objects, ",text=response")):
-        table = pa.table({"prompt": ["p"], "completions": lists})
-        with raises(
-            DataError, "missing-column", line=1, parameter="format", match="candidates=completions$"
-        ):
-            read_nbest(path := written(tmp_path, table))
-        nbest = read_nbest(path, format=f"parquet:id=prompt,candidates=completions{more}")
-        assert (nbest.ids, nbest.texts(0)) == (("p",), ["u", "v"])
-    with raises(DataError, "missing-column", line=1, parameter="format", match="to candidates, or"):
-        from_records(table)
-
-
 def test_a_column_twice(tmp_path: Path) -> None:
     columns = [pa.array([0]), pa.array(["a"]), pa.array(["a"])]
     for read, names in ((read_nbest, ["id", "text", "text"]), (read_table, ["id", "by", "by"])):
@@ -129,12 +115,3 @@ def test_a_file_that_is_cut_short_or_empty(tmp_path: Path) -> None:
         read_nbest(path)
     with raises(DataError, "no-data"):
         read_nbest(written(tmp_path, pa.table(NESTED).slice(0, 0)))
-
-
-def test_the_proposed_column_is_no_object(tmp_path: Path) -> None:
-    rows = [{"id": 0, "hyp": {"text": text, "lm": 1.5}} for text in ("a cat", "the cat")]
-    path = tmp_path / "dev.parquet"
-    parquet.write_table(pa.Table.from_pylist(rows), path)
-    for name in ("hyp", "hyp.nope"):
-        with raises(DataError, "missing-column", line=1, parameter="format", match="hyp.text$"):
-            read_nbest(path, format=f"parquet:text={name}")

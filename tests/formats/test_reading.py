@@ -7,13 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from support.raising import raises
+from support.user_files import write_frame
 
 from bpa_ppl import from_records, iter_nbest, read_nbest
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.format import NBEST_FORMATS
-from bpa_ppl.formats.reading import find_nearest_format
 
 # --- formats -------------------------------------------------------------------------------------
 
@@ -40,29 +41,55 @@ def test_the_first_line_shows_the_format(line: str, name: str | None) -> None:
     assert next(detects, None) == name
 
 
-@pytest.mark.parametrize(
-    ("name", "first", "nearest", "named"),
-    [
-        ("a.csv", b"segment,text,lm", "csv", "id"),
-        ("a.txt", b"id\thypothesis\tlm", "tsv", "text"),
-        ("a.jsonl", b'{"model": "m", "hypotheses": ["a"]}', "jsonl", "candidates"),
-        ("a.jsonl", b'{"custom_id": "1", "output": []}', "openai", "response"),
-        ("a.jsonl", b'data: {"choices": [{"delta": {}}]}', "openai", "stream"),
-        ("a.json", b"{", "jsonl", "jq -c ."),
-        ("words", b"utt-1 a cat", "kaldi", "no scores"),
-        ("a.nbest", b"0 | a cat | LM0= -1 | -1", "moses", "` ||| `"),
-        ("a.txt", b"a cat sat, at last.", "plain", "list_size"),
-    ],
-)
-def test_the_nearest_format_of_an_unknown_file_is_named(
-    tmp_path: Path, name: str, first: bytes, nearest: str, named: str
-) -> None:
-    found, problem = find_nearest_format(first, Path(name).suffix)
-    assert found == nearest
-    assert named in problem.partition("(")[0]
-    (tmp_path / name).write_bytes(first + b"\n")
-    with raises(DataError, "unknown-format", parameter="format", line=1, match=re.escape(problem)):
+#: Files that no format detects: the name, the first line, and what the error shows.
+UNKNOWN = [
+    ("a.txt", "a cat sat, at last.", "the first line, 'a cat sat, at last.', is of no known"),
+    ("a.txt", "id\thypothesis\tlm", "is of no known format (fairseq, openai, jsonl: an object on"),
+    ("a.nbest", "0 | a cat | LM0= -1 | -1", "name the format if it is one of these (--format NAME"),
+    ("a.json", "{", "docs/how-to/other-tools.md shows how files of other programs are read"),
+    ("a.json", "[", "is of no known format"),
+    ("a.jsonl", '{"model": "m", "hypotheses": []}', "(the fields are 'model, hypotheses'): name "),
+    ("a.json", '{"a": {"b": 1}}', "(the fields are 'a.b'): name them in the format, jsonl:cand"),
+    ("a.jsonl", '{"text": "a"}', "jsonl:id=NAME,text=NAME or jsonl:chosen=NAME,rejected=NAME"),
+]
+
+
+@pytest.mark.parametrize(("name", "first", "shown"), UNKNOWN)
+def test_the_error_of_an_unknown_file(tmp_path: Path, name: str, first: str, shown: str) -> None:
+    (tmp_path / name).write_text(first + "\n")
+    with raises(DataError, "unknown-format", parameter="format", line=1, match=re.escape(shown)):
         read_nbest(tmp_path / name)
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
+@pytest.mark.parametrize("names", [("segment", "output"), ("id", "hyp"), ("seg", "text")])
+def test_the_setting_that_names_missing_columns(
+    tmp_path: Path, ending: str, names: tuple[str, str]
+) -> None:
+    """What the error says, with the names of the columns in place of NAME, reads the file."""
+    table = pd.DataFrame({names[0]: ["x", "x"], names[1]: ["a", "b"], "lm": [1.5, 2.5]})
+    write_frame(table, path := tmp_path / f"lists.{ending}")
+    with pytest.raises(DataError, match=re.escape(f"'{', '.join(table)}'")) as caught:
+        read_nbest(path)
+    error = caught.value
+    assert (error.parameter, error.line) == ("format", 1)
+    setting = re.findall(rf"{ending}:[\w=,]*(?:id|text)=NAME", error.message)[0]
+    for role, name in zip(("id", "text"), names, strict=True):
+        setting = setting.replace(f"{role}=NAME", f"{role}={name}")
+    lists = read_nbest(path, format=setting)
+    assert (lists.ids, lists.texts(0)) == (("x",), ["a", "b"])
+    for wrong in (f"{ending}:id=no", f"{ending}:id=seg,text=no"):
+        with pytest.raises(DataError, match=r"no columns? .*no"):
+            read_nbest(path, format=wrong)
+
+
+def test_an_ending_names_the_format_of_a_table(tmp_path: Path) -> None:
+    """Its first line may be blank, or have one column, which cannot be detected."""
+    (tmp_path / "a.csv").write_text("\nid,text,lm\n0,a,1\n")
+    assert len(read_nbest(tmp_path / "a.csv")) == 1
+    (tmp_path / "b.csv").write_text("text\na\n")
+    with raises(DataError, "missing-column", parameter="format", line=1, match="csv:id=NAME"):
+        read_nbest(tmp_path / "b.csv")
 
 
 @pytest.mark.parametrize(

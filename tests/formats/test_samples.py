@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 from support.raising import raises
-from support.user_files import run_shell
 
-from bpa_ppl import from_samples, read_nbest
+from bpa_ppl import from_samples
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.errors import DataError, UsageError
 
@@ -188,81 +187,3 @@ def logged(number: int, text: str, value: Any) -> dict[str, Any]:
 INSPECT = {"version": 2, "status": "success", "eval": {"model": "m"}}
 INSPECT |= {"samples": [logged(1, "a", "C"), logged(2, "c", "I"), logged(1, "b", "I")]}
 FIVE = {f"response_{n}": text for n, text in enumerate("abcde", 1)}
-#: Records, what the message calls them, the texts of the lists, and their columns.
-RESULTS: dict[str, tuple[list[Any], str, list[list[str]], dict[str, list[Any]]]] = {
-    "choices": (
-        [choices("1"), choices("1", filter="x"), choices("a", doc_id=8)],
-        "choices of lm-evaluation-harness",
-        [["a", "b"]] * 2,
-        {"loglikelihood": [-1.5, -0.25] * 2, "correct": [False, True, True, False]},
-    ),
-    "older choices": (
-        [choices("0", arguments=LISTS_OF_PAIRS[0], resps=LISTS_OF_PAIRS[1])],
-        "choices of lm-evaluation-harness",
-        [["a", "b"]],
-        {"loglikelihood": [-1.5, -0.25], "correct": [True, False]},
-    ),
-    "trees": ([TREE], "trees of OpenAssistant", [["a", "b", "c"]], {"rankings": [[[1, 0]]]}),
-    "promptfoo": (
-        [PROMPTFOO],
-        "results of promptfoo",
-        [["a", "b"], ["c", '{"n":1}']],
-        {"score": [1, 0.5, 0, 0.25], "system": list("XYXY"), "fluency": [0.5, 0.25, 0, 0.125]},
-    ),
-    "promptfoo lines": (FOUR, "results of promptfoo", [["a", "b"], ["c", '{"n":1}']], {}),
-    "older promptfoo": ([OLDER], "results of promptfoo", [["a"]], {"score": [1]}),
-    "deepeval": (
-        [{"testFile": None, "testCases": [measured("a", 0.5), measured("b", 1)]}],
-        "results of DeepEval",
-        [["a", "b"]],
-        {"Relevancy": [0.5, 1]},
-    ),
-    "inspect": (
-        [INSPECT],
-        "a log of inspect_ai",
-        [["a", "b"], ["c"]],
-        {"match": [1, 0, 0], "model": ["m"] * 3},
-    ),
-    "many answers": (
-        [{"question_id": "x", "prompt": "q", **FIVE, "scores": [True, False, True, False, True]}],
-        "more than two answers",
-        [list("abcde")],
-        {"scores": [True, False, True, False, True]},
-    ),
-    "conversations": (
-        [
-            {
-                "prompt": [{"role": "user", "content": "q"}],
-                "completion": [{"role": "assistant", "content": text}],
-                "label": text == "a",
-            }
-            for text in "ab"
-        ],
-        "single answers as conversations",
-        [["a", "b"]],
-        {"label": [True, False]},
-    ),
-}
-
-
-PRETTY = [(name, 2) for name in ("promptfoo", "older promptfoo", "deepeval", "inspect", "trees")]
-
-
-@pytest.mark.parametrize(("name", "indent"), [*((name, None) for name in RESULTS), *PRETTY])
-@pytest.mark.filterwarnings("ignore:.*(read as|no log-prob)")
-def test_results_become_lists_by_the_command_of_the_message(
-    name: str, indent: int | None, tmp_path: Path
-) -> None:
-    records, what, texts, columns = RESULTS[name]
-    path = tmp_path / "results.json"
-    path.write_text("".join(json.dumps(record, indent=indent) + "\n" for record in records))
-    with pytest.raises(DataError, match=what) as caught:
-        read_nbest(path)
-    (command,) = re.findall("`(jq .*?)`", caught.value.message)
-    run_shell(f"{command} results.json >lists.jsonl", tmp_path)
-    with capture_notes():
-        lists = read_nbest(tmp_path / "lists.jsonl")
-    assert [lists.texts(s) for s in range(len(lists))] == texts
-    found = dict(zip(lists.feature_names, lists.features.T.tolist(), strict=True))
-    found |= {n: list(of) for n, of in (lists.extras | lists.sentence_extras).items()}
-    assert {n: found[n] for n in columns} == columns
