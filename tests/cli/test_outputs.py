@@ -27,6 +27,7 @@ from bpa_ppl.posterior.record import RecipeRecord, SourceRecord
 #: its type `Written` if it names an output, or add it.
 READ = {
     *[
+        "FILES",
         "NBEST",
         "POSTERIOR",
         "POSTERIORS",
@@ -70,6 +71,7 @@ READ = {
         "--posterior",
         "--preset",
         "--prior",
+        "--qrels",
         "--reference-sampler",
         "--references",
         "--requests",

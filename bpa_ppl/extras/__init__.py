@@ -1,0 +1,1 @@
+"""Tools around the package that it does not need itself."""

@@ -1,0 +1,84 @@
+"""`bpa convert`: files of other tools become JSON lines of lists."""
+
+from __future__ import annotations
+
+from inspect import signature
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+import bpa_ppl.extras.convert as kinds
+from bpa_ppl._runtime.arguments import require_one_of
+from bpa_ppl._runtime.messages import format_count, log_info
+from bpa_ppl.cli import options as shared
+from bpa_ppl.cli.outputs import WORD, expand_patterns
+from bpa_ppl.errors import UsageError
+from bpa_ppl.extras.convert.records import read_json, read_text_lines, write_lists
+from bpa_ppl.formats.streams import require_writable
+
+#: The box of the command in `bpa --help`.
+HELP_BOX = "Everyday"
+#: Kinds whose files are lines of text; the others are JSON.
+_OF_LINES = ("icefall", "letor", "trec", "wmt")
+
+
+def convert(
+    kind: Annotated[
+        str, WORD, Parameter(help=f"What the files are: {shared.format_names(kinds.__all__)}.")
+    ],
+    /,
+    *files: Annotated[str, Parameter(required=True)],
+    output: shared.Output,
+    bad: Literal["error", "drop"] | None = None,
+    prompt_id: shared.Word | None = None,
+    extract: shared.Word | None = None,
+    qrels: str | None = None,
+    baseline: shared.Word | None = None,
+    question: shared.Word | None = None,
+    first: shared.Word | None = None,
+    second: shared.Word | None = None,
+) -> None:
+    """Convert files of another tool to JSON lines of lists.
+
+    Example: `bpa convert anthropic answers.jsonl -o lists.jsonl`
+
+    Args:
+        files: Files of this kind, read one after another; JSON, also an array, or lines of text.
+        output: JSON lines; .gz, .xz and .zst are compressed, - is the standard output.
+        bad: What to do about answers, judgements and results that failed: error, or drop to leave
+            them out (default: error).
+        prompt_id: Answers of LLMs: a regular expression that finds the name of the prompt in the
+            name of a request, as (.*)-sample in doc-7-sample-2.
+        extract: Answers of LLMs: a regular expression that finds the candidate in an answer, by
+            its first group or the whole match.
+        qrels: trec: judgements of the documents.
+        baseline: arenahard: the name of the baseline (default: baseline).
+        question: argilla: the name of the question (default: better).
+        first: labelstudio, argilla: the field of the first text (default: first).
+        second: labelstudio, argilla: the field of the second text (default: second).
+    """
+    require_one_of(kind, kinds.__all__, "kind of file", "kind")
+    function = getattr(kinds, kind)
+    given = {
+        "bad": bad,
+        "prompt_id": prompt_id,
+        "extract": extract,
+        "qrels": qrels,
+        "baseline": baseline,
+        "question": question,
+        "first": first,
+        "second": second,
+    }
+    settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    for name in settings:
+        if name not in signature(function).parameters:
+            problem = f"{kind} has no setting {name}: leave it out"
+            raise UsageError(problem, parameter=name, code="unknown-setting")
+    require_writable(output)
+    read = read_text_lines if kind in _OF_LINES else read_json
+    if qrels is not None:
+        settings["qrels"] = read_text_lines(qrels)
+    lists = function((one for path in expand_patterns(files) for one in read(path)), **settings)
+    write_lists(lists, output)
+    candidates = format_count(sum(len(of["candidates"]) for of in lists), "candidate")
+    log_info(f"{output}: {format_count(len(lists), 'list')} of {candidates}")

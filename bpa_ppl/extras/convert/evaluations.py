@@ -1,0 +1,238 @@
+"""Results of programs that evaluate LLMs: lm-evaluation-harness, inspect_ai and promptfoo."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from bpa_ppl._runtime.arguments import require_one_of
+from bpa_ppl._runtime.messages import warn_user
+from bpa_ppl.errors import quote
+from bpa_ppl.extras.convert.records import Lists, Record, Turn, find_last_text, iter_records
+from bpa_ppl.formats.values import abbreviate, parse_finite
+
+
+class _Sample(msgspec.Struct):
+    doc_id: int | str
+    target: Any
+    resps: list[list[str | list[Any]]]
+    arguments: dict[str, dict[str, Any]] | list[list[Any]]
+
+
+def lmeval(records: Iterable[Any]) -> Lists:
+    """Return the lists of samples of lm-evaluation-harness (`--log_samples`), one a document.
+
+    Generated answers are the candidates, and the target is the reference. Of a task with choices
+    these are the candidates, with the feature `loglikelihood`, and the field `correct`, true for
+    the target. A document has a line for each filter, all with the same answers: one is used.
+
+    Args:
+        records: samples of one task.
+
+    Raises:
+        DataError: if a record is not a sample, or its target is not one of the choices.
+
+    >>> sample = {"doc_id": 0, "target": "42", "resps": [["42", "41"]], "arguments": {}}
+    >>> lmeval([sample])
+    [{'id': 0, 'references': ['42'], 'candidates': [{'text': '42'}, {'text': '41'}]}]
+    """
+    what = "a sample of lm-evaluation-harness"
+    lists: dict[int | str, dict[str, Any]] = {}
+    answers: dict[int | str, Any] = {}
+    for record in iter_records(records):
+        row = record.parse(_Sample, what)
+        if answers.setdefault(row.doc_id, row.resps) != row.resps:
+            record.refuse(what, f"document {row.doc_id} has other answers in a line before")
+        if row.doc_id in lists:
+            continue
+        responses = [one for of in row.resps for one in of]
+        texts = [one for one in responses if isinstance(one, str)]
+        of_list: dict[str, Any] = {"id": row.doc_id}
+        if len(texts) == len(responses) and len(row.resps) == 1:
+            of_list |= {"references": [str(row.target)]}
+            of_list |= {"candidates": [{"text": text} for text in texts]}
+        elif texts or any(len(of) != 1 for of in row.resps):
+            record.refuse(what, "its answers are neither texts nor log-likelihoods of choices")
+        else:
+            of_list |= {"candidates": _read_choices(record, row, responses, what)}
+        lists[row.doc_id] = of_list
+    return list(lists.values())
+
+
+def _read_choices(
+    record: Record, row: _Sample, responses: list[Any], what: str
+) -> list[dict[str, Any]]:
+    """Return the choices of a document as candidates."""
+    arguments = row.arguments
+    pairs = (
+        [list(of.values()) for of in arguments.values()]
+        if isinstance(arguments, dict)
+        else (arguments)
+    )
+    if len(pairs) != len(responses) or not all(
+        len(pair) == 2 and isinstance(pair[1], str) for pair in pairs
+    ):
+        record.refuse(what, "its arguments are not a context and a choice for each answer")
+    texts = [pair[1].removeprefix(" ") for pair in pairs]
+    target = str(row.target)
+    right = [k for k, text in enumerate(texts) if target in (str(k), text)]
+    if len(right) != 1:
+        record.refuse(what, f"the target {quote(target)} is not one of the choices")
+    numbers = []
+    for value, *_ in responses:
+        try:
+            numbers.append(parse_finite(str(value)))
+        except ValueError as error:
+            record.refuse(what, f"a log-likelihood: {error}")
+    return [
+        {"text": text, "features": {"loglikelihood": number}, "correct": k == right[0]}
+        for k, (text, number) in enumerate(zip(texts, numbers, strict=True))
+    ]
+
+
+class _Output(msgspec.Struct):
+    completion: str
+
+
+class _Scored(msgspec.Struct):
+    value: Any
+
+
+class _InspectSample(msgspec.Struct):
+    id: int | str
+    epoch: int
+    input: str | list[Turn]
+    target: str | list[str]
+    output: _Output
+    scores: dict[str, _Scored] | None = None
+
+
+class _Eval(msgspec.Struct):
+    model: str
+
+
+class _Log(msgspec.Struct):
+    eval: _Eval
+    samples: list[_InspectSample]
+
+
+#: Grades of inspect_ai: correct, partially correct, incorrect and no answer.
+_GRADES = {"C": 1, "P": 0.5, "I": 0, "N": 0}
+
+
+def inspect(records: Iterable[Any]) -> Lists:
+    """Return the lists of logs of inspect_ai, one a sample.
+
+    The answers of all epochs and logs to a sample are the candidates, with the extra `system`, the
+    model, and a field for each scorer. The grades C, P, I and N are the numbers 1, 0.5, 0 and 0;
+    if a scorer has several values, its fields are called as `scorer.name`.
+
+    Args:
+        records: logs in JSON, as `inspect log dump FILE` prints them.
+
+    Raises:
+        DataError: if a record is not a log.
+
+    >>> sample = {"id": 7, "epoch": 1, "input": "6 * 7?", "target": "42"}
+    >>> sample |= {"output": {"completion": "42"}, "scores": {"match": {"value": "C"}}}
+    >>> inspect([{"eval": {"model": "m"}, "samples": [sample]}])[0]["candidates"]
+    [{'text': '42', 'system': 'm', 'match': 1}]
+    """
+    what = "a log of inspect_ai"
+    lists: dict[int | str, dict[str, Any]] = {}
+    for record in iter_records(records):
+        log = record.parse(_Log, what)
+        for sample in log.samples:
+            targets = [sample.target] if isinstance(sample.target, str) else sample.target
+            start = {"id": sample.id, "source": find_last_text(sample.input), "references": targets}
+            of_list = lists.setdefault(sample.id, {**start, "candidates": []})
+            if any(of_list[name] != value for name, value in start.items()):
+                record.refuse(what, f"another log has another sample {quote(str(sample.id))}")
+            fields: dict[str, Any] = {}
+            for name, score in (sample.scores or {}).items():
+                several = isinstance(score.value, dict)
+                values = score.value if several else {"": score.value}
+                for part, value in values.items():
+                    if not isinstance(value, str | int | float | None):
+                        problem = f"the score {quote(name)} is {abbreviate(value)}"
+                        record.refuse(what, problem)
+                    value = _GRADES.get(value, value) if isinstance(value, str) else value
+                    fields[f"{name}.{part}" if several else name] = value
+            texts = {"text": sample.output.completion, "system": log.eval.model}
+            of_list["candidates"].append({**texts, **fields})
+    return list(lists.values())
+
+
+class _Provider(msgspec.Struct):
+    id: str
+
+
+class _FooResponse(msgspec.Struct):
+    output: Any = None
+
+
+class _FooResult(msgspec.Struct, rename="camel"):
+    test_idx: int
+    prompt_idx: int
+    vars: dict[str, Any]
+    provider: _Provider
+    score: float
+    response: _FooResponse | None = None
+    named_scores: dict[str, float] = {}
+
+
+class _FooResults(msgspec.Struct):
+    results: list[Any]
+
+
+class _FooFile(msgspec.Struct):
+    results: _FooResults
+
+
+def promptfoo(records: Iterable[Any], *, bad: str = "error") -> Lists:
+    """Return the lists of results of promptfoo, one a test.
+
+    The outputs of all providers and prompts are the candidates, with the extras `system`, the
+    provider, and `prompt`, the number of the prompt, and with the fields `score` and those of named
+    scores. The source is the variables of the test, as JSON.
+
+    Args:
+        records: the content of an output file, or its lines if that is JSON lines.
+        bad: what to do about a result without an output: "error", or "drop" to leave it out.
+
+    Raises:
+        DataError: if a record is not such a result.
+
+    >>> row = {"testIdx": 0, "promptIdx": 0, "vars": {"q": "?"}, "provider": {"id": "m"}}
+    >>> promptfoo([row | {"score": 1, "response": {"output": "a cat"}}])[0]["candidates"]
+    [{'text': 'a cat', 'system': 'm', 'prompt': 0, 'score': 1.0}]
+    """
+    what = "a result of promptfoo"
+    require_one_of(bad, ("error", "drop"), "policy", "bad")
+    lists: dict[str, dict[str, Any]] = {}
+    dropped = 0
+    for record in iter_records(records):
+        rows = [record.value]
+        if record.has("results"):
+            rows = record.parse(_FooFile, what).results.results
+        for value in rows:
+            row = record._replace(value=value).parse(_FooResult, what)
+            source = json.dumps(row.vars, ensure_ascii=False)
+            start = {"id": len(lists), "source": source, "candidates": []}
+            of_list = lists.setdefault(f"{row.test_idx} {source}", start)
+            output = row.response.output if row.response else None
+            if output is None and bad == "error":
+                remedy = "run the test again, or leave out such results (bad: drop)"
+                raise record.error(f"a result without an output: {remedy}", "bad-response", "bad")
+            if output is None:
+                dropped += 1
+                continue
+            text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
+            fields = {"text": text, "system": row.provider.id, "prompt": row.prompt_idx}
+            of_list["candidates"].append({**fields, "score": row.score, **row.named_scores})
+    if dropped:
+        warn_user(f"left out: results without an output ({dropped})")
+    return list(lists.values())

@@ -1,0 +1,355 @@
+"""Judgements of pairs of answers, by judges of benchmarks and by people with annotation tools.
+
+    alpacaeval   {"instruction": "…", "output_1": "…", "output_2": "…", "preference": 1.93}
+    arenahard    {"uid": "…", "model": "…", "games": [{"score": "A>B"}, {"score": "B>>A"}]}
+    mtbench      {"question_id": 81, "turn": 1, "model_1": "…", "model_2": "…", "g1_winner": "tie"}
+                 {"question_id": 81, "turn": 1, "model": "…", "score": 9}
+    labelstudio  {"data": {"first": "…", "second": "…"}, "annotations": [{"result": […]}]}
+    argilla      {"fields": {"first": "…", "second": "…"}, "responses": {"better": […]}}
+
+Files of Arena-Hard and MT-Bench have no answers: the names of the models are the texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from bpa_ppl._runtime.arguments import require_one_of
+from bpa_ppl._runtime.messages import format_count, warn_user
+from bpa_ppl.errors import quote
+from bpa_ppl.extras.convert.records import Lists, Record, compare, drop_missing, iter_records
+from bpa_ppl.formats.values import abbreviate
+
+
+class _Failures:
+    """Counts judgements that failed, or refuses them.
+
+    Args:
+        bad: "error", or "drop" to leave them out.
+    """
+
+    def __init__(self, bad: str):
+        require_one_of(bad, ("error", "drop"), "policy", "bad")
+        self._bad, self._count = bad, 0
+
+    def add(self, record: Record, problem: str) -> None:
+        """Count one, or raise its error."""
+        if self._bad == "error":
+            remedy = "judge it again, or leave out such judgements (bad: drop)"
+            raise record.error(f"{problem}: {remedy}", "bad-line", "bad")
+        self._count += 1
+
+    def report(self) -> None:
+        """Warn about what is left out."""
+        if self._count:
+            warn_user(f"left out: {format_count(self._count, 'judgement')} that failed")
+
+
+class _AlpacaEval(msgspec.Struct):
+    instruction: str
+    output_1: str
+    output_2: str
+    preference: float | None
+    generator_1: str | None = None
+    generator_2: str | None = None
+
+
+def alpacaeval(records: Iterable[Any], *, bad: str = "error") -> Lists:
+    """Return the lists of annotations of AlpacaEval.
+
+    A preference is between 1, for the first answer, and 2, for the second one; 1.5 and 0 are ties.
+
+    Args:
+        records: the annotations.
+        bad: what to do about a preference that is null: "error", or "drop" to leave it out.
+
+    Raises:
+        DataError: if a record is not an annotation.
+
+    >>> row = {"instruction": "Un chat", "output_1": "cat", "output_2": "a cat", "preference": 1.9}
+    >>> alpacaeval([row])[0]["preferences"]
+    [[1, 0]]
+    """
+    what, lists, failures = "an annotation of AlpacaEval", Lists(), _Failures(bad)
+    for record in iter_records(records):
+        row = record.parse(_AlpacaEval, what)
+        if row.preference is None:
+            failures.add(record, "preference is null")
+            continue
+        if row.preference != 0 and not 1 <= row.preference <= 2:
+            record.refuse(what, f"preference is {row.preference:g}, not between 1 and 2")
+        pairs = ((row.output_1, row.generator_1), (row.output_2, row.generator_2))
+        place = None if row.preference in (0, 1.5) else int(row.preference > 1.5)
+        of_list = {
+            "id": len(lists),
+            "source": row.instruction,
+            "candidates": [drop_missing({"text": text, "system": of}) for text, of in pairs],
+        }
+        lists.append({**of_list, **compare(place)})
+    failures.report()
+    return lists
+
+
+class _Game(msgspec.Struct):
+    score: str | None
+
+
+class _ArenaHard(msgspec.Struct):
+    model: str
+    games: list[_Game | None]
+    question_id: str | None = None
+    uid: str | None = None
+
+
+#: Verdicts of Arena-Hard, and the place of the better answer in the first game; None is a tie.
+_VERDICTS = {"A>>B": 0, "A>B": 0, "A=B": None, "B>A": 1, "B>>A": 1}
+
+
+def arenahard(records: Iterable[Any], *, baseline: str = "baseline", bad: str = "error") -> Lists:
+    """Return the lists of judgements of Arena-Hard: the baseline and a model, once a question.
+
+    In the first game A is the baseline, in the second one B. Strong verdicts (`A>>B`) count as
+    others.
+
+    Args:
+        records: the judgements.
+        baseline: the name of the baseline, which the file does not have.
+        bad: what to do about a game without a verdict: "error", or "drop" to leave it out.
+
+    Raises:
+        DataError: if a record is not such a judgement.
+
+    >>> arenahard([{"uid": "q", "model": "m", "games": [{"score": "B>A"}, {"score": "A=B"}]}])
+    [{'id': 'q m', 'candidates': [{'text': 'baseline', 'system': 'baseline'}, ...
+    """
+    what, lists, failures = "a judgement of Arena-Hard", Lists(), _Failures(bad)
+    for record in iter_records(records):
+        row = record.parse(_ArenaHard, what)
+        question = row.question_id or row.uid
+        if question is None or len(row.games) > 2:
+            record.refuse(what, "it needs a question_id or uid, and at most two games")
+        preferences, ties = [], []
+        for number, game in enumerate(row.games):
+            if game is None or game.score is None:
+                failures.add(record, f"game {number + 1} has no score")
+            elif game.score not in _VERDICTS:
+                record.refuse(what, f"a score is {quote(game.score)}")
+            elif (place := _VERDICTS[game.score]) is None:
+                ties.append([0, 1])
+            else:
+                place = 1 - place if number else place
+                preferences.append([place, 1 - place])
+        models = [{"text": name, "system": name} for name in (baseline, row.model)]
+        of_list = {"id": f"{question} {row.model}", "candidates": models}
+        lists.append({**of_list, "preferences": preferences, "ties": ties})
+    failures.report()
+    return lists
+
+
+class _Pair(msgspec.Struct):
+    question_id: str | int
+    turn: int
+    model_1: str
+    model_2: str
+    g1_winner: str
+    g2_winner: str | None = None
+
+
+class _Score(msgspec.Struct):
+    question_id: str | int
+    turn: int
+    model: str
+    score: float
+
+
+def mtbench(records: Iterable[Any], *, bad: str = "error") -> Lists:
+    """Return the lists of judgements of MT-Bench: of pairs of models, or scores of single ones.
+
+    Scores of one question and turn are the field `score` of the candidates of a list.
+
+    Args:
+        records: the judgements, all of pairs or all of single models.
+        bad: what to do about a judgement that failed (`error`, or −1): "error", or "drop" to leave
+            it out.
+
+    Raises:
+        DataError: if a record is not such a judgement.
+
+    >>> scores = [{"question_id": 81, "turn": 1, "model": m, "score": 9} for m in "xy"]
+    >>> mtbench(scores)[0]["candidates"][0]
+    {'text': 'x', 'system': 'x', 'score': 9.0}
+    """
+    what, failures = "a judgement of MT-Bench", _Failures(bad)
+    lists: dict[str, dict[str, Any]] = {}
+    for record in iter_records(records):
+        if record.has("g1_winner"):
+            row = record.parse(_Pair, what)
+            models = (row.model_1, row.model_2)
+            name = f"{row.question_id} turn {row.turn} {row.model_1} {row.model_2}"
+            of_list = lists.setdefault(
+                name,
+                {
+                    "id": name,
+                    "candidates": [{"text": of, "system": of} for of in models],
+                    "preferences": [],
+                    "ties": [],
+                },
+            )
+            for winner in (row.g1_winner, *([row.g2_winner] if row.g2_winner else [])):
+                if winner == "error":
+                    failures.add(record, "a winner is 'error'")
+                elif winner == "tie":
+                    of_list["ties"].append([0, 1])
+                elif winner in ("model_1", "model_2"):
+                    place = int(winner == "model_2")
+                    of_list["preferences"].append([place, 1 - place])
+                else:
+                    record.refuse(what, f"a winner is {quote(winner)}")
+        else:
+            single = record.parse(_Score, what)
+            if single.score == -1:
+                failures.add(record, "a score is -1")
+                continue
+            name = f"{single.question_id} turn {single.turn}"
+            of_list = lists.setdefault(name, {"id": name, "candidates": []})
+            model = {"text": single.model, "system": single.model, "score": single.score}
+            of_list["candidates"].append(model)
+    failures.report()
+    return list(lists.values())
+
+
+class _Selected(msgspec.Struct):
+    selected: str | None = None
+
+
+class _Result(msgspec.Struct):
+    type: str
+    value: Any
+
+
+class _Annotation(msgspec.Struct):
+    result: list[_Result]
+    completed_by: int | dict[str, Any] | None = None
+    was_cancelled: bool = False
+
+
+class _Task(msgspec.Struct):
+    data: dict[str, Any]
+    annotations: list[_Annotation]
+
+
+def labelstudio(records: Iterable[Any], *, first: str = "first", second: str = "second") -> Lists:
+    """Return the lists of tasks of Label Studio with the control `Pairwise`, from its JSON export.
+
+    A list has the two texts of a task, and a preference for each annotation, with its rater; other
+    controls and cancelled annotations do not count. Of the fields of the task, `source` and `list`
+    are used, the latter as the id.
+
+    Args:
+        records: the tasks.
+        first: the field of the task with the first text.
+        second: that with the second text.
+
+    Raises:
+        DataError: if a record is not such a task.
+
+    >>> result = [{"type": "pairwise", "value": {"selected": "left"}}]
+    >>> task = {"data": {"first": "a cat", "second": "cat"}}
+    >>> labelstudio([task | {"annotations": [{"result": result, "completed_by": 1}]}])
+    [{'id': 0, ..., 'preferences': [{'candidates': [0, 1], 'rater': '1'}]}]
+    """
+    what, lists = "a task of Label Studio's JSON export", Lists()
+    for record in iter_records(records):
+        task = record.parse(_Task, what)
+        texts = [task.data.get(name) for name in (first, second)]
+        if not all(isinstance(text, str) for text in texts):
+            problem = f"its data lack a text {first} or {second} (they are {', '.join(task.data)})"
+            record.refuse(what, problem)
+        preferences = []
+        for annotation in task.annotations:
+            chosen = [of.value for of in annotation.result if of.type == "pairwise"]
+            if annotation.was_cancelled or not chosen:
+                continue
+            sides = [record._replace(value=of).parse(_Selected, what).selected for of in chosen]
+            if len(sides) > 1 or sides[0] not in ("left", "right", None):
+                record.refuse(what, f"the selected sides are {abbreviate(sides)}")
+            rater = annotation.completed_by
+            rater = rater.get("email") if isinstance(rater, dict) else rater
+            if sides[0] is not None:
+                pair = [0, 1] if sides[0] == "left" else [1, 0]
+                name = None if rater is None else str(rater)
+                preferences.append(drop_missing({"candidates": pair, "rater": name}))
+        of_list = {
+            "id": task.data.get("list", len(lists)),
+            "source": task.data.get("source"),
+            "candidates": [{"text": text} for text in texts],
+            "preferences": preferences,
+        }
+        lists.append(drop_missing(of_list))
+    return lists
+
+
+class _Response(msgspec.Struct):
+    value: Any
+    user_id: str | None = None
+
+
+class _ArgillaRecord(msgspec.Struct):
+    fields: dict[str, Any]
+    responses: dict[str, list[_Response]]
+    id: str | int | None = None
+    metadata: dict[str, Any] = {}
+
+
+def argilla(
+    records: Iterable[Any],
+    *,
+    question: str = "better",
+    first: str = "first",
+    second: str = "second",
+) -> Lists:
+    """Return the lists of records of Argilla with a question about two texts.
+
+    A list has the two texts of a record, and an entry for each response to the question, with its
+    rater. The labels are the names of the two fields, and `tie`.
+
+    Args:
+        records: as `dataset.records.to_json` exports them.
+        question: the name of the question.
+        first: the field of the first text.
+        second: that of the second text.
+
+    Raises:
+        DataError: if a record is not such a record.
+
+    >>> record = {"fields": {"first": "a cat", "second": "cat"}, "responses": {"better": []}}
+    >>> record["responses"]["better"].append({"value": "second", "user_id": "ann"})
+    >>> argilla([record])[0]["preferences"]
+    [{'candidates': [1, 0], 'rater': 'ann'}]
+    """
+    what, lists = "a record of Argilla", Lists()
+    for record in iter_records(records):
+        row = record.parse(_ArgillaRecord, what)
+        texts = [row.fields.get(name) for name in (first, second)]
+        if not all(isinstance(text, str) for text in texts):
+            problem = f"its fields lack a text {first} or {second} (they are "
+            record.refuse(what, f"{problem}{', '.join(row.fields)})")
+        judgements: dict[str, list[Any]] = {"preferences": [], "ties": []}
+        for response in row.responses.get(question, ()):
+            if response.value not in (first, second, "tie"):
+                labels = f"{first}, {second} or tie"
+                record.refuse(what, f"a label is {abbreviate(response.value)}, not {labels}")
+            pair = [1, 0] if response.value == second else [0, 1]
+            kind = "ties" if response.value == "tie" else "preferences"
+            entry = drop_missing({"candidates": pair, "rater": response.user_id})
+            judgements[kind].append(entry)
+        of_list = {
+            "id": len(lists) if row.id is None else row.id,
+            "source": row.fields.get("source"),
+            "candidates": [{"text": text} for text in texts],
+        }
+        lists.append({**drop_missing(of_list), **judgements})
+    return lists

@@ -1,0 +1,239 @@
+"""Records of other tools, with their places in files, checked against declared types."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn, TypeVar
+
+import msgspec
+
+from bpa_ppl.errors import MEMORY, DataError
+from bpa_ppl.formats.streams import AnyPath, atomic_writer, origin_name, read_lines, read_text
+from bpa_ppl.formats.values import check_pairs
+
+#: What all kinds return: records of lists, as JSON lines have them.
+Lists = list[dict[str, Any]]
+
+_REMEDY = "convert files of this kind, as docs/how-to/other-tools.md shows them"
+_EMPTY = "the file is empty: create it again"
+_BLANKS = re.compile(r"[ \t\r\n]*")
+T = TypeVar("T")
+
+
+class Record(NamedTuple):
+    """A record and where it is from.
+
+    Attributes:
+        value: the record.
+        origin: the name of its file.
+        line: of the file, where the record begins; or the number of a record in memory.
+    """
+
+    value: Any
+    origin: str = MEMORY
+    line: int = 1
+
+    def error(
+        self, problem: str, code: str = "bad-line", parameter: str | None = None
+    ) -> DataError:
+        """Return the error of this record."""
+        return DataError(problem, self.origin, self.line, parameter=parameter, code=code)
+
+    def refuse(self, what: str, problem: str) -> NoReturn:
+        """Raise the error of a record that is not of its kind.
+
+        Args:
+            what: it should be, as "a run of TREC".
+            problem: why it is not.
+        """
+        raise self.error(f"not {what}: {problem}: {_REMEDY}")
+
+    def has(self, *names: str) -> bool:
+        """Return whether the record is an object with all of some fields."""
+        return isinstance(self.value, Mapping) and all(name in self.value for name in names)
+
+    def get(self, name: str) -> Record:
+        """Return the value of a field, None where there is none, at the same place."""
+        return self._replace(value=self.value.get(name) if self.has(name) else None)
+
+    def parse(self, kind: type[T], what: str) -> T:
+        """Return the record as a type.
+
+        Args:
+            kind: a `msgspec.Struct`; other fields are left out.
+            what: the record should be, for the message.
+
+        Raises:
+            DataError: with file and line, if it lacks a field, or one has another type.
+
+        >>> class Pair(msgspec.Struct):
+        ...     label: bool
+        >>> Record({"label": "yes"}, "a.jsonl", 7).parse(Pair, "a row of KTO")
+        Traceback (most recent call last):
+        bpa_ppl.errors.DataError: a.jsonl:7: not a row of KTO: Expected `bool`, got `str` - at ...
+        """
+        try:
+            return msgspec.convert(self.value, kind)
+        except (msgspec.ValidationError, RecursionError, OverflowError) as error:
+            self.refuse(what, str(error))
+
+
+def iter_records(records: Iterable[Any]) -> Iterator[Record]:
+    """Yield records with their places; those in memory are numbered from 1.
+
+    Raises:
+        DataError: if there are none.
+
+    >>> [record.line for record in iter_records([{}, Record({}, "a.jsonl", 7)])]
+    [1, 7]
+    """
+    record = None
+    for number, one in enumerate(records, 1):
+        record = one if isinstance(one, Record) else Record(one, MEMORY, number)
+        yield record
+    if record is None:
+        problem = "there are no records: give at least one"
+        raise DataError(problem, parameter="records", code="no-data")
+
+
+def read_json(path: AnyPath) -> Iterator[Record]:
+    """Yield the values of a file of JSON, one after another; those of an array one by one.
+
+    So a file may have JSON lines, a whole array, or one object on several lines.
+
+    Raises:
+        DataError: with file and line, if it is not JSON, an object has a key twice, or a number is
+            not finite.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile("w") as file:
+    ...     _ = file.write('[{"a": 1},' + chr(10) + '{"a": 2}]'), file.flush()
+    ...     [(record.value, record.line) for record in read_json(file.name)]
+    [({'a': 1}, 1), ({'a': 2}, 2)]
+    """
+    text, origin = read_text(path), origin_name(path)
+    if not text.strip():
+        raise DataError(_EMPTY, origin, code="no-data")
+    decoder = json.JSONDecoder(
+        object_pairs_hook=check_pairs, parse_float=_parse_float, parse_constant=_parse_float
+    )
+    at, line, in_array, after = 0, 1, False, ""  # after: the mark before the next value
+    while True:
+        start = at
+        at = next(_BLANKS.finditer(text, at)).end()
+        line += text.count("\n", start, at)
+        place = Record(None, origin, line)
+        if at == len(text):
+            break
+        mark = text[at]
+        if mark == "[" and not in_array:
+            in_array, after, at = True, "[", at + 1
+        elif in_array and mark == "]" and after != ",":
+            in_array, after, at = False, "]", at + 1
+        elif in_array and mark == "," and after == "value":
+            after, at = ",", at + 1
+        elif in_array and after == "value":
+            raise place.error("not JSON: no comma between the members of an array: correct it")
+        else:
+            value, end = _decode(decoder, text, at, place)
+            yield place._replace(value=value)
+            line += text.count("\n", at, end)
+            at, after = end, "value"
+    if in_array:
+        raise place.error("the array has no end: create the file again")
+
+
+def _decode(decoder: json.JSONDecoder, text: str, at: int, place: Record) -> tuple[Any, int]:
+    """Return the value that begins at a place of a text, and where it ends."""
+    try:
+        value, end = decoder.raw_decode(text, at)
+        if "\\u" in text[at:end]:
+            json.dumps(value, ensure_ascii=False).encode()  # fails at half a surrogate pair
+        return value, end
+    except json.JSONDecodeError as error:
+        line = place.line + text.count("\n", at, error.pos)
+        problem = f"not JSON: {error.msg}: correct the line, or create the file again"
+        raise place._replace(line=line).error(problem) from error
+    except UnicodeEncodeError as error:
+        problem = "a \\u escape is half a surrogate pair: write the text as UTF-8"
+        raise place.error(problem, "bad-encoding") from error
+    except DataError as error:  # a key that occurs twice, or a number that is not finite
+        raise place.error(error.message, error.code) from error
+    except (RecursionError, ValueError) as error:
+        problem = "objects nest too deeply, or an integer has more than 4,000 digits: correct it"
+        raise place.error(problem) from error
+
+
+def _parse_float(text: str) -> float:
+    """Return the number that a text of JSON prints, which must be finite."""
+    value = float(text.replace("Infinity", "inf"))
+    if not math.isfinite(value):
+        problem = f"{text} is not a finite number: write null if there is no value"
+        raise DataError(problem, code="bad-number")
+    return value
+
+
+def read_text_lines(path: AnyPath) -> Iterator[Record]:
+    """Yield the lines of a file of text that are not blank.
+
+    Raises:
+        DataError: if there are none.
+    """
+    lines = [(n, line) for n, line in enumerate(read_lines(path), 1) if line.strip()]
+    if not lines:
+        raise DataError(_EMPTY, origin_name(path), code="no-data")
+    for number, line in lines:
+        yield Record(line, origin_name(path), number)
+
+
+def write_lists(lists: Iterable[Mapping[str, Any]], path: AnyPath) -> None:
+    """Write lists as JSON lines, to a file that appears when it is complete.
+
+    Raises:
+        DataError: if the file cannot be written.
+
+    >>> write_lists([{"id": 0, "candidates": [{"text": "a cat"}]}], "-")
+    {"id": 0, "candidates": [{"text": "a cat"}]}
+    """
+    with atomic_writer(path) as file:
+        for of_list in lists:
+            file.write(json.dumps(of_list, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def drop_missing(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields without those that are None.
+
+    >>> drop_missing({"id": 0, "source": None})
+    {'id': 0}
+    """
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def compare(place: int | None) -> dict[str, Any]:
+    """Return the judgement of the first two candidates of a list: 0, 1, or None for a tie.
+
+    >>> compare(1), compare(None)
+    ({'preferences': [[1, 0]]}, {'ties': [[0, 1]]})
+    """
+    return {"ties": [[0, 1]]} if place is None else {"preferences": [[place, 1 - place]]}
+
+
+class Turn(msgspec.Struct):
+    """A turn of a conversation."""
+
+    role: str
+    content: str
+
+
+def find_last_text(turns: str | Sequence[Turn] | None) -> str | None:
+    """Return a text, or that of the last turn of a conversation.
+
+    >>> find_last_text([Turn("user", "Hello"), Turn("assistant", "Hi")])
+    'Hi'
+    """
+    if turns is None or isinstance(turns, str):
+        return turns
+    return turns[-1].content if turns else None

@@ -1,0 +1,124 @@
+"""`bpa convert`: files of other tools become JSON lines that are read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.command_line import refused, succeed
+
+import bpa_ppl.extras.convert as convert
+from bpa_ppl import from_records, read_nbest
+
+RUN = "q1 Q0 d11 1 13.5 bm25\nq1 Q0 d12 2 12 bm25\nq2 Q0 d21 1 8 bm25\n"
+QRELS = "q1 0 d11 0\nq1 0 d12 2\nq2 0 d21 1\n"
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def read(path: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path(path).read_text("utf-8").splitlines()]
+
+
+def write(path: str, *records: Any) -> None:
+    Path(path).write_text("\n".join(map(json.dumps, records)), "utf-8")
+
+
+def test_a_run_with_judgements() -> None:
+    Path("run.txt").write_text(RUN)
+    Path("qrels.txt").write_text(QRELS)
+    outcome = succeed("convert", "trec", "run.txt", "--qrels", "qrels.txt", "-o", "lists.jsonl")
+    assert outcome.err.strip() == "lists.jsonl: 2 lists of 3 candidates"
+    expected = convert.trec(RUN.splitlines(), qrels=QRELS.splitlines())
+    assert read("lists.jsonl") == expected
+    lists = read_nbest("lists.jsonl")
+    assert (lists.ids, lists.texts(0)) == (("q1", "q2"), ["d11", "d12"])
+    printed = succeed("convert", "trec", "run.txt", "--qrels", "qrels.txt", "-o", "-").out
+    assert printed == Path("lists.jsonl").read_text()
+
+
+def test_several_files_and_patterns() -> None:
+    for number, text in enumerate(["A", "B"]):
+        lines = f"u-1:\tref=['A']\nu-1:\thyp=['{text}']\n"
+        Path(f"recogs-{number}.txt").write_text(lines)
+    succeed("convert", "icefall", "recogs-*.txt", "-o", "all.jsonl.gz")
+    lists = read_nbest("all.jsonl.gz")
+    assert (lists.texts(0), lists.references) == (["A", "B"], (("A",),))
+
+
+def test_settings_of_a_kind() -> None:
+    answers = [
+        {
+            "custom_id": f"q-{n}",
+            "response": {"model": "m", "done": True, "done_reason": reason, "response": f"x {n}"},
+        }
+        for n, reason in enumerate(["stop", "length", "stop"])
+    ]
+    write("answers.jsonl", *answers)
+    command = ("convert", "ollama", "answers.jsonl", "-o", "lists.jsonl")
+    error = refused(*command, mention="answers.jsonl:2: ")
+    assert "'length'" in error
+    assert "(--bad)" in error
+    succeed(*command, "--bad", "drop", "--prompt-id", "(.)-", "--extract", "x (.*)")
+    lists = read_nbest("lists.jsonl")
+    assert (lists.ids, lists.texts(0)) == (("q",), ["0", "2"])
+
+
+def test_fields_of_annotation_tools_and_the_baseline() -> None:
+    write("a.json", [{"data": {"x": "a", "y": "b"}, "annotations": []}])
+    texts = ("--first", "x", "--second", "y")
+    succeed("convert", "labelstudio", "a.json", "-o", "lists.jsonl", *texts)
+    assert read_nbest("lists.jsonl").texts(0) == ["a", "b"]
+    responses = {"which": [{"value": "y", "user_id": "ann"}]}
+    write("b.json", [{"fields": {"x": "a", "y": "b"}, "responses": responses}])
+    succeed("convert", "argilla", "b.json", "-o", "lists.jsonl", *texts, "--question", "which")
+    assert read("lists.jsonl")[0]["preferences"] == [{"candidates": [1, 0], "rater": "ann"}]
+    write("c.jsonl", {"uid": "q", "model": "m", "games": [{"score": "A>B"}]})
+    succeed("convert", "arenahard", "c.jsonl", "-o", "lists.jsonl", "--baseline", "gpt")
+    assert read_nbest("lists.jsonl").texts(0) == ["gpt", "m"]
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (("antropic", "run.txt"), "anthropic"),
+        (("kto", "run.txt"), "run.txt:1: not JSON"),
+        (("kto", "rows.jsonl"), "rows.jsonl:2: not a row of KTO: "),
+        (("kto", "rows.jsonl", "--qrels", "run.txt"), "kto has no setting qrels"),
+        (("letor", "run.txt"), "run.txt:1: not a line of LETOR: "),
+        (("trec", "run.txt", "--qrels", "rows.jsonl"), "rows.jsonl:1: not a judgement of TREC"),
+        (("trec", "missing.txt"), "missing.txt: no such file"),
+        (("trec", "empty.txt"), "empty.txt: the file is empty"),
+        (("kto", "rows.jsonl", "empty.txt"), "rows.jsonl:2"),
+        (("kto", "empty.txt"), "empty.txt: the file is empty"),
+        (("trec", "run.txt", "-o", "run.txt"), "choose another name"),
+        (("trec", "run.txt", "--qrels", "lists.jsonl"), "choose another name"),
+    ],
+)
+def test_what_is_wrong_is_one_error_and_nothing_is_written(
+    words: tuple[str, ...], shown: str
+) -> None:
+    Path("run.txt").write_text(RUN)
+    Path("empty.txt").write_text("")
+    good = {"prompt": "q", "completion": "a", "label": True}
+    write("rows.jsonl", good, good | {"label": "yes"})
+    Path("lists.jsonl").write_text("as before")
+    output = () if "-o" in words else ("-o", "lists.jsonl")
+    refused("convert", *words, *output, mention=shown)
+
+
+def test_every_kind_is_a_function_of_the_package() -> None:
+    shown = succeed("convert", "--help").out
+    for name in convert.__all__:
+        assert name in shown
+        assert callable(getattr(convert, name))
+
+
+def test_records_in_memory_are_read() -> None:
+    lists = from_records(convert.trec(RUN.splitlines(), qrels=QRELS.splitlines()))
+    assert lists.texts(1) == ["d21"]
