@@ -1,19 +1,19 @@
-"""JSON lines of responses of servers of LLMs, from batches or one by one.
+"""JSON lines of responses of chat and completion APIs, from batches or one by one.
 
     {"custom_id": "request-7", "response": {"status_code": 200, "body": {"model": "…", "choices":
      [{"index": 0, "message": {"content": "a cat"}, "logprobs": {"content": [{"logprob": -0.1}]},
        "finish_reason": "stop"}]}}}
     {"model": "…", "choices": [{"text": "a cat", "logprobs": {"token_logprobs": [-0.1]}}]}
 
-OpenAI, vLLM, SGLang, llama.cpp, Mistral and LiteLLM write them; `bpa_ppl.formats.responses` has the
-forms of others. Each choice is a candidate, with the features of `bpa_ppl.formats.samples` and the
-extra `model`. Lines with one `custom_id` belong to one prompt, wherever they are in the file, so
-the candidates of the whole file are held in memory; a line without `custom_id` is a prompt of its
-own. If one request has several prompts, the choices are divided among them in equal parts.
+OpenAI, vLLM, SGLang, llama.cpp, Ollama, TGI, Mistral and gateways such as LiteLLM write them; `bpa
+convert` makes lists of other forms. Each choice is a candidate, with the features of
+`bpa_ppl.formats.samples` and the extra `model`. Lines with one `custom_id` belong to one prompt,
+wherever they are in the file, so the candidates of the whole file are held in memory; a line
+without `custom_id` is a prompt of its own. If one request has several prompts, the choices are
+divided among them in equal parts.
 
-Text and log-probabilities are those of the answer: reasoning and a prompt that is repeated are left
-out of both. In a chat each token is generated, and an unknown log-probability makes those of the
-answer missing. The first one of a completion is unknown if the prompt is repeated (`echo`).
+The log-probabilities are those of all tokens that the server has written; an unknown one makes
+those of the answer missing.
 
 The ids of the sentences are the places of the prompts in the file of requests, if it is given. Else
 they are the numbers at the ends of the `custom_id`s, if these are alike before; else prompts are
@@ -36,17 +36,6 @@ from bpa_ppl._runtime.messages import format_count, log_info, warn_user
 from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.block import Block, ReadOptions
 from bpa_ppl.formats.format import NBestFormat
-from bpa_ppl.formats.responses import (
-    Choice,
-    Line,
-    compare_tokens,
-    find_choices,
-    find_numbers,
-    find_start,
-    is_line,
-    parse_line,
-    without_reasoning,
-)
 from bpa_ppl.formats.samples import (
     Samples,
     explain_unfinished,
@@ -58,10 +47,7 @@ from bpa_ppl.formats.streams import InputFile, origin_name, read_chunks
 from bpa_ppl.formats.values import check_pairs, has_all_keys, json_keys, parse_strictly
 
 #: Values of `finish_reason` for complete answers, by server.
-_DONE = ("stop", "complete", "completed", "end_turn", "stop_sequence", "eos", "eos_token", "word")
-_CHECKED = 100  # lines in which other numbers are looked for
-_ARRAY = """an array of responses: `jq -c '.[]'` writes one per line; or, if all answer one prompt,
-`jq -c '.[] | {custom_id: "0", response: .}'`""".replace("\n", " ")
+_DONE = ("stop", "eos", "eos_token", "stop_sequence")
 _PROMPTS = """write the prompts into the line, as a list in the field prompt, or name the file of
 requests by the setting requests""".replace("\n", " ")
 _MODEL = "model"
@@ -69,7 +55,147 @@ _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})", re.DOTALL)
 _FENCE = re.compile(r"\s*```\w*\n(.*?)\n?```\s*", re.DOTALL)
 
 
-_DECODER = msgspec.json.Decoder(Line)
+class _Token(msgspec.Struct, gc=False):
+    """A token of an answer."""
+
+    logprob: float | None = None
+
+
+class _Part(msgspec.Struct, gc=False):
+    """A part of a message."""
+
+    text: str | None = None
+
+
+class _Message(msgspec.Struct, gc=False):
+    """A message of a chat."""
+
+    role: str | None = None
+    content: str | list[_Part] | None = None
+    refusal: str | None = None
+    tool_calls: Any = None
+
+    @property
+    def text(self) -> str | None:
+        """The text; None if there is none, or only calls of tools."""
+        text = self.content
+        if isinstance(text, list):
+            texts = [part.text for part in text if part.text is not None]
+            text = "".join(texts) if texts else None
+        return None if self.tool_calls and not text else text
+
+
+class _Logprobs(msgspec.Struct, gc=False):
+    """The tokens of an answer, objects in chats and two lists in completions.
+
+    Some servers count the characters from the beginning of the prompt (`text_offset`).
+    """
+
+    content: list[_Token] | None = None
+    token_logprobs: list[float | None] | None = None
+    text_offset: list[int | None] | None = None
+
+
+class _Choice(msgspec.Struct, gc=False):
+    """One of the answers to a prompt."""
+
+    index: int | None = None
+    message: _Message | None = None
+    text: str | None = None
+    logprobs: _Logprobs | None = None
+    finish_reason: str | None = None
+    delta: Any = None
+
+    @property
+    def answer(self) -> _Message:
+        """The message, also that of a completion."""
+        if self.message is None or self.text is not None:
+            return _Message(content=self.text)
+        return self.message
+
+    @property
+    def token_logprobs(self) -> Sequence[float | None]:
+        """The log-probabilities of the tokens; None is an unknown one."""
+        logged = self.logprobs or _Logprobs()
+        if logged.content is None:
+            return logged.token_logprobs or ()
+        return [token.logprob for token in logged.content]
+
+    @property
+    def start(self) -> int | None:
+        """Where the text begins, after its prompt; None if the server does not write it."""
+        return ((self.logprobs and self.logprobs.text_offset) or [None])[0]
+
+
+class _Line(msgspec.Struct, gc=False):
+    """A line, and the objects in it: a response, its body, and a request that is repeated."""
+
+    id: Any = None
+    object: Any = None
+    custom_id: str | int | None = None
+    response: _Line | msgspec.UnsetType | None = msgspec.UNSET
+    request: _Line | None = None
+    body: _Line | None = None
+    messages: list[_Message] | None = None
+    prompt: str | list[Any] | None = None
+    echo: Any = None
+    choices: list[_Choice] | msgspec.UnsetType | None = msgspec.UNSET
+    model: str | None = None
+    error: Any = None
+    message: Any = None
+    status_code: int | None = None
+
+    @property
+    def parts(self) -> list[_Line]:
+        """The objects that may have the answers."""
+        response = self.response or None
+        body = response.body if response else None
+        return [part for part in (self, response, body) if part is not None]
+
+    @property
+    def answer(self) -> _Line | None:
+        """The part with the field of the answers, which may be null; None for another object."""
+        if self.response is None or self.parts[1:] in ([_Line()], [self.response, _Line()]):
+            return _Line(choices=None)  # nothing is in it
+        return next((part for part in self.parts if part.choices is not msgspec.UNSET), None)
+
+    @property
+    def problem(self) -> str | None:
+        """The message of an error that the parts have instead of a response."""
+        errors = [part.message if part.object == "error" else part.error for part in self.parts]
+        codes = [part.status_code for part in self.parts]
+        errors += [f"status {code}" for code in codes if code not in (None, 200)]
+        error = next(filter(None, errors), None)
+        if isinstance(error, dict):
+            error = error.get("message") or error
+        return None if error is None else str(error)
+
+
+def _is_line(value: Any) -> bool:
+    """Return whether an object is a response, a line of a batch, a request, or an error.
+
+    >>> _is_line({"custom_id": "r-1", "response": None, "error": {"message": "too slow"}})
+    True
+    >>> _is_line({"id": 0, "text": "a cat", "choices": ["a", "b"]})
+    False
+    """
+    match value:
+        case {"text": _} | {"candidates": _}:
+            return False
+        case {"custom_id": _, "response": {} | None} | {"custom_id": _, "error": {}}:
+            return True
+        case {"custom_id": _, "body": {}} | {"error": {}} | {"object": "error"}:
+            return True
+        case {"choices": None | [] | [{"message": {}}, *_] | [{"delta": {}}, *_]}:
+            return True
+        case {"choices": [{"text": str(), "index": _} | {"text": str(), "finish_reason": _}, *_]}:
+            return True
+        case {"choices": [{"text": str(), "logprobs": _}, *_]}:
+            return True
+    return False
+
+
+_DECODER = msgspec.json.Decoder(_Line)
 
 
 class Openai(NBestFormat, frozen=True):
@@ -117,12 +243,7 @@ class Openai(NBestFormat, frozen=True):
         if not keys and first_line.lstrip().startswith(b"{"):
             # With -Infinity, or cut off: reading it says what is wrong.
             return b'"choices"' in first_line or b'"custom_id"' in first_line
-        line: Any = {}
-        with suppress(ValueError, RecursionError):
-            line = json.loads(first_line) if keys or first_line[:1] == b"[" else {}
-        if isinstance(line, list):
-            return bool(line) and all(find_choices(body) is not None for body in line)
-        return is_line(line)
+        return bool(keys) and _is_line(json.loads(first_line))
 
     def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
         r"""Yield the columns of all answers, when the last one is read.
@@ -161,78 +282,40 @@ class _Reader:
         self._part = self._field if format.field else self._extract
         self._samples = Samples(options.origin, options.bad)
         self._places: dict[str | int, list[int]] = {}  # of the prompts of each request
-        self._prompts: list[tuple[str | None, Any]] = []  # and whether answers repeat them
         if format.requests:
             self._read_requests()
         self._batch = False  # whether lines are those of a batch
         self._unfinished: set[str] = set()  # ids of completions without a reason of their end
-        self._numbers: dict[str, None] = {}  # names of numbers that are not read
-        self._array = 0  # answers in the last line, if it is an array of responses
         self._together = 0  # completions of several choices and of an unknown prompt
-        # Numbers of answers whose tokens are those of more than their texts, or may be.
-        self._shortened = self._longer = self._unknown = self._missing = 0
-        self._stopped = self._partial = 0
+        self._missing = 0  # answers with an unknown log-probability
 
     def columns(self, blocks: Iterable[bytes]) -> Block:
         """Return the columns of all answers."""
-        for line, number in _decode(blocks, self._options.origin, self._numbers):
+        for line, number in _decode(blocks, self._options.origin):
             self._read(line, number)
-        samples = self._samples
-        if self._numbers:
-            problem = f"not read: the numbers {', '.join(self._numbers)}, since a response has only"
-            problem += " log-probabilities: write the answers with them as lists, such as "
-            problem += '{"id": 0, "candidates": [{"text": "…", "score": 0.5}]}'
-            warn_user(f"{self._options.origin}: {problem}")
-        if self._array > 1 and len(self._prompts) == 1:
-            raise self._options.error(_ARRAY, 1, "bad-response", "format")
+        samples, origin = self._samples, self._options.origin
         if self._together and not self._format.requests:
             what = f"choices are read as answers to one prompt; if there were several, {_PROMPTS}"
-            log_info(f"{self._options.origin}: {what}")
-        self._report_tokens()
+            log_info(f"{origin}: {what}")
+        if self._missing:
+            what = f"a log-probability of {format_count(self._missing, 'answer')} is unknown (null)"
+            log_info(f"{origin}: {what}: all of theirs are missing")
         if not any(samples.lines):
             raise self._options.error("empty: there are no responses in it", code="no-data")
         if absent := [samples.label(place) for place, at in enumerate(samples.lines) if not at]:
             problem = f"requests without a response: {name_prompts(absent)}"
-            warn_user(f"{self._options.origin}: {problem}: no list of them")
+            warn_user(f"{origin}: {problem}: no list of them")
         return samples.columns(self._ids(), origins=_MODEL)
 
-    def _report_tokens(self) -> None:
-        """Report answers whose tokens are those of more than their texts, or may be."""
-        origin = self._options.origin
-        if self._shortened:
-            what = (
-                f"reasoning or a repeated prompt before {format_count(self._shortened, 'answer')}"
-            )
-            log_info(f"{origin}: {what} is left out of text and log-probabilities")
-        if self._longer:
-            what = f"the log-probabilities of {format_count(self._longer, 'answer')} are also "
-            what += "those of the reasoning or prompt before, which the texts lack: exclude the "
-            warn_user(f"{origin}: {what}columns logprob.sum, logprob.mean, logprob.min and length")
-        if self._stopped:
-            what = f"the tokens of {format_count(self._stopped, 'answer')} go on after their texts"
-            log_info(f"{origin}: {what}, as those of a stop sequence: only the first one counts")
-        if self._partial:
-            what = f"the tokens of {format_count(self._partial, 'answer')} are a part of their "
-            what += "texts: repeat these requests, or exclude the columns logprob.sum, "
-            warn_user(f"{origin}: {what}logprob.mean, logprob.min and length")
-        if self._unknown:
-            what = (
-                f"the first log-probability of {format_count(self._unknown, 'answer')} is unknown: "
-            )
-            what += "if the prompts are repeated (echo), name the file of requests by the setting "
-            warn_user(f"{origin}: {what}requests, or keep the field usage of the responses")
-        elif self._missing:
-            what = f"a log-probability of {format_count(self._missing, 'answer')} is unknown (null)"
-            log_info(f"{origin}: {what}: all of theirs are missing")
-
-    def _read(self, line: Line, number: int) -> None:
+    def _read(self, line: _Line, number: int) -> None:
         """Collect the candidates of a line."""
         answer, error, samples = line.answer, line.problem, self._samples
         if error is None and answer is None:
             problem = "no field choices, so this is not a response of a chat or completion API"
-            remedy = "give such responses; a file of requests is named by the setting requests"
+            remedy = "name a file of requests by the setting requests, and convert other answers, "
+            remedy += "as docs/how-to/other-tools.md shows"
             raise self._options.error(f"{problem}: {remedy}", number, parameter="format")
-        self._batch = self._batch or line.response is not None
+        self._batch = self._batch or line.response is not msgspec.UNSET
         request = line if _find_prompts(line) != [None] or line.request is None else line.request
         places = self._places_of(line.custom_id, request, number, self._options)
         for place in places:
@@ -245,16 +328,12 @@ class _Reader:
         choices = sorted(answer.choices, key=lambda choice: choice.index or 0)
         first = choices[0]
         if first.delta is not None or str(line.id) in self._unfinished:
-            server = first.delta if isinstance(first.delta, str) else "chats and completions"
             problem = "a part of an answer that was streamed: do not stream, or join the parts as "
-            problem += f"docs/how-to/llm-samples.md shows for {server}"
+            problem += "docs/how-to/llm-samples.md shows"
             raise self._options.error(problem, number, "not-supported")
         if line.id and line.object == "text_completion" and first.finish_reason is None:
             self._unfinished.add(str(line.id))
         size, rest = divmod(len(choices), len(places))
-        self._array = len(choices) if line.array else 0
-        if line.array > 1:
-            raise self._options.error(_ARRAY, number, "bad-response", "format")
         if len(choices) > len(places) == 1 and choices[0].text is not None and not request.prompt:
             if len({choice.start for choice in choices} - {None}) > 1:
                 problem = f"choices of several prompts: {_PROMPTS}"
@@ -265,12 +344,10 @@ class _Reader:
             advice = "give the whole response, with as many for each prompt"
             raise self._options.error(f"{problem}: {advice}", number, "bad-response")
         for k, place in enumerate(places):
-            of_prompt = choices[k * size : (k + 1) * size]
-            prompt = self._find_echo(of_prompt, place, answer.usage if len(places) == 1 else None)
-            self._add(of_prompt, prompt, answer.model, place, number)
+            self._add(choices[k * size : (k + 1) * size], answer.model, place, number)
 
     def _places_of(
-        self, custom_id: str | int | None, request: Line, number: int, options: ReadOptions
+        self, custom_id: str | int | None, request: _Line, number: int, options: ReadOptions
     ) -> list[int]:
         """Return the places of the prompts of a request, among all prompts; new ones are added.
 
@@ -283,6 +360,9 @@ class _Reader:
             if name is None:
                 problem = f"the pattern of the prompt is not found in {quote(str(custom_id))}"
                 raise options.error(problem, number, "mismatch", "prompt_id")
+        if request.echo:
+            problem = "the answers repeat their prompts: request them without echo"
+            raise options.error(problem, number, "not-supported")
         prompts = _find_prompts(request)
         sources = [None if prompt is None else self._source(prompt) for prompt in prompts]
         places = self._places.setdefault(number if name is None else name, [])
@@ -298,51 +378,20 @@ class _Reader:
                 raise options.error(f"{problem} its own custom_id", number, "duplicate")
         if places:
             return places
-        for k, (prompt, source) in enumerate(zip(prompts, sources, strict=True)):
+        for k, source in enumerate(sources):
             label = name if name is None or len(prompts) == 1 else f"{name}[{k}]"
             places.append(self._samples.add_prompt(0, label, source))
-            self._prompts.append((prompt, request.echo))
         return places
 
-    def _find_echo(self, choices: Sequence[Choice], place: int, usage: Any) -> str:
-        """Return the prompt that completions repeat before their answers; nothing if they do not.
-
-        The log-probability of its first token is unknown, because nothing precedes it.
-        """
-        texts = [choice.text for choice in choices if choice.text is not None]
-        if len(texts) < len(choices):
-            return ""
-        prompt, echo = self._prompts[place]
-        logprobs = [choice.token_logprobs for choice in choices]
-        if not (echo or all(values[:1] == [None] for values in logprobs)):
-            return ""
-        if prompt and all(text.startswith(prompt) for text in texts):
-            return prompt
-        match usage:
-            case {"prompt_tokens": int(size), "completion_tokens": int(generated)} if size and (
-                sum(map(len, logprobs)) == size * len(choices) + generated
-            ):
-                ends = ["".join(choice.tokens[size:]) for choice in choices]
-                prompts = {t.removesuffix(end) for t, end in zip(texts, ends, strict=True) if end}
-                if len(prompts) == 1 and prompts.isdisjoint(texts):
-                    return prompts.pop()
-        self._unknown += len(choices)
-        return ""
-
-    def _add(
-        self, choices: Sequence[Choice], prompt: str, model: str | None, place: int, number: int
-    ) -> None:
+    def _add(self, choices: Sequence[_Choice], model: str | None, place: int, number: int) -> None:
         """Add choices to the candidates of their prompt."""
         for choice in choices:
             text = choice.answer.text
-            answer = without_reasoning((text or "").removeprefix(prompt))
-            parts = [] if text is None else map(self._part, (answer, text))
-            part = next((one for one in parts if one is not None), None)  # may be in the reasoning
-            reason = (choice.finish_reason or "stop").lower()
-            statistics = self._statistics(choice, text or "", answer, prompt)
-            if choice.answer.is_refusal:
+            part = None if text is None else self._part(text)
+            statistics = self._statistics(choice)
+            if choice.answer.refusal:
                 self._samples.leave_out("refusals", place, number)
-            elif reason not in _DONE:
+            elif (choice.finish_reason or "stop") not in _DONE:
                 self._samples.leave_out(explain_unfinished(choice.finish_reason), place, number)
             elif text is None:
                 self._samples.leave_out("answers without a text", place, number)
@@ -355,39 +404,14 @@ class _Reader:
             else:
                 self._samples.add(place, part, statistics, model)
 
-    def _statistics(
-        self, choice: Choice, text: str, answer: str, prompt: str
-    ) -> tuple[float, ...] | None:
-        """Return the statistics of the tokens of an answer; None if one is unknown.
-
-        Args:
-            choice: with all tokens that were generated.
-            text: of the choice.
-            answer: the end of the text, without a prompt and reasoning.
-            prompt: before the answer, which then begins with its blanks.
-        """
-        logprobs, logged = choice.token_logprobs, choice.logprobs
-        is_end = len(answer) < len(text) or choice.answer.has_reasoning
-        is_thought = without_reasoning(generated := "".join(choice.tokens)) != generated
-        before, place = compare_tokens(answer, choice.tokens)[0], None
-        if is_end or is_thought or before > 0 or 2 * len(logprobs) > len(text) + 2:  # too many
-            place = find_start(answer if prompt else answer.strip(), choice.tokens)
-            self._shortened += len(answer) < len(text) or bool(place)
-            is_end |= bool(text) and len(logprobs) > 4 * len(text) + 2  # a token for each byte
-            self._longer += is_end and place is None and bool(logprobs or (logged and logged.mean))
-            logprobs = logprobs[place or 0 :]
-        used = compare_tokens(answer, choice.tokens[place or 0 :])[1]
-        self._partial += before < 0
-        self._stopped += used < len(logprobs)
-        logprobs = logprobs[:used] if generated else logprobs
-        present = [value for value in logprobs if value is not None]
-        statistics = token_statistics(present)
-        if statistics and len(present) == len(logprobs) and not math.isnan(statistics[0]):
-            return statistics
-        self._missing += bool(logprobs)
-        if logged is None or logged.mean is None:
-            return None
-        return logged.mean * (length := logged.length or math.nan), logged.mean, math.nan, length
+    def _statistics(self, choice: _Choice) -> tuple[float, ...] | None:
+        """Return the statistics of the tokens of an answer; None if one is unknown."""
+        logprobs = choice.token_logprobs
+        known = [value for value in logprobs if value is not None and not math.isnan(value)]
+        if len(known) == len(logprobs):
+            return token_statistics(known)
+        self._missing += 1
+        return None
 
     def _field(self, text: str) -> str | None:
         """Return the field of the candidate in an answer that is a JSON object.
@@ -410,14 +434,14 @@ class _Reader:
         """
         options = ReadOptions(origin_name(self._format.requests))
         for line, number in _decode(read_chunks(options.origin), options.origin):
-            request = line.body if isinstance(line.body, Line) else line.request or line
+            request = line.body or line
             has_prompt = request.messages is not None or request.prompt is not None
             if line.custom_id is None or not has_prompt:
                 lacking = "body.messages or body.prompt" if not has_prompt else "custom_id"
                 problem = f"no field {lacking}, so this is not a request: correct the line"
                 raise options.error(problem, number, parameter="requests")
             self._places_of(line.custom_id, request, number, options)
-        if not self._prompts:
+        if not self._samples.lines:
             problem = "empty: there are no requests in it"
             raise options.error(problem, code="no-data", parameter="requests")
 
@@ -436,10 +460,10 @@ class _Reader:
         return list(range(first, first + len(names)))
 
 
-def _find_prompts(request: Line) -> list[str | None]:
+def _find_prompts(request: _Line) -> list[str | None]:
     """Return the texts of the prompts of a request; None if one is not a text.
 
-    >>> _find_prompts(Line(prompt=["ein Haus", "eine Katze"])), _find_prompts(Line(prompt=[5, 7]))
+    >>> _find_prompts(_Line(prompt=["ein Haus", "eine Katze"])), _find_prompts(_Line(prompt=[5, 7]))
     (['ein Haus', 'eine Katze'], [None])
     """
     if request.messages is not None:
@@ -450,15 +474,8 @@ def _find_prompts(request: Line) -> list[str | None]:
     return [one if isinstance(one, str) else None for one in prompts] or [None]
 
 
-def _decode(
-    blocks: Iterable[bytes], origin: str, numbers: dict[str, None] | None = None
-) -> Iterator[tuple[Line, int]]:
+def _decode(blocks: Iterable[bytes], origin: str) -> Iterator[tuple[_Line, int]]:
     """Yield what each line says, and its number; blank lines are left out.
-
-    Args:
-        blocks: of lines.
-        origin: the name of the file.
-        numbers: where the names of numbers that are not read are entered.
 
     Raises:
         DataError: with file and line, if one is not JSON, or a field is of another type.
@@ -469,12 +486,9 @@ def _decode(
             number += 1
             if line.strip():
                 yield _one(line, origin, number), number
-            if numbers is not None and number <= _CHECKED:
-                with suppress(ValueError, RecursionError):
-                    numbers |= dict.fromkeys(find_numbers(msgspec.json.decode(line)))
 
 
-def _one(line: bytes, origin: str, number: int) -> Line:
+def _one(line: bytes, origin: str, number: int) -> _Line:
     """Return what a line says.
 
     Raises:
@@ -483,12 +497,11 @@ def _one(line: bytes, origin: str, number: int) -> Line:
     """
     with suppress(ValueError, RecursionError):
         decoded = _DECODER.decode(line)
-        usual = decoded.answer and (decoded.custom_id is not None or decoded.response is None)
-        if usual and has_all_keys(line, msgspec.json.decode(line)):
+        if has_all_keys(line, msgspec.json.decode(line)):
             return decoded
     values, _ = parse_strictly(line + b"\n", origin, number)
     try:
-        return parse_line(values[0])
+        return msgspec.convert(values[0], _Line)
     except (msgspec.ValidationError, OverflowError, RecursionError) as error:
         problem, _, place = str(error).partition(" - at `$")
         where = f"{place.strip('.`')}: " if place else ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 import pytest
@@ -34,47 +33,6 @@ def respond(*answers: list[tuple[str, float]], text: str | None = None) -> dict[
 
 
 # --- responses -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("begin", "end"),
-    [
-        ("<thought>", "</thought>"),
-        ("<thinking>", "</thinking>"),
-        ("<reasoning>", "</reasoning>"),
-        ("<seed:think>", "</seed:think>"),
-        ("[THINK]", "[/THINK]"),
-        ("<|START_THINKING|>", "<|END_THINKING|>"),
-        ("<|begin_of_thought|>", "<|end_of_thought|>"),
-    ],
-)
-def test_reasoning_in_other_marks_is_left_out(begin: str, end: str) -> None:
-    four = [(begin, -1.0), ("is it 4?", -2.0), (end, -1.0), ("\n", -0.5), ("4", -0.25)]
-    lists = read(respond(four, [("5", -0.125)]))
-    assert lists.texts(0) == ["4", "5"]
-    assert lists.features[:, lists.feature_names.index("logprob.sum")].tolist() == [-0.25, -0.125]
-    with raises(DataError, "bad-response", parameter="bad", line=1):
-        read(respond(four[:2], [("5", -0.125)]))
-
-
-def test_tags_that_do_not_begin_an_answer_are_text() -> None:
-    text = "Write <reasoning> and </reasoning>."
-    assert read(respond([(text, -1.0)])).texts(0) == [text]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "<|channel|>analysis<|message|>4?<|end|><|start|>assistant<|channel|>final<|message|>4<|return|>",
-        "<|START_THINKING|>4?<|END_THINKING|><|START_RESPONSE|>4<|END_RESPONSE|>",
-        "<|begin_of_thought|>4?<|end_of_thought|>\n\n<|begin_of_solution|>\n4\n<|end_of_solution|>",
-    ],
-)
-def test_marks_around_an_answer_after_reasoning_are_left_out(text: str) -> None:
-    parts = re.findall(r"<.*?>|[^<]+", text)
-    lists = read(respond([(part, -0.5) for part in parts]))
-    assert lists.texts(0) == ["4"]
-    assert lists.features[0, :2].tolist() == [-1, -0.5]  # the answer and the mark of its end
 
 
 def test_a_field_of_an_answer_that_is_no_text_is_named() -> None:

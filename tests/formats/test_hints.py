@@ -72,38 +72,6 @@ def test_the_first_id_is_set_as_the_message_says() -> None:
 # --- recipes of the documentation ----------------------------------------------------------------
 
 LISTS: Content = ([["a cat", "cat"], ["hello", "hi"]], {"score": [-0.5, -1.5, -0.25, -2.0]})
-RUN = """q1 Q0 d11 1 13.5 bm25
-q1 Q0 d12 2 12 bm25
-q1 Q0 d13 3 9.5 bm25
-q2 Q0 21 1 8 bm25
-q2 Q0 22 2 7.5 bm25
-"""
-SAMPLE = (
-    '{"doc_id":%d,"doc":{"question":"6*7?","answer":"42"},"target":"42","arguments":{"gen_args_0":'
-    '{"arg_0":"Q: 6*7?","arg_1":{"until":["\\n"]}}},"resps":[["42","41","4 2"]],'
-    '"filtered_resps":["42"],%s"doc_hash":"a","exact_match":1.0}\n'
-)
-FILTERS = ['"filter":"strict",', '"filter":"flexible",']
-FILTERED = "".join(SAMPLE % (n, one) for one in FILTERS for n in (0, 1))
-SAMPLES = ([["42", "41", "4 2"]] * 2, {})
-
-
-def test_the_page_reads_samples_of_the_harness(tmp_path: Path) -> None:
-    command = find_on_page(r"^(jq -sc .*\n.*)$", "how-to", "llm-samples.md")
-    (tmp_path / "samples_gsm8k.jsonl").write_text(FILTERED)
-    run_shell(command, tmp_path)
-    lists = read_nbest(tmp_path / "samples.jsonl")
-    assert content(lists) == SAMPLES
-    assert lists.references == (("42",), ("42",))
-
-
-@pytest.mark.filterwarnings("ignore:.*relevance is missing")
-def test_the_page_joins_runs_and_judgements_of_trec(tmp_path: Path) -> None:
-    (tmp_path / "run.txt").write_text(RUN)
-    (tmp_path / "qrels.txt").write_text("q1 0 d11 0\nq1 0 d13 2\nq2 0 21 1\n")
-    run_shell(find_on_page(r"^  (awk [^`]*run.tsv)$", "lists.md"), tmp_path)
-    columns = content(read_nbest(tmp_path / "run.tsv"))[1]
-    np.testing.assert_array_equal(columns["relevance"], [0, np.nan, 2, 1, np.nan])
 
 
 def test_the_page_splits_a_table_without_a_header(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,15 +12,17 @@ from typing import Any
 import numpy as np
 import pytest
 from support.raising import raises
-from support.user_files import Write
+from support.user_files import Write, run_shell
 
 from bpa_ppl import NBest, read_nbest, write_nbest
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.format import NBEST_FORMATS
 from bpa_ppl.formats.openai import Openai
+from bpa_ppl.formats.reading import format_name
 
 GOLDEN = Path(__file__).parent / "golden"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "llm-samples.md"
 STATISTICS = ("logprob.sum", "logprob.mean", "logprob.min", "length", "count")
 
 
@@ -247,3 +251,260 @@ def test_a_key_that_occurs_twice_in_a_request_or_an_answer(write: Write) -> None
         DataError, "bad-response", parameter="bad", line=1, match="in the field 'best': 1 "
     ):
         read_nbest(path, format="openai:field=best")
+
+
+# --- forms of responses --------------------------------------------------------------------------
+
+
+def texts(lists: NBest) -> list[list[str]]:
+    return [lists.texts(s) for s in range(len(lists))]
+
+
+def sums(lists: NBest) -> list[float]:
+    """Return the log-probabilities of the candidates, as a feature or as an extra."""
+    name = "logprob.sum"
+    if name in lists.feature_names:
+        return [float(v) for v in lists.features[:, lists.feature_names.index(name)]]
+    return [float(v) for v in lists.extras.get(name, [np.nan] * len(lists.features))]
+
+
+def completion(*answers: tuple[str, list[float | None]], **more: Any) -> str:
+    """Return a response of completions: texts and the log-probabilities of their tokens."""
+    choices = [
+        {
+            "index": k,
+            "text": text,
+            "logprobs": {"tokens": ["x"] * len(values), "token_logprobs": values},
+            "finish_reason": "stop",
+        }
+        for k, (text, values) in enumerate(answers)
+    ]
+    return json.dumps({"object": "text_completion", "model": "m", "choices": choices, **more})
+
+
+def test_chats_and_completions_one_by_one() -> None:
+    lists, _ = notes_of(lambda: read_nbest(GOLDEN / "openai-completions.jsonl"))
+    assert texts(lists) == [["a cat", "cat"], ["le chat"], ["two parts"]]
+    assert sums(lists) == pytest.approx([np.nan, -4, -0.75, -2.5], nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("value", "is_read"),
+    [
+        ({"choices": [{"text": "a", "index": 0}]}, True),
+        ({"choices": None, "model": "m"}, True),
+        ({"custom_id": "r-1", "response": None, "error": {"message": "x"}}, True),
+        ({"error": {"message": "x"}}, True),
+        ({"object": "error", "message": "x"}, True),
+        ({"id": 0, "text": "a", "choices": [{"text": "x", "index": 0}]}, False),
+        ({"id": 0, "candidates": ["a"], "choices": [{"message": {"content": "x"}}]}, False),
+        ({"id": 0, "question": "q", "choices": ["x", "y"]}, False),
+        ({"id": 0, "question": "q", "choices": [{"label": "A", "text": "x"}]}, False),
+        ({"content": [{"type": "text", "text": "x"}], "stop_reason": "end_turn"}, False),
+        ({"object": "response", "output": []}, False),
+    ],
+)
+def test_which_first_lines_are_responses(value: dict[str, Any], is_read: bool) -> None:
+    assert Openai().detect(json.dumps(value).encode()) is is_read
+
+
+def failed(**fields: Any) -> str:
+    return json.dumps({"custom_id": "r-5", **fields})
+
+
+#: Answers that are no candidates, and what the message says of them.
+FAILED: list[tuple[str, str]] = [
+    (batch("r-5", choice(None, refusal="No.")), "refusals: 1"),
+    (batch("r-5", choice("a", finish_reason="length")), "'length': 1"),
+    (batch("r-5", choice(None)), "without a text: 1"),
+    (batch("r-5", {"message": {"content": "", "tool_calls": [{}]}}), "without a text: 1"),
+    (batch("r-5", choice("a", -9e60)), "finite: 1"),
+    (batch("r-5"), "without choices: 1"),
+    (failed(response=None, error={"message": "slow"}), "'slow'"),
+    (failed(response=None, error=None), "without choices"),
+    (failed(response={"status_code": 429, "body": None}), "'status 429'"),
+    (failed(response={"status_code": 0, "body": {}}), "'status 0'"),
+    (failed(response={"status_code": 200, "body": {}}), "without choices"),
+    (failed(response={"body": {"error": {"code": 3}}}), "'code': 3"),
+    (failed(object="error", message="long"), "'long'"),
+]
+
+
+@pytest.mark.parametrize(("content", "shown"), FAILED)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_failed_answers_are_listed_or_dropped(content: str, shown: str, place: int) -> None:
+    lines = [batch(f"r-{n}", choice("a cat", -1)) for n in (4, 6)]
+    lines.insert(place, content)
+    with raises(DataError, "bad-response", parameter="bad", line=place + 1, match=shown):
+        read_nbest(lines)
+    lists, notes = notes_of(lambda: read_nbest(lines, bad="drop"))
+    assert lists.sentence_ids.tolist() == [4, 6]
+    assert "1 sentence without candidates, the first of id 5" in notes
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"content": [{"type": "text", "text": "a"}], "stop_reason": "end_turn"},
+        {"custom_id": "r-5", "result": {"type": "succeeded"}},
+        {"custom_id": "r-5", "body": {"messages": [{"role": "user", "content": "q"}]}},
+        {"output": [{"type": "message", "content": []}], "status": "completed"},
+    ],
+)
+def test_answers_of_other_forms_are_refused(other: dict[str, Any]) -> None:
+    content = [live(choice("a", -1)), json.dumps(other)]
+    with raises(DataError, "bad-line", parameter="format", line=2, match=r"other-tools\.md"):
+        read_nbest(content)
+
+
+# --- tokens --------------------------------------------------------------------------------------
+
+
+def test_all_tokens_that_are_written_count() -> None:
+    """Also those of reasoning, which is a part of the text unless it is cut by a pattern."""
+    content = live(choice("<think>4?</think>4", -1, -2, -0.5))
+    for format, text in (("auto", "<think>4?</think>4"), ("openai:extract=</think>(.*)", "4")):
+        lists = read_nbest([content], format=format)
+        assert (texts(lists), sums(lists)) == ([[text]], [-3.5])
+
+
+@pytest.mark.parametrize(
+    ("place", "text"),
+    [
+        (0, "<think>is it 4?</think>\n\n4"),
+        (0, "is it <think>?\n</think>4"),
+        (1, "[THINK]4?[/THINK]4"),
+        (2, "<|channel|>analysis<|message|>4?<|end|><|channel|>final<|message|>4<|return|>"),
+        *((place, "4") for place in range(3)),
+    ],
+)
+def test_the_expressions_of_the_page_leave_out_reasoning(place: int, text: str) -> None:
+    section = PAGE.read_text("utf-8").partition("* **Reasoning**")[2].partition("\n* **")[0]
+    pattern = re.findall("--extract '(.*?)'", section)[place]
+    lists = read_nbest([live(choice(text, -1))], format=Openai(extract=pattern))
+    assert texts(lists) == [["4"]]
+
+
+@pytest.mark.parametrize("unknown", [None, math.nan])
+def test_an_unknown_token_makes_those_of_its_answer_missing(unknown: float | None) -> None:
+    lines = [
+        live(choice("a cat", -0.1, -0.2), choice("the cat", unknown, -0.2)),
+        completion(("a cat", [-0.1, -0.2]), ("the cat", [unknown, -0.2])),
+    ]
+    for content in lines:
+        lists, notes = notes_of(lambda content=content: read_nbest([content]))
+        assert sums(lists) == pytest.approx([-0.3, np.nan], nan_ok=True)
+        assert "a log-probability of 1 answer is unknown" in notes
+
+
+def test_answers_that_repeat_their_prompts_are_refused(write: Write) -> None:
+    asked = {"custom_id": "r-1", "body": {"prompt": "Q:", "echo": True}}
+    requests = write(json.dumps(asked), name="requests.jsonl")
+    body = json.loads(completion(("Q: a", [None, -1])))
+    answer = json.dumps({"custom_id": "r-1", "response": {"body": body}})
+    with raises(DataError, "not-supported", line=1, match=r"requests\.jsonl:1: .* echo"):
+        read_nbest([answer], format=Openai(requests=str(requests)))
+    with raises(DataError, "not-supported", line=1, match="echo"):
+        read_nbest([completion(("Q: a", [None, -1]), prompt="Q:", echo=True)])
+
+
+# --- prompts -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("where", ["line", "request", "requests"])
+def test_several_prompts_in_one_completion(write: Write, n: int, where: str) -> None:
+    prompts = ["eins", "zwei", "drei"]
+    answers = [(f"{p}-{k}", [-1.0 - k]) for p in prompts for k in range(n)]
+    body = json.loads(completion(*answers))
+    body["choices"].reverse()
+    request = {"prompt": prompts, "n": n}
+    fields: dict[str, Any] = {"custom_id": "r-1", "response": {"body": body}}
+    format = Openai()
+    if where == "requests":
+        path = write(json.dumps({"custom_id": "r-1", "body": request}), name="requests.jsonl")
+        format = Openai(requests=str(path))
+    else:
+        fields |= request if where == "line" else {"request": request}
+    lists, _ = notes_of(lambda: read_nbest([json.dumps(fields)], format=format))
+    assert texts(lists) == [[f"{p}-{k}" for k in range(n)] for p in prompts]
+    assert lists.sources == tuple(prompts)
+    assert lists.ids == ("r-1[0]", "r-1[1]", "r-1[2]")
+    body["choices"].pop()
+    if n > 1:
+        with raises(DataError, "bad-response", line=1, match="5 choices of 3 prompts"):
+            read_nbest([json.dumps(fields)], format=format)
+    del body["choices"][-2:]
+    if n > 1:
+        with raises(DataError, "bad-response", line=1, match="3 choices of 3 prompts"):
+            read_nbest([json.dumps(fields)], format=format)
+
+
+def test_choices_without_their_prompts() -> None:
+    """One list, with a message; or an error if the prompts have different lengths."""
+    answers = [(f" {text}", [-1.0]) for text in ("a", "b", "c", "d")]
+    lists, notes = notes_of(lambda: read_nbest([completion(*answers)]))
+    assert texts(lists) == [["a", "b", "c", "d"]]
+    assert "choices are read as answers to one prompt; if there were several, write" in notes
+    assert notes_of(lambda: read_nbest([completion(*answers, prompt="eins")]))[1] == ""
+    body = json.loads(completion(*answers))
+    for one, start in zip(body["choices"], (5, 5, 9, 9), strict=True):
+        one["logprobs"]["text_offset"] = [start]
+    several = "choices of several prompts: write"
+    with raises(DataError, "bad-response", line=1, parameter="requests", match=several):
+        read_nbest([json.dumps(body)])
+    lists = read_nbest([json.dumps(body | {"prompt": ["eins", "zwei"]})])
+    assert (texts(lists), lists.sources) == ([["a", "b"], ["c", "d"]], ("eins", "zwei"))
+
+
+# --- streams -------------------------------------------------------------------------------------
+
+
+def chunks(object: str, *choices: dict[str, Any]) -> list[str]:
+    """Return the parts of two answers, one after the other at each step, and their usage."""
+    fields = {"object": object, "model": "m"}
+    steps = [{"choices": [{"index": 0, "finish_reason": None, **of}]} for of in choices]
+    steps.append({"choices": [], "usage": {}})  # type: ignore[dict-item]
+    return [json.dumps({"id": name, **fields, **step}) for step in steps for name in "zy"]
+
+
+def delta(text: str, logprob: float) -> dict[str, Any]:
+    logged = {"content": [{"token": text, "logprob": logprob}]}
+    return {"delta": {"content": text}, "logprobs": logged}
+
+
+CHAT = "chat.completion.chunk"
+STOP = {"finish_reason": "stop"}
+#: Parts of the answer "a cat", of two answers at each step.
+STREAMED = {
+    "chat": chunks(CHAT, delta("a", -0.1), delta(" cat", -0.2), {"delta": {}, **STOP}),
+    "completion": chunks("text_completion", {"text": " a"}, {"text": " cat"}, {"text": "", **STOP}),
+    "completion with tokens": chunks(
+        "text_completion",
+        *(
+            {"text": text, "logprobs": {"tokens": [text], "token_logprobs": [value]}}
+            for text, value in ((" a", -0.1), (" cat", -0.2))
+        ),
+        {"text": "", "logprobs": None, **STOP},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STREAMED)
+def test_parts_of_answers_are_joined_by_the_command_of_the_page(name: str, tmp_path: Path) -> None:
+    page = PAGE.read_text("utf-8")
+    (tmp_path / "parts.jsonl").write_text("\n".join(STREAMED[name]))
+    marked = [f"event: x\ndata: {part}\n\n" for part in STREAMED[name]]
+    (tmp_path / "events").write_text("".join([*marked, "data: [DONE]\n"]))
+    number = 3 if name.startswith("completion") else 1
+    with raises(DataError, "not-supported", line=number, match=r"as docs/how-to/llm-samples\.md"):
+        read_nbest(tmp_path / "parts.jsonl")
+    (tmp_path / "parts.jsonl").unlink()
+    run_shell(*re.findall("`(sed .*?)`", page), tmp_path)
+    (command,) = re.findall(r"^(jq -nc 'reduce (?:[^`]+\n)+?)```", page, re.MULTILINE)
+    run_shell(command, tmp_path)
+    lists, _ = notes_of(lambda: read_nbest(tmp_path / "answers.jsonl"))
+    assert format_name(tmp_path / "answers.jsonl") == "openai"
+    assert texts(lists) == [["a cat"]] * 2
+    expected = np.nan if name == "completion" else -0.3
+    assert sums(lists) == pytest.approx([expected] * 2, nan_ok=True)

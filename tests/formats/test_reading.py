@@ -28,7 +28,7 @@ from bpa_ppl.formats.format import NBEST_FORMATS
         (f"0 ||| a ||| F{'1' * 5000}= -1 ||| -3", "moses"),
         ("0 ||| a ||| Glue=1 ||| -1 ||| 0-0", "moses"),
         ("a-1 -1 THE CAT", "kaldi"),
-        ('{"object": "response", "output": []}', "openai"),
+        ('{"object": "response", "output": []}', None),
         ('{"custom_id": "1", "error": {}}', "openai"),
         ('{"custom_id": "1", "body": {"messages": []}}', "openai"),
         ('{"a": ' * 9999, None),

@@ -504,8 +504,9 @@ def requests(rng: random.Random, folder: Path) -> str | None:
 
 @area("responses", 1_500, names_file=True)
 def responses(rng: random.Random, folder: Path) -> None:
-    """Responses of servers and batches with other values, types and fields."""
-    lines = (GOLDEN / "responses.jsonl").read_text().splitlines()
+    """Responses of chats and completions, and batches, with other values, types and fields."""
+    files = ("openai-batch.jsonl", "openai-completions.jsonl")
+    lines = [line for name in files for line in (GOLDEN / name).read_text().splitlines()]
     records = [json.loads(line) for line in rng.sample(lines, rng.choice((1, 2, 4)))]
     for _ in range(rng.choice((1, 1, 2, 3))):
         records = changed(records, rng, odd_json)

@@ -158,7 +158,7 @@ def _golden(name: str) -> list[bytes]:
     """Return the golden files in a format."""
     files = {
         "fairseq": ("generate-test.txt", "interactive.txt"),
-        "openai": ("openai-batch.jsonl", "openai-completions.jsonl", "responses.jsonl"),
+        "openai": ("openai-batch.jsonl", "openai-completions.jsonl"),
         "moses": ("moses-positions.nbest",),
         "marian": ("marian.nbest", "marian-soft.nbest"),
         "jsonl": ("preference-pairs.jsonl",),
