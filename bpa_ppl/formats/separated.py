@@ -17,7 +17,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, TextIO
@@ -27,11 +27,7 @@ import numpy as np
 from bpa_ppl._runtime.arrays import LARGEST, Int64, are_finite, read_number
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import DataError, quote
-<<<<<<< HEAD
-from bpa_ppl.formats.block import ID, TEXT, TOTAL, Block, ReadOptions, is_name
-=======
-from bpa_ppl.formats.block import ID, TEXT, Block, ReadOptions
->>>>>>> cac3a705 (An unknown file is one error, which lists columns and the setting to type)
+from bpa_ppl.formats.block import ID, TEXT, TOTAL, Block, ReadOptions
 from bpa_ppl.formats.format import TableFormat
 from bpa_ppl.formats.preference_rows import PAIRS, SETTINGS, TEXTS, find_answer_fields, lists_in
 from bpa_ppl.formats.records import belongs_to_sentence, parse_table
@@ -53,16 +49,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _INDEX_NAME = "Unnamed: 0"  # what pandas calls the first column, if it has no name
-<<<<<<< HEAD
-#: Lines that show whether the first one has names.
-ROWS = 20
-=======
-_MISSING = "NA"  # like an empty cell, outside texts
-#: A number whose point may separate thousands, as none of a score below 1; for Arrow.
-_GROUPED = r"\A\s*[1-9][0-9]{0,2}\.[0-9]{3}\s*\z"
-#: A number with a decimal comma.
-_DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]*,[0-9]+([eE][-+]?[0-9]+)?\s*")
->>>>>>> cac3a705 (An unknown file is one error, which lists columns and the setting to type)
 #: A cell with quotation marks around it, and doubled ones inside it.
 _QUOTED = re.compile(rb'(?<![^\t\n])"[^"\t\n]*""[^\t\n]*"(?=[\t\r\n])')
 
@@ -463,48 +449,6 @@ def _header_cells(line: bytes, separator: str) -> list[str]:
     return cells if len(cells) > 1 else []
 
 
-<<<<<<< HEAD
-def missing_names(cells: Sequence[str], rows: Sequence[Sequence[str]] = ()) -> str | None:
-    """Return what is wrong with a first line whose cells are values, not the names of columns.
-
-    Numbers may be names, unless they have decimals.
-
-    Args:
-        cells: of the first line.
-        rows: those of some lines after it.
-
-    >>> missing_names(["id", "text", "2024"]) is None, missing_names(["a cat", "-1.5"])[:45]
-    (True, "the first line has values, 'a cat, -1.5', not")
-    """
-    numbers = list(filter(_is_number, cells))
-    is_named = any(map(is_name, set(cells))) or has_numbers_below(cells, rows)
-    if rows and any(re.search("[.,]", number) for number in numbers):
-        is_named = {ID, TEXT} <= {*cells}
-    if not numbers or is_named:
-        return None
-    labels = list(cells[1:] if not cells[0] else cells)
-    is_counted = labels == list(map(str, range(len(labels))))  # by pandas
-    remedy = f"put a line with their names {'in its place' if is_counted else 'before it'}, two of "
-    remedy += f"them {ID} and {TEXT}; or, without ids, write texts and numbers to separate files, "
-    remedy += "and set plain:list_size=N,scores=FILE"
-    if len(numbers) == len(cells) and not is_counted:
-        remedy = "without texts, use bpa_ppl.BayesianRanker or from_arrays in Python"
-    return f"the first line has values, {quote(', '.join(cells))}, not names of columns: {remedy}"
-
-
-def has_numbers_below(cells: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether a text of a first line is over numbers alone, as the name of a column is.
-
-    >>> has_numbers_below(["7", "Segment"], [["0.5", "3"], ["1", ""]])
-    True
-    """
-    for name, *below in zip(cells, *(row for row in rows if len(row) == len(cells)), strict=True):
-        numbers = [_is_number(cell) for cell in below if cell]
-        if name and numbers and all(numbers) and not _is_number(name):
-            return True
-    return False
-
-
 def _is_number(cell: str) -> bool:
     """Return whether a cell prints a number."""
     return bool(cell) and read_number(cell, cells=True) is not None
@@ -528,12 +472,6 @@ def _to_cells(values: Any) -> list[str]:
         "" if value is None or value != value else format_shortest(value) if number else str(value)
         for value, number in zip(values, numbers, strict=True)
     ]
-=======
-def _fits(values: Sequence[Any]) -> bool:
-    """Return whether a column of candidates reads back as texts."""
-    texts = are_texts(values) and _MISSING not in values
-    return texts and bool(_first(values)) and not looks_numeric(_first(values))
->>>>>>> cac3a705 (An unknown file is one error, which lists columns and the setting to type)
 
 
 def _first(values: Iterable[str]) -> str:
