@@ -92,7 +92,7 @@ def oracle(
         with atomic_writer(output) as file:
             file.writelines(rows)
     shared.print_result(room, output)
-    if isinstance(chosen, Column) and len(lists) > 1:
+    if isinstance(chosen, Column) and len(lists) > 1 and lists.feature_names:
         shared.print_result(f"\n{compare_baselines(lists, gain=chosen)}", output)
 
 
