@@ -15,27 +15,16 @@ from bpa_ppl._runtime.arguments import require, require_one_of
 from bpa_ppl._runtime.cache import prepare_jax
 from bpa_ppl._runtime.messages import log_info, warn_user
 from bpa_ppl._runtime.progress import Reporter
-from bpa_ppl.building import describe_sentinel, warn_bookkeeping
 from bpa_ppl.diagnostics.baseline_comparison import describe_left_out
 from bpa_ppl.diagnostics.check import check_and_record
 from bpa_ppl.errors import DataError, UsageError, locate
 from bpa_ppl.features.indicators import Indicators, has_indicators
 from bpa_ppl.features.prepared import Prepared, prepare_lists
 from bpa_ppl.features.recipe import recipe_for
-from bpa_ppl.metrics.column import (
-    describe_direction,
-    describe_judgements,
-    describe_numbers,
-    describe_outliers,
-    describe_parallel,
-    describe_repeated,
-    numeric_columns,
-    read_column,
-)
+from bpa_ppl.metrics.column import describe_numbers, describe_outliers, numeric_columns
 from bpa_ppl.metrics.gains import AnyGain, default_gain, resolve
 from bpa_ppl.metrics.metric import METRICS, Metric
 from bpa_ppl.metrics.oracles import Oracles
-from bpa_ppl.metrics.preferences import has_preferences
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.likelihoods.pairs import Pairs
@@ -43,7 +32,6 @@ from bpa_ppl.models.lists import Lists
 from bpa_ppl.models.log_linear import hierarchical, log_linear
 from bpa_ppl.models.priors import isotropic
 from bpa_ppl.models.priors.prior import PRIORS, Prior, PriorFamily
-from bpa_ppl.names import matches
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.draws import DOMAIN, Draws
@@ -403,21 +391,11 @@ def _prepare(nbest: NBest, gain: Metric, options: Arguments) -> Prepared:
     prepared = prepare_lists(nbest, options.start, recipe, progress=options.progress)
     if prepared.match.origin == CANONICAL:
         check_totals(prepared.lists, prepared.match.values)
-    elif options.features is None:
-        names = prepared.lists.feature_names
-        warn_bookkeeping(prepared.lists, filter(nbest.feature_names.__contains__, names))
-    for note in describe_parallel(nbest):
-        warn_user(f"{locate(nbest.origin)}{note}")
     features = prepared.lists
     outliers = [describe_outliers(features, name) for name in features.feature_names]
     outliers += [describe_outliers(nbest, name) for name in gain.columns]
     for note in filter(None, outliers):
         warn_user(f"{locate(nbest.origin)}{note}")
-    for name in gain.columns:
-        notes = [describe_sentinel(name, read_column(nbest, name)), describe_repeated(nbest, name)]
-        notes += [describe_direction(nbest, name)] if gain.key == name else []
-        for note in filter(None, notes):
-            warn_user(f"{locate(nbest.origin)}{note}")
     return prepared
 
 
@@ -632,7 +610,7 @@ def log_density(
 def resolve_gain(lists: NBest, weights: AnyStart = None, gain: AnyGain | None = None) -> Metric:
     """Return the gain that is chosen, or the default of the lists.
 
-    A default other than TER is logged, and a column that may be the gain is warned about.
+    A default other than TER is logged.
 
     Args:
         lists: the adaptation sentences.
@@ -655,30 +633,9 @@ def _choose_gain(options: Arguments, nbest: NBest) -> Metric:
     if known in METRICS or known.removeprefix("-") in (*nbest.feature_names, *nbest.extras):
         return resolve(known, nbest)
     gain = resolve(default_gain(nbest, canonical=has_canonical(options.start.weights)))
-    if not options.prior_only:
-        _warn_judgements(options, nbest)
     if gain.key != "ter" and nbest.references is not None and not options.prior_only:
         log_info("the gain is chrF, because there are no canonical weights; choose ter for TER")
     return gain
-
-
-def _warn_judgements(options: Arguments, nbest: NBest) -> None:
-    """Warn of columns that are named like human judgements, unless an option names them.
-
-    Lists with preferences do not need the ones that are not features.
-    """
-    categorical = options.categorical or ()
-    features = None if options.features is None else set(options.features)
-    named = {
-        *(options.exclude or ()),
-        *([categorical] if isinstance(categorical, str) else categorical),
-    }
-    columns = nbest.feature_names if has_preferences(nbest) else numeric_columns(nbest)
-    for name in columns:
-        left_out = features is not None and not matches(name, features)
-        note = describe_judgements(nbest, name)
-        if note and not left_out and not matches(name, named):
-            warn_user(note)
 
 
 def _choose_gain_and_likelihood(

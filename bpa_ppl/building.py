@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,6 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import require, require_one_of
 from bpa_ppl._runtime.arrays import (
-    Float64,
     flatten,
     intern,
     to_array,
@@ -26,7 +24,7 @@ from bpa_ppl.formats.builder import Builder, describe_missing, join_columns, joi
 from bpa_ppl.formats.records import IN_MEMORY, parse_records
 from bpa_ppl.formats.references import SentenceLines
 from bpa_ppl.formats.roles import Missing, Roles, make_roles
-from bpa_ppl.formats.samples import COUNT, STATISTICS, build_block
+from bpa_ppl.formats.samples import build_block
 from bpa_ppl.formats.schema import Schema, check_first_id
 from bpa_ppl.formats.writing import to_table
 from bpa_ppl.names import AnyReferences, find_positions
@@ -35,7 +33,6 @@ from bpa_ppl.nbest import (
     COLUMNS,
     NBest,
     demote_to_extras,
-    find_feature,
     select_features,
     to_names,
     to_offsets,
@@ -43,19 +40,6 @@ from bpa_ppl.nbest import (
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-_OF_IDS = re.compile(
-    r"(?i)(^|[\W_])(u?u?ids?|rater|annotator|worker|participant|user|(completed|created)_by)$"
-    r"|(?-i:[a-z]Ids?$)"
-)
-_SENTINELS = {-1, -9, -99, -999, -9999}  # that are written where there is no number
-_STEPS = 3  # between candidates, that show that a column counts them
-#: Columns that number rows or runs, such as the index of a data frame after `reset_index`.
-_OF_RUNS = re.compile(
-    r"(?i)index|level_\d+|(row|line)_?(no|num|number)|(.*_)?(seed|random_state|timestamp|date|at|hash"
-    r"|idx|run|trial|iteration|epoch|batch|job|pid)"
-)
 
 
 def from_lists(
@@ -241,9 +225,7 @@ def from_records(
     roles = make_roles(features, exclude, missing)
     options = IN_MEMORY._replace(bad=bad, names=ColumnNames({}, NBest.origin), roles=roles)
     columns = parse_records(records, options)
-    lists = build_lists(columns, references, sources, bad, first_id, roles)
-    warn_bookkeeping(lists, lists.feature_names)
-    return lists
+    return build_lists(columns, references, sources, bad, first_id, roles)
 
 
 def from_samples(
@@ -313,93 +295,6 @@ def build_lists(
     if sources is not None:
         lines[SOURCE] = SentenceLines(to_texts(sources), "the text")
     return next(Builder(Schema(options), lines).lists([columns]))
-
-
-def describe_bookkeeping(nbest: NBest, name: str, least: int = 1) -> str:
-    """Return what to do with a column of positions, times, ids or runs, else an empty text.
-
-    Args:
-        nbest: the lists.
-        name: of a feature.
-        least: the least number of steps from a candidate to the next that show positions.
-
-    >>> from bpa_ppl import from_lists
-    >>> values = [[[0.0, 1.7e9], [1.0, 1.6e9]], [[2.0, 1.7e9], [3.0, 1.7e9]]]
-    >>> lists = from_lists([["a", "b"]] * 2, values, ["row", "created"])
-    >>> describe_bookkeeping(lists, "row")
-    'row counts the candidates of each list: exclude it, unless their order says more'
-    >>> describe_bookkeeping(lists, "created")
-    'created seems to have times, in seconds since 1970: exclude it'
-    """
-    values = find_feature(nbest, name)
-    if values is None or not len(values):
-        return ""
-    if name in (*STATISTICS, COUNT):
-        return ""
-    if unit := _find_unit_of_times(values):
-        return f"{name} seems to have times, in {unit} since 1970: exclude it"
-    if _OF_IDS.search(name) and (values == np.floor(values)).all():
-        return f"{name} seems to have ids: exclude it"
-    steps = np.delete(np.diff(values.astype(np.float64)), nbest.offsets[1:-1] - 1)
-    if len(steps) < max(least, 1) or not steps.any():
-        return ""
-    if _are_of_positions(steps, nbest.sizes.max()):
-        advice = "exclude it, unless their order says more"
-        return f"{name} counts the candidates of each list: {advice}"
-    rows = np.sort(values) - np.arange(len(values))
-    if len(rows) > _STEPS and len(set(np.sign(steps))) == 1 and not (np.ptp(rows) or rows[0] % 1):
-        return f"{name} numbers the rows: exclude it"
-    if _OF_RUNS.fullmatch(name):
-        return f"{name} is a feature: exclude it, if it only numbers rows or runs"
-    return describe_sentinel(name, values)
-
-
-def _find_unit_of_times(values: Float64) -> str:
-    """Return the unit of times since 1970, of the years from 2001 to 2039; else an empty text."""
-    units = {"seconds": 1, "milliseconds": 1000}
-    found = (of for of, n in units.items() if 1e9 * n < values.min() and values.max() < 2.2e9 * n)
-    return next(found, "")
-
-
-def _are_of_positions(steps: Float64, largest: int) -> bool:
-    """Return whether steps from a candidate to the next are those of positions.
-
-    They are equal and whole; in lists of two, other steps than 1 may be those of ratings.
-    """
-    step = float(steps[0])
-    return not np.ptp(steps) and step.is_integer() and (abs(step) == 1 or largest > 2)
-
-
-def describe_sentinel(name: str, values: npt.NDArray[Any]) -> str:
-    """Return what to do with a column that may have numbers for missing ones, else an empty text.
-
-    Args:
-        name: of the column.
-        values: of the candidates, NaN where one is missing.
-
-    >>> describe_sentinel("rating", np.array([4.0, -1.0, 5.0]))
-    'rating is -1, and else positive: leave it empty there, if that means no value'
-    >>> describe_sentinel("vote", np.array([1.0, -1.0, 1.0]))
-    ''
-    """
-    low, high = values[values <= 0], values[values > 0]
-    others = high[high < (most := high.max(initial=0))]
-    if most in (99, 999, 9999) and len(others) and 9 * (largest := others.max()) < most:
-        remedy = "leave it empty there, if that means no value"
-        return f"{name} is {most:g}, and else at most {largest:g}: {remedy}"
-    if not len(low) or np.ptp(low) or low[0] not in _SENTINELS or not (high != 1).any():
-        return ""
-    return f"{name} is {low[0]:g}, and else positive: leave it empty there, if that means no value"
-
-
-def warn_bookkeeping(nbest: NBest, names: Iterable[str]) -> None:
-    """Warn of columns of times, ids and runs, and of positions in lists of four or more.
-
-    >>> from bpa_ppl import from_lists
-    >>> warn_bookkeeping(from_lists([["a", "b"]], [[[0.0], [1.0]]], ["row"]), ["row"])
-    """
-    for note in filter(None, (describe_bookkeeping(nbest, name, least=_STEPS) for name in names)):
-        warn_user(f"{locate(nbest.origin)}{note}")
 
 
 def concatenate(

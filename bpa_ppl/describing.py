@@ -11,27 +11,22 @@ import numpy as np
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import as_numbers
 from bpa_ppl._runtime.messages import format_count
-from bpa_ppl.building import describe_bookkeeping, describe_sentinel
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
-from bpa_ppl.errors import DataError, locate, quote
+from bpa_ppl.errors import DataError, locate
 from bpa_ppl.formats.block import ID, JUDGEMENTS
 from bpa_ppl.formats.samples import COUNT, STATISTICS
-from bpa_ppl.formats.values import as_verdicts, looks_numeric
+from bpa_ppl.formats.values import as_verdicts
 from bpa_ppl.metrics.column import (
-    describe_direction,
-    describe_judgements,
     describe_outliers,
-    describe_parallel,
-    describe_repeated,
     numeric_columns,
     read_column,
     select_judged,
     select_marked,
 )
-from bpa_ppl.metrics.gains import default_gain, resolve, resolve_without_lists, text_metrics
+from bpa_ppl.metrics.gains import default_gain, resolve, resolve_without_lists
 from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.metrics.oracles import oracles
-from bpa_ppl.metrics.preferences import describe_like_answers, has_preferences, iter_choices
+from bpa_ppl.metrics.preferences import has_preferences, iter_choices
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.nbest import NBest, demote_to_extras, find_feature, measure_deviation
 from bpa_ppl.sampling.observations import UNUSED, choose_likelihood
@@ -113,8 +108,7 @@ class Description(Outcome):
         texts: the number of different values of each column of texts.
         lists: the names of the columns of lists.
         verdicts: of each column of verdicts, such as true and false, how many are true, and known.
-        gains: the columns that may be judgements: extras of numbers, columns of verdicts, and
-            features with such a name.
+        gains: the columns that may be judgements: extras of numbers, and columns of verdicts.
         of_sentences: the names of extras of sentences.
         sources: the number of sentences with a source.
         references: the number of sentences with a reference.
@@ -279,7 +273,7 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
     verdicts = {name: as_verdicts(column) for name, column in extras}
     lists = [name for name, of in extras if any(isinstance(v, list | tuple) for v in of)]
     known = [column for column in columns if column.missing < len(nbest.features)]
-    numbers = [c.name for c in known if c.kind != "feature" or describe_judgements(nbest, c.name)]
+    numbers = [column.name for column in known if column.kind != "feature"]
     numbers += [name for name, of in verdicts.items() if of is not None]
     return Description(
         origin=nbest.origin,
@@ -376,9 +370,6 @@ def _warnings(
     nbest: NBest, columns: tuple[ColumnSummary, ...], plan: Plan | None, with_reference: list[int]
 ) -> Iterator[str]:
     """Yield what looks wrong, with a remedy."""
-    if plan is None and (note := describe_like_answers(nbest)):
-        yield note
-    yield from describe_parallel(nbest)
     features = [column for column in columns if column.kind == "feature"]
     if not features:
         yield "no features: add some that need only texts, such as length and consensus"
@@ -393,28 +384,29 @@ def _warnings(
         if (other := equal.setdefault(read_column(nbest, name).tobytes(), name)) != name:
             yield f"{name} is equal to {other}: exclude one"
     for column in features:
-        note = describe_judgements(nbest, column.name) or describe_bookkeeping(nbest, column.name)
         if not column.within:
             yield f"{column.name} is constant within each list, so its weight has no effect"
-        elif note:
+        elif note := _describe_running(nbest, column.name):
             yield note
     used = (column.name for column in columns if column.kind != "extra")
     yield from filter(None, (describe_outliers(nbest, name) for name in used))
-    extras = [column.name for column in columns if column.kind != "feature"]
-    yield from filter(None, (describe_sentinel(n, read_column(nbest, n)) for n in extras))
-    judged = [c.name for c in columns if plan is None and describe_judgements(nbest, c.name)]
-    judged += [c.name for c in columns if c.kind == "gain"]
-    yield from filter(None, (describe_repeated(nbest, name) for name in judged))
-    gains = [column.name for column in columns if plan is not None and column.name == plan.gain]
-    yield from filter(None, (describe_direction(nbest, name) for name in gains))
-    if plan is not None and plan.gain in text_metrics():
-        yield from filter(None, (describe_judgements(nbest, name) for name in extras))
-    for name, cells in nbest.extras.items():
-        words = [value for value in cells if isinstance(value, str) and value.strip()]
-        others = [word for word in words if not looks_numeric(word)]
-        if others and len(others) < len(words) / 2:
-            yield f"{name} is of texts because of {quote(others[0])}: leave such cells empty"
     if plan is not None and plan.gain is not None and not plan.judged:
         yield f"no list has two candidates with a value of {plan.gain}: judge more"
     elif plan is not None and plan.judged == plan.equal > 0:
         yield f"all candidates of each list are equally good by {plan.gain}: nothing can be learned"
+
+
+def _describe_running(nbest: NBest, name: str) -> str:
+    """Return a note on a feature that counts candidates or rows, or an empty text."""
+    if name in (COUNT, *STATISTICS):  # of samples, as `bpa_ppl` computes them
+        return ""
+    values = read_column(nbest, name)
+    steps = np.delete(np.diff(values), nbest.offsets[1:-1] - 1)
+    # In lists of two, other steps than 1 may be those of ratings.
+    is_long = abs(steps[0]) == 1 or nbest.sizes.max() > 2
+    if is_long and not np.ptp(steps) and float(steps[0]).is_integer():
+        return f"{name} counts the candidates of each list: exclude it, unless their order matters"
+    rows = np.sort(values) - np.arange(len(values))
+    if len(rows) > 3 and len(set(np.sign(steps))) == 1 and not (np.ptp(rows) or rows[0] % 1):
+        return f"{name} numbers the rows: exclude it"
+    return ""

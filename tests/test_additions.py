@@ -272,7 +272,6 @@ def test_mistakes_are_named(registry: Registry, text: str, code: str, mention: s
         registry.resolve(text)
 
 
-@pytest.mark.filterwarnings("ignore:.* counts the candidates:bpa_ppl.BpaWarning")
 def test_functions_take_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("in.txt").write_text("a b\nb a\n" * 20)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -126,33 +125,12 @@ def test_json_has_everything() -> None:
     [
         ("rank", [1, 2, 3, 1, 2, 1]),
         ("doc", [3, 3, 3, 4, 4, 5]),
-        ("human.mqm", [3, 2, 5, 1, 1, 0]),
         ("copy", [-2, -1, -3, -1, -2, -4]),
     ],
 )
 def test_suspicious_columns_are_named(name: str, column: list[float]) -> None:
     (warning,) = new_warnings(lists().with_features([name], np.array(column)[:, None]))
     assert name in warning
-
-
-@pytest.mark.parametrize(("values", "named"), [([1, 4.5, 2, 3, 3, 5], True), ([-0.3] * 6, False)])
-def test_a_score_is_a_judgement_if_it_is_on_a_scale(values: list[float], named: bool) -> None:
-    warnings = bpa.describe(lists(score=values).with_references(["a"] * 3)).warnings
-    assert any("score is not used: if people judged so" in text for text in warnings) == named
-
-
-def test_judgements_of_some_candidates_are_named() -> None:
-    """Columns with missing values are no features; references would be taken as the gain."""
-    some = lists(human=np.array([1.0, np.nan, 2.0, 3.0, 1.0, 2.0])).with_references(["a"] * 3)
-    note = "human is not used: if people judged so, name it as the gain"
-    assert note in bpa.describe(some).warnings
-    assert not any("human" in warning for warning in bpa.describe(some, "human").warnings)
-
-
-def test_words_among_numbers_are_named() -> None:
-    (warning,) = new_warnings(lists(mqm=["NA", "-1", "-2", "0", "-1", ""]))
-    assert "'NA'" in warning
-    assert new_warnings(lists(mqm=["NA", "a", "-2", "b", "c", ""])) == []
 
 
 def test_empty_candidates_are_counted() -> None:
@@ -164,45 +142,6 @@ def test_empty_candidates_are_counted() -> None:
     assert found.empty == 2
     assert "2 candidates with an empty text" in str(found)
     assert "empty text" not in str(bpa.describe(lists()))
-
-
-def test_numbers_of_candidates_beside_them_are_named() -> None:
-    """Not numbers of the list, or of some other length."""
-    numbers: dict[str, Any] = {
-        "comet": [[0.1, 0.2, None], [0.3, 0.4], None],
-        "span": [[0, 4], [0, 9], [1, 3]],
-        "doc": [1, 2, 3],
-    }
-    nbest = lists().with_sentence_extras(**numbers, reference=[["hi"]] * 3)
-    named = "comet has as many numbers as candidates, and is not used: write them in the candidates"
-    assert new_warnings(nbest) == [named]
-    with pytest.warns(bpa.BpaWarning, match=named):
-        build_problem(nbest, gain="logprob", sampler="map")
-
-
-@pytest.mark.parametrize(
-    ("scores", "systems", "human", "count"),
-    [
-        ([0.5, 0.5, 0.4], "AAA", [4, 5, 1], 2),
-        ([0.5, 0.5, 0.4], "AAA", [4, 4, 1], 0),
-        ([0.5, 0.6, 0.4], "AAA", [4, 5, 1], 0),  # derivations
-        ([0.5, 0.5, 0.4], "ABA", [4, 5, 1], 0),
-        ([0.5, 0.5, 0.4], "AAA", [4, np.nan, 1], 0),
-    ],
-)
-def test_several_judgements_of_a_candidate_without_their_raters(
-    scores: list[float], systems: str, human: list[float], count: int
-) -> None:
-    features = [[[score] for score in scores]] * 2
-    nbest = from_lists([["a", "a", "b"]] * 2, features, ["lm"])
-    nbest = nbest.with_extras(human=human * 2, system=[*systems] * 2)
-    note = f"{2 * count} candidates differ from another one of their list in human alone"
-    for gain in (None, "human"):
-        assert any(note in one for one in bpa.describe(nbest, gain=gain).warnings) == bool(count)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        build_problem(nbest, gain="human", sampler="map")
-    assert any(note in str(one.message) for one in caught) == bool(count)
 
 
 def test_statistics_of_tokens_are_not_proposed_as_the_gain() -> None:
@@ -218,26 +157,3 @@ def test_there_is_no_plan_for_preferences_that_are_refused() -> None:
     assert described.plan is None
     assert described.warnings[0].startswith("adapt refuses the preferences")
     assert "adapt: preferences" not in str(described)
-
-
-@pytest.mark.parametrize(
-    ("name", "values", "noted"),
-    [
-        ("rank", [1, 2, 3, 1, 2, 1], True),
-        ("post_edits", [0, 2, 3, 1, 2, None], True),
-        ("errors", [0, -2, -3, -1, 0, -1], False),
-        ("franking", [1, 2, 3, 1, 2, 1], False),
-    ],
-)
-def test_a_gain_of_which_lower_seems_better_is_noted(
-    name: str, values: list[float], noted: bool
-) -> None:
-    note = f"the gain is -{name}"
-    nbest = lists(**{name: values})
-    assert any(note in of for of in bpa.describe(nbest, name).warnings) == noted
-    assert not any(note in of for of in bpa.describe(nbest, f"-{name}").warnings)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        bpa.adapt(nbest, None, gain=name, sampler="map")
-        bpa.adapt(nbest, None, gain=f"-{name}", sampler="map")
-    assert sum(note in str(one.message) for one in caught) == noted

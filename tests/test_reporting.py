@@ -30,8 +30,6 @@ from bpa_ppl.reporting import (
     report_page,
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore:.* counts the candidates:bpa_ppl.BpaWarning")
-
 WORDS = np.array([f"word{k}" for k in range(14)])
 HOSTILE = "<script>alert(1)</script>"
 #: The record of a posterior whose gain is a column, by its name.

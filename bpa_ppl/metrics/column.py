@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from bpa_ppl._runtime.arrays import (
     Float64,
     Int64,
     as_numbers,
-    is_number,
     read_number,
 )
 from bpa_ppl._runtime.messages import format_count
@@ -29,16 +27,6 @@ from bpa_ppl.nbest import (
     find_feature,
     subtract_first,
 )
-
-#: Words in the names of human judgements, which are not features of new lists.
-_JUDGEMENTS = {"mqm", "da", "esa", "human", "judgement", "judgment", "rating", "ratings", "gold"}
-_JUDGEMENTS |= {"ranking", "rankings"}
-#: Words that name them, too, where the values are on a scale of at most so many halves.
-_SCORES, _HALVES = {"score", "scores", "grade", "grades", "label", "labels", "stars"}, 21
-
-#: Words in the names of columns of which lower is better, if none of the numbers is negative.
-_LOWER = {"rank", "ranking", "rankings", "place", "position", "error", "errors", "edits", "wer"}
-_LOWER |= {"cer", "ter", "cost", "loss", "penalty", "perplexity", "ppl", "distance"}
 
 #: An outlier is so many times as far from the median of its list as this share of the others.
 _FAR, _NEAR = 10.0, 0.9
@@ -131,94 +119,6 @@ def read_extra(nbest: NBest, name: str, *, truths: bool = False) -> Float64 | No
     (None, array([ 1., nan]))
     """
     return as_numbers(nbest.extras[name], cells=name in nbest.cells, truths=truths)
-
-
-def describe_judgements(nbest: NBest, name: str) -> str:
-    """Return what to do with a column that is named like human judgements, else an empty text.
-
-    >>> from bpa_ppl import from_lists
-    >>> lists = from_lists([["a", "b"]], [[[0.5, 1.0], [0.7, 0.0]]], ["lm", "human_score"])
-    >>> describe_judgements(lists, "human_score"), describe_judgements(lists, "lm")
-    ('human_score is a feature: if people judged so, name it as the gain', '')
-    >>> lists = from_lists([["a", "b"]], [[[4.5], [3.0]]], ["score"])
-    >>> describe_judgements(lists, "score")
-    'score is a feature: if people judged so, name it as the gain'
-    """
-    words = set(re.findall("[a-z]+", name.lower()))
-    if not words & _JUDGEMENTS and not (words & _SCORES and _is_on_a_scale(nbest, name)):
-        return ""
-    use = "not used" if find_feature(nbest, name) is None else "a feature"
-    return f"{name} is {use}: if people judged so, name it as the gain"
-
-
-def describe_direction(nbest: NBest, name: str) -> str:
-    """Return a note on a gain of which lower seems to be better, or an empty text.
-
-    >>> from bpa_ppl import from_lists
-    >>> lists = from_lists([["a", "b"]], [[[1.0], [2.0]]], ["rank"])
-    >>> describe_direction(lists, "rank")
-    'higher values of rank count as better: if lower is better, the gain is -rank'
-    """
-    words = set(re.findall("[a-z]+", name.lower()))
-    if not words & _LOWER or np.nanmin(read_column(nbest, name), initial=0.0) < 0:
-        return ""
-    return f"higher values of {name} count as better: if lower is better, the gain is -{name}"
-
-
-def describe_repeated(nbest: NBest, name: str) -> str:
-    """Return a note on candidates that differ in one column of judgements alone, or an empty text.
-
-    Those of several systems or models differ in these, too; empty texts show nothing.
-
-    >>> from bpa_ppl import from_lists
-    >>> lists = from_lists([["a", "a", "b"]], [[[0.5], [0.5], [0.7]]], ["lm"])
-    >>> describe_repeated(lists.with_extras(human=[4, 5, 1]), "human")
-    '2 candidates differ from another one of their list in human alone: if several people ...'
-    >>> describe_repeated(lists.with_extras(human=[4, 4, 1]), "human")
-    ''
-    """
-    values = read_column(nbest, name)
-    texts = np.repeat(np.arange(len(nbest)), nbest.sizes) * len(nbest.strings) + nbest.string_index
-    _, place, counts = np.unique(texts, return_inverse=True, return_counts=True)
-    scores = nbest.features[:, [feature != name for feature in nbest.feature_names]]
-    origins = [nbest.extras[n] for n in ("system", "model") if n in nbest.extras]
-    judgements: dict[Any, list[float]] = {}
-    shown = np.array([bool(text.strip()) for text in nbest.strings])[nbest.string_index]
-    for row in np.flatnonzero((counts[place] > 1) & shown & np.isfinite(values)).tolist():
-        key = (texts[row], scores[row].tobytes(), *(str(of[row]) for of in origins))
-        judgements.setdefault(key, []).append(values[row])
-    count = sum(len(of) for of in judgements.values() if len(set(of)) > 1)
-    if not count:
-        return ""
-    what = f"{count:,} candidates differ from another one of their list in {name} alone"
-    return f"{what}: if several people judged them, write their mean"
-
-
-def describe_parallel(nbest: NBest) -> Iterator[str]:
-    """Yield notes on columns of whole lists that have a number for each candidate.
-
-    >>> from bpa_ppl import from_lists
-    >>> lists = from_lists([["a", "b"], ["c"]], [[[0.5], [0.7]], [[0.1]]], ["lm"])
-    >>> list(describe_parallel(lists.with_sentence_extras(comet=[[0.8, 0.9], [0.7]])))
-    ['comet has as many numbers as candidates, and is not used: write them in the candidates']
-    """
-    for name, values in nbest.sentence_extras.items():
-        given = [of for of in zip(values, nbest.sizes.tolist(), strict=True) if of[0] is not None]
-        if len(given) > 1 and all(_are_numbers(value, size) for value, size in given):
-            remedy = "write them in the candidates"
-            yield f"{name} has as many numbers as candidates, and is not used: {remedy}"
-
-
-def _are_numbers(value: Any, size: int) -> bool:
-    is_list = isinstance(value, list | tuple) and len(value) == size
-    return is_list and all(one is None or is_number(one) for one in value)
-
-
-def _is_on_a_scale(nbest: NBest, name: str) -> bool:
-    """Return whether a column has few values that are whole or half, as ratings have."""
-    values = read_column(nbest, name)
-    values = np.unique(values[np.isfinite(values)])
-    return len(values) <= _HALVES and bool((2 * values == np.round(2 * values)).all())
 
 
 def read_column(nbest: NBest, name: str) -> Float64:

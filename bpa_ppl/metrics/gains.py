@@ -20,7 +20,6 @@ from bpa_ppl.formats.roles import suggest_name
 from bpa_ppl.metrics.column import Column, describe_numbers, numeric_columns, read_column
 from bpa_ppl.metrics.function import Function
 from bpa_ppl.metrics.metric import METRICS, Lists, Metric, References, Score
-from bpa_ppl.metrics.preferences import describe_like_answers
 from bpa_ppl.nbest import NBest
 
 _CHUNK = 16  # sentences between two reports of progress, and handed to a worker at once
@@ -370,7 +369,6 @@ def no_references(nbest: NBest, metric: Metric) -> DataError:
         "the lists have no references: give the references, or name a column of judgements as the "
         f"gain (--gain {column}, or gain={column} in Python)"
     )
-    message = "; ".join(filter(None, (message, describe_like_answers(nbest))))
     return DataError(message, nbest.origin, parameter="references", code="missing-references")
 
 

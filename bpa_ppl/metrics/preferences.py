@@ -24,7 +24,6 @@ a sequence of m − 1 choices, each among the remaining ones (Plackett 1975; Luc
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -37,18 +36,13 @@ import numpy as np
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import format_count, log_info
-from bpa_ppl.errors import DataError, list_names, locate, quote
+from bpa_ppl.errors import DataError, locate, quote
 from bpa_ppl.formats.block import JUDGEMENTS, PREFERENCES, RANKINGS, TIES
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.record import Agreement
 
 #: The text of the row that means "no difference".
 _NO_DIFFERENCE = "(no difference)"
-#: Words in the names of columns of whole lists that may say which candidate is preferred.
-_LIKE_ANSWERS = {"winner", "chosen", "preferred", "preference", "best", "choice", "verdict"}
-_LIKE_ANSWERS |= {"ranking", "ranks"}
-#: Words that also may name the best candidate, if the values are numbers.
-_LIKE_PLACES = {"gold", "label", "selected"}
 #: All raters without a name.
 UNNAMED = "(unnamed)"
 #: Weights that 32-bit numbers can add up.
@@ -222,27 +216,6 @@ def has_preferences(nbest: NBest) -> bool:
     """
     columns = [nbest.sentence_extras.get(name, ()) for name in JUDGEMENTS]
     return any(map(_to_list, chain.from_iterable(columns)))
-
-
-def describe_like_answers(nbest: NBest) -> str:
-    """Return what to do with columns of whole lists that may be answers, else an empty text.
-
-    >>> from bpa_ppl import from_lists
-    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
-    >>> describe_like_answers(lists.with_sentence_extras(winner=[1]))[:46]
-    'winner is not read as an answer: write "prefer'
-    """
-    like = []
-    for name, values in nbest.sentence_extras.items():
-        are_places = {int, type(None)}.issuperset(map(type, values))
-        like_answers = _LIKE_ANSWERS | (_LIKE_PLACES if are_places else set())
-        if not like_answers.isdisjoint(re.findall("[a-z]+", name.lower())):
-            like.append(name)
-    if not like or has_preferences(nbest):
-        return ""
-    are = "is" if len(like) == 1 else "are"
-    entries = f'"{PREFERENCES}": [[better, worse]] or "{RANKINGS}": [[best, …, worst]]'
-    return f"{list_names(like)} {are} not read as an answer: write {entries}, positions from 0"
 
 
 def choice_sets(nbest: NBest, *, ties: bool = False) -> ChoiceSets:

@@ -130,16 +130,6 @@ def test_as_many_answers_as_candidates_are_answers(candidates: str) -> None:
     assert (lists.feature_names, describe(lists).plan) == ((), None)
 
 
-@pytest.mark.parametrize("name", ["gold", "label", "selected_index"])
-def test_numbers_that_may_be_answers_are_named(name: str) -> None:
-    (*_, warning) = describe(
-        read({"id": 0, "candidates": ["a", "b"], "lm": [1, 9], name: 1})
-    ).warnings
-    assert warning.startswith(f"{name} is not read as an answer")
-    lists = read({"id": 0, "candidates": ["a", "b"], "lm": [1, 9], name: "an answer"})
-    assert describe(lists).warnings == ()
-
-
 # --- names of columns ----------------------------------------------------------------------------
 
 
@@ -169,19 +159,3 @@ def test_texts_of_candidates_may_be_next_to_a_text_of_the_record() -> None:
 
 
 # --- hints ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "noted"),
-    [
-        *((name, True) for name in ("sample_idx", "run", "trial", "epoch", "row_number", "lineno")),
-        *((name, False) for name in ("length", "overrun", "rowdiness", "outline")),
-    ],
-)
-def test_names_of_bookkeeping(name: str, noted: bool) -> None:
-    numbers = [[7, 1], [3, 8]]
-    lists = read(*({"id": n, "candidates": ["a", "b"], name: of} for n, of in enumerate(numbers)))
-    found = describe(lists).warnings == (
-        f"{name} is a feature: exclude it, if it only numbers rows or runs",
-    )
-    assert found == noted

@@ -15,8 +15,7 @@ from support.raising import raises
 from support.user_files import Write
 
 import bpa_ppl as bpa
-from bpa_ppl import describe, from_records, iter_nbest, read_nbest, write_nbest
-from bpa_ppl._runtime.messages import capture_notes
+from bpa_ppl import from_records, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
 
 SPELLINGS = [
@@ -141,41 +140,6 @@ def test_a_verdict_that_is_not_given_is_no_missing_number() -> None:
     rows = [{"id": 0, "text": of, "lm": 1, "ok": of} for of in ("passed", "not passed", "passed")]
     with pytest.raises(bpa.UsageError, match="'not passed', and cannot be the gain"):
         bpa.gains(from_records(rows), "ok")
-
-
-SENTINELS = {
-    "-1": ([4, -1, 5], "r is -1,"),
-    "-999": ([0.5, 0.75, -999], "r is -999,"),
-    "999": ([4, 999, 5], "r is 999, and else at most 5:"),
-    "99": ([1, 99, 0], "r is 99, and else at most 1:"),
-    "percent": ([60, 99, 75], ""),
-    "votes": ([1, -1, 1], ""),
-    "errors": ([0, -1, -5], ""),
-    "on a scale with zero": ([0, -1, 2], ""),
-}
-
-
-@pytest.mark.parametrize("name", SENTINELS)
-def test_numbers_that_may_mean_no_number(name: str) -> None:
-    """Of the gain of adapt and of the estimator, and of features."""
-    values, problem = SENTINELS[name]
-    ratings, qid = np.array(values * 2, float), np.repeat([0, 1], 3)
-    lm = np.array([0.5, 1, 4, 2, 7, 3])
-    mode: Any = {"sampler": "map", "prior": "isotropic:variance=1.0"}  # which is fast
-    with capture_notes() as notes:
-        lists = from_records([
-            {"id": int(q), "text": "a", "lm": float(n), "r": float(r)}
-            for q, n, r in zip(qid, lm, ratings, strict=True)
-        ])  # fmt: skip
-        if name in ("99", "votes"):
-            bpa.adapt(lists, gain="r", **mode)
-            bpa.adapt(lists, gain="lm", **mode)
-            bpa.BayesianRanker(sampler="map").fit(lm[:, None], ratings, qid=qid)
-        found = [*describe(lists).warnings, *describe(lists, "r").warnings]
-    found += [note.message for note in notes]
-    found = [note for note in found if "if that means no value" in note]
-    assert len(found) == (0 if not problem else 6 if name == "99" else 3)
-    assert all(note.replace("y is", "r is").startswith(problem) for note in found)
 
 
 @pytest.mark.filterwarnings("ignore:mqm is missing for 1 of 3")

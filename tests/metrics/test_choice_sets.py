@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 from support.raising import raises
 
-from bpa_ppl import NBest, adapt, describe, from_lists
+from bpa_ppl import NBest, from_lists
 from bpa_ppl.errors import DataError
 from bpa_ppl.metrics.preferences import (
     agreement,
     choice_sets,
-    describe_like_answers,
     has_preferences,
     ordinal_alpha,
 )
@@ -110,17 +109,6 @@ def test_lists_without_preferences(lists: NBest) -> None:
         assert not has_preferences(lists.with_sentence_extras(**extras))
         with raises(DataError, "no-data"):
             choices_by_text(lists, **extras)
-
-
-@pytest.mark.parametrize("name", ["winner", "human_ranking", "chosen.index"])
-def test_other_names_of_answers_have_a_remedy(lists: NBest, name: str) -> None:
-    named = lists.with_sentence_extras(**{name: [1, 0]})
-    remedy = f"{name} is not read as an answer: write "
-    assert any(note.startswith(remedy) for note in describe(named).warnings)
-    with raises(DataError, "missing-references", parameter="references", match=remedy):
-        adapt(named)
-    judged = named.with_sentence_extras(preferences=[[[0, 1]], None])
-    assert not describe_like_answers(judged)
 
 
 def entry(*candidates: Any, **fields: Any) -> dict[str, Any]:
