@@ -18,7 +18,15 @@ from bpa_ppl.errors import DataError
 
 #: Areas with tests of their own, in `test_fuzz.py`, and one that takes seconds.
 ELSEWHERE = {"lists", "weights", "extreme numbers"}
-FEW = {"own models": 3, "packed": 3, "recipes": 4, "posteriors": 5, "sorted lines": 60, "judges": 2}
+FEW = {
+    "references": 60,
+    "own models": 3,
+    "packed": 3,
+    "recipes": 4,
+    "posteriors": 5,
+    "sorted lines": 60,
+    "judges": 2,
+}
 RARELY_ACCEPTED = {"packed", "requests", "recipes", "tables", "judges"}
 
 

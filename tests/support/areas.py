@@ -216,11 +216,16 @@ def weights(rng: random.Random, folder: Path) -> str:
 @area("references", 9_000)
 def references(rng: random.Random, folder: Path) -> None:
     """References and sources: other encodings and line ends, long lines, objects in memory."""
-    path, lists = folder / "ref", folder / "lists"
+    lists = folder / "lists"
     lists.write_bytes(LISTS)
-    with_ids = b'{"id": "1", "reference": "a"}\n{"id": 0, "references": ["b"]}\n'
-    samples = REFERENCES, b"id\ttext\n1\tthe cat\n\n0\tun caf\xc3\xa9\n", with_ids
-    path.write_bytes(damaged(rng, rng.choice(samples)))
+    samples = {
+        "ref": REFERENCES,
+        "ref.tsv": b"id\treference\n1\tthe cat\n\n0\tun caf\xc3\xa9\n",
+        "ref.csv": b'id,reference\n1,"the, cat"\n\n0,un caf\xc3\xa9\n',
+        "ref.jsonl": b'{"id": "1", "reference": "a"}\n{"id": 0, "references": ["b"]}\n',
+    }
+    path = folder / rng.choice(list(samples))
+    path.write_bytes(damaged(rng, samples[path.name]))
     written = rng.choice((int, str, float, "s{}".format))
     records = [{"id": written(n), "text": "a"} for n in rng.sample(range(4), 3)]
     some = {rng.choice((0, "1", 2.0, "s3", odd_value(rng, 0))): odd_value(rng)}
@@ -237,50 +242,42 @@ def references(rng: random.Random, folder: Path) -> None:
     rng.choice(uses)()
 
 
-#: How files of references write an id and a text; the last two cannot be read.
-_FORMS: list[Callable[[str, str], str]] = [
-    "{}\t{}".format,
-    lambda name, text: json.dumps({"id": name, "reference": text}),
-    lambda name, text: json.dumps({"id": name, "references": [text]}),
-    "{} {}".format,
-    "{},{}".format,
-    '"{}","{}"'.format,
-    '"{}"\t"{}"'.format,
-    "{}\t{}\tnews".format,
-    "{} ||| {}".format,
-    lambda name, text: json.dumps([name, text]),
-    lambda name, text: json.dumps(f"{name} {text}"),
-    lambda name, text: name,
-    lambda name, text: f"\t{text}",
-]
+#: How files of references write an id and a text, by their endings.
+_FORMS: dict[str, tuple[str, Callable[[str, str], str]]] = {
+    ".tsv": ("id\treference\n", "{}\t{}".format),
+    ".csv": ("id,reference\n", '"{}","{}"'.format),
+    ".jsonl": ("", lambda name, text: json.dumps({"id": name, "reference": text})),
+    ".txt": ("", lambda name, text: text),
+}
 
 
 @area("ids", 1_500)
 def ids(rng: random.Random, folder: Path) -> None:
-    """References with ids of which some lines have another form: no id becomes a part of a text."""
+    """References by line or by id, some rows in another form: no list has those of another one."""
     count = rng.choice((4, 5, 12))
     names = [rng.choice(("doc-{}", "{}", "a/b{}x", "s{:03}")).format] * count
     listed = [name(n) for n, name in enumerate(names, rng.choice((0, 1)))]
     begins = "the", "3", "a,", "Yes:"
     texts = {name: f"{rng.choice(begins)} cat no{n}" for n, name in enumerate(listed)}
-    form, other = rng.choice(_FORMS[: rng.choice((3, 9, 11))]), rng.choice(_FORMS)
+    ending = rng.choice(list(_FORMS))
+    header, form = _FORMS[ending]
+    _, other = _FORMS[rng.choice((ending, ending, *_FORMS))] if ending != ".txt" else ("", form)
     odd = set(rng.sample(listed, rng.choice((0, 1, 1, 2 if count > 4 else 1))))
-    order = rng.sample(listed, count) if rng.random() < 0.5 else listed
+    order = rng.sample(listed, count) if ending != ".txt" else listed
+    order = order[: count - rng.choice((0, 0, 1))]
     lines = [(other if name in odd else form)(name, texts[name]) for name in order]
-    if rng.random() < 0.2:
-        lines.insert(0, rng.choice(("id\treference", "id,reference", "", "id\treference\tdomain")))
-    end = rng.choice(("\n", "\n", "\r\n", "\n\n"))
-    path = folder / "ref"
-    path.write_text(rng.choice(("", "\ufeff")) + end.join([*lines, ""]), "utf-8", newline="")
+    head = header if rng.random() < 0.9 else ""
+    end = rng.choice(("\n", "\n", "\r\n"))
+    path = folder / f"ref{ending}"
+    content = rng.choice(("", "\ufeff")) + head + end.join([*lines, ""])
+    path.write_text(content, "utf-8", newline="")
     whole = all(name.isdigit() and str(int(name)) == name for name in listed) and rng.random() < 0.7
     records = [{"id": int(name) if whole else name, "text": "a", "lm": 1} for name in listed]
-    first = int(listed[0]) if whole else 0
-    content = "\n".join(map(json.dumps, records)).encode()
-    read = bpa.read_nbest(content, references=path, first_id=first).references
-    for name, found in zip(listed, read or (), strict=True):
-        # A file that is read by line has no ids, so that each text is that of its line.
-        if not set(found) <= {texts[name]}:
-            raise Failure(f"the references of {name} are {found}, not {texts[name]!r}: {lines}")
+    first = int(listed[0]) if whole or listed[0] == "1" else 0
+    data = "\n".join(map(json.dumps, records)).encode()
+    read = bpa.read_nbest(data, references=path, first_id=first).references
+    if read != tuple((texts[name],) for name in listed):
+        raise Failure(f"the references are {read}, not {texts}: {lines}")
 
 
 @area("equal numbers", 500)
@@ -368,7 +365,7 @@ _DECOYS: list[tuple[str, Callable[[int], Any]]] = [
 
 @area("hints", 1_000)
 def hints(rng: random.Random, folder: Path) -> str | None:
-    """Columns under other names, or without: what a message suggests gives the right lists."""
+    """Columns under other names, or without: the setting that a message shows reads the lists."""
     names = {usual: rng.choice(others) for usual, others in _OTHER_NAMES.items()}
     decoys = dict(rng.sample(_DECOYS, rng.randint(0, 3)))
     columns = [*names.values(), *decoys]
@@ -382,21 +379,19 @@ def hints(rng: random.Random, folder: Path) -> str | None:
     rows = [{name: row[name] for name in columns} for row in rows]
     kind = rng.choice((".csv", ".tsv", ".jsonl", ""))
     lines = lines_of(rows, columns, kind)
-    if rng.random() >= 0.7 and kind != ".jsonl":  # no header
+    headed = rng.random() < 0.7 or kind == ".jsonl"
+    if not headed:
         del lines[0]
     path = folder / f"lists{kind}"
     write_lines(path, lines)
     lists = outcome(lambda: bpa.read_nbest(path))
     if isinstance(lists, str):
-        setting, format = re.search(r"write them as (.+?): correct", lists), "auto"
-        if setting:
-            format = setting[1]
-        elif "put a line with their names before it" in lists:
-            usual = {name: usual for usual, name in names.items()}
-            lines[:0] = lines_of([], [usual.get(name, name) for name in columns], kind)
-            write_lines(path, lines)
-        else:
+        setting = re.search(r"(\w+:(?:(?:id|text)=NAME,?)+)", lists)
+        if setting is None or not headed:
             return REFUSED
+        format = setting[1].rstrip(",")
+        for usual in ("id", "text"):
+            format = format.replace(f"{usual}=NAME", f"{usual}={names[usual]}")
         with must_accept():
             lists = bpa.read_nbest(path, format=format)
     found = [lists.texts(place) for place in range(len(lists))]
