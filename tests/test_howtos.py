@@ -35,7 +35,6 @@ NOT_RUN = {
     "bpa judge lists.jsonl": "runs until it is stopped: tests/judging has it",
     "judgements.jsonl": "needs answers: tests/cli/test_adapt_command.py has them",
     "--model hierarchical": "needs domains: tests/models/test_hierarchical.py has them",
-    "rated.jsonl": "needs such rows: tests/formats/test_preference_rows.py has them",
     "pairs.jsonl": "needs answers: tests/cli/test_asking.py has them",
     "--agree 0.9": "needs pairs: tests/cli/test_asking.py has them",
     "bpa judge unsure.jsonl": "runs until it is stopped: tests/judging has it",

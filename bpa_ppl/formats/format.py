@@ -13,7 +13,17 @@ from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl.components import Component, Registry, read_name
 from bpa_ppl.errors import BpaError, UsageError
 from bpa_ppl.formats.block import CANDIDATES, ID, REFERENCE, SOURCE, TEXT, Block, ReadOptions
-from bpa_ppl.formats.preference_rows import CHOSEN, REJECTED, WINNER, find_answer_fields
+from bpa_ppl.formats.preference_rows import (
+    CHOSEN,
+    MODEL_A,
+    MODEL_B,
+    PROMPT,
+    REJECTED,
+    RESPONSE_A,
+    RESPONSE_B,
+    SETTINGS,
+    WINNER,
+)
 from bpa_ppl.formats.records import RecordReader
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_writer, text_lines
 from bpa_ppl.formats.values import json_keys
@@ -141,9 +151,14 @@ class TableFormat(NBestFormat, frozen=True, repr_omit_defaults=True):
         text: that of the candidates.
         source: that of the source texts.
         reference: that of the references.
-        chosen: that of the preferred answers, or of the first ones if there is a winner.
+        prompt: that of the prompts of preferences, see `bpa_ppl.formats.preference_rows`.
+        chosen: that of the preferred answers.
         rejected: that of the other answers.
-        winner: that of the winners, see `bpa_ppl.formats.preference_rows`.
+        model_a: that of the first models of an arena.
+        model_b: that of the second ones.
+        response_a: that of the answers of the first models.
+        response_b: that of the answers of the second ones.
+        winner: that of the winners of an arena.
         exclude: columns that are not read.
 
     >>> from bpa_ppl import read_nbest
@@ -159,25 +174,19 @@ class TableFormat(NBestFormat, frozen=True, repr_omit_defaults=True):
     text: str = TEXT
     source: str = SOURCE
     reference: str = REFERENCE
+    prompt: str = PROMPT
     chosen: str = CHOSEN
     rejected: str = REJECTED
+    model_a: str = MODEL_A
+    model_b: str = MODEL_B
+    response_a: str = RESPONSE_A
+    response_b: str = RESPONSE_B
     winner: str = WINNER
     exclude: str | tuple[str, ...] = ()
 
-    def detect(self, first_line: bytes) -> bool:
-        """Return whether a first line has the required fields, or two answers and a winner.
-
-        >>> from bpa_ppl.formats.jsonl import Jsonl
-        >>> Jsonl().detect(b'{"output_1": "a", "output_2": "b", "preference": 1.5}')
-        True
-        """
-        names = self.field_names(first_line)
-        fields = find_answer_fields(names, {})
-        return super().detect(first_line) or (fields is not None and {*fields[:2]} <= {*names})
-
     def column_names(self) -> dict[str, str]:
         """Return the names of columns in the file that differ from the usual ones, by these."""
-        usual = (ID, TEXT, SOURCE, REFERENCE, CANDIDATES, CHOSEN, REJECTED, WINNER)
+        usual = (ID, TEXT, SOURCE, REFERENCE, CANDIDATES, *SETTINGS)
         names = {name: getattr(self, name, name) for name in usual}
         return {usual: name for usual, name in names.items() if name != usual}
 

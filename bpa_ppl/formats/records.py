@@ -255,7 +255,7 @@ class RecordReader:
     def _with_candidates(self, record: dict[Any, Any], line: int) -> dict[Any, Any]:
         """Return a record with a list of candidates in place of parallel lists of their fields."""
         if {TEXT, CANDIDATES}.isdisjoint(record):
-            self._pair = self._pair or find_answer_fields(record, self._names.names)
+            self._pair = self._pair or find_answer_fields(record)
             if self._pair is not None:
                 return self._answers(record, line, self._pair)
         name = CANDIDATES if CANDIDATES in record else TEXT
@@ -475,7 +475,7 @@ def parse_table(options: ReadOptions, table: pa.Table, lines: Int64 | None = Non
     fields = {usual[field.name]: field.type for field in columns_of_both if field.name in usual}
     nested = CANDIDATES in fields or pa.types.is_nested(fields.get(TEXT, pa.null()))
     named = not options.names.names.keys().isdisjoint(SETTINGS)
-    if nested or named or find_answer_fields(fields, {}):
+    if nested or named or find_answer_fields(fields):
         if not len(table):
             return Block({TEXT: [], ID: []}, {}, np.arange(0), lines)
         return RecordReader(options).block(table.to_pylist(), lines.tolist())

@@ -29,7 +29,7 @@ from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.block import ID, TEXT, TOTAL, Block, ReadOptions
 from bpa_ppl.formats.format import TableFormat
-from bpa_ppl.formats.preference_rows import PAIRS, SETTINGS, TEXTS, find_answer_fields, lists_in
+from bpa_ppl.formats.preference_rows import PAIRS, SETTINGS, find_answer_fields
 from bpa_ppl.formats.records import belongs_to_sentence, parse_table
 from bpa_ppl.formats.roles import OF_FEATURES
 from bpa_ppl.formats.streams import InputFile, count_lines, decode
@@ -359,7 +359,7 @@ class _Reader:
             raise self.options.error(problem, line, "bad-name")
         self._header, self._usual = header, names.usual(header)
         columns = self._usual.values()
-        self._answers = find_answer_fields(columns, names.names) or ()
+        self._answers = find_answer_fields(columns) or ()
         pairs = self._answers or not names.names.keys().isdisjoint(SETTINGS)
         names.require(names.names if pairs else (ID, TEXT, *names.names), columns, line)
 
@@ -378,7 +378,7 @@ class _Reader:
             as_it_is = usual == TEXT or belongs_to_sentence(usual)
             if self._numeric.get(name) is None:
                 chosen = usual == TOTAL or roles.is_feature(usual)
-                if as_it_is or usual in TEXTS.union(self._answers):
+                if as_it_is or usual in SETTINGS:
                     chosen = False
                 elif chosen is None and (first := _first(map(str, column))):
                     chosen = read_number(first, cells=True) is not None
@@ -391,8 +391,7 @@ class _Reader:
                 column = compute.replace_with_mask(
                     column, compute.equal(column, ""), pa.nulls(1, pa.string())[0]
                 )
-            lists = lists_in(column.to_pylist()) if usual in self._answers[:2] else None
-            columns[name] = pa.array(lists) if lists else column
+            columns[name] = column
         return pa.table(columns)
 
     def _numbers(self, name: str, column: pa.Array, lines: Int64) -> pa.Array:

@@ -85,8 +85,8 @@ SAMPLES = {
     "openai": Sample("openai", chat("r-<id>", "<text>", 12345).replace("12345", "<value>"), ()),
     "arena": Sample(
         "jsonl",
-        '{"id": <id>, "model_a": "X", "model_b": "Y", "winner": "model_a", "response_a": "<text>", '
-        '"response_b": "z", "rm_a": <value>, "rm_b": 1}',
+        '{"id": <id>, "model_a": "X", "model_b": "Y", "winner": "model_a", '
+        '"response_a": {"text": "<text>", "rm": <value>}, "response_b": {"text": "z", "rm": 1}}',
         JSON_NUMBERS,
     ),
 }

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from support.raising import raises
-from support.user_files import talk
 
 from bpa_ppl import NBest, describe, read_nbest
 from bpa_ppl.errors import BpaWarning, DataError
@@ -80,44 +79,6 @@ def test_a_column_of_texts_that_look_like_numbers_is_named(value: str) -> None:
 def test_columns_of_other_texts_are_read_without_a_note(value: str) -> None:
     lists = read_nbest([f'id,text,by\n0,a,"{value}"\n0,b,x\n'])
     assert lists.extras["by"] == (value, "x")
-
-
-@pytest.mark.parametrize("turn", [0, 3, -1, 1.5, "3"])
-def test_a_turn_that_is_not_there_is_an_error(turn: float | str) -> None:
-    row = {"model_a": "X", "model_b": "Y", "winner": "model_b", "turn": turn}
-    row |= {f"conversation_{m}": talk("q1", f"{m}1", "q2", f"{m}2") for m in "ab"}
-    with raises(DataError, "bad-line", line=1, match="turn"):
-        read(row)
-    assert read(row, format="jsonl:exclude=turn").texts(0) == ["a2", "b2"]
-
-
-@pytest.mark.parametrize(
-    ("labels", "more"),
-    [
-        (("A", "B"), {}),
-        (("response_B", "response_A"), {}),
-        (("x", "y"), {"model_a": "x", "model_b": "y"}),
-    ],
-)
-def test_names_of_answers_are_no_answers(labels: tuple[str, str], more: dict[str, str]) -> None:
-    row = {"prompt": "Q", "response_A": "a", "response_B": "b", **more}
-    row |= dict(zip(("chosen", "rejected"), labels, strict=True))
-    with raises(DataError, "bad-line", parameter="format", line=1) as caught:
-        read(row)
-    names = caught.value.message.rpartition(" ")[2]
-    with pytest.warns(BpaWarning, match="rejected is left out"):
-        lists = read(row, format=f"jsonl:{names}")
-    assert lists.texts(0) == ["a", "b"]
-    assert lists.sentence_extras["preferences"][0] == [
-        [1, 0] if labels[1] == "response_A" else [0, 1]
-    ]
-    assert read(row | {"chosen": "a", "rejected": "b"}).texts(0) == ["a", "b"]
-
-
-@pytest.mark.parametrize("winner", ["A\n", " A", "**A**", "**[[A]]**", "(A)"])
-def test_a_winner_may_have_marks_around_it(winner: str) -> None:
-    lists = read({"prompt": "Q", "response_a": "a", "response_b": "b", "winner": winner})
-    assert lists.sentence_extras["preferences"] == ([[0, 1]],)
 
 
 @pytest.mark.parametrize("candidates", ["candidates", "text"])
