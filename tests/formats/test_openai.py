@@ -283,7 +283,8 @@ def completion(*answers: tuple[str, list[float | None]], **more: Any) -> str:
 
 
 def test_chats_and_completions_one_by_one() -> None:
-    lists, _ = notes_of(lambda: read_nbest(GOLDEN / "openai-completions.jsonl"))
+    path = GOLDEN / "openai-completions.jsonl"
+    lists, _ = notes_of(lambda: read_nbest(path, features="count"))
     assert texts(lists) == [["a cat", "cat"], ["le chat"], ["two parts"]]
     assert sums(lists) == pytest.approx([np.nan, -4, -0.75, -2.5], nan_ok=True)
 
@@ -392,9 +393,12 @@ def test_an_unknown_token_makes_those_of_its_answer_missing(unknown: float | Non
         completion(("a cat", [-0.1, -0.2]), ("the cat", [unknown, -0.2])),
     ]
     for content in lines:
-        lists, notes = notes_of(lambda content=content: read_nbest([content]))
+        lists, notes = notes_of(lambda content=content: read_nbest([content], features="count"))
         assert sums(lists) == pytest.approx([-0.3, np.nan], nan_ok=True)
         assert "a log-probability of 1 answer is unknown" in notes
+        named: dict[str, Any] = {"parameter": "missing", "line": 1, "match": "logprob.sum"}
+        with raises(DataError, "missing-feature", **named):
+            notes_of(lambda content=content: read_nbest([content]))
 
 
 def test_answers_that_repeat_their_prompts_are_refused(write: Write) -> None:
