@@ -468,7 +468,7 @@ def chunks(object: str, *choices: dict[str, Any]) -> list[str]:
     """Return the parts of two answers, one after the other at each step, and their usage."""
     fields = {"object": object, "model": "m"}
     steps = [{"choices": [{"index": 0, "finish_reason": None, **of}]} for of in choices]
-    steps.append({"choices": [], "usage": {}})  # type: ignore[dict-item]
+    steps.append({"choices": [], "usage": {}})
     return [json.dumps({"id": name, **fields, **step}) for step in steps for name in "zy"]
 
 

@@ -28,11 +28,13 @@ import xarray
 from numpyro.distributions import constraints
 
 import bpa_ppl as bpa
+import bpa_ppl.extras.convert as convert
 from bpa_ppl import Draws, NBest, Prior, from_arrays, from_lists, from_records
 from bpa_ppl.decoding.writing import rerank_to
 from bpa_ppl.diagnostics.baseline_table import BaselineComparison
 from bpa_ppl.experiments.studies.study import read_study
 from bpa_ppl.experiments.tuning.tuner import TUNERS
+from bpa_ppl.extras.convert.records import read_json, read_text_lines, write_lists
 from bpa_ppl.features.recipe import record_sources, with_absolute_paths
 from bpa_ppl.features.source import FEATURES, resolve_sources
 from bpa_ppl.formats.format import WEIGHT_FORMATS
@@ -490,6 +492,35 @@ def responses(rng: random.Random, folder: Path) -> None:
     write_lines(path, map(json.dumps, rows))
     bad, format = rng.choice(("drop", "drop", "error")), rng.choice(("auto", "openai"))
     bpa.read_nbest(path, format=format, bad=bad)
+
+
+_PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "other-tools.md"
+#: Records of other tools, by their kind.
+_OF_TOOLS = [
+    (kind, json.loads(shown) if shown.startswith("{") else shown)
+    for shown_all in re.findall(r"```text\n(.*?)```", _PAGE.read_text("utf-8"), re.DOTALL)
+    for kind, shown in (line.split(None, 1) for line in shown_all.splitlines())
+]
+
+
+@area("converters", 1_500, names_file=True)
+def converters(rng: random.Random, folder: Path) -> None:
+    """Records of other tools with other values, types and fields: what is converted is read."""
+    kind, record = rng.choice(_OF_TOOLS)
+    path, records = folder / "records", [record, record]
+    for _ in range(rng.choice((1, 1, 2, 3))):
+        records = changed(records, rng, odd_json)
+    if isinstance(record, str):
+        path.write_bytes(damaged(rng, f"{record}\n{record}\n".encode()))
+        lists = getattr(convert, kind)(read_text_lines(path))
+    else:
+        rows = records if isinstance(records, list) else [records]
+        path.write_text(rng.choice(("\n".join(map(json.dumps, rows)), json.dumps(rows, indent=1))))
+        lists = getattr(convert, kind)(read_json(path))
+    write_lists(lists, folder / "lists.jsonl")
+    read = (folder / "lists.jsonl").read_text("utf-8").split("\n")[:-1]
+    if list(map(json.loads, read)) != lists:
+        raise Failure(f"{lists} are written as {read}")
 
 
 _PHRASES = [

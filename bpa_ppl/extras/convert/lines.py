@@ -98,7 +98,7 @@ def letor(records: Iterable[Any]) -> Lists:
         match = _LETOR.fullmatch(record.value) if isinstance(record.value, str) else None
         if match is None:
             record.refuse(what, "it needs a label, qid: and features such as 1:0.5")
-        pairs = [pair.split(":") for pair in match[3].split()]
+        pairs = [pair.split(":", 1) for pair in match[3].split()]
         features = {int(name): _number(record, what, value) for name, value in pairs}
         if len(features) < len(pairs):
             record.refuse(what, "a feature occurs twice")

@@ -18,7 +18,7 @@ from bpa_ppl.formats.values import check_pairs
 Lists = list[dict[str, Any]]
 
 _REMEDY = "convert files of this kind, as docs/how-to/other-tools.md shows them"
-_EMPTY = "the file is empty: create it again"
+_EMPTY = "there are no records in the file: create it again"
 _BLANKS = re.compile(r"[ \t\r\n]*")
 T = TypeVar("T")
 
@@ -106,7 +106,7 @@ def read_json(path: AnyPath) -> Iterator[Record]:
 
     Raises:
         DataError: with file and line, if it is not JSON, an object has a key twice, or a number is
-            not finite.
+            not finite; or if there are no values.
 
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile("w") as file:
@@ -115,12 +115,11 @@ def read_json(path: AnyPath) -> Iterator[Record]:
     [({'a': 1}, 1), ({'a': 2}, 2)]
     """
     text, origin = read_text(path), origin_name(path)
-    if not text.strip():
-        raise DataError(_EMPTY, origin, code="no-data")
     decoder = json.JSONDecoder(
         object_pairs_hook=check_pairs, parse_float=_parse_float, parse_constant=_parse_float
     )
     at, line, in_array, after = 0, 1, False, ""  # after: the mark before the next value
+    empty = True
     while True:
         start = at
         at = next(_BLANKS.finditer(text, at)).end()
@@ -140,10 +139,13 @@ def read_json(path: AnyPath) -> Iterator[Record]:
         else:
             value, end = _decode(decoder, text, at, place)
             yield place._replace(value=value)
+            empty = False
             line += text.count("\n", at, end)
             at, after = end, "value"
     if in_array:
         raise place.error("the array has no end: create the file again")
+    if empty:
+        raise DataError(_EMPTY, origin, code="no-data")
 
 
 def _decode(decoder: json.JSONDecoder, text: str, at: int, place: Record) -> tuple[Any, int]:

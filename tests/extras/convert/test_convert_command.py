@@ -38,6 +38,7 @@ def test_a_run_with_judgements() -> None:
     assert read("lists.jsonl") == expected
     lists = read_nbest("lists.jsonl")
     assert (lists.ids, lists.texts(0)) == (("q1", "q2"), ["d11", "d12"])
+    assert (lists.feature_names, lists.features[:, 0].tolist()) == (("score",), [13.5, 12, 8])
     printed = succeed("convert", "trec", "run.txt", "--qrels", "qrels.txt", "-o", "-").out
     assert printed == Path("lists.jsonl").read_text()
 
@@ -93,9 +94,10 @@ def test_fields_of_annotation_tools_and_the_baseline() -> None:
         (("letor", "run.txt"), "run.txt:1: not a line of LETOR: "),
         (("trec", "run.txt", "--qrels", "rows.jsonl"), "rows.jsonl:1: not a judgement of TREC"),
         (("trec", "missing.txt"), "missing.txt: no such file"),
-        (("trec", "empty.txt"), "empty.txt: the file is empty"),
+        (("trec", "empty.txt"), "empty.txt: there are no records"),
         (("kto", "rows.jsonl", "empty.txt"), "rows.jsonl:2"),
-        (("kto", "empty.txt"), "empty.txt: the file is empty"),
+        (("kto", "empty.txt"), "empty.txt: there are no records"),
+        (("kto", "none.json"), "none.json: there are no records"),
         (("trec", "run.txt", "-o", "run.txt"), "choose another name"),
         (("trec", "run.txt", "--qrels", "lists.jsonl"), "choose another name"),
     ],
@@ -105,6 +107,7 @@ def test_what_is_wrong_is_one_error_and_nothing_is_written(
 ) -> None:
     Path("run.txt").write_text(RUN)
     Path("empty.txt").write_text("")
+    Path("none.json").write_text("[]")
     good = {"prompt": "q", "completion": "a", "label": True}
     write("rows.jsonl", good, good | {"label": "yes"})
     Path("lists.jsonl").write_text("as before")

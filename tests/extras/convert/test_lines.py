@@ -78,6 +78,7 @@ def test_letor_is_read_as_by_scikit_learn(tmp_path: Path) -> None:
     [
         ("2 1:0.5", "qid:"),
         ("2 qid:1 1:a", "'a'"),
+        ("2 qid:1 1:2:3", "'2:3'"),
         ("good qid:1 1:1", "'good'"),
         ("2 qid:1 1:1 1:2", "twice"),
         ("2 qid:1 lm:1", "qid:"),
