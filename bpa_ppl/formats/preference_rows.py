@@ -49,6 +49,7 @@ _ARENA: Fields = (RESPONSE_A, RESPONSE_B, MODEL_A, MODEL_B, WINNER)
 _SYSTEM, _TIE = "system", "tie"
 _ROLE, _CONTENT, _ASSISTANT = "role", "content", "assistant"
 _PAGE = "docs/how-to/other-tools.md shows how files of other programs are read"
+_SHOWN = 400  # characters of the names of columns in a message
 _Error = Callable[..., DataError]
 
 
@@ -86,13 +87,16 @@ class _Row:
 
     def value(self, field: str) -> Any:
         """Return the value of a field without which the row has no judgement or no answer."""
-        if (value := self.record.get(field)) in (None, ""):
-            problem = f"no field {self.name(field)}"
-            if field in self.record:
-                problem = f"{self.name(field)} is {abbreviate(value)}"
-            advice = "correct it, or drop such rows (bad: drop)"
-            code = "bad-line" if field in self.record else "missing-column"
-            raise self.error(f"{problem}: {advice}", parameter="bad", code=code)
+        if field not in self.record:
+            problem = f"no field {self.name(field)} (the fields are "
+            problem += f"{quote(', '.join(map(self.name, self.record)), _SHOWN)}): rename one, or "
+            problem += f"name it in the format of a file, {field}=NAME; {_PAGE}"
+            raise self.error(problem, parameter="format", code="missing-column")
+        if (value := self.record[field]) in (None, ""):
+            problem = f"{self.name(field)} is {abbreviate(value)}"
+            raise self.error(
+                f"{problem}: correct it, or drop such rows (bad: drop)", parameter="bad"
+            )
         return value
 
     def turns(self, field: str, value: list[Any]) -> list[dict[str, str]]:

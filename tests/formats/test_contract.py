@@ -79,14 +79,16 @@ SAMPLES = {
     "jsonl": Sample("jsonl", '{"id": <id>, "text": "<text>", "lm": <value>}', JSON_NUMBERS),
     "pairs": Sample(
         "jsonl",
-        '{"chosen": {"text": "<text>", "lm": <value>}, "rejected": {"text": "z", "lm": 1}}',
+        '{"chosen": {"text": "<text>", "features": {"lm": <value>}}, '
+        '"rejected": {"text": "z", "features": {"lm": 1}}}',
         JSON_NUMBERS,
     ),
     "openai": Sample("openai", chat("r-<id>", "<text>", 12345).replace("12345", "<value>"), ()),
     "arena": Sample(
         "jsonl",
         '{"id": <id>, "model_a": "X", "model_b": "Y", "winner": "model_a", '
-        '"response_a": {"text": "<text>", "rm": <value>}, "response_b": {"text": "z", "rm": 1}}',
+        '"response_a": {"text": "<text>", "features": {"rm": <value>}}, '
+        '"response_b": {"text": "z", "features": {"rm": 1}}}',
         JSON_NUMBERS,
     ),
 }
