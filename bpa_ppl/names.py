@@ -5,22 +5,23 @@ In files of Moses `TM0= a b` is `TM0[0]` and `TM0[1]`; `TM0` is the label of bot
 
 from __future__ import annotations
 
-import math
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from numbers import Integral
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from bpa_ppl._runtime.arrays import is_number, to_float, to_members, wrong_type
+from bpa_ppl._runtime.arrays import is_number, to_members, wrong_type
 from bpa_ppl.errors import DataError, UsageError, quote
 
 #: References: a text, or several, for each sentence, or by id.
 AnyReferences: TypeAlias = Iterable[str | Sequence[str]] | Mapping[Any, str | Sequence[str]]
 K = TypeVar("K", bound=Hashable)
-_INTEGER = re.compile(r"(-?[0-9]{1,18})(?:\.0*)?")
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
+_LARGEST = 2**63 - 1  # of an id that is an integer
 # What no font shows: the default ignorable characters of Unicode, and controls other than blanks.
 _INVISIBLE = re.compile(
     "[\0-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
@@ -31,16 +32,17 @@ _INDEXED = re.compile(r"(?P<label>.+)\[(?P<index>\d+)\]")
 
 
 def id_key(value: Any) -> Any:
-    """Return the id of a sentence; an integer is the same id however it is written.
+    """Return the id of a sentence, so that ids are equal if their texts are.
 
-    >>> id_key("07"), id_key(2.0), id_key("2.0"), id_key("doc-7")
-    (7, 2, 2, 'doc-7')
+    A text that prints an integer of 64 bits, without leading zeros, is that integer.
+
+    >>> id_key("7"), id_key(7), id_key("07"), id_key("2.0"), id_key("doc-7")
+    (7, 7, '07', '2.0', 'doc-7')
     """
     if isinstance(value, str):
-        number = _INTEGER.fullmatch(value)
-        return value if number is None else int(number[1])
-    whole = is_number(value) and math.isfinite(to_float(value)) and value == int(value)
-    return int(value) if whole else value
+        is_integer = _INTEGER.fullmatch(value) and abs(int(value)) <= _LARGEST
+        return int(value) if is_integer else value
+    return int(value) if is_number(value) and isinstance(value, Integral) else value
 
 
 def visible_form(text: str) -> str:
@@ -67,9 +69,9 @@ def has_unseen(text: str) -> bool:
 
 
 def find_other_form(forms: dict[Any, str], key: Any, value: Any) -> str | None:
-    """Return another id before that is the same integer or looks the same; and enter this one.
+    """Return another id before that has the same key or looks the same; and enter this one.
 
-    Such ids, `0` and `00`, are those of two sentences, or a mistake, and are never joined.
+    Such ids are those of two sentences, or a mistake, and are never joined.
 
     Args:
         forms: the texts of ids by key, or by their visible form; entered here.
@@ -77,9 +79,11 @@ def find_other_form(forms: dict[Any, str], key: Any, value: Any) -> str | None:
         value: the id.
 
     >>> forms = {}
-    >>> values = ("7", "07", 7, "doc-7", "doc-7 ")
+    >>> values = ("7", 7, "doc-7", "doc-7 ")
     >>> [find_other_form(forms, id_key(value), value) for value in values]
-    [None, '7', None, None, 'doc-7']
+    [None, None, None, 'doc-7']
+    >>> find_other_form(forms, 7, "07")  # where ids are integers
+    '7'
     """
     text = value if isinstance(value, str) else str(key)
     before = forms.setdefault(visible_form(key) if isinstance(key, str) else key, text)
@@ -94,7 +98,8 @@ def describe_equal_ids(value: Any, other: str) -> str:
     >>> describe_equal_ids("café", "cafe\u0301").partition(":")[0]
     "the ids 'caf\\xe9' and 'cafe\\u0301' look the same"
     """
-    are = "are the same number" if isinstance(id_key(other), int) else "look the same"
+    alike = visible_form(str(value)) == visible_form(other)
+    are = "look the same" if alike else "are the same number"
     # Escaped, since they may differ only by characters that are not seen.
     ids = (quote(str(one)).encode("ascii", "backslashreplace").decode() for one in (value, other))
     return f"the ids {' and '.join(ids)} {are}: write an id in one way, or rename one of two"

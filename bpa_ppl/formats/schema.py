@@ -30,10 +30,8 @@ value is missing if it is absent, null, NaN, or an empty cell of a text file.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
-from decimal import Decimal
 from functools import partial
 from itertools import chain
 from numbers import Integral
@@ -64,7 +62,6 @@ from bpa_ppl.formats.values import FINITE, NUMBER, abbreviate, kind_of, number_o
 from bpa_ppl.names import describe_equal_ids, find_label, find_other_form, id_key, visible_form
 from bpa_ppl.nbest import Which, take
 
-_ROUNDED = re.compile(r"[0-9][.,][0-9]+E\+[0-9]+")  # a long number in a spreadsheet
 _LARGEST_ID = 2**63 - 1
 _LARGEST_FIRST_ID = 10**18  # an id beyond it would not fit 64 bits with the number of a list added
 _IDS = {int: "integers", str: "texts", type(None): "missing"}
@@ -358,14 +355,11 @@ class Schema:
     def _number_of_id(self, entry: Any, line: int) -> int:
         """Return an id as an integer; ids that are texts are counted as they appear."""
         value = entry
-        if isinstance(entry, float | Decimal) or not (self.typed or self._id_type is str):
+        if not (self.typed or self._id_type is str):
             value = id_key(entry)
         integer = isinstance(value, Integral) and not isinstance(value, bool)
         if isinstance(value, str) and not value:
             raise self._error("sentence id '' is empty: give each row one", line)
-        if isinstance(value, str) and _ROUNDED.fullmatch(value) and not self.typed:
-            problem = f"sentence id {quote(value)} was rounded by a spreadsheet: write the column "
-            raise self._error(f"{problem}as texts there", line)
         if not (value is None or isinstance(value, str) or integer):
             raise self._odd_id(entry, line)
         if integer and abs(int(value)) > _LARGEST_ID:
