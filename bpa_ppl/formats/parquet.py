@@ -86,11 +86,7 @@ class Parquet(TableFormat, frozen=True):
         with parquet_errors(origin):
             # Arrow opens the file itself, so that its threads never wait for Python.
             opened = parquet.ParquetFile(path, pre_buffer=False)
-            schema = opened.schema_arrow
-            nested = self.candidates in schema.names or any(
-                field.name == self.text and pa.types.is_nested(field.type) for field in schema
-            )
-            size = _SENTENCES if nested else _BATCH
+            size = _SENTENCES if self.candidates in opened.schema_arrow.names else _BATCH
             for batch in opened.iter_batches(batch_size=size):
                 batch.validate(full=True)  # texts that are not UTF-8, and invalid offsets
                 yield pa.Table.from_batches([batch])

@@ -1,8 +1,7 @@
 """Records and Arrow tables taken apart into columns: see `schema` for what they mean.
 
-A record, or a row of a table, is a candidate with the `id` of its sentence, a sentence with its
-candidates: `candidates`, a list of objects or of texts, or `text` and other lists of equal length;
-or answers of which some are preferred.
+A record, or a row of a table, is a candidate with the `id` of its sentence; a sentence with its
+`candidates`, a list of objects or of texts; or answers of which some are preferred.
 
 Columns of Arrow become arrays without `to_numpy` of PyArrow, which imports pandas wherever it is
 installed; that takes longer than reading most files.
@@ -26,12 +25,10 @@ from bpa_ppl._runtime.arrays import (
     to_plain_values,
     values_in,
 )
-from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.errors import DataError, UsageError, locate, quote
 from bpa_ppl.formats.block import (
     CANDIDATES,
     ID,
-    JUDGEMENTS,
     OF_SENTENCE,
     REFERENCE,
     REFERENCES,
@@ -51,9 +48,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 IN_MEMORY = ReadOptions(NBest.origin, names=ColumnNames({}, NBest.origin))
-_LIKE = """: write objects such as {"text": "a cat", "score": 0.5}"""
-# Fields with lists that are not parallel to the texts of the candidates.
-_LISTS = (REFERENCE, REFERENCES, *JUDGEMENTS)
+_LIKE = """: write objects such as {"text": "a cat", "features": {"lm": -1.5}}"""
 
 
 def parse_records(records: Any, options: ReadOptions = IN_MEMORY) -> Block:
@@ -237,10 +232,11 @@ class RecordReader:
                     used = (ID, *SETTINGS, *([CANDIDATES] if CANDIDATES in record else []))
                     required = [n for n in used if n in self._names.names]
                     self._names.require(required, record, line)
-            if CANDIDATES in record or type(record.get(TEXT)) is not str:
-                whole = self._with_candidates(record, line)
-                self._named.update([line] if whole is not record else [])
-                record = whole
+            if {TEXT, CANDIDATES}.isdisjoint(record):
+                self._pair = self._pair or find_answer_fields(record)
+                if self._pair is not None:
+                    record = self._answers(record, line, self._pair)
+                    self._named.add(line)
             if self.nested and CANDIDATES not in record and TEXT not in record:
                 record = {**record, CANDIDATES: []}
             records.append(record)
@@ -251,44 +247,6 @@ class RecordReader:
                 problem = f"{form}, unlike the first line: use one form throughout"
                 raise self._error(problem, line)
         return records
-
-    def _with_candidates(self, record: dict[Any, Any], line: int) -> dict[Any, Any]:
-        """Return a record with a list of candidates in place of parallel lists of their fields."""
-        if {TEXT, CANDIDATES}.isdisjoint(record):
-            self._pair = self._pair or find_answer_fields(record)
-            if self._pair is not None:
-                return self._answers(record, line, self._pair)
-        name = CANDIDATES if CANDIDATES in record else TEXT
-        texts = record.get(name)
-        kinds: Any = dict if isinstance(texts, dict) else list | tuple
-        # A whole table, or single values in brackets.
-        if isinstance(texts, kinds) and isinstance(record.get(ID), kinds):
-            problem = f"{ID} is {abbreviate(record[ID])}, not a single one: write each row as an "
-            problem += (
-                "object (pandas: to_json(orient='records', lines=True); R: toJSON, auto_unbox=TRUE)"
-            )
-            raise self._error(problem, line)
-        if not isinstance(texts, list | tuple):
-            return record
-        types = set(map(type, texts))
-        if name == CANDIDATES and not (types and types <= {str, type(None)}):
-            return record
-        record = _flatten_lists(record, len(texts))
-        lists = {n: v for n, v in record.items() if isinstance(v, list | tuple) and n not in _LISTS}
-        for field in [n for n, values in lists.items() if len(values) != len(texts)]:
-            values = lists.pop(field)  # of the sentence, unless they are numbers
-            if values and {kind_of(value) for value in values if value is not None} == {NUMBER}:
-                numbers = format_count(len(values), "number")
-                problem = f"{numbers} in {field} for {format_count(len(texts), 'candidate')}"
-                raise self._error(f"{problem}: give each candidate one", line)
-        others = {n: v for n, v in record.items() if n not in lists}
-        lists[TEXT] = lists.pop(name)
-        rows = zip(*lists.values(), strict=True)
-        candidates = [dict(zip(lists, row, strict=True)) for row in rows]
-        if self._bad == "drop" and None in texts and record.keys().isdisjoint(JUDGEMENTS):
-            candidates = [of for of in candidates if of[TEXT] is not None]
-            self._dropped.append(f"row {line}: {name} has null")
-        return {**others, CANDIDATES: candidates}
 
     def _answers(self, record: dict[str, Any], line: int, fields: Fields) -> dict[str, Any]:
         """Return a row of preferences; one that is dropped is a sentence without candidates."""
@@ -302,22 +260,25 @@ class RecordReader:
         return {ID: record[ID], CANDIDATES: []} if ID in record else {CANDIDATES: []}
 
     def _candidates(self, value: Any, line: int) -> Sequence[dict[str, Any]]:
-        candidates = value
-        if isinstance(value, dict):  # columns, as some libraries keep lists of objects
-            fields = self._names.fields(value)
-            candidates = self._with_candidates({TEXT: None, **fields}, line).get(CANDIDATES)
+        """Return the candidates of a record as objects; a text is one with a text alone."""
         if value is None:
             return []
-        if not isinstance(candidates, list | tuple):
+        if not isinstance(value, list | tuple):
             problem = f"{CANDIDATES} is {abbreviate(value)}, not a list of objects{_LIKE}"
             raise self._error(problem, line)
-        for place, candidate in enumerate(candidates):
-            if not isinstance(candidate, dict):
-                problem = f"{CANDIDATES}[{place}] is {abbreviate(candidate)}"
-                raise self._error(f"{problem}, not an object with a text{_LIKE}", line)
-        if isinstance(value, dict) or line in self._named or not self._names.any:
-            return candidates
-        return [self._names.fields(of, of_candidate=True) for of in candidates]
+        usual = line in self._named or not self._names.any
+        if usual and {dict}.issuperset(map(type, value)):
+            return value
+        candidates = []
+        for place, candidate in enumerate(value):
+            fields = {TEXT: candidate} if isinstance(candidate, str) else candidate
+            if not isinstance(fields, dict):
+                problem = f"{CANDIDATES}[{place}] is {abbreviate(candidate)}, neither a text nor "
+                raise self._error(f"{problem}an object with a text{_LIKE}", line)
+            if fields is candidate and not usual:
+                fields = self._names.fields(fields, of_candidate=True)
+            candidates.append(fields)
+        return candidates
 
     def _columns(
         self, objects: Sequence[dict[str, Any]], lines: Sequence[int], prefix: str = ""
@@ -470,10 +431,9 @@ def parse_table(options: ReadOptions, table: pa.Table, lines: Int64 | None = Non
     for field in table.schema:
         if field.name in usual and "period" in _find_extension(field):
             problem = f"the column {field.name} is of periods of time: convert it to texts, or to "
-            problem += f"numbers with a unit{options.names.or_exclude(field.name)}"
+            problem += "numbers with a unit"
             raise options.error(problem, code="wrong-type")
     fields = {usual[field.name]: field.type for field in columns_of_both if field.name in usual}
-    nested = CANDIDATES in fields or pa.types.is_nested(fields.get(TEXT, pa.null()))
     named = not options.names.names.keys().isdisjoint(SETTINGS)
     if nested or named or find_answer_fields(fields):
         if not len(table):
