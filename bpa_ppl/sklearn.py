@@ -23,7 +23,6 @@ from bpa_ppl.adapting import adapt
 from bpa_ppl.building import from_arrays
 from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.errors import DataError, UsageError, quote
-from bpa_ppl.formats.block import INDEX
 from bpa_ppl.metrics.column import Column, headroom_won, select_judged
 from bpa_ppl.names import describe_equal_ids, find_other_form, id_key
 from bpa_ppl.nbest import NBest, score_differences
@@ -281,9 +280,8 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
         """Return the rows as lists, and (candidates,) the positions of their candidates in `X`."""
         features = self._features(X, reset)
         names = self._names(features)
-        if odd := [name for name in names if name == "qid" or INDEX.fullmatch(name)]:
-            call = 'qid=X.pop("qid")' if "qid" in odd else f"X.drop(columns={odd})"
-            problem = f"{odd[0]} is a column of X, so that it is a feature: take it out, {call}"
+        if "qid" in names:
+            problem = 'qid is a column of X, so that it is a feature: take it out, qid=X.pop("qid")'
             raise DataError(problem, parameter="X", code="bad-name")
         name, labels = ("groups", groups) if qid is None else ("qid", qid)
         if labels is None:

@@ -6,7 +6,6 @@ Also the names that columns have in files, and how one file is read.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -30,8 +29,6 @@ PREFERENCES, TIES, RANKINGS = JUDGEMENTS = "preferences", "ties", "rankings"
 OF_SENTENCE = "sentence."
 
 _SHOWN = 400  # characters of the names of columns in a message
-#: The index of a data frame that pandas has written as a column, and read again.
-INDEX = re.compile(r"(Unnamed: \d+(\.\d+)*|__index_level_\d+__)?")
 
 
 class ColumnNames:
@@ -40,7 +37,6 @@ class ColumnNames:
     Args:
         names: of columns that have another name than usual, by the usual one.
         origin: the name of the file, for messages.
-        exclude: columns that are left out, as the index of pandas is; None where none can be.
         format: the name of the format, for messages.
 
     Raises:
@@ -51,18 +47,9 @@ class ColumnNames:
     {'segment': 'id', 'output': 'text', 'lm': 'lm'}
     """
 
-    def __init__(
-        self,
-        names: Mapping[str, str],
-        origin: str,
-        exclude: Iterable[str] | None = None,
-        format: str = "",
-    ):
-        self.names, self._origin, self._exclude = names, origin, tuple(exclude or ())
-        self._format = format
-        self._can_exclude = exclude is not None
-        self.any = bool(names or self._exclude)  # whether columns are renamed or left out
-        self._left_out: set[str] = set()
+    def __init__(self, names: Mapping[str, str], origin: str, format: str = ""):
+        self.names, self._origin, self._format = names, origin, format
+        self.any = bool(names)  # whether columns are renamed
         self._usual = {name: usual for usual, name in names.items()}
         self._dotted = [name for name in self._usual if "." in name]
         self._replaced: set[str] = set()
@@ -73,14 +60,10 @@ class ColumnNames:
                 problem = f"{usual} and {other} are both {quote(name)}: name a column for each"
                 raise DataError(problem, origin, parameter="format", code="duplicate")
 
-    def usual(self, names: Collection[str], index: Collection[str] = ()) -> dict[str, str]:
+    def usual(self, names: Collection[str]) -> dict[str, str]:
         """Return the usual name of each column of a file, or of each field of an object.
 
         A column is left out, with a warning, if another one takes its place.
-
-        Args:
-            names: of the columns.
-            index: those that are the index of a data frame.
         """
         present = [name for name in self._usual if name in names]
         self._present.update(present)
@@ -91,11 +74,7 @@ class ColumnNames:
             self._replaced.add(name)
             problem = f"the column {name} is left out: {quote(self.names[name])} takes its place"
             warn_user(f"{locate(self._origin)}{problem}")
-        kept = (
-            name
-            for name in names
-            if name in self._usual or (name not in replaced and self.keeps(name, index))
-        )
+        kept = (name for name in names if name in self._usual or name not in replaced)
         return {name: self._usual.get(name, name) for name in kept}
 
     def fields(self, record: Mapping[Any, Any], *, of_candidate: bool = False) -> dict[str, Any]:
@@ -118,51 +97,14 @@ class ColumnNames:
             usual[TEXT] = TEXT
         return {usual[name]: record[name] for name in usual}
 
-    def keeps(self, name: str, index: Collection[str] = ()) -> bool:
-        """Return whether a column is read, with a warning if it is an index.
-
-        Args:
-            name: of the column.
-            index: columns that are the index of a data frame, whatever their names.
-
-        >>> ColumnNames({}, "dev.csv", exclude=["seed"]).keeps("seed")
-        False
-        """
-        # A Python name may be a number, which is refused later.
-        is_index = name in index or (isinstance(name, str) and INDEX.fullmatch(name) is not None)
-        if name not in self._exclude and not is_index:
-            return True
-        if name not in self._left_out and name not in self._exclude:
-            remedy = (
-                "reset_index() makes it a column" if name in index else "write it with index=False"
-            )
-            name_of = name or "a column without a name"
-            problem = f"{name_of} is left out, the index of a data frame: {remedy}"
-            warn_user(f"{locate(self._origin)}{problem}")
-        self._left_out.add(name)
-        return False
-
-    def or_exclude(self, name: str) -> str:
-        """Return the end of a remedy: how to leave out a column, if the format can.
-
-        >>> ColumnNames({}, "dev.csv", exclude=()).or_exclude("answer")
-        ', or leave the column out: exclude=answer in the format'
-        """
-        return f", or leave the column out: exclude={name} in the format" * self._can_exclude
-
     def require_all(self) -> None:
-        """Check that a file that has been read has each column with another name, or left out.
+        """Check that a file that has been read has each column with another name.
 
         Raises:
             DataError: with the columns, if one has never been seen.
         """
         missing = (usual for usual, name in self.names.items() if name not in self._present)
         self.require(missing if self._columns else (), self._columns, None)
-        for name in filter(lambda name: name not in self._left_out, self._exclude):
-            columns = quote(", ".join(iter_field_names(self._columns)), _SHOWN)
-            problem = f"no column {name} to exclude (the columns are {columns}): name another one, "
-            problem += f"or leave out exclude={name}"
-            raise DataError(problem, self._origin, parameter="format", code="missing-column")
 
     def require(self, required: Iterable[str], columns: Iterable[str], line: int | None) -> None:
         """Check that a file has some columns.
@@ -197,8 +139,6 @@ class ColumnNames:
         if (other := self._usual.get(name, first)) != first:
             problem = f"no {first}, since the column {name} is read as the {other}"
             remedy, parameter = "name a column for each", "format"
-        elif first in self._exclude:
-            remedy, parameter = f"leave out exclude={first}, since lists need it", "format"
         elif parameter is None:
             remedy = f"rename the columns, {', '.join(f'NAME to {usual}' for usual in missing)}"
         else:
@@ -219,8 +159,7 @@ class ColumnNames:
         'csv:id=segment,text=NAME'
         """
         names = {**self.names, **dict.fromkeys(missing, "NAME")}
-        settings = [f"{usual}={name}" for usual, name in names.items()]
-        return f"{self._format}:" + ",".join([*settings, *(f"exclude={n}" for n in self._exclude)])
+        return f"{self._format}:" + ",".join(f"{usual}={name}" for usual, name in names.items())
 
 
 def _split_field(record: Mapping[Any, Any], name: str) -> tuple[dict[Any, Any], Any] | None:

@@ -159,11 +159,10 @@ class TableFormat(NBestFormat, frozen=True, repr_omit_defaults=True):
         response_a: that of the answers of the first models.
         response_b: that of the answers of the second ones.
         winner: that of the winners of an arena.
-        exclude: columns that are not read.
 
     >>> from bpa_ppl import read_nbest
     >>> lines = ["segment,output,lm", "3,a cat,-1.5"]
-    >>> lists = read_nbest(lines, format="csv:id=segment,text=output")
+    >>> lists = read_nbest(lines, format="csv:id=segment,text=output", features="lm")
     >>> lists.ids, lists.texts(0), lists.feature_names
     ((3,), ['a cat'], ('lm',))
     """
@@ -182,7 +181,6 @@ class TableFormat(NBestFormat, frozen=True, repr_omit_defaults=True):
     response_a: str = RESPONSE_A
     response_b: str = RESPONSE_B
     winner: str = WINNER
-    exclude: str | tuple[str, ...] = ()
 
     def column_names(self) -> dict[str, str]:
         """Return the names of columns in the file that differ from the usual ones, by these."""

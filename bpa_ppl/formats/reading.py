@@ -215,10 +215,8 @@ def format_name(path: AnyInput, format: str | NBestFormat = AUTO) -> str:
 
 def make_schema(reader: NBestFormat, options: ReadOptions) -> Schema:
     """Return what checks the columns of one file of a format."""
-    exclude = getattr(reader, "exclude", None)
-    exclude = (exclude,) if isinstance(exclude, str) else exclude
     name = NBEST_FORMATS.name_of(reader)
-    names = ColumnNames(reader.column_names(), options.origin, exclude, name)
+    names = ColumnNames(reader.column_names(), options.origin, name)
     roles = options.roles._replace(all_numbers=reader.defines_features)
     return Schema(
         options._replace(names=names, roles=roles),

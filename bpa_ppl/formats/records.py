@@ -363,23 +363,6 @@ class RecordReader:
         columns[name] = values
 
 
-def _flatten_lists(record: dict[Any, Any], length: int) -> dict[Any, Any]:
-    """Return a record in which lists of numbers of a length, in objects, have names with dots.
-
-    >>> _flatten_lists({"id": 0, "scores": {"lm": [-1, -2]}}, 2)
-    {'id': 0, 'scores.lm': [-1, -2]}
-    """
-    flat: dict[Any, Any] = {}
-    for name, of in record.items():
-        lists = list(of.values()) if isinstance(of, dict) else []
-        is_parallel = lists and all(isinstance(v, list | tuple) and len(v) == length for v in lists)
-        if is_parallel and {kind_of(one) for one in chain(*lists) if one is not None} == {NUMBER}:
-            flat |= {f"{name}.{inner}": values for inner, values in of.items()}
-        else:
-            flat[name] = of
-    return flat
-
-
 def _read_alike(objects: Sequence[dict[Any, Any]]) -> dict[Any, list[Any]]:
     """Return the columns of objects that have the same fields; nothing if they differ."""
     if len(set(map(len, objects))) > 1:
@@ -412,6 +395,7 @@ def parse_table(options: ReadOptions, table: pa.Table, lines: Int64 | None = Non
         DataError: naming row and column, if a value is not as the schema says.
 
     >>> import pyarrow as pa
+    >>> from bpa_ppl.formats.roles import Roles
     >>> table = pa.table({"id": [0, 0], "text": ["a", "b"], "lm": [-1.5, -2], "by": ["x", "y"]})
     >>> parse_table(ReadOptions("dev.parquet", roles=Roles(("lm",))), table).candidates
     {'text': ['a', 'b'], 'lm': array([-1.5, -2. ]), 'by': ['x', 'y']}
@@ -425,9 +409,7 @@ def parse_table(options: ReadOptions, table: pa.Table, lines: Int64 | None = Non
         raise _repetition_error(options, twice)
     lines = np.arange(1, len(table) + 1) if lines is None else lines
     columns_of_both = (*table.schema, *flat.schema)
-    has_id = ID in options.names.names or ID in table.column_names
-    index = _find_index(table.schema) if has_id else ()
-    usual = options.names.usual([field.name for field in columns_of_both], index)
+    usual = options.names.usual([field.name for field in columns_of_both])
     for field in table.schema:
         if field.name in usual and "period" in _find_extension(field):
             problem = f"the column {field.name} is of periods of time: convert it to texts, or to "
@@ -435,7 +417,7 @@ def parse_table(options: ReadOptions, table: pa.Table, lines: Int64 | None = Non
             raise options.error(problem, code="wrong-type")
     fields = {usual[field.name]: field.type for field in columns_of_both if field.name in usual}
     named = not options.names.names.keys().isdisjoint(SETTINGS)
-    if nested or named or find_answer_fields(fields):
+    if CANDIDATES in fields or named or find_answer_fields(fields):
         if not len(table):
             return Block({TEXT: [], ID: []}, {}, np.arange(0), lines)
         return RecordReader(options).block(table.to_pylist(), lines.tolist())
@@ -449,20 +431,6 @@ def parse_table(options: ReadOptions, table: pa.Table, lines: Int64 | None = Non
         numbers = columns is candidates and is_number
         columns[name] = _column(combine_chunks(table[name]), numbers=numbers)
     return Block(candidates, sentences, np.arange(len(table)), lines)
-
-
-def _find_index(schema: pa.Schema) -> list[str]:
-    """Return the numeric columns that pandas has written as an index, but for ids and the like."""
-    import pyarrow as pa
-
-    index = (schema.pandas_metadata or {}).get("index_columns", ())
-    return [
-        field.name
-        for field in schema
-        if field.name in index
-        and not (belongs_to_sentence(field.name) or field.name in (TEXT, TOTAL))
-        if pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
-    ]
 
 
 def _find_extension(field: pa.Field) -> str:

@@ -125,6 +125,7 @@ class Schema:
         typed: whether the file distinguishes numbers from texts; in one that does not, ids of
             digits are integers.
 
+    >>> from bpa_ppl.formats.roles import Roles
     >>> block = Block(
     ...     {"text": ["a cat", "cat"], "lm": [-1.5, None], "by": ["x", "y"]},
     ...     {"id": [3]}, np.array([0, 0]), np.array([1]), nested=True,
@@ -171,8 +172,6 @@ class Schema:
         """
         line = int(block.line[0]) if len(block.line) else None
         block = _with_numbers(block)
-        kept = {name: of for name, of in block.candidates.items() if self.options.names.keeps(name)}
-        block = block._replace(candidates=kept)
         names = {**block.sentences, **block.candidates}
         if TEXT not in block.candidates:
             names.pop(TEXT, None)  # a text of the list is not that of a candidate
@@ -186,7 +185,6 @@ class Schema:
             if len(again):
                 identifier = block.sentences[ID][again[0]]
                 problem = f"a second list of sentence {identifier}: give each list its own id"
-                problem += self.options.names.or_exclude(ID)
                 raise self._error(problem, block.line[again[0]], code="duplicate")
             self._last_id = int(ids[-1])
         sentences = self._sentences(block)
@@ -236,7 +234,7 @@ class Schema:
     def _bad_number(self, block: Block, name: str, row: int) -> DataError:
         """Return the error of a value of a feature or total that is not a finite number."""
         names = block.candidates
-        value = names.get(name, names.get(OF_FEATURES + name))[row]
+        value = names[name if name in names else OF_FEATURES + name][row]
         what = f"{FINITE}: correct it, or drop such candidates (bad: drop)"
         if kind_of(value) != NUMBER:
             what = f"a number: write numbers, or leave the column out (exclude: {name}), or drop "

@@ -48,7 +48,6 @@ from bpa_ppl.nbest import NBest
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_INDEX_NAME = "Unnamed: 0"  # what pandas calls the first column, if it has no name
 #: A cell with quotation marks around it, and doubled ones inside it.
 _QUOTED = re.compile(rb'(?<![^\t\n])"[^"\t\n]*""[^\t\n]*"(?=[\t\r\n])')
 
@@ -84,6 +83,7 @@ class Csv(TableFormat, frozen=True):
             DataError: with file, line and column, if a line does not have as many cells as the
                 header, or a cell of a column of numbers is neither a number nor empty.
 
+        >>> from bpa_ppl.formats.roles import Roles
         >>> file = InputFile(b"id,text,lm,system\n0,a cat,-1.5,ours")
         >>> options = ReadOptions("dev", roles=Roles(("lm",)))
         >>> next(Csv().blocks(file, options)).candidates
@@ -349,8 +349,6 @@ class _Reader:
 
     def _check_header(self, header: list[str], line: int) -> None:
         names = self.options.names
-        if not header[0]:
-            header[0] = _INDEX_NAME + ".1" * sum(name.startswith(_INDEX_NAME) for name in header)
         for odd in [*([""] if "" in header else []), *find_repeated(header)]:
             problem = f"two columns {odd} in the header: rename one"
             if not odd:
@@ -464,12 +462,12 @@ def _fits(values: Any) -> bool:
 def _to_cells(values: Any) -> list[str]:
     """Return the cells of a column of texts or numbers; missing ones are empty."""
     if isinstance(values, np.ndarray):
-        numbers = values if values.dtype.kind != "f" else np.asarray(values, np.float64)
-        values = numbers.tolist()
-    numbers = [isinstance(value, float) for value in values]
+        values = (np.asarray(values, np.float64) if values.dtype.kind == "f" else values).tolist()
     return [
-        "" if value is None or value != value else format_shortest(value) if number else str(value)
-        for value, number in zip(values, numbers, strict=True)
+        ""
+        if value is None or value != value
+        else (format_shortest if isinstance(value, float) else str)(value)
+        for value in values
     ]
 
 
