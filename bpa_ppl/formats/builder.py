@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import Any
 
@@ -321,14 +321,16 @@ class Builder:
         roles, count = self.schema.options.roles, len(rows.ids)
         new = [n for n in numbers if self._features is not None and n not in self._features]
         if new:
-            problem = f"{new[0]} is missing for all candidates before: {_give_value(new[0])}"
+            problem = f"{new[0]} is missing for all candidates before: {_give_values(new[:1])}"
             raise self._missing_feature(problem, int(rows.lines[0]))
-        for name, values in partial.items():
-            lacking = np.isnan(values)
-            number = int(np.count_nonzero(lacking))
-            problem = f"{name} is missing for {number:,} of {format_count(count, 'candidate')}, "
-            problem += f"the first in this line: {_give_value(name)}"
-            raise self._missing_feature(problem, int(rows.lines[np.argmax(lacking)]))
+        if partial:
+            lacking = {name: np.isnan(values) for name, values in partial.items()}
+            counts = [f"{n} for {np.count_nonzero(of):,}" for n, of in lacking.items()]
+            problem = f"{list_names(counts).replace(' for', ' is missing for', 1)} of "
+            problem += f"{format_count(count, 'candidate')}, the first in this line: "
+            problem += _give_values(partial)
+            first = int(np.argmax(np.logical_or.reduce(list(lacking.values()))))
+            raise self._missing_feature(problem, int(rows.lines[first]))
         patterns = (*(roles.features or ()), *roles.exclude) if self._features is None else ()
         present = (*numbers, *extras)
         if absent := [n for n in find_unmatched(patterns, present) if n != ALL]:
@@ -342,9 +344,11 @@ class Builder:
         return DataError(problem, self.origin, line, parameter="missing", code=code)
 
 
-def _give_value(name: str) -> str:
-    """Return the two remedies for missing values of a feature."""
-    return f"give a value in their place (missing: {name}=VALUE), or leave it out (exclude: {name})"
+def _give_values(names: Collection[str]) -> str:
+    """Return the two remedies for missing values of features."""
+    values, it = ", ".join(f"{name}=VALUE" for name in names), "them" if len(names) > 1 else "it"
+    remedy = f"give a value in their place (missing: {values}), or leave {it} out "
+    return f"{remedy}(exclude: {', '.join(names)})"
 
 
 def _join(parts: Sequence[Rows]) -> Rows:
