@@ -23,6 +23,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
 import numpy as np
+import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import LARGEST, Int64, are_finite, read_number
 from bpa_ppl._runtime.messages import format_count, warn_user
@@ -320,10 +321,7 @@ class _Reader:
         self._line += last
         lengths = [to_numpy(compute.binary_length(column)) for column in table.columns]
         kept = np.any(lengths, axis=0) & (begins[right] < last)
-        # Arrow imports pandas where it converts a value of Python, as `pa.array` does.
-        bits = pa.py_buffer(np.packbits(kept, bitorder="little"))
-        mask = pa.Array.from_buffers(pa.bool_(), len(kept), [None, bits])
-        return table.filter(mask), lines[right][kept]
+        return table.filter(_to_mask(kept)), lines[right][kept]
 
     def _check_lines(self, cells: list[str], line: int) -> None:
         """Refuse a record of several lines of which each is a row by itself.
@@ -386,21 +384,16 @@ class _Reader:
             elif usual in roles.numbers:
                 self._numbers(usual, column, lines)
             if not (self._numeric[name] or as_it_is or self._answers):
-                column = compute.replace_with_mask(
-                    column, compute.equal(column, ""), pa.nulls(1, pa.string())[0]
-                )
+                column = _without_empty(column)
             columns[name] = column
         return pa.table(columns)
 
     def _numbers(self, name: str, column: pa.Array, lines: Int64) -> pa.Array:
         """Return the numbers in the cells of a column, null or NaN for empty ones."""
         import pyarrow as pa
-        from pyarrow import compute
 
-        nothing = pa.nulls(len(column), pa.string())
         with suppress(pa.ArrowInvalid):
-            cells = compute.if_else(compute.equal(column, ""), nothing, column)
-            numbers = cells.cast(pa.float64())
+            numbers = _without_empty(column).cast(pa.float64())
             if are_finite(to_numpy(numbers, missing=0)):
                 return numbers
         pairs = zip(column.to_pylist(), lines.tolist(), strict=True)
@@ -419,6 +412,25 @@ class _Reader:
             what = f"not {FINITE}: correct it"
         problem = f"{name} is {quote(cell)}, {'not a number: ' if number is None else ''}{what}"
         raise self.options.error(problem, line, "bad-number", "bad")
+
+
+def _without_empty(column: pa.Array) -> pa.Array:
+    """Return a column of cells with null in place of empty ones."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    empty = to_numpy(compute.binary_length(column)) == 0
+    if not empty.any():
+        return column
+    return compute.if_else(_to_mask(empty), pa.nulls(len(column), pa.string()), column)
+
+
+def _to_mask(values: npt.NDArray[np.bool_]) -> pa.Array:
+    """Return an array of Arrow; `pa.array` imports pandas where it converts values of Python."""
+    import pyarrow as pa
+
+    bits = pa.py_buffer(np.packbits(values, bitorder="little"))
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, bits])
 
 
 def _are_usual(data: bytes, separator: str) -> bool:

@@ -331,7 +331,9 @@ def combine_chunks(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def to_numpy(column: pa.Array | pa.ChunkedArray, missing: Any = np.nan) -> npt.NDArray[Any]:
-    """Return (rows,) the numbers of a column; read-only.
+    """Return (rows,) the numbers of a column, perhaps read-only.
+
+    Without a scalar of Arrow, which imports pandas wherever it is installed.
 
     Args:
         column: of integers or of floats.
@@ -344,11 +346,14 @@ def to_numpy(column: pa.Array | pa.ChunkedArray, missing: Any = np.nan) -> npt.N
     import pyarrow as pa
 
     array = combine_chunks(column)
-    if array.null_count:
-        if np.isnan(missing) and pa.types.is_integer(array.type):
-            array = array.cast(pa.float64(), safe=False)
-        array = array.fill_null(missing)
-    return np.from_dlpack(array)
+    if not array.null_count:
+        return np.from_dlpack(array)
+    if np.isnan(missing) and pa.types.is_integer(array.type):
+        array = array.cast(pa.float64(), safe=False)
+    absent = np.from_dlpack(array.is_null().cast(pa.uint8())).astype(bool)
+    buffers = [None, array.buffers()[1]]
+    values = pa.Array.from_buffers(array.type, len(array), buffers, offset=array.offset)
+    return np.where(absent, missing, np.from_dlpack(values))
 
 
 def parse_strictly(
