@@ -39,12 +39,19 @@ class Sample(NamedTuple):
         row: a line of sentence `<id>`, with the text `<text>`, the number `<value>`, and the rank.
         numbers: texts that are no finite numbers up to 1e60, in place of `<value>`.
         header: the lines before the first candidate.
+        features: the columns that are features, where the format does not define them.
     """
 
     format: str
     row: str
     numbers: tuple[str, ...] = NUMBERS
     header: tuple[str, ...] = ()
+    features: str | None = None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Arguments of the readers."""
+        return {"format": self.format, "features": self.features}
 
     def line(self, text: str, value: object = 1, id: int = 0, rank: int = 1) -> str:
         """Return a line."""
@@ -74,14 +81,17 @@ SAMPLES = {
     "marian": Sample("marian", "<id> ||| <text> ||| 0-0 ||| F0= <value> ||| -2"),
     "fairseq": Sample("fairseq", "H-<id>\t<value>\t<text>", header=("log",)),
     "kaldi": Sample("kaldi:score=true", "u<id>-<rank> <value> <text>"),
-    "csv": Sample("csv", '<id>,<text>,"<value>"', CELLS, ("id,text,lm",)),
-    "tsv": Sample("tsv", "<id>\t<text>\t<value>", CELLS, ("id\ttext\tlm",)),
-    "jsonl": Sample("jsonl", '{"id": <id>, "text": "<text>", "lm": <value>}', JSON_NUMBERS),
+    "csv": Sample("csv", '<id>,<text>,"<value>"', CELLS, ("id,text,lm",), "lm"),
+    "tsv": Sample("tsv", "<id>\t<text>\t<value>", CELLS, ("id\ttext\tlm",), "lm"),
+    "jsonl": Sample(
+        "jsonl", '{"id": <id>, "text": "<text>", "lm": <value>}', JSON_NUMBERS, (), "lm"
+    ),
     "pairs": Sample(
         "jsonl",
         '{"chosen": {"text": "<text>", "features": {"lm": <value>}}, '
         '"rejected": {"text": "z", "features": {"lm": 1}}}',
         JSON_NUMBERS,
+        features="lm",
     ),
     "openai": Sample("openai", chat("r-<id>", "<text>", 12345).replace("12345", "<value>"), ()),
     "arena": Sample(
@@ -90,6 +100,7 @@ SAMPLES = {
         '"response_a": {"text": "<text>", "features": {"rm": <value>}}, '
         '"response_b": {"text": "z", "features": {"rm": 1}}}',
         JSON_NUMBERS,
+        features="rm",
     ),
 }
 #: Lines that a format refuses after others, with the code of the error.
@@ -123,7 +134,7 @@ BAD: list[tuple[str, Line, str]] = [
     ("jsonl", b'{"id": 9, "text": "caf\xe9", "lm": 1}\n', "bad-encoding"),
     ("jsonl", '{"id": 9, "text": ' + 100_000 * "[", "bad-line"),
     ("jsonl", '{"id": 9, "text": "a", "lm": 1' + 5000 * "0" + "}", "bad-line"),
-    ("jsonl", '{"id": 9, "text": "a", "lm": "x"}', "bad-data"),
+    ("jsonl", '{"id": 9, "text": "a", "lm": "x"}', "bad-number"),
     ("jsonl", "[1]", "bad-data"),
     ("pairs", '{"chosen": {"text": "a", "lm": 1}}', "missing-column"),
     ("pairs", '{"chosen": "a", "rejected": []}', "bad-line"),
@@ -147,7 +158,7 @@ def test_all_ways_to_read(name: str, write: Write, monkeypatch: pytest.MonkeyPat
     lines = SAMPLES[name].lines()
     text = "".join(f"{line}\n" for line in lines)
     path = write(text.encode())
-    lists = read_nbest(path, format=SAMPLES[name].format)
+    lists = read_nbest(path, **SAMPLES[name].options)
     assert lists.sizes.sum() >= len(lists) == 3
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
     sources: list[Any] = [
@@ -162,10 +173,10 @@ def test_all_ways_to_read(name: str, write: Write, monkeypatch: pytest.MonkeyPat
         (line.encode() for line in text.splitlines(keepends=True)),
     ]
     for source in sources:
-        again = read_nbest(source, format=SAMPLES[name].format)
+        again = read_nbest(source, **SAMPLES[name].options)
         assert table_content(again) == table_content(lists)
     for chunk in (1, 2, 9):
-        parts = iter_nbest(path, format=SAMPLES[name].format, chunk=chunk)
+        parts = iter_nbest(path, **SAMPLES[name].options, chunk=chunk)
         assert table_content(concatenate(parts)) == table_content(lists)
 
 
@@ -177,7 +188,7 @@ def test_a_bad_line_is_named(write: Write, name: str, bad: Line, code: str) -> N
     path = write(*sample.lines(), bad, sample.line("b", id=12))
     for read in (read_nbest, lambda *a, **options: list(iter_nbest(*a, chunk=1, **options))):
         with pytest.raises(DataError) as caught:
-            read(path, format=sample.format)
+            read(path, **sample.options)
         assert str(caught.value).startswith(f"{path}:{len(sample.lines()) + 1}: ")
         assert caught.value.code == code
 
@@ -195,10 +206,10 @@ def test_a_bad_number_is_named_or_dropped(write: Write, name: str, value: str) -
     ]
     path = write(*sample.header, *rows)
     with pytest.raises(DataError) as caught:
-        read_nbest(path, format=sample.format)
+        read_nbest(path, **sample.options)
     assert str(caught.value).startswith(f"{path}:{len(sample.header) + 2}: ")
     with pytest.warns(BpaWarning, match="1 candidate dropped"):
-        nbest = read_nbest(path, format=sample.format, bad="drop")
+        nbest = read_nbest(path, **sample.options, bad="drop")
     assert [text for text in nbest.strings if text != "z"] == ["a", "c", "d"]
     assert np.isfinite(nbest.features).all()
 

@@ -44,7 +44,8 @@ class Blanks(NBestFormat, frozen=True):
     def records(self, lines: Iterator[str], options: ReadOptions) -> Iterator[dict[str, Any]]:
         for line in lines:
             name, *texts = line.split()
-            yield {"id": name, "text": texts, "rank": list(range(len(texts)))}
+            candidates = [{"text": text, "rank": rank} for rank, text in enumerate(texts)]
+            yield {"id": name, "candidates": candidates}
 
 
 class ToyWeights(WeightFormat, frozen=True):
@@ -85,7 +86,7 @@ def test_it_is_written_by_name_and_with_settings(write: Write, tmp_path: Path) -
         write_nbest(lists, tmp_path / "other", format="xml")
 
 
-def test_a_record_may_have_columns(write: Write) -> None:
+def test_a_record_may_have_candidates(write: Write) -> None:
     path = write("a x y", "b z")
     lists = read_nbest(path, format=Blanks())
     assert (lists.ids, lists.texts(0), lists.feature_names) == (("a", "b"), ["x", "y"], ("rank",))

@@ -20,9 +20,10 @@ NESTED = {
     "source": ["s", "t"],
     "references": [["x", "y"], ["z"]],
     "year": [2020, 2021],
-    "text": [["u", "v"], ["w"]],
-    "lm": [[-1.0, -2.0], [-3.0]],
-    "by": [["me", "you"], ["me"]],
+    "candidates": [
+        [{"text": "u", "lm": -1.0, "by": "me"}, {"text": "v", "lm": -2.0, "by": "you"}],
+        [{"text": "w", "lm": -3.0, "by": "me"}],
+    ],
 }
 
 
@@ -43,10 +44,10 @@ def assert_nested(nbest: NBest) -> None:
     assert dict(nbest.sentence_extras) == {"id": ("a", "b"), "year": (2020, 2021)}
 
 
-def test_a_row_a_sentence_with_columns_of_lists(tmp_path: Path) -> None:
+def test_a_row_a_sentence_with_its_candidates(tmp_path: Path) -> None:
     path = written(tmp_path, NESTED)
-    assert_nested(read_nbest(path))
-    assert_nested(read_nbest(path.read_bytes()))
+    assert_nested(read_nbest(path, features="lm"))
+    assert_nested(read_nbest(path.read_bytes(), features="lm"))
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
@@ -74,7 +75,7 @@ def test_kinds_of_numbers(tmp_path: Path) -> None:
         "decimal": pa.array([1, 2]).cast(pa.decimal128(20, 0)),
         "scores": [{"in": 1.0, "out": 2.0}, {"in": 3.0, "out": 4.0}],
     }
-    nbest = read_nbest(written(tmp_path, columns))
+    nbest = read_nbest(written(tmp_path, columns), features="*")
     assert nbest.feature_names == ("half", "whole", "decimal", "scores.in", "scores.out")
     assert nbest.features.tolist() == [[0.5, 2.0**60, 1, 1, 2], [1, -1, 2, 3, 4]]
 
@@ -82,11 +83,12 @@ def test_kinds_of_numbers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "match"),
     [
-        ({"lm": [[-1.0], [0.0]]}, ":1: .*lm"),
-        ({"text": [["a", None], ["b"]]}, ":1: .*text"),
+        ({"candidates": [[{"text": "a"}, {"text": None}], []]}, r":1: candidates.1..text is miss"),
+        ({"candidates": [{"text": ["a"], "lm": [1.0]}] * 2}, ":1: candidates is .*, not a list"),
+        ({"candidates": None, "text": [["a", "b"], ["c"]]}, ":1: text is .'a', 'b'., not a text"),
         ({"references": [["x"], [None]]}, r":2: references is \[None\]"),
         ({"id": [0.5, 1.0]}, r":1: sentence id 0\.5"),
-        ({"id": None, "text": ["a", "b"], "lm": [1.0, 2.0]}, ":1: .*id"),
+        ({"id": None, "candidates": None, "text": ["a", "b"]}, ":1: .*id"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_row(
@@ -95,7 +97,6 @@ def test_what_is_wrong_is_named_with_its_row(
     columns = {n: v for n, v in {**NESTED, **changes}.items() if v is not None}
     if "references" not in changes:
         columns.pop("references")
-    columns.pop("by")
     with pytest.raises(DataError, match=rf"lists\.parquet{match}"):
         read_nbest(written(tmp_path, columns))
 

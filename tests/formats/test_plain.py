@@ -73,7 +73,7 @@ def test_arrays_that_do_not_fit(texts: Path, tmp_path: Path) -> None:
     with raises(DataError, "bad-number"):
         read_nbest(texts, format=reader)
     np.save(path, np.array([1, np.inf, 1, 1, 1, 1]))
-    with raises(DataError, parameter="bad", line=2):
+    with raises(DataError, "bad-number", parameter="bad", line=2):
         read_nbest(texts, format=reader)
     with pytest.warns(BpaWarning, match="1 candidate dropped"):
         assert read_nbest(texts, format=reader, bad="drop").sizes.tolist() == [1, 2, 2]

@@ -114,14 +114,14 @@ def line(identifier: int, text: str = "a cat", value: float = -1.5) -> str:
 
 def test_reading_and_metrics_need_no_large_library(demo_data: Path, tmp_path: Path) -> None:
     csv, plain, scores = (tmp_path / name for name in ("lists.csv", "lists", "scores"))
-    csv.write_text("id,text,lm\n" + "0,a cat,-1.5\n" * 100)
+    csv.write_text("id,text,lm,by\n" + "0,a cat,-1.5,x\n0,a cat,-1.5,\n" * 50)
     plain.write_text("a cat\n" * 100)
     scores.write_text("lm\n" + "-1.5\n" * 100)
     code = (
         "import sys, bpa_ppl as bpa, bpa_ppl.experiments.tuning.tuner\n"
         "bpa.TER(), bpa.BLEU(), bpa.CHRF(), bpa.read_nbest(sys.argv[1])\n"
         "print('joblib' in sys.modules)\n"
-        f"lists = bpa.read_nbest({str(csv)!r})\n"
+        f"lists = bpa.read_nbest({str(csv)!r}, features='lm')\n"
         f"other = bpa.read_nbest({str(plain)!r}, format='plain:list_size=100,scores={scores}')\n"
         "assert (lists.features == other.features).all() and lists.strings == other.strings\n"
         "large = 'jax', 'arviz', 'numba', 'matplotlib', 'scipy', 'pandas', 'sacrebleu'\n"

@@ -64,7 +64,7 @@ def test_files_compressed_or_not(write: Write) -> None:
         ([0, 1, 2], "012", [0, 1, 2]),
         ([2, 0], "20", [2, 0]),
         (["2", "0", "1"], "201", [2, 0, 1]),
-        (["2.0", "00"], "20", [2, 0]),
+        (["00", "2", "1"], "012", [0, 1, 2]),
         (["a", "b", "c"], "012", [0, 1, 2]),
         (["d10", "d1", "d2"], "012", [0, 1, 2]),
     ],
@@ -94,6 +94,7 @@ def test_lines_are_those_of_ids_or_in_their_order(
         ([1, 0, 3], 3, "references", "no reference for sentence id 3"),
         (["4", "9"], 1, "references", "no reference for sentence id 4"),
         (["0", "b"], 2, "references", "the id 'b' is not an integer, as others are"),
+        (["0", "01"], 2, "references", "the id '01' is not an integer, as others are"),
     ],
 )
 @pytest.mark.parametrize("chunk", [1, 100])
@@ -175,16 +176,15 @@ def test_tables_and_json_lines(write: Write) -> None:
     packed = gzip.compress("\n".join([*rows, ""]).encode())
     objects = write(*rows, name="x.jsonl"), write(packed, name="y.jsonl.gz")
     expected = (("a",), (), (), ("d", "D"))
-    mappings: Any = ({0: "a", "3": ["d", "D"], 1: (), 2: []}, {0.0: ("a",), 3: ("d", "D"), 1: (),
-                                                             2: ()})  # fmt: skip
-    for given in (table, commas, *objects, *mappings):
+    mapping: Any = {0: "a", "3": ["d", "D"], 1: (), 2: []}
+    for given in (table, commas, *objects, mapping):
         with pytest.warns(BpaWarning, match="no reference for 2 sentences, the first of id 1"):
             lists = read_nbest(OF_NUMBERS, references=given)
         assert lists.references == expected
         parts = iter_nbest(OF_NUMBERS, references=given, chunk=1)
         with pytest.warns(BpaWarning, match="no reference for 2 sentences"):
             assert [part.references for part in parts] == [(("a",),), None, None, (("d", "D"),)]
-    assert lists.with_references(mappings[0]).references == expected
+    assert lists.with_references(mapping).references == expected
     both = read_nbest(OF_NAMES, references=[write(*TABLE, name=f"{n}.tsv") for n in "ab"])
     assert both.references == tuple((f"the cat {n}",) * 2 for n in (1, 2, 3, 4))
 
@@ -228,6 +228,7 @@ def test_a_table_without_the_header(write: Write, ending: str) -> None:
         ("x.csv", 3, 'doc-3,"the" cat', "not a row of CSV"),
         ("x.jsonl", 1, '{"id": 1, "reference": "a", "references": ["b"]}', "leave one out"),
         ("x.jsonl", 2, '{"id": true, "reference": "a"}', "no id with a reference"),
+        ("x.jsonl", 2, '{"id": 2.0, "reference": "a"}', "no id with a reference"),
         ("x.jsonl", 2, '{"id": "doc-2"}', "no id with a reference"),
         ("x.jsonl", 2, '{"id": "doc-2", "reference": {"text": "a"}}', "no id with a reference"),
         ("x.jsonl", 2, '"the cat"', "no id with a reference"),
@@ -274,19 +275,19 @@ def test_other_ids_than_those_of_the_lists(write: Write) -> None:
         read_nbest(OF_NUMBERS, references=dict.fromkeys(NAMES, "a"))
 
 
-# --- ids `0` and `00` are never joined: refused, or kept apart where they are texts --------------
+# --- ids `0` and `00` are two texts, and one number where ids are numbers ------------------------
 
 
 def test_untyped_formats() -> None:
+    """Cells that print integers are integers; the others of the file are, too, or all are texts."""
     for row in ("{},{},{}", "{}\t{}\t{}"):
         header = row.format("id", "text", "lm")
-        for other in ("00", "0.0", "-0"):
-            with raises(DataError, "duplicate", line=3):
+        for other in ("00", "0.0", "-0", "x"):
+            with raises(DataError, "bad-data", line=3, match="the ids before are integers"):
                 read_nbest([header, row.format(0, "a", 1), row.format(other, "b", 2)])
-        padded = [header, row.format("01", "a", 1), row.format("10", "b", 2)]
-        assert read_nbest(padded).sentence_ids.tolist() == [1, 10]
-        names = [header, *(row.format(name, "a", 1) for name in ("x", "0", "00"))]
-        assert read_nbest(names).ids == ("x", "0", "00")
+        for ids in (("01", "10"), ("x", "0", "00"), ("1" * 30, "7")):
+            lists = read_nbest([header, *(row.format(name, "a", 1) for name in ids)])
+            assert (lists.ids, lists.sentence_ids.tolist()) == (ids, list(range(len(ids))))
 
 
 @pytest.mark.parametrize("by_arrow", [False, True])
@@ -302,28 +303,20 @@ def test_moses(monkeypatch: pytest.MonkeyPatch, write: Write, by_arrow: bool) ->
 
 
 def test_joins(write: Write) -> None:
-    texts = [json.dumps(record) for record in records(["0", "00"])]
-    lists = read_nbest(texts)
-    table = write("id\treference", "0\ta", "00\tb", name="x.tsv")
-    with raises(DataError, "duplicate", line=3):
-        read_nbest(texts, references=table)
-    objects = write(*(f'{{"id": "{n}", "reference": "a"}}' for n in ("1.0", "1")), name="x.jsonl")
-    with raises(DataError, "duplicate", line=2):
-        read_nbest(texts, references=objects)
-    files = [write("id\treference", f"{n}\ta", name=f"{n}.tsv") for n in ("0", "00")]
-    with raises(DataError, "duplicate", line=2):
-        read_nbest(texts, references=files)
-    with raises(UsageError, "duplicate", parameter="references"):
-        lists.with_references({"0": "a", "00": "b"})
-    with raises(DataError, "duplicate", parameter="references"):
-        lists.with_references({"0": "a"})
-    one = write("id\treference", "0\ta", name="one.tsv")
-    for given in (one, {"0": "a"}, write("a", "b", name="two")):
-        with raises(DataError, "duplicate", line=2, parameter="references"):
-            read_nbest(texts, references=given)
-    with raises(DataError, "duplicate", line=2, parameter="sources"):
-        read_nbest(texts, sources=["a", "b"])
-    assert from_records(records([0, 1]), references={"00": "a", 1: "b"}).references
+    """Integers are the texts that they print."""
+    ids = ["0", "00", "1.0", "-7"]
+    texts = [json.dumps(record) for record in records(ids)]
+    expected = tuple((f"r{name}",) for name in ids)
+    by_id: dict[Any, str] = {0: "r0", "00": "r00", "1.0": "r1.0", -7: "r-7"}
+    table = write("id\treference", *(f"{n}\tr{n}" for n in ids), name="x.tsv")
+    objects = write(*(json.dumps({"id": n, "reference": f"r{n}"}) for n in ids), name="x.jsonl")
+    for given in (by_id, table, objects):
+        assert read_nbest(texts, references=given).references == expected
+    assert read_nbest(texts).with_references(by_id).references == expected
+    for other in ("01", 1.0, "+1"):
+        with pytest.raises((DataError, UsageError), match="references|reference must be"):
+            from_records(records([0, 1]), references={"0": "a", other: "b"})
+    assert from_records(records([0, 1]), references={"0": "a", 1: "b"}).references
 
 
 def test_texts_that_are_null_or_blank(write: Write) -> None:

@@ -59,19 +59,21 @@ def test_metric_names_take_precedence_over_columns() -> None:
 
 @pytest.mark.parametrize("name", ["Comet", "-", "", "--comet"])
 def test_unknown_name_lists_the_choices(name: str) -> None:
-    with raises(UsageError, "unknown-name", parameter="gain", match="ter, .* comet, LM0, mqm"):
+    with raises(
+        UsageError, "unknown-name", parameter="gain", match=r"ter, .* comet \(1 to 4\), LM0"
+    ):
         oracles(LISTS, name)
 
 
 def test_invalid_values_are_located() -> None:
-    with raises(DataError, "missing-column", match="bleurt: .* comet, LM0, mqm"):
+    with raises(DataError, "missing-column", match=r"bleurt: .* comet \(1 to 4\), LM0"):
         oracles(LISTS, Column(column="bleurt"))
-    with raises(UsageError, "wrong-type", parameter="gain", match="system is a column of texts"):
+    with raises(DataError, "bad-number", match="system of .* of list 0 is 'x', not a number"):
         oracles(LISTS, "system")
-    with raises(UsageError, "wrong-type", parameter="gain", match="texts, such as '1'"):
+    with raises(DataError, "bad-number", match="mqm of .* of list 0 is '1', not a number"):
         oracles(LISTS.with_extras(mqm=["1", "2", "3", "4", "5"]), "mqm")
-    for values in ([1, 2, 3, True, 4], [None, 1, 2, "4", 4], np.array([1, 2, 3, np.inf, 5])):
-        where = "mqm of candidate 0 of sentence 1 is ('4'|True|inf)"
+    for values in ([None, 1, 2, "4", 4], np.array([1, 2, 3, np.inf, 5]), [1, 2, 3, 1e61, 4]):
+        where = r"mqm of candidates\[0\] of list 1 is ('4'|inf|1e\+61)"
         with raises(DataError, "bad-number", match=where):
             oracles(LISTS.with_extras(mqm=values), "mqm")
     with raises(DataError, "no-data", match="mqm"):
@@ -153,7 +155,7 @@ def test_mean_is_over_judged_choices(partial_lists: NBest) -> None:
 def test_missing_values_and_gains(partial_lists: NBest) -> None:
     column = np.asarray(partial_lists.extras["mqm"])
     np.testing.assert_array_equal(gains(partial_lists, "-mqm"), -column)
-    missing = (None if k % 2 else "" for k in range(len(column)))
+    missing = (None if k % 2 else np.nan for k in range(len(column)))
     mixed = [m if np.isnan(v) else v for v, m in zip(column, missing, strict=True)]
     np.testing.assert_array_equal(gains(partial_lists.with_extras(mqm=mixed), "mqm"), column)
     bare = partial_lists.with_extras(mqm=np.full(len(column), np.nan))
