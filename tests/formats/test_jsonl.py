@@ -46,7 +46,8 @@ def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 @pytest.mark.usefixtures("small_blocks")
 def test_every_field_has_its_place(write: Write, form: str) -> None:
     records = lines(GOOD, {**GOOD, "id": 2}, changed())
-    nbest = read_nbest(write(*(line.replace('": ', form) for line in records)))
+    path = write(*(line.replace('": ', form) for line in records))
+    nbest = read_nbest(path, features=["scores.lm", "scores.tm.*"])
     assert nbest.sentence_ids.tolist() == [4, 2, 5]
     assert nbest.feature_names == ("scores.lm", "scores.tm.in")
     assert nbest.features.tolist() == [[-1.5, 2], [-2, 0]] * 3
@@ -86,7 +87,7 @@ def test_ids_that_are_texts_are_counted_and_kept(write: Write) -> None:
 WRONG = [
     (changed(scores={"lm": True, "tm": {"in": 0}}), r"\[1\]\.scores\.lm is true"),
     (changed(scores={"lm": 10**400, "tm": {"in": 0}}), "scores.lm is 100"),
-    (changed(system=3), r"candidates\[1\]\.system is 3"),
+    (changed(scores={"lm": "-1", "tm": {"in": 0}}), r"\[1\]\.scores\.lm is '-1', not a number"),
     (changed(text=None), r"candidates\[1\]\.text"),
     ({**GOOD, "id": 5, "candidates": [3]}, r"candidates\[0\] is 3"),
     ({**GOOD, "id": 1.5}, r"sentence id 1\.5 is not an integer or a text: write it as one"),
@@ -98,6 +99,9 @@ WRONG = [
     ({**GOOD, "id": 5, "reference": "x"}, "reference and references"),
     ({"id": 5, "text": "a", "lm": 1}, "candidates"),
     ({"id": 3, "candidates": []}, "a second list of sentence 3"),
+    ({"id": 5, "candidates": {"text": ["a"]}}, "candidates is {'text': .'a'.}, not a list of obj"),
+    ({"id": 5, "candidates": [["a"]]}, r"\[0\] is \['a'\], neither a text nor an object"),
+    ({"id": 5, "candidates": ["a", None]}, r"\[1\] is null, neither a text nor an object"),
     ({"id": 5, "candidates": [{"text": 42}]}, r"\[0\]\.text is 42, not a text: write it as a text"),
     ({"id": 5, "candidates": [{"text": None}]}, "text is missing: give each candidate a text"),
 ]
@@ -111,7 +115,21 @@ def test_what_is_wrong_is_named_with_line_and_field(
     records = lines(GOOD, {**GOOD, "id": 3}, record)
     path = write(*(line.replace('": ', form) for line in records))
     with pytest.raises(DataError, match=rf"dev\.nbest:3: .*{value}"):
-        read_nbest(path)
+        read_nbest(path, features="scores.lm")
+
+
+def test_candidates_may_be_texts(write: Write) -> None:
+    """Other lists of the record belong to the sentence, whatever their length."""
+    more = {"source": "q", "lm": [1, 2], "tags": ["x"], "scores": {"rm": [0.5, 3]}}
+    lists = read_nbest(write(*lines({"id": 7, "candidates": ["a", "b"], **more})))
+    assert (lists.ids, lists.texts(0), lists.sources) == ((7,), ["a", "b"], ("q",))
+    assert (lists.feature_names, lists.extras) == ((), {})
+    del more["source"]
+    assert {name: of for name, (of,) in lists.sentence_extras.items()} == more
+    with raises(DataError, "missing-column", parameter="features", match="no column lm"):
+        read_nbest(write(*lines({"id": 7, "candidates": ["a", "b"], **more})), features="lm")
+    with raises(DataError, "bad-data", line=1, match=r"text is .'a', 'b'., not a text"):
+        read_nbest(write(*lines({"id": 7, "text": ["a", "b"]})))
 
 
 def test_a_source_of_candidates_beside_that_of_sentences(write: Write) -> None:

@@ -284,8 +284,14 @@ def completion(*answers: tuple[str, list[float | None]], **more: Any) -> str:
 
 def test_chats_and_completions_one_by_one() -> None:
     path = GOLDEN / "openai-completions.jsonl"
-    lists, _ = notes_of(lambda: read_nbest(path, features="count"))
+    named = "logprob.sum is missing for 1, logprob.mean for 1, logprob.min for 1, length"
+    with raises(DataError, "missing-feature", line=1, parameter="missing", match=named):
+        notes_of(lambda: read_nbest(path))
+    lists, _ = notes_of(lambda: read_nbest(path, missing=-99))
     assert texts(lists) == [["a cat", "cat"], ["le chat"], ["two parts"]]
+    assert sums(lists) == pytest.approx([-99, -4, -0.75, -2.5])
+    lists, _ = notes_of(lambda: read_nbest(path, exclude=["logprob.*", "length"]))
+    assert "logprob.sum" not in lists.feature_names
     assert sums(lists) == pytest.approx([np.nan, -4, -0.75, -2.5], nan_ok=True)
 
 
@@ -393,8 +399,10 @@ def test_an_unknown_token_makes_those_of_its_answer_missing(unknown: float | Non
         completion(("a cat", [-0.1, -0.2]), ("the cat", [unknown, -0.2])),
     ]
     for content in lines:
-        lists, notes = notes_of(lambda content=content: read_nbest([content], features="count"))
-        assert sums(lists) == pytest.approx([-0.3, np.nan], nan_ok=True)
+        with raises(DataError, "missing-feature", line=1, parameter="missing", match="logprob.sum"):
+            read_nbest([content])
+        lists, notes = notes_of(lambda content=content: read_nbest([content], missing=-99))
+        assert sums(lists) == pytest.approx([-0.3, -99])
         assert "a log-probability of 1 answer is unknown" in notes
         named: dict[str, Any] = {"parameter": "missing", "line": 1, "match": "logprob.sum"}
         with raises(DataError, "missing-feature", **named):
