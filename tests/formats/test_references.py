@@ -314,7 +314,7 @@ def test_joins(write: Write) -> None:
         assert read_nbest(texts, references=given).references == expected
     assert read_nbest(texts).with_references(by_id).references == expected
     for other in ("01", 1.0, "+1"):
-        with pytest.raises((DataError, UsageError), match="references|reference must be"):
+        with pytest.raises((DataError, UsageError), match=r"references|reference must be"):
             from_records(records([0, 1]), references={"0": "a", other: "b"})
     assert from_records(records([0, 1]), references={"0": "a", 1: "b"}).references
 
