@@ -253,6 +253,9 @@ class Schema:
                 extras[name] = _without_nan(values)
             elif name == TOTAL or self._is_feature(block, name, values):
                 short = name.removeprefix(OF_FEATURES)
+                if short != name and short in (TEXT, TOTAL):
+                    problem = f"a feature called {short}, as the {short} of candidates is: rename "
+                    raise self._error(f"{problem}it", block.line[0], code="bad-name")
                 if short in numbers or (short != name and short in block.candidates):
                     problem = f"two fields {short}, one of them in {OF_FEATURES[:-1]}: rename one"
                     raise self._error(problem, block.line[0], code="duplicate")

@@ -243,7 +243,7 @@ def to_table(nbest: NBest, prefix: str = "") -> pa.Table:
     others = {prefix + name: values for name, values in columns.features.items()}
     others |= {} if columns.totals is None else {TOTAL: columns.totals}
     others |= columns.extras
-    if twice := find_repeated([*named, *columns.features, *columns.extras]):
+    if twice := find_repeated([*named, *others]):
         problem = f"a column {twice[0]}, which has another meaning in a table: rename it"
         raise DataError(problem, nbest.origin, code="bad-name")
     return pa.table(named | {name: pa.array(values) for name, values in others.items()})
@@ -294,6 +294,7 @@ def _check_names(
     prefixes = (OF_FEATURES, *((OF_SENTENCE, f"{REFERENCE}[") if long else ()))
     bad = [name for name in names if name in reserved or name.startswith(prefixes)]
     bad += [name for name in of_sentences if name in {*fields, CANDIDATES, TEXT} and not long]
+    bad += [name for name in nbest.feature_names if name in (TEXT, TOTAL)]
     if bad:
         problem = f"a column {bad[0]}, which has another meaning in this format: rename it"
         raise DataError(problem, nbest.origin, code="bad-name")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bpa_ppl import describe, from_records
+from bpa_ppl.metrics.column import read_column
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "lists.md"
 RATINGS = """id,text,judge,worker,rating
@@ -30,20 +30,8 @@ def test_recipe_of_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     scope: dict[str, Any] = {}
     exec(textwrap.dedent(recipe), scope)
     lists = scope["lists"]
-    assert lists.feature_names == ("judge", "rating")
+    assert lists.feature_names == ("judge",)
     texts = ["the house is big", "a big house", "good morning", "good mourning"]
     assert [lists.text(row) for row in range(4)] == texts
     assert lists.features[:, 0] == pytest.approx([0.7, 0.4, 0.2, 0.9])
-    assert lists.features[:, 1].tolist() == [11 / 3, 3, 5, 1.5]
-
-
-def test_lists_of_numbers_are_extras() -> None:
-    """A list is no number, also not one of a single number."""
-    records = [
-        {"id": 0, "text": "a", "lm": 1.5, "ratings": [4, 5], "rm": [0.5]},
-        {"id": 0, "text": "b", "lm": 2.5, "ratings": [3], "rm": [0.25]},
-    ]
-    lists = from_records(records)
-    assert lists.feature_names == ("lm",)
-    assert lists.extras == {"ratings": ([4, 5], [3]), "rm": ([0.5], [0.25])}
-    assert describe(lists).lists == ("ratings", "rm")
+    assert read_column(lists, "rating").tolist() == [11 / 3, 3, 5, 1.5]

@@ -12,7 +12,7 @@ import pytest
 from support.raising import raises
 from support.user_files import write_frame
 
-from bpa_ppl import from_records, iter_nbest, read_nbest
+from bpa_ppl import iter_nbest, read_nbest
 from bpa_ppl.errors import DataError
 from bpa_ppl.formats.format import NBEST_FORMATS
 
@@ -136,18 +136,3 @@ def test_reading_and_metrics_need_no_large_library(demo_data: Path, tmp_path: Pa
 def test_parts_of_a_stream_have_their_own_texts_alone(line: str) -> None:
     parts = list(iter_nbest([line.format(n=n) for n in range(4)], chunk=2))
     assert [part.strings for part in parts] == [("text 0", "text 1"), ("text 2", "text 3")]
-
-
-# --- messages about records in memory ------------------------------------------------------------
-
-
-def test_a_text_among_numbers_is_named_with_a_number() -> None:
-    """Either of them may be the wrong one; data in memory have records, and no file."""
-    candidates = [{"text": "a", "lm": "high"}, {"text": "b", "lm": 2}]
-    records = [{"id": 0, "candidates": candidates[1:]}, {"id": 1, "candidates": candidates}]
-    match = r"^record 2: candidates\[0\].lm is 'high'"
-    with raises(DataError, "bad-data", parameter="bad", line=2, match=match):
-        from_records(records)
-    match = r"^record 1: candidates\[1\].lm is 2.* candidates\[0\].lm of record 1 is 'high'"
-    with raises(DataError, "bad-data", line=1, match=match):
-        from_records(records[1:])

@@ -18,6 +18,7 @@ from bpa_ppl.formats.format import NBEST_FORMATS, NBestFormat
 from bpa_ppl.formats.moses import Marian
 from bpa_ppl.formats.separated import Tsv
 from bpa_ppl.formats.streams import InputFile
+from bpa_ppl.metrics.column import read_column
 
 #: The formats that write, and those with other settings.
 FORMATS: dict[str, NBestFormat] = {
@@ -80,7 +81,7 @@ def some_lists(rng: np.random.Generator, names: list[str]) -> NBest:
         lists = lists.with_extras(topic=[None if row % 2 else text() for row in range(rows)])
     if has[8]:
         judged = rng.choice(np.array([np.nan, -0.5, 2, 1 / 3]), rows)
-        judged[rng.integers(rows)] = np.nan  # else it would be a feature
+        judged[rng.integers(rows)] = np.nan
         lists = lists.with_extras(mqm=judged)
     return lists
 
@@ -98,6 +99,8 @@ def content(lists: NBest, whole: bool) -> dict[str, Any]:
         columns |= {"totals": None if lists.totals is None else lists.totals.tobytes()}
         extras = {**lists.extras, **lists.sentence_extras}
         extras.pop("id", None)
+        if "mqm" in extras:  # cells of text files, or numbers
+            extras["mqm"] = read_column(lists, "mqm")
         columns |= {n: [None if v != v else v for v in of] for n, of in extras.items()}
     return columns
 
@@ -155,9 +158,11 @@ def test_odd_names_and_columns_read_back(tmp_path: Path, name: str) -> None:
         nbest = nbest.with_extras(spans=spans).with_sentence_extras(n=[1, 2], share=[0.5, 0.25])
     write_nbest(nbest, tmp_path / "out.gz", format=FORMATS[name])
     options: Any = {"format": FORMATS[name] if name == "tsv, quoted" else "auto"}
-    assert table_content(read_nbest(tmp_path / "out.gz", **options)) == table_content(nbest)
+    lists = read_nbest(tmp_path / "out.gz", **options)
     parts = concatenate(iter_nbest(tmp_path / "out.gz", chunk=1, **options))
-    assert table_content(parts) == table_content(nbest)
+    for back in (lists, parts):
+        assert table_content(back, "cells") == table_content(nbest, "cells")
+        assert back.cells == (frozenset() if name in ("jsonl", "parquet") else {"system"})
 
 
 # --- what is not written -------------------------------------------------------------------------
@@ -176,15 +181,18 @@ BETWEEN = (" a", "a ", " ", "a\0b", "a\rb", "a\nb")
         *(("plain", text, [], "not-supported") for text in ("a\nb", "a\r", "a\0", "\ufeffa")),
         ("moses", "a", ["my_lm", "my.lm"], "duplicate"),
         ("jsonl", "a", ["text", "lm"], "bad-name"),
-        ("jsonl", "a", ["id"], "bad-name"),
-        ("parquet", "a", ["lm", "source"], "bad-name"),
+        *(
+            (f, "a", [n], "bad-name")
+            for f in ("jsonl", "csv", "parquet")
+            for n in ("text", "total")
+        ),
     ],
     ids=repr,
 )
 def test_texts_and_names_not_stored(
     tmp_path: Path, format: str, text: str, names: list[str], code: str
 ) -> None:
-    nbest = from_lists([[text]], [[range(len(names))]], names, totals=[[1]])
+    nbest = from_lists([[text]], [[range(len(names))]], names)
     with raises(DataError, code):
         write_nbest(nbest, tmp_path / "out", format=format)
     assert list(tmp_path.iterdir()) == []
@@ -204,10 +212,19 @@ def test_lists_that_plain_text_cannot_store(tmp_path: Path) -> None:
 def test_columns_that_would_not_read_back_are_left_out(tmp_path: Path) -> None:
     extras = {"comet": np.array([0.5, 0.25]), "thing": (object(), object())}
     nbest = from_lists([["a", "b"]], [[[1], [2]]], ["lm"]).with_extras(**extras)
-    with pytest.warns(BpaWarning, match="comet, thing left out"):
+    with pytest.warns(BpaWarning, match="thing left out, which would not read back unchanged"):
         write_nbest(nbest, tmp_path / "out.jsonl")
+    assert read_nbest(tmp_path / "out.jsonl").extras == {"comet": (0.5, 0.25)}
     with raises(DataError, "duplicate"):
         write_nbest(nbest[[0, 0]], tmp_path / "out.jsonl")
+
+
+@pytest.mark.parametrize("format", ["jsonl", "csv", "parquet"])
+def test_features_may_be_called_as_fields_of_sentences(tmp_path: Path, format: str) -> None:
+    names = ["id", "source", "reference", "candidates", "features", "sentence.x", "a.b"]
+    nbest = from_lists([["a", "b"]], [[range(7), range(7)]], names)
+    write_nbest(nbest, tmp_path / "out", format=format)
+    assert table_content(read_nbest(tmp_path / "out")) == table_content(nbest)
 
 
 @pytest.mark.parametrize("name", ["a\0b", "\ud800", "a" * 5000])

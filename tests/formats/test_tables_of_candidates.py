@@ -25,9 +25,11 @@ from bpa_ppl import NBest, from_records, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.formats.jsonl import Jsonl
 from bpa_ppl.formats.separated import Csv
+from bpa_ppl.metrics.column import read_column
 
 Record = dict[str, Any]
-Make = Callable[[list[Record], Path, str], NBest]
+#: Makes lists of rows, with settings of the format and arguments of the reader.
+Make = Callable[..., NBest]
 
 
 def nested(rows: list[Record], candidates: str = "candidates") -> list[Record]:
@@ -45,37 +47,43 @@ def nested(rows: list[Record], candidates: str = "candidates") -> list[Record]:
 def separated(delimiter: str) -> Make:
     """Return what writes rows with empty cells for missing values."""
 
-    def make(rows: list[Record], path: Path, settings: str) -> NBest:
+    def make(rows: list[Record], path: Path, settings: str = "", **roles: Any) -> NBest:
         with path.open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, list(rows[0]), delimiter=delimiter)
             writer.writeheader()
             writer.writerows(rows)
-        return read_nbest(path, format=("csv" if delimiter == "," else "tsv") + settings)
+        format = ("csv" if delimiter == "," else "tsv") + settings
+        return read_nbest(path, format=format, **roles)
 
     return make
 
 
-def json_lines(rows: list[Record], path: Path, settings: str) -> NBest:
+def json_lines(rows: list[Record], path: Path, settings: str = "", **roles: Any) -> NBest:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    return read_nbest(path, format="jsonl" + settings)
+    return read_nbest(path, format="jsonl" + settings, **roles)
 
 
-def parquet_file(rows: list[Record], path: Path, settings: str) -> NBest:
+def parquet_file(rows: list[Record], path: Path, settings: str = "", **roles: Any) -> NBest:
     parquet.write_table(pa.Table.from_pylist(rows), path)
-    return read_nbest(path, format="parquet" + settings)
+    return read_nbest(path, format="parquet" + settings, **roles)
+
+
+def in_memory(table: Callable[[list[Record]], Any]) -> Make:
+    """Return what makes lists of a table of rows."""
+    return lambda rows, path, settings="", **roles: from_records(table(rows), **roles)
 
 
 WAYS: dict[str, Make] = {
     "csv": separated(","),
     "tsv": separated("\t"),
     "jsonl": json_lines,
-    "jsonl, nested": lambda rows, *more: json_lines(nested(rows), *more),
+    "jsonl, nested": lambda rows, *more, **of: json_lines(nested(rows), *more, **of),
     "parquet": parquet_file,
-    "parquet, nested": lambda rows, *more: parquet_file(nested(rows), *more),
-    "records": lambda rows, *_: from_records(rows),
-    "records, nested": lambda rows, *_: from_records(nested(rows)),
-    "pandas": lambda rows, *_: from_records(pd.DataFrame(rows)),
-    "arrow": lambda rows, *_: from_records(pa.Table.from_pylist(rows)),
+    "parquet, nested": lambda rows, *more, **of: parquet_file(nested(rows), *more, **of),
+    "records": in_memory(list),
+    "records, nested": in_memory(nested),
+    "pandas": in_memory(pd.DataFrame),
+    "arrow": in_memory(pa.Table.from_pylist),
 }
 pytestmark = pytest.mark.usefixtures("small_blocks")
 FLAT = pytest.mark.parametrize("way", [way for way in WAYS if "nested" not in way])
@@ -97,24 +105,29 @@ PARTLY: list[Record] = [
     ("way", "missing"),
     [
         *((way, None) for way in WAYS),
-        *(("jsonl, nested", value) for value in ("", ...)),
+        ("jsonl, nested", ...),
         *((way, float("nan")) for way in ("parquet", "records, nested")),
     ],
 )
-def test_a_number_that_is_missing_for_some_is_an_extra(
-    tmp_path: Path, way: str, missing: Any
-) -> None:
+def test_a_number_that_is_missing_for_some(tmp_path: Path, way: str, missing: Any) -> None:
+    """It is a judgement, or a feature if there is a value in place of the missing ones."""
     rows = [{n: missing if v is None else v for n, v in row.items()} for row in PARTLY]
     rows = [{n: v for n, v in row.items() if v is not ...} for row in rows]
-    note = "mqm is missing for 3 of 6 candidates: kept as a judgement .usable as the gain., not as"
-    with pytest.warns(BpaWarning, match=note) as notes:
-        nbest = WAYS[way](rows, tmp_path / "lists", "")
-    assert len(notes) == 1
+    make, path = WAYS[way], tmp_path / "lists"
+    nbest = make(rows, path, features="lm")
     assert nbest.feature_names == ("lm",)
     assert nbest.features[:, 0].tolist() == [row["lm"] for row in PARTLY]
-    assert nbest.extras["mqm"].dtype == np.float64  # type: ignore[union-attr]
-    np.testing.assert_array_equal(nbest.extras["mqm"], [np.nan, 0, np.nan, np.nan, -5, -1])
+    np.testing.assert_array_equal(read_column(nbest, "mqm"), [np.nan, 0, np.nan, np.nan, -5, -1])
     assert nbest.extras["by"] == ("x", "y", "x", "z", "x", "y")
+    line = 1 + (way in ("csv", "tsv"))
+    shown = r"mqm is missing for 3 of 6 .*\(missing: mqm=VALUE\), or leave it out \(exclude: mqm\)"
+    for features in ("mqm", "*"):
+        with raises(DataError, "missing-feature", parameter="missing", line=line, match=shown):
+            make(rows, path, features=features)
+    filled = make(rows, path, features="*", missing={"mqm": -9})
+    assert filled.feature_names == ("lm", "mqm")
+    assert filled.features[:, 1].tolist() == [-9, 0, -9, -9, -5, -1]
+    assert make(rows, path, features="*", exclude="mqm").feature_names == ("lm",)
 
 
 def test_totals_and_sources_may_be_missing_for_some(tmp_path: Path) -> None:
@@ -122,11 +135,8 @@ def test_totals_and_sources_may_be_missing_for_some(tmp_path: Path) -> None:
         {"id": 0, "source": None, "candidates": [{"text": "a", "lm": 1, "total": 2}]},
         {"id": 1, "source": "s", "candidates": [{"text": "b", "lm": 1}]},
     ]
-    with (
-        pytest.warns(BpaWarning, match="total is missing for 1 of 2"),
-        pytest.warns(BpaWarning, match="no source for 1 of 2 sentences"),
-    ):
-        nbest = from_records(records)
+    with pytest.warns(BpaWarning, match="no source for 1 of 2 sentences"):
+        nbest = from_records(records, features="lm")
     assert (nbest.totals, nbest.sources) == (None, None)
     np.testing.assert_array_equal(nbest.extras["total"], [2, np.nan])
     assert nbest.sentence_extras["source"] == (None, "s")
@@ -147,9 +157,8 @@ def test_named_columns_are_the_usual_ones(way: str, tmp_path: Path) -> None:
     names = ":id=segment,text=output,source=src,reference=ref"
     make = WAYS[way.partition(",")[0]]
     if "nested" in way:
-        lists = make(nested(rows, "hyps"), tmp_path / "lists", f"{names},candidates=hyps")
-    else:
-        lists = make(rows, tmp_path / "lists", names)
+        rows, names = nested(rows, "hyps"), f"{names},candidates=hyps"
+    lists = make(rows, tmp_path / "lists", names, features="lm")
     assert (lists.ids, lists.texts(0), lists.feature_names) == ((7,), ["a cat", "cat"], ("lm",))
     assert (lists.sources, lists.references) == (("un chat",), (("the cat",),))
     assert dict(lists.extras) == {"by": ("x", "y")}
@@ -251,13 +260,10 @@ def test_a_control_character_in_the_name_of_a_column(write: Write) -> None:
         read_nbest(write(*map(json.dumps, [good, bad])))
 
 
-@pytest.mark.parametrize(
-    ("value", "match"),
-    [("x", "logprob is a field of the sen"), (-1, "1 number in logprob for 2 candidates: give")],
-)
-def test_a_field_of_sentences_and_of_candidates(write: Write, value: Any, match: str) -> None:
-    good, bad = ({"candidates": ["a", "b"], "logprob": of} for of in ([-1, -2], [value]))
-    with raises(DataError, line=2, match=match):
+def test_a_field_of_sentences_and_of_candidates(write: Write) -> None:
+    good = {"candidates": [{"text": "a", "lm": -1}]}
+    bad = {"candidates": ["a"], "lm": "x"}
+    with raises(DataError, "bad-data", line=2, match="lm is a field of the sentence here, and of"):
         read_nbest(write(*map(json.dumps, [good, bad])))
 
 
@@ -276,7 +282,7 @@ def test_rows_are_grouped_by_sentence(way: str, tmp_path: Path) -> None:
         for k, s in enumerate(ids)
     ]
     with pytest.warns(BpaWarning, match="grouped by id") as notes:
-        lists = WAYS[way](rows, tmp_path / "lists", "")
+        lists = WAYS[way](rows, tmp_path / "lists", features="lm")
     header = int(way in ("csv", "tsv"))
     if way not in ("pandas", "arrow", "records"):
         assert f"(lines {2 + header} and {5 + header})" in str(notes[0].message)
@@ -316,7 +322,7 @@ def test_references_in_any_form(write: Write, name: str) -> None:
     records = [{name: of, "candidates": both} for of in ("the cat", several, [], ["b"])]
     expected = (("the cat",), tuple(several), (), ("b",))
     assert read_nbest(write(*map(json.dumps, records))).references == expected
-    texts = [{"id": 0, name: several, "text": ["a", "b"]}, {"id": 1, "text": ["a", "b"]}]
+    texts = [{"id": 0, name: several, "candidates": ["a"]}, {"id": 1, "candidates": ["a"]}]
     assert read_nbest(write(*map(json.dumps, texts))).references == (tuple(several), ())
     nbest = read_nbest(write(f"id,text,{name}", "0,a,the cat", "0,b,", "1,a,"))
     assert nbest.references == (("the cat",), ())
