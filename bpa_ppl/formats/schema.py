@@ -247,24 +247,29 @@ class Schema:
         numbers: dict[str, Float64] = {}
         extras: dict[str, Any] = {}
         for name, values in block.candidates.items():
+            short = name.removeprefix(OF_FEATURES)
+            if short != name:
+                self._check_name_of_feature(short, block)
             if name == TEXT:
                 self._check_texts(block, values)
             elif name == ID and block.nested:  # it names the candidate
                 extras[name] = _without_nan(values)
             elif name == TOTAL or self._is_feature(block, name, values):
-                short = name.removeprefix(OF_FEATURES)
-                if short != name and short in (TEXT, TOTAL):
-                    problem = f"a feature called {short}, as the {short} of candidates is: rename "
-                    raise self._error(f"{problem}it", block.line[0], code="bad-name")
-                if short in numbers or (short != name and short in block.candidates):
-                    problem = f"two fields {short}, one of them in {OF_FEATURES[:-1]}: rename one"
-                    raise self._error(problem, block.line[0], code="duplicate")
                 numbers[short] = self._numbers(values)
             else:
                 if name in self.options.roles.numbers:
                     self._check_numbers(block, name, values)
-                extras[name] = _without_nan(values)
+                extras[short] = _without_nan(values)
         return numbers, extras
+
+    def _check_name_of_feature(self, name: str, block: Block) -> None:
+        """Refuse a feature of the file with the name of another column."""
+        if name in (TEXT, TOTAL):
+            problem = f"a feature called {name}, as the {name} of candidates is: rename it"
+            raise self._error(problem, block.line[0], code="bad-name")
+        if name in block.candidates:
+            problem = f"two fields {name}, one of them in {OF_FEATURES[:-1]}: rename one"
+            raise self._error(problem, block.line[0], code="duplicate")
 
     def _check_texts(self, block: Block, values: Sequence[Any]) -> None:
         types = set() if block.strings is not None else set(map(type, values))
