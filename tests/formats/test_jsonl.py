@@ -132,6 +132,28 @@ def test_candidates_may_be_texts(write: Write) -> None:
         read_nbest(write(*lines({"id": 7, "text": ["a", "b"]})))
 
 
+@pytest.mark.parametrize(
+    ("row", "names"),
+    [
+        ({"hyps": ["a", "b"]}, "candidates=hyps,"),
+        ({"hyps": [{"text": "a", "lm": 1}, {"text": "b", "lm": 2}]}, "candidates=hyps,"),
+        ({"hyps": [{"hyp": "a", "lm": 1}, {"hyp": "b", "lm": 2}]}, "candidates=hyps,text=hyp,"),
+        ({"candidates": [{"text": "a", "lm": 1}, {"text": "b", "lm": 2}]}, ""),
+        ({"candidates": ["a", "b"]}, ""),
+    ],
+)
+def test_the_text_of_a_record_may_be_the_source(
+    write: Write, row: dict[str, Any], names: str
+) -> None:
+    path = write(*lines({"id": 0, "text": "Q", **row}))
+    lists = read_nbest(path, format=f"jsonl:{names}source=text", features="*")
+    assert (lists.texts(0), lists.sources) == (["a", "b"], ("Q",))
+    assert lists.features.tolist() in ([[1], [2]], [[], []])
+    if "text=" not in names:
+        plain = read_nbest(path, format=f"jsonl:{names}".rstrip(":,"))
+        assert (plain.texts(0), plain.sentence_extras["text"]) == (["a", "b"], ("Q",))
+
+
 def test_a_source_of_candidates_beside_that_of_sentences(write: Write) -> None:
     both = {**GOOD, "candidates": [{"text": "a", "lm": 1, "source": "gpt"}]}
     nbest = read_nbest(write(*lines(both)))

@@ -1,0 +1,380 @@
+"""The roles of columns: features as they are named, strict values, and extras as they are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from support.raising import raises
+from support.user_files import Write
+
+import bpa_ppl as bpa
+from bpa_ppl import DataError, NBest, UsageError, from_records, iter_nbest, read_nbest
+from bpa_ppl.metrics.column import read_column
+
+#: The mode alone, with a prior that is not learned: fast, where the weights do not matter.
+MODE: dict[str, Any] = {"sampler": "map", "prior": "isotropic:variance=1.0"}
+#: Columns of two lists: numbers, texts, and a number that is not one of the candidates.
+TABLE: dict[str, list[Any]] = {
+    "id": [1, 1, 2, 2],
+    "text": ["a house", "the house", "a cat", "the cat"],
+    "judge_a": [0.5, 0.25, 0.75, 0.125],
+    "judge_b": [1, 2, 3, 4],
+    "tm[0]": [-1.5, -2.5, -3.5, -4.5],
+    "tm[1]": [7, 5, 3, 1],
+    "by": ["x", "y", "x", "y"],
+    "human": [4, 5, 1, 2],
+}
+
+
+def table(**changes: list[Any] | None) -> dict[str, list[Any]]:
+    """Return the table with other columns, or without them."""
+    return {name: of for name, of in (TABLE | changes).items() if of is not None}
+
+
+def write_table(columns: dict[str, list[Any]], path: Path) -> Path:
+    """Write a table in the format of the ending of a name; a missing cell is empty, or null."""
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    if path.suffix == ".parquet":
+        parquet.write_table(pa.table(columns), path)
+    elif path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        pd.DataFrame(columns).to_csv(path, index=False, sep="\t" if path.suffix == ".tsv" else ",")
+    return path
+
+
+@pytest.fixture(params=["csv", "tsv", "jsonl", "parquet"])
+def ending(request: pytest.FixtureRequest) -> str:
+    """Return the ending of the name of a table."""
+    return str(request.param)
+
+
+# --- features are named --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("features", "exclude", "expected"),
+    [
+        (None, None, []),
+        ("judge_a", None, ["judge_a"]),
+        (["human", "judge_b"], None, ["judge_b", "human"]),  # in the order of the file
+        ("tm", None, ["tm[0]", "tm[1]"]),
+        ("tm[1]", None, ["tm[1]"]),
+        ("judge_*", None, ["judge_a", "judge_b"]),
+        ("judge_?", "judge_b", ["judge_a"]),
+        ("judge_[!a]", None, ["judge_b"]),
+        ("*", None, ["judge_a", "judge_b", "tm[0]", "tm[1]", "human"]),
+        ("*", ["human", "tm"], ["judge_a", "judge_b"]),
+        (["*", "judge_a"], "judge_*", ["tm[0]", "tm[1]", "human"]),
+        (("tm", "judge_*"), "tm[0]", ["judge_a", "judge_b", "tm[1]"]),
+    ],
+)
+def test_features_are_those_that_are_named(
+    tmp_path: Path, ending: str, features: Any, exclude: Any, expected: list[str]
+) -> None:
+    """All other columns are extras, as they are."""
+    path = write_table(TABLE, tmp_path / f"lists.{ending}")
+    roles = {"features": features, "exclude": exclude}
+    everywhere = [read_nbest(path, **roles), *iter_nbest(path, **roles, chunk=1)]
+    everywhere.append(from_records(TABLE, **roles))
+    for lists in everywhere:
+        assert list(lists.feature_names) == expected
+        assert list(lists.extras) == [n for n in list(TABLE)[2:] if n not in expected]
+    lists = everywhere[0]
+    for name, values in zip(lists.feature_names, lists.features.T, strict=True):
+        assert values.tolist() == TABLE[name]
+    for name, values in lists.extras.items():
+        plain = values.tolist() if isinstance(values, np.ndarray) else list(values)
+        assert plain == (list(map(str, TABLE[name])) if lists.cells else TABLE[name])
+    assert lists.cells == (set(lists.extras) if ending in ("csv", "tsv") else set())
+
+
+def test_the_names_of_columns_decide_nothing() -> None:
+    """Whatever they are called, and whatever their values look like."""
+    odd: dict[str, list[Any]] = {
+        "Unnamed: 0": [0, 1, 2, 3],
+        "__index_level_0__": [3, 2, 1, 0],
+        "rank": [1, 2, 1, 2],
+        "seed": [7, 8, 9, 10],
+        "created_at": [1636953689, 1636952922, 1700000000, 1],
+        "mqm": [-1, 99, -999, 5],
+        "rating": ["3/5", "85%", "★★★", "yes"],
+        "lists": [[1, 2], [3], [], None],
+    }
+    lists = from_records(table(**odd))
+    assert (lists.feature_names, list(lists.extras)) == ((), [*TABLE, *odd][2:])
+    chosen = from_records(table(**odd), features=[n for n in odd if n not in ("rating", "lists")])
+    assert chosen.feature_names == tuple(odd)[:-2]
+    assert from_records(table(**odd), features="*").feature_names[-6:] == tuple(odd)[:-2]
+
+
+def test_only_the_index_that_a_frame_adds_is_left_out(tmp_path: Path) -> None:
+    frame = pd.DataFrame(TABLE).iloc[[2, 3, 1, 0]]  # its index is not 0, 1, …
+    assert list(from_records(frame).extras) == list(TABLE)[2:]
+    named = frame.set_index("judge_b")
+    assert from_records(named, features="judge_b").features[:, 0].tolist() == [3, 4, 2, 1]
+    frame.to_parquet(tmp_path / "lists.parquet")
+    lists = read_nbest(tmp_path / "lists.parquet")
+    assert list(lists.extras) == [*TABLE, "__index_level_0__"][2:]
+    frame.to_csv(tmp_path / "lists.csv")
+    with raises(DataError, "bad-name", line=1, match=r"without a name .*to_csv with index=False"):
+        read_nbest(tmp_path / "lists.csv")
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
+def test_the_file_declares_its_features(tmp_path: Path, ending: str) -> None:
+    """In objects, or in columns that say so; other columns may be named as well."""
+    usual = {name: TABLE[name] for name in ("id", "text")}
+    objects = [{"lm": value, "tm": {"in": 1}} for value in TABLE["judge_a"]]
+    columns: dict[str, Any] = {"features.lm": TABLE["judge_a"], "comet": TABLE["judge_b"]}
+    paths = [write_table({**usual, **columns}, tmp_path / f"a.{ending}")]
+    if ending != "csv":
+        columns = {"features": objects, "comet": TABLE["judge_b"]}
+        paths.append(write_table({**usual, **columns}, tmp_path / f"b.{ending}"))
+    for path in paths:
+        tm = ["tm.in"] if "b." in path.name else []
+        lists = read_nbest(path)
+        assert list(lists.feature_names) == ["lm", *tm]
+        assert list(lists.extras) == ["comet"]
+        assert lists.features[:, 0].tolist() == TABLE["judge_a"]
+        without = read_nbest(path, exclude="lm")
+        assert (list(without.feature_names), list(without.extras)) == (tm, ["lm", "comet"])
+        assert read_nbest(path, features="comet").feature_names == ("comet",)
+        assert read_nbest(path, features=["lm", "comet"]).feature_names == ("lm", "comet")
+        assert list(read_nbest(path, features="*").feature_names) == ["lm", *tm, "comet"]
+
+
+@pytest.mark.parametrize(
+    ("candidate", "match"),
+    [
+        ({"features": {"lm": 1}, "lm": 2}, "two fields lm, one of them in features: rename one"),
+        ({"features": {"lm": 1}, "features.lm": 2}, "two fields features.lm: rename one"),
+        ({"features": {"text": 1}}, "a feature called text, as the text of candidates is: rename"),
+        ({"features": {"total": 1}}, "a feature called total, as the total of candidates is"),
+        ({"features": {"a": {"b": 1}, "a.b": 2}}, r"two fields features.a.b: rename one"),
+    ],
+)
+def test_two_fields_of_one_name(candidate: dict[str, Any], match: str) -> None:
+    record = {"id": 0, "candidates": [{"text": "a", **candidate}]}
+    for read in (lambda: from_records([record]), lambda: read_nbest([json.dumps(record)])):
+        with pytest.raises(DataError, match=match) as caught:
+            read()
+        assert caught.value.line == 1
+
+
+def test_decoders_define_their_features() -> None:
+    lines = ["0 ||| a ||| LM0= 1 TM0= 2 3 ||| 4", "0 ||| b ||| LM0= 2 TM0= 3 4 ||| 5"]
+    assert read_nbest(lines).feature_names == ("LM0", "TM0[0]", "TM0[1]")
+    for roles in ({"features": "TM0"}, {"exclude": "LM0"}, {"features": "TM0[[]?]"}):
+        lists = read_nbest(lines, **roles)
+        assert lists.feature_names == ("TM0[0]", "TM0[1]")
+        assert read_column(lists, "LM0").tolist() == [1, 2]
+    with raises(DataError, "missing-column", parameter="features", match="no column LM1"):
+        read_nbest(lines, features=["LM1"])
+
+
+# --- names that match nothing, and no names ------------------------------------------------------
+
+SHOWN = r"the columns of numbers are judge_a \(0.125 to 0.75\), judge_b \(1 to 4\), tm\[0\]"
+
+
+@pytest.mark.parametrize(
+    ("name", "match"),
+    [
+        ("judge_c", f"no column judge_c; the nearest is 'judge_.': {SHOWN}"),
+        ("zz", f"no column zz: {SHOWN}"),
+        ("lm_*", f"no column lm_.*: {SHOWN}"),
+        ("tm[2]", rf"no column tm\[2\]; the nearest is 'tm\[.\]': {SHOWN}"),
+        ("Judge_a", f"no column Judge_a; the nearest is 'judge_a': {SHOWN}"),
+    ],
+)
+def test_a_name_that_matches_nothing(tmp_path: Path, ending: str, name: str, match: str) -> None:
+    path = write_table(TABLE, tmp_path / f"lists.{ending}")
+    for read in (read_nbest, lambda *of, **roles: list(iter_nbest(*of, chunk=1, **roles))):
+        shown = SHOWN if read is read_nbest else SHOWN[:32]
+        with raises(DataError, "missing-column", parameter="features", match=match[:20]) as caught:
+            read(path, features=["judge_a", name])
+        assert str(path) in str(caught.value)
+        with raises(DataError, "missing-column", parameter="exclude", match=shown):
+            read(path, features="judge_a", exclude=[name])
+    with raises(DataError, "missing-column", parameter="features", match=match):
+        read_nbest(path, features=["judge_a", name])
+
+
+def test_a_column_of_texts_is_not_a_feature() -> None:
+    with raises(DataError, "bad-number", parameter="bad", line=1, match="by is 'x', not a number"):
+        from_records(TABLE, features="by")
+    texts = {name: TABLE[name] for name in ("id", "text", "by")}
+    none = "there are no columns of numbers, only by"
+    with raises(DataError, "missing-column", parameter="features", match=none):
+        from_records(texts, features="lm")
+    assert from_records(texts, features="*").feature_names == ()
+
+
+@pytest.mark.parametrize("roles", [{"features": 1}, {"features": [1]}, {"exclude": [1.5]}])
+def test_names_are_texts(roles: dict[str, Any]) -> None:
+    (parameter,) = roles
+    with raises(UsageError, "wrong-type", parameter=parameter, match="a list of names, not"):
+        from_records(TABLE, **roles)
+
+
+def test_adapt_without_features_shows_what_to_name(tmp_path: Path, ending: str) -> None:
+    path = write_table(TABLE, tmp_path / f"lists.{ending}")
+    with raises(DataError, "missing-feature", parameter="features", match=SHOWN[:60]) as caught:
+        bpa.adapt(read_nbest(path), gain="human", **MODE)
+    named = caught.value.message.rpartition("features=")[2].partition(" in Python")[0]
+    posterior = bpa.adapt(read_nbest(path), gain="human", features=eval(named), **MODE)
+    assert "judge_a" in bpa.as_draws(posterior).features
+    again = bpa.adapt(read_nbest(path, features=["judge_a", "tm"]), gain="human", **MODE)
+    assert bpa.as_draws(again).features == ("judge_a", "tm[0]", "tm[1]")
+
+
+# --- strict values -------------------------------------------------------------------------------
+
+#: Cells that print no number; the last ones print one that is too large.
+TEXTS = [
+    *("85%", "3/5", "1,5", "yes", "★★★", "2024-01-05", "tensor(0.5)", " 0.5", "0.5 ", "1_000"),
+    *("0x10", "inf", "-Infinity", "nan", "NA", "None", "null", "-", "1 000", "1.234,5", "TRUE"),
+    *("\u0661", "\u22121", "1e", "--1", "1.2.3", "$1.50", "4 stars", "#DIV/0!"),
+]
+LARGE = ["1e400", "1e61", "-2e60"]
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("separator", [",", "\t"])
+@pytest.mark.parametrize("cell", TEXTS + LARGE)
+def test_a_cell_is_a_number_or_an_error(write: Write, cell: str, separator: str) -> None:
+    rows = [["id", "text", "lm"], *(["0", f"t{k}", f"{k}"] for k in range(40))]
+    rows[30][2] = f'"{cell}"' if separator in cell else cell
+    path = write(*map(separator.join, rows))
+    what = "write numbers, and nothing where" if cell in TEXTS else "not a finite number of at mo"
+    shown = f"{path}:31: lm is {cell!r}, "
+    for read in (read_nbest, lambda *of, **more: list(iter_nbest(*of, chunk=1, **more))):
+        with raises(DataError, "bad-number", parameter="bad", line=31, match=what) as caught:
+            read(path, features="lm")
+        assert str(caught.value).startswith(shown)
+    with pytest.warns(bpa.BpaWarning, match="1 candidate dropped"):
+        assert len(read_nbest(path, features="lm", bad="drop").features) == 39
+    assert read_nbest(path).extras["lm"][29] == cell  # as it is
+    # The same in a column that is the gain.
+    lists = read_nbest(path)
+    with raises(DataError, "bad-number", match="lm of"):
+        bpa.gains(lists, "lm")
+
+
+@pytest.mark.parametrize("cell", ["1", "-1.5", "+.5", "1.", "1e-5", "1E+5", "00.5", "-0", "9e59"])
+def test_decimal_and_scientific_literals_are_numbers(write: Write, cell: str) -> None:
+    path = write("id,text,lm", "0,a,2", f"0,b,{cell}")
+    assert read_nbest(path, features="lm").features[1].tolist() == [float(cell)]
+    assert read_column(read_nbest(path), "lm").tolist() == [2, float(cell)]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        *((f'"{text}"', repr(text)) for text in ("0.5", "85%", "x", "")),
+        *(("true", "true"), ("[1]", r"\[1\]"), ("1e400", "inf"), ("-Infinity", "-inf")),
+        *(("1e61", r"1e\+61"), ("1" + 400 * "0", "100")),
+    ],
+)
+def test_a_field_of_json_is_a_number_or_an_error(write: Write, value: str, shown: str) -> None:
+    row = '{"id": 7, "text": "a", "lm": %s}'
+    path = write(row % "0.5", row % value)
+    with raises(DataError, "bad-number", parameter="bad", line=2, match=f":2: lm is {shown}"):
+        read_nbest(path, features="lm")
+    nested = '{"id": %s, "candidates": [{"text": "a", "lm": 1}, {"text": "b", "lm": %s}]}'
+    path = write(nested % (1, 1), nested % (2, value))
+    match = rf":2: candidates\[1\].lm is {shown}.*, not a"
+    with raises(DataError, "bad-number", parameter="bad", line=2, match=match):
+        read_nbest(path, features="lm")
+
+
+def test_true_and_false_are_gains_and_no_features() -> None:
+    lists = from_records(table(right=[True, False, None, True]), features="judge_a")
+    np.testing.assert_array_equal(bpa.gains(lists, "right"), [1, 0, np.nan, 1])
+    np.testing.assert_array_equal(bpa.gains(lists, "-right"), [-1, 0, np.nan, -1])
+    assert "right" not in from_records(table(right=[True, False] * 2), features="*").feature_names
+    with raises(DataError, "bad-number", parameter="bad", line=1, match="right is true, not a num"):
+        from_records(table(right=[True, False] * 2), features="right")
+    words = from_records(table(right=["true", "false"] * 2))
+    with raises(DataError, "bad-number", match="right of .* is 'true', not a number: write num"):
+        bpa.gains(words, "right")
+
+
+# --- missing values ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("missing", [None, ..., float("nan"), "cell"])
+def test_a_feature_is_complete_or_an_error(write: Write, tmp_path: Path, missing: Any) -> None:
+    """It counts what is missing, names the first line, and both remedies."""
+    if missing == "cell":
+        path = write("id,text,lm,qe", "0,a,1,1", "0,b,,2", "1,c,3,", "1,d,,")
+    else:
+        rows = [
+            (0, "a", 1, 1),
+            (0, "b", missing, 2),
+            (1, "c", 3, missing),
+            (1, "d", *[missing] * 2),
+        ]
+        records = [dict(zip(("id", "text", "lm", "qe"), row, strict=True)) for row in rows]
+        lines = [json.dumps({n: v for n, v in of.items() if v is not ...}) for of in records]
+        path = write(*lines)
+    line = 3 if missing == "cell" else 2
+    match = rf"{path}:{line}: lm is missing for 2, qe for 2 of 4 candidates, the first in this line"
+    match += r": .*\(missing: lm=VALUE, qe=VALUE\), or leave them out \(exclude: lm, qe\)"
+    with raises(DataError, "missing-feature", parameter="missing", line=line, match=match):
+        read_nbest(path, features=["lm", "qe"])
+    shown = r"\(missing: qe=VALUE\), or leave it out \(exclude: qe\)"
+    with raises(DataError, "missing-feature", parameter="missing", line=line + 1, match=shown):
+        read_nbest(path, features=["lm", "qe"], missing={"lm": -9})
+    for filled in (-9, {"lm": -9, "qe": 0.5}):
+        lists = read_nbest(path, features=["lm", "qe"], missing=filled)
+        qe = 0.5 if isinstance(filled, dict) else -9
+        assert lists.features.tolist() == [[1, 1], [-9, 2], [3, qe], [-9, qe]]
+    assert read_nbest(path, features=["lm", "qe"], exclude=["lm", "qe"]).feature_names == ()
+    # A gain may be missing.
+    np.testing.assert_array_equal(bpa.gains(read_nbest(path), "lm"), [1, np.nan, 3, np.nan])
+
+
+@pytest.mark.parametrize("missing", ["0", [1], {"lm": "x"}, True])
+def test_a_value_in_place_of_a_missing_one_is_a_number(missing: Any) -> None:
+    with raises(UsageError, "wrong-type", parameter="missing", match="must be a number, or one"):
+        from_records(TABLE, features="judge_a", missing=missing)
+
+
+# --- extras are never looked at ------------------------------------------------------------------
+
+
+def test_extras_are_kept_as_they_are(write: Write, tmp_path: Path) -> None:
+    odd: list[Any] = [7, 7.5, "7", True, None, [1, "x"], "NA", "85%"]
+    rows = [{"id": 0, "text": "a", "odd": value} for value in odd]
+    lists = read_nbest(write(*map(json.dumps, rows)))
+    assert [*map(repr, lists.extras["odd"])] == [*map(repr, odd)]
+    cells = ["7", "07", "7.50", "NA", "", " x ", "★★★", "85%"]
+    lists = read_nbest(write("id,text,odd", *(f"0,a,{cell}" for cell in cells)))
+    assert lists.extras["odd"] == tuple(cell or None for cell in cells)
+    frame = pd.DataFrame({"id": 0, "text": "a", "odd": pd.array([1, None], "Int64")})
+    frame.to_parquet(tmp_path / "lists.parquet")
+    for lists in (from_records(frame), read_nbest(tmp_path / "lists.parquet")):
+        assert read_column(lists, "odd").tolist()[0] == 1
+
+
+def test_a_column_of_a_posterior_is_read_wherever_it_is(tmp_path: Path) -> None:
+    """`rerank` reads exactly the features of the posterior; an absent one is an error."""
+    lists = from_records(TABLE, features=["judge_a", "tm[0]"])
+    draws = bpa.as_draws(bpa.adapt(lists, gain="human", **MODE))
+
+    def chosen(given: NBest) -> list[int]:
+        return bpa.rerank(given, draws).choice.tolist()
+
+    plain = from_records(TABLE)
+    assert chosen(plain.with_extras(other=[1, 2, 3, 4])) == chosen(lists)
+    with pytest.raises(bpa.BpaError, match="judge_a"):
+        chosen(from_records(table(judge_a=None)))
