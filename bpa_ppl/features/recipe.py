@@ -121,7 +121,7 @@ class Recipe:
         is_new = self.fixed is not None  # `_select` finds the features of the posterior
         roles = Roles(self.features, excluded, numbers=gain)
         left_out |= {n for n in nbest.feature_names if roles.is_feature(n) is False}
-        chosen = {n: roles.is_feature(n) for n in nbest.extras}
+        chosen = {n: roles.is_feature(n) for n in nbest.extras if n not in gain}
         added = {
             n: _read_feature(nbest, n)
             for n, is_feature in ({} if is_new else chosen).items()

@@ -14,10 +14,12 @@ from support.raising import raises
 from support.records import with_record
 
 from bpa_ppl import Draws, NBest, adapt, add_features, from_lists, read_posterior, rerank
+from bpa_ppl.adapting import adapt_draws
 from bpa_ppl.components import Registry
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.features.source import FEATURES, SELF, FeatureSource, TextSource, compute_by_text
+from bpa_ppl.nbest import demote_to_extras
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.files import write_posterior
 from bpa_ppl.posterior.record import RecipeRecord, SourceRecord, from_attributes
@@ -98,6 +100,13 @@ def test_new_lists_get_the_adapted_features(lists: NBest, domain: Path, saved: A
     again = rerank(extended, adapt(extended, start, **MODE))
     assert np.array_equal(chosen.choice, again.choice)
     assert np.array_equal(chosen.probability, again.probability)
+
+
+def test_the_gain_is_no_feature_also_if_it_is_named_as_one() -> None:
+    features = from_lists([["a", "b"]] * 2, [[[1.0, 2.0], [2.0, 1.0]]] * 2, ["lm", "qe"])
+    for lists in (features, demote_to_extras(features, ["lm", "qe"])):
+        draws = adapt_draws(lists, gain="qe", features=["lm", "qe"], sampler="map")
+        assert draws.features == ("lm",)
 
 
 def test_a_stream_of_lists_opens_each_source_once(lists: NBest, saved: Any) -> None:
