@@ -55,7 +55,8 @@ def resolve(gain: AnyGain, nbest: NBest | None = None) -> Metric:
     if isinstance(gain, str):
         written = read_name(gain)
         for name in (written, written.lower()):
-            if name in METRICS:
+            # `column` without a setting is a name that a column may have.
+            if name in METRICS and (name != "column" or written != gain):
                 return METRICS.resolve(name + gain.removeprefix(written))
         return _find_column(gain, nbest)
     if callable(gain) and not isinstance(gain, type | Metric):

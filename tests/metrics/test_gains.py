@@ -57,6 +57,13 @@ def test_metric_names_take_precedence_over_columns() -> None:
     assert resolve(Column(column="ter"), lists).signature([]).startswith("column:ter")
 
 
+def test_the_word_column_is_the_name_of_a_column() -> None:
+    lists = LISTS.with_features("column", [1, 2, 3, 4, 5])
+    assert resolve("column", lists) == resolve("column:column=column") == Column(column="column")
+    with raises(UsageError, "unknown-name", parameter="gain"):
+        resolve("COLUMN", lists)
+
+
 @pytest.mark.parametrize("name", ["Comet", "-", "", "--comet"])
 def test_unknown_name_lists_the_choices(name: str) -> None:
     with raises(
