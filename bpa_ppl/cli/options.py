@@ -310,7 +310,7 @@ Metric = Annotated[
 ]
 
 
-_Columns = Annotated[list[str] | None, Parameter(group=FEATURES_USED)]
+_Columns = Annotated[list[str] | None, Parameter(group=FEATURES_USED, consume_multiple=1)]
 
 
 @Parameter(name="*")
@@ -319,7 +319,7 @@ class ColumnFlags:
     """Which columns of lists are features: options of commands that learn or describe.
 
     Args:
-        features: Columns that are features, by name, label or pattern such as 'judge_*'; '*' is
+        features: Columns that are features, by name, label or pattern such as `'judge_*'`; `'*'` is
             every column of numbers without another role (default: those that the file or its
             format defines).
         exclude: Columns that are no features, by name, label or pattern.
