@@ -54,7 +54,7 @@ def collections() -> dict[str, Collection]:
     """Read all collections."""
     result = {}
     for path in sorted((DATA / "judged").glob("*.jsonl.gz")):
-        lists = bpa.read_nbest(path)
+        lists = bpa.read_nbest(path, features="*")
         columns = (*lists.feature_names, *lists.extras)
         gain = next((name for name in GAINS if name in columns), None)
         gains = None if gain is None else np.nan_to_num(read_column(lists, gain))

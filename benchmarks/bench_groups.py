@@ -93,9 +93,11 @@ def draw_groups(lists: NBest, size: int, draws: int) -> Samples:
 
 def translations(size: int, draws: int) -> Samples:
     """Yield pairs of translations of each domain to adapt on, and those to test on."""
-    files = [bpa.read_nbest(DATA / "judged" / f"{file}.jsonl.gz") for file in WMT23]
-    names = [n for n in files[0].feature_names if n.startswith(("qe_", "consensus"))]
-    names = [name for name in names if name in files[1].feature_names]
+    patterns = ["qe_*", "consensus*"]
+    files = [
+        bpa.read_nbest(DATA / "judged" / f"{file}.jsonl.gz", features=patterns) for file in WMT23
+    ]
+    names = [name for name in files[0].feature_names if name in files[1].feature_names]
     rng, scores, domains = np.random.default_rng(0), [], list[str]()
     for file, lists in zip(WMT23, files, strict=True):
         mqm, columns = read_column(lists, "mqm"), [lists.feature_names.index(n) for n in names]

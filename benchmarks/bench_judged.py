@@ -108,7 +108,7 @@ def read_halves(
     halves = []
     for file in files:
         path = DATA / ("mqm" if file in TED else "judged") / f"{file}{suffix}.jsonl.gz"
-        lists = bpa.read_nbest(path)
+        lists = bpa.read_nbest(path, features="*")
         lists = lists.with_extras(mqm=read_column(lists, JUDGEMENTS.get(file, "mqm")))
         missing = np.add.reduceat(~np.isfinite(read_column(lists, "mqm")), lists.offsets[:-1])
         lists = lists[np.flatnonzero(missing == 0)]
@@ -296,7 +296,7 @@ def reward_halves(members: Any = True) -> list[Half]:
 @cache
 def read_rewards() -> NBest:
     """Return pairs of answers with the scores of reward models."""
-    return bpa.read_nbest(DATA / "judged" / f"{REWARDS}.jsonl.gz")
+    return bpa.read_nbest(DATA / "judged" / f"{REWARDS}.jsonl.gz", features="*")
 
 
 def hard_pairs() -> Any:

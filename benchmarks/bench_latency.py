@@ -72,7 +72,7 @@ def fewer_draws() -> None:
         for name in ("medical", "captions")
         for count in (5, 20, 60)
     ]
-    judged = bpa.read_nbest(DATA / "judged/wmt23.zh-en.jsonl.gz")
+    judged = bpa.read_nbest(DATA / "judged/wmt23.zh-en.jsonl.gz", features="*")
     cases += [(f"WMT 2023 {n}", judged[:n], judged[60:600], {"gain": "mqm"}) for n in (10, 40)]
     for name, adaptation, test, options in cases:
         posterior = bpa.adapt(adaptation, None if options else canonical(), seed=3, **options)

@@ -119,7 +119,7 @@ def collections(options: Any) -> None:
 def read_all() -> dict[str, NBest]:
     """Return judged lists, and the Moses lists."""
     paths = [*(DATA / "judged").glob("*.jsonl.gz"), *(DATA / "mqm").glob("*.jsonl.gz")]
-    result = {path.name: bpa.read_nbest(path) for path in sorted(paths)}
+    result = {path.name: bpa.read_nbest(path, features="*") for path in sorted(paths)}
     return result | {domain: read_lists(domain, "adapt") for domain in DOMAINS}
 
 

@@ -64,9 +64,8 @@ class Half:
 
 def read_halves(file: str) -> list[Half]:
     """Return the halves of a file, each once as the pool; the recogniser's score is the feature."""
-    lists = bpa.read_nbest(DATA / "judged" / f"librispeech.{file}.jsonl.gz")
-    others = [name for name in lists.feature_names if name != "score"]
-    lists = lists.without(*others).without("sources")
+    lists = bpa.read_nbest(DATA / "judged" / f"librispeech.{file}.jsonl.gz", features=["score"])
+    lists = lists.without("sources")
     return [Half(*pair, count_statistics(pair[1], "wer")) for pair in measuring.halves(lists)]
 
 

@@ -239,6 +239,7 @@ categorical = ["system"]
 [domains.neural]
 weights = "none"
 adapt = "lists.jsonl"
+features = ["logprob"]
 held_out = 20
 
 [variants.judged]

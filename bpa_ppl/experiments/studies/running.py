@@ -179,6 +179,8 @@ def _read(files: ListFiles, size: int, columns: tuple[str, ...]) -> NBest:
         references=list(files.references) or None,
         sources=files.sources,
         first_id=files.first_id,
+        features=files.features or None,
+        exclude=[name for metric in map(resolve_without_lists, columns) for name in metric.columns],
     )
     return _prepare(lists, size, columns)
 

@@ -209,12 +209,13 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ListFiles(_Table, frozen=True):
-    """The files of a text: lists, references, sources, and the id of the first sentence."""
+    """The files of a text: lists, references, sources; the id of the first sentence; features."""
 
     nbest: Path
     references: tuple[Path, ...] = ()
     sources: Path | None = None
     first_id: int = 0
+    features: tuple[str, ...] = ()
 
 
 class StudyDomain(_Table, frozen=True):
@@ -232,6 +233,8 @@ class StudyDomain(_Table, frozen=True):
         held_out: how many sentences of `adapt` are translated instead; a shuffle with the seed of
             the study picks them.
         first_id: the id of the first sentence.
+        features: columns that are features, as for `read_nbest`; empty keeps those that the files,
+            or their formats, define.
     """
 
     name: str
@@ -244,6 +247,7 @@ class StudyDomain(_Table, frozen=True):
     test_sources: Path | None = None
     held_out: CountOrNone = 0
     first_id: int = 0
+    features: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -252,7 +256,7 @@ class StudyDomain(_Table, frozen=True):
 
     def files(self, text: Literal["adapt", "test"]) -> ListFiles:
         """Return the files of one of its texts."""
-        names = (text, f"{text}_references", f"{text}_sources", "first_id")
+        names = (text, f"{text}_references", f"{text}_sources", "first_id", "features")
         return ListFiles(*(getattr(self, name) for name in names))
 
 
@@ -375,7 +379,8 @@ def read_study(path: str | Path) -> Study:
     `published`, `published-2010` and `published-sspr` are methods, as the presets of `adapt`.
 
     `seed` and `replacement = false` can be set too, and `first_id = 1` for texts whose lists are
-    numbered from one. `columns = ["mqm"]` names scores in the lists (`-NAME`: lower is better),
+    numbered from one. Domains with tables or JSON lines name their features:
+    `features = ["logprob", "judge_*"]`. `columns = ["mqm"]` names scores in the lists (`-NAME`: lower is better),
     which are reported and can be the `gain` of a method; if all methods have such a gain, no
     references are needed. `categorical = ["system"]` makes features of a column of texts.
     `weights = "none"` starts without canonical weights.
