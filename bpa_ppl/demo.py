@@ -199,11 +199,13 @@ def write_demo_files(folder: Path) -> tuple[Path, ...]:
         _write_lines(read_lines(data / "moses.ini"), paths["moses.ini"])
         for name in ("judged", "new"):
             pairs = read_nbest(data / f"answers.{name}.jsonl")
-            better = np.zeros(len(pairs.features))
+            better = np.zeros(len(pairs.features), dtype=np.int64)
             winners = [winner for ((winner, _),) in pairs.sentence_extras["preferences"]]
             better[pairs.offsets[:-1] + winners] = 1
-            pairs = pairs.with_features("better", better).without("preferences")
-            write_nbest(pairs, paths[f"{name}.csv"])
+            # Plain columns, as a file of a user has them: the reader names the features.
+            columns = zip(pairs.feature_names, pairs.features.T.astype(np.int64), strict=True)
+            pairs = pairs.without(*pairs.feature_names, "preferences")
+            write_nbest(pairs.with_extras(**dict(columns), better=better), paths[f"{name}.csv"])
     return tuple(paths.values())
 
 

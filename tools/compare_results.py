@@ -471,7 +471,8 @@ def of_tools() -> Iterator[tuple[str, Callable[[], Results]]]:
         "command judged",
         partial(
             command,
-            "adapt judged.jsonl --weights none --gain gain --categorical system -o p.nc",
+            "adapt judged.jsonl --features kiwi comet length noise --weights none --gain gain",
+            " --categorical system -o p.nc",
             "; rerank new.jsonl -p p.nc -o out.jsonl ; check p.nc --json",
         ),
     )
@@ -479,7 +480,8 @@ def of_tools() -> Iterator[tuple[str, Callable[[], Results]]]:
         "command compared",
         partial(
             command,
-            "adapt compared.jsonl --weights none -o p.nc ; rerank compared.jsonl -p p.nc -o x.txt",
+            "adapt compared.jsonl --features quality length noise --weights none -o p.nc",
+            "; rerank compared.jsonl -p p.nc -o x.txt",
         ),
     )
     yield "command lists", partial(command, "lists adapt.nbest ; lists judged.jsonl --gain gain")

@@ -60,7 +60,7 @@ def simulate_pair(number: int, rng: np.random.Generator) -> dict[str, Any]:
         if phrases[answer] == 2:
             words.append(str(rng.choice(AFTER)))
         of_judges = {name: int(np.clip(np.rint(g[answer]), 1, 10)) for name, g in grades.items()}
-        candidates.append({"text": " ".join(words), **of_judges})
+        candidates.append({"text": " ".join(words), "features": of_judges})
     margin = 6.0 * (int(right[0]) - int(right[1])) - 2.0 * (phrases[0] - phrases[1])
     first = rng.random() < 1 / (1 + np.exp(-margin))
     return {

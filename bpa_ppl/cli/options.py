@@ -310,7 +310,7 @@ Metric = Annotated[
 ]
 
 
-_Columns = Annotated[list[str] | None, Parameter(group=FEATURES_USED, consume_multiple=1)]
+_Columns = Annotated[list[str] | None, Parameter(group=FEATURES_USED, consume_multiple=1), WORD]
 
 
 @Parameter(name="*")
@@ -319,8 +319,8 @@ class ColumnFlags:
     """Which columns of lists are features: options of commands that learn or describe.
 
     Args:
-        features: Columns that are features, by name, label or pattern such as `'judge_*'`; `'*'` is
-            every column of numbers without another role (default: those that the file or its
+        features: Columns that are features, by name, label or pattern such as `'judge_*'`; `'*'`
+            is every column of numbers without another role (default: those that the file or its
             format defines).
         exclude: Columns that are no features, by name, label or pattern.
     """

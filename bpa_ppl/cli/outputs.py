@@ -14,6 +14,7 @@ import sys
 import unicodedata
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import is_dataclass
 from glob import glob
 from itertools import chain
 from pathlib import Path
@@ -69,7 +70,8 @@ def check_outputs(command: Callable[..., Any], values: Mapping[str, Any]) -> dic
         elif written and value is not None:
             outputs[name] = (*written[-1].files(value),)
         elif name in values and WORD not in marks:
-            names = expand_patterns(_texts(msgspec.to_builtins(value, enc_hook=str)))
+            texts = _texts(msgspec.to_builtins(_without_words(value), enc_hook=str))
+            names = expand_patterns(texts)
             inputs.update(chain(names, *map(_files_of_lists, names)))
     require_distinct(outputs, inputs)
     return values
@@ -97,6 +99,14 @@ def _marks(hint: object) -> Iterator[object]:
     yield from getattr(hint, "__metadata__", ())
     for member in get_args(hint):
         yield from _marks(member)
+
+
+def _without_words(value: Any) -> Any:
+    """Return the fields of a group of options that may name files; other values as they are."""
+    if not is_dataclass(value):
+        return value
+    hints = get_type_hints(type(value), include_extras=True)
+    return {name: getattr(value, name) for name, hint in hints.items() if WORD not in _marks(hint)}
 
 
 def require_distinct(outputs: Mapping[str, Iterable[AnyPath]], inputs: Iterable[AnyPath]) -> None:

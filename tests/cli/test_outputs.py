@@ -42,15 +42,12 @@ READ = {
         "--acoustic",
         "--allowed-hosts",
         "--bad",
-        "--categorical",
         "--decoder",
         "--derivations",
         "--dev",
-        "--exclude",
         "--extra",
         "--extra-references",
         "--extract",
-        "--features",
         "--fixed",
         "--form",
         "--format",
@@ -96,6 +93,7 @@ PARSED = {
     "--posterior": "mine={}",  # of `compare`
     **dict.fromkeys(["--default", "--draws", "--likelihood", "--prior-variance", "--price"]),
     **dict.fromkeys(["--rule", "--samplers", "--set", "--vary"]),
+    **dict.fromkeys(["--categorical", "--exclude", "--features", "--missing"]),
 }
 #: What required parameters need that do not take any text.
 FILLED = {"--vary": "draws=5,6"}
@@ -291,6 +289,18 @@ def test_an_output_inside_a_folder_of_lists(folder: Path) -> None:
     (rank / "text").write_text("utt1 a cat\n", "utf-8")
     words = ("rerank", "run", "-p", "good.nc", "-o", rank / "text")
     refused(*words, mention="is also another file")
+
+
+@pytest.mark.parametrize("pattern", ["*", "p*"])
+def test_patterns_of_columns_name_no_files(folder: Path, pattern: str) -> None:
+    """Also where a shell would replace them by the names of files."""
+    rows = [f"{s},{s} {place},{s * place % 3},{place}" for s in range(9) for place in range(2)]
+    Path("rows.csv").write_text("\n".join(["id,text,p1,human", *rows]), "utf-8")
+    words = ("-w", "none", "--gain", "human", "--sampler", "map", "-o", "p.nc")
+    for _ in range(2):  # the second one replaces a file that fits the pattern
+        done = run("adapt", "rows.csv", "--features", pattern, *words)
+        assert done.code == 0, done.err
+    assert read_draws("p.nc").features == ("p1",)
 
 
 STREAMS = """

@@ -380,9 +380,10 @@ def read_study(path: str | Path) -> Study:
 
     `seed` and `replacement = false` can be set too, and `first_id = 1` for texts whose lists are
     numbered from one. Domains with tables or JSON lines name their features:
-    `features = ["logprob", "judge_*"]`. `columns = ["mqm"]` names scores in the lists (`-NAME`: lower is better),
-    which are reported and can be the `gain` of a method; if all methods have such a gain, no
-    references are needed. `categorical = ["system"]` makes features of a column of texts.
+    `features = ["logprob", "judge_*"]`. `columns = ["mqm"]` names scores in the lists (`-NAME`:
+    lower is better), which are reported and can be the `gain` of a method; if all methods have such
+    a gain, no references are needed. `categorical = ["system"]` makes features of a column of
+    texts.
     `weights = "none"` starts without canonical weights.
 
     Raises:
