@@ -257,7 +257,7 @@ class Schema:
             elif name == TOTAL or self._is_feature(block, name, values):
                 numbers[short] = self._numbers(values)
             else:
-                if name in self.options.roles.numbers:
+                if short in self.options.roles.numbers:
                     self._check_numbers(block, name, values)
                 extras[short] = _without_nan(values)
         return numbers, extras
