@@ -187,7 +187,7 @@ def test_table_of_answers(name: str, tmp_path: Path) -> None:
         line = json.loads(text)
         ((winner, _),) = line["preferences"]
         for place, one in enumerate(line["candidates"]):
-            grades = [float(one[judge]) for judge in judges]
+            grades = [float(one["features"][judge]) for judge in judges]
             expected.append([str(line["id"]), one["text"], *grades, float(place == winner)])
     with (tmp_path / f"{name}.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))

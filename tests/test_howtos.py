@@ -179,12 +179,13 @@ def run_command(line: str) -> None:
 MEMORY, GENERAL = (f"{name}.fr {name}.en {name}.align" for name in ("memory", "general"))
 DEV = f"phrases extract {MEMORY} --max-length 1 -o dev.parquet"
 OUT = f"phrases extract {GENERAL} -o out.parquet"
+JUDGED = "adapt judged.jsonl --features logprob length_gap -w none --sampler map -o posterior.nc"
 #: Page -> commands that are run before those of the page.
 BEFORE = {
     "clusters.md": "adapt adapt.nbest -r adapt.ref -w moses.ini --sampler laplace -o posterior.nc",
     "decode-once.md": "adapt adapt.nbest -r adapt.ref -w moses.ini --sampler map -o posterior.nc",
-    "groups.md": "adapt judged.jsonl -w none --gain comet --sampler laplace -o posterior.nc",
-    "judge.md": "adapt judged.jsonl -w none --gain mqm --sampler laplace -o posterior.nc",
+    "groups.md": f"{JUDGED} --gain comet",
+    "judge.md": f"{JUDGED} --gain mqm",
     "learned-prior.md": """adapt adapt.nbest -r adapt.ref -w moses.ini -o medical.nc
         adapt dev.nbest -r dev.ref -w moses.ini --sampler laplace -o conversation.nc""",
     "pages.md": "adapt adapt.nbest -r adapt.ref -w moses.ini -o posterior.nc",

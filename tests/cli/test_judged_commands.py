@@ -70,7 +70,7 @@ def test_the_share_of_best_choices_is_shown_for_lists_without_judgements(folder:
     rows = [json.loads(line) for line in Path("lists.jsonl").read_text("utf-8").splitlines()]
     for row in rows:
         for candidate in row["candidates"]:
-            del candidate["comet"]
+            del candidate["features"]["comet"]
     Path("new.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     shown = succeed("rerank", "new.jsonl", "-p", "l.nc", "-o", "out").err
     assert comparison.share_of_best in shown

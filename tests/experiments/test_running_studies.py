@@ -22,7 +22,7 @@ from bpa_ppl.decoding.rules import RULES, Viterbi
 from bpa_ppl.experiments.studies import running
 from bpa_ppl.experiments.studies.page import write_figures
 from bpa_ppl.experiments.studies.results import read_results
-from bpa_ppl.experiments.studies.running import run_study
+from bpa_ppl.experiments.studies.running import read_material, run_study
 from bpa_ppl.experiments.studies.study import list_cells, read_study
 from bpa_ppl.experiments.tuning.mira import Mira
 from bpa_ppl.experiments.tuning.reestimation import reestimate
@@ -269,6 +269,19 @@ def test_study_reports_and_plots_the_column(study_of_columns: Path) -> None:
     assert means["judged"] > means["canonical"] + 0.3
     page = next(path for path in write_figures(folder, kind="none") if path.suffix == ".html")
     assert "COMET against" in page.read_text("utf-8")
+
+
+def test_features_of_a_domain_are_named(study_of_columns: Path) -> None:
+    study = read_study(study_of_columns)
+    assert read_material(study, study.domains[0]).test.feature_names == ("logprob",)
+    study_of_columns.write_text(COLUMNS.replace('["logprob"]', '["logprop"]'))
+    with raises(
+        DataError,
+        "missing-column",
+        parameter="features",
+        match="no column logprop; the nearest is 'logprob'",
+    ):
+        run_study(read_study(study_of_columns), study_of_columns.parent / "results")
 
 
 @pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")

@@ -37,7 +37,9 @@ def write_json_lines(nbest: NBest, path: Path) -> Path:
                 {
                     "text": nbest.text(row),
                     "system": nbest.extras["system"][row],
-                    **dict(zip(nbest.feature_names, nbest.features[row].tolist(), strict=True)),
+                    "features": dict(
+                        zip(nbest.feature_names, nbest.features[row].tolist(), strict=True)
+                    ),
                 }
                 for row in rows
             ]
