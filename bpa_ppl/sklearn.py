@@ -310,10 +310,9 @@ def _read_gains(y: npt.ArrayLike | None) -> Float64:
         raise UsageError(problem, parameter="y", code="missing-setting")
     _require_in_memory(y, "y")
     values = column_or_1d(as_array(y), warn=True)
-    if (numbers := as_numbers(values.tolist(), truths=True)) is not None:
-        return numbers
+    numbers = as_numbers(values.tolist(), truths=True)
     try:
-        values = to_floats(values, "y")
+        values = to_floats(values, "y") if numbers is None else numbers
     except UsageError as error:
         texts = [quote(value) for value in values.tolist() if isinstance(value, str)]
         problem = "y must be numbers, higher for better candidates, or True and False"

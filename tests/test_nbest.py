@@ -317,7 +317,7 @@ TABLE = pa.table({**COLUMNS, "lm": [-1.0, -2.5, 0.5]})
     ],
 )
 def test_records_and_data_frames(data: Any) -> None:
-    nbest = from_records(data)
+    nbest = from_records(data, features="lm")
     assert (nbest.sentence_ids.tolist(), nbest.sizes.tolist()) == ([3, 1], [2, 1])
     assert (nbest.feature_names, nbest.features.tolist()) == (("lm",), [[-1], [-2.5], [0.5]])
     assert (nbest.extras["by"], nbest.references) == (("x", "y", "x"), (("r",), ("s",)))
@@ -332,9 +332,9 @@ NESTED = pa.list_(pa.struct([("text", pa.string()), ("lm", pa.float64())]))
     [
         ([{0: 1}], "bad-data", None, 1),
         (["id"], "bad-data", None, 1),
-        ([*RECORDS, {**RECORDS[2], "lm": np.inf}], "bad-data", "bad", 4),
+        ([*RECORDS, {**RECORDS[2], "lm": np.inf}], "bad-number", "bad", 4),
         ({"id": [1], "text": ["a", "b"]}, "wrong-length", "records", None),
-        (pd.DataFrame({**COLUMNS, "lm": [1.0, np.inf, 2.0]}), "bad-data", "bad", 2),
+        (pd.DataFrame({**COLUMNS, "lm": [1.0, np.inf, 2.0]}), "bad-number", "bad", 2),
         (pd.DataFrame({**COLUMNS, "reference": ["r", "x", "s"]}), "bad-data", None, 2),
         (pa.table({"id": IDS, "text": TEXTS}), "no-data", None, None),
         (pa.table({"id": IDS, "candidates": pa.array([], NESTED)}), "no-data", None, None),
@@ -342,7 +342,7 @@ NESTED = pa.list_(pa.struct([("text", pa.string()), ("lm", pa.float64())]))
 )
 def test_invalid_records(data: Any, code: str, parameter: str | None, line: int | None) -> None:
     with raises(DataError, code, parameter=parameter, line=line):
-        from_records(data)
+        from_records(data, features="*")
 
 
 def test_rejects_other_records_and_options() -> None:
@@ -357,27 +357,29 @@ def test_bad_numbers_are_dropped_and_references_are_paired_by_id() -> None:
     records = [{**record, "id": int(record["id"] == 3)} for record in RECORDS]
     records.append({**records[0], "lm": np.inf})
     with pytest.warns(BpaWarning, match="1 candidate dropped"):
-        nbest = from_records(records, references=["0", "1"], sources=["s", "t"], bad="drop")
+        nbest = from_records(
+            records, references=["0", "1"], sources=["s", "t"], bad="drop", features="lm"
+        )
     assert nbest.sizes.tolist() == [2, 1]
     assert (nbest.references, nbest.sources) == ((("1",), ("0",)), ("t", "s"))
 
 
 def test_record_per_sentence() -> None:
-    """Candidates as a list of objects, or as an object of lists as in Hugging Face datasets."""
+    """Candidates are a list of objects."""
     objects = [[{"text": "a", "lm": 1}, {"text": "b", "lm": 2}], [{"text": "c", "lm": 3}]]
-    columns = [{"text": ["a", "b"], "lm": [1, 2]}, {"text": ["c"], "lm": [3]}]
     of_sentences = {"id": ["p", "q"], "references": [["r"], ["s", "t"]]}
-    nbest, other = (from_records({**of_sentences, "candidates": c}) for c in (objects, columns))
-    assert table_content(other) == table_content(nbest)
+    nbest = from_records({**of_sentences, "candidates": objects}, features="lm")
+    assert nbest.features.tolist() == [[1], [2], [3]]
     assert (nbest.references, nbest.ids) == ((("r",), ("s", "t")), ("p", "q"))
 
 
 def test_lists_are_written_as_a_table_of_arrow() -> None:
-    nbest = from_records(RECORDS).with_extras(n=np.array([1, 2, 3]))
+    nbest = from_records(RECORDS, features="lm").with_extras(n=np.array([1, 2, 3]))
     table = to_arrow(nbest)
     assert table.column_names == ["id", "text", "reference", "lm", "by", "n"]
     assert table["n"].to_pylist() == [1, 2, 3]
-    assert from_records(table).feature_names == ("lm", "n")
+    again = from_records(table, features=nbest.feature_names)
+    assert (again.feature_names, list(again.extras["n"])) == (("lm",), [1, 2, 3])
 
 
 def test_a_table_without_lists() -> None:

@@ -13,7 +13,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
@@ -340,7 +340,7 @@ class ColumnFlags:
         """
         columns = () if gain is None else resolve_without_lists(gain).columns
         roles = make_roles(self.features, self.exclude)
-        return roles._replace(numbers=columns, exclude=(*roles.exclude, *categorical))
+        return replace(roles, numbers=columns, exclude=(*roles.exclude, *categorical))
 
 
 @Parameter(name="*")
@@ -551,7 +551,7 @@ class FormatFlags:
         """Return a stream of the lists of a file, as `iter_nbest` does."""
         from bpa_ppl.formats.reading import iter_tables
 
-        chosen = (roles or Roles())._replace(missing=self.missing)
+        chosen = replace(roles or Roles(), missing=self.missing)
         given = {"references": references, "sources": sources, **self.arguments(), **options}
         return iter_tables(path, chosen, **given)
 

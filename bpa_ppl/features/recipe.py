@@ -28,7 +28,7 @@ from bpa_ppl.errors import DataError, UsageError, list_names, locate
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.source import FEATURES, Added, FeatureSource, make_adder, resolve_sources
 from bpa_ppl.formats.block import TOTAL
-from bpa_ppl.formats.roles import ALL, Roles, find_unmatched, fits, suggest_name, to_patterns
+from bpa_ppl.formats.roles import ALL, Patterns, Roles, find_unmatched, suggest_name, to_patterns
 from bpa_ppl.formats.values import abbreviate
 from bpa_ppl.metrics.column import Column, describe_numbers, read_column, read_extra
 from bpa_ppl.metrics.metric import METRICS, Metric
@@ -114,12 +114,13 @@ class Recipe:
         Raises:
             DataError: if a column that is named has a value that is missing, or is not a number.
         """
-        gain, excluded = () if self.gain is None else self.gain.columns, self.exclude
-        left_out = {n for n in nbest.feature_names if n in gain or fits(n, excluded)}
+        gain = () if self.gain is None else self.gain.columns
+        excluded = Patterns.of(self.exclude)
+        left_out = {n for n in nbest.feature_names if n in gain or excluded.fit(n)}
         if self.features is None:
             return demote_to_extras(nbest, left_out)
         is_new = self.fixed is not None  # `_select` finds the features of the posterior
-        roles = Roles(self.features, excluded, numbers=gain)
+        roles = Roles(self.features, self.exclude, numbers=gain)
         left_out |= {n for n in nbest.feature_names if roles.is_feature(n) is False}
         chosen = {n: roles.is_feature(n) for n in nbest.extras if n not in gain}
         added = {

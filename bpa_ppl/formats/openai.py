@@ -213,7 +213,6 @@ class Openai(NBestFormat, frozen=True):
 
     nan_is_missing: ClassVar[bool] = True
     required: ClassVar[tuple[tuple[str, ...], ...]] = (("choices",), ("custom_id", "response"))
-    nan_is_missing: ClassVar[bool] = True
 
     requests: str = ""
     extract: str = ""

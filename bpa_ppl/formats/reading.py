@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -217,7 +218,7 @@ def make_schema(reader: NBestFormat, options: ReadOptions) -> Schema:
     """Return what checks the columns of one file of a format."""
     name = NBEST_FORMATS.name_of(reader)
     names = ColumnNames(reader.column_names(), options.origin, name)
-    roles = options.roles._replace(all_numbers=reader.defines_features)
+    roles = replace(options.roles, all_numbers=reader.defines_features)
     return Schema(
         options._replace(names=names, roles=roles),
         nan_is_missing=reader.nan_is_missing,

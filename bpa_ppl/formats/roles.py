@@ -9,14 +9,16 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bpa_ppl._runtime.arrays import as_numbers, is_number
 from bpa_ppl.errors import UsageError, quote
-from bpa_ppl.names import find_label
+from bpa_ppl.names import find_label, with_labels
 
 #: The pattern of all columns of numbers that have no other role.
 ALL = "*"
@@ -30,7 +32,39 @@ _SHOWN = 20  # columns in a message
 Missing = float | Mapping[str, float]
 
 
-class Roles(NamedTuple):
+class Patterns(NamedTuple):
+    """Names, labels and patterns of columns.
+
+    Attributes:
+        names: names and labels.
+        wild: patterns with wildcards.
+        all_numbers: whether `*` is among them, which is all columns of numbers.
+
+    >>> patterns = Patterns.of(["TM0", "judge_*"])
+    >>> patterns.fit("TM0[1]"), patterns.fit("judge_a"), patterns.fit("lm")
+    (True, True, False)
+    """
+
+    names: frozenset[str]
+    wild: tuple[str, ...]
+    all_numbers: bool
+
+    @classmethod
+    def of(cls, patterns: Iterable[str]) -> Patterns:
+        """Return the patterns that a user gave."""
+        given = list(patterns)
+        wild = [pattern for pattern in given if pattern != ALL and _WILD.search(pattern)]
+        return cls(frozenset(given), tuple(wild), ALL in given)
+
+    def fit(self, name: str) -> bool:
+        """Return whether a column has one of the names, labels and patterns other than `*`."""
+        if name in self.names or find_label(name) in self.names:
+            return True
+        return any(fnmatchcase(name, pattern) for pattern in self.wild)
+
+
+@dataclass(frozen=True)
+class Roles:
     """The columns that the user named.
 
     Attributes:
@@ -65,17 +99,24 @@ class Roles(NamedTuple):
         False
         """
         name = column.removeprefix(OF_FEATURES)
-        if fits(name, self.exclude):
+        if self._excluded.fit(name):
             return False
-        if self.features is None or (self.optional and not fits(name, self.features)):
+        chosen = self._chosen
+        if chosen is None or (self.optional and not chosen.fit(name)):
             return True if name != column else None if self.all_numbers else False
-        if name in self.features:
+        if name in chosen.names:
             return True
         if name in self.numbers:
             return False
-        if fits(name, [pattern for pattern in self.features if pattern != ALL]):
-            return True
-        return None if ALL in self.features else False
+        return True if chosen.fit(name) else None if chosen.all_numbers else False
+
+    @cached_property
+    def _chosen(self) -> Patterns | None:
+        return None if self.features is None else Patterns.of(self.features)
+
+    @cached_property
+    def _excluded(self) -> Patterns:
+        return Patterns.of(self.exclude)
 
     def fill(self, name: str) -> float | None:
         """Return the value in place of a missing one of a feature.
@@ -86,38 +127,17 @@ class Roles(NamedTuple):
         return self.missing.get(name) if isinstance(self.missing, Mapping) else self.missing
 
 
-def fits(name: str, patterns: Iterable[str]) -> bool:
-    """Return whether a column has one of some names, labels or patterns.
-
-    >>> fits("TM0[1]", ["TM0"]), fits("judge_a", ["judge_*"]), fits("TM0[1]", ["TM0[?]"])
-    (True, True, False)
-    """
-    label = find_label(name)
-    return any(
-        pattern in (name, label) or (is_pattern(pattern) and fnmatchcase(name, pattern))
-        for pattern in patterns
-    )
-
-
-def is_pattern(name: str) -> bool:
-    """Return whether a name has wildcards.
-
-    >>> is_pattern("judge_*"), is_pattern("TM0[1]")
-    (True, False)
-    """
-    return _WILD.search(name) is not None
-
-
 def find_unmatched(patterns: Iterable[str], names: Collection[str]) -> list[str]:
     """Return the names, labels and patterns that fit none of some columns.
 
     >>> find_unmatched(["lm", "judge_*"], ["lm", "year"])
     ['judge_*']
     """
+    known = with_labels(names)
     return [
         pattern
         for pattern in patterns
-        if pattern not in names and not any(fits(name, [pattern]) for name in names)
+        if pattern not in known and not any(fnmatchcase(name, pattern) for name in names)
     ]
 
 

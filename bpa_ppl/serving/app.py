@@ -30,9 +30,9 @@ from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics.provenance import signature
 from bpa_ppl.errors import BpaError, DataError, list_names, locate, quote
 from bpa_ppl.features.recipe import describe_unused
-from bpa_ppl.formats.block import CANDIDATES, ID, SOURCE, TOTAL
+from bpa_ppl.formats.block import CANDIDATES, ID, SOURCE
 from bpa_ppl.formats.records import IN_MEMORY, RecordReader
-from bpa_ppl.formats.roles import Roles
+from bpa_ppl.formats.roles import OF_FEATURES, Roles
 from bpa_ppl.formats.values import require_unique_fields
 from bpa_ppl.posterior.draws import DOMAIN
 from bpa_ppl.serving.limits import Limits
@@ -198,13 +198,9 @@ def _require_known_fields(reranker: Reranker, records: Sequence[Mapping[str, Any
         Refused: naming the first one.
     """
     known = [CANDIDATES, ID, SOURCE, *_domain_field(reranker)]
-    columns = {*_list_features(reranker), *reranker.needs, TOTAL}
-    columns |= {name.partition(".")[0] for name in columns}
     for number, record in enumerate(records, 1):
-        # Candidates that are texts have their columns in lists of the same length.
-        parallel = columns if isinstance(record[CANDIDATES][0], str) else ()
         for name in record:
-            if name not in known and name not in parallel:
+            if name not in known:
                 problem = f"list {number} has the field {quote(name)}, which is unknown here: the "
                 problem += f"fields of a list are {', '.join(known)}"
                 raise Refused(400, problem, "unknown-field")
@@ -242,7 +238,8 @@ def answer_records(reranker: Reranker, records: list[dict[str, Any]]) -> list[di
     numbered = [{**record, "id": number} for number, record in enumerate(records, 1)]
     features = _list_features(reranker)
     roles = Roles(tuple(features), optional=True)
-    used = {*features, *reranker.needs, *_domain_field(reranker)}
+    declared = [OF_FEATURES + name for name in features]
+    used = {*features, *declared, *reranker.needs, *_domain_field(reranker)}
     reader = RecordReader(IN_MEMORY._replace(roles=roles), used)
     with capture_notes() as notes:
         try:

@@ -91,7 +91,8 @@ PARSED = {
     "--add": "lm=other.txt,{}",
     "--moved-file": "lm=other.txt,{}",
     "--posterior": "mine={}",  # of `compare`
-    **dict.fromkeys(["--default", "--draws", "--likelihood", "--prior-variance", "--price"]),
+    **dict.fromkeys(["--default", "--draws", "--likelihood", "--missing"]),
+    **dict.fromkeys(["--prior-variance", "--price"]),
     **dict.fromkeys(["--rule", "--samplers", "--set", "--vary"]),
     **dict.fromkeys(["--categorical", "--exclude", "--features", "--missing"]),
 }
