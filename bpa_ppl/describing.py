@@ -2,65 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bpa_ppl._runtime.arguments import require
-from bpa_ppl._runtime.arrays import as_numbers
 from bpa_ppl._runtime.messages import format_count
+from bpa_ppl.columns import (
+    LIST,
+    TEXT,
+    TRUTH,
+    Column,
+    ColumnSummary,
+    Example,
+    read_columns,
+    read_examples,
+)
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import DataError, locate
-from bpa_ppl.formats.block import ID, JUDGEMENTS
-from bpa_ppl.formats.samples import COUNT, STATISTICS
-from bpa_ppl.formats.values import as_verdicts
-from bpa_ppl.metrics.column import (
-    describe_outliers,
-    numeric_columns,
-    read_column,
-    select_judged,
-    select_marked,
-)
-from bpa_ppl.metrics.gains import default_gain, resolve, resolve_without_lists
+from bpa_ppl.formats.block import JUDGEMENTS
+from bpa_ppl.formats.roles import to_patterns
+from bpa_ppl.metrics.column import describe_outliers, read_column, select_judged, select_marked
+from bpa_ppl.metrics.gains import AnyGain, default_gain, resolve
 from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.metrics.oracles import oracles
 from bpa_ppl.metrics.preferences import has_preferences, iter_choices
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
-from bpa_ppl.nbest import NBest, demote_to_extras, find_feature, measure_deviation
+from bpa_ppl.nbest import NBest, demote_to_extras, promote_to_features
+from bpa_ppl.proposing import PLACEHOLDER, Proposal, find_gains, propose
 from bpa_ppl.sampling.observations import UNUSED, choose_likelihood
 from bpa_ppl.weights import initial_weights
 
-_HEADER = ("column", "kind", "min", "median", "max", "within lists", "missing")
-
-
-class ColumnSummary(NamedTuple):
-    """A column of numbers.
-
-    Attributes:
-        name: of the column.
-        kind: "feature"; "gain", the column that is the gain; or "extra", which has no weight and
-            can be the gain.
-        minimum: the lowest value.
-        median: of all values.
-        maximum: the highest value.
-        within: the standard deviation within lists.
-        missing: the number of candidates without a value.
-
-    >>> from bpa_ppl import from_lists
-    >>> lists = from_lists([["a", "b"]], [[[0.5], [1.5]]], ["lm"])
-    >>> describe(lists).columns[0].minimum
-    0.5
-    """
-
-    name: str
-    kind: str
-    minimum: float
-    median: float
-    maximum: float
-    within: float
-    missing: int
+_HEADER = ("column", "type", "kind", "min", "median", "max", "within lists", "missing", "different")
 
 
 class Plan(NamedTuple):
@@ -104,19 +81,23 @@ class Description(Outcome):
         candidates: the number of candidates.
         sizes: the minimum, the median and the maximum number of candidates of a list.
         missing_ids: the number of sentences between the first and the last id without a list.
-        columns: the columns of numbers, features first.
+        columns: the columns of the candidates, features first.
         texts: the number of different values of each column of texts.
         lists: the names of the columns of lists.
-        verdicts: of each column of verdicts, such as true and false, how many are true, and known.
-        gains: the columns that may be judgements: extras of numbers, and columns of verdicts.
+        verdicts: of each column of true and false, how many are true, and known.
+        gains: the columns that may be the gain: extras of numbers, and of true and false, that vary
+            within lists.
         of_sentences: the names of extras of sentences.
         sources: the number of sentences with a source.
         references: the number of sentences with a reference.
         among: in how many of them a reference is among the candidates.
         duplicates: the number of candidates with the text of another one before them in the list.
         empty: the number of candidates whose text is empty or blank.
-        plan: what `adapt` does; None if it needs a gain, or refuses the preferences.
+        examples: the first candidates of the first list that has several.
+        plan: what `adapt` does in the call that is proposed; None if there is nothing to learn
+            from, the user has to choose the gain, or `adapt` refuses the preferences.
         warnings: what looks wrong, with a remedy.
+        proposal: the call of `adapt` to paste, and why it leaves out columns.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[0.5], [0.5]]], ["lm"])
@@ -140,8 +121,10 @@ class Description(Outcome):
     among: int
     duplicates: int
     empty: int
+    examples: tuple[Example, ...]
     plan: Plan | None
     warnings: tuple[str, ...]
+    proposal: Proposal
 
     @property
     def passed(self) -> bool:
@@ -162,10 +145,12 @@ class Description(Outcome):
         """
         plain = asdict(self)
         plain["columns"] = [
-            {name: None if value != value else value for name, value in column._asdict().items()}
+            {name: _finite_or_none(value) for name, value in column._asdict().items()}
             for column in self.columns
         ]
+        plain["examples"] = [example._asdict() for example in self.examples]
         plain["plan"] = None if self.plan is None else self.plan._asdict()
+        plain["proposal"] = self.proposal._asdict()
         return plain
 
     def _summarise(self) -> tuple[str, Table, list[str]]:
@@ -176,20 +161,23 @@ class Description(Outcome):
         candidates = format_count(self.candidates, "candidate")
         title = f"{locate(self.origin)}{lists}, {candidates}, {each} per list"
         rows = [
-            (c.name, c.kind, *(f"{v:.4g}" for v in c[2:6]), f"{c.missing / self.candidates:.0%}")
-            for c in self.columns
+            (
+                *(column.name, column.type, column.kind),
+                *("" if value != value else f"{value:.4g}" for value in column[2:6]),
+                f"{column.missing / self.candidates:.0%}",
+                "" if column.different is None else f"{column.different:,}",
+            )
+            for column in self.columns
         ]
-        return title, Table(_HEADER, rows), [*self._notes(), *self._plan_notes()]
+        notes = (self._notes(), self._plan_notes(), self._proposal_notes())
+        return title, Table(_HEADER, rows), [*chain.from_iterable(notes)]
 
     def _notes(self) -> Iterator[str]:
         lists = format_count(self.sentences, "list")
+        yield from (f"example: {example}" for example in self.examples)
         yield f"sources for {self.sources} of {lists}"
         among = f", which is a candidate in {self.among}" if self.references else ""
         yield f"a reference for {self.references} of {lists}{among}"
-        for name, values in self.texts.items():
-            yield f"{name}: {format_count(values, 'different text')}"
-        for name in self.lists:
-            yield f"{name}: lists"
         for name, (right, known) in self.verdicts.items():
             yield f"{name}: true in {right} of {known}"
         if self.of_sentences:
@@ -207,8 +195,6 @@ class Description(Outcome):
     def _plan_notes(self) -> Iterator[str]:
         plan = self.plan
         if plan is None:
-            use = "adapt needs judgements: preferences, references, or a column to name as the gain"
-            yield f"{use}: {', '.join(self.gains) or 'none here'}"
             return
         gain = "preferences" if plan.gain is None else f"gain {plan.gain}"
         yield (
@@ -225,14 +211,29 @@ class Description(Outcome):
             if not set(self.of_sentences).isdisjoint(JUDGEMENTS):
                 yield UNUSED
 
+    def _proposal_notes(self) -> Iterator[str]:
+        yield from (f"left out: {sentence}" for sentence in self.proposal.left_out)
+        if self.proposal.command:
+            yield f"proposed: {self.proposal.command}"
+        if self.proposal.note:
+            yield self.proposal.note
 
-def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
-    """Describe lists: what was read, what looks wrong, and what `adapt` does with them by default.
+
+def _finite_or_none(value: Any) -> Any:
+    """Return a value as JSON has it."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def describe(
+    nbest: NBest, gain: str | Metric | None = None, *, exclude: str | Iterable[str] = ()
+) -> Description:
+    """Describe lists: what is there, what looks wrong, and which call of `adapt` suits them.
 
     Args:
         nbest: the lists.
         gain: the gain, as for `adapt`. None is, where there are references, chrF, or TER of lists
             with totals; else the preferences of the lists.
+        exclude: names, labels and patterns of columns that are not proposed as features.
 
     Raises:
         UsageError: if there is no such metric or column.
@@ -246,115 +247,119 @@ def describe(nbest: NBest, gain: str | Metric | None = None) -> Description:
     ... )
     >>> print(describe(lists))
     2 lists, 5 candidates, 2 to 3, median 2.5, per list
-    column   kind     min  median  max  within lists  missing
-    logprob  feature  -4   -2      -1   1.017         0%
-    comet    feature  0.5  0.6     0.8  0.07071       0%
-    - sources for 0 of 2 lists
+    column   type    kind     min  median  max  within lists  missing  different
+    logprob  number  feature  -4   -2      -1   1.017         0%
+    comet    number  feature  0.5  0.6     0.8  0.07071       0%
+    - example: list 0: "a cat" (logprob -2, comet 0.7)
     ...
+    - proposed: bpa.adapt(lists)
     >>> describe(lists).plan.likelihood, describe(lists, "comet").plan.likelihood
     ('margin', 'risk')
     """
     require(
         nbest, NBest, "describe takes n-best lists (NBest): read a file with read_nbest", "nbest"
     )
-    sizes = nbest.sizes
-    references = nbest.references or ()
-    texts = [nbest.texts(sentence) for sentence in range(len(nbest))]
-    with_reference = [place for place, known in enumerate(references) if known]
-    plan = _plan(nbest, gain, with_reference)
-    refusal = _explain_refusal(nbest) if plan is not None and plan.gain is None else ""
-    plan = None if refusal else plan
-    judged = () if plan is None or plan.gain is None else resolve_without_lists(plan.gain).columns
-    # Lists without columns, whose judged candidates are selected for each column.
-    plain = nbest.without(*nbest.feature_names, *nbest.extras, *nbest.sentence_extras)
-    columns = tuple(_summary(nbest, plain, name, judged) for name in numeric_columns(nbest))
-    ids = nbest.sentence_ids
-    extras = nbest.extras.items()
-    verdicts = {name: as_verdicts(column) for name, column in extras}
-    lists = [name for name, of in extras if any(isinstance(v, list | tuple) for v in of)]
-    known = [column for column in columns if column.missing < len(nbest.features)]
-    numbers = [column.name for column in known if column.kind != "feature"]
-    numbers += [name for name, of in verdicts.items() if of is not None]
+    with_reference = [place for place, known in enumerate(nbest.references or ()) if known]
+    metric = resolve(default_gain(nbest, canonical=False) if gain is None else gain, nbest)
+    needy = "references" in metric.needs and not with_reference
+    refusal = _explain_refusal(nbest) if needy else ""
+    columns = read_columns(nbest, metric.columns)
+    proposal = propose(
+        nbest,
+        columns,
+        None if gain is None else _write(gain),
+        observed=not needy or has_preferences(nbest),
+        exclude=to_patterns(exclude, "exclude"),
+    )
+    numbers = {c.name: c.numbers for c in columns if c.numbers is not None}
+    adapted = promote_to_features(nbest, {name: numbers[name] for name in proposal.features})
+    plan, problem = None, refusal
+    if not refusal and proposal.command and proposal.gain != PLACEHOLDER:
+        metric = resolve(proposal.gain, nbest) if proposal.gain else metric
+        plan, problem = _plan(adapted, metric, with_reference)
+    if problem:
+        proposal = proposal._replace(command="", note="")
+    used = dict.fromkeys([*adapted.feature_names, *metric.columns])
+    warnings = (problem, *_warnings(adapted, columns, used, with_reference))
     return Description(
-        origin=nbest.origin,
-        sentences=len(nbest),
-        candidates=len(nbest.features),
-        sizes=(int(sizes.min()), float(np.median(sizes)), int(sizes.max())),
-        missing_ids=int(np.ptp(ids)) + 1 - len(ids),
-        columns=columns,
-        texts={
-            name: len(set(filter(None, values)))
-            for name, values in extras
-            if as_numbers(values) is None
-            and verdicts[name] is None
-            and name not in lists
-            and all(isinstance(v, str | None) for v in values)
-        },
-        lists=tuple(lists),
-        verdicts={
-            name: (int(np.nansum(values)), int(np.isfinite(values).sum()))
-            for name, values in verdicts.items()
-            if values is not None
-        },
-        gains=tuple(name for name in numbers if name not in (ID, COUNT, *STATISTICS)),
-        of_sentences=tuple(nbest.sentence_extras),
-        sources=0 if nbest.sources is None else len(nbest),
-        references=len(with_reference),
-        among=sum(not set(references[place]).isdisjoint(texts[place]) for place in with_reference),
-        duplicates=sum(len(members) - len(set(members)) for members in texts),
-        empty=sum(not text.strip() for members in texts for text in members),
+        **_count(nbest, with_reference),
+        **_list_by_type(columns),
+        columns=tuple(column.summary for column in columns),
+        gains=tuple(column.name for column in find_gains(nbest, columns)),
+        examples=read_examples(nbest, columns),
         plan=plan,
-        warnings=tuple(filter(None, (refusal, *_warnings(nbest, columns, plan, with_reference)))),
+        warnings=tuple(filter(None, warnings)),
+        proposal=proposal,
     )
 
 
-def _summary(nbest: NBest, plain: NBest, name: str, gain: tuple[str, ...]) -> ColumnSummary:
-    kind = "extra" if find_feature(nbest, name) is None else "feature"
-    values = read_column(nbest, name)
-    is_known = ~np.isnan(values)
-    lists, rows = select_marked(plain, is_known)
-    if is_known.all():  # lists of one, too, as in the spread that weights are scaled by
-        lists, rows = plain, np.arange(len(values))
-    finite = values[is_known] if is_known.any() else np.array([np.nan])
-    return ColumnSummary(
-        name,
-        "gain" if name in gain else kind,
-        float(finite.min()),
-        float(np.median(finite)),
-        float(finite.max()),
-        measure_deviation(lists, values[rows]) if len(rows) else 0.0,
-        int(np.count_nonzero(~is_known)),
-    )
+def _count(nbest: NBest, with_reference: Iterable[int]) -> dict[str, Any]:
+    """Return what is counted of lists, by attribute of the description."""
+    sizes, ids, references = nbest.sizes, nbest.sentence_ids, nbest.references or ()
+    texts = [nbest.texts(sentence) for sentence in range(len(nbest))]
+    return {
+        "origin": nbest.origin,
+        "sentences": len(nbest),
+        "candidates": len(nbest.features),
+        "sizes": (int(sizes.min()), float(np.median(sizes)), int(sizes.max())),
+        "missing_ids": int(np.ptp(ids)) + 1 - len(ids),
+        "of_sentences": tuple(nbest.sentence_extras),
+        "sources": 0 if nbest.sources is None else len(nbest),
+        "references": sum(map(bool, references)),
+        "among": sum(not set(references[s]).isdisjoint(texts[s]) for s in with_reference),
+        "duplicates": sum(len(members) - len(set(members)) for members in texts),
+        "empty": sum(not text.strip() for members in texts for text in members),
+    }
 
 
-def _plan(nbest: NBest, gain: str | Metric | None, with_reference: list[int]) -> Plan | None:
-    """Return what `adapt` does; None if it needs a gain."""
-    chosen = resolve(default_gain(nbest, canonical=False) if gain is None else gain, nbest)
+def _list_by_type(columns: Iterable[Column]) -> dict[str, Any]:
+    """Return the columns that have no numbers, by attribute of the description."""
+    of_type: dict[str, list[Column]] = {TEXT: [], LIST: [], TRUTH: []}
+    for column in columns:
+        of_type.setdefault(column.summary.type, []).append(column)
+    truths = [(c.name, c.numbers) for c in of_type[TRUTH] if c.numbers is not None]
+    return {
+        "texts": {column.name: column.summary.different for column in of_type[TEXT]},
+        "lists": tuple(column.name for column in of_type[LIST]),
+        "verdicts": {n: (int(np.nansum(of)), int(np.isfinite(of).sum())) for n, of in truths},
+    }
+
+
+def _write(gain: AnyGain) -> str:
+    """Return a gain as it is written in Python."""
+    return str(getattr(gain, "__name__", repr(gain)))
+
+
+def _plan(nbest: NBest, gain: Metric, with_reference: list[int]) -> tuple[Plan, str]:
+    """Return what `adapt` does, and why it has nothing to learn from, or an empty text."""
     preferences = False
-    if "references" in chosen.needs:
-        if not with_reference and not (preferences := has_preferences(nbest)):
-            return None
+    if "references" in gain.needs:
+        preferences = not with_reference
         nbest = nbest.select(with_reference) if with_reference else nbest
-    weights = initial_weights(demote_to_extras(nbest, chosen.columns))
-    start = tuple(name for name, value in weights.items() if value)
-    likelihood = choose_likelihood(chosen, nbest)
+    weights = initial_weights(demote_to_extras(nbest, gain.columns))
     plan = Plan(
-        gain=None if preferences else chosen.key,
-        likelihood=LIKELIHOODS.name_of(likelihood),
+        gain=None if preferences else gain.key,
+        likelihood=LIKELIHOODS.name_of(choose_likelihood(gain, nbest)),
         prior="isotropic",
         sampler="auto",
         ties="shared" if nbest.totals is None else "canonical",
-        start=start,
+        start=tuple(name for name, value in weights.items() if value),
     )
-    columns = [np.isfinite(read_column(nbest, name)) for name in chosen.columns]
+    columns = [np.isfinite(read_column(nbest, name)) for name in gain.columns]
     unjudged = any(not select_marked(nbest, marked)[1].size for marked in columns)
-    if preferences or unjudged:
-        return plan
-    lists, _ = select_judged(nbest, chosen)
-    tied = oracles(lists, chosen, ties="shared").tied
+    if preferences:
+        return plan, ""
+    if unjudged:
+        return plan, f"no list has two candidates with a value of {gain.key}: judge more"
+    lists, _ = select_judged(nbest, gain)
+    tied = oracles(lists, gain, ties="shared").tied
     equal = np.count_nonzero((tied == lists.sizes) & (tied > 1))
     several = np.count_nonzero(tied > 1)
-    return plan._replace(judged=len(lists), tied=int(several), equal=int(equal))
+    plan = plan._replace(judged=len(lists), tied=int(several), equal=int(equal))
+    if (tied < lists.sizes).any():
+        return plan, ""
+    why = f"all candidates of each list are equally good by {gain.key}"
+    return plan, f"{why}: nothing can be learned"
 
 
 def _explain_refusal(nbest: NBest) -> str:
@@ -367,46 +372,25 @@ def _explain_refusal(nbest: NBest) -> str:
 
 
 def _warnings(
-    nbest: NBest, columns: tuple[ColumnSummary, ...], plan: Plan | None, with_reference: list[int]
+    nbest: NBest,
+    columns: Iterable[Column],
+    used: Iterable[str],
+    with_reference: list[int],
 ) -> Iterator[str]:
     """Yield what looks wrong, with a remedy."""
-    features = [column for column in columns if column.kind == "feature"]
-    if not features:
-        yield "no features: add some that need only texts, such as length and consensus"
     if singles := int(np.count_nonzero(nbest.sizes == 1)):
         what = f"{format_count(singles, 'list')} of one candidate: nothing can be chosen or learned"
         yield what
     if 0 < len(with_reference) < len(nbest):
         missing = format_count(len(nbest) - len(with_reference), "list")
         yield f"no reference for {missing}: adapt to the others, or name a column as the gain"
+    features = [column for column in columns if column.summary.kind == "feature"]
     equal: dict[bytes, str] = {}
-    for name in (column.name for column in features):
-        if (other := equal.setdefault(read_column(nbest, name).tobytes(), name)) != name:
-            yield f"{name} is equal to {other}: exclude one"
     for column in features:
-        if not column.within:
+        values = read_column(nbest, column.name).tobytes()
+        if (other := equal.setdefault(values, column.name)) != column.name:
+            yield f"{column.name} is equal to {other}: exclude one"
+    for column in features:
+        if not column.summary.within:
             yield f"{column.name} is constant within each list, so its weight has no effect"
-        elif note := _describe_running(nbest, column.name):
-            yield note
-    used = (column.name for column in columns if column.kind != "extra")
     yield from filter(None, (describe_outliers(nbest, name) for name in used))
-    if plan is not None and plan.gain is not None and not plan.judged:
-        yield f"no list has two candidates with a value of {plan.gain}: judge more"
-    elif plan is not None and plan.judged == plan.equal > 0:
-        yield f"all candidates of each list are equally good by {plan.gain}: nothing can be learned"
-
-
-def _describe_running(nbest: NBest, name: str) -> str:
-    """Return a note on a feature that counts candidates or rows, or an empty text."""
-    if name in (COUNT, *STATISTICS):  # of samples, as `bpa_ppl` computes them
-        return ""
-    values = read_column(nbest, name)
-    steps = np.delete(np.diff(values), nbest.offsets[1:-1] - 1)
-    # In lists of two, other steps than 1 may be those of ratings.
-    is_long = abs(steps[0]) == 1 or nbest.sizes.max() > 2
-    if is_long and not np.ptp(steps) and float(steps[0]).is_integer():
-        return f"{name} counts the candidates of each list: exclude it, unless their order matters"
-    rows = np.sort(values) - np.arange(len(values))
-    if len(rows) > 3 and len(set(np.sign(steps))) == 1 and not (np.ptp(rows) or rows[0] % 1):
-        return f"{name} numbers the rows: exclude it"
-    return ""

@@ -41,6 +41,8 @@ LAYERS = (
     ("decoding",),
     ("problem",),
     ("adapting",),
+    ("columns",),
+    ("proposing",),
     ("describing", "juries", "reporting", "sklearn"),
     ("demo",),
     ("serving",),

@@ -50,7 +50,7 @@ def test_counts() -> None:
     assert (found.missing_ids, found.duplicates, found.sources, found.references) == (3, 1, 3, 0)
     assert found.texts == {"system": 2}
     assert found.empty == 0
-    logprob, comet, judged = found.columns
+    logprob, comet, judged, system = found.columns
     assert logprob[:5] == ("logprob", "feature", -4, -2, -1)
     within = np.concatenate([[0, 1, -1], [0.5, -0.5], [0]])
     assert logprob.within == pytest.approx(np.sqrt(np.mean(within**2)))
@@ -59,6 +59,8 @@ def test_counts() -> None:
     named = bpa.describe(lists(mqm=MQM), "-comet").columns
     assert [column.kind for column in named] == ["feature", "gain", "extra"]
     assert (judged.missing, judged.within) == (3, 2.5)
+    assert (system.type, system.missing, system.different) == ("text", 0, 2)
+    assert np.isnan(system.median)
     plan = plan_of(known, "mqm")
     assert plan[:5] == ("mqm", "risk", "isotropic", "auto", "shared")
     assert (plan.start, plan.judged, plan.tied, plan.equal) == (("logprob",), 1, 0, 0)
@@ -106,7 +108,7 @@ def test_preferences_and_nothing() -> None:
     both = lists(mqm=[1.0, 2, 3, 4, 5, 6]).with_sentence_extras(preferences=[[[1, 0]], None, None])
     assert "the preferences are not used" in str(bpa.describe(both, "mqm"))
     assert "are not used" not in str(bpa.describe(both))
-    for nothing in (lists(), lists(mqm=[1.0, 2, 3, 4, 5, 6])):
+    for nothing in (lists(), lists(mqm=[1.0, 2, 3, 4, 5, 7])):
         assert bpa.describe(nothing).plan is None
     assert bpa.describe(lists(), "bleu").plan is None
     with raises(UsageError, "unknown-name", parameter="gain"):
@@ -116,14 +118,61 @@ def test_preferences_and_nothing() -> None:
 def test_json_has_everything() -> None:
     found = bpa.describe(lists(mqm=np.full(6, np.nan)), "mqm")
     plain = json.loads(json.dumps(found.as_dict(), allow_nan=False))
-    expected = {"name": "mqm", "kind": "gain", "within": 0.0, "missing": 6}
-    assert plain["columns"][2] == expected | dict.fromkeys(("minimum", "median", "maximum"))
+    expected = {"name": "mqm", "kind": "gain", "type": "number", "within": 0.0, "missing": 6}
+    unknown = ("minimum", "median", "maximum", "different")
+    assert plain["columns"][2] == expected | dict.fromkeys(unknown)
+    values = {"logprob": -2.0, "comet": 4.0, "mqm": None}
+    assert plain["examples"][0] == {"id": 0, "text": "a cat", "values": values}
+    assert plain["proposal"]["command"] == ""
+    plain = bpa.describe(lists(mqm=MQM), "mqm").as_dict()
+    assert plain["proposal"]["command"] == "bpa.adapt(lists, gain='mqm')"
+
+
+def test_examples_are_lines_of_the_first_list_with_several_candidates() -> None:
+    texts = [["alone"], ["x\ny" * 100, "", "b", "c"]]
+    nbest = from_lists(texts, [[[]], [[]] * 4], [])
+    nbest = nbest.with_extras(ok=[True, None, False, True, True], spans=[[1]] * 5)
+    described = bpa.describe(nbest)
+    first, second, third = described.examples
+    assert (first.id, second.text, third.text) == (1, "", "b")
+    assert (first.text[:4], first.text[-1], len(first.text)) == ("x\\ny", "…", 60)
+    assert first.values == {"ok": None, "spans": "[1]"}
+    assert '- example: list 1: "b" (ok True, spans [1])' in str(described)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([1, 2.5, None], "number"),
+        ([1, float("inf"), 1e300], "number"),
+        (np.array([1.0, np.nan, 2.0]), "number"),
+        ([True, None, False], "true/false"),
+        (np.array([True, True, False]), "true/false"),
+        (["a", "1", None], "text"),
+        (["1", "2", "3"], "text"),  # only cells of a text file print numbers
+        ([[1], [], None], "list"),
+        (np.ones((3, 2)), "list"),
+        ([1, "a", None], "other"),
+        ([{"a": 1}, None, None], "other"),
+        (np.array(["2024-01-01"] * 3, "datetime64[D]"), "other"),
+        ([None] * 3, "empty"),
+    ],
+)
+def test_types_of_columns(values: Any, kind: str) -> None:
+    nbest = from_lists([["a", "b", "c"]], [[[]] * 3], []).with_extras(x=values)
+    described = bpa.describe(nbest)
+    (column,) = described.columns
+    assert column.type == kind
+    missing = [v is None or (isinstance(v, float) and np.isnan(v)) for v in values]
+    assert column.missing == sum(missing)
+    assert ("x" in described.texts, "x" in described.lists) == (kind == "text", kind == "list")
+    assert ("x" in described.verdicts) == (kind == "true/false")
+    json.dumps(described.as_dict(), allow_nan=False)
 
 
 @pytest.mark.parametrize(
     ("name", "column"),
     [
-        ("rank", [1, 2, 3, 1, 2, 1]),
         ("doc", [3, 3, 3, 4, 4, 5]),
         ("copy", [-2, -1, -3, -1, -2, -4]),
     ],
@@ -142,14 +191,6 @@ def test_empty_candidates_are_counted() -> None:
     assert found.empty == 2
     assert "2 candidates with an empty text" in str(found)
     assert "empty text" not in str(bpa.describe(lists()))
-
-
-def test_statistics_of_tokens_are_not_proposed_as_the_gain() -> None:
-    """They are extras where the log-probabilities of an answer are unknown."""
-    nbest = from_lists([["a", "b"]], [[[0.5], [0.7]]], ["lm"])
-    names = ("logprob.sum", "logprob.mean", "length", "count", "mqm")
-    nbest = nbest.with_extras(**{name: [1, np.nan] for name in names})
-    assert bpa.describe(nbest).gains == ("mqm",)
 
 
 def test_there_is_no_plan_for_preferences_that_are_refused() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+from dataclasses import replace
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -23,7 +25,9 @@ def lists_(
     ] = None,
     as_json: shared.AsJson = False,
 ) -> None:
-    """Show what was read from n-best lists, and what `bpa adapt` would do with them.
+    """Show what is in n-best lists, and propose how to adapt to them.
+
+    The proposal is a command to paste, with a reason for each column that it leaves out.
 
     Example: `bpa lists dev.jsonl`
     """
@@ -31,7 +35,9 @@ def lists_(
     from bpa_ppl.formats.reading import format_name
 
     lists = reading.read_together(nbest, roles=columns.roles(gain))
-    description = describe(lists, gain)
+    description = describe(lists, gain, exclude=columns.exclude or ())
+    words = [word for word in sys.argv[2:] if word.partition("=")[0] != "--json"]
+    description = replace(description, proposal=description.proposal.for_shell(words))
     # A pipe cannot be read twice.
     files = [path for path in expand_patterns(nbest) if os.path.isfile(path) or os.path.isdir(path)]
     formats = [format_name(path, reading.formats.arguments()["format"]) for path in files]
@@ -39,8 +45,9 @@ def lists_(
         fields = {**description.as_dict(), "formats": formats}
         print(json.dumps(fields, indent=2, ensure_ascii=False))
     else:
-        read_as = f"\n- read as {', '.join(dict.fromkeys(formats))}" if formats else ""
-        print(f"{description}{read_as}")
+        if formats:
+            print(f"read as {', '.join(dict.fromkeys(formats))}")
+        print(description)
 
 
 def oracle(

@@ -37,7 +37,7 @@ def test_texts_with_line_breaks_are_written_as_json_lines_alone(folder: Path) ->
     lines = [json.dumps({"id": id, "text": text, "lm": 1.0}) for id, text in rows]
     Path("lists.jsonl").write_text("\n".join(lines), "utf-8")
     Path("two").write_text("a dog\na cat\n", "utf-8")
-    oracle = ("oracle", "lists.jsonl", "-r", "two", "-w", "none", "-q")
+    oracle = ("oracle", "lists.jsonl", "--features", "lm", "-r", "two", "-w", "none", "-q")
     for output in ("new.txt", "new.tsv", "-", "/dev/stdout"):
         refused(*oracle, "-o", output, mention="(--output)")
     succeed(*oracle, "-o", "new.jsonl")
@@ -52,10 +52,20 @@ def test_lists_are_described(folder: Path) -> None:
     plain = json.loads(succeed("lists", "nbest", "-r", "ref", "--json", "--gain", "bleu").out)
     assert (plain["sizes"], plain["references"]) == ([min(sizes), 10, max(sizes)], 12)
     assert plain["plan"]["gain"] == "bleu"
-    assert ("- read as moses\n" in shown.out, plain["formats"]) == (True, ["moses"])
+    assert (shown.out.startswith("read as moses\n"), plain["formats"]) == (True, ["moses"])
     shutil.copy("nbest", "nbest2")
     both = json.loads(succeed("lists", "nbes*", "-r", "ref,ref", "--json").out)
     assert (both["sentences"], both["references"]) == (24, 24)
+
+
+def test_several_columns_follow_one_option(folder: Path) -> None:
+    row = {"id": 0, "text": "a dog", "lm": 1, "qe": 2, "year": 2000}
+    Path("lists.jsonl").write_text(json.dumps(row), "utf-8")
+    for options in (["--features", "lm", "qe"], ["--features=lm", "--features", "qe"]):
+        plain = json.loads(succeed("lists", "lists.jsonl", *options, "--json").out)
+        named = [column["name"] for column in plain["columns"] if column["kind"] == "feature"]
+        assert named == ["lm", "qe"]
+    refused("lists", "lists.jsonl", "--features", "--json", mention="--features")
 
 
 def test_features_are_recorded_computed_again_and_reported(folder: Path) -> None:

@@ -109,16 +109,17 @@ def test_what_is_printed_is_what_is_used(
         sentence_ids=None if named else IDS,
         sentence_extras={"id": labels} if named else None,
     )
+    declared = ("--features", *features) if whole else ()
     filled = ["filler", REFERENCES[0], "filler", "filler", REFERENCES[1]]
     write_lines("lines", REFERENCES if named else filled)
     own = list(zip(labels, REFERENCES, strict=True))[::-1]
     write_lines("ids.tsv", ["id\treference", *(f"{i}\t{text}" for i, text in own)])
     write_lines("objects.jsonl", [json.dumps({"id": i, "reference": text}) for i, text in own])
     for references, gain in {"lines": "ter", "ids.tsv": "chrf", "objects.jsonl": "W0"}.items():
-        arguments = ("lists", "--format", format, "--gain", gain)
+        arguments = ("lists", *declared, "--format", format, "--gain", gain)
         assert_read(monkeypatch, name, expected, gain, *arguments, "-r", references)
     if whole:
-        assert_read(monkeypatch, name, expected, "ter", "lists", "--gain", "ter")
+        assert_read(monkeypatch, name, expected, "ter", "lists", *declared, "--gain", "ter")
 
 
 def assert_read(
@@ -128,6 +129,8 @@ def assert_read(
     printed = json.loads(succeed("lists", *arguments, "--json").out)
     described = json.loads(json.dumps(describe(expected, gain).as_dict()))
     assert printed.pop("formats") == [name]
+    assert printed["proposal"].pop("command").startswith(f"bpa adapt {arguments[0]} ")
+    del described["proposal"]["command"]
     for field in printed.keys() - {"origin", "plan", "warnings", "of_sentences", "missing_ids"}:
         assert field == "texts" or printed[field] == described[field], field
 

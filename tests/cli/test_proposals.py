@@ -1,0 +1,191 @@
+"""What `bpa lists` proposes, pasted into the command line as it is printed."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.command_line import refused, succeed
+
+from bpa_ppl.posterior.files import read_draws
+
+ODD = ("log prob", "why?", "-x", "it's", "a*", "$HOME", "日本")
+
+
+def make_rows(*names: str, start: int = 0) -> list[dict[str, Any]]:
+    """Return rows of six lists of three candidates, with random numbers."""
+    rng = np.random.default_rng(start)
+    return [
+        {"id": start + k // 3, "text": f"text {'x' * (k % 3)} {k}"}
+        | {name: round(float(rng.normal()), 3) for name in names}
+        for k in range(18)
+    ]
+
+
+def write_jsonl(path: str, rows: Sequence[dict[str, Any]]) -> None:
+    Path(path).write_text("\n".join(map(json.dumps, rows)), "utf-8")
+
+
+def write_csv(path: str, rows: Sequence[dict[str, Any]]) -> None:
+    lines = [",".join(map(str, row.values())) for row in rows]
+    Path(path).write_text("\n".join([",".join(rows[0]), *lines]), "utf-8")
+
+
+def judged_csv() -> None:
+    rows = make_rows("logprob", "judge_a", "judge_b")
+    values = ("" if k % 5 == 0 else k % 7 for k in range(len(rows)))
+    write_csv("judged.csv", [row | {"human": next(values), "system": "A"} for row in rows])
+
+
+def renamed_csv() -> None:
+    rows = [{"segment": row.pop("id"), **row} for row in make_rows("lm", "qe")]
+    write_csv("renamed.csv", [row | {"human": k % 4 or ""} for k, row in enumerate(rows)])
+
+
+def odd_names() -> None:
+    rows = make_rows(*ODD, "a1", start=1)
+    write_jsonl(
+        "odd names.jsonl", [row | {"a1": 1, "ok?": k % 4 < 2} for k, row in enumerate(rows)]
+    )
+
+
+def declared() -> None:
+    rows = make_rows("lm", start=2)
+    features = [{"features": {"lm": row.pop("lm")}, "year": 2000 + k} for k, row in enumerate(rows)]
+    rows = [
+        row | more | {"ok": k % 4 < 2}
+        for k, (row, more) in enumerate(zip(rows, features, strict=True))
+    ]
+    write_jsonl("declared.jsonl", rows)
+
+
+def preferences() -> None:
+    rows = [{"prompt": f"p{k}", "chosen": f"good {k}", "rejected": f"bad {k}"} for k in range(6)]
+    scores = np.random.default_rng(3).normal(size=(6, 2)).tolist()
+    named = ("score_chosen", "score_rejected")
+    rows = [row | dict(zip(named, of, strict=True)) for row, of in zip(rows, scores, strict=True)]
+    write_jsonl("pairs.jsonl", rows)
+
+
+def two_files() -> None:
+    write_jsonl("d1.jsonl", make_rows("lm", "qe"))
+    write_jsonl("d2.jsonl", make_rows("lm", "qe"))
+    Path("d.ref").write_text("text x 1\n" * 6, "utf-8")
+
+
+def moses() -> None:
+    pass  # in the folder
+
+
+@pytest.mark.parametrize(
+    ("write", "arguments", "options"),
+    [
+        (
+            judged_csv,
+            "judged.csv",
+            "--weights none --features logprob judge_a judge_b --gain human -o posterior.nc",
+        ),
+        (
+            judged_csv,
+            "--gain=-human judged.csv --exclude 'judge_*'",
+            "--weights none --features logprob -o posterior.nc",
+        ),
+        (
+            judged_csv,
+            "judged.csv --features 'judge_*' --gain human",
+            "--weights none -o posterior.nc",
+        ),
+        (
+            renamed_csv,
+            "renamed.csv --format csv:id=segment --first-id 0",
+            "--weights none --features lm qe --gain human -o posterior.nc",
+        ),
+        (
+            odd_names,
+            "'odd names.jsonl'",
+            "--weights none '--features=log prob' '--features=why[?]' --features=-x "
+            """'--features=it'"'"'s' '--features=a[*]' '--features=$HOME' '--features=日本' """
+            "--gain 'ok?' -o posterior.nc",
+        ),
+        (declared, "declared.jsonl", "--weights none --gain ok -o posterior.nc"),
+        (preferences, "pairs.jsonl", "--weights none --features score -o posterior.nc"),
+        (
+            two_files,
+            "'d*.jsonl' -r d.ref,d.ref",
+            "--weights none --features lm qe -o posterior.nc",
+        ),
+        (
+            two_files,
+            "d1.jsonl --exclude lm qe -r d.ref",
+            "--weights none --add consensus --add length -o posterior.nc",
+        ),
+        (moses, "nbest -r ref", "--weights none -o posterior.nc"),
+    ],
+)
+def test_the_proposal_runs_as_it_is_printed(
+    write: Callable[[], None], arguments: str, options: str, folder: Path
+) -> None:
+    write()
+    words = shlex.split(arguments)
+    printed = json.loads(succeed("lists", *words, "--json").out)["proposal"]
+    command = f"bpa adapt {shlex.join(words)} {options}"
+    assert printed["command"] == command
+    assert f"- proposed: {command}\n" in succeed("lists", *words).out
+    succeed(*shlex.split(command)[1:], "--sampler", "map")
+    features = read_draws("posterior.nc").features
+    if printed["features"]:
+        assert features == tuple(printed["features"])
+
+
+def test_a_proposal_runs_without_further_options(folder: Path) -> None:
+    judged_csv()
+    command = json.loads(succeed("lists", "judged.csv", "--json").out)["proposal"]["command"]
+    succeed(*shlex.split(command)[1:])
+    assert read_draws("posterior.nc").features == ("logprob", "judge_a", "judge_b")
+
+
+def test_the_gain_is_a_placeholder_if_several_columns_may_be_it(folder: Path) -> None:
+    write_jsonl("scores.jsonl", make_rows("lm", "qe"))
+    shown = succeed("lists", "scores.jsonl").out
+    command = "bpa adapt scores.jsonl --weights none --features lm qe --gain COLUMN -o posterior.nc"
+    note = "replace COLUMN by the column that says how good a candidate is, such as lm, qe"
+    assert f"- proposed: {command}\n- {note}\n" in shown
+    words = shlex.split(command)[1:]
+    refused(*words, mention="COLUMN")
+    succeed(*[word.replace("COLUMN", "qe") for word in words], "--sampler", "map")
+    assert read_draws("posterior.nc").features == ("lm",)
+
+
+def test_standard_input_and_the_end_of_options(folder: Path) -> None:
+    write_jsonl("-lists", make_rows("lm"))
+    shutil.copy("-lists", "ok.jsonl")
+    Path("d.ref").write_text("text x 1\n" * 6, "utf-8")
+    after = "--weights none --features lm -o posterior.nc"
+    done = succeed("lists", "-", "-r", "d.ref", stdin=Path("ok.jsonl").read_text("utf-8"))
+    assert f"bpa adapt - -r d.ref {after}\n" in done.out
+    done = succeed("lists", "-r", "d.ref", "--", "-lists")
+    command = f"bpa adapt -r d.ref {after} -- -lists"
+    assert f"{command}\n" in done.out
+    succeed(*shlex.split(command)[1:])
+
+
+def test_what_is_needed_is_named(folder: Path) -> None:
+    shown = succeed("lists", "nbest").out
+    assert "adapt needs references, preferences, or a column that says how good" in shown
+    assert "proposed" not in shown
+    assert json.loads(succeed("lists", "nbest", "--json").out)["proposal"]["command"] == ""
+    shown = succeed("lists", "nbest", "--gain", "bleu").out
+    assert "- the gain 'bleu' needs references" in shown
+
+
+def test_the_line_of_an_error_is_named(folder: Path) -> None:
+    Path("broken.jsonl").write_text('{"id": 0, "text": "a"}\n{"id": 0, "text": ', "utf-8")
+    assert refused("lists", "broken.jsonl", mention="broken.jsonl:2: ")
+    Path("odd.csv").write_text("a,b\n1,2\n", "utf-8")
+    assert "a" in refused("lists", "odd.csv", mention="odd.csv")
