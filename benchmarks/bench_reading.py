@@ -85,7 +85,7 @@ def fairseq_lines(lists: NBest) -> str:
 
 
 def long_lines(lists: NBest) -> str:
-    """Return JSON lines of one candidate each."""
+    """Return JSON lines of one candidate each, with features among the fields."""
     rows = to_arrow(lists).to_pylist()
     return "".join(json.dumps(row, default=float) + "\n" for row in rows)
 
@@ -181,9 +181,9 @@ def write_files(lists: NBest) -> dict[Path, tuple[Any, Callable[[Path], None]]]:
     return {folder / name: (format, decode) for name, (format, _, decode) in files.items()}
 
 
-def read_in_parts(path: Path, format: Any) -> int:
+def read_in_parts(path: Path, **options: Any) -> int:
     """Read a few lists at a time and discard them."""
-    return sum(len(part) for part in iter_nbest(path, format=format))
+    return sum(len(part) for part in iter_nbest(path, **options))
 
 
 def main() -> None:
@@ -198,8 +198,11 @@ def main() -> None:
             compared = path.with_name(f"{path.name}.packed")
             compared.write_bytes(gzip.compress(path.read_bytes(), 6))
         alternatives[path.name, "decode"] = partial(decode, compared)
-        alternatives[path.name, "read"] = partial(read_nbest, path, format=format)
-        alternatives[path.name, "parts"] = partial(read_in_parts, path, format)
+        reading = {"format": format}
+        if path.name == "jsonl-long":  # other files declare their features
+            reading["features"] = lists.feature_names
+        alternatives[path.name, "read"] = partial(read_nbest, path, **reading)
+        alternatives[path.name, "parts"] = partial(read_in_parts, path, **reading)
     loop = partial(split_and_float, scratch_folder() / "moses.gz")
     alternatives["moses.gz", "loop"] = loop
     for alternative in alternatives.values():
