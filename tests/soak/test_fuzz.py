@@ -11,7 +11,7 @@ from support import fuzzing
 
 from bpa_ppl.formats.format import WEIGHT_FORMATS
 
-INPUTS = 25  # of each format
+INPUTS = 40  # of each format
 
 
 @pytest.fixture(scope="module")

@@ -39,6 +39,7 @@ from bpa_ppl.features.recipe import record_sources, with_absolute_paths
 from bpa_ppl.features.source import FEATURES, resolve_sources
 from bpa_ppl.formats.format import WEIGHT_FORMATS
 from bpa_ppl.formats.streams import zstd
+from bpa_ppl.metrics.column import read_column
 from bpa_ppl.metrics.metric import METRICS
 from bpa_ppl.metrics.preferences import choice_sets
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
@@ -911,57 +912,52 @@ def columns_of_users(rng: random.Random, folder: Path) -> str | None:
     return None
 
 
-_VERDICTS = ("FALSE TRUE", "No yes", "fail PASS", "✗ ✓", "❌ ✅", "bad Good", "rejected accepted")
-_MISSING = ("", "None", "N/A", "-", "nan", ".", "?", "missing", "#DIV/0!", "—", "unknown", " n.a. ")
+#: Values of features that are missing, or no numbers.
+_ODD_VALUES = [None, math.nan, "", "x", "85%", "1", "None", True, [1], math.inf, 1e61]
 
 
-@area("roles of columns", 2_000, names_file=True)
-def roles_of_columns(rng: random.Random, folder: Path) -> None:
-    """The index of a data frame, verdicts, missing numbers, and a column that is left out."""
+@area("roles of columns", 2_000)
+def roles_of_columns(rng: random.Random, folder: Path) -> str | None:
+    """Declared features, some of them incomplete: they are as in the file, or refused."""
     name, count = rng.choice(("jsonl", "csv", "tsv", "parquet", "records")), rng.randrange(1, 9)
-    gains = rng.choices((0.0, 1.0), k=count)
-    verdicts = rng.choice([(False, True), *map(str.split, _VERDICTS)])
-    ratings = [rng.choice((float(row), math.nan)) for row in range(count)]
-    spelling = None if name == "parquet" else rng.choice(_MISSING)
-    index = rng.choice(("Unnamed: 0", "Unnamed: 0.1", "__index_level_0__", "row"))
+    names = rng.sample(("lm", "judge_a", "judge_b", "Unnamed: 0", "tm[0]", "tm[1]", "year"), 4)
     columns: dict[str, list[Any]] = {
-        "id": [row // 3 for row in range(count)],
-        "text": rng.choices("ab", k=count),
-        "lm": [rng.random() for _ in range(count)],
-        "ok": [verdicts[int(gain)] for gain in gains],
+        column: [rng.choice((0.5, -1.25, 7.0, 1e-9, 3.0)) for _ in range(count)] for column in names
     }
-    if len(set(map(math.isnan, ratings))) == 2:  # of some candidates
-        columns["mqm"] = [spelling if math.isnan(value) else value for value in ratings]
-    if index != "row" or name == "parquet":
-        columns[index] = rng.sample(range(99), count)
-    if name not in ("csv", "tsv"):  # which have no quotation marks around texts
-        columns["answer"] = [str(rng.randrange(9)) for _ in range(count)]
-    settings = ""
-    if rng.random() < 0.5 and name != "records":
-        columns["odd"] = [odd_json(rng) if name == "jsonl" else "x" for _ in range(count)]
-        settings = ":exclude=odd"
-    elif rng.random() < 0.3 and name != "records":
-        settings = ":exclude=unknown"
-    names = rng.sample(list(columns), len(columns))
-    cells = zip(*(columns[column] for column in names), strict=True)
-    rows = [dict(zip(names, row, strict=True)) for row in cells]
+    odd = rng.choice(_ODD_VALUES[: 1 if name == "parquet" else None])
+    place = rng.randrange(count)
+    is_odd = rng.random() < 0.4
+    if is_odd:
+        columns[names[0]][place] = "" if odd is None and name in ("csv", "tsv") else odd
+    declared = rng.choice((names[:1], names[1:], names[1:3], ["*"], ["judge_*"], ["tm"], []))
+    roles: dict[str, Any] = {"features": declared}
+    if rng.random() < 0.3:
+        roles["missing"] = rng.choice((-9.0, {names[0]: -9.0}))
+    if rng.random() < 0.3:
+        roles["exclude"] = rng.sample(names, 1)
+    columns |= {"id": [row // 3 for row in range(count)], "text": rng.choices("ab", k=count)}
+    order = rng.sample(list(columns), len(columns))
+    cells = zip(*(columns[column] for column in order), strict=True)
+    rows = [dict(zip(order, row, strict=True)) for row in cells]
     path = folder / f"lists.{name}"
     if name == "parquet":
-        table = pa.Table.from_pylist(rows)
-        described = json.dumps({"index_columns": [index], "columns": []})
-        pq.write_table(table.replace_schema_metadata({"pandas": described}), path)
+        pq.write_table(pa.Table.from_pylist(rows), path)
     else:
-        nameless = names[0] == "Unnamed: 0"
-        header = ["", *names[1:]] if nameless else names
-        write_lines(path, lines_of(rows, header, f".{name}"))
-    records = name == "records"
-    lists = from_records(rows) if records else bpa.read_nbest(path, format=name + settings)
-    if settings.endswith("unknown"):
-        raise Failure("an unknown column is excluded")
-    if lists.feature_names != ("lm",) or bpa.gains(lists, "ok").tolist() != gains:
-        raise Failure(f"{lists!r} of {rows}")
-    if "mqm" in columns and not np.array_equal(lists.extras["mqm"], ratings, equal_nan=True):
-        raise Failure(f"{lists.extras['mqm']} of {rows}")
+        write_lines(path, lines_of(rows, order, f".{name}"))
+    lists = from_records(rows, **roles) if name == "records" else bpa.read_nbest(path, **roles)
+    printed = name in ("csv", "tsv")
+    for column in lists.feature_names:
+        for value, found in zip(columns[column], read_column(lists, column), strict=True):
+            absent = value is None or value == "" or value != value
+            number = float(value) if printed and value == "1" else -9.0 if absent else value
+            if isinstance(number, bool) or found != number:
+                raise Failure(f"{column} is {found}, not {value!r}: {rows}")
+    for column, values in lists.extras.items():
+        if column in declared and column not in roles.get("exclude", ()):
+            raise Failure(f"{column} is an extra: {roles}")
+        if not printed and is_odd and column == names[0] and odd == odd and values[place] != odd:
+            raise Failure(f"the extra {column} is {values}: {rows}")
+    return None
 
 
 @area("arguments", 12_000)

@@ -30,6 +30,7 @@ from bpa_ppl.formats.block import ReadOptions
 from bpa_ppl.formats.builder import _join
 from bpa_ppl.formats.format import NBEST_FORMATS, WEIGHT_FORMATS, NBestFormat
 from bpa_ppl.formats.reading import make_schema
+from bpa_ppl.formats.roles import make_roles
 from support.table_content import bits, table_content
 
 GOLDEN = Path(__file__).parent.parent / "formats" / "golden"
@@ -225,8 +226,10 @@ def examine(tried: Subject, sample: bytes, content: bytes, folder: Path) -> str:
     """
     path = folder / "lists"
     path.write_bytes(content)
-    whole = outcome(lambda: _content([read_nbest(path, format=tried.format)]), folder)
-    stream = partial(iter_nbest, path, format=tried.format, chunk=1)
+    # Those that the file declares, or all columns of numbers.
+    options: Any = {"format": tried.format, "features": (None, "*")[len(content) % 2]}
+    whole = outcome(lambda: _content([read_nbest(path, **options)]), folder)
+    stream = partial(iter_nbest, path, chunk=1, **options)
     parts = outcome(lambda: _content(list(stream())), folder)
     # Only a table that is read at once may have its rows in any order.
     other = isinstance(parts, str) and "sort the rows by id" in parts
@@ -234,7 +237,7 @@ def examine(tried: Subject, sample: bytes, content: bytes, folder: Path) -> str:
         _same("as a stream", parts, "at once", whole)
     of_lines = tried.name != "parquet"
     if of_lines:
-        _same_in_blocks(tried.format, sample, content, path)
+        _same_in_blocks(options, sample, content, path)
     if isinstance(whole, str):
         return REFUSED
     if of_lines and tried.name not in DERIVED:
@@ -313,26 +316,28 @@ def _content(tables: list[NBest]) -> dict[str, Any]:
     return {**table_content(lists, "strings", "string_index"), "texts": texts}
 
 
-def _same_in_blocks(format: NBestFormat, start: bytes, content: bytes, path: Path) -> None:
+def _same_in_blocks(options: Any, start: bytes, content: bytes, path: Path) -> None:
     """Hold a sound file with a damaged one behind it in one block against the same in two.
 
     What a reader knows of its first block may let it read others in another, faster way.
     """
     text = content.removeprefix(b"\xef\xbb\xbf")
-    if NBEST_FORMATS.name_of(format) in HEADED:
+    if NBEST_FORMATS.name_of(options["format"]) in HEADED:
         text = text[text.find(b"\n") + 1 :]
     if not text:
         return
     text = text if text.endswith(b"\n") else text + b"\n"
-    one = outcome(lambda: _rows(format, [start + text], path), path.parent)
+    one = outcome(lambda: _rows([start + text], path, **options), path.parent)
     # Arrow reads short blocks of Moses too, as otherwise only long ones.
     with mock.patch.object(moses, "_ARROW_FROM", 0):
-        two = outcome(lambda: _rows(format, [start, text], path), path.parent)
+        two = outcome(lambda: _rows([start, text], path, **options), path.parent)
     _same("in one block", one, "in two", two)
 
 
-def _rows(format: NBestFormat, blocks: list[bytes], path: Path) -> dict[str, Any]:
-    schema = make_schema(format, ReadOptions(str(path)))
+def _rows(
+    blocks: list[bytes], path: Path, format: NBestFormat, features: str | None
+) -> dict[str, Any]:
+    schema = make_schema(format, ReadOptions(str(path), roles=make_roles(features)))
     file: Any = SimpleNamespace(chunks=lambda size=None: iter(blocks))
     rows = _join([schema.check(of) for of in format.blocks(file, schema.options)])
     columns = rows._asdict()
