@@ -257,22 +257,6 @@ def test_preferences_are_left_out_where_a_candidate_is_dropped() -> None:
     assert lists.texts(0) == lists.texts(1) == ["a", "b", "c"]
 
 
-def test_answers_that_could_not_be_generated_are_dropped_if_asked() -> None:
-    """As in data sets of distilabel."""
-    rows = [
-        {"generations": ["a", "b"], "ratings": [5, 2]},
-        {"generations": [None, "c"], "ratings": [None, 3]},
-        {"generations": [None, None], "ratings": None},
-    ]
-    format = "jsonl:candidates=generations"
-    with raises(DataError, "bad-data", line=2, match=r"candidates\[0\]\.text is missing"):
-        read(*rows, format=format)
-    with pytest.warns(BpaWarning, match=r"2 \(row 2: candidates has null, row 3: candidates has"):
-        lists = read(*rows, format=format, bad="drop", features="ratings")
-    assert [lists.texts(s) for s in range(2)] == [["a", "b"], ["c"]]
-    assert lists.features.tolist() == [[5], [2], [3]]
-
-
 @pytest.mark.parametrize("odd", [{"preferences": [[0, 5]]}, {"rankings": [[0, [1], 0]]}])
 def test_what_adapt_refuses_is_described(odd: Row) -> None:
     candidates = [{"text": "a", "lm": 1.5}, {"text": "b", "lm": 0.25}]

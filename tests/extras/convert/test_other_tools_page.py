@@ -147,7 +147,7 @@ def test_generations_with_scores() -> None:
     write("generations.jsonl", row | {"chosen": talk("q", "a"), "rejected": talk("q", "b")})
     lists = run_recipe("Generations with scores")
     assert (lists.ids, texts(lists), lists.sources) == (("x",), [["a", "b"]], ("q",))
-    assert (lists.feature_names, lists.features.tolist()) == (("rm_scores",), [[0.5], [-1]])
+    assert (lists.feature_names, lists.features.tolist()) == (("score",), [[0.5], [-1]])
 
 
 def test_trees_of_openassistant() -> None:
