@@ -211,7 +211,6 @@ class Openai(NBestFormat, frozen=True):
             several requests have the same prompt, as `(.*)-sample` in `doc-7-sample-2`.
     """
 
-    nan_is_missing: ClassVar[bool] = True
     required: ClassVar[tuple[tuple[str, ...], ...]] = (("choices",), ("custom_id", "response"))
 
     requests: str = ""
