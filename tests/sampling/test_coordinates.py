@@ -262,9 +262,9 @@ def adapt_in(unit: Any, *, canonical: bool, **options: Any) -> np.ndarray:
 @pytest.mark.parametrize("sampler", ["auto", "imh", "nuts", "rwm", "laplace", "map"])
 def test_units_do_not_matter_to_samplers(sampler: str, canonical: bool) -> None:
     options = {"sampler": sampler, "canonical": canonical, "likelihood": "oracle"}
-    found = np.array([adapt_in(unit, **options) for unit in UNITS])
-    mixed = adapt_in(np.array([1e20, 1.0, 1e-20]), **options)
-    np.testing.assert_allclose([*found, mixed], [found[2]] * 6, atol=0.05)
+    units = (1.0, UNITS[0], UNITS[-1], np.array([1e20, 1.0, 1e-20]))
+    found = np.array([adapt_in(unit, **options) for unit in units])
+    np.testing.assert_allclose(found, [found[0]] * 4, atol=0.05)
 
 
 @pytest.mark.parametrize("canonical", [False, True])
