@@ -19,7 +19,7 @@ from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.columns import LIST, TEXT, TRUTH, Column, is_absent
 from bpa_ppl.components import read_name
 from bpa_ppl.errors import escape_controls, list_names, quote
-from bpa_ppl.formats.roles import fits, is_pattern
+from bpa_ppl.formats.roles import Patterns, is_pattern
 from bpa_ppl.metrics.metric import METRICS
 from bpa_ppl.nbest import NBest
 
@@ -191,7 +191,7 @@ def _explain_columns(
         gain: the one that is proposed, or None.
         exclude: names, labels and patterns of columns that are no features.
     """
-    equal, extras = {}, []
+    equal, extras, excluded = {}, [], Patterns.of(exclude)
     for column in columns:
         if column.summary.kind == "extra" and column is not gain:
             extras.append(column)
@@ -200,7 +200,7 @@ def _explain_columns(
     reasons = {}
     for column in extras:
         name = column.name
-        reason = f"{name} is excluded" if fits(name, exclude) else _explain(nbest, column)
+        reason = f"{name} is excluded" if excluded.fit(name) else _explain(nbest, column)
         if not reason and column.numbers is not None:
             other = equal.setdefault(column.numbers.tobytes(), name)
             reason = "" if other == name else f"{name} is equal to {other}"

@@ -53,7 +53,7 @@ class Patterns(NamedTuple):
     def of(cls, patterns: Iterable[str]) -> Patterns:
         """Return the patterns that a user gave."""
         given = list(patterns)
-        wild = [pattern for pattern in given if pattern != ALL and _WILD.search(pattern)]
+        wild = [pattern for pattern in given if pattern != ALL and is_pattern(pattern)]
         return cls(frozenset(given), tuple(wild), ALL in given)
 
     def fit(self, name: str) -> bool:
@@ -125,6 +125,15 @@ class Roles:
         (-9.0, 0, None)
         """
         return self.missing.get(name) if isinstance(self.missing, Mapping) else self.missing
+
+
+def is_pattern(name: str) -> bool:
+    """Return whether a name has wildcards.
+
+    >>> is_pattern("judge_*"), is_pattern("TM0[1]")
+    (True, False)
+    """
+    return _WILD.search(name) is not None
 
 
 def find_unmatched(patterns: Iterable[str], names: Collection[str]) -> list[str]:
