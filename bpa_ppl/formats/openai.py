@@ -212,6 +212,7 @@ class Openai(NBestFormat, frozen=True):
     """
 
     required: ClassVar[tuple[tuple[str, ...], ...]] = (("choices",), ("custom_id", "response"))
+    nan_is_missing: ClassVar[bool] = True
 
     requests: str = ""
     extract: str = ""

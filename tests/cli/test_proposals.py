@@ -66,10 +66,15 @@ def declared() -> None:
 
 
 def preferences() -> None:
-    rows = [{"prompt": f"p{k}", "chosen": f"good {k}", "rejected": f"bad {k}"} for k in range(6)]
     scores = np.random.default_rng(3).normal(size=(6, 2)).tolist()
-    named = ("score_chosen", "score_rejected")
-    rows = [row | dict(zip(named, of, strict=True)) for row, of in zip(rows, scores, strict=True)]
+    rows = [
+        {
+            "prompt": f"p{k}",
+            "chosen": {"text": f"good {k}", "score": good},
+            "rejected": {"text": f"bad {k}", "score": bad},
+        }
+        for k, (good, bad) in enumerate(scores)
+    ]
     write_jsonl("pairs.jsonl", rows)
 
 

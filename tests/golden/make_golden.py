@@ -26,6 +26,8 @@ from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.files import write_posterior
 
 FOLDER = Path(__file__).resolve().parent
+#: Version 1.0 wrote them as fields of the candidates.
+FEATURES = ["logprob.*", "length", "count"]
 ROOT = FOLDER.parent.parent
 DEMO = ROOT / "examples" / "demo_data"
 
@@ -69,7 +71,8 @@ def make_journal() -> None:
     """Write the answers of a rater who prefers shorter texts, with a tie, a skip and an undo."""
     path = FOLDER / "journal.jsonl"
     path.unlink(missing_ok=True)
-    session = Session(bpa.read_nbest(FOLDER / "lists.jsonl"), journal=path, rater="ann", seed=3)
+    lists = bpa.read_nbest(FOLDER / "lists.jsonl", features=FEATURES)
+    session = Session(lists, journal=path, rater="ann", seed=3)
     for number in range(12):
         first, second = map(len, session.next().texts)
         answer = "tie" if first == second else "first" if first < second else "second"
@@ -84,7 +87,7 @@ def expected(posterior: Path) -> dict[str, Any]:
     Args:
         posterior: the unpacked file.
     """
-    lists = bpa.read_nbest(FOLDER / "lists.jsonl")
+    lists = bpa.read_nbest(FOLDER / "lists.jsonl", features=FEATURES)
     result = bpa.Reranker(posterior)(lists)
     prior = bpa.Prior.read(FOLDER / "prior.json")
     judgements = read_journal(FOLDER / "journal.jsonl").judgements

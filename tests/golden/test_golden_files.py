@@ -9,7 +9,7 @@ from typing import Any
 
 import h5py
 import pytest
-from make_golden import FOLDER, expected, unpacked
+from make_golden import FEATURES, FOLDER, expected, unpacked
 from support.raising import raises
 
 import bpa_ppl as bpa
@@ -75,7 +75,7 @@ def test_a_newer_schema_is_refused(posterior: Path, tmp_path: Path) -> None:
 
 def test_a_session_goes_on_from_the_journal(tmp_path: Path) -> None:
     journal = shutil.copy(FOLDER / "journal.jsonl", tmp_path)
-    lists = bpa.read_nbest(FOLDER / "lists.jsonl")
+    lists = bpa.read_nbest(FOLDER / "lists.jsonl", features=FEATURES)
     session = Session(lists, journal=journal, rater="ann", seed=3)
     assert [j.answer for j in session.judgements] == [a for *_, a in RECORDED["answers"]]
     with raises(DataError, "mismatch"):

@@ -89,6 +89,9 @@ def scope(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.chdir(tmp_path)
     lists = compared_lists(count=20, size=3).without("score")
     bpa.write_nbest(lists.with_sources([f"source {s}" for s in range(20)]), "lists.jsonl")
+    content = Path("lists.jsonl").read_text("utf-8")  # with the features that the page names
+    content = content.replace('"quality"', '"logprob"').replace('"length"', '"comet"')
+    Path("lists.jsonl").write_text(content, "utf-8")
     names: dict[str, Any] = {}
     exec(f"{SESSION}\n{TASKS}", names)
     return names

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,6 @@ from support.raising import raises
 import bpa_ppl as bpa
 from bpa_ppl import DataError, NBest, UsageError, adapt, as_draws, oracles, rerank
 from bpa_ppl._runtime.messages import capture_notes
-from bpa_ppl.adapting import build_problem
 from bpa_ppl.posterior.record import GainColumn
 from bpa_ppl.weights import StartingWeights
 
@@ -170,28 +168,3 @@ def test_canonical_weights_and_references_are_checked_too() -> None:
     with capture_notes() as notes:
         adapt(lists, {"mark": 1.0}, sampler="map")
     assert any("come from system eve" in note.message for note in notes)
-
-
-@pytest.mark.parametrize("missing", [False, True])
-def test_a_column_of_judgements_is_named_before_references_are_taken(missing: bool) -> None:
-    """With the words of `describe`, unless an option names the column."""
-    lists = judged_lists(6)
-    rating = lists.features[:, 1].astype(float)
-    if missing:
-        lists = lists.with_extras(rating=np.where(np.arange(18) == 4, np.nan, rating))
-    else:
-        lists = lists.with_features(["rating"], rating[:, None])
-    lists = lists.with_references([lists.texts(s)[2] for s in range(6)])
-    (expected,) = [w for w in bpa.describe(lists).warnings if "people judged so" in w]
-    for options, count in (
-        ({}, 1),
-        ({"exclude": ["rating"]}, 0),
-        ({"features": ["comet"]}, 0),
-        ({"gain": "rating"}, 0),
-        ({"likelihood": "none"}, 0),
-    ):
-        with capture_notes() as notes:
-            build_problem(lists, None, prior="isotropic:variance=1.0", **options)
-        found = [n for n in notes if "if people judged so" in n.message]
-        assert [n.message for n in found] == [expected] * count
-        assert all(n.level == logging.WARNING for n in found)
