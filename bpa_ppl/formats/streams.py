@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import errno
 import gzip
 import io
@@ -250,13 +251,12 @@ def _check_text(block: bytes, origin: str, before: int = 0) -> None:
     """
     at = block.find(b"\0")
     if at >= 0:
-        raise DataError(
-            "a NUL byte, which is not text: create the file again, convert it from UTF-16 "
-            "with iconv, or remove such bytes with `tr -d '\\000'`",
-            origin,
-            before + block.count(b"\n", 0, at) + 1,
-            code="bad-encoding",
-        )
+        problem = "a NUL byte, which is not text: create the file again, or remove such bytes with "
+        problem += "`tr -d '\\000'`"
+        if not before and block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            problem = "text in UTF-16: convert it to UTF-8, `iconv -f UTF-16 -t UTF-8`"
+        line = before + block.count(b"\n", 0, at) + 1
+        raise DataError(problem, origin, line, code="bad-encoding")
 
 
 def _whole_lines(chunks: Iterator[bytes], size: int) -> Iterator[bytes]:
