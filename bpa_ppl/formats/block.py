@@ -28,6 +28,9 @@ PREFERENCES, TIES, RANKINGS = JUDGEMENTS = "preferences", "ties", "rankings"
 #: Prefix of the names of sentence extras where each record is a candidate.
 OF_SENTENCE = "sentence."
 
+#: Where recipes for files of other programs are.
+PAGE = "docs/how-to/other-tools.md shows how files of other programs are read"
+
 _SHOWN = 400  # characters of the names of columns in a message
 
 
@@ -144,7 +147,8 @@ class ColumnNames:
         else:
             remedy = f"name the {' and the '.join(missing)} in the format, {self.setting(missing)}"
             if missing == [ID, TEXT] and not self.names:
-                remedy += f", or preferred answers, {self.setting(('chosen', 'rejected'))}"
+                remedy += f", or preferred answers, {self.setting(('chosen', 'rejected'))}; "
+                remedy += f"the first line of a table has the names of its columns; {PAGE}"
             if first in self.names:
                 remedy = f"name another one, {self.setting(missing)}"
                 if first in columns or first not in (ID, TEXT):

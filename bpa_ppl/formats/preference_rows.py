@@ -28,6 +28,7 @@ from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.block import (
     CANDIDATES,
     JUDGEMENTS,
+    PAGE,
     PREFERENCES,
     SOURCE,
     TEXT,
@@ -48,7 +49,6 @@ _PAIR: Fields = (CHOSEN, REJECTED)
 _ARENA: Fields = (RESPONSE_A, RESPONSE_B, MODEL_A, MODEL_B, WINNER)
 _SYSTEM, _TIE = "system", "tie"
 _ROLE, _CONTENT, _ASSISTANT = "role", "content", "assistant"
-_PAGE = "docs/how-to/other-tools.md shows how files of other programs are read"
 _SHOWN = 400  # characters of the names of columns in a message
 _Error = Callable[..., DataError]
 
@@ -90,7 +90,7 @@ class _Row:
         if field not in self.record:
             problem = f"no field {self.name(field)} (the fields are "
             problem += f"{quote(', '.join(map(self.name, self.record)), _SHOWN)}): rename one, or "
-            problem += f"name it in the format of a file, {field}=NAME; {_PAGE}"
+            problem += f"name it in the format of a file, {field}=NAME; {PAGE}"
             raise self.error(problem, parameter="format", code="missing-column")
         if (value := self.record[field]) in (None, ""):
             problem = f"{self.name(field)} is {abbreviate(value)}"
@@ -106,7 +106,7 @@ class _Row:
             given = {name: of for name, of in given.items() if of is not None}
             if given.keys() != {_ROLE, _CONTENT} or {*map(type, given.values())} != {str}:
                 problem = f"{self.name(field)} has {abbreviate(turn)}, not a turn with a text as "
-                raise self.error(f"{problem}its {_ROLE} and its {_CONTENT} alone: {_PAGE}")
+                raise self.error(f"{problem}its {_ROLE} and its {_CONTENT} alone: {PAGE}")
         if not value:
             raise self.error(f"{self.name(field)} has no turns: write at least one")
         return value
@@ -148,7 +148,7 @@ class _Row:
         if len(places) != 1:
             problem = f"{self.name(WINNER)} is {abbreviate(winner)}"
             names = f"{', '.join(map(quote, models))}, {MODEL_A}, {MODEL_B} or {_TIE}"
-            raise self.error(f"{problem}: write one of {names}; {_PAGE}")
+            raise self.error(f"{problem}: write one of {names}; {PAGE}")
         return places.pop()
 
 
@@ -189,7 +189,7 @@ def parse_pair(
     (better, before), (worse, others) = map(row.answer, fields[:2])
     if before != others:
         names = " and ".join(map(row.name, fields[:2]))
-        raise row.error(f"the turns before the last ones of {names} differ: {_PAGE}")
+        raise row.error(f"the turns before the last ones of {names} differ: {PAGE}")
     judgement: dict[str, Any] = {PREFERENCES: [[0, 1]]}
     if fields == _ARENA:
         models = [row.value(MODEL_A), row.value(MODEL_B)]

@@ -12,7 +12,15 @@ from typing import Any
 
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl.errors import DataError, UsageError, quote
-from bpa_ppl.formats.block import CANDIDATES, ID, TEXT, ColumnNames, ReadOptions, iter_field_names
+from bpa_ppl.formats.block import (
+    CANDIDATES,
+    ID,
+    PAGE,
+    TEXT,
+    ColumnNames,
+    ReadOptions,
+    iter_field_names,
+)
 from bpa_ppl.formats.builder import Builder
 from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, NBestFormat, resolve_format
 from bpa_ppl.formats.preference_rows import CHOSEN, REJECTED
@@ -22,9 +30,6 @@ from bpa_ppl.formats.schema import Schema, check_first_id
 from bpa_ppl.formats.streams import AnyInput, InputFile, file_suffix, origin_name
 from bpa_ppl.formats.values import json_keys
 from bpa_ppl.nbest import NBest
-
-#: Where recipes for files of other programs are.
-_PAGE = "docs/how-to/other-tools.md shows how files of other programs are read"
 
 
 def read_nbest(
@@ -248,7 +253,7 @@ def _detect(file: InputFile, line: bytes) -> NBestFormat:
         problem = f"no {CANDIDATES}, no {ID} and {TEXT}, no {CHOSEN} and {REJECTED} (the fields "
         problem += f"are {quote(names, 400)}): name them in the format, jsonl:{CANDIDATES}=NAME, "
         problem += f"jsonl:{ID}=NAME,{TEXT}=NAME or jsonl:{CHOSEN}=NAME,{REJECTED}=NAME"
-        raise DataError(f"{problem}; {_PAGE}", file.origin, **options)
+        raise DataError(f"{problem}; {PAGE}", file.origin, **options)
     suffix = file_suffix(file.path) if isinstance(file.path, str | Path) else ""
     for name in ("csv", "tsv", "jsonl"):
         reader = resolve_format(name)
@@ -257,4 +262,4 @@ def _detect(file: InputFile, line: bytes) -> NBestFormat:
     known = ", ".join(NBEST_FORMATS).replace("jsonl", "jsonl: an object on each line")
     problem = f"the first line, {quote(line)}, is of no known format ({known}): name the format if "
     problem += "it is one of these (--format NAME, format= in Python)"
-    raise DataError(f"{problem}; {_PAGE}", file.origin, **options)
+    raise DataError(f"{problem}; {PAGE}", file.origin, **options)
