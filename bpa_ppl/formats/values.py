@@ -25,32 +25,8 @@ if TYPE_CHECKING:
 
 #: What the value of a column must be, for messages.
 FINITE = "a finite number of at most 1e60"
-#: Kinds of columns; a column is EMPTY as long as all its values are missing.
-NUMBER, WORDS, OBJECT, EMPTY = "number", "text", "object", "empty"
-#: A text, or no text, where there is no number; also a regular expression for Arrow.
-NO_NUMBER = (
-    r"\s*(?i:none|null|nil|\(null\)|[-+]?nan|n/?a|n\.a\.|<na>|#n/?a( n/a)?|-?1\.#(ind|qnan)|"
-    r"#(div/0!|value!|ref!|num!|null!|name\?)|missing|unknown|undefined|"
-    r"unrated|skip(ped)?|not (rated|judged|scored|available|applicable)|no (answer|response)|"
-    r"nat|tbd|pending|refused|\\n|\{\}|[-–—]+|[.?]+)?\s*"
-)
-_NO_NUMBER = re.compile(NO_NUMBER)
-#: A number with what it counts: `85%`, `3/5`, `4 out of 5`, `4 stars`.
-_WITH_UNIT = re.compile(
-    r"\s*([-+]?[0-9]*\.?[0-9]+)\s*"
-    r"((?:(?:/|out of)\s*([0-9]+))?\s*(?:%|percent|(?:star|point|pt)s?)?)\s*",
-    re.IGNORECASE,
-)
-_STARS = re.compile(r"[★⭐☆\s\ufe0f]+")
-#: What verdicts say, in any case, and the numbers that they are as a gain.
-_VERDICTS = {
-    **dict.fromkeys(("true", "t", "pass", "passed", "yes", "y", "correct", "right", "good"), 1.0),
-    **dict.fromkeys(("success", "accept", "accepted", "✓", "✔", "✔️", "✅", "☑", "👍"), 1.0),
-    **dict.fromkeys(("wahr", "vrai", "vero", "verdadero", "verdadeiro"), 1.0),  # of Excel
-    **dict.fromkeys(("falsch", "faux", "falso"), 0.0),
-    **dict.fromkeys(("false", "f", "fail", "failed", "no", "n", "incorrect", "wrong", "bad"), 0.0),
-    **dict.fromkeys(("failure", "reject", "rejected", "✗", "✘", "✖", "✖️", "❌", "☐", "👎"), 0.0),
-}
+#: Kinds of values.
+NUMBER, WORDS, OBJECT = "number", "text", "object"
 _JSON_NAMES = {True: "true", False: "false", None: "null"}
 #: The end of a text that is not escaped, blanks and a colon.
 _SPACED_COLON = re.compile(rb'(?<!\\)"\s+:')
@@ -217,15 +193,6 @@ def kind_of(value: Any) -> str:
     return NUMBER if is_number(value) else OBJECT
 
 
-def is_finite_number(value: Any) -> bool:
-    """Return whether a value is a number that a feature may have.
-
-    >>> is_finite_number(3), is_finite_number(float("nan")), is_finite_number(1e200)
-    (True, False, False)
-    """
-    return is_number(value) and abs(to_float(value)) <= LARGEST
-
-
 def number_or_inf(value: Any) -> float:
     """Return a number as a float, infinity for anything else; true and false are not numbers.
 
@@ -247,59 +214,6 @@ def looks_numeric(text: str | bytes) -> bool:
     except ValueError:
         return False
     return True
-
-
-def means_missing(text: str) -> bool:
-    """Return whether a text says that there is no number, as programs and people write it.
-
-    >>> means_missing("None"), means_missing("#DIV/0!"), means_missing(""), means_missing("no")
-    (True, True, True, False)
-    """
-    return _NO_NUMBER.fullmatch(text) is not None
-
-
-def parse_units(values: Any) -> npt.NDArray[np.float64] | None:
-    """Return the numbers of a column of texts such as 85%, 3/5, 4 stars or ★★★★.
-
-    None if the texts are not all alike, with the same unit; NaN where one is missing.
-
-    >>> parse_units(["3/5", None, "4/5"]), parse_units(["3/5", "4/7"]), parse_units(["★★☆", "☆☆☆"])
-    (array([ 3., nan,  4.]), None, array([2., 0.]))
-    """
-    if not {str, type(None)}.issuperset(map(type, values)):
-        return None
-    numbers, units = dict[str, float](), set[str]()
-    for text in dict.fromkeys(values):
-        if text and not means_missing(text):
-            stars = (
-                f"{text.count('★') + text.count('⭐')} stars" if _STARS.fullmatch(text) else text
-            )
-            match = _WITH_UNIT.fullmatch(stars)
-            if match is None or float(match[1]) > float(match[3] or "inf"):
-                return None
-            numbers[text] = float(match[1])
-            units.add(re.sub(r"\s|s$", "", match[2].lower().replace("out of", "/")))
-    if len(units) != 1 or units == {""}:
-        return None
-    return np.array([numbers.get(of, np.nan) for of in values])
-
-
-def as_verdicts(values: Any) -> npt.NDArray[np.float64] | None:
-    """Return a column of verdicts as numbers, 1 for true and 0 for false, NaN where one is missing.
-
-    A text such as "N/A" is a missing one. None for a column of other values, or of missing ones
-    only.
-
-    >>> as_verdicts((True, "N/A", False)), as_verdicts(("PASS", "fail")), as_verdicts(("cat",))
-    (array([ 1., nan,  0.]), array([1., 0.]), None)
-    """
-    if not {str, bool, np.str_, np.bool_, type(None)}.issuperset(map(type, values)):
-        return None
-    words = {v: str(v).strip().lower() for v in set(values) if v is not None}
-    words = {v: word for v, word in words.items() if not means_missing(word)}
-    if not words or not _VERDICTS.keys() >= set(words.values()):
-        return None
-    return np.array([_VERDICTS[words[v]] if v in words else np.nan for v in values])
 
 
 def abbreviate(value: Any) -> str:
