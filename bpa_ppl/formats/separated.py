@@ -405,13 +405,17 @@ class _Reader:
         number = read_number(cell, cells=True)
         if number is not None and not abs(number) > LARGEST:
             return number
-        if self.options.bad == "drop" and name not in self.options.roles.numbers:
+        is_feature = name not in self.options.roles.numbers
+        if self.options.bad == "drop" and is_feature:
             return np.inf
-        what = "write numbers, and nothing where there is none"
+        what = "a number: write numbers, and nothing where there is none"
         if number is not None:
-            what = f"not {FINITE}: correct it"
-        problem = f"{name} is {quote(cell)}, {'not a number: ' if number is None else ''}{what}"
-        raise self.options.error(problem, line, "bad-number", "bad")
+            what = f"{FINITE}: correct it"
+        elif is_feature:
+            what += f", or leave the column out (exclude: {name})"
+        what += ", or drop such candidates (bad: drop)" if is_feature else ""
+        problem = f"{name} is {quote(cell)}, not {what}"
+        raise self.options.error(problem, line, "bad-number", "bad" if is_feature else "gain")
 
 
 def _without_empty(column: pa.Array) -> pa.Array:
