@@ -131,9 +131,9 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
             X: (candidates, features) an array or a data frame of finite numbers. For missing values
                 put an imputer before it: `SimpleImputer(add_indicator=True)`.
             y: (candidates,) how good each is, higher is better: graded gains, or 1 for chosen ones
-                and 0 for others, also as verdicts such as True and False, or "pass" and "fail"; NaN
-                for those that are not judged. They count in the standard deviation of each column
-                within the lists, which is the unit of the prior, but not in the likelihood.
+                and 0 for others, also as True and False; NaN for those that are not judged. They
+                count in the standard deviation of each column within the lists, which is the unit
+                of the prior, but not in the likelihood.
             qid: (candidates,) the list of each, any labels.
             groups: used where `qid` is None.
 
