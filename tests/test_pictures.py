@@ -16,7 +16,15 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parent.parent
 ASSETS = ROOT / "docs" / "assets"
 #: Pictures of the code and of data; the others of this tool need runs.
-STRUCTURE = ("additions", "architecture", "interface", "vocabulary", "promises", "lists")
+STRUCTURE = (
+    "additions",
+    "architecture",
+    "interface",
+    "vocabulary",
+    "promises",
+    "lists",
+    "other-tools",
+)
 RESULTS = sorted(path.stem for path in (ASSETS / "results").glob("*.svg"))
 
 

@@ -30,6 +30,7 @@ from bpa_ppl import NBest, Weights
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.experiments.tuning.tuner import TUNERS
+from bpa_ppl.extras.convert import trec
 from bpa_ppl.features.source import FEATURES
 from bpa_ppl.formats.format import NBEST_FORMATS
 from bpa_ppl.metrics.metric import METRICS
@@ -337,6 +338,29 @@ def draw_lists() -> Figure:
 # Pictures of runs
 
 
+def draw_conversion() -> Figure:
+    """Draw two lines of a TREC run with their judgements, and the list that they become."""
+    run = ["q1 Q0 paris 1 9.25 bm25", "q1 Q0 lyon 2 7.5 bm25"]
+    qrels = ["q1 0 paris 2", "q1 0 lyon 0"]
+    (record,) = trec(run, qrels=qrels)
+    figure, axes = open_canvas(212)
+    box(axes, 6, 6, 186, "\n".join(["run.txt", *run]), AMBER)
+    box(axes, 204, 6, 114, "\n".join(["qrels.txt", *qrels]), AMBER)
+    arrow(axes, 99, 58, 99, 84)
+    arrow(axes, 261, 58, 261, 84)
+    write(
+        axes, WIDTH / 2, 95, "bpa convert trec run.txt --qrels qrels.txt -o run.jsonl", ha="center"
+    )
+    arrow(axes, WIDTH / 2, 104, WIDTH / 2, 124)
+    candidates = [
+        f"{of['text']}: feature score {of['features']['score']:g}, relevance {of['relevance']:g}"
+        for of in record["candidates"]
+    ]
+    box(axes, 6, 126, 312, "\n".join([f"list {record['id']}", *candidates]))
+    write(axes, WIDTH / 2, 196, "bpa adapt run.jsonl --gain relevance …", ha="center")
+    return figure
+
+
 def draw_samples() -> Figure:
     """Draw the samples of one prompt, with their probabilities and gains."""
     posterior = bpa.adapt(read_recipes("adapt"), None, gain="chrf", seed=1)
@@ -511,6 +535,7 @@ PICTURES: dict[str, Callable[[], Figure]] = {
     "vocabulary": draw_vocabulary,
     "promises": draw_promises,
     "lists": draw_lists,
+    "other-tools": draw_conversion,
     "llm-samples": draw_samples,
     "no-weights": draw_weights,
     "update": draw_updates,
