@@ -255,9 +255,9 @@ def _time_compilation() -> Iterator[list[float]]:
     """Yield a list that receives the seconds of each compilation by JAX in the block."""
     seconds: list[float] = []
 
-    def listen(event: str, duration: float, **_: Any) -> None:
+    def listen(event: str, duration_secs: float, **_: str | int) -> None:
         if event.startswith(_COMPILATION):
-            seconds.append(duration)
+            seconds.append(duration_secs)
 
     jax.monitoring.register_event_duration_secs_listener(listen)
     try:
