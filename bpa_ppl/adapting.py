@@ -147,7 +147,7 @@ def adapt(
             `judge_*`; `*` is every column of numbers without another role. The others become
             extras, here and in `rerank`. None takes the features of the lists.
         exclude: columns that are no features: names, labels and patterns.
-        categorical: columns of texts or numbers, such as `system` or `temperature`, whose values
+        categorical: columns of texts, integers, or true and false, such as `system`, whose values
             become features of 0 and 1 with mean 0, here and in `rerank`. With other features and a
             learned scale of the prior their weights are 0 if they do not explain the order of the
             candidates, which is warned about.

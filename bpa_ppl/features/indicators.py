@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,15 +18,16 @@ from bpa_ppl.features.source import (
     missing_column,
     resolve_sources,
 )
-from bpa_ppl.formats.values import abbreviate, format_shortest
-from bpa_ppl.nbest import NBest, find_feature
+from bpa_ppl.formats.values import abbreviate
+from bpa_ppl.nbest import NBest, describe_candidate, find_feature
 
 
 class Indicators(FeatureSource, frozen=True):
     """One feature per value, `column=value`: 1 if a candidate has the value, else 0.
 
     Attributes:
-        column: a column of texts or numbers, either an extra of the candidates or a feature.
+        column: a column of texts, integers, or true and false: an extra of the candidates, or a
+            feature of integers.
         values: the values that get a feature; by default all values of the lists, sorted.
     """
 
@@ -86,19 +86,18 @@ class Indicators(FeatureSource, frozen=True):
                 raise missing_column(nbest, self, self.column, row)
             text = _to_category(value)
             if text is None:
-                problem = f"{self.column} is {abbreviate(value)}, neither a text nor a number"
-                remedy = "give each candidate a category"
-                raise DataError(f"{problem}: {remedy}", nbest.origin, code="wrong-type")
+                problem = f"{self.column} of {describe_candidate(nbest, row)} is "
+                problem += f"{abbreviate(value)}, not a text, an integer, true or false"
+                raise DataError(f"{problem}: write texts", nbest.origin, code="wrong-type")
             texts.append(text)
         return texts
 
 
 def _to_category(value: Any) -> str | None:
     """Return a category as a text; None for a value of another type."""
-    if isinstance(value, str | Integral):
-        return str(value)
-    number = isinstance(value, Real) and math.isfinite(value)
-    return format_shortest(float(value)) if number else None
+    if isinstance(value, np.floating) and value.is_integer():  # as features hold integers
+        return str(int(value))
+    return str(value) if isinstance(value, str | Integral | np.bool_) else None
 
 
 def has_indicators(

@@ -255,26 +255,26 @@ def test_one_list_with_categories_and_sources(rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize("as_extra", [False, True])
 @pytest.mark.filterwarnings("ignore:all choices from")
-def test_a_column_of_numbers_is_a_category(rng: np.random.Generator, as_extra: bool) -> None:
-    """A temperature as a category gives the posterior of the same column as texts."""
-    temperatures = np.array([[0.0, 0.7, 1.0]] * 30)
+def test_a_column_of_integers_is_a_category(rng: np.random.Generator, as_extra: bool) -> None:
+    """A version as a category gives the posterior of the same column as texts."""
+    versions = np.array([[0, 7, 10]] * 30)
     table = rng.normal(size=(30, 3, 1))
-    gains = (temperatures == 0.7) + 0.5 * table[..., 0] + 0.3 * rng.normal(size=(30, 3))
+    gains = (versions == 7) + 0.5 * table[..., 0] + 0.3 * rng.normal(size=(30, 3))
     texts = [["a", "b", "c"]] * 30
     bare = from_lists(texts, table, ["lm"], extras={"human": gains.tolist()})
-    column = temperatures.ravel()
-    lists = bare.with_features("temperature", column)
+    column = versions.ravel()
+    lists = bare.with_features("version", column)
     if as_extra:
-        lists = bare.with_extras(temperature=column)
-    named = bare.with_extras(temperature=["0", "0.7", "1"] * 30)
-    options = {"gain": "human", "categorical": ["temperature"], **MODE}
+        lists = bare.with_extras(version=column)
+    named = bare.with_extras(version=["0", "7", "10"] * 30)
+    options = {"gain": "human", "categorical": ["version"], **MODE}
     posterior, expected = bpa.adapt(lists, None, **options), bpa.adapt(named, None, **options)
     weights = bpa.point_weights(posterior)
     assert dict(weights) == dict(bpa.point_weights(expected))
-    assert list(weights)[1:] == ["temperature=0", "temperature=0.7", "temperature=1"]
-    assert weights["temperature=0.7"] > max(weights["temperature=0"], weights["temperature=1"])
+    assert list(weights)[1:] == ["version=0", "version=10", "version=7"]
+    assert weights["version=7"] > max(weights["version=0"], weights["version=10"])
     reranker = Reranker(posterior, unchecked=True)
-    one = reranker.choose(texts[0], {"lm": table[0, :, 0]}, temperature=temperatures[0])
+    one = reranker.choose(texts[0], {"lm": table[0, :, 0]}, version=versions[0])
     assert one.position == reranker(lists).choice[0]
 
 

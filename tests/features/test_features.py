@@ -146,8 +146,9 @@ def test_invalid_columns() -> None:
     with raises(DataError, "missing-systen", parameter="systen"):
         add_features(lists, Indicators(column="systen"))
     missing = r"candidates\[{}\] of list .* has no other"
-    for values, place in (([0.5, 1.0, None], 2), ([None, "a", "b"], 0), (["a", "", "b"], 1)):
+    for values, place in (([5, 1, None], 2), ([None, "a", "b"], 0), (["a", "", "b"], 1)):
         with raises(DataError, "missing-other", parameter="other", match=missing.format(place)):
             add_features(lists.with_extras(other=values), Indicators(column="other"))
-    with raises(DataError, "wrong-type"):
-        add_features(lists.with_extras(other=[(1,), "a", "b"]), Indicators(column="other"))
+    for value in ((1,), 0.5, 1.0):
+        with raises(DataError, "wrong-type", match=r"candidates\[0\] .*: write texts"):
+            add_features(lists.with_extras(other=[value, "a", "b"]), Indicators(column="other"))
