@@ -21,7 +21,7 @@ from bpa_ppl.errors import DataError, UsageError, locate
 from bpa_ppl.features.indicators import Indicators, has_indicators
 from bpa_ppl.features.prepared import Prepared, prepare_lists
 from bpa_ppl.features.recipe import recipe_for
-from bpa_ppl.metrics.column import describe_numbers, describe_outliers, numeric_columns
+from bpa_ppl.metrics.column import describe_outliers
 from bpa_ppl.metrics.gains import AnyGain, default_gain, resolve
 from bpa_ppl.metrics.metric import METRICS, Metric
 from bpa_ppl.metrics.oracles import Oracles
@@ -80,7 +80,6 @@ LEFT_OUT_BELOW = -3.0
 #: The models that have names.
 _MODELS: Mapping[str, Model] = {"log_linear": log_linear, "hierarchical": hierarchical}
 #: The message if the posterior has no observation.
-_NAMED = 8  # columns that an error proposes by name
 _EQUALS_PRIOR = "the posterior equals its prior: no sentence was judged"
 
 
@@ -386,8 +385,6 @@ def _prepare(nbest: NBest, gain: Metric, options: Arguments) -> Prepared:
     recipe = recipe_for(
         nbest, gain, options.categorical, options.add, options.features, options.exclude
     )
-    if not (recipe.sources or recipe.without_gain(nbest).feature_names):
-        raise _no_features(nbest, gain)
     prepared = prepare_lists(nbest, options.start, recipe, progress=options.progress)
     if prepared.match.origin == CANONICAL:
         check_totals(prepared.lists, prepared.match.values)
@@ -397,20 +394,6 @@ def _prepare(nbest: NBest, gain: Metric, options: Arguments) -> Prepared:
     for note in filter(None, outliers):
         warn_user(f"{locate(nbest.origin)}{note}")
     return prepared
-
-
-def _no_features(nbest: NBest, gain: Metric) -> DataError:
-    """Return the error of lists of which no column is named as a feature."""
-    numbers = [name for name in numeric_columns(nbest) if name not in gain.columns]
-    problem = f"no features are named: {describe_numbers(nbest)}"
-    if numbers:
-        names = numbers if len(numbers) <= _NAMED else ["*"]
-        typed = " ".join(name if name.isidentifier() else f"'{name}'" for name in names)
-        problem += ": name those that new lists have, too, "
-        problem += f"as in --features {typed}, or features={names!r} in Python"
-    else:
-        problem += ": add features that need only texts (add: consensus, length)"
-    return DataError(problem, nbest.origin, parameter="features", code="missing-feature")
 
 
 def _observe(

@@ -24,7 +24,7 @@ from bpa_ppl._runtime.progress import Reporter, inherit_progress
 from bpa_ppl.features.consensus import Consensus
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.length import Length
-from bpa_ppl.features.recipe import Recipe
+from bpa_ppl.features.recipe import Recipe, require_features
 from bpa_ppl.features.source import FeatureSource
 from bpa_ppl.nbest import NBest
 from bpa_ppl.weights import CANONICAL, Match, StartingWeights, match, start
@@ -89,6 +89,8 @@ def prepare_lists(
     (('LM0', 'LengthWords'), [0.5, 0.0])
     """
     nbest = recipe.without_gain(nbest)
+    if not recipe.sources:
+        require_features(nbest, recipe.gain)
     canonical, initial, origin = start(weights.weights, nbest, weights.lower_is_better)
     with inherit_progress(progress):
         nbest, columns = recipe.for_training(nbest)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,7 +31,13 @@ from bpa_ppl.features.source import FEATURES, Added, FeatureSource, make_adder, 
 from bpa_ppl.formats.block import TOTAL
 from bpa_ppl.formats.roles import ALL, Patterns, Roles, find_unmatched, suggest_name, to_patterns
 from bpa_ppl.formats.values import abbreviate
-from bpa_ppl.metrics.column import Column, describe_numbers, read_column, read_extra
+from bpa_ppl.metrics.column import (
+    Column,
+    describe_numbers,
+    numeric_columns,
+    read_column,
+    read_extra,
+)
 from bpa_ppl.metrics.metric import METRICS, Metric
 from bpa_ppl.names import matches
 from bpa_ppl.nbest import NBest, demote_to_extras, describe_candidate, promote_to_features
@@ -43,6 +50,7 @@ if TYPE_CHECKING:
 #: A file, or several, for each source that has moved: by its label, or by its name.
 MovedFiles = Mapping[str, str | Path | Sequence[str | Path]]
 _STORED = "feature_source_{}"
+_NAMED = 8  # columns that an error proposes by name
 _MAX_SIZE = 64 << 30  # bytes of a file that a posterior names
 
 
@@ -326,6 +334,35 @@ def _find_columns(nbest: NBest, columns: str | Iterable[str], parameter: str) ->
         problem += describe_numbers(nbest)
         raise DataError(problem, nbest.origin, parameter=parameter, code="missing-column")
     return names
+
+
+def require_features(nbest: NBest, gain: Metric | None = None) -> None:
+    """Refuse lists of which no column is named as a feature.
+
+    Args:
+        nbest: the lists.
+        gain: a metric or a column, which is not proposed as a feature.
+
+    Raises:
+        DataError: with the columns of numbers, and the option to type.
+
+    >>> from bpa_ppl import from_lists
+    >>> require_features(from_lists([["a"]], [[[]]], []).with_extras(lm=[-1.5]))
+    Traceback (most recent call last):
+    bpa_ppl.errors.DataError: no features are named: the columns of numbers are lm (-1.5 to -1.5)...
+    """
+    if nbest.feature_names:
+        return
+    columns = () if gain is None else gain.columns
+    numbers = [name for name in numeric_columns(nbest) if name not in columns]
+    problem = f"no features are named: {describe_numbers(nbest)}"
+    if numbers:
+        names = numbers if len(numbers) <= _NAMED else [ALL]
+        problem += ": name those that new lists have, too, "
+        problem += f"as in --features {shlex.join(names)}, or features={names!r} in Python"
+    else:
+        problem += ": add features that need only texts (add: consensus, length)"
+    raise DataError(problem, nbest.origin, parameter="features", code="missing-feature")
 
 
 def describe_unused(names: Sequence[str]) -> str:

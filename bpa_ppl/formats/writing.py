@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from bpa_ppl._runtime.arrays import as_numbers
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, UsageError, list_names, locate, quote
 from bpa_ppl.formats.block import (
@@ -26,6 +27,7 @@ from bpa_ppl.formats.block import (
 from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, NBestFormat, resolve_format
 from bpa_ppl.formats.roles import OF_FEATURES
 from bpa_ppl.formats.streams import AnyPath, file_suffix
+from bpa_ppl.formats.values import format_shortest
 from bpa_ppl.names import expand, find_repeated, id_key
 from bpa_ppl.nbest import Column, NBest, describe_candidate
 from bpa_ppl.weights import match
@@ -140,7 +142,8 @@ def select_writable(
         DataError: if a name has another meaning in the format, or an id is an empty text.
     """
     names = [] if long or not fits_sentence(nbest.extras.get(ID, ())) else [ID]  # of candidates
-    extras = {n: v for n, v in nbest.extras.items() if n in names or fits(v)}
+    columns = nbest.extras if not typed else _convert_cells(nbest)
+    extras = {n: v for n, v in columns.items() if n in names or fits(v)}
     printed = isinstance(nbest.ids[0] if len(nbest) else 0, str)
     of_sentences = {
         name: values
@@ -163,6 +166,25 @@ def select_writable(
         note = f"{list_names(lost)} left out, which would not read back unchanged"
         warn_user(locate(nbest.origin) + note)
     return Writable(of_sentences, features, nbest.totals if scored else None, extras)
+
+
+def _convert_cells(nbest: NBest) -> Mapping[str, Any]:
+    """Return extras in which cells of text files are numbers, if all of a column print as such.
+
+    They print as these numbers again, so that `07` and `1.50` remain texts.
+    """
+    columns = dict(nbest.extras)
+    for name in nbest.cells:
+        numbers = as_numbers(columns[name], cells=True)
+        if numbers is None:
+            continue
+        printed = [None if n != n else format_shortest(n) for n in numbers.tolist()]
+        if printed == list(columns[name]):
+            whole = [n != n or n.is_integer() for n in numbers.tolist()]
+            columns[name] = tuple(
+                None if n != n else int(n) if all(whole) else n for n in numbers.tolist()
+            )
+    return columns
 
 
 def _find_numbers(nbest: NBest, typed: bool) -> list[int] | None:

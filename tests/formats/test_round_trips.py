@@ -262,3 +262,23 @@ def test_totals_of_new_weights_and_renamed_features(tmp_path: Path) -> None:
     again = read_nbest(tmp_path / "out")
     assert again.feature_names == ("my.lm", "W0")
     assert again.totals.tolist() == [4]  # type: ignore[union-attr]
+
+
+def test_cells_are_written_as_the_numbers_that_they_print(tmp_path: Path) -> None:
+    """In files that distinguish numbers from texts; and as the same cells again."""
+    lines = ["id,text,human,code,lr,price", "0,a,5,07,0.001,1.50", "0,b,,08,-2.5,2", "1,c,3,9,7,3"]
+    lists = read_nbest(lines, format="csv")
+    expected = {
+        "human": (5, None, 3),
+        "code": ("07", "08", "9"),
+        "lr": (0.001, -2.5, 7.0),
+        "price": ("1.50", "2", "3"),
+    }
+    for name in ("lists.jsonl", "lists.parquet"):
+        write_nbest(lists, tmp_path / name)
+        again = read_nbest(tmp_path / name)
+        for column, values in expected.items():
+            found = [None if v != v else v for v in list(again.extras[column])]
+            assert found == list(values), column
+    write_nbest(read_nbest(tmp_path / "lists.jsonl"), tmp_path / "again.csv")
+    assert dict(read_nbest(tmp_path / "again.csv").extras) == dict(lists.extras)

@@ -11,6 +11,7 @@ import numpy as np
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.components import Component, Registry
+from bpa_ppl.features.recipe import require_features
 from bpa_ppl.metrics.gains import count_statistics
 from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.names import find_positions
@@ -151,6 +152,7 @@ def make_tuning_lists(
     ([[0.0], [-0.5]], [0.0, -3.0], [[0.0, 2.0], [1.0, 2.0]])
     """
     nbest = demote_to_extras(nbest, metric.columns)
+    require_features(nbest, metric)
     matched = match(weights, nbest, fixed=fixed, defaults=defaults)
     columns = nbest.features[:, find_positions(matched.names, nbest.feature_names)]
     features = subtract_first(columns, nbest.sizes)
