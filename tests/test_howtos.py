@@ -122,6 +122,11 @@ def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_lines("dev.txt", references[:30])
     for name, count in (("judged", 40), ("new", 30)):
         write_lines(f"{name}.jsonl", [candidate_line(s) for s in range(count)])
+    again = {"logprob": "lm", "comet": "judge_a", "mqm": "human"}  # under names of other pages
+    judged = [json.loads(line) for line in Path("judged.jsonl").read_text("utf-8").splitlines()]
+    for candidate in (one for line in judged for one in line["candidates"]):
+        candidate |= {new: candidate[old] for old, new in again.items() if old in candidate}
+    write_lines("judged.jsonl", list(map(json.dumps, judged)))
     sentences = [json.loads(line) for line in Path("new.jsonl").read_text("utf-8").splitlines()]
     preferences = {"preferences": [[0, 3], [4, 8]]}
     for name in ("compared", "lists"):
