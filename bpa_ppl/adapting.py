@@ -145,7 +145,7 @@ def adapt(
         features: the columns of the lists that are features: names, labels and patterns such as
             `judge_*`; `*` is every column of numbers without another role. The others become
             extras, here and in `rerank`. None takes the features of the lists.
-        exclude: columns that are no features: names, labels and patterns.
+        exclude: columns that are not features: names, labels and patterns.
         categorical: columns of texts, integers, or true and false, such as `system`, whose values
             become features of 0 and 1 with mean 0, here and in `rerank`. With other features and a
             learned scale of the prior their weights are 0 if they do not explain the order of the

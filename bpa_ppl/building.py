@@ -18,12 +18,12 @@ from bpa_ppl._runtime.arrays import (
     to_texts,
 )
 from bpa_ppl._runtime.messages import format_count, warn_user
-from bpa_ppl.errors import DataError, UsageError, locate, name_lists, quote
+from bpa_ppl.errors import DataError, UsageError, list_names, locate, name_lists, quote
 from bpa_ppl.formats.block import REFERENCE, SOURCE, Block, ColumnNames
-from bpa_ppl.formats.builder import Builder, describe_missing, join_columns, join_strings
+from bpa_ppl.formats.builder import Builder, join_columns, join_strings
 from bpa_ppl.formats.records import IN_MEMORY, parse_records
 from bpa_ppl.formats.references import SentenceLines
-from bpa_ppl.formats.roles import Missing, Roles, make_roles
+from bpa_ppl.formats.roles import AnyFeatures, Missing, Roles, make_roles
 from bpa_ppl.formats.samples import build_block
 from bpa_ppl.formats.schema import Schema, check_first_id
 from bpa_ppl.formats.writing import to_table
@@ -146,7 +146,7 @@ def from_arrays(
         raise DataError(problem, parameter="sizes", code="wrong-length")
     strings, index = intern(texts)
     present = np.count_nonzero(~np.isnan(table), axis=0).tolist()
-    for note in describe_missing(dict(zip(names, present, strict=True)), len(texts)):
+    for note in _describe_missing(dict(zip(names, present, strict=True)), len(texts)):
         warn_user(note)
     complete = [k for k, count in enumerate(present) if count == len(texts)]
     partial = [k for k, count in enumerate(present) if count < len(texts)]
@@ -184,7 +184,7 @@ def from_records(
     sources: Iterable[str] | None = None,
     bad: str = "error",
     first_id: int = 0,
-    features: str | Iterable[str] | None = None,
+    features: AnyFeatures = None,
     exclude: str | Iterable[str] | None = None,
     missing: Missing | None = None,
 ) -> NBest:
@@ -397,7 +397,7 @@ def _align_columns(tables: Sequence[NBest]) -> list[NBest]:
         columns = [np.asarray(one.extras[name]) for one in extended if name in one.extras]
         if len(columns) < len(extended) and all(column.dtype.kind == "f" for column in columns):
             present[name] = sum(int(np.count_nonzero(~np.isnan(of))) for of in columns)
-    notes = describe_missing(present, sum(len(table.features) for table in tables))
+    notes = _describe_missing(present, sum(len(table.features) for table in tables))
     sentences = sum(map(len, tables))
     for name in ("references", "sources"):
         having = sum(len(table) for table in tables if getattr(table, name) is not None)
@@ -407,6 +407,32 @@ def _align_columns(tables: Sequence[NBest]) -> list[NBest]:
     for note in notes:
         warn_user(f"{locate(origin)}{note}")
     return extended
+
+
+def _describe_missing(present: Mapping[str, int], count: int) -> list[str]:
+    """Return notes on columns of numbers that lack some values.
+
+    Args:
+        present: the number of values of each, by name.
+        count: the number of candidates.
+
+    >>> _describe_missing({"lm": 300, "mqm": 180, "da": 180}, 300)
+    ['mqm, da are missing for 120 of 300 candidates: kept as judgements (usable as the gain), ...']
+    """
+    groups: dict[int, list[str]] = {}
+    for name, available in present.items():
+        if available < count:
+            groups.setdefault(available, []).append(name)
+    notes = []
+    for available, names in groups.items():
+        are, kept, features = "are", "judgements", "features"
+        if len(names) == 1:
+            are, kept, features = "is", "a judgement", "a feature"
+        share = f"{count - available} of {count}" if available else f"all {count}"
+        missing = f"{list_names(names)} {are} missing for {share} candidates: "
+        use = f"kept as {kept} (usable as the gain), not as {features}" if available else "not used"
+        notes.append(missing + use)
+    return notes
 
 
 def to_arrow(lists: NBest) -> pa.Table:

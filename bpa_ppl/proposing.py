@@ -183,13 +183,13 @@ def _is_untyped(name: str) -> bool:
 def _explain_columns(
     nbest: NBest, columns: Iterable[Column], gain: Column | None, exclude: tuple[str, ...]
 ) -> dict[str, str]:
-    """Return why extras are no features, by their names; an empty text for those that can be.
+    """Return why extras are not features, by their names; an empty text for those that can be.
 
     Args:
         nbest: the lists.
         columns: of their candidates.
         gain: the one that is proposed, or None.
-        exclude: names, labels and patterns of columns that are no features.
+        exclude: names, labels and patterns of columns that are not features.
     """
     equal, extras, excluded = {}, [], Patterns.of(exclude)
     for column in columns:

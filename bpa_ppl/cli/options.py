@@ -322,7 +322,7 @@ class ColumnFlags:
         features: Columns that are features, by name, label or pattern such as `'judge_*'`; `'*'`
             is every column of numbers without another role (default: those that the file or its
             format defines).
-        exclude: Columns that are no features, by name, label or pattern.
+        exclude: Columns that are not features, by name, label or pattern.
     """
 
     features: _Columns = None
@@ -549,11 +549,10 @@ class FormatFlags:
         **options: Any,
     ) -> Iterator[NBest]:
         """Return a stream of the lists of a file, as `iter_nbest` does."""
-        from bpa_ppl.formats.reading import iter_tables
+        from bpa_ppl.formats.reading import iter_nbest
 
-        chosen = replace(roles or Roles(), missing=self.missing)
         given = {"references": references, "sources": sources, **self.arguments(), **options}
-        return iter_tables(path, chosen, **given)
+        return iter_nbest(path, features=roles, missing=self.missing, **given)
 
     def arguments(self) -> dict[str, Any]:
         """Return the options as keyword arguments of `bpa_ppl.read_nbest`.

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl._runtime.arguments import suggest_name
 from bpa_ppl._runtime.arrays import LARGEST, Float64, is_missing, is_number, read_number
 from bpa_ppl._runtime.messages import Note, capture_notes, format_count, replay, warn_user
 from bpa_ppl._runtime.progress import Reporter, inherit_progress
@@ -29,7 +30,7 @@ from bpa_ppl.errors import DataError, UsageError, list_names, locate
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.source import FEATURES, Added, FeatureSource, make_adder, resolve_sources
 from bpa_ppl.formats.block import TOTAL
-from bpa_ppl.formats.roles import ALL, Patterns, Roles, find_unmatched, suggest_name, to_patterns
+from bpa_ppl.formats.roles import ALL, Patterns, Roles, find_unmatched, to_patterns
 from bpa_ppl.formats.values import abbreviate
 from bpa_ppl.metrics.column import (
     Column,
@@ -330,8 +331,8 @@ def _find_columns(nbest: NBest, columns: str | Iterable[str], parameter: str) ->
     names = to_patterns(columns, parameter)
     present = (*nbest.feature_names, *nbest.extras)
     if absent := [name for name in find_unmatched(names, present) if name != ALL]:
-        problem = f"no column {absent[0]}{suggest_name(absent[0], present)}: "
-        problem += describe_numbers(nbest)
+        problem = f"no column {absent[0]}; {describe_numbers(nbest)}"
+        problem += suggest_name(absent[0], present)
         raise DataError(problem, nbest.origin, parameter=parameter, code="missing-column")
     return names
 

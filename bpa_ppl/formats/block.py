@@ -52,7 +52,6 @@ class ColumnNames:
 
     def __init__(self, names: Mapping[str, str], origin: str, format: str = ""):
         self.names, self._origin, self._format = names, origin, format
-        self.any = bool(names)  # whether columns are renamed
         self._usual = {name: usual for usual, name in names.items()}
         self._dotted = [name for name in self._usual if "." in name]
         self._replaced: set[str] = set()
@@ -70,7 +69,7 @@ class ColumnNames:
         """
         present = [name for name in self._usual if name in names]
         self._present.update(present)
-        if self.any and not self._columns.keys() >= set(names):
+        if self.names and not self._columns.keys() >= set(names):
             self._columns |= names if isinstance(names, dict) else dict.fromkeys(names)
         replaced = {self._usual[name] for name in present}
         for name in replaced.intersection(names).difference(self._usual, self._replaced):

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arrays import Float64, Int64, intern
+from bpa_ppl._runtime.arguments import suggest_name
+from bpa_ppl._runtime.arrays import Float64, Int64, as_numbers, intern
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import DataError, list_names, locate
 from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TOTAL, Block
 from bpa_ppl.formats.references import Pairing, SentenceLines
-from bpa_ppl.formats.roles import ALL, describe_columns, find_unmatched, suggest_name
+from bpa_ppl.formats.roles import ALL, describe_columns, find_unmatched
 from bpa_ppl.formats.samples import name_prompts
 from bpa_ppl.formats.schema import Rows, Schema
 from bpa_ppl.nbest import Column, NBest, compact_strings, to_offsets
@@ -233,7 +234,7 @@ class Builder:
             origin=self.origin,
             sources=sources,
             references=references if references and any(references) else None,
-            # A list with one value for each candidate may be null as a whole.
+            # A field of the candidates may be null as a field of the list.
             sentence_extras={
                 name: values
                 for name, values in extras.items()
@@ -335,8 +336,10 @@ class Builder:
         present = (*numbers, *extras)
         if absent := [n for n in find_unmatched(patterns, present) if n != ALL]:
             what = "features" if absent[0] in (roles.features or ()) else "exclude"
-            problem = f"no column {absent[0]}{suggest_name(absent[0], present)}: "
-            problem += describe_columns({**numbers, **extras}, cells=not self.schema.typed)
+            cells = not self.schema.typed
+            columns = {n: as_numbers(of, cells=cells) for n, of in {**numbers, **extras}.items()}
+            problem = f"no column {absent[0]}; {describe_columns(columns)}"
+            problem += suggest_name(absent[0], present)
             raise DataError(problem, self.origin, parameter=what, code="missing-column")
 
     def _missing_feature(self, problem: str, line: int) -> DataError:
@@ -463,29 +466,3 @@ def join_strings(
     starts = to_offsets([len(strings) for _, strings in used])
     index = [numbers[start + index] for start, (index, _) in zip(starts, used, strict=False)]
     return np.concatenate(index), strings
-
-
-def describe_missing(present: Mapping[str, int], count: int) -> list[str]:
-    """Return notes on columns of numbers that lack some values.
-
-    Args:
-        present: the number of values of each, by name.
-        count: the number of candidates.
-
-    >>> describe_missing({"lm": 300, "mqm": 180, "da": 180}, 300)
-    ['mqm, da are missing for 120 of 300 candidates: kept as judgements (usable as the gain), ...']
-    """
-    groups: dict[int, list[str]] = {}
-    for name, available in present.items():
-        if available < count:
-            groups.setdefault(available, []).append(name)
-    notes = []
-    for available, names in groups.items():
-        are, kept, features = "are", "judgements", "features"
-        if len(names) == 1:
-            are, kept, features = "is", "a judgement", "a feature"
-        share = f"{count - available} of {count}" if available else f"all {count}"
-        missing = f"{list_names(names)} {are} missing for {share} candidates: "
-        use = f"kept as {kept} (usable as the gain), not as {features}" if available else "not used"
-        notes.append(missing + use)
-    return notes

@@ -25,7 +25,7 @@ from bpa_ppl.formats.builder import Builder
 from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, NBestFormat, resolve_format
 from bpa_ppl.formats.preference_rows import CHOSEN, REJECTED
 from bpa_ppl.formats.references import AnyReferences, AnySources, load_references, load_sources
-from bpa_ppl.formats.roles import Missing, Roles, make_roles
+from bpa_ppl.formats.roles import AnyFeatures, Missing, make_roles
 from bpa_ppl.formats.schema import Schema, check_first_id
 from bpa_ppl.formats.streams import AnyInput, InputFile, file_suffix, origin_name
 from bpa_ppl.formats.values import json_keys
@@ -40,7 +40,7 @@ def read_nbest(
     format: str | NBestFormat = AUTO,
     first_id: int = 0,
     bad: str = "error",
-    features: str | Iterable[str] | None = None,
+    features: AnyFeatures = None,
     exclude: str | Iterable[str] | None = None,
     missing: Missing | None = None,
 ) -> NBest:
@@ -67,7 +67,7 @@ def read_nbest(
             is every column of numbers without another role. None takes those that the file itself
             declares, in an object `features` or columns `features.NAME`, and those that a format
             of decoders defines. All other columns are extras, kept as they are.
-        exclude: columns that are no features: names, labels and patterns.
+        exclude: columns that are not features: names, labels and patterns.
         missing: a number in place of missing values of features, or one for each name; None makes
             them an error.
 
@@ -106,7 +106,7 @@ def iter_nbest(
     format: str | NBestFormat = AUTO,
     first_id: int = 0,
     bad: str = "error",
-    features: str | Iterable[str] | None = None,
+    features: AnyFeatures = None,
     exclude: str | Iterable[str] | None = None,
     missing: Missing | None = None,
     empty: dict[int, str | None] | None = None,
@@ -140,54 +140,12 @@ def iter_nbest(
     ...     print([lists.sentence_ids.tolist() for lists in iter_nbest(file.name, chunk=2)])
     [[0, 1], [2]]
     """
-    roles = make_roles(features, exclude, missing)
-    return iter_tables(
-        path,
-        roles,
-        chunk=chunk,
-        references=references,
-        sources=sources,
-        format=format,
-        first_id=first_id,
-        bad=bad,
-        empty=empty,
-    )
-
-
-def iter_tables(
-    path: AnyInput,
-    roles: Roles,
-    *,
-    chunk: int = 64,
-    references: AnyReferences | None = None,
-    sources: AnySources | None = None,
-    format: str | NBestFormat = AUTO,
-    first_id: int = 0,
-    bad: str = "error",
-    empty: dict[int, str | None] | None = None,
-) -> Iterator[NBest]:
-    """Read a file as a stream of tables, as `iter_nbest` does, with given roles of columns.
-
-    Args:
-        path: as for `read_nbest`.
-        roles: of the columns.
-        chunk: the number of sentences in each table.
-        references: as for `read_nbest`.
-        sources: as for `read_nbest`.
-        format: as for `read_nbest`.
-        first_id: as for `read_nbest`.
-        bad: as for `read_nbest`.
-        empty: as for `iter_nbest`.
-
-    >>> lines = ["id,text,lm", "0,a cat,-1.5"]
-    >>> next(iter_tables(lines, Roles(("lm",)), format="csv")).feature_names
-    ('lm',)
-    """
     if chunk < 1:
         raise UsageError(f"chunk must be at least 1, got {chunk}", parameter="chunk")
     chosen = None if format == AUTO else resolve_format(format)
     require_one_of(bad, ("error", "drop"), "policy", "bad")
-    options = ReadOptions(origin_name(path), bad, check_first_id(first_id), roles=roles)
+    options = ReadOptions(origin_name(path), bad, check_first_id(first_id))
+    options = options._replace(roles=make_roles(features, exclude, missing))
     lines = {} if references is None else {"reference": load_references(references)}
     if sources is not None:
         lines["source"] = load_sources(sources)

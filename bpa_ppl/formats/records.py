@@ -208,7 +208,7 @@ class RecordReader:
 
     def _usual_lists(self, records: Sequence[Any]) -> list[Sequence[dict[str, Any]]] | None:
         """Return the lists of candidates, [] in the long form; None if a record is unusual."""
-        if self._names.any or not {dict}.issuperset(map(type, records)):
+        if self._names.names or not {dict}.issuperset(map(type, records)):
             return None
         lists = [record[CANDIDATES] for record in records if CANDIDATES in record]
         texts = set(map(type, [record.get(TEXT) for record in records]))
@@ -226,7 +226,7 @@ class RecordReader:
         for record, line in zip(objects, lines, strict=True):
             if not isinstance(record, dict):
                 raise self._error(f"{abbreviate(record)} is not an object with fields", line)
-            if self._names.any:
+            if self._names.names:
                 record = self._names.fields(record)
                 if not records:
                     used = (ID, *SETTINGS, *([CANDIDATES] if CANDIDATES in record else []))
@@ -266,7 +266,7 @@ class RecordReader:
         if not isinstance(value, list | tuple):
             problem = f"{CANDIDATES} is {abbreviate(value)}, not a list of objects{_LIKE}"
             raise self._error(problem, line)
-        usual = line in self._named or not self._names.any
+        usual = line in self._named or not self._names.names
         if usual and {dict}.issuperset(map(type, value)):
             return value
         candidates = []

@@ -6,17 +6,16 @@ those in its object `features` (columns `features.NAME`).
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bpa_ppl._runtime.arrays import as_numbers, is_number
+from bpa_ppl._runtime.arrays import Float64, is_number
 from bpa_ppl.errors import UsageError, quote
 from bpa_ppl.names import find_label, with_labels
 
@@ -71,7 +70,7 @@ class Roles:
         features: names, labels and patterns (`judge_*`) of the columns that are features; `*` is
             every column of numbers without another role. None keeps the features that the file, or
             its format, defines.
-        exclude: names, labels and patterns of columns that are no features.
+        exclude: names, labels and patterns of columns that are not features.
         numbers: further columns of numbers, such as the gain, which no pattern makes features.
         missing: a value in place of a missing one.
         optional: whether the features are those of a posterior: they are read besides those that
@@ -103,12 +102,12 @@ class Roles:
             return False
         chosen = self._chosen
         if chosen is None or (self.optional and not chosen.fit(name)):
-            return True if name != column else None if self.all_numbers else False
-        if name in chosen.names:
-            return True
-        if name in self.numbers:
-            return False
-        return True if chosen.fit(name) else None if chosen.all_numbers else False
+            is_defined, of_all = name != column, self.all_numbers
+        else:
+            is_defined, of_all = chosen.fit(name), chosen.all_numbers
+            if name in self.numbers and name not in chosen.names:
+                return False
+        return True if is_defined else None if of_all else False
 
     @cached_property
     def _chosen(self) -> Patterns | None:
@@ -125,6 +124,10 @@ class Roles:
         (-9.0, 0, None)
         """
         return self.missing.get(name) if isinstance(self.missing, Mapping) else self.missing
+
+
+#: Names, labels and patterns of features; or all roles of columns, as commands give them.
+AnyFeatures = str | Iterable[str] | Roles | None
 
 
 def is_pattern(name: str) -> bool:
@@ -150,26 +153,16 @@ def find_unmatched(patterns: Iterable[str], names: Collection[str]) -> list[str]
     ]
 
 
-def suggest_name(name: str, names: Iterable[str]) -> str:
-    """Return a remedy with the nearest name, or an empty text.
-
-    >>> suggest_name("logprop", ["logprob", "length"]), suggest_name("x", ["logprob"])
-    ("; the nearest is 'logprob'", '')
-    """
-    near = difflib.get_close_matches(name, list(names), 1)
-    return f"; the nearest is {quote(near[0])}" if near else ""
-
-
 def make_roles(
-    features: str | Iterable[str] | None = None,
+    features: AnyFeatures = None,
     exclude: str | Iterable[str] | None = None,
     missing: Missing | None = None,
 ) -> Roles:
     """Return roles as a user gives them.
 
     Args:
-        features: as for `read_nbest`, like the others.
-        exclude: columns that are no features.
+        features: as for `read_nbest`, like the others; `Roles` keep what the others leave open.
+        exclude: columns that are not features.
         missing: a value, or one for each feature.
 
     Raises:
@@ -183,6 +176,10 @@ def make_roles(
     if missing is not None and not all(map(is_number, values)):
         problem = f"missing must be a number, or one for each feature, not {quote(missing)}"
         raise UsageError(problem, parameter="missing", code="wrong-type")
+    if isinstance(features, Roles):
+        excluded = (*features.exclude, *to_patterns(exclude or (), "exclude"))
+        missing = features.missing if missing is None else missing
+        return replace(features, exclude=excluded, missing=missing)
     chosen = None if features is None else to_patterns(features, "features")
     return Roles(chosen, to_patterns(exclude or (), "exclude"), missing=missing)
 
@@ -204,21 +201,20 @@ def to_patterns(names: Any, parameter: str) -> tuple[str, ...]:
     return listed
 
 
-def describe_columns(columns: Mapping[str, Any], *, cells: bool = False) -> str:
+def describe_columns(columns: Mapping[str, Float64 | None]) -> str:
     """Return the columns of numbers with their ranges, for messages.
 
     Args:
-        columns: by name.
-        cells: whether their texts are cells of a text file.
+        columns: the numbers of each, by name; None for a column of other values.
 
-    >>> describe_columns({"lm": [-1.5, -2], "by": ["x", "y"]})
+    >>> describe_columns({"lm": np.array([-1.5, -2]), "by": None})
     'the columns of numbers are lm (-2 to -1.5)'
     """
-    ranges = []
-    for name, values in columns.items():
-        numbers = as_numbers(values, cells=cells)
-        if numbers is not None and len(numbers):
-            ranges.append(f"{name} ({np.nanmin(numbers):.4g} to {np.nanmax(numbers):.4g})")
+    ranges = [
+        f"{name} ({np.nanmin(numbers):.4g} to {np.nanmax(numbers):.4g})"
+        for name, numbers in columns.items()
+        if numbers is not None and not np.isnan(numbers).all()
+    ]
     if not ranges:
         return f"there are no columns of numbers, only {', '.join(columns) or 'texts'}"
     more = f" and {len(ranges) - _SHOWN} more" if len(ranges) > _SHOWN else ""

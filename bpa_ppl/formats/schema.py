@@ -194,7 +194,7 @@ class Schema:
         numbers, extras = self._candidates(block)
         for name in filter({**numbers, **extras}.__contains__, self._sentence_lines):
             problem = f"{name} is a field of the sentence here, and of candidates elsewhere: rename"
-            problem += " one of them, or give a list with one value for each candidate"
+            problem += " one of them"
             raise self._error(problem, self._sentence_lines[name])
         without = np.flatnonzero(np.bincount(block.parent, minlength=len(ids)) == 0).tolist()
         dropped: tuple[int, ...] = ()

@@ -382,7 +382,7 @@ class _Reader:
             if self._numeric[name]:
                 column = self._numbers(usual, column, lines)
             elif usual in roles.numbers:
-                self._numbers(usual, column, lines)
+                self._numbers(usual, column, lines)  # refuses other values
             if not (self._numeric[name] or as_it_is or self._answers):
                 column = _without_empty(column)
             columns[name] = column

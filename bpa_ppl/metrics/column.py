@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl._runtime.arguments import suggest_name
 from bpa_ppl._runtime.arrays import (
     LARGEST,
     Float64,
@@ -17,7 +18,7 @@ from bpa_ppl._runtime.arrays import (
 )
 from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.errors import DataError, quote
-from bpa_ppl.formats.roles import describe_columns, suggest_name
+from bpa_ppl.formats.roles import describe_columns
 from bpa_ppl.metrics.metric import Averaged, Lists, Metric, References
 from bpa_ppl.nbest import (
     NBest,
@@ -141,8 +142,9 @@ def read_column(nbest: NBest, name: str) -> Float64:
         return feature.copy()
     if name not in nbest.extras:
         present = (*nbest.feature_names, *nbest.extras)
-        problem = f"the lists have no column {name}{suggest_name(name, present)}: "
-        raise DataError(problem + describe_numbers(nbest), nbest.origin, code="missing-column")
+        problem = f"the lists have no column {name}; {describe_numbers(nbest)}"
+        problem += suggest_name(name, present)
+        raise DataError(problem, nbest.origin, code="missing-column")
     values = read_extra(nbest, name, truths=True)
     if values is not None and not (np.abs(values) > LARGEST).any():
         return values
@@ -168,9 +170,9 @@ def describe_numbers(nbest: NBest) -> str:
     'the columns of numbers are LM0 (0.5 to 1)'
     """
     features = dict(zip(nbest.feature_names, nbest.features.T, strict=True))
-    cells = {name: as_numbers(nbest.extras[name], cells=True) for name in nbest.cells}
-    columns = {n: of if cells.get(n) is None else cells[n] for n, of in nbest.extras.items()}
-    return describe_columns({**features, **columns})
+    return describe_columns(
+        {**features, **{name: read_extra(nbest, name) for name in nbest.extras}}
+    )
 
 
 def describe_outliers(nbest: NBest, name: str) -> str:

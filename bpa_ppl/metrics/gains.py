@@ -9,14 +9,13 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arguments import require
+from bpa_ppl._runtime.arguments import require, suggest_name
 from bpa_ppl._runtime.arrays import Float64, Int64, to_members
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl._runtime.workers import count_workers, parallel_workers
 from bpa_ppl.building import from_lists
 from bpa_ppl.components import read_name
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.formats.roles import suggest_name
 from bpa_ppl.metrics.column import Column, describe_numbers, numeric_columns, read_column
 from bpa_ppl.metrics.function import Function
 from bpa_ppl.metrics.metric import METRICS, Lists, Metric, References, Score
@@ -86,9 +85,10 @@ def _find_column(name: str, nbest: NBest | None = None) -> Metric:
         return Column(column=column, negative=column != name)
     metrics = ", ".join(metric for metric in METRICS if metric != "column")
     what = "metric" if nbest is None else "gain"
-    message = f"unknown {what} {name!r}{suggest_name(column, present)}: choose one of {metrics}"
+    message = f"unknown {what} {name!r}: choose one of {metrics}"
     if nbest is not None:
-        message += f", or a column of the lists: {describe_numbers(nbest)}"
+        message += f", or a column of the lists; {describe_numbers(nbest)}"
+    message += suggest_name(column, present)
     raise UsageError(message, parameter=what, code="unknown-name")
 
 

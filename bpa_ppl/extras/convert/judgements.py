@@ -12,7 +12,7 @@ Files of Arena-Hard and MT-Bench have no answers: the names of the models are th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -241,6 +241,17 @@ class _Task(msgspec.Struct):
     annotations: list[_Annotation]
 
 
+def _read_texts(
+    record: Record, what: str, where: str, fields: Mapping[str, Any], names: tuple[str, str]
+) -> list[Any]:
+    """Return the two texts that are compared, from fields of a record."""
+    texts = [fields.get(name) for name in names]
+    if not all(isinstance(text, str) for text in texts):
+        problem = f"its {where} lack a text {' or '.join(names)} (they are {', '.join(fields)})"
+        record.refuse(what, problem)
+    return texts
+
+
 def labelstudio(records: Iterable[Any], *, first: str = "first", second: str = "second") -> Lists:
     """Return the lists of tasks of Label Studio with the control `Pairwise`, from its JSON export.
 
@@ -264,10 +275,7 @@ def labelstudio(records: Iterable[Any], *, first: str = "first", second: str = "
     what, lists = "a task of Label Studio's JSON export", Lists()
     for record in iter_records(records):
         task = record.parse(_Task, what)
-        texts = [task.data.get(name) for name in (first, second)]
-        if not all(isinstance(text, str) for text in texts):
-            problem = f"its data lack a text {first} or {second} (they are {', '.join(task.data)})"
-            record.refuse(what, problem)
+        texts = _read_texts(record, what, "data", task.data, (first, second))
         preferences = []
         for annotation in task.annotations:
             chosen = [of.value for of in annotation.result if of.type == "pairwise"]
@@ -333,10 +341,7 @@ def argilla(
     what, lists = "a record of Argilla", Lists()
     for record in iter_records(records):
         row = record.parse(_ArgillaRecord, what)
-        texts = [row.fields.get(name) for name in (first, second)]
-        if not all(isinstance(text, str) for text in texts):
-            problem = f"its fields lack a text {first} or {second} (they are "
-            record.refuse(what, f"{problem}{', '.join(row.fields)})")
+        texts = _read_texts(record, what, "fields", row.fields, (first, second))
         judgements: dict[str, list[Any]] = {"preferences": [], "ties": []}
         for response in row.responses.get(question, ()):
             if response.value not in (first, second, "tie"):
