@@ -31,11 +31,12 @@ from scipy.stats import norm
 
 from bpa_ppl import NBest, Weights, check, from_lists, read_nbest, read_weights
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.adapting import build_problem
+from bpa_ppl.adapting import log_density
 from bpa_ppl.diagnostics.check import compare_beginning
+from bpa_ppl.drawing import draw_posterior
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.problem import Problem
 from bpa_ppl.sampling.imh import accept
+from bpa_ppl.sampling.target import Target
 
 CHAINS, DRAWS, WARMUP, DEGREES, SCALE = 4, 1000, 100, 20.0, 1.1
 
@@ -190,14 +191,14 @@ def demo_lists() -> tuple[NBest, Weights]:
     return pool.truncate(CANDIDATES), read_weights(demo / "moses.ini")
 
 
-def moses_problem(likelihood: str, size: int, seed: int) -> Problem:
+def moses_problem(likelihood: str, size: int, seed: int) -> Target:
     """Return the adaptation to lists of the demo, drawn with replacement."""
     pool, canonical = demo_lists()
     rows = np.random.default_rng([seed, size]).integers(len(pool), size=size)
-    return build_problem(pool.select(rows), canonical, likelihood=likelihood)
+    return log_density(pool.select(rows), canonical, likelihood=likelihood)
 
 
-def simulated_problem(likelihood: str, size: int, seed: int, weights: int) -> Problem:
+def simulated_problem(likelihood: str, size: int, seed: int, weights: int) -> Target:
     """Return the adaptation to simulated gains or preferences, without canonical weights."""
     rng = np.random.default_rng([seed, size])
     shape = (size, CANDIDATES)
@@ -207,10 +208,10 @@ def simulated_problem(likelihood: str, size: int, seed: int, weights: int) -> Pr
     names = [f"metric{k}" for k in range(weights)]
     lists = from_lists(texts, features, names, extras={"gain": gain.round(1).tolist()})
     if likelihood != "preference":
-        return build_problem(lists, gain="gain", likelihood=likelihood)
+        return log_density(lists, gain="gain", likelihood=likelihood)
     better = [[[0, 1] if first > second else [1, 0]] for first, second, *_ in gain]
     compared = lists.without("gain").with_sentence_extras(preferences=better)
-    return build_problem(compared)
+    return log_density(compared)
 
 
 def passes(options: argparse.Namespace) -> None:
@@ -232,7 +233,7 @@ def passes(options: argparse.Namespace) -> None:
                     problem = simulated_problem(likelihood, size, seed, options.weights)
                 for sampler in options.samplers:
                     start = time.process_time()
-                    draws = problem.sample(sampler, seed=seed)
+                    draws = draw_posterior(problem, sampler, seed=seed)
                     seconds = time.process_time() - start
                     report = check(draws)
                     passed[sampler] += report.passed

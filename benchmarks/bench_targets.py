@@ -15,7 +15,7 @@ import argparse
 from measuring import Table, run_tables
 from scipy.stats import norm
 
-from bpa_ppl.adapting import build_problem
+from bpa_ppl.adapting import log_density
 from bpa_ppl.diagnostics.check import check
 from bpa_ppl.experiments.comparison.comparison import MAX_BIAS
 from bpa_ppl.experiments.comparison.efficiency import format_value, measure_efficiency
@@ -48,7 +48,7 @@ def targets(options: argparse.Namespace) -> None:
     found: dict[str, list[tuple[str, str]]] = {}
     for name in options.samplers.split(","):
         for exact in chosen:
-            problem = build_problem(exact.lists, exact.weights, **exact.options)
+            problem = log_density(exact.lists, exact.weights, **exact.options)
             runs = run_samplers(problem, {name: SAMPLERS.resolve(name)}, runs=options.runs)[name]
             cell = ("failed", "–") if isinstance(runs, Exception) else cells(exact, runs)
             found.setdefault(name, []).append(cell)

@@ -61,7 +61,7 @@ _MODULES = {
     "bpa_ppl.posterior.adapter": ("as_draws",),
     "bpa_ppl.posterior.draws": ("Draws",),
     "bpa_ppl.posterior.files": ("read_posterior", "write_posterior"),
-    "bpa_ppl.problem": ("to_posterior",),
+    "bpa_ppl.drawing": ("to_posterior",),
     "bpa_ppl.metrics.metric": ("Metric",),
     "bpa_ppl.metrics.bleu": ("BLEU",),
     "bpa_ppl.metrics.chrf": ("CHRF",),
@@ -76,8 +76,11 @@ _MODULES = {
     "bpa_ppl.sampling.laplace": ("Laplace",),
     "bpa_ppl.sampling.mode": ("PosteriorMode",),
     "bpa_ppl.sampling.nuts": ("Nuts",),
-    "bpa_ppl.sampling.arguments": ("recorded_options",),
-    "bpa_ppl.sampling.observations": ("Compared", "Scored", "observe"),
+    "bpa_ppl.sampling.settings": ("Settings", "recorded_options"),
+    "bpa_ppl.sampling.observations": ("Compared", "Scored"),
+    "bpa_ppl.sampling.observing": ("observe",),
+    "bpa_ppl.sampling.preparing": ("Prepared", "prepare"),
+    "bpa_ppl.sampling.building": ("build_target",),
     "bpa_ppl.sampling.prior_choice": ("choose_prior",),
     "bpa_ppl.sampling.rwm": ("RandomWalkMetropolis",),
     "bpa_ppl.sampling.target": ("Sampled", "Target"),
@@ -88,7 +91,7 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 
 if TYPE_CHECKING:  # the same names, for type checkers and editors
     from bpa_ppl.adapting import adapt as adapt, log_density as log_density
-    from bpa_ppl.problem import to_posterior as to_posterior
+    from bpa_ppl.drawing import to_posterior as to_posterior
     from bpa_ppl.building import (
         concatenate as concatenate,
         from_arrays as from_arrays,
@@ -163,12 +166,14 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from bpa_ppl.sampling.laplace import Laplace as Laplace
     from bpa_ppl.sampling.mode import PosteriorMode as PosteriorMode
     from bpa_ppl.sampling.nuts import Nuts as Nuts
-    from bpa_ppl.sampling.arguments import recorded_options as recorded_options
-    from bpa_ppl.sampling.observations import (
-        Compared as Compared,
-        Scored as Scored,
-        observe as observe,
+    from bpa_ppl.sampling.settings import (
+        Settings as Settings,
+        recorded_options as recorded_options,
     )
+    from bpa_ppl.sampling.observations import Compared as Compared, Scored as Scored
+    from bpa_ppl.sampling.observing import observe as observe
+    from bpa_ppl.sampling.preparing import Prepared as Prepared, prepare as prepare
+    from bpa_ppl.sampling.building import build_target as build_target
     from bpa_ppl.sampling.prior_choice import choose_prior as choose_prior
     from bpa_ppl.sampling.rwm import RandomWalkMetropolis as RandomWalkMetropolis
     from bpa_ppl.sampling.target import Sampled as Sampled, Target as Target

@@ -34,7 +34,7 @@ from bpa_ppl.metrics.preferences import has_preferences, iter_choices
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.nbest import NBest, demote_to_extras, promote_to_features
 from bpa_ppl.proposing import PLACEHOLDER, Proposal, find_gains, propose
-from bpa_ppl.sampling.observations import UNUSED, choose_likelihood
+from bpa_ppl.sampling.likelihood_choice import UNUSED, choose_likelihood
 from bpa_ppl.weights import initial_weights
 
 _HEADER = ("column", "type", "kind", "min", "median", "max", "within lists", "missing", "different")

@@ -18,13 +18,14 @@ from scipy.special import expit, logit
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, is_number, to_float
 from bpa_ppl._runtime.messages import capture_notes, format_count
-from bpa_ppl.adapting import build_problem
+from bpa_ppl.adapting import log_density
 from bpa_ppl.diagnostics.baseline_comparison import predict_answers, score_left_out
 from bpa_ppl.diagnostics.baseline_table import ACCURACY, values_of
 from bpa_ppl.diagnostics.baselines import Gains, judge
 from bpa_ppl.diagnostics.check import refuse_unconverged
 from bpa_ppl.diagnostics.pages.figures import NARROW, label
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
+from bpa_ppl.drawing import make_draws, require_adaptation
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.metrics.preferences import Comparisons
 from bpa_ppl.models.log_linear import log_linear
@@ -33,12 +34,11 @@ from bpa_ppl.nbest import NBest, centre, score_differences, subtract_first
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
 from bpa_ppl.posterior.record import SamplerRecord
-from bpa_ppl.problem import Problem
-from bpa_ppl.sampling.arguments import recorded_options
 from bpa_ppl.sampling.coordinates import draw, standardise
 from bpa_ppl.sampling.laplace import Laplace
 from bpa_ppl.sampling.mode import require_mode
 from bpa_ppl.sampling.prior_choice import correlate_within
+from bpa_ppl.sampling.settings import recorded_options
 from bpa_ppl.sampling.target import NUMPYRO_LOCK, Target, unflatten
 
 if TYPE_CHECKING:
@@ -326,18 +326,18 @@ def judges(
         refuse_unconverged(draws)
     start, options = recorded_options(draws)
     with capture_notes(), NUMPYRO_LOCK, jax.enable_x64(True):  # the notes are those of `adapt`
-        problem = build_problem(lists, start, **options)
-        target, reason = problem.target, ""
-        if problem.record.data != draws.record.data:
+        target, reason = log_density(lists, start, **options), ""
+        adaptation = require_adaptation(target)
+        if adaptation.record.data != draws.record.data:
             reason = "these are not the lists that the posterior was adapted to: pass those"
         if target.model is not log_linear or target.prior.other is not None:
             reason = "only the default model with a Gaussian prior can be fitted without a judge: "
             reason += "adapt with this model and prior"
-        if not len(problem.observed.lists):
+        if not len(adaptation.observed.lists):
             reason = "the posterior was adapted to no lists: adapt to judgements or references"
         if reason:
             raise DataError(reason, lists.origin, code="mismatch")
-        groups, refits = _group(target.features, prices), _Refits(problem)
+        groups, refits = _group(target.features, prices), _Refits(target)
         if not len(refits.judged.lists):
             reason = "all answers are ties, which show nothing about judges: add preferences"
             raise DataError(reason, lists.origin, code="no-data")
@@ -373,13 +373,14 @@ class _Refits:
     A prior that fixes its weight at 0 leaves a feature out, so that nothing is compiled again.
     """
 
-    problem: Problem
+    target: Target
 
     @cached_property
     def judged(self) -> Gains | Comparisons:
         """The judgements of the lists; gains are shares of the headroom."""
-        observed = self.problem.observed
-        lists = self.problem.lists if observed.gain is None else observed.lists
+        adaptation = require_adaptation(self.target)
+        observed = adaptation.observed
+        lists = adaptation.lists if observed.gain is None else observed.lists
         judged = judge(lists, observed.gain, observed.gains)
         if isinstance(judged, Comparisons):
             return judged
@@ -389,7 +390,7 @@ class _Refits:
 
     def build_target(self, kept: _Kept) -> Target:
         """Return the posterior of the features that are kept."""
-        target, prior = self.problem.target, self.problem.target.prior
+        target, prior = self.target, self.target.prior
         full, mean = prior.full_covariance, np.asarray(prior.mean) * kept
         covariance = np.where(np.outer(kept, kept), full, _FIXED * np.diag(np.diag(full)))
         shared = kept if np.any(kept) else True
@@ -403,9 +404,8 @@ class _Refits:
 
     def draw(self, kept: _Kept) -> Draws:
         """Return weighted draws of the posterior of the features that are kept."""
-        problem = replace(self.problem, target=self.build_target(kept))
-        sampled = draw(Laplace(draws=_DRAWS), problem.target)
-        draws = problem.plain_draws(sampled, SamplerRecord())
+        target = self.build_target(kept)
+        draws = make_draws(target, draw(Laplace(draws=_DRAWS), target), SamplerRecord())
         return replace(draws, values={**draws.values, WEIGHTS: draws.weights * kept})
 
     @cached_property
@@ -449,7 +449,7 @@ class _Refits:
             gains = []
             for part in np.array_split(ids, parts):
                 chosen = lists.select(np.isin(lists.sentence_ids, part))
-                target = build_problem(chosen, start, **options).target
+                target = log_density(chosen, start, **options)
                 coordinates = standardise(target)
                 mode = require_mode(coordinates.target).position
                 z = unflatten(mode, coordinates.target.start)
@@ -467,7 +467,7 @@ class _Refits:
         self, sample: Draws
     ) -> tuple[tuple[JudgeRow, ...], tuple[tuple[float, ...], ...]]:
         """Return the rows of the table, and the correlations of the features within the lists."""
-        names, lists = sample.features, self.problem.lists
+        names, lists = sample.features, require_adaptation(self.target).lists
         spread = lists.spread[find_positions(names, lists.feature_names)]
         # The weight of a constant feature is 0, not −0.
         ends = (x * spread + 0.0 for x in (sample.mean, *sample.interval(0.95)))
@@ -485,7 +485,7 @@ class _Refits:
     def count_effective(self) -> tuple[float, float, float, int]:
         """Return the number of independent judges, its interval, and how many judges count."""
         losses = []
-        for name in self.problem.target.features:
+        for name in self.target.features:
             scores = values_of(self.judged.lists, name)
             association = self.judged.association(scores)
             if abs(association) >= _CHANCE:

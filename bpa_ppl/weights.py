@@ -190,7 +190,7 @@ class StartingWeights:
         lower_is_better: with equal weights, names or labels of features of which less is better.
         pretrained: without canonical weights, start the weights of the columns of the sources
             `consensus` and `length` at values learned from public judged lists: see
-            `bpa_ppl.features.prepared`. False starts them at 0.
+            `bpa_ppl.features.matching`. False starts them at 0.
 
     Raises:
         UsageError: if names are missing, or `lower_is_better` is given with other weights.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import json
 import re
 import subprocess
@@ -15,9 +16,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bpa_ppl import Draws, errors, from_lists, write_nbest, write_posterior
+from bpa_ppl import Draws, adapting, errors, from_lists, write_nbest, write_posterior
 from bpa_ppl.diagnostics.check import check_and_record
 from bpa_ppl.errors import CODES
+from bpa_ppl.sampling import building
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -39,7 +41,7 @@ LAYERS = (
     ("models",),
     ("sampling",),
     ("decoding",),
-    ("problem",),
+    ("drawing",),
     ("adapting",),
     ("columns",),
     ("proposing",),
@@ -218,3 +220,35 @@ def test_the_codes_in_use_are_listed() -> None:
 def test_the_reference_lists_the_codes() -> None:
     page = (ROOT / "docs" / "api" / "extending.md").read_text("utf-8")
     assert dict(re.findall(r"^\| `([\w-]+)` \| (.*) \|$", page, re.M)) == CODES
+
+
+def test_the_architecture_page_has_the_calls_of_adapt() -> None:
+    """The steps in its table are what `adapt` calls, in this order, with the results it says."""
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    table = page.partition("## The steps of `adapt`")[2].partition("\n##")[0]
+    steps = re.findall(r"^\| `(\w+)` \| ([^|]+) \|", table, re.M)
+    expected, called = dict(steps), list[str]()
+
+    def follow(function: str, module: str) -> None:
+        """Add the steps that a function calls, in the order of their execution."""
+        source = MODULES[module].read_text("utf-8")
+        functions = {n.name: n for n in ast.parse(source).body if isinstance(n, ast.FunctionDef)}
+        calls = [n for n in ast.walk(functions[function]) if isinstance(n, ast.Call)]
+        names = [n.func.id for n in sorted(calls, key=position) if isinstance(n.func, ast.Name)]
+        for name in names:
+            if name in expected and name not in called:
+                called.append(name)
+            if name in functions and name != function:
+                follow(name, module)
+            if name == "leave_out_indicators":
+                follow(name, "bpa_ppl.sampling.building")
+
+    def position(call: ast.Call) -> tuple[int, int]:
+        return call.lineno, call.col_offset
+
+    follow("adapt", "bpa_ppl.adapting")
+    assert called == list(expected)
+    found = vars(building) | vars(adapting)
+    for name, result in expected.items():
+        returned = str(inspect.signature(found[name]).return_annotation)
+        assert all(form in returned for form in re.findall(r"`(\w+)`", result)), (name, returned)

@@ -19,7 +19,7 @@ from support.records import with_record
 import bpa_ppl as bpa
 from bpa_ppl import NBest, from_lists
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.adapting import build_problem
+from bpa_ppl.adapting import log_density
 from bpa_ppl.judging.journal import Judgement
 from bpa_ppl.judging.session import Session
 from bpa_ppl.juries import (
@@ -128,9 +128,9 @@ def test_evidence_without_a_judge_is_that_of_lists_without_it(
     of_all = posterior.record.figures.log_evidence
     assert of_all is not None
     for row in result.rows:
-        problem = build_problem(lists.without(row.name), prior=PRIOR)
+        problem = log_density(lists.without(row.name), prior=PRIOR)
         with jax.enable_x64(True):
-            without = mode_of(problem.target).log_evidence
+            without = mode_of(problem).log_evidence
         assert row.evidence == pytest.approx(of_all - without, abs=1e-4)
 
 
@@ -231,7 +231,7 @@ def test_the_forecast_of_labels_is_calibrated() -> None:
         true = TAU * rng.normal(size=count)
         _, judged = simulated(3 * size, seed, true)
         part = judged.select(np.arange(size))
-        problem = build_problem(part, prior=f"isotropic:scale={TAU * part.spread.mean()}")
+        problem = log_density(part, prior=f"isotropic:scale={TAU * part.spread.mean()}")
         refits = _Refits(problem)
         (mean, low, high), _ = refits.forecast(refits.full)
         new = rng.normal(size=(4000, count))
@@ -241,7 +241,7 @@ def test_the_forecast_of_labels_is_calibrated() -> None:
             return float(np.where(new @ weights > 0, p, 1 - p).mean())
 
         won = accuracy(true) - accuracy(refits.full.mean)
-        more = build_problem(judged, prior=f"isotropic:scale={TAU * judged.spread.mean()}")
+        more = log_density(judged, prior=f"isotropic:scale={TAU * judged.spread.mean()}")
         of_all = _Refits(more).full.mean
         covered += low <= won <= high
         forecast.append(mean)

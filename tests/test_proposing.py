@@ -11,8 +11,9 @@ import pytest
 
 import bpa_ppl as bpa
 from bpa_ppl import NBest, from_lists
-from bpa_ppl.adapting import build_problem
-from bpa_ppl.problem import Problem
+from bpa_ppl.adapting import log_density
+from bpa_ppl.drawing import require_adaptation
+from bpa_ppl.sampling.target import Adaptation, Target
 
 LM, QE = [-2.0, -1.5, -3.0, -1.0, -2.5, -0.5], [0.5, 0.75, 0.25, 0.5, 0.125, 0.875]
 HUMAN = [3.0, None, 1.0, 2.0, 5.0, 4.0]
@@ -24,11 +25,11 @@ def lists(**extras: Any) -> NBest:
     return from_lists(texts, [[[]] * 3] * 2, []).with_extras(**extras)
 
 
-def as_printed(command: str, nbest: NBest) -> Problem:
-    """Return the problem of a call of `adapt` as it is printed."""
-    scope = {"bpa": SimpleNamespace(adapt=build_problem), "lists": nbest}
-    problem: Problem = eval(command, scope)
-    return problem
+def as_printed(command: str, nbest: NBest) -> Adaptation:
+    """Return the adaptation of a call of `adapt` as it is printed."""
+    scope = {"bpa": SimpleNamespace(adapt=log_density), "lists": nbest}
+    target: Target = eval(command, scope)
+    return require_adaptation(target)
 
 
 @pytest.mark.parametrize(
@@ -111,15 +112,15 @@ def test_the_gain(
     assert (proposal.gain, proposal.features, described.gains) == (gain, features, gains)
     if gain != "COLUMN":
         assert described.plan is not None
-        problem = as_printed(proposal.command, nbest)
-        assert problem.record.observed.gain == described.plan.gain == gain.rpartition("=")[2]
+        adapted = as_printed(proposal.command, nbest)
+        assert adapted.record.observed.gain == described.plan.gain == gain.rpartition("=")[2]
         return
     assert described.plan is None
     assert proposal.note.startswith("replace COLUMN by the column that says how good a candidate")
     assert proposal.note.endswith(f"such as {', '.join(gains)}")
     for name in gains:
-        problem = as_printed(proposal.command.replace("COLUMN", name), nbest)
-        assert problem.lists.feature_names == tuple(one for one in features if one != name)
+        adapted = as_printed(proposal.command.replace("COLUMN", name), nbest)
+        assert adapted.lists.feature_names == tuple(one for one in features if one != name)
 
 
 def test_what_was_chosen_is_kept() -> None:
@@ -168,7 +169,7 @@ def test_nothing_is_proposed_where_all_candidates_are_equally_good(gain: str | N
     assert described.proposal.command == ""
     assert any("nothing can be learned" in one or "judge more" in one for one in described.warnings)
     with pytest.raises(bpa.DataError):
-        build_problem(nbest, gain=gain)
+        log_density(nbest, gain=gain)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -7,6 +7,7 @@ import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import is_typeddict
 
 import pytest
 from support.registries import REGISTRIES
@@ -30,7 +31,8 @@ def public_api() -> Iterator[str]:
         value = getattr(bpa_ppl, name)
         if inspect.isclass(value):
             yield name
-            yield from (f"{name}.{m}" for m in sorted(vars(value)) if not m.startswith("_"))
+            members = value.__annotations__ if is_typeddict(value) else sorted(vars(value))
+            yield from (f"{name}.{m}" for m in members if not m.startswith("_"))
         elif inspect.isfunction(value):
             yield f"{name}{parameters(inspect.signature(value))}"
     pages = "".join(path.read_text("utf-8") for path in ROOT.glob("docs/api/*.md"))

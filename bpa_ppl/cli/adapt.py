@@ -52,7 +52,7 @@ def adapt(
     from bpa_ppl.formats.roles import to_patterns
     from bpa_ppl.formats.streams import require_writable
     from bpa_ppl.models.likelihoods.likelihood import NoLikelihood
-    from bpa_ppl.sampling.arguments import Arguments, recorded_options
+    from bpa_ppl.sampling.settings import check_settings, recorded_options
 
     if not weights and like is None:
         problem = "give the canonical weights, or none, or equal; or a posterior with --like"
@@ -69,7 +69,7 @@ def adapt(
     else:
         keep_recorded_files(repeated, output=output)
         start, arguments = recorded_options(repeated, **arguments)
-    Arguments(**arguments)  # finds mistakes before files are read
+    check_settings(**arguments)  # finds mistakes before files are read
     require_writable(output)  # before the sampling, which takes a while
     chosen, categorical = (arguments.get(name) for name in ("gain", "categorical"))
     columns = shared.ColumnFlags(

@@ -14,11 +14,10 @@ from scipy.special import softmax
 
 from bpa_ppl._runtime.arguments import check_seed, require
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl._runtime.messages import warn_user
+from bpa_ppl._runtime.messages import log_info, warn_user
 from bpa_ppl.adapting import adapt
 from bpa_ppl.errors import DataError, UsageError, list_names, quote
-from bpa_ppl.features.prepared import prepare_lists
-from bpa_ppl.features.recipe import Recipe, recipe_for
+from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.judging.answers import LOG_SCALES, Gaussian, fit_posterior, integrate_scales
 from bpa_ppl.judging.journal import (
     INFORMATION,
@@ -38,13 +37,15 @@ from bpa_ppl.judging.questions import (
     choose_informative,
     estimate_outlook,
 )
-from bpa_ppl.metrics.gains import default_gain, resolve
+from bpa_ppl.metrics.gains import default_gain
 from bpa_ppl.models.likelihoods.preference import Preference
-from bpa_ppl.models.priors.isotropic import Isotropic, with_variances
+from bpa_ppl.models.priors.isotropic import Isotropic
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.names import find_positions
 from bpa_ppl.nbest import NBest, content_hash, subtract_first
-from bpa_ppl.sampling.prior_choice import choose_prior
+from bpa_ppl.sampling.observing import observe
+from bpa_ppl.sampling.preparing import prepare
+from bpa_ppl.sampling.prior_choice import choose_prior, describe_scale
 from bpa_ppl.weights import AnyStart, StartingWeights, Weights
 
 if TYPE_CHECKING:
@@ -446,23 +447,19 @@ def _prepare(
     if named:  # initial weights, because canonical weights have a narrower prior
         initial = {**dict.fromkeys(lists.feature_names, 0.0), **named, **(start.defaults or {})}
         start = replace(start, weights=None, defaults=initial)
-    gain = resolve(default_gain(lists, canonical=False))
-    prepared = prepare_lists(lists, start, recipe_for(lists, gain, **options))
+    gain = default_gain(lists, canonical=False)
+    family = Isotropic() if prior is None else prior
+    prepared = prepare(lists, start, gain=gain, likelihood=likelihood, prior=family, **options)
     match = prepared.match
     if unknown := [name for name in named if name not in match.names]:
         warn_user(f"{list_names(unknown)} left out, because the lists do not have it")
-    family = Isotropic() if prior is None else prior
-    chosen, _ = choose_prior(
-        None,
-        match,
-        with_variances(family, prepared.pretrained),
-        likelihood=likelihood,
-        lists=prepared.lists,
-        defaults=start.defaults,
-    )
-    recipe = replace(prepared.recipe, free=match.free_names, fixed=match.fixed_names)
+    nothing = replace(prepared, judged=prepared.lists[:0])  # no question has been asked
+    chosen = choose_prior(observe(nothing), nothing)
+    if chosen.record is not None and (note := describe_scale(chosen.record, match)):
+        log_info(note)
+    recipe = replace(prepared.matched.recipe, free=match.free_names, fixed=match.fixed_names)
     fixed = Weights(zip(match.fixed_names, match.fixed_values.tolist(), strict=True))
-    return chosen._replace(posterior=None), recipe, fixed
+    return chosen._replace(posterior=None, record=None), recipe, fixed
 
 
 def _to_gaussian(prior: Prior) -> Gaussian:

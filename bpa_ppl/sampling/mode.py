@@ -105,7 +105,7 @@ def require_mode(target: Target) -> Mode:
     return mode
 
 
-def build_target(
+def find_target(
     lists: Lists,
     prior: Prior,
     match: Match,
@@ -113,7 +113,7 @@ def build_target(
     model: Model = log_linear,
     seed: int = 0,
 ) -> Target:
-    """Return the log density of a posterior, with x64 enabled: the third of the steps of `adapt`.
+    """Return the log density of a posterior with its starting point; x64 must be enabled.
 
     It starts at the mean of the prior or, where the likelihood is not log-concave, at the mode of a
     similar one that is, unless it is a hierarchy of more than 1000 values.
@@ -129,8 +129,7 @@ def build_target(
 
     def build(likelihood: Likelihood) -> Target:
         prepared, observing = likelihood.prepare(lists)
-        arrays = prior._replace(names=None, posterior=None)
-        on_device, arrays = jax.device_put((prepared, arrays))
+        on_device, arrays = jax.device_put((prepared, prior.as_arrays()))
         return Target(model, observing, on_device, arrays, {}, match, seed)
 
     target = build(likelihood)

@@ -10,36 +10,19 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl._runtime.messages import format_count, log_info
-from bpa_ppl._runtime.progress import Reporter, reporter
+from bpa_ppl._runtime.messages import log_info
 from bpa_ppl.errors import DataError
-from bpa_ppl.metrics.column import is_choice_of_two, select_judged
-from bpa_ppl.metrics.gains import default_gain, gains, no_references, resolve
 from bpa_ppl.metrics.metric import Metric
-from bpa_ppl.metrics.oracles import Oracles, oracles, oracles_and_gains
-from bpa_ppl.metrics.preferences import ChoiceSets, agreement, choice_sets, has_preferences
+from bpa_ppl.metrics.oracles import Oracles
+from bpa_ppl.metrics.preferences import ChoiceSets
 from bpa_ppl.metrics.ter import TER
-from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood, OfOracles
-from bpa_ppl.models.likelihoods.oracle import Margin, Oracle, Risk
-from bpa_ppl.models.likelihoods.pairs import Pairs
-from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.lists import Lists, tabulate
-from bpa_ppl.nbest import NBest, content_hash, measure_deviation, score_differences
+from bpa_ppl.nbest import NBest, content_hash, measure_deviation
 from bpa_ppl.posterior.draws import DOMAIN, RATER
 from bpa_ppl.posterior.record import Agreement, Observed
-from bpa_ppl.weights import CANONICAL, Match, match
+from bpa_ppl.weights import Match, match
 
-#: Of lists with preferences, where another likelihood learns.
-UNUSED = "the preferences are not used: only the likelihood preference observes them"
-#: Metrics with a margin: it is the best of the likelihoods on held-out sentences of translations,
-#: and was not compared with others by WER and CER.
-_WITH_MARGIN = ("ter", "bleu", "chrf", "ter+bleu", "wer", "cer")
-#: On held-out lists of four kinds of collections with systems its choices win as much as those of
-#: `risk`, or more: for summaries 0.05 and 0.1 of the headroom with 20 and 50 lists. Exponents of
-#: 0.12 to 0.5 do the same, within 0.01.
-_WITH_INDICATORS = Pairs(exponent=0.25, gain_scale="raw")
 #: The constants of a posterior with one value per observation; the last two only if they matter.
 _SCORE, _WEIGHT, _RATER = "oracle_score", "observation_weight", "observation_rater"
 
@@ -54,8 +37,10 @@ class Scored(NamedTuple):
         gains: (candidates,) the gain of each; None if the likelihood needs only the oracles.
 
     >>> from bpa_ppl import from_lists
+    >>> from bpa_ppl.sampling.observing import observe
+    >>> from bpa_ppl.sampling.preparing import prepare
     >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
-    >>> scored = observe(lists, "ter", likelihood="margin")
+    >>> scored = observe(prepare(lists, gain="ter", likelihood="margin"))
     >>> scored.oracles.index.tolist(), scored.gains.tolist(), scored.edit
     ([1], [-1.0, 0.0], 1.0)
     """
@@ -177,9 +162,11 @@ class Compared(NamedTuple):
         agreement: of the raters; None if fewer than two have names.
 
     >>> from bpa_ppl import from_lists
+    >>> from bpa_ppl.sampling.observing import observe
+    >>> from bpa_ppl.sampling.preparing import prepare
     >>> lists = from_lists([["a", "b", "c"]], [[[0.0], [1.0], [5.0]]], ["LM0"])
     >>> lists = lists.with_sentence_extras(preferences=[[[2, 0], [2, 1]]])
-    >>> compared = observe(lists, likelihood="preference")
+    >>> compared = observe(prepare(lists, likelihood="preference"))
     >>> compared.lists.texts(1), compared.chosen.tolist(), compared.choices.counts["preferences"]
     (['c', 'b'], [0, 0], 2)
     """
@@ -275,150 +262,6 @@ def _hash_observed(lists: NBest, observed: Mapping[str, Iterable[Any]]) -> dict[
     content = {"features": [_hash_content(names), lists.features[:, order]], **observed}
     others = {name: _short_hash(parts) for name, parts in content.items()}
     return {"texts": content_hash(lists), **others}
-
-
-def observe(
-    lists: NBest,
-    gain: str | Metric | None = None,
-    match: Match | None = None,
-    *,
-    likelihood: str | Likelihood | None = None,
-    best: Oracles | None = None,
-    ties: str | None = None,
-    jobs: int = 1,
-    progress: bool | Reporter = False,
-) -> Scored | Compared:
-    """Find what a likelihood observes: the best candidates and gains, or preferences.
-
-    The first of the four steps of `adapt`. Lists without a reference, or without two judged
-    candidates, are left out.
-
-    Args:
-        lists: with references, judgements or preferences.
-        gain: how good a candidate is, as for `oracles`. None is TER if `match` has canonical
-            weights or the lists have totals, else chrF.
-        match: the weights, matched to the lists: the scores of canonical ones break ties.
-        likelihood: what it observes; None is the default for the gain: see `choose_likelihood`.
-        best: oracles found before; then no references are needed, unless for gains.
-        ties: as for `oracles`; None is that of the likelihood, else `canonical` if `match` has
-            canonical weights or the lists have totals, else `shared`.
-        jobs: processes that score candidates; -1 uses every core.
-        progress: True draws a bar on standard error.
-
-    Raises:
-        DataError: if a list lacks data that the gain needs, or a preference is invalid.
-
-    The data of a NumPyro model, without the other steps of `adapt`:
-
-    >>> import numpyro
-    >>> from bpa_ppl import Prior, from_lists
-    >>> from bpa_ppl.models.likelihoods.oracle import Oracle
-    >>> from bpa_ppl.models.log_linear import log_linear
-    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
-    >>> data = observe(lists, gain="ter").table(), Prior.isotropic({"LM0": 0.5}), Oracle()
-    >>> sorted(numpyro.handlers.trace(numpyro.handlers.seed(log_linear, 0)).get_trace(*data))
-    ['oracle', 'sentence', 'weights']
-    """
-    require(lists, NBest, "observations are of n-best lists (NBest)", "lists")
-    canonical = match is not None and match.origin == CANONICAL
-    gain = resolve(default_gain(lists, canonical=canonical) if gain is None else gain, lists)
-    chosen = choose_likelihood(gain, lists) if likelihood is None else likelihood
-    observing = LIKELIHOODS.resolve(chosen)
-    if observing.observes == "preferences":
-        return _observe_preferences(lists, observing)
-    if ties is None:
-        ties = _choose_tie_breaking(observing, gain, lists, canonical=canonical)
-    with_gains = observing.observes == "gains"
-    if best is None and not len(lists):  # nothing is searched for
-        none = np.zeros(0, np.int64)
-        best = Oracles(none, np.zeros(0), none, ties, gain.key, "")
-    if best is not None:
-        require(best, Oracles, "oracles come from the function oracles", "oracle")
-        if not (with_gains and len(lists)):
-            return Scored(lists, gain, best, np.zeros(0) if with_gains else None)
-        with reporter(progress, "gains") as report:
-            return Scored(lists, gain, best, gains(lists, gain, progress=report, jobs=jobs))
-    judged = _select_judged(lists, gain, observing)
-    preference = None
-    if match is not None and canonical:
-        preference = score_differences(judged, match.values)
-    options: dict[str, Any] = {"ties": ties, "preference": preference, "jobs": jobs}
-    with reporter(progress, "oracles") as report:
-        if with_gains:
-            best, values = oracles_and_gains(judged, gain, progress=report, **options)
-            return Scored(judged, gain, best, values)
-        return Scored(judged, gain, oracles(judged, gain, progress=report, **options))
-
-
-def _choose_tie_breaking(
-    likelihood: Likelihood, gain: Metric, lists: NBest, *, canonical: bool
-) -> str:
-    """Return how ties are broken: as the likelihood says, or by scores if there are some."""
-    if isinstance(likelihood, OfOracles) and likelihood.ties is not None:
-        return likelihood.ties
-    # Neither of two candidates was chosen in a tie.
-    of_two = likelihood.observes_answers(gain, lists)
-    return "shared" if of_two or not (canonical or lists.totals is not None) else "canonical"
-
-
-def _select_judged(lists: NBest, gain: Metric, likelihood: Likelihood) -> NBest:
-    """Return the lists that the gain has values for; log how many are left out."""
-    if has_preferences(lists):
-        log_info(UNUSED)
-    require_references(lists, gain, likelihood)
-    judged = select_judged(lists, gain)[0]
-    if skipped := len(lists) - len(judged):
-        reason = "fewer than two candidates are judged" if gain.columns else "no reference"
-        log_info(f"{format_count(skipped, 'list')} left out: {reason}")
-    return judged
-
-
-def require_references(lists: NBest, gain: Metric, likelihood: Likelihood) -> None:
-    """Refuse lists without the references that a gain needs.
-
-    Raises:
-        DataError: if they have none.
-    """
-    needs = "references" in gain.needs and likelihood.observes != "preferences"
-    if needs and len(lists) and lists.references is None:
-        raise no_references(lists, gain)
-
-
-def _observe_preferences(lists: NBest, likelihood: Likelihood) -> Compared:
-    """Return the preferences of some lists; the agreement of raters is logged."""
-    choices = choice_sets(lists, ties=likelihood.asks_ties)
-    agreed = agreement(lists) if len(choices.named_raters) > 1 else None
-    if agreed is not None:
-        log_info(str(agreed))
-    return Compared(choices, agreed)
-
-
-def choose_likelihood(gain: Metric, nbest: NBest, *, indicators: bool = False) -> Likelihood:
-    """Return the likelihood with the best results for this kind of gain on held-out sentences.
-
-    `margin` for TER, BLEU, chrF, `ter+bleu`, WER and CER; on translations it halves the spread over
-    samples of sentences. `risk` for any other gain, such as expert judgements or a neural metric:
-    on held-out parts of the pools of WMT 2023, with 10 judged lists, it wins 0.58 of the headroom
-    with all metrics and 0.38 with six features; `margin` wins 0.53 and 0.30. For these gains
-    `pairs` with differences, if there are indicators such as those of systems: with many lists the
-    expected gain asks for no more than one good system. `oracle` if the gain says which of two
-    candidates was chosen: on pairs it is the likelihood of Bradley and Terry, whose probabilities
-    are calibrated, and it chooses as well as `risk`, whose probabilities are not. If gains are
-    unknown because the lists have no references: `preference` for lists that carry preferences,
-    else `oracle`.
-
-    Args:
-        gain: a metric or a column.
-        nbest: the adaptation sentences.
-        indicators: whether categories, such as systems, are features.
-    """
-    if "references" in gain.needs and nbest.references is None and len(nbest):
-        return Preference() if has_preferences(nbest) else Oracle()
-    if gain.key in _WITH_MARGIN:
-        return Margin()
-    if is_choice_of_two(gain, nbest):
-        return Oracle()
-    return _WITH_INDICATORS if indicators else Risk()
 
 
 def _short_hash(parts: Iterable[Any]) -> str:

@@ -23,20 +23,15 @@ shape of a funnel, which fast samplers cannot follow.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import jax
 import numpy as np
-import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl._runtime.messages import log_info
-from bpa_ppl._runtime.progress import Reporter, reporter
-from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood
-from bpa_ppl.models.lists import Lists
+from bpa_ppl._runtime.progress import reporter
+from bpa_ppl.errors import DataError
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors import isotropic
 from bpa_ppl.models.priors.isotropic import expected_scale
@@ -45,9 +40,10 @@ from bpa_ppl.names import find_positions
 from bpa_ppl.nbest import NBest, centre
 from bpa_ppl.posterior.record import PriorRecord
 from bpa_ppl.sampling.coordinates import prior_variances, standardise
-from bpa_ppl.sampling.mode import build_target, mode_of
-from bpa_ppl.sampling.observations import Compared, Scored, observe
-from bpa_ppl.sampling.target import NUMPYRO_LOCK, Model, Target, unflatten
+from bpa_ppl.sampling.mode import find_target, mode_of
+from bpa_ppl.sampling.observations import Compared, Scored
+from bpa_ppl.sampling.preparing import Prepared
+from bpa_ppl.sampling.target import NUMPYRO_LOCK, unflatten
 from bpa_ppl.weights import CANONICAL, EQUAL, Match
 
 #: The standard deviation of log τ. 0.5 and 1 do the same on held-out judged lists, on average over
@@ -64,165 +60,68 @@ _DISTINCT = 1000
 _TRIALS = 24  # about as many scales are tried, for the progress
 
 
-def choose_prior(
-    observed: Scored | Compared | None,
-    match: Match,
-    prior: str | PriorFamily | Prior = "isotropic",
-    *,
-    likelihood: str | Likelihood = "oracle",
-    lists: NBest | None = None,
-    defaults: Mapping[str, float] | None = None,
-    model: Model | None = None,
-    progress: bool | Reporter = False,
-) -> tuple[Prior, PriorRecord]:
-    """Choose the prior of the free weights: the second of the four steps of `adapt`.
+def choose_prior(observed: Scored | Compared, prepared: Prepared) -> Prior:
+    """Choose the prior of the free weights; its `record` says how.
+
+    The scale of weights without a canonical value is learned from the observations, expected if
+    there are none, or unknown with a typical value if judges have compared candidates of lists of
+    three or more, or will.
 
     Args:
-        observed: from `observe`; the scale of weights without a canonical value is learned from it.
-            None for the prior of lists that have not been judged.
-        match: the weights, matched to the lists.
-        prior: the name of a family of priors, such as `isotropic`, as published; a family with its
-            settings; or a prior.
-        likelihood: as for `observe`.
-        lists: all lists, those without an observation too; None are those of `observed`.
-        defaults: weights without a canonical value that the user has given.
-        model: as for `adapt`.
-        progress: True draws a bar on standard error.
-
-    Returns:
-        the prior; and its record: name, settings and scale.
-
-    Raises:
-        DataError: if the prior does not fit the features.
-
-    >>> from bpa_ppl import from_lists
-    >>> from bpa_ppl.sampling.observations import observe
-    >>> from bpa_ppl.weights import match
-    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
-    >>> matched = match({"LM0": 0.5}, lists)
-    >>> chosen, record = choose_prior(observe(lists, "ter", matched), matched, "isotropic")
-    >>> chosen.mean.tolist(), chosen.variance.tolist(), record.name, record.settings
-    ([0.5], [0.1], 'isotropic', {'variance': 0.1})
-    """
-    family = prior if isinstance(prior, Prior) else PRIORS.resolve(prior)
-    if observed is None:
-        if lists is None:
-            raise UsageError("give observations, or lists to be judged", parameter="lists")
-        observed = observe(lists[:0], likelihood="oracle")
-    scale = choose_scale(
-        observed,
-        observed.table(match, domains=model not in (None, log_linear)),
-        match,
-        family,
-        LIKELIHOODS.resolve(likelihood),
-        observed.lists if lists is None else lists,
-        model=model or log_linear,
-        defaults=defaults,
-        progress=progress,
-    )
-    return build_and_record(family, match, scale)
-
-
-class Scale(NamedTuple):
-    """The scale τ of the weights without a canonical value.
-
-    Attributes:
-        value: τ, or the typical τ if it is unknown; None if the prior has no such weights or the
-            user has chosen τ.
-        correlation: (n, n) of the n features with an unknown τ, within the lists; None if τ is
-            known.
-    """
-
-    value: float | None = None
-    correlation: Float64 | None = None
-
-
-def choose_scale(
-    observed: Scored | Compared,
-    table: Lists,
-    match: Match,
-    family: PriorFamily | Prior,
-    likelihood: Likelihood,
-    lists: NBest,
-    *,
-    model: Model = log_linear,
-    defaults: Mapping[str, float] | None = None,
-    progress: bool | Reporter = False,
-) -> Scale:
-    """Return the scale of the prior: learned, expected, or unknown with a typical value.
-
-    The scale is unknown if judges have compared candidates of lists of three or more, or will.
-
-    Args:
-        observed: as for `choose_prior`; without lists the prior is that of lists to be judged.
-        table: its arrays.
-        match: as for `choose_prior`.
-        family: the prior, or the family of priors.
-        likelihood: what it observes, with its settings as they were given.
-        lists: all lists.
-        model: as for `choose_prior`.
-        defaults: weights without a canonical value that the user has given.
-        progress: as for `choose_prior`.
-    """
-    scaled = isotropic.learns_scale(family, match)
-    if not scaled:
-        return Scale()
-    sizes, answers = lists.sizes, likelihood.observes_answers(observed.gain, lists)
-    of_pairs = len(lists) > 0 and int(sizes.max()) <= 2
-    to_be_judged = likelihood.observes == "preferences" and not isinstance(observed, Compared)
-    # Other models may use the variance of the prior.
-    if answers and model is log_linear and len(lists) and (to_be_judged or not of_pairs):
-        return _build_unknown_scale(match, scaled, lists, defaults or {})
-    if not len(observed.lists):
-        return Scale(expected_scale(len(scaled)))
-    evidence = likelihood.evidence(canonical=match.origin == CANONICAL)
-    deviation = _OF_PAIRS if answers and of_pairs else _OF_LISTS
-    with reporter(progress, "learn the scale of the prior") as report, NUMPYRO_LOCK:
-        return Scale(
-            _learn_scale(
-                lambda prior: build_target(table, prior, match, evidence),
-                lambda scale: isotropic.build_prior(family, match, scale),
-                np.isin(match.free_names, scaled),
-                deviation,
-                report,
-            )
-        )
-
-
-def _build_unknown_scale(
-    match: Match, scaled: list[str], lists: NBest, defaults: Mapping[str, float]
-) -> Scale:
-    """Return the typical scale of the prior of answers, with the correlation of the features."""
-    has_start = match.origin == EQUAL or any(defaults.get(name) for name in scaled)
-    factor = isotropic.FROM_START_FACTOR if has_start else isotropic.ANSWERS_FACTOR
-    typical = float(f"{factor * expected_scale(len(scaled)):.3g}")
-    return Scale(typical, correlate_within(lists, scaled))
-
-
-def build_and_record(
-    family: PriorFamily | Prior, match: Match, scale: Scale
-) -> tuple[Prior, PriorRecord]:
-    """Return the prior of the free features, and its record; log variances other than σ_T.
-
-    Args:
-        family: the prior, or the family of priors.
-        match: as for `choose_prior`.
-        scale: from `choose_scale`.
+        observed: from `observe`.
+        prepared: from `prepare`.
 
     Raises:
         DataError: if the prior does not fit the features, or is too narrow for a weight to vary.
+
+    >>> from bpa_ppl import from_lists
+    >>> from bpa_ppl.sampling.observing import observe
+    >>> from bpa_ppl.sampling.preparing import prepare
+    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+    >>> prepared = prepare(lists, {"LM0": 0.5})
+    >>> chosen = choose_prior(observe(prepared), prepared)
+    >>> chosen.mean.tolist(), chosen.variance.tolist(), chosen.record.name, chosen.record.settings
+    ([0.5], [0.1], 'isotropic', {'variance': 0.1})
     """
-    missing: list[str] = []
-    if isinstance(family, Prior):
-        prior, missing = isotropic.complete_prior(family, match, scale.value)
+    family, match, missing = prepared.prior, prepared.match, list[str]()
+    scaled = isotropic.learns_scale(family, match)
+    is_unknown = bool(scaled) and _is_unknown(observed, prepared)
+    if not scaled:
+        scale = None
+    elif is_unknown:
+        scale = _expect_scale_of_answers(scaled, prepared)
+    elif not len(observed.lists):
+        scale = expected_scale(len(scaled))
     else:
-        prior = isotropic.build_prior(family, match, scale.value)
-    if scale.correlation is not None:
-        names = isotropic.learns_scale(family, match)
-        prior = isotropic.with_shared_scale(prior, names, scale.correlation)
+        scale = _learn_scale(observed, prepared, scaled)
+    if isinstance(family, Prior):
+        prior, missing = isotropic.complete_prior(family, match, scale)
+    else:
+        prior = isotropic.build_prior(family, match, scale)
+    if is_unknown:
+        correlation = correlate_within(prepared.lists, scaled)
+        prior = isotropic.with_shared_scale(prior, scaled, correlation)
     if prior.other is None:
         _require_width(prior)
-    return prior, _record(family, match, scale, missing)
+    return prior._replace(record=_record(family, match, scale, missing, is_unknown=is_unknown))
+
+
+def _is_unknown(observed: Scored | Compared, prepared: Prepared) -> bool:
+    """Return whether the posterior integrates over the scale."""
+    lists, likelihood = prepared.lists, prepared.likelihood
+    if not len(lists) or prepared.model is not log_linear:  # others may use the variance
+        return False
+    to_be_judged = likelihood.observes == "preferences" and not isinstance(observed, Compared)
+    answers = likelihood.observes_answers(observed.gain, lists)
+    return answers and (to_be_judged or int(lists.sizes.max()) > 2)
+
+
+def _expect_scale_of_answers(scaled: list[str], prepared: Prepared) -> float:
+    """Return the typical scale of the prior of answers."""
+    defaults = prepared.defaults or {}
+    has_start = prepared.match.origin == EQUAL or any(defaults.get(name) for name in scaled)
+    factor = isotropic.FROM_START_FACTOR if has_start else isotropic.ANSWERS_FACTOR
+    return float(f"{factor * expected_scale(len(scaled)):.3g}")
 
 
 def _require_width(prior: Prior) -> None:
@@ -245,10 +144,15 @@ def _require_width(prior: Prior) -> None:
 
 
 def _record(
-    family: PriorFamily | Prior, match: Match, scale: Scale, missing: list[str]
+    family: PriorFamily | Prior,
+    match: Match,
+    scale: float | None,
+    missing: list[str],
+    *,
+    is_unknown: bool,
 ) -> PriorRecord:
-    """Return the record of a prior, and log the scale of weights without a canonical value."""
-    degrees = None if scale.correlation is None else isotropic.DEGREES
+    """Return the record of a prior."""
+    degrees = isotropic.DEGREES if is_unknown else None
     if isinstance(family, Prior):
         kind = "NumPyro distribution" if family.other is not None else "Gaussian"
         kind = kind if family.degrees is None else "Student t"
@@ -262,45 +166,65 @@ def _record(
     settings |= {"single": family.single} if family.single else {}
     if not (scaled := family.scaled(match)):
         return PriorRecord(name, settings)
-    means = dict(zip(match.free_names, match.free_values.tolist(), strict=True))
-    nonzero = [f"{name} ({means[name]:.3g})" for name in scaled if means[name]]
-    tau = family.scale if scale.value is None else scale.value
-    log_info(
-        f"no canonical weight for {', '.join(scaled)}: the prior has "
-        + (f"mean 0, except {', '.join(nonzero)}," if nonzero else "mean 0")
-        + (" and an unknown scale, typically " if degrees else " and standard deviation ")
-        + f"{tau:.3g} / spread, with the spread of each feature within the lists"
-    )
-    fitted = scale.value is not None and not degrees
+    tau = family.scale if scale is None else scale
+    fitted = scale is not None and not degrees
     return PriorRecord(name, settings, tau, fitted, scaled, degrees)
 
 
-def _learn_scale(
-    target_of: Callable[[Prior], Target],
-    prior_of: Callable[[float], Prior],
-    scaled: npt.NDArray[np.bool_],
-    deviation: float,
-    report: Reporter,
-) -> float:
+def describe_scale(record: PriorRecord, match: Match) -> str:
+    """Return a sentence on the prior of weights without a canonical weight; empty if none is so.
+
+    Args:
+        record: of the prior.
+        match: the weights, matched to the lists.
+    """
+    if record.scale is None:
+        return ""
+    means = dict(zip(match.free_names, match.free_values.tolist(), strict=True))
+    nonzero = [f"{name} ({means[name]:.3g})" for name in record.spread if means[name]]
+    return (
+        f"no canonical weight for {', '.join(record.spread)}: the prior has "
+        + (f"mean 0, except {', '.join(nonzero)}," if nonzero else "mean 0")
+        + (" and an unknown scale, typically " if record.degrees_of_freedom else " and standard ")
+        + ("" if record.degrees_of_freedom else "deviation ")
+        + f"{record.scale:.3g} / spread, with the spread of each feature within the lists"
+    )
+
+
+def _learn_scale(observed: Scored | Compared, prepared: Prepared, names: list[str]) -> float:
     """Return the scale τ that maximises the marginal likelihood of the adaptation sentences.
 
     Args:
-        target_of: returns the posterior with a prior.
-        prior_of: returns the prior with a scale.
-        scaled: (Q,) the features that the prior scales.
-        deviation: the standard deviation of log τ.
-        report: receives the progress.
+        observed: as for `choose_prior`.
+        prepared: as for `choose_prior`.
+        names: the features that the prior scales.
     """
     from scipy.optimize import minimize_scalar  # slow to import
 
-    expected, tried = expected_scale(int(scaled.sum())), 0
-    with jax.enable_x64(True):
-        coordinates = standardise(target_of(prior_of(expected)), varying=scaled)
+    match, likelihood = prepared.match, prepared.likelihood
+    table = observed.table(match, domains=prepared.model is not log_linear)
+    evidence = likelihood.evidence(canonical=match.origin == CANONICAL)
+    of_pairs = int(prepared.lists.sizes.max()) <= 2
+    answers = likelihood.observes_answers(observed.gain, prepared.lists)
+    deviation = _OF_PAIRS if answers and of_pairs else _OF_LISTS
+    scaled = np.isin(match.free_names, names)
+    expected, tried = expected_scale(len(names)), 0
+
+    def prior_of(scale: float) -> Prior:
+        return isotropic.build_prior(prepared.prior, match, scale)
+
+    with (
+        reporter(prepared.progress, "learn the scale of the prior") as report,
+        NUMPYRO_LOCK,
+        jax.enable_x64(True),
+    ):
+        first = find_target(table, prior_of(expected), match, evidence)
+        coordinates = standardise(first, varying=scaled)
         target = coordinates.target
 
         def loss(log_scale: float) -> float:
             nonlocal target, tried
-            prior = prior_of(float(np.exp(log_scale)))._replace(names=None, posterior=None)
+            prior = prior_of(float(np.exp(log_scale))).as_arrays()
             target, tried = replace(target, prior=coordinates.project(prior)), tried + 1
             mode = mode_of(target)
             report(min(tried, _TRIALS), _TRIALS, "scale of the prior")

@@ -97,6 +97,18 @@ class Sampler(Component, frozen=True):
             return False
         return posterior.record.sampler.name == SAMPLERS.name_of(self)
 
+    def reweight(self, target: Target, earlier: Draws) -> Sampled:
+        """Weight the draws of an earlier posterior again, by the lists of the target.
+
+        Args:
+            target: the posterior, whose prior is the earlier one.
+            earlier: draws that the sampler keeps, see `keeps`.
+
+        Raises:
+            UsageError: if the earlier draws have another setting that matters.
+        """
+        raise NotImplementedError
+
     def sample(self, target: Target) -> Sampled:
         """Draw from the posterior.
 

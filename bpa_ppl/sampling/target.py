@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -32,8 +32,10 @@ from bpa_ppl.models.likelihoods.likelihood import Likelihood
 from bpa_ppl.models.lists import Lists, find_order
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors.prior import Prior
+from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
-from bpa_ppl.posterior.record import Figures, SamplerRecord, Verdict
+from bpa_ppl.posterior.record import Figures, Record, Verdict
+from bpa_ppl.sampling.observations import Compared, Scored
 from bpa_ppl.sampling.own_models import (
     LISTS,
     CheckedSites,
@@ -77,18 +79,33 @@ def _no_report(done: int, total: int, note: str) -> None:
     """Report no progress."""
 
 
-class _Recorder(Protocol):
-    """Makes posteriors of draws: it knows what was observed and chosen."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Adaptation:
+    """What the posterior of an adaptation was made from, for its record.
 
-    def draws(self, sampled: Sampled, sampler: SamplerRecord) -> Draws:
-        """Return draws with everything that `adapt` records."""
+    Attributes:
+        lists: all adaptation lists, with their features.
+        observed: what was observed of them.
+        record: of the posterior, without the sampler.
+        constants: arrays that the posterior keeps.
+        earlier: the draws of the posterior whose Gaussian is the prior, or None.
+        without_indicators: the target in which the weights of indicators, such as systems, are 0;
+            None if there are no indicators, or no other features.
+    """
+
+    lists: NBest
+    observed: Scored | Compared
+    record: Record
+    constants: Mapping[str, Any]
+    earlier: Draws | None = None
+    without_indicators: Target | None = None
 
 
 @partial(
     jax.tree_util.register_dataclass,
     data_fields=("lists", "prior", "start"),
     meta_fields=("model", "likelihood"),
-    drop_fields=("match", "seed", "progress", "recorder", "earlier"),
+    drop_fields=("match", "seed", "progress", "adaptation"),
 )
 @dataclass(frozen=True, eq=False)
 class Target:
@@ -113,10 +130,8 @@ class Target:
             not part of the density, so that compiled functions have its default.
         seed: the only source of randomness.
         progress: receives the progress of the sampling.
-        recorder: makes posteriors of draws of any algorithm, see `to_posterior`; None if
-            `log_density` did not make the target.
-        earlier: the posterior of earlier lists whose draws a sampler weights again
-            (`Sampler.keeps_draws`), or None.
+        adaptation: what `to_posterior` records of draws of any algorithm; None if the density is
+            not that of an adaptation.
 
     >>> from bpa_ppl import from_lists, log_density
     >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
@@ -145,8 +160,7 @@ class Target:
     match: Match = _NO_FEATURES
     seed: int = 0
     progress: Reporter = _no_report
-    recorder: _Recorder | None = None
-    earlier: Draws | None = None
+    adaptation: Adaptation | None = None
 
     def program(self, lists: Lists, prior: Prior) -> None:
         """Run the model: a NumPyro program of the arrays of `data`."""

@@ -119,9 +119,11 @@ class Margin(OfLoss, frozen=True):
             `bpa_ppl.models.likelihoods.likelihood.OfOracles`.
 
     >>> from bpa_ppl import from_lists
-    >>> from bpa_ppl.sampling.observations import observe
+    >>> from bpa_ppl.sampling.observing import observe
+    >>> from bpa_ppl.sampling.preparing import prepare
     >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
-    >>> scored = observe(lists.with_extras(quality=[1.0, 9.0]), "quality", likelihood="margin")
+    >>> judged = lists.with_extras(quality=[1.0, 9.0])
+    >>> scored = observe(prepare(judged, gain="quality", likelihood="margin"))
     >>> scored.edit, Margin().defaults(scored).gamma
     (4.0, 0.5)
     """

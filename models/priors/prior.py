@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import numpyro.distributions as dist
 
     from bpa_ppl.posterior.adapter import Posterior
+    from bpa_ppl.posterior.record import PriorRecord
 
 
 def _invalid(parameter: str, requirement: str, code: str) -> UsageError:
@@ -62,6 +63,7 @@ class Prior(NamedTuple):
             for all of them, and 0 for weights that are Gaussian; variance or covariance are then
             those of a Gaussian with the typical scale. None if all are Gaussian.
         posterior: the draws that the Gaussian of `of` represents; None inside a model.
+        record: how `choose_prior` chose it; None inside a model.
 
     >>> prior = Prior.isotropic({"LM0": 0.5, "WP0": -1.0}, variance=0.1)
     >>> prior.distribution().event_shape, prior.full_covariance.tolist()
@@ -77,6 +79,11 @@ class Prior(NamedTuple):
     names: Any = None
     degrees: Any = None
     posterior: Any = None
+    record: PriorRecord | None = None
+
+    def as_arrays(self) -> Prior:
+        """Return the prior as it is inside a model: without names, draws and record."""
+        return self._replace(names=None, posterior=None, record=None)
 
     @property
     def is_gaussian(self) -> bool:

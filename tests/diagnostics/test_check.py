@@ -41,8 +41,9 @@ if TYPE_CHECKING:
 from functools import cache
 
 from bpa_ppl import from_lists
-from bpa_ppl.adapting import build_problem
-from bpa_ppl.problem import Problem
+from bpa_ppl.adapting import log_density
+from bpa_ppl.drawing import draw_posterior
+from bpa_ppl.sampling.target import Target
 
 NAMES = ("LM0", "TM0", "WP0")
 CHAINS, DRAWS = 4, 1000
@@ -534,7 +535,7 @@ FEATURES = [f"F{k}" for k in range(8)]
 
 
 @cache
-def problem(kind: str) -> Problem:
+def problem(kind: str) -> Target:
     """Twenty lists of five candidates: with an oracle, a gain, or 60 with a preference."""
     count = 60 if kind == "preference" else 20
     rng = np.random.default_rng(4)
@@ -545,8 +546,8 @@ def problem(kind: str) -> Problem:
     if kind == "preference":
         better = [[[0, 1] if first > second else [1, 0]] for first, second, *_ in utility]
         lists = lists.without("gain").with_sentence_extras(preferences=better)
-        return build_problem(lists)
-    return build_problem(lists, dict.fromkeys(FEATURES, 0.1), gain="gain", likelihood=kind)
+        return log_density(lists)
+    return log_density(lists, dict.fromkeys(FEATURES, 0.1), gain="gain", likelihood=kind)
 
 
 #: One case of each sampler, and longer ones.
@@ -575,7 +576,7 @@ LONG: list[tuple[str, str, dict[str, Any]]] = [
 def test_every_advice_followed_once_gives_draws_that_pass(
     kind: str, sampler: str, settings: dict[str, Any]
 ) -> None:
-    report = check(problem(kind).sample(SAMPLERS.resolve(sampler, settings)))
+    report = check(draw_posterior(problem(kind), SAMPLERS.resolve(sampler, settings)))
     assert not report
     advised = set()
     for finding in report.failures:
@@ -585,7 +586,7 @@ def test_every_advice_followed_once_gives_draws_that_pass(
                 advised.add(SAMPLERS.resolve(other, values))
     assert advised
     for changed in advised:
-        again = check(problem(kind).sample(changed, seed=1))
+        again = check(draw_posterior(problem(kind), changed, seed=1))
         assert again, f"{changed}\n{report}\n{again}"
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bpa_ppl import NBest, UsageError, Weights
-from bpa_ppl.adapting import build_problem
+from bpa_ppl.adapting import log_density
 from bpa_ppl.components import Registry
 from bpa_ppl.experiments.comparison.page import render_comparison
 from bpa_ppl.experiments.comparison.samplers import compare_samplers, run_samplers
@@ -75,7 +75,7 @@ def samplers(registries: list[Registry]) -> None:
 
 
 def timed(toy: NBest, *names: str, **options: Any) -> Any:
-    problem = build_problem(toy, WEIGHTS, sampler="map")
+    problem = log_density(toy, WEIGHTS, sampler="map")
     engines = {name: SAMPLERS.resolve(name) for name in names}
     return run_samplers(problem, engines, clock=lambda: CLOCK.now, **options)
 

@@ -12,11 +12,12 @@ from support.judged_lists import judged_lists
 from support.raising import raises
 
 from bpa_ppl import NBest, UsageError, adapt, as_draws, check, read_weights
-from bpa_ppl.adapting import build_problem
+from bpa_ppl.adapting import log_density
 from bpa_ppl.metrics.column import read_column
+from bpa_ppl.models.priors.prior import PRIORS
 from bpa_ppl.nbest import measure_deviation
-from bpa_ppl.sampling.arguments import PRESETS, Arguments
 from bpa_ppl.sampling.sampler import SAMPLERS
+from bpa_ppl.sampling.settings import PRESETS, Settings, resolve_prior, resolve_sampler
 
 pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
 CANONICAL = {"LM0": 0.5, "TM0[0]": 0.1, "TM0[1]": 0.2}
@@ -39,7 +40,7 @@ def test_any_other_gain_has_the_risk_or_pairs_with_indicators(options: dict[str,
         "heuristic": {"name": "oracle"},
     }
     for sampler, likelihood in expected.items():
-        record = build_problem(lists, sampler=sampler, **options).record
+        record = log_density(lists, sampler=sampler, **options).adaptation.record
         assert record.likelihood.plain == likelihood
 
 
@@ -69,9 +70,9 @@ def test_what_is_named_has_precedence_over_a_preset(toy: NBest) -> None:
     assert mine.record.sampler.settings == {"draws": 50, "delta": 8.0}
     assert mine.constants["prior_variance"].tolist() == [0.3] * len(CANONICAL)
     # The settings of a preset are those of its sampler and of its prior.
-    options = Arguments(preset="published-2010", sampler="map", prior="horseshoe")
-    assert options.resolve_sampler() == SAMPLERS.resolve("map")
-    assert options.resolve_prior() == "horseshoe"
+    settings: Settings = {"preset": "published-2010", "sampler": "map", "prior": "horseshoe"}
+    assert resolve_sampler(settings) == SAMPLERS.resolve("map")
+    assert resolve_prior(settings) == PRIORS.resolve("horseshoe")
 
 
 @pytest.mark.parametrize("preset", sorted(PRESETS))

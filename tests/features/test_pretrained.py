@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bpa_ppl import NBest, adapt, add_features, from_lists, point_weights, rerank
-from bpa_ppl.adapting import build_problem
+from bpa_ppl.adapting import log_density
 from bpa_ppl.features.consensus import Consensus
 from bpa_ppl.features.length import Length
 from bpa_ppl.models.priors.isotropic import Isotropic
@@ -35,8 +35,8 @@ def lists() -> NBest:
 
 def prior_of(lists: NBest, **options: Any) -> Prior:
     settings = {"likelihood": "none", "add": ["consensus", "length"]} | options
-    problem = build_problem(lists, gain="judgement", **settings)
-    return problem.target.prior._replace(names=problem.lists.feature_names)
+    problem = log_density(lists, gain="judgement", **settings)
+    return problem.prior._replace(names=problem.adaptation.lists.feature_names)
 
 
 def test_added_columns_have_the_shipped_weights_per_spread(lists: NBest) -> None:

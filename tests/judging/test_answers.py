@@ -17,7 +17,6 @@ from support.targets import starting_at_zero
 
 from bpa_ppl import from_lists
 from bpa_ppl import log_density as model_density
-from bpa_ppl.adapting import build_problem
 from bpa_ppl.judging.answers import (
     Alternatives,
     Answers,
@@ -186,7 +185,7 @@ def test_the_prior_is_that_of_adapt() -> None:
     for _ in range(3):
         session.next()
         session.answer("first")
-    prior = build_problem(session.judged, likelihood=Preference(slip=0.05)).target.prior
+    prior = model_density(session.judged, likelihood=Preference(slip=0.05)).prior
     for name in ("mean", "covariance", "degrees"):
         np.testing.assert_allclose(getattr(session.prior, name), getattr(prior, name))
     r = np.corrcoef((features - features.mean(axis=1, keepdims=True)).reshape(-1, 2).T)[0, 1]

@@ -23,8 +23,8 @@ from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.log_linear import hierarchical, log_linear
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.sampling import auto, chains
-from bpa_ppl.sampling.observations import observe
-from bpa_ppl.weights import match
+from bpa_ppl.sampling.observing import observe
+from bpa_ppl.sampling.preparing import prepare
 
 NAMES = ("judge a", "judge b")
 #: Customers with opposite opinions of the second judge.
@@ -76,12 +76,11 @@ def test_each_domain_has_the_weights_of_its_customers(posterior: Draws) -> None:
 
 def test_the_moments_are_those_of_numpyro(posterior: Draws) -> None:
     lists = pairs(40)
-    start = match(None, lists)
-    observed = observe(lists, "gain", start, likelihood="oracle")
+    observed = observe(prepare(lists, gain="gain", likelihood="oracle"))
     options: dict[str, Any] = {"progress_bar": False, "chain_method": "sequential"}
     mcmc = MCMC(NUTS(hierarchical), num_warmup=500, num_samples=1500, num_chains=2, **options)
     with jax.enable_x64(True):
-        mcmc.run(jax.random.key(3), observed.table(start, domains=True), PRIOR, Oracle())
+        mcmc.run(jax.random.key(3), observed.table(domains=True), PRIOR, Oracle())
         reference = mcmc.get_samples(group_by_chain=True)
     for name in ("shared", "scale", "own", "weights"):
         assert_equal_moments(posterior.values[name], reference[name], 200, name)

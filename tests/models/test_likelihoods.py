@@ -24,7 +24,8 @@ from bpa_ppl.models.likelihoods.oracle import Margin, Risk
 from bpa_ppl.models.likelihoods.pairs import Pairs
 from bpa_ppl.models.lists import PADDING, Lists, find_order, tabulate
 from bpa_ppl.nbest import measure_deviation
-from bpa_ppl.sampling.observations import observe
+from bpa_ppl.sampling.observing import observe
+from bpa_ppl.sampling.preparing import prepare
 from bpa_ppl.weights import match
 
 pytestmark = pytest.mark.usefixtures("several_buckets")
@@ -162,7 +163,7 @@ def test_default_settings_are_derived_from_gains(lists: NBest, gain_values: Arra
         assert as_draws(posterior).record.likelihood.plain == expected
     assert Risk(kappa=2.0).log_concave_start() == Margin(gamma=4.0)
     graded = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"]).with_extras(grade=[1, 9])
-    scored = observe(graded, "grade", likelihood="risk")
+    scored = observe(prepare(graded, gain="grade", likelihood="risk"))
     assert scored.edit == 4.0
     assert Risk().defaults(scored) == Risk(kappa=0.25)
     assert Margin(gamma=3.0).defaults(scored) == Margin(gamma=3.0)

@@ -14,7 +14,7 @@ from support.judged_lists import judged_lists
 from support.raising import raises
 
 from bpa_ppl import DataError, NBest, adapt, check
-from bpa_ppl.adapting import build_problem
+from bpa_ppl.adapting import log_density
 from bpa_ppl.experiments.known_targets import KnownTarget, target
 from bpa_ppl.models.choice import OracleChoice
 from bpa_ppl.models.likelihoods.likelihood import Likelihood
@@ -133,7 +133,7 @@ def test_moments_are_fitted_only_where_the_mode_is_a_poor_description(
     separable: KnownTarget,
 ) -> None:
     def moments(known: KnownTarget) -> tuple[Any, Any]:
-        density = build_problem(known.lists, known.weights, **known.options).target
+        density = log_density(known.lists, known.weights, **known.options)
         with jax.enable_x64(True):
             return find_moments(density), mode_of(density)
 

@@ -15,7 +15,7 @@ from support.moment_checks import assert_equal_moments, assert_moments
 from support.raising import raises
 
 from bpa_ppl import DataError, Draws, Isotropic, NBest, Prior, UsageError, check, from_lists
-from bpa_ppl.adapting import adapt_draws, build_problem
+from bpa_ppl.adapting import adapt_draws, log_density
 from bpa_ppl.experiments.samplers.published import IsotropicRandomWalk
 from bpa_ppl.models.likelihoods.likelihood import NoLikelihood
 from bpa_ppl.models.log_linear import log_linear
@@ -68,7 +68,7 @@ def build(name: str, likelihood: str = "oracle") -> Target:
     options = dict(PRIORS[name])
     weights = options.pop("weights", None)
     weights = dict.fromkeys(NAMES, 0.0) if weights == {} else weights
-    return build_problem(judged(), weights, gain="quality", likelihood=likelihood, **options).target
+    return log_density(judged(), weights, gain="quality", likelihood=likelihood, **options)
 
 
 @pytest.fixture

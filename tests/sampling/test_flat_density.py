@@ -175,7 +175,7 @@ def test_draws_that_do_not_fit_are_refused() -> None:
         with raises(DataError, "mismatch", parameter=parameter):
             to_posterior(density, good, **options)
     with raises(UsageError, "missing-setting"):
-        to_posterior(replace(density, recorder=None), good)
+        to_posterior(replace(density, adaptation=None), good)
 
 
 def test_float32_and_other_shapes_are_refused() -> None:

@@ -17,11 +17,11 @@ from support.raising import raises
 from bpa_ppl import Isotropic, UsageError, adapt, check, from_lists
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.sampling import chains
-from bpa_ppl.sampling.arguments import Arguments
 from bpa_ppl.sampling.chains import repeat_start
 from bpa_ppl.sampling.kernels import KERNELS, NumpyroKernel
 from bpa_ppl.sampling.nuts import Nuts
 from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
+from bpa_ppl.sampling.settings import resolve_sampler
 from bpa_ppl.sampling.target import Sampled, Target
 
 TARGET = targets.plane()
@@ -143,7 +143,7 @@ def test_invalid_settings_are_refused(arguments: dict[str, Any], code: str, para
 
 def test_draws_and_chains_are_those_of_the_sampler() -> None:
     for sampler in ("nuts:warmup=50", Nuts(warmup=50), Nuts(warmup=50, draws=20)):
-        chosen = Arguments(sampler=sampler, draws=20, chains=np.int64(2)).resolve_sampler()
+        chosen = resolve_sampler({"sampler": sampler, "draws": 20, "chains": np.int64(2)})
         assert chosen == Nuts(warmup=50, draws=20, chains=2)
 
 

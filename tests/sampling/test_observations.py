@@ -41,10 +41,12 @@ from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.lists import Lists
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors.isotropic import Isotropic
-from bpa_ppl.sampling.observations import Compared, Scored, choose_likelihood, observe
+from bpa_ppl.sampling.likelihood_choice import choose_likelihood
+from bpa_ppl.sampling.observations import Compared, Scored
+from bpa_ppl.sampling.observing import observe
+from bpa_ppl.sampling.preparing import prepare
 from bpa_ppl.sampling.prior_choice import choose_prior
 from bpa_ppl.sklearn import BayesianRanker
-from bpa_ppl.weights import match
 
 CANONICAL = {"a": 0.5, "b": -0.2}
 quiet = pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
@@ -63,11 +65,11 @@ def lists() -> NBest:
 
 def test_numpyro_has_the_density_of_the_steps(lists: NBest) -> None:
     """NumPyro's log density of the model and the data of the steps is that of `log_density`."""
-    start = match(CANONICAL, lists)
-    observed = observe(lists, "grade", start, likelihood="oracle")
-    prior, _ = choose_prior(observed, start)
+    prepared = prepare(lists, CANONICAL, gain="grade", likelihood="oracle")
+    observed = observe(prepared)
+    prior = choose_prior(observed, prepared)
     target = log_density(lists, CANONICAL, gain="grade", likelihood="oracle")
-    data = observed.table(start), prior._replace(names=None)
+    data = observed.table(prepared.match), prior.as_arrays()
 
     @jax.jit
     def theirs(z: Any, data: Any) -> Any:
@@ -80,9 +82,10 @@ def test_numpyro_has_the_density_of_the_steps(lists: NBest) -> None:
 @pytest.mark.parametrize("name", [*LIKELIHOODS])
 def test_observations_have_one_protocol(name: str, lists: NBest) -> None:
     """What a likelihood observes is scored lists or comparisons, and both have the same parts."""
-    observed = observe(lists, "grade", match(CANONICAL, lists), likelihood=name)
+    prepared = prepare(lists, CANONICAL, gain="grade", likelihood=name)
+    observed = observe(prepared)
     data: Observations = observed
-    likelihood = LIKELIHOODS.resolve(name)
+    likelihood = prepared.likelihood  # that of the gain in place of `none`
     assert isinstance(observed, Compared if likelihood.observes == "preferences" else Scored)
     assert likelihood.defaults(data).observes == likelihood.observes
     assert {"texts", "features", "oracles"} <= observed.hashes().keys()
@@ -97,13 +100,14 @@ def test_observations_have_one_protocol(name: str, lists: NBest) -> None:
 
 def test_the_prior_is_that_of_adapt(lists: NBest) -> None:
     """With a learned scale: without canonical weights."""
-    start = match(None, lists)._replace(origin="none")
-    observed = observe(lists, "grade", start)
-    prior, record = choose_prior(observed, start, likelihood="risk")
+    prepared = prepare(lists, gain="grade")
+    prior = choose_prior(observe(prepared), prepared)
     expected = log_density(lists, None, gain="grade").prior
     np.testing.assert_allclose(prior.variance, expected.variance)
-    assert record.scale_learned
-    assert record.scale == pytest.approx(np.sqrt(prior.variance[0]) * lists.spread[0], rel=0.01)
+    assert prior.record is not None
+    assert prior.record.scale_learned
+    scale = np.sqrt(prior.variance[0]) * lists.spread[0]
+    assert prior.record.scale == pytest.approx(scale, rel=0.01)
 
 
 FEATURES = ("comet", "length")

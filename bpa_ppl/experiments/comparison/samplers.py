@@ -17,7 +17,8 @@ from numpyro import handlers
 from bpa_ppl._runtime.arguments import SEEDS, check_seed
 from bpa_ppl._runtime.messages import LOGGER
 from bpa_ppl._runtime.progress import Reporter, reporter
-from bpa_ppl.adapting import build_problem, resolve_gain
+from bpa_ppl.adapting import log_density
+from bpa_ppl.drawing import draw_posterior, require_adaptation
 from bpa_ppl.errors import BpaError, NotConverged, UsageError, escape_controls, find_interruption
 from bpa_ppl.experiments.calibration import Calibration, Replication, calibrate
 from bpa_ppl.experiments.comparison.comparison import (
@@ -31,16 +32,17 @@ from bpa_ppl.experiments.comparison.comparison import (
 from bpa_ppl.experiments.comparison.efficiency import COLUMNS
 from bpa_ppl.experiments.estimates import concatenate_runs
 from bpa_ppl.features.indicators import has_indicators
-from bpa_ppl.metrics.gains import AnyGain
+from bpa_ppl.metrics.gains import AnyGain, resolve
 from bpa_ppl.metrics.oracles import Oracles
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.nbest import NBest, demote_to_extras
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, total
-from bpa_ppl.problem import Problem
 from bpa_ppl.sampling.coordinates import draw
-from bpa_ppl.sampling.observations import Compared, choose_likelihood
+from bpa_ppl.sampling.likelihood_choice import choose_likelihood
+from bpa_ppl.sampling.observations import Compared
+from bpa_ppl.sampling.preparing import choose_gain
 from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
 from bpa_ppl.sampling.target import (
     NUMPYRO_LOCK,
@@ -130,27 +132,27 @@ def compare_samplers(
         message = f"{min(twice)} is already the name of a sampler: choose another label"
         raise UsageError(message, parameter="others", code="duplicate")
     start = StartingWeights.of(weights)
-    chosen = resolve_gain(lists, start, gain)
+    chosen = choose_gain(lists, start, gain)
     lists = demote_to_extras(lists, chosen.columns)
-    options |= {"weights": start, "gain": chosen}
+    options |= {"gain": chosen}
     if options.get("likelihood") is None and options.get("preset") is None:
         # One for all samplers: published ones would take another by default.
         indicators = has_indicators(options.get("categorical"), options.get("add"))
         options["likelihood"] = choose_likelihood(chosen, lists, indicators=indicators)
-    problem = build_problem(lists, sampler=reference, **options)
+    target = log_density(lists, start, sampler=reference, **options)
     if elsewhere:  # runs on other data are refused before the long computation
-        quick = problem.sample("map")
+        quick = draw_posterior(target, "map")
         for name, given in elsewhere.items():
             for one in given:
                 check_same_posterior(name, one, quick)
     with reporter(progress, "compare", even=False) as report:
         report(0, 1, f"reference {reference}")
         seeds = (seed + _SEED_OFFSET) % SEEDS
-        truth = problem.sample(engine, seed=seeds, progress=report)
-        if problem_of_reference := reference_problem(truth, "the reference"):
-            raise NotConverged(problem_of_reference)
+        truth = draw_posterior(target, engine, seed=seeds, progress=report)
+        if problem := reference_problem(truth, "the reference"):
+            raise NotConverged(problem)
         timed = run_samplers(
-            problem,
+            target,
             engines,
             runs=runs,
             seed=seed,
@@ -183,7 +185,7 @@ def _shorten(error: Exception) -> str:
 
 
 def run_samplers(
-    problem: Problem,
+    target: Target,
     samplers: Mapping[str, Sampler],
     *,
     runs: int = 4,
@@ -203,7 +205,7 @@ def run_samplers(
     A sampler that raises an error is not run again, and the others go on.
 
     Args:
-        problem: the data and the model.
+        target: the posterior, from `log_density`.
         samplers: by name.
         runs: the number of runs of each sampler, with different seeds.
         seed: of the first run, and of the order of the runs.
@@ -236,7 +238,9 @@ def run_samplers(
             try:
                 given = extra if samplers[name].takes_extra else None
                 with _time_compilation() as compilation:
-                    run = problem.sample(samplers[name], seed=number, extra=given, clock=clock)
+                    run = draw_posterior(
+                        target, samplers[name], seed=number, extra=given, clock=clock
+                    )
                 concatenate_runs([*kept, run])  # refuses draws that cannot be compared
             except Exception as error:  # a sampler of another package may raise any error
                 if find_interruption(error) is not None:
@@ -351,18 +355,18 @@ def calibrate_sampler(
         message = f"oracles cannot be simulated from {name}: choose oracle or preference"
         raise UsageError(message, parameter="likelihood", code="not-supported")
     seed, first = check_seed(seed), np.zeros(len(lists), np.int64)
-    simulated_later = Oracles(first, np.full(len(first), np.nan), first + 1, "", "", "")
-    problem = build_problem(
+    key = "" if gain is None else resolve(gain, lists).key
+    simulated_later = Oracles(first, np.full(len(first), np.nan), first + 1, "", key, "")
+    target = log_density(
         lists,
         weights,
-        gain=gain,
+        gain=simulated_later,
         likelihood=resolved,
         prior=prior,
         model=model,
         sampler=engine,
-        oracle=simulated_later,
     )
-    target, observed = problem.target, problem.observed
+    observed = require_adaptation(target).observed
     if isinstance(observed, Compared) and (observed.choices.weight != 1).any():
         message = "answers with weights other than 1 cannot be simulated: leave out the weights"
         raise UsageError(message, parameter="likelihood", code="not-supported")

@@ -54,6 +54,10 @@ class Heuristic(Sampler, frozen=True):
     draws: Count = 1000
     delta: Positive = 1.0
 
+    def reweight(self, target: Target, earlier: Draws) -> Sampled:
+        """Weight the vectors of an earlier posterior again, by the lists of the target."""
+        return _reweight(target, earlier, self.delta)
+
     def sample(self, target: Target) -> Sampled:
         """Return S(λ_T) with the logarithms of its weights.
 
@@ -61,8 +65,6 @@ class Heuristic(Sampler, frozen=True):
             UsageError: if the model has other sites than the weights, or the posterior that is the
                 prior another δ.
         """
-        if target.earlier is not None:
-            return _reweight(target, target.earlier, self.delta)
         canonical = target.match.values[target.match.free]
         length = float(np.abs(canonical).sum())
         if abs(length - 1) > _ROUNDED:
@@ -207,6 +209,10 @@ class WeightTrace(Sampler, frozen=True):
         visited = vectors * length / np.abs(vectors).sum(axis=1, keepdims=True)
         return structs.replace(self, visited=visited)
 
+    def reweight(self, target: Target, earlier: Draws) -> Sampled:
+        """Weight the vectors of an earlier posterior again, by the lists of the target."""
+        return _reweight(target, earlier, self.delta)
+
     def sample(self, target: Target) -> Sampled:
         """Return the visited weights with the logarithms of their weights.
 
@@ -214,8 +220,6 @@ class WeightTrace(Sampler, frozen=True):
             UsageError: if there are no visited weights, or they do not fit, or the posterior that
                 is the prior has another δ.
         """
-        if target.earlier is not None:
-            return _reweight(target, target.earlier, self.delta)
         if self.visited is None:
             raise UsageError(
                 "weight-trace needs the lists that the canonical weights were tuned on, or the "

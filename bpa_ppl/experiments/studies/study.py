@@ -30,8 +30,8 @@ from bpa_ppl.metrics.gains import list_reported_metrics, resolve_without_lists, 
 from bpa_ppl.metrics.metric import METRICS
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.priors.prior import PRIORS
-from bpa_ppl.sampling.arguments import PRESETS
 from bpa_ppl.sampling.sampler import SAMPLERS
+from bpa_ppl.sampling.settings import PRESETS
 
 if TYPE_CHECKING:
     from bpa_ppl.models.likelihoods.likelihood import Likelihood

@@ -13,12 +13,13 @@ import numpy as np
 from bpa_ppl._runtime.arguments import SEEDS, check_seed
 from bpa_ppl._runtime.messages import format_with_spread
 from bpa_ppl._runtime.progress import Reporter, reporter
-from bpa_ppl.adapting import build_problem, resolve_gain
+from bpa_ppl.adapting import log_density
 from bpa_ppl.components import Component, Registry
 from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.diagnostics.check import check
 from bpa_ppl.diagnostics.pages.figures import write_figure
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
+from bpa_ppl.drawing import draw_posterior
 from bpa_ppl.errors import UsageError
 from bpa_ppl.experiments.estimates import largest_r_hat, smallest_ess
 from bpa_ppl.experiments.studies.page import draw_settings
@@ -31,8 +32,9 @@ from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.priors.prior import PRIORS
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.problem import Problem
+from bpa_ppl.sampling.preparing import choose_gain
 from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
+from bpa_ppl.sampling.target import Target
 from bpa_ppl.weights import AnyStart, StartingWeights
 
 if TYPE_CHECKING:
@@ -184,22 +186,22 @@ def sweep(
     # Mistakes are found before the long work.
     varied = [_split(one, sampler, settings or {}, options) for one in grid]
     start = StartingWeights.of(weights)
-    chosen = resolve_gain(lists, start, gain)
-    problems: dict[str, Problem] = {}
+    chosen = choose_gain(lists, start, gain)
+    targets: dict[str, Target] = {}
     rows: list[dict[str, float]] = []
     with reporter(progress, "sweep") as report:
         for combination, (engine, others) in zip(grid, varied, strict=True):
             key = repr(others)  # with all settings
-            if key not in problems:
-                problems[key] = build_problem(
+            if key not in targets:
+                targets[key] = log_density(
                     lists, start, gain=chosen, sampler=sampler, **{**options, **others}
                 )
-            problem = problems[key]
             for run in range(runs):
                 text = ", ".join(f"{name}={value:g}" for name, value in combination.items())
                 report(len(rows), len(grid) * runs, text)
                 number = (seed + run) % SEEDS
-                draws = problem.sample(engine, seed=number, extra=options.get("extra"))
+                extra = options.get("extra")
+                draws = draw_posterior(targets[key], engine, seed=number, extra=extra)
                 rows.append({**combination, "run": run, **_summarise_run(draws, test, chosen)})
     return SweepResult(sampler, tuple(values), tuple(rows))
 

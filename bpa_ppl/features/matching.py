@@ -30,7 +30,7 @@ from bpa_ppl.nbest import NBest
 from bpa_ppl.weights import CANONICAL, Match, StartingWeights, match, start
 
 
-class Prepared(NamedTuple):
+class MatchedLists(NamedTuple):
     """Lists with all features of a posterior.
 
     Attributes:
@@ -53,22 +53,22 @@ class Prepared(NamedTuple):
         sources = zip(self.recipe.sources, self.columns, strict=True)
         return [n for source, names in sources if isinstance(source, Indicators) for n in names]
 
-    def without_indicators(self) -> Prepared:
+    def without_indicators(self) -> MatchedLists:
         """Return the lists without the indicators."""
         recipe, columns = self.recipe.without_indicators(self.columns)
         names = self.indicators
-        return Prepared(
+        return MatchedLists(
             self.lists.without(*names), recipe, columns, self.match.without(names), self.pretrained
         )
 
 
-def prepare_lists(
+def match_lists(
     nbest: NBest,
     weights: StartingWeights,
     recipe: Recipe,
     *,
     progress: bool | Reporter = False,
-) -> Prepared:
+) -> MatchedLists:
     """Make the features of the adaptation lists, and match the weights to them.
 
     Args:
@@ -84,8 +84,8 @@ def prepare_lists(
     >>> from bpa_ppl.features.recipe import recipe_for
     >>> lists = from_lists([["a b", "a"]], [[[1.0], [2.0]]], ["LM0"])
     >>> recipe = recipe_for(lists, TER(), add="length")
-    >>> prepared = prepare_lists(lists, StartingWeights({"LM0": 0.5}), recipe)
-    >>> prepared.match.names, prepared.match.values.tolist()
+    >>> matched = match_lists(lists, StartingWeights({"LM0": 0.5}), recipe)
+    >>> matched.match.names, matched.match.values.tolist()
     (('LM0', 'LengthWords'), [0.5, 0.0])
     """
     nbest = recipe.without_gain(nbest)
@@ -97,7 +97,7 @@ def prepare_lists(
     given = weights.defaults or {}
     defaults = {**dict.fromkeys(chain.from_iterable(columns), 0.0), **initial, **given}
     matched = match(canonical, nbest, fixed=weights.fixed, defaults=defaults)
-    prepared = Prepared(nbest, recipe, columns, matched._replace(origin=origin))
+    prepared = MatchedLists(nbest, recipe, columns, matched._replace(origin=origin))
     if origin == CANONICAL or not weights.pretrained:
         return prepared
     mean, variance = find_pretrained(recipe.sources, columns, matched.free_spread)

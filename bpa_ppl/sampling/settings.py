@@ -1,12 +1,13 @@
-"""The arguments of `adapt` in one object, checked; and as a posterior records them."""
+"""The settings of `adapt`: declared once, resolved to objects, and as a posterior records them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, KeysView, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
+from difflib import get_close_matches
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 
 import msgspec
 import numpy as np
@@ -18,7 +19,7 @@ from bpa_ppl.features.recipe import with_tuples
 from bpa_ppl.features.source import FEATURES
 from bpa_ppl.metrics.metric import METRICS
 from bpa_ppl.metrics.oracles import Oracles
-from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, NoLikelihood
+from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.priors.prior import PRIORS, Prior
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.sampling.sampler import SAMPLERS
@@ -53,8 +54,10 @@ PRESETS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
 )
 #: Entries of the record that are not options.
 _WEIGHTS, _NO_WEIGHTS, _SETTINGS = "weights", "none", "settings"
-#: Options that the draws do not depend on, or that follow from others.
-_NOT_RECORDED = ("jobs", "progress", "oracle")
+#: Settings that the draws do not depend on.
+_NOT_RECORDED = ("jobs", "progress")
+#: The defaults of settings that are not None by default.
+_DEFAULTS: Mapping[str, Any] = {"categorical": (), "add": (), "seed": 0}
 #: The registries of options that may be components.
 _REGISTRIES: Mapping[str, Registry[Any]] = {
     "sampler": SAMPLERS,
@@ -65,139 +68,139 @@ _REGISTRIES: Mapping[str, Registry[Any]] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Arguments:
-    """The arguments of `adapt`, except for the lists.
+class Settings(TypedDict, total=False):
+    """The keyword arguments of `adapt`, which describes them; those left out have their defaults.
 
-    >>> Arguments(preset="published").resolve_names()
-    ('rwm-isotropic', 'oracle')
+    `log_density`, studies and the command line take the same ones.
+
+    >>> settings: Settings = {"sampler": "nuts", "draws": 500}
+    >>> resolve_sampler(settings).draws
+    500
     """
 
-    weights: AnyStart = None
-    gain: AnyGain | Oracles | None = None
-    likelihood: str | Likelihood | None = None
-    prior: str | PriorFamily | Prior | None = None
-    model: str | Model | None = None
-    sampler: str | Sampler | None = None
-    draws: int | None = None
-    chains: int | None = None
-    features: Iterable[str] | None = None
-    exclude: Iterable[str] | None = None
-    categorical: str | Iterable[str] = ()
-    add: AnySource | Iterable[AnySource] = ()
-    extra: NBest | None = None
-    preset: str | None = None
-    seed: int = 0
-    jobs: int = 1
-    progress: bool | Reporter = False
-    #: Oracles that were found before; those that are given as the gain, if there are no others.
-    oracle: Oracles | None = None
-
-    def __post_init__(self) -> None:
-        if isinstance(self.gain, Oracles):
-            object.__setattr__(self, "oracle", self.gain)
-        check_seed(self.seed)
-        if (self.sampler, self.draws, self.chains) != (None, None, None):  # the default loads JAX
-            self.resolve_sampler()
-
-    @property
-    def start(self) -> StartingWeights:
-        """Where the weights start."""
-        return StartingWeights.of(self.weights)
-
-    @property
-    def prior_only(self) -> bool:
-        """Whether nothing is observed, so that the posterior equals the prior."""
-        chosen = self.resolve_names()[1]
-        return chosen == "none" or isinstance(chosen, NoLikelihood)
-
-    @property
-    def chosen_gain(self) -> AnyGain | None:
-        """The gain that is chosen, unless it is in the oracles."""
-        return None if isinstance(self.gain, Oracles) else self.gain
-
-    def resolve_names(self) -> tuple[Any, str | Likelihood | None]:
-        """Return the sampler and the likelihood, by default the names in the preset.
-
-        Raises:
-            UsageError: if there is no such preset.
-        """
-        preset, sampler, likelihood = self._preset(), self.sampler, self.likelihood
-        return (
-            preset.get("sampler", "auto") if sampler is None else sampler,
-            preset.get("likelihood") if likelihood is None else likelihood,
-        )
-
-    def resolve_likelihood(self) -> Likelihood | None:
-        """Return the likelihood with its settings; None for the default, or for `none`."""
-        chosen = self.resolve_names()[1]
-        likelihood = None if chosen is None else LIKELIHOODS.resolve(chosen)
-        return None if isinstance(likelihood, NoLikelihood) else likelihood
-
-    def resolve_prior(self) -> Any:
-        """Return the prior, by default that of the preset.
-
-        >>> Arguments(preset="published-2010").resolve_prior()
-        'isotropic:variance=1.0'
-        """
-        return self._preset().get("prior", "isotropic") if self.prior is None else self.prior
-
-    def resolve_sampler(self) -> Sampler:
-        """Return the sampler with its settings, by default those of the preset.
-
-        Raises:
-            UsageError: if the sampler has no draws or chains, or names another number of them.
-
-        >>> Arguments(sampler="imh", draws=500).resolve_sampler().draws
-        500
-        >>> Arguments(preset="published-2010", draws=50).resolve_sampler()
-        Heuristic(draws=50, delta=8.0)
-        """
-        engine = SAMPLERS.resolve(self.resolve_names()[0])
-        numbers = {"draws": self.draws, "chains": self.chains}
-        numbers = {name: number for name, number in numbers.items() if number is not None}
-        if not numbers:
-            return engine
-        title = f"sampler {SAMPLERS.name_of(engine)}"
-        for field in msgspec.structs.fields(engine) if self.sampler is not None else ():
-            own, number = getattr(engine, field.name), numbers.get(field.name)
-            if number is not None and own not in (field.default, number):
-                problem = f"the {title} has {field.name} {own} already: leave one of them out"
-                raise UsageError(problem, parameter=field.name, code="conflict")
-        return engine.configured(title, {**msgspec.structs.asdict(engine), **numbers})
-
-    def _preset(self) -> Mapping[str, str]:
-        return (
-            {} if self.preset is None else PRESETS[require_one_of(self.preset, PRESETS, "preset")]
-        )
+    gain: AnyGain | Oracles | None
+    likelihood: str | Likelihood | None
+    prior: str | PriorFamily | Prior | None
+    model: str | Model | None
+    sampler: str | Sampler | None
+    draws: int | None
+    chains: int | None
+    features: Iterable[str] | None
+    exclude: Iterable[str] | None
+    categorical: str | Iterable[str]
+    add: AnySource | Iterable[AnySource]
+    extra: NBest | None
+    preset: str | None
+    seed: int
+    jobs: int
+    progress: bool | Reporter
 
 
-def record_arguments(options: Arguments) -> dict[str, Any]:
-    """Return the arguments of `adapt` that are not at their defaults, and the weights, as data.
+def check_settings(**settings: Unpack[Settings]) -> None:
+    """Find mistakes in settings, before files are read.
+
+    Raises:
+        TypeError: if `adapt` has no such argument.
+        UsageError: if a seed, sampler or preset does not exist or makes no sense.
+
+    >>> check_settings(sampel="nuts")
+    Traceback (most recent call last):
+    TypeError: adapt() got an unexpected keyword argument 'sampel'. Did you mean 'sampler'?
+    """
+    known = Settings.__annotations__
+    for name in settings:
+        if name not in known:
+            hint = "".join(f". Did you mean {n!r}?" for n in get_close_matches(name, known, 1))
+            raise TypeError(f"adapt() got an unexpected keyword argument {name!r}{hint}")
+    check_seed(settings.get("seed", 0))
+    if any(settings.get(name) is not None for name in ("sampler", "draws", "chains")):
+        resolve_sampler(settings)  # the default loads JAX
+
+
+def resolve_sampler(settings: Settings) -> Sampler:
+    """Return the sampler with its settings, by default that of the preset, else `auto`.
+
+    Raises:
+        UsageError: if the sampler has no draws or chains, or names another number of them.
+
+    >>> resolve_sampler({"sampler": "imh", "draws": 500}).draws
+    500
+    >>> resolve_sampler({"preset": "published-2010", "draws": 50})
+    Heuristic(draws=50, delta=8.0)
+    """
+    chosen = settings.get("sampler")
+    engine = SAMPLERS.resolve(
+        _preset(settings).get("sampler", "auto") if chosen is None else chosen
+    )
+    numbers = {"draws": settings.get("draws"), "chains": settings.get("chains")}
+    numbers = {name: number for name, number in numbers.items() if number is not None}
+    if not numbers:
+        return engine
+    title = f"sampler {SAMPLERS.name_of(engine)}"
+    for field in msgspec.structs.fields(engine) if chosen is not None else ():
+        own, number = getattr(engine, field.name), numbers.get(field.name)
+        if number is not None and own not in (field.default, number):
+            problem = f"the {title} has {field.name} {own} already: leave one of them out"
+            raise UsageError(problem, parameter=field.name, code="conflict")
+    return engine.configured(title, {**msgspec.structs.asdict(engine), **numbers})
+
+
+def resolve_likelihood(settings: Settings) -> Likelihood | None:
+    """Return the likelihood with its settings, by default that of the preset, else None.
+
+    >>> resolve_likelihood({"preset": "published"})
+    Oracle(ties=None)
+    """
+    chosen = settings.get("likelihood")
+    chosen = _preset(settings).get("likelihood") if chosen is None else chosen
+    return None if chosen is None else LIKELIHOODS.resolve(chosen)
+
+
+def resolve_prior(settings: Settings) -> PriorFamily | Prior:
+    """Return the prior, or the family of priors, by default that of the preset, else `isotropic`.
+
+    >>> resolve_prior({"preset": "published-2010"}).variance
+    1.0
+    """
+    prior = settings.get("prior")
+    prior = _preset(settings).get("prior", "isotropic") if prior is None else prior
+    return prior if isinstance(prior, Prior) else PRIORS.resolve(prior)
+
+
+def _preset(settings: Settings) -> Mapping[str, str]:
+    name = settings.get("preset")
+    return {} if name is None else PRESETS[require_one_of(name, PRESETS, "preset")]
+
+
+def record_settings(weights: AnyStart, settings: Settings) -> dict[str, Any]:
+    """Return the weights, and the settings that are not at their defaults, as data.
 
     `StartingWeights` are recorded by their own arguments. What only Python has, such as a function
     as the gain, is None.
 
     Args:
-        options: as they were given.
+        weights: as `adapt` takes them.
+        settings: as they were given.
 
-    >>> record_arguments(Arguments(weights={"LM0": 0.5}, seed=3, gain=len))
+    >>> record_settings({"LM0": 0.5}, {"seed": 3, "gain": len, "jobs": 2})
     {'weights': {'LM0': 0.5}, 'gain': None, 'seed': 3}
     """
-    start = options.start
-    weights = start.weights
-    if isinstance(weights, Weights) and weights.positional:
-        weights = list(weights.values())
-    record = {_WEIGHTS: _NO_WEIGHTS if weights is None else _plain_or_none(weights)}
-    defaults: tuple[Any, ...] = (StartingWeights(), Arguments())
-    for given, default in zip((start, options), defaults, strict=True):
-        for field in fields(default):
-            value, at_default = getattr(given, field.name), getattr(default, field.name)
-            if field.name in (_WEIGHTS, *_NOT_RECORDED) or value is at_default:
-                continue
-            plain = _plain_or_none(value, _REGISTRIES.get(field.name))
-            if plain != _plain_or_none(at_default) or plain is None:
-                record[field.name] = plain
+    start = StartingWeights.of(weights)
+    named = start.weights
+    if isinstance(named, Weights) and named.positional:
+        named = list(named.values())
+    record = {_WEIGHTS: _NO_WEIGHTS if named is None else _plain_or_none(named)}
+    options = {field.name: getattr(start, field.name) for field in fields(start)}
+    defaults = {field.name: getattr(StartingWeights(), field.name) for field in fields(start)}
+    given: Mapping[str, Any] = settings
+    options |= {name: given[name] for name in Settings.__annotations__ if name in given}
+    for name, value in options.items():
+        at_default = {**defaults, **_DEFAULTS}.get(name)
+        if name in (_WEIGHTS, *_NOT_RECORDED) or value is at_default:
+            continue
+        plain = _plain_or_none(value, _REGISTRIES.get(name))
+        if plain != _plain_or_none(at_default) or plain is None:
+            record[name] = plain
     return record
 
 

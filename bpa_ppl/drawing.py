@@ -1,0 +1,365 @@
+"""Draw from a target, and record with the draws how they were made."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import jax
+import numpy as np
+import numpy.typing as npt
+from msgspec import structs
+
+from bpa_ppl._runtime.arguments import check_seed, require
+from bpa_ppl._runtime.arrays import Float64, to_floats
+from bpa_ppl._runtime.messages import warn_user
+from bpa_ppl._runtime.progress import Reporter, reporter
+from bpa_ppl.diagnostics.baseline_comparison import read_comparison, record_comparison
+from bpa_ppl.diagnostics.baseline_table import ACCURACY, LEFT_OUT
+from bpa_ppl.diagnostics.baselines import find_system_column
+from bpa_ppl.diagnostics.check import check_and_record
+from bpa_ppl.drift import feature_scales
+from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.nbest import NBest, score_differences
+from bpa_ppl.posterior.adapter import to_arviz
+from bpa_ppl.posterior.draws import DIRECTIONS, WEIGHTS, Draws
+from bpa_ppl.posterior.record import Figures, SamplerRecord
+from bpa_ppl.posterior.statistics import smooth_log_weights
+from bpa_ppl.sampling.building import list_versions
+from bpa_ppl.sampling.coordinates import draw, standardise
+from bpa_ppl.sampling.mode import mode_of
+from bpa_ppl.sampling.observations import Compared, Scored
+from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
+from bpa_ppl.sampling.target import (
+    NUMPYRO_LOCK,
+    Adaptation,
+    Sampled,
+    Target,
+    constrain,
+    constrain_draws,
+    draw_from_prior,
+    evaluate,
+    evaluate_priors,
+    inspect_model,
+    require_sites,
+    unflatten,
+)
+from bpa_ppl.sampling.updating import gaussian_shift, report_shift
+from bpa_ppl.weights import Weights
+
+if TYPE_CHECKING:
+    from bpa_ppl.posterior.arviz_functions import InferenceData
+
+_PRIOR_DRAWS = 1000
+#: With fewer lists, it proves little if all choices come from one system.
+_MIN_LISTS = 5
+
+
+def draw_posterior(
+    target: Target,
+    sampler: str | Sampler = "auto",
+    *,
+    seed: int = 0,
+    extra: NBest | None = None,
+    progress: bool | Reporter = False,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Draws:
+    """Return draws of a sampler, with everything that `adapt` records.
+
+    Args:
+        target: from `log_density`.
+        sampler: the sampler, as for `adapt`.
+        seed: the seed of the draws.
+        extra: lists of the out-of-domain set, as for `adapt`.
+        progress: True shows a bar on standard error.
+        clock: a function that returns the time in seconds, for the attribute `sampling_time`.
+
+    Raises:
+        UsageError: if a package of the sampler is missing, or the sampler does not fit the target.
+
+    >>> from bpa_ppl import from_lists, log_density
+    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+    >>> draw_posterior(log_density(lists, {"LM0": 0.5}), "map").kind
+    'point'
+    """
+    engine, seed, match = SAMPLERS.resolve(sampler), check_seed(seed), target.match
+    adaptation = require_adaptation(target)
+    engine.require_packages()
+    if extra is not None:
+        canonical = Weights(zip(match.names, match.values.tolist(), strict=True))
+        known = set(extra.feature_names)
+        fixed = [name for name in match.fixed_names if name in known]
+        engine = engine.fitted(extra, canonical, fixed=fixed, seed=seed)
+    name, target = SAMPLERS.name_of(engine), replace(target, seed=seed)
+    with (
+        NUMPYRO_LOCK,
+        jax.enable_x64(True),
+        reporter(progress, f"adapt {name}") as report,
+    ):
+        start = clock()
+        running = replace(target, progress=report)
+        if adaptation.earlier is not None and engine.keeps(adaptation.earlier):
+            sampled = engine.reweight(running, adaptation.earlier)
+        else:
+            sampled = draw(engine, running)
+        seconds = clock() - start
+    made = SamplerRecord(
+        name=name,
+        settings=engine.settings(),
+        seconds=seconds,
+        extra=None if extra is None else extra.origin,
+    )
+    record = structs.replace(adaptation.record, seed=seed, versions=list_versions(engine))
+    target = replace(target, adaptation=replace(adaptation, record=record))
+    return _record_draws(target, sampled, made, is_exact=engine.keeps(adaptation.earlier))
+
+
+def require_adaptation(target: Target) -> Adaptation:
+    """Return what a target records.
+
+    Raises:
+        UsageError: if it is not that of `log_density`.
+    """
+    if target.adaptation is None:
+        problem = "this density lacks the data that a posterior records: make it by log_density"
+        raise UsageError(problem, code="missing-setting")
+    return target.adaptation
+
+
+def _record_draws(
+    target: Target, sampled: Sampled, sampler: SamplerRecord, *, is_exact: bool = False
+) -> Draws:
+    """Return the result of a sampler with everything that `adapt` records.
+
+    Args:
+        target: the posterior.
+        sampled: the result.
+        sampler: the record of the sampler.
+        is_exact: whether the prior is the earlier posterior itself, not its Gaussian.
+
+    Raises:
+        UsageError: if the sampler did not return draws of the sites of the target.
+    """
+    adaptation, shift = require_adaptation(target), None
+    draws, observed, earlier = make_draws(target, sampled, sampler), adaptation.observed, None
+    earlier = adaptation.earlier
+    if earlier is not None and draws.kind != "point":
+        if not is_exact:
+            with NUMPYRO_LOCK, jax.enable_x64(True):
+                shift = gaussian_shift(target, earlier, draws)
+        report_shift(shift, earlier, draws)
+    lists = adaptation.lists
+    scales = feature_scales(lists, draws.aligned(lists, draws.mean[None])[0])
+    record = structs.replace(draws.record, shift=shift, feature_scales=scales)
+    draws = replace(draws, record=record)
+    with NUMPYRO_LOCK:  # SciPy fails in a thread while xarray imports Dask in another
+        draws, report = check_and_record(draws)
+    if report:
+        _warn_single_system(draws, observed)
+    chosen_from = lists if isinstance(observed, Compared) else observed.lists
+    return record_comparison(draws, chosen_from, observed.gain, observed.gains)
+
+
+def compare_indicators(target: Target, draws: Draws) -> Draws:
+    """Return draws with a comparison with weights without indicators, and log the result.
+
+    The sampler for the posterior without indicators is `laplace`, which takes less than a second.
+    There is no comparison if choices cannot be evaluated by leave-one-out, or if no mode is found.
+
+    Args:
+        target: what was sampled.
+        draws: from `draw_posterior`, with the comparison with simple baselines.
+    """
+    adaptation, recorded = require_adaptation(target), read_comparison(draws)
+    without = adaptation.without_indicators
+    if without is None or recorded is None or recorded.unit == ACCURACY:
+        return draws
+    if recorded.evaluation != LEFT_OUT:
+        return draws
+    with NUMPYRO_LOCK, jax.enable_x64(True):
+        coordinates = standardise(without)
+        if not mode_of(coordinates.target).converged:
+            return draws
+        engine = SAMPLERS.resolve("laplace")
+        sampled = coordinates.restore(engine.sample(coordinates.target))
+    observed = adaptation.observed
+    others = make_draws(replace(without, adaptation=adaptation), sampled, SamplerRecord())
+    return record_comparison(draws, observed.lists, observed.gain, observed.gains, others)
+
+
+def make_draws(target: Target, sampled: Sampled, sampler: SamplerRecord) -> Draws:
+    """Return the result of a sampler with everything that `adapt` records except comparisons.
+
+    Args:
+        target: the posterior.
+        sampled: the result.
+        sampler: the record of the sampler.
+
+    Raises:
+        UsageError: if the sampler did not return draws of the sites of the target.
+    """
+    require(sampled, Sampled, "the method `sample` of a sampler returns Sampled", "sampled")
+    adaptation, match = require_adaptation(target), target.match
+    observed = adaptation.observed
+    require_sites(sampled.z, target.start)
+    with NUMPYRO_LOCK, jax.enable_x64(True):
+        info, likelihood = inspect_model(target), sampled.log_likelihood
+        if likelihood is None:
+            likelihood = evaluate(target, sampled.z)[1]
+        recorded = target.uses_prior and target.prior.other is None
+        prior = target.prior._asdict() if recorded else {}
+        constants = {
+            "canonical": match.values[match.free],
+            **{f"prior_{name}": value for name, value in prior.items() if value is not None},
+            **sampled.constants,
+        }
+        if sampled.mode is not None:
+            mode = unflatten(sampled.mode, target.start)
+            constants["mode"] = constrain(target, mode)[WEIGHTS]
+        from_prior = draw_from_prior(target, _PRIOR_DRAWS, target.seed)
+        values, warmup, from_prior, constants = jax.device_get(
+            (
+                constrain_draws(target, sampled.z),
+                constrain_draws(target, sampled.warmup),
+                {name: draws[None] for name, draws in from_prior.items()},
+                constants,
+            )
+        )
+        log_prior = evaluate_priors(target, values)
+    of_sites = {**target.likelihood.dims, **getattr(target.model, "dims", {})}
+    dims = {site: names for site, names in of_sites.items() if site in values}
+    sites = info.latent
+    if sampled.directions is not None:
+        values, sites = {**values, DIRECTIONS: sampled.directions}, (*sites, DIRECTIONS)
+    return Draws(
+        values,
+        match.free_names,
+        kind=sampled.kind,
+        log_weight=sampled.log_weight,
+        log_density=None if sampled.log_density is None else np.asarray(sampled.log_density),
+        log_likelihood=likelihood,
+        log_prior=log_prior,
+        sentence_sites=info.per_sentence,
+        statistics=sampled.statistics,
+        warmup=warmup,
+        prior=from_prior,
+        sites=sites,
+        dims=dims,
+        coords={dim: names for dim, names in observed.coords.items() if dims and names},
+        observed={"oracle": observed.chosen},
+        constants={**constants, **adaptation.constants},
+        fixed=Weights(zip(match.fixed_names, match.fixed_values.tolist(), strict=True)),
+        sentence_ids=observed.lists.sentence_ids,
+        record=structs.replace(
+            adaptation.record, sampler=sampler, figures=sampled.figures, verdict=sampled.verdict
+        ),
+    )
+
+
+def _warn_single_system(draws: Draws, observed: Scored | Compared) -> None:
+    """Warn if the mean weights choose candidates of the same system from all lists."""
+    nbest, sources = observed.lists, draws.record.recipe.sources
+    categorical = [one.settings["column"] for one in sources if one.source == "indicators"]
+    # Comparisons are not lists of candidates.
+    if isinstance(observed, Compared) or len(nbest) < _MIN_LISTS:
+        return
+    if not (column := find_system_column(nbest, categorical)):
+        return
+    systems, first = np.array(nbest.extras[column], str), nbest.offsets[:-1]
+    several = np.logical_or.reduceat(systems != np.repeat(systems[first], nbest.sizes), first)
+    best = nbest.best(score_differences(nbest, draws.aligned(nbest, draws.mean[None])[0]))
+    chosen = set(systems[first + best][several].tolist())
+    if several.sum() < _MIN_LISTS or len(chosen) > 1:
+        return
+    remedy = f"leave out categorical {column}" if column in categorical else "add features"
+    warn_user(
+        f"all choices from {int(several.sum())} adaptation lists with several systems come from "
+        f"{column} {chosen.pop()}: use only its candidates, or, to let others be chosen, "
+        f"{remedy} or judge more lists"
+    )
+
+
+def to_posterior(
+    density: Target,
+    z: npt.ArrayLike,
+    *,
+    sampler: str = "unknown sampler",
+    warmup: npt.ArrayLike | None = None,
+    log_weight: npt.ArrayLike | None = None,
+    statistics: Mapping[str, npt.ArrayLike] | None = None,
+) -> InferenceData:
+    """Return draws of any algorithm as the posterior that `adapt` would return.
+
+    `check`, `report`, `compare` and `rerank` accept it.
+
+    Args:
+        density: the result of `log_density`.
+        z: (chains, draws, d) unconstrained values.
+        sampler: a name for the sampler, which the posterior records.
+        warmup: (chains, draws, d) the values of the warm-up, to keep them.
+        log_weight: (chains, draws) log p(z, data) − log q(z) of proposals from q, up to a
+            constant. The importance weights are Pareto-smoothed, and k̂ is recorded.
+        statistics: arrays (chains, draws) by ArviZ's names. `n_steps` is the number of
+            evaluations of the density for each draw; without it, this number is unknown.
+
+    Raises:
+        DataError: if shapes do not fit together, or a value is not finite.
+        UsageError: if the density was not made by `log_density`.
+
+    >>> from bpa_ppl import from_lists, log_density
+    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+    >>> density = log_density(lists, {"LM0": 0.5})
+    >>> z = np.random.default_rng(0).normal(0.5, 0.3, (4, 100, 1))
+    >>> posterior = to_posterior(density, z, sampler="mine")
+    >>> posterior["posterior"]["weights"].shape, posterior.attrs["sampler"]
+    ((4, 100, 1), 'mine')
+    """
+    require_adaptation(density)
+    values = _to_draws(density, "z", z)
+    shape, weights, k_hat = values.shape[:2], None, None
+    if log_weight is not None:
+        weights, k_hat = smooth_log_weights(_to_column("log_weight", log_weight, shape))
+    arrays = {n: _to_column(n, v, shape) for n, v in (statistics or {}).items()}
+    sites = unflatten(values, density.start)
+    with NUMPYRO_LOCK, jax.enable_x64(True):
+        log_density, log_likelihood = evaluate(density, sites)
+    sampled = Sampled(
+        z=sites,
+        kind="chains" if weights is None else "weighted",
+        log_density=log_density,
+        log_weight=weights,
+        statistics=arrays,
+        warmup=(
+            {} if warmup is None else unflatten(_to_draws(density, "warmup", warmup), density.start)
+        ),
+        log_likelihood=log_likelihood,
+        figures=Figures(pareto_k=k_hat),
+    )
+    draws = _record_draws(density, sampled, SamplerRecord(name=str(sampler)))
+    return to_arviz(check_and_record(draws)[0])
+
+
+def _to_draws(density: Target, name: str, z: npt.ArrayLike) -> Float64:
+    """Return draws as finite numbers, (chains, draws, d)."""
+    values = to_floats(z, name)
+    if values.ndim != 3 or values.shape[2] != density.dimension or not values.size:
+        problem = f"must be (chains, draws, {density.dimension})"
+        raise DataError(
+            f"{name} has the shape {values.shape}: it {problem}",
+            parameter=name,
+            code="mismatch",
+        )
+    if not np.isfinite(values).all():
+        problem = f"{name} has values that are not finite: leave out the draws that diverged"
+        raise DataError(problem, parameter=name, code="bad-number")
+    return values
+
+
+def _to_column(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
+    """Return an array of one value per draw, (chains, draws), in its own type."""
+    if to_floats(values, name).shape != shape:
+        problem = f"{name} has the shape {np.shape(values)}: it must be {shape}, (chains, draws)"
+        raise DataError(problem, parameter=name, code="mismatch")
+    return np.asarray(values)
