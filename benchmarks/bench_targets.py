@@ -17,11 +17,11 @@ from scipy.stats import norm
 
 from bpa_ppl.adapting import log_density
 from bpa_ppl.diagnostics.check import check
-from bpa_ppl.experiments.comparison.comparison import MAX_BIAS
-from bpa_ppl.experiments.comparison.efficiency import format_value, measure_efficiency
-from bpa_ppl.experiments.comparison.samplers import run_samplers
-from bpa_ppl.experiments.estimates import concatenate_runs, estimate_mean
-from bpa_ppl.experiments.known_targets import TARGETS, KnownTarget, target
+from bpa_ppl.diagnostics.comparison.comparison import MAX_BIAS
+from bpa_ppl.diagnostics.comparison.efficiency import format_value, measure_efficiency
+from bpa_ppl.diagnostics.comparison.samplers import run_samplers
+from bpa_ppl.diagnostics.estimates import concatenate_runs, estimate_mean
+from bpa_ppl.diagnostics.known_targets import TARGETS, KnownTarget, target
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.sampling.sampler import SAMPLERS
 

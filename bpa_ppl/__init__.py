@@ -32,8 +32,8 @@ _MODULES = {
     "bpa_ppl.diagnostics.baseline_comparison": ("compare_baselines",),
     "bpa_ppl.diagnostics.check": ("Report", "check"),
     "bpa_ppl.errors": ("BpaError", "BpaWarning", "DataError", "NotConverged", "UsageError"),
-    "bpa_ppl.experiments.comparison.comparison": ("compare",),
-    "bpa_ppl.experiments.comparison.samplers": ("compare_samplers",),
+    "bpa_ppl.diagnostics.comparison.comparison": ("compare",),
+    "bpa_ppl.diagnostics.comparison.samplers": ("compare_samplers",),
     "bpa_ppl.features.source": ("FeatureSource", "add_features"),
     "bpa_ppl.features.consensus": ("Consensus",),
     "bpa_ppl.features.indicators": ("Indicators",),
@@ -114,8 +114,8 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
         NotConverged as NotConverged,
         UsageError as UsageError,
     )
-    from bpa_ppl.experiments.comparison.comparison import compare as compare
-    from bpa_ppl.experiments.comparison.samplers import compare_samplers as compare_samplers
+    from bpa_ppl.diagnostics.comparison.comparison import compare as compare
+    from bpa_ppl.diagnostics.comparison.samplers import compare_samplers as compare_samplers
     from bpa_ppl.features.source import FeatureSource as FeatureSource, add_features as add_features
     from bpa_ppl.features.consensus import Consensus as Consensus
     from bpa_ppl.features.indicators import Indicators as Indicators

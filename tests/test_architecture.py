@@ -23,7 +23,8 @@ from bpa_ppl.sampling import building
 
 ROOT = Path(__file__).resolve().parent.parent
 
-#: From bottom to top: a package imports from lower layers and from itself only.
+#: From bottom to top: a package imports from lower layers and from itself only. A part of a package
+#: that lies above its other parts has an entry of its own.
 #: Models and decoding are above diagnostics, because they reject posteriors that fail the check.
 LAYERS = (
     ("errors",),
@@ -39,10 +40,12 @@ LAYERS = (
     ("features",),
     ("diagnostics",),
     ("models",),
+    ("diagnostics.known_targets",),
     ("sampling",),
     ("decoding",),
     ("drawing",),
     ("adapting",),
+    ("diagnostics.comparison",),
     ("columns",),
     ("proposing",),
     ("describing", "juries", "reporting", "sklearn"),
@@ -115,9 +118,10 @@ def texts() -> dict[str, set[str]]:
 
 
 def package_of(name: str) -> str:
-    """Return the package, as in `LAYERS`, of a module of ours or of a name in it."""
-    first = name.removeprefix("bpa_ppl.").split(".")[0]
-    return first if first in HEIGHT else "bpa_ppl"
+    """Return the entry of `LAYERS` that is the longest prefix of a dotted name of ours."""
+    parts = name.split(".")[1:]
+    prefixes = (".".join(parts[:end]) for end in range(len(parts), 0, -1))
+    return next((prefix for prefix in prefixes if prefix in HEIGHT), "bpa_ppl")
 
 
 NAMED = re.compile(r"bpa_ppl\.[\w.]+:")

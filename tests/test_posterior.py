@@ -21,8 +21,8 @@ from bpa_ppl import (
     from_lists,
     point_weights,
 )
+from bpa_ppl.diagnostics.comparison.comparison import check_same_posterior
 from bpa_ppl.diagnostics.provenance import compare_data
-from bpa_ppl.experiments.comparison.comparison import check_same_posterior
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.arviz_functions import split_groups
 from bpa_ppl.posterior.draws import Draws

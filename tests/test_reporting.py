@@ -15,9 +15,9 @@ from support.raising import raises
 from bpa_ppl import DataError, Draws, NBest, Reranker, adapt, corpus_score, from_lists
 from bpa_ppl.adapting import adapt_draws
 from bpa_ppl.decoding.writing import rerank_to
+from bpa_ppl.diagnostics.comparison.comparison import compare_choices
 from bpa_ppl.diagnostics.explanations import describe_changes
 from bpa_ppl.diagnostics.pages.page import Verdict, page
-from bpa_ppl.experiments.comparison.comparison import compare_choices
 from bpa_ppl.metrics.gains import resolve
 from bpa_ppl.metrics.metric import METRICS
 from bpa_ppl.metrics.scoreboard import ScoreDifference

@@ -15,7 +15,7 @@ import bpa_ppl
 from bpa_ppl import NBest, UsageError, Weights
 from bpa_ppl._runtime.arguments import SEEDS, check_seed
 from bpa_ppl.demo import run_demo
-from bpa_ppl.experiments.comparison.samplers import calibrate_sampler, compare_samplers
+from bpa_ppl.diagnostics.comparison.samplers import calibrate_sampler, compare_samplers
 from bpa_ppl.experiments.samplers.published import WeightTrace
 from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.experiments.tuning.tuner import TUNERS

@@ -1,1 +1,1 @@
-"""Comparisons and studies (not part of the core): learning curves, sweeps, known targets."""
+"""Studies and sweeps (not part of the core), tuners, and samplers of others."""

@@ -199,9 +199,9 @@ def compare(
             NAME=FILE,FILE. An attribute sampling_time, in seconds, gives its cost.
         seed: Seed of the first run.
     """
-    from bpa_ppl.experiments.comparison import comparison as comparing
-    from bpa_ppl.experiments.comparison.page import write_comparison
-    from bpa_ppl.experiments.comparison.samplers import compare_samplers
+    from bpa_ppl.diagnostics.comparison import comparison as comparing
+    from bpa_ppl.diagnostics.comparison.page import write_comparison
+    from bpa_ppl.diagnostics.comparison.samplers import compare_samplers
     from bpa_ppl.formats.streams import output_folder
     from bpa_ppl.posterior.files import read_draws
 
@@ -274,8 +274,8 @@ def calibrate(
         jobs: Number of threads.
         seed: The same seed gives the same ranks.
     """
-    from bpa_ppl.experiments.calibration import render_calibration
-    from bpa_ppl.experiments.comparison.samplers import calibrate_sampler
+    from bpa_ppl.diagnostics.calibration import render_calibration
+    from bpa_ppl.diagnostics.comparison.samplers import calibrate_sampler
     from bpa_ppl.formats.streams import atomic_writer
 
     settings = _split_settings(samplers, setting)

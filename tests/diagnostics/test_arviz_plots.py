@@ -16,8 +16,8 @@ import pytest
 from matplotlib import pyplot
 
 import bpa_ppl as bpa
+from bpa_ppl.diagnostics.known_targets import target
 from bpa_ppl.diagnostics.predictive_checks import with_predictions
-from bpa_ppl.experiments.known_targets import target
 from bpa_ppl.posterior.arviz_functions import arviz_version, import_arviz
 
 pytestmark = pytest.mark.skipif(arviz_version() >= 1, reason="ArviZ 1 has other plots")

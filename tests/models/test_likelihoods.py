@@ -18,7 +18,7 @@ from support.raising import raises
 from support.reference_model import Array
 
 from bpa_ppl import NBest, UsageError, adapt, as_draws, from_lists
-from bpa_ppl.experiments.comparison.samplers import calibrate_sampler
+from bpa_ppl.diagnostics.comparison.samplers import calibrate_sampler
 from bpa_ppl.models.likelihoods.likelihood import Likelihood
 from bpa_ppl.models.likelihoods.oracle import Margin, Risk
 from bpa_ppl.models.likelihoods.pairs import Pairs

@@ -15,7 +15,7 @@ from support.raising import raises
 
 from bpa_ppl import DataError, NBest, adapt, check
 from bpa_ppl.adapting import log_density
-from bpa_ppl.experiments.known_targets import KnownTarget, target
+from bpa_ppl.diagnostics.known_targets import KnownTarget, target
 from bpa_ppl.models.choice import OracleChoice
 from bpa_ppl.models.likelihoods.likelihood import Likelihood
 from bpa_ppl.models.lists import Lists

@@ -17,7 +17,7 @@ from scipy.special import log_expit, logsumexp
 from scipy.stats import norm
 
 from bpa_ppl import Isotropic, NBest, adapt, log_density
-from bpa_ppl.experiments.known_targets import target
+from bpa_ppl.diagnostics.known_targets import target
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.sampling import mode
 from bpa_ppl.sampling.sampler import SAMPLERS

@@ -13,6 +13,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import format_with_spread, has_width
+from bpa_ppl.diagnostics.comparison.efficiency import make_table
 from bpa_ppl.diagnostics.pages.figures import (
     NARROW,
     WIDTH,
@@ -30,7 +31,6 @@ from bpa_ppl.diagnostics.pages.page import (
     page,
     write_page,
 )
-from bpa_ppl.experiments.comparison.efficiency import make_table
 from bpa_ppl.experiments.studies.results import (
     LENGTH,
     Row,

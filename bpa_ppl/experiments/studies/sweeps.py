@@ -17,11 +17,11 @@ from bpa_ppl.adapting import log_density
 from bpa_ppl.components import Component, Registry
 from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.diagnostics.check import check
+from bpa_ppl.diagnostics.estimates import largest_r_hat, smallest_ess
 from bpa_ppl.diagnostics.pages.figures import write_figure
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.drawing import draw_posterior
 from bpa_ppl.errors import UsageError
-from bpa_ppl.experiments.estimates import largest_r_hat, smallest_ess
 from bpa_ppl.experiments.studies.page import draw_settings
 from bpa_ppl.experiments.studies.results import write_rows
 from bpa_ppl.formats.streams import output_folder

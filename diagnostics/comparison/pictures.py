@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.stats import gaussian_kde
 
+from bpa_ppl.diagnostics.comparison.efficiency import Row, format_value
+from bpa_ppl.diagnostics.estimates import select_independent
 from bpa_ppl.diagnostics.pages.figures import Layer, choose_style, plot, plots
-from bpa_ppl.experiments.comparison.efficiency import Row, format_value
-from bpa_ppl.experiments.estimates import select_independent
 from bpa_ppl.posterior.draws import Draws, quantiles
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from scipy.stats import norm
 from support import targets
 from support.reference_model import Array
 
-from bpa_ppl.experiments.known_targets import KnownTarget
-from bpa_ppl.experiments.known_targets import target as computed
+from bpa_ppl.diagnostics.known_targets import KnownTarget
+from bpa_ppl.diagnostics.known_targets import target as computed
 
 target = cache(computed)
 

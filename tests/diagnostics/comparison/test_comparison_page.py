@@ -15,10 +15,10 @@ from support.html_outline import Outline
 from support.raising import raises
 
 from bpa_ppl import DataError, from_lists
-from bpa_ppl.experiments.calibration import Replication, calibrate, render_calibration
-from bpa_ppl.experiments.comparison.comparison import FAILED, Comparison, SamplerResult, compare
-from bpa_ppl.experiments.comparison.efficiency import COLUMNS
-from bpa_ppl.experiments.comparison.page import render_comparison, write_comparison
+from bpa_ppl.diagnostics.calibration import Replication, calibrate, render_calibration
+from bpa_ppl.diagnostics.comparison.comparison import FAILED, Comparison, SamplerResult, compare
+from bpa_ppl.diagnostics.comparison.efficiency import COLUMNS
+from bpa_ppl.diagnostics.comparison.page import render_comparison, write_comparison
 
 NAMES = ("LM0", "<script>TM0</script>")
 

@@ -9,8 +9,8 @@ from support.external_posterior import autoregressive, external_posterior
 from support.raising import raises
 
 from bpa_ppl import DataError, Draws
-from bpa_ppl.experiments.comparison.comparison import compare
-from bpa_ppl.experiments.comparison.efficiency import (
+from bpa_ppl.diagnostics.comparison.comparison import compare
+from bpa_ppl.diagnostics.comparison.efficiency import (
     COLUMNS,
     Row,
     ess_of_means,

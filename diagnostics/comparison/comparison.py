@@ -14,19 +14,19 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.diagnostics.check import Report, Thresholds, check
-from bpa_ppl.diagnostics.pages.page import Outcome, Table
-from bpa_ppl.diagnostics.provenance import compare_data
-from bpa_ppl.errors import DataError, UsageError, list_names
-from bpa_ppl.experiments.comparison.efficiency import Row, format_value, measure_efficiency
-from bpa_ppl.experiments.comparison.statistics import (
+from bpa_ppl.diagnostics.comparison.efficiency import Row, format_value, measure_efficiency
+from bpa_ppl.diagnostics.comparison.statistics import (
     PROBABILITY,
     Distance,
     bound_bias,
     compare_moments,
     measure_joint_distance,
 )
-from bpa_ppl.experiments.comparison.variables import select_comparable
-from bpa_ppl.experiments.estimates import concatenate_runs, largest_r_hat, smallest_ess
+from bpa_ppl.diagnostics.comparison.variables import select_comparable
+from bpa_ppl.diagnostics.estimates import concatenate_runs, largest_r_hat, smallest_ess
+from bpa_ppl.diagnostics.pages.page import Outcome, Table
+from bpa_ppl.diagnostics.provenance import compare_data
+from bpa_ppl.errors import DataError, UsageError, list_names
 from bpa_ppl.metrics.bleu import LengthRatio
 from bpa_ppl.metrics.gains import count_statistics, list_reported_metrics, resolve, select_choices
 from bpa_ppl.metrics.scoreboard import compare_scores

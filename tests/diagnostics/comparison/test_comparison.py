@@ -19,9 +19,8 @@ from xarray import Dataset, DataTree
 
 from bpa_ppl import BpaWarning, DataError, Draws, UsageError
 from bpa_ppl.cli.app import run_command
-from bpa_ppl.diagnostics.pages.figures import Layer
-from bpa_ppl.experiments.comparison import statistics
-from bpa_ppl.experiments.comparison.comparison import (
+from bpa_ppl.diagnostics.comparison import statistics
+from bpa_ppl.diagnostics.comparison.comparison import (
     AGREES,
     DIFFERS,
     INCONCLUSIVE,
@@ -31,15 +30,16 @@ from bpa_ppl.experiments.comparison.comparison import (
     check_same_posterior,
     compare,
 )
-from bpa_ppl.experiments.comparison.page import render_comparison
-from bpa_ppl.experiments.comparison.pictures import compute_ecdf_differences
-from bpa_ppl.experiments.comparison.statistics import (
+from bpa_ppl.diagnostics.comparison.page import render_comparison
+from bpa_ppl.diagnostics.comparison.pictures import compute_ecdf_differences
+from bpa_ppl.diagnostics.comparison.statistics import (
     SPLITS,
     bound_bias,
     compare_moments,
     measure_joint_distance,
 )
-from bpa_ppl.experiments.estimates import concatenate_runs, holm
+from bpa_ppl.diagnostics.estimates import concatenate_runs, holm
+from bpa_ppl.diagnostics.pages.figures import Layer
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.record import ComponentRecord, Observed, PriorRecord, Record
 

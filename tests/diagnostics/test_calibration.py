@@ -15,14 +15,14 @@ from support.raising import raises
 from support.targets import plane
 
 from bpa_ppl import Isotropic, UsageError, log_density
-from bpa_ppl.experiments.calibration import (
+from bpa_ppl.diagnostics.calibration import (
     RANKED,
     Replication,
     calibrate,
     uniform_bands,
     uniformity_test,
 )
-from bpa_ppl.experiments.comparison.samplers import LOG_LIKELIHOOD, calibrate_sampler, simulate
+from bpa_ppl.diagnostics.comparison.samplers import LOG_LIKELIHOOD, calibrate_sampler, simulate
 from bpa_ppl.sampling.rwm import RandomWalkMetropolis, random_walk
 from bpa_ppl.sampling.sampler import SAMPLERS
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl._runtime.workers import parallel_workers
+from bpa_ppl.diagnostics.estimates import holm, resample_independent, smallest_ess
 from bpa_ppl.diagnostics.pages.figures import Layer, choose_style, plot, plots
 from bpa_ppl.diagnostics.pages.page import (
     Outcome,
@@ -23,7 +24,6 @@ from bpa_ppl.diagnostics.pages.page import (
     page,
 )
 from bpa_ppl.errors import UsageError
-from bpa_ppl.experiments.estimates import holm, resample_independent, smallest_ess
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
 
 #: The probability that an exact sampler fails.

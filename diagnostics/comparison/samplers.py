@@ -18,10 +18,8 @@ from bpa_ppl._runtime.arguments import SEEDS, check_seed
 from bpa_ppl._runtime.messages import LOGGER
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.adapting import log_density
-from bpa_ppl.drawing import draw_posterior, require_adaptation
-from bpa_ppl.errors import BpaError, NotConverged, UsageError, escape_controls, find_interruption
-from bpa_ppl.experiments.calibration import Calibration, Replication, calibrate
-from bpa_ppl.experiments.comparison.comparison import (
+from bpa_ppl.diagnostics.calibration import Calibration, Replication, calibrate
+from bpa_ppl.diagnostics.comparison.comparison import (
     FAILED,
     Comparison,
     SamplerResult,
@@ -29,8 +27,10 @@ from bpa_ppl.experiments.comparison.comparison import (
     compare,
     reference_problem,
 )
-from bpa_ppl.experiments.comparison.efficiency import COLUMNS
-from bpa_ppl.experiments.estimates import concatenate_runs
+from bpa_ppl.diagnostics.comparison.efficiency import COLUMNS
+from bpa_ppl.diagnostics.estimates import concatenate_runs
+from bpa_ppl.drawing import draw_posterior, require_adaptation
+from bpa_ppl.errors import BpaError, NotConverged, UsageError, escape_controls, find_interruption
 from bpa_ppl.features.indicators import has_indicators
 from bpa_ppl.metrics.gains import AnyGain, resolve
 from bpa_ppl.metrics.oracles import Oracles

@@ -13,7 +13,7 @@ from scipy.stats import rankdata
 from scipy.stats import t as student
 
 from bpa_ppl._runtime.arrays import Float32, Float64
-from bpa_ppl.experiments.estimates import (
+from bpa_ppl.diagnostics.estimates import (
     Estimate,
     estimate_mean,
     estimate_share,

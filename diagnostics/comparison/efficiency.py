@@ -13,8 +13,8 @@ import numpy as np
 from scipy.stats import t as student
 
 from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl.diagnostics.estimates import ess_by_weight, largest_r_hat
 from bpa_ppl.diagnostics.pages.page import Table
-from bpa_ppl.experiments.estimates import ess_by_weight, largest_r_hat
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, kish
 
 #: Of the intervals of costs.

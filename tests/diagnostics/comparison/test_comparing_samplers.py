@@ -12,8 +12,8 @@ import pytest
 from bpa_ppl import NBest, UsageError, Weights
 from bpa_ppl.adapting import log_density
 from bpa_ppl.components import Registry
-from bpa_ppl.experiments.comparison.page import render_comparison
-from bpa_ppl.experiments.comparison.samplers import compare_samplers, run_samplers
+from bpa_ppl.diagnostics.comparison.page import render_comparison
+from bpa_ppl.diagnostics.comparison.samplers import compare_samplers, run_samplers
 from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
 from bpa_ppl.sampling.target import Sampled, Target
 

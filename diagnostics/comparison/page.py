@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from bpa_ppl.diagnostics.pages.page import Section, Table, Verdict, describe_provenance, items, page
-from bpa_ppl.experiments.comparison.comparison import AGREES, LEVEL, Comparison, SamplerResult
-from bpa_ppl.experiments.comparison.efficiency import (
+from bpa_ppl.diagnostics.comparison.comparison import AGREES, LEVEL, Comparison, SamplerResult
+from bpa_ppl.diagnostics.comparison.efficiency import (
     QUALITY,
     Row,
     format_value,
     make_table,
     rank_samplers,
 )
-from bpa_ppl.experiments.comparison.pictures import draw_pictures
+from bpa_ppl.diagnostics.comparison.pictures import draw_pictures
+from bpa_ppl.diagnostics.pages.page import Section, Table, Verdict, describe_provenance, items, page
 from bpa_ppl.formats.streams import atomic_writers, output_folder
 from bpa_ppl.posterior.draws import Draws
 
