@@ -15,7 +15,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 # Tests of the satellites, and those that depend most on the versions of Python and of ArviZ.
 SATELLITES := tests/phrases tests/experiments tests/extras \
-	tests/cli/test_phrases_commands.py tests/cli/test_comparing_commands.py
+	tests/cli/test_phrases_commands.py
 QUICK := tests/posterior tests/test_posterior.py tests/diagnostics/test_check.py \
 	tests/diagnostics/test_predictive.py tests/diagnostics/test_traces.py tests/cli/test_process.py
 

@@ -18,7 +18,7 @@ import cyclopts
 from cyclopts import App, CycloptsError, Group, Parameter, Token
 
 from bpa_ppl._runtime.messages import LOGGER, warn_user
-from bpa_ppl.cli import adapt, lists, posteriors, servers, texts
+from bpa_ppl.cli import adapt, comparing, lists, posteriors, servers, texts
 from bpa_ppl.cli.options import discard, print_message, refuse_empty
 from bpa_ppl.cli.outputs import check_outputs
 from bpa_ppl.cli.signals import Ended, ending_signals
@@ -100,13 +100,12 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     *(lists.lists_, adapt.adapt, posteriors.check, posteriors.report, posteriors.rerank),
     *(posteriors.weights, posteriors.trace, posteriors.judges, servers.judge, servers.serve),
     adapt.learn_prior,
-    *(lists.features, lists.oracle, adapt.demo),
+    *(lists.features, lists.oracle, adapt.demo, comparing.calibrate, comparing.compare),
 )
 for place, function in enumerate(_COMMANDS):
     name = function.__name__.strip("_").replace("_", "-")
-    app.command(
-        function, name=name, sort_key=place, group=_BOXES[_EVERYDAY], help_format="markdown"
-    )
+    box = _BOXES[getattr(sys.modules[function.__module__], "HELP_BOX", _EVERYDAY)]
+    app.command(function, name=name, sort_key=place, group=box, help_format="markdown")
 app.command(_lm_app)
 _lm_app.command(texts.mix)
 _lm_app.default(texts.estimate)

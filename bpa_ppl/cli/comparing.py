@@ -1,0 +1,326 @@
+"""`bpa compare` and `bpa calibrate`: samplers and posteriors, compared and tested."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Group, Parameter
+
+from bpa_ppl._runtime.messages import format_count
+from bpa_ppl.cli import options as shared
+from bpa_ppl.cli.outputs import Written
+from bpa_ppl.errors import BpaError, NotConverged, UsageError
+from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood
+from bpa_ppl.nbest import NBest
+from bpa_ppl.sampling.sampler import SAMPLERS
+
+#: The box of the commands in `bpa --help`.
+HELP_BOX = "Studies"
+#: A box of the help of a command.
+_TEST = Group("Lists to rerank", sort_key=5)
+#: Packages whose versions the results depend on.
+_VERSIONS = ("bpa_ppl", "numpyro", "jax", "sacrebleu")
+#: Packages of extras that may be installed.
+_OTHERS = ("arviz", "blackjax", "nutpie")
+
+
+def in_folder(*names: str) -> Written:
+    """Return the mark of an output that is a folder with some files."""
+    return Written(lambda folder: [folder / name for name in names])
+
+
+def _parse_names(samplers: Iterable[str]) -> list[str]:
+    """Read names that are separated by commas, in one text or several.
+
+    >>> _parse_names(["imh, nuts", "rwm"])
+    ['imh', 'nuts', 'rwm']
+
+    Raises:
+        UsageError: if there is none.
+    """
+    names = [name.strip() for name in ",".join(samplers).split(",") if name.strip()]
+    if not names:
+        raise UsageError("give the names of one or more samplers, separated by commas")
+    return names
+
+
+def _split_settings(samplers: Iterable[str], values: dict[str, Any] | None) -> dict[str, Any]:
+    """Divide the values of `SAMPLER.NAME=VALUE` options into the settings of each sampler.
+
+    >>> _split_settings(["imh", "rwm"], {"rwm.draws": 500})
+    {'imh': {}, 'rwm': {'draws': 500}}
+
+    Raises:
+        UsageError: if an option is not of this form, or its sampler is not among those that run.
+    """
+    settings: dict[str, dict[str, Any]] = {name: {} for name in samplers}
+    for key, value in (values or {}).items():
+        sampler, dot, name = key.partition(".")
+        if not dot or sampler not in settings:
+            names = ", ".join(settings)
+            problem = f"expected SAMPLER.NAME=VALUE, with SAMPLER one of {names}, not {key!r}"
+            raise UsageError(problem, parameter="setting")
+        settings[sampler][name] = value
+    return settings
+
+
+Samplers = Annotated[
+    Any,
+    shared.make_parameter(
+        _parse_names, "Names of samplers, separated by commas.", show_default=",".join, several=True
+    ),
+]
+_SamplerSettings = Annotated[
+    dict[str, Any] | None,
+    shared.make_parameter(
+        shared.parse_assignments,
+        "Setting of a sampler, as SAMPLER.NAME=VALUE: rwm.draws=500.",
+        several=True,
+        name="--set",
+    ),
+]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class _Problem:
+    """What samplers run on.
+
+    Args:
+        prior: Prior of the weights, as for `bpa adapt`.
+    """
+
+    references: shared.References = None
+    prior: Annotated[str, Parameter(group=shared.PRIOR)] = "isotropic:variance=0.1"
+    likelihood: Annotated[shared.Likelihood, Parameter(group=shared.OBSERVED)] = None
+    gain: Annotated[shared.Metric, Parameter(group=shared.OBSERVED)] = None
+    unchecked: Annotated[shared.Unchecked, Parameter(group=shared.PRIOR)] = False
+    formats: shared.FormatFlags = shared.FormatFlags()
+    columns: shared.ColumnFlags = shared.ColumnFlags()
+
+    def read(self, nbest: str) -> NBest:
+        """Return the lists."""
+        return self.formats.read(nbest, self.references, roles=self.columns.roles(self.gain))
+
+    def arguments(self) -> dict[str, Any]:
+        """Return keyword arguments of `adapt`."""
+        prior = shared.parse_prior(self.prior, unchecked=self.unchecked)
+        return {"prior": prior, "likelihood": self.likelihood, "gain": self.gain}
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class TestedProblem(_Problem):
+    """What samplers run on, and the lists that their posteriors rerank.
+
+    Args:
+        test: Lists to rerank with each posterior, for scores (default: in `bpa compare`, the
+            adaptation lists).
+        test_references: References of the --test lists.
+    """
+
+    test: Annotated[str | None, Parameter(group=_TEST)] = None
+    test_references: Annotated[list[Path] | None, Parameter(group=_TEST)] = None
+
+    def arguments(self) -> dict[str, Any]:
+        """Return keyword arguments of `compare_samplers` and of `sweep`."""
+        roles = self.columns.roles(self.gain)
+        test = None
+        if self.test is not None:
+            test = self.formats.read(self.test, self.test_references, roles=roles)
+        return {"test": test, **super().arguments()}
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class _SimulatedProblem(_Problem):
+    """What observations are simulated from.
+
+    Args:
+        likelihood: Likelihood that observations are simulated from, with its settings: oracle,
+            preference for lists with preferences, or a registered one that is a distribution.
+    """
+
+    likelihood: Annotated[
+        Any, shared.make_parameter(LIKELIHOODS.resolve, group=shared.OBSERVED)
+    ] = "oracle"
+
+
+def compare(
+    nbest: Annotated[
+        str, Parameter(help="N-best lists to run samplers on, or a posterior (NetCDF).")
+    ],
+    /,
+    *posteriors: Annotated[
+        Path, Parameter(help="More posteriors of any program; the last one is the reference.")
+    ],
+    weights: shared.Weights | None = None,
+    output: Annotated[shared.OutputPath, in_folder("index.html", "comparison.json")] | None = None,
+    problem: TestedProblem = TestedProblem(),
+    var_names: list[str] | None = None,
+    samplers: Samplers = ("heuristic", "rwm-isotropic", "rwm", "imh", "nuts", "laplace"),
+    runs: Annotated[int, Parameter(group=shared.SAMPLING)] = 4,
+    reference_sampler: Annotated[str, Parameter(group=shared.SAMPLING)] = "nuts",
+    reference_draws: Annotated[int, Parameter(group=shared.SAMPLING)] = 5000,
+    posterior: Annotated[
+        dict[str, Any] | None, shared.make_parameter(shared.parse_moved_files, several=True)
+    ] = None,
+    setting: Annotated[_SamplerSettings, Parameter(group=shared.SAMPLING)] = None,
+    seed: Annotated[int, Parameter(group=shared.SAMPLING)] = 0,
+    quiet: shared.Quiet = False,
+) -> None:
+    """Compare posteriors of any program, or samplers on n-best lists.
+
+    `bpa compare a.nc b.nc` says whether the draws of a.nc agree with those of b.nc, in all
+    continuous variables; exit with 3 if they do not, or if only one has some of the variables and
+    --var-names does not choose. With lists, samplers are run, and compared with a long run: cost,
+    errors, and choices. A sampler that fails does not stop the others; exit with 2 if there is one.
+
+    Example: `bpa compare dev.nbest -r dev.ref -w moses.ini --samplers imh,nuts -o comparison`
+
+    Args:
+        output: Folder of the page and the tables.
+        var_names: Of posteriors, the variable to compare.
+        runs: Runs of each sampler, with different seeds.
+        reference_sampler: Sampler of the long reference run.
+        reference_draws: Draws of each of the four chains of the reference run.
+        posterior: Also compare a posterior of the same data, as NAME=FILE, or its runs, as
+            NAME=FILE,FILE. An attribute sampling_time, in seconds, gives its cost.
+        seed: Seed of the first run.
+    """
+    from bpa_ppl.diagnostics.comparison import comparison as comparing
+    from bpa_ppl.diagnostics.comparison.page import write_comparison
+    from bpa_ppl.diagnostics.comparison.samplers import compare_samplers
+    from bpa_ppl.formats.streams import output_folder
+    from bpa_ppl.posterior.files import read_draws
+
+    if not posteriors and weights is None:
+        message = f"{nbest} alone: give weights (none, to start without) if these are n-best lists"
+        raise UsageError(f"{message}, or a second posterior", parameter="weights")
+    settings = _split_settings(samplers, setting)
+    with nullcontext() if output is None else output_folder(output):
+        if posteriors:
+            *others, last = (nbest, *map(str, posteriors))
+            named = dict(zip(others, others, strict=True))
+            comparison = comparing.compare(named, last, var_names=var_names, seed=seed)
+            made = {"posteriors": ", ".join(others), "reference file": last, "seed": str(seed)}
+        else:
+            canonical = str(weights)
+            given = {
+                name: list(map(read_draws, paths)) for name, paths in (posterior or {}).items()
+            }
+            comparison = compare_samplers(
+                problem.read(nbest),
+                shared.parse_weights(canonical),
+                samplers,
+                runs=runs,
+                seed=seed,
+                reference=reference_sampler,
+                reference_draws=reference_draws,
+                settings=settings,
+                others=given,
+                progress=not quiet,
+                **problem.arguments(),
+            )
+            made = {
+                "adaptation lists": nbest,
+                "likelihood": _in_words(problem.likelihood, "the default for the metric"),
+                "oracle metric": str(problem.gain or "the default for the weights"),
+                **_provenance(canonical, problem.prior, seed, settings),
+            }
+        print(comparison)
+        if output is not None:
+            command = shared.command_line()
+            echo_files(write_comparison(comparison, output, made=made, command=command), quiet)
+    verdicts = {result.verdict for result in comparison.samplers}
+    if comparing.FAILED in verdicts:
+        raise SystemExit(BpaError.exit_code)
+    if posteriors and verdicts != {comparing.AGREES}:
+        raise SystemExit(NotConverged.exit_code)
+
+
+def calibrate(
+    nbest: shared.NBestPath,
+    /,
+    *,
+    weights: shared.Weights,
+    problem: _SimulatedProblem = _SimulatedProblem(),
+    samplers: Samplers = ("imh", "laplace", "nuts", "rwm"),
+    output: shared.OutputPath | None = None,
+    replications: int = 200,
+    setting: Annotated[_SamplerSettings, Parameter(group=shared.SAMPLING)] = None,
+    jobs: Annotated[int, Parameter(group=shared.SAMPLING)] = 1,
+    seed: Annotated[int, Parameter(group=shared.SAMPLING)] = 0,
+    quiet: shared.Quiet = False,
+) -> None:
+    """Simulation-based calibration of samplers; exit with 3 if one is not calibrated.
+
+    Example: `bpa calibrate dev.nbest -w moses.ini --samplers imh,nuts -o calibration.html`
+
+    Args:
+        output: Page (HTML), or the numbers if it ends in .json.
+        replications: Number of simulated data sets for each sampler.
+        jobs: Number of threads.
+        seed: The same seed gives the same ranks.
+    """
+    from bpa_ppl.diagnostics.calibration import render_calibration
+    from bpa_ppl.diagnostics.comparison.samplers import calibrate_sampler
+    from bpa_ppl.formats.streams import atomic_writer
+
+    settings = _split_settings(samplers, setting)
+    lists = problem.read(nbest)
+    canonical = shared.parse_weights(weights)
+    options: dict[str, Any] = {
+        **problem.arguments(),
+        "replications": replications,
+        "seed": seed,
+        "jobs": jobs,
+        "progress": not quiet,
+    }
+    results = []
+    for name, values in settings.items():
+        sampler = SAMPLERS.resolve(name, values)
+        results.append(calibrate_sampler(lists, canonical, sampler, **options))
+        print(results[-1])
+    if output is not None:
+        made = {"lists": nbest, "likelihood": _in_words(problem.likelihood, "oracle")}
+        made |= _provenance(weights, problem.prior, seed, settings)
+        if output.suffix != ".json":
+            text = render_calibration(results, made=made, command=shared.command_line())
+        else:
+            text = json.dumps([one.as_dict() for one in results], indent=1)
+        with atomic_writer(output) as file:
+            file.write(text)
+    if not all(results):
+        raise SystemExit(NotConverged.exit_code)
+
+
+def _in_words(likelihood: Any, default: str) -> str:
+    """Return the name and the settings of a likelihood of the command line, or the default."""
+    from bpa_ppl.diagnostics.provenance import in_words
+
+    if not isinstance(likelihood, Likelihood):
+        return default
+    return in_words({"name": LIKELIHOODS.name_of(likelihood), **likelihood.settings()})
+
+
+def _provenance(weights: str, prior: str, seed: int, settings: dict[str, Any]) -> dict[str, str]:
+    """Return the rows of the provenance that all pages have."""
+    packages = (*_VERSIONS, *filter(find_spec, _OTHERS))
+    versions = {f"version of {name}": version(name) for name in packages}
+    made = {"weights": weights, "prior": prior, "seed": str(seed)}
+    given = [f"{s}.{name}={x}" for s, own in settings.items() for name, x in own.items()]
+    return {**made, "settings": ", ".join(given) or "the defaults", **versions}
+
+
+def echo_files(written: list[Path], quiet: bool) -> None:
+    """Log the name of the first written file, and the number of the others."""
+    others = format_count(len(written) - 1, "more file")
+    shared.echo_status(f"wrote {written[0]} and {others}", quiet)
