@@ -27,6 +27,7 @@ from bpa_ppl.diagnostics.pages.figures import NARROW, label
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.drawing import make_draws, require_adaptation
 from bpa_ppl.errors import DataError, UsageError, quote
+from bpa_ppl.metrics.paired import estimate_error
 from bpa_ppl.metrics.preferences import Comparisons
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.names import find_positions, matches
@@ -423,21 +424,14 @@ class _Refits:
         return self.compute_gains(self.full)
 
     def measure_loss(self, kept: _Kept) -> tuple[float, float, float]:
-        """Return the gain that is lost with fewer features, its standard error, and evidence.
-
-        With few lists often no choice differs. Therefore the error of an accuracy counts half a
-        list more for each of the two, and one that both have right (Agresti & Min 2005).
-        """
-        fewer, weight = self.draw(kept), self.judged.list_weight
+        """Return the gain that is lost with fewer features, its standard error, and evidence."""
+        fewer, accuracy = self.draw(kept), isinstance(self.judged, Comparisons)
         difference = self.of_all - self.compute_gains(fewer)
-        lost = float(np.average(difference, weights=weight))
-        added = weight.mean() if isinstance(self.judged, Comparisons) else 0.0
-        variance = np.sum((weight * (difference - lost)) ** 2) + added**2
-        error = np.sqrt(variance) / (weight.sum() + 2 * added)
+        lost = estimate_error(difference, self.judged.list_weight, accuracy=accuracy)
         of_all, of_fewer = (d.record.figures.log_evidence for d in (self.full, fewer))
         assert of_all is not None  # the mode was found
         assert of_fewer is not None
-        return lost, float(error), of_all - of_fewer
+        return *lost, of_all - of_fewer
 
     def learn_curve(
         self, lists: NBest, start: AnyStart, options: Mapping[str, Any]

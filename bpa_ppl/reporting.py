@@ -18,8 +18,6 @@ from bpa_ppl.diagnostics.baseline_comparison import (
 )
 from bpa_ppl.diagnostics.baseline_table import (
     ACCURACY,
-    SAME_SIGNS,
-    TIE,
     BaselineComparison,
     BaselineRow,
     Way,
@@ -41,6 +39,16 @@ from bpa_ppl.metrics.column import Column
 from bpa_ppl.metrics.gains import count_statistics, score_choice, select_choices
 from bpa_ppl.metrics.gains import gains as gains_in
 from bpa_ppl.metrics.metric import Metric
+from bpa_ppl.metrics.paired import (
+    BETTER,
+    INTERVAL,
+    MINUS,
+    PROBABILITY,
+    TIE,
+    WORSE,
+    decide,
+    format_difference,
+)
 from bpa_ppl.metrics.preferences import choice_sets, has_preferences, select_compared
 from bpa_ppl.metrics.scoreboard import ScoreDifference, choose_metrics, compare_scores, metric_title
 from bpa_ppl.nbest import NBest
@@ -51,10 +59,8 @@ if TYPE_CHECKING:
     from bpa_ppl.features.recipe import MovedFiles
     from bpa_ppl.posterior.adapter import Posterior
 
-PROBABILITY = 0.95
-BETTER, WORSE, UNCLEAR = "better", "worse", "unclear"
-_INTERVAL = f"{100 * PROBABILITY:g}% interval"
-_MINUS = str.maketrans("-", "−")
+#: A verdict of a change whose interval contains 0.
+UNCLEAR = "unclear"
 _FAILED = "The draws failed their check: reranking refuses them unless it is run unchecked."
 _SAME_LISTS = "These are the lists that the weights were adapted to: evaluate on new ones."
 
@@ -80,19 +86,21 @@ class Change(NamedTuple):
     @property
     def cells(self) -> list[str]:
         """Before, after, difference and its interval, formatted."""
-        score = self.score
-        after, change, low, high = score.score, score.difference, score.low, score.high
-        known = has_width(high - low, change)
-        decimals = choose_decimals((high - low) / 2 if known else 0.0, self.decimals)
-        signed = [f"{x:+.{decimals}f}" for x in (change, low, high)]
-        plain = [f"{x:.{decimals}f}" for x in (after - change, after)]
-        interval = " to ".join(signed[1:]) if known else "–"
-        return [text.translate(_MINUS) for text in (*plain, signed[0], interval)]
+        return self._format()[:-1]
 
     def __str__(self) -> str:
-        before, after, change, interval = self.cells
-        of_change = change if interval == "–" else f"{change}, {_INTERVAL} {interval}"
-        return f"{self.name} {before} → {after} ({of_change})"
+        before, after, *_, change = self._format()
+        return f"{self.name} {before} → {after} ({change})"
+
+    def _format(self) -> list[str]:
+        """Return before, after, the difference, its interval, and both."""
+        score = self.score
+        width = score.high - score.low
+        known = has_width(width, score.difference)
+        decimals = choose_decimals(width / 2 if known else 0.0, self.decimals)
+        plain = (f"{x:.{decimals}f}" for x in (score.score - score.difference, score.score))
+        signed = format_difference(score.difference, score.low, score.high, decimals)
+        return [*(text.translate(MINUS) for text in plain), *signed]
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,7 +309,7 @@ def _compare_accuracy(choices: ChoiceChanges, comparison: BaselineComparison) ->
     texts = zip(lists.chosen(before), lists.chosen(choices.after[compared]), strict=True)
     changed = sum(old != new for old, new in texts)
     score = ScoreDifference(ACCURACY, adapted.gain, row.difference, row.low, row.high)
-    change = Change(ACCURACY, score, row.verdict if row.verdict != TIE else UNCLEAR, 3)
+    change = Change(ACCURACY, score, _as_unclear(row.verdict), 3)
     return Improvement(choices, (change,), None, comparison, len(compared), changed)
 
 
@@ -334,10 +342,12 @@ def _score_change(
     before, after = (count_statistics(lists, metric) for lists in pair)
     score = compare_scores(after, before, metric, probability=PROBABILITY, seed=seed)
     low, high = sorted(metric.signed(np.array([score.low, score.high])).tolist())
-    verdict = BETTER if low > 0 else WORSE if high < 0 else UNCLEAR
-    if not has_width(high - low, score.difference) and len(pair[0]) < SAME_SIGNS:
-        verdict = UNCLEAR
-    return Change(name, score, verdict, metric.decimals, signature)
+    verdict = decide(metric.signed(score.difference), low, high, len(pair[0]))
+    return Change(name, score, _as_unclear(verdict), metric.decimals, signature)
+
+
+def _as_unclear(verdict: str) -> str:
+    return UNCLEAR if verdict == TIE else verdict
 
 
 def describe_improvement(
@@ -358,7 +368,7 @@ def describe_improvement(
     if result.unknown:
         return verdict, []
     rows = [[change.name, *change.cells, change.verdict or "–"] for change in result.changes]
-    header = ("metric", "before", "after", "difference", _INTERVAL, "verdict")
+    header = ("metric", "before", "after", "difference", INTERVAL, "verdict")
     caption = (
         f"{result.sentences} sentences. Before: {result.baseline}; after: the predictive decision. "
     )

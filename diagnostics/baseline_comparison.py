@@ -20,7 +20,6 @@ from bpa_ppl.diagnostics.baseline_table import (
     ACCURACY,
     IN_SAMPLE,
     LEFT_OUT,
-    WORSE,
     BaselineComparison,
     BaselineRow,
     Key,
@@ -44,6 +43,7 @@ from bpa_ppl.metrics.column import Column
 from bpa_ppl.metrics.gains import default_gain, resolve
 from bpa_ppl.metrics.gains import gains as gains_in
 from bpa_ppl.metrics.metric import Metric
+from bpa_ppl.metrics.paired import WORSE
 from bpa_ppl.metrics.preferences import Comparisons, has_preferences, select_compared
 from bpa_ppl.nbest import NBest, demote_to_extras, score_differences, subtract_first
 from bpa_ppl.posterior.adapter import as_draws

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct, structs
 
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import choose_decimals, format_count, format_table
 from bpa_ppl.diagnostics.pages.page import Table
+from bpa_ppl.metrics.paired import (
+    ADDED,
+    ADDED_DIFFERENCES,
+    BETTER,
+    INTERVAL,
+    MINUS,
+    TIE,
+    WORSE,
+    decide,
+    estimate_mean,
+    estimate_proportion,
+    format_difference,
+)
 from bpa_ppl.nbest import NBest, find_feature, subtract_first
 
 
@@ -52,7 +63,6 @@ _ADVICE: Mapping[str, str] = {
 KINDS = ("adapted", "baseline", "feature", "bound")
 #: The unit of the gain of a way to choose where preferences are observed.
 ACCURACY = "accuracy"
-BETTER, WORSE, TIE = "better", "worse", "tie"
 LEFT_OUT, IN_SAMPLE, NEW = "leave-one-out", "in-sample", "new lists"
 #: Notes on the evaluation.
 _EVALUATED = {
@@ -61,12 +71,8 @@ _EVALUATED = {
     IN_SAMPLE: "In-sample: the adapted weights use the judgements of these lists.",
     NEW: "",
 }
-PROBABILITY = 0.95
-_INTERVAL = f"{100 * PROBABILITY:g}% interval"
 _MAX_FEATURES = 10  # in a printed table
 _DECIMALS = 3  # of a gain, and more where its interval is narrower
-#: So many equal signs are significant at 5%: 2 / 2⁶ = 0.03.
-SAME_SIGNS = 6
 #: If the first candidate is the preferred one in so many lists or more, and in all of them, the
 #: order of the candidates was made from the answers.
 _ORDERED = 5
@@ -74,7 +80,6 @@ _ORDERED = 5
 #: samples of gains permuted within lists, and for fewer than one of ten of real collections, where
 #: it is 2 to 8.
 _CHANCE = 1.5
-_MINUS = str.maketrans("-", "−")
 #: What the columns of a table are.
 _OF_GAIN = (
     "Mean {unit} of each way to choose, its share of the difference between the random and the "
@@ -88,9 +93,6 @@ _OF_ACCURACY = (
     "Intervals are over lists. Equal weights choose by the mean of the standardised features."
 )
 _SELECTED = "Features, systems and regressions are those of the adaptation sentences."
-#: Lists that are added for the interval of an accuracy and of a difference of two (Agresti & Coull
-#: 1998; Agresti & Caffo 2000): without them, intervals of few lists are too narrow.
-_ADDED, _ADDED_DIFFERENCES = (0.0, 0.0, 1.0, 1.0), (-1.0, 1.0)
 #: The kind and the name of a row.
 Key = tuple[str, str]
 
@@ -203,10 +205,7 @@ class BaselineRow(Struct, frozen=True, omit_defaults=True):
         """
         if math.isnan(self.difference):
             return ""
-        low, high = self.low, self.high
-        if math.isnan(low) and self.lists >= SAME_SIGNS:
-            low = high = self.difference
-        return BETTER if low > 0 else WORSE if high < 0 else TIE
+        return decide(self.difference, self.low, self.high, self.lists)
 
     @property
     def difference_in_words(self) -> str:
@@ -215,24 +214,29 @@ class BaselineRow(Struct, frozen=True, omit_defaults=True):
         >>> BaselineRow("first candidate", "baseline", 5, 1.0, 0.2, 0.5).difference_in_words
         '+0.500'
         """
-        *_, difference, interval, _ = self.cells
-        return difference if interval == "–" else f"{difference}, {_INTERVAL} {interval}"
+        return self._texts[-1]
+
+    @property
+    def _decimals(self) -> int:
+        spread = abs(self.gain) if math.isnan(self.low) else (self.high - self.low) / 2
+        return choose_decimals(spread, _DECIMALS)
+
+    @property
+    def _texts(self) -> tuple[str, str, str]:
+        return format_difference(self.difference, self.low, self.high, self._decimals)
 
     @property
     def cells(self) -> list[str]:
         """The cells of the printed row."""
-        spread = abs(self.gain) if math.isnan(self.low) else (self.high - self.low) / 2
-        digits = f".{choose_decimals(spread, _DECIMALS)}f"
         numbers = (
-            f"{self.gain:{digits}}",
+            f"{self.gain:.{self._decimals}f}",
             f"{self.gain_low:.3f} to {self.gain_high:.3f}",
             f"{self.log_loss:.3f}",
             f"{self.share:.0%}",
-            f"{self.difference:+{digits}}",
-            f"{self.low:+{digits}} to {self.high:+{digits}}",
+            *self._texts[:2],
             self.verdict or "nan",
         )
-        return [self.label, *("–" if "nan" in n else n.translate(_MINUS) for n in numbers)]
+        return [self.label, *("–" if "nan" in n else n.translate(MINUS) for n in numbers)]
 
 
 @dataclass(frozen=True)
@@ -363,7 +367,7 @@ class BaselineComparison:
         (count, lists), (low, high) = self.best, estimate_proportion(*self.best)
         return (
             f"of {format_count(lists, 'adaptation list')}, {count / lists:.0%} have a choice among "
-            f"the best candidates ({LEFT_OUT}, {_INTERVAL} {low:.0%} to {high:.0%})"
+            f"the best candidates ({LEFT_OUT}, {INTERVAL} {low:.0%} to {high:.0%})"
         )
 
     @property
@@ -415,8 +419,8 @@ class BaselineComparison:
         if self.unit == ACCURACY:  # a random candidate is right in half of the pairs
             left_out += [row for row in self.rows if row.kind == "bound"]
             explained = _OF_ACCURACY
-        header = ["choice", self.measure, _INTERVAL, "log loss", "of headroom"]
-        header += ["adapted − it", _INTERVAL, "adapted is"]
+        header = ["choice", self.measure, INTERVAL, "log loss", "of headroom"]
+        header += ["adapted − it", INTERVAL, "adapted is"]
         columns = zip(header, *(r.cells for r in self.rows if r not in left_out), strict=True)
         kept = (column for column in columns if {*column[1:]} != {"–"})
         names, *rows = map(list, zip(*kept, strict=True))
@@ -437,17 +441,6 @@ def values_of(nbest: NBest, name: str) -> Float64:
     return np.zeros(len(nbest.features)) if feature is None else feature
 
 
-def sum_moments(values: npt.ArrayLike, weight: Float64) -> list[float]:
-    """Return Σ w, Σ w², Σ w x, Σ w² x and Σ w² x² of finite values x with weights w.
-
-    >>> sum_moments([1.0, np.nan, 3.0], np.array([1.0, 1.0, 2.0]))
-    [3.0, 5.0, 7.0, 13.0, 37.0]
-    """
-    x = np.asarray(values, np.float64)
-    x, w = x[np.isfinite(x)], weight[np.isfinite(x)]
-    return [float(part.sum()) for part in (w, w**2, w * x, w**2 * x, (w * x) ** 2)]
-
-
 def estimate_rows(
     rows: Iterable[BaselineRow], sums: Mapping[Key, Float64], *, accuracy: bool = False
 ) -> tuple[BaselineRow, ...]:
@@ -460,7 +453,7 @@ def estimate_rows(
             was made from the answers.
     """
     by_key, result = {(row.kind, row.name): row for row in rows}, []
-    added, added_differences = (_ADDED, _ADDED_DIFFERENCES) if accuracy else ((), ())
+    added, added_differences = (ADDED, ADDED_DIFFERENCES) if accuracy else ((), ())
     for (kind, name), values in sums.items():
         count, random, best, loss, weight, _, gain, *_ = values.tolist()
         mean, low, high = estimate_mean(values[4:9], added)
@@ -479,52 +472,3 @@ def estimate_rows(
         if not (accuracy and name == Way.FIRST and mean == 1 and count >= _ORDERED):
             result.append(BaselineRow(str(name), kind, **known))
     return tuple(result)
-
-
-def estimate_mean(sums: npt.ArrayLike, added: Sequence[float] = ()) -> tuple[float, float, float]:
-    """Return the weighted mean of numbers and its 95% interval by Student's t.
-
-    Equal numbers have no interval, NaN: that of a few would be of no width.
-
-    The number of degrees of freedom is (Σ w)² / Σ w² − 1, for equal weights one less than that of
-    the numbers.
-
-    Args:
-        sums: (5,) from `sum_moments`.
-        added: further numbers of a typical weight, for the interval only.
-
-    >>> [round(x, 3) for x in estimate_mean(sum_moments([1.0, 2.0, 3.0, 4.0], np.ones(4)))]
-    [2.5, 0.446, 4.554]
-    """
-    from scipy.special import stdtrit
-
-    sums = np.asarray(sums, np.float64)
-    if not sums[0]:
-        return math.nan, math.nan, math.nan
-    mean, typical = float(sums[2] / sums[0]), float(sums[1] / sums[0])
-    sums = sums + sum_moments(added, np.full(len(added), typical))
-    weight, squared, total, weighted, squares = sums.tolist()
-    freedom, centre = weight**2 / squared - 1, total / weight
-    residual = squares - 2 * centre * weighted + centre**2 * squared
-    # All numbers are equal, but for rounding errors.
-    if freedom < 1e-9 or residual <= 1e-12 * squares:
-        return mean, math.nan, math.nan
-    error = math.sqrt(residual / weight**2 * (freedom + 1) / freedom)
-    quantile = float(stdtrit(math.inf if len(added) else freedom, (1 + PROBABILITY) / 2))
-    return mean, centre - quantile * error, centre + quantile * error
-
-
-def estimate_proportion(count: float, total: float) -> tuple[float, float]:
-    """Return the 95% score interval of a proportion (Wilson 1927).
-
-    Args:
-        count: of successes.
-        total: of trials, at least 1.
-
-    >>> [round(end, 3) for end in estimate_proportion(8, 10)]
-    [0.49, 0.943]
-    """
-    z = NormalDist().inv_cdf((1 + PROBABILITY) / 2)
-    centre = (count + z**2 / 2) / (total + z**2)
-    reach = z * math.sqrt(count * (total - count) / total + z**2 / 4) / (total + z**2)
-    return max(centre - reach, 0.0), min(centre + reach, 1.0)

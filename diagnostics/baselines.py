@@ -13,12 +13,13 @@ import numpy.typing as npt
 from msgspec import structs
 
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl.diagnostics.baseline_table import KINDS, BaselineRow, Key, Way, sum_moments, values_of
+from bpa_ppl.diagnostics.baseline_table import KINDS, BaselineRow, Key, Way, values_of
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.metrics.column import select_marked
 from bpa_ppl.metrics.gains import gains as gains_in
 from bpa_ppl.metrics.metric import Metric
+from bpa_ppl.metrics.paired import sum_moments
 from bpa_ppl.metrics.preferences import Comparisons, select_compared
 from bpa_ppl.nbest import NBest, centre, measure_deviation, root_mean_square
 from bpa_ppl.posterior.draws import Draws

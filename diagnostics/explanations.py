@@ -17,6 +17,7 @@ from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.metrics.column import Column, read_column
 from bpa_ppl.metrics.gains import count_statistics, select_choices
 from bpa_ppl.metrics.metric import Metric
+from bpa_ppl.metrics.paired import INTERVAL, MINUS, PROBABILITY
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws, quantiles
@@ -25,13 +26,10 @@ if TYPE_CHECKING:
     from bpa_ppl.features.recipe import MovedFiles
     from bpa_ppl.posterior.adapter import Posterior
 
-#: Probability of the intervals of contributions.
-PROBABILITY = 0.95
 _TAILS = ((1 - PROBABILITY) / 2, (1 + PROBABILITY) / 2)
 _MAX_CHANGES = 10  # shown side by side
 _MAX_TERMS = 6  # features in the table of one sentence
 _AT_ONCE = 256  # sentences whose differences are computed for all draws at once
-_MINUS = str.maketrans("-", "−")
 _TERMS = (
     "The tables show what each feature contributed to the score of the candidate after, minus that "
     "of the candidate before: its weight (posterior mean) times the difference of its values, in "
@@ -237,7 +235,7 @@ def render_explanations(explanation: ChoiceExplanation) -> list[Block]:
         rows.append([f"{len(others)} other features", "", "", _format_signed(rest), "–"])
     whole = explanation.difference, explanation.low, explanation.high
     rows.append(["together", "", "", *_describe_contribution(*whole)])
-    header = ["feature", "weight", "difference", "contribution", f"{100 * PROBABILITY:g}% interval"]
+    header = ["feature", "weight", "difference", "contribution", INTERVAL]
     if math.isnan(explanation.low):
         return [explanation.summary, Table(header[:-1], [row[:-1] for row in rows])]
     share = f"{explanation.probability:.1%} of the draws"
@@ -250,7 +248,7 @@ def _describe_contribution(value: float, low: float, high: float) -> tuple[str, 
 
 
 def _format_signed(value: float, decimals: int = 3) -> str:
-    return f"{value:+.{decimals}f}".translate(_MINUS)
+    return f"{value:+.{decimals}f}".translate(MINUS)
 
 
 class SystemShare(NamedTuple):
@@ -428,7 +426,7 @@ def _describe_score(value: float, gain: Metric) -> str:
     if not math.isfinite(value):
         return f"{gain.title} unknown"
     form = ".4g" if isinstance(gain, Column) else f".{gain.decimals}f"
-    return f"{gain.title} {value + 0.0:{form}}".translate(_MINUS)  # zero has no sign
+    return f"{gain.title} {value + 0.0:{form}}".translate(MINUS)  # zero has no sign
 
 
 def describe_systems(changes: ChoiceChanges) -> list[Section]:

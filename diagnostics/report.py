@@ -17,7 +17,6 @@ from bpa_ppl.diagnostics.baseline_table import (
     NEW,
     BaselineComparison,
     BaselineRow,
-    estimate_proportion,
 )
 from bpa_ppl.diagnostics.check import Report, check, list_components
 from bpa_ppl.diagnostics.pages.figures import NARROW, embed_figure, empty_figure, label
@@ -34,6 +33,7 @@ from bpa_ppl.diagnostics.raters import compare_raters
 from bpa_ppl.diagnostics.reliability import Reliability
 from bpa_ppl.diagnostics.traces import CAPTION, MAX_CHAINS, draw_traces, find_worst_mixing
 from bpa_ppl.errors import UsageError
+from bpa_ppl.metrics.paired import estimate_proportion
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, quantiles, standardise
 from bpa_ppl.posterior.statistics import ess, r_hat

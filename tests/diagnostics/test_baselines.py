@@ -29,13 +29,11 @@ from bpa_ppl.diagnostics.baseline_table import (
     BaselineComparison,
     BaselineRow,
     Way,
-    estimate_mean,
-    estimate_proportion,
-    sum_moments,
 )
 from bpa_ppl.diagnostics.baselines import Gains, find_system_column
 from bpa_ppl.diagnostics.report import draw_ways, posterior_page
 from bpa_ppl.metrics.column import Column
+from bpa_ppl.metrics.paired import estimate_mean, estimate_proportion, sum_moments
 from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record
 from bpa_ppl.posterior.statistics import loo_log_weights
 

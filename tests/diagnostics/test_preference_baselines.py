@@ -22,17 +22,14 @@ from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.decoding.writing import rerank_to
 from bpa_ppl.diagnostics.baseline_comparison import read_comparison
 from bpa_ppl.diagnostics.baseline_table import (
-    _ADDED,
-    _ADDED_DIFFERENCES,
     ACCURACY,
     LEFT_OUT,
     NEW,
     BaselineComparison,
     BaselineRow,
     Way,
-    estimate_mean,
-    sum_moments,
 )
+from bpa_ppl.metrics.paired import ADDED, ADDED_DIFFERENCES, estimate_mean, sum_moments
 from bpa_ppl.metrics.preferences import select_compared
 from bpa_ppl.posterior.record import Observed, Record
 from bpa_ppl.posterior.statistics import loo_log_weights
@@ -462,7 +459,7 @@ def test_intervals_of_accuracies_cover_at_least_at_their_level(
     for _ in range(trials):
         number = rng.integers(1, answers + 1, count)
         values = rng.binomial(number, rng.beta(4 * p, 4 * (1 - p), count)) / number
-        _, low, high = estimate_mean(sum_moments(values, number.astype(float)), _ADDED)
+        _, low, high = estimate_mean(sum_moments(values, number.astype(float)), ADDED)
         covered += low <= p <= high
     assert covered >= binom.ppf(1e-3, trials, 0.945)
 
@@ -473,7 +470,7 @@ def test_a_wrong_verdict_of_two_accuracies_is_rare(count: int) -> None:
     rng, trials, wrong = np.random.default_rng(4), 1500, 0
     for _ in range(trials):
         values = rng.choice([1.0, -1.0, 0.0], p=[0.1, 0.1, 0.8], size=count)
-        _, low, high = estimate_mean(sum_moments(values, np.ones(count)), _ADDED_DIFFERENCES)
+        _, low, high = estimate_mean(sum_moments(values, np.ones(count)), ADDED_DIFFERENCES)
         wrong += low > 0 or high < 0
     assert wrong <= binom.ppf(1 - 1e-3, trials, 0.05)
 
