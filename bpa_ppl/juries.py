@@ -19,10 +19,10 @@ from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, is_number, to_float
 from bpa_ppl._runtime.messages import capture_notes, format_count
 from bpa_ppl.adapting import log_density
-from bpa_ppl.diagnostics.baseline_comparison import predict_answers, score_left_out
 from bpa_ppl.diagnostics.baseline_table import ACCURACY, values_of
 from bpa_ppl.diagnostics.baselines import Gains, judge
 from bpa_ppl.diagnostics.check import refuse_unconverged
+from bpa_ppl.diagnostics.left_out import predict_answers, score_left_out
 from bpa_ppl.diagnostics.pages.figures import NARROW, label
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.drawing import make_draws, require_adaptation

@@ -11,7 +11,7 @@ from support.raising import raises
 from support.targets import SENTENCES, balanced, integrated
 
 from bpa_ppl import DataError, Draws, Isotropic, NBest, adapt, from_lists
-from bpa_ppl.diagnostics.baseline_comparison import score_left_out
+from bpa_ppl.diagnostics.left_out import score_left_out
 from bpa_ppl.diagnostics.predictive_checks import with_predictions
 from bpa_ppl.diagnostics.raters import Raters
 from bpa_ppl.posterior.adapter import as_draws
