@@ -39,8 +39,8 @@ from sklearn.metrics import brier_score_loss, log_loss
 
 import bpa_ppl as bpa
 from bpa_ppl import NBest, from_arrays
-from bpa_ppl.diagnostics.baseline_comparison import read_comparison
-from bpa_ppl.diagnostics.baselines import Gains
+from bpa_ppl.diagnostics.baselines import read_comparison
+from bpa_ppl.diagnostics.judged import Gains
 from bpa_ppl.metrics.column import headroom_won, read_column
 from bpa_ppl.metrics.paired import estimate_proportion
 

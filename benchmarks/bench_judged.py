@@ -41,7 +41,7 @@ from sklearn.linear_model import BayesianRidge
 import bpa_ppl as bpa
 from bpa_ppl import Isotropic, adapting, concatenate
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl.diagnostics.baselines import Gains
+from bpa_ppl.diagnostics.judged import Gains
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.metrics.column import headroom_won, read_column
 from bpa_ppl.nbest import NBest

@@ -84,8 +84,8 @@ from sklearn.linear_model import BayesianRidge, LogisticRegression
 import bpa_ppl as bpa
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import capture_notes
-from bpa_ppl.diagnostics.baseline_comparison import read_comparison
-from bpa_ppl.diagnostics.baseline_table import Way
+from bpa_ppl.diagnostics.baselines import read_comparison
+from bpa_ppl.diagnostics.ways import Way
 from bpa_ppl.metrics.column import read_column
 from bpa_ppl.nbest import NBest
 from bpa_ppl.weights import StartingWeights

@@ -29,7 +29,7 @@ _MODULES = {
     "bpa_ppl.decoding.reranker": ("Reranker", "rerank"),
     "bpa_ppl.decoding.rules": ("Mbr", "Rule"),
     "bpa_ppl.describing": ("describe",),
-    "bpa_ppl.diagnostics.baseline_comparison": ("compare_baselines",),
+    "bpa_ppl.diagnostics.baselines": ("compare_baselines",),
     "bpa_ppl.diagnostics.check": ("Report", "check"),
     "bpa_ppl.errors": ("BpaError", "BpaWarning", "DataError", "NotConverged", "UsageError"),
     "bpa_ppl.diagnostics.comparison.comparison": ("compare",),
@@ -105,7 +105,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from bpa_ppl.decoding.reranker import Reranker as Reranker, rerank as rerank
     from bpa_ppl.decoding.rules import Mbr as Mbr, Rule as Rule
     from bpa_ppl.describing import describe as describe
-    from bpa_ppl.diagnostics.baseline_comparison import compare_baselines as compare_baselines
+    from bpa_ppl.diagnostics.baselines import compare_baselines as compare_baselines
     from bpa_ppl.diagnostics.check import Report as Report, check as check
     from bpa_ppl.errors import (
         BpaError as BpaError,

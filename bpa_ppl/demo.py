@@ -22,9 +22,9 @@ from bpa_ppl.building import concatenate
 from bpa_ppl.decoding.choices import Choices
 from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.decoding.writing import write_texts
-from bpa_ppl.diagnostics.baseline_comparison import compare_baselines
-from bpa_ppl.diagnostics.baseline_table import Way
+from bpa_ppl.diagnostics.baselines import compare_baselines
 from bpa_ppl.diagnostics.check import Report, check_and_record
+from bpa_ppl.diagnostics.ways import Way
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.formats.reading import read_nbest

@@ -16,10 +16,10 @@ from bpa_ppl._runtime.arguments import check_seed, require
 from bpa_ppl._runtime.arrays import Float64, to_floats
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl._runtime.progress import Reporter, reporter
-from bpa_ppl.diagnostics.baseline_comparison import read_comparison, record_comparison
-from bpa_ppl.diagnostics.baseline_table import ACCURACY, LEFT_OUT
-from bpa_ppl.diagnostics.baselines import find_system_column
+from bpa_ppl.diagnostics.baselines import LEFT_OUT, read_comparison, record_comparison
 from bpa_ppl.diagnostics.check import check_and_record
+from bpa_ppl.diagnostics.judged import ACCURACY
+from bpa_ppl.diagnostics.ways import find_system_column
 from bpa_ppl.drift import feature_scales
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.nbest import NBest, score_differences

@@ -19,12 +19,12 @@ from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, is_number, to_float
 from bpa_ppl._runtime.messages import capture_notes, format_count
 from bpa_ppl.adapting import log_density
-from bpa_ppl.diagnostics.baseline_table import ACCURACY, values_of
-from bpa_ppl.diagnostics.baselines import Gains, judge
 from bpa_ppl.diagnostics.check import refuse_unconverged
+from bpa_ppl.diagnostics.judged import ACCURACY, Judged, select_judged
 from bpa_ppl.diagnostics.left_out import predict_answers, score_left_out
 from bpa_ppl.diagnostics.pages.figures import NARROW, label
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
+from bpa_ppl.diagnostics.ways import values_of
 from bpa_ppl.drawing import make_draws, require_adaptation
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.metrics.paired import estimate_error
@@ -377,12 +377,12 @@ class _Refits:
     target: Target
 
     @cached_property
-    def judged(self) -> Gains | Comparisons:
+    def judged(self) -> Judged:
         """The judgements of the lists; gains are shares of the headroom."""
         adaptation = require_adaptation(self.target)
         observed = adaptation.observed
         lists = adaptation.lists if observed.gain is None else observed.lists
-        judged = judge(lists, observed.gain, observed.gains)
+        judged = select_judged(lists, observed.gain, observed.gains)
         if isinstance(judged, Comparisons):
             return judged
         random, best = judged.bounds()

@@ -10,19 +10,7 @@ import numpy as np
 
 from bpa_ppl._runtime.messages import choose_decimals, format_count, has_width
 from bpa_ppl.decoding.reranker import Reranker, with_defaults, without_features
-from bpa_ppl.diagnostics.baseline_comparison import (
-    ChoiceGains,
-    choose_compared_gain,
-    explain_missing_gains,
-    read_comparison,
-)
-from bpa_ppl.diagnostics.baseline_table import (
-    ACCURACY,
-    BaselineComparison,
-    BaselineRow,
-    Way,
-)
-from bpa_ppl.diagnostics.baselines import find_indicators, find_system_column, lacks_canonical
+from bpa_ppl.diagnostics.baselines import BaselineComparison, ChoiceGains, read_comparison
 from bpa_ppl.diagnostics.check import check_and_record
 from bpa_ppl.diagnostics.explanations import (
     ChoiceChanges,
@@ -31,8 +19,16 @@ from bpa_ppl.diagnostics.explanations import (
     explain_rows,
     system_shares,
 )
+from bpa_ppl.diagnostics.judged import ACCURACY, choose_compared_gain, explain_missing_gains
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, Verdict
 from bpa_ppl.diagnostics.report import picture_ways, posterior_page
+from bpa_ppl.diagnostics.ways import (
+    BaselineRow,
+    Way,
+    find_indicators,
+    find_system_column,
+    lacks_canonical,
+)
 from bpa_ppl.errors import DataError, locate
 from bpa_ppl.metrics.bleu import LengthRatio
 from bpa_ppl.metrics.column import Column

@@ -1,263 +1,542 @@
-"""Judged lists, and the simple ways to choose that are best on them."""
+"""Compare adapted weights with simple ways to choose, by leave-one-out or on new lists.
+
+The gain None stands for preferences, whose gain is the accuracy.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
-from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 from msgspec import structs
 
+from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl.diagnostics.baseline_table import KINDS, BaselineRow, Key, Way, values_of
-from bpa_ppl.features.indicators import Indicators
+from bpa_ppl._runtime.messages import format_count, format_table, log_info, warn_user
+from bpa_ppl.diagnostics.check import check_and_record
+from bpa_ppl.diagnostics.judged import (
+    ACCURACY,
+    Gains,
+    Judged,
+    choose_compared_gain,
+    explain_missing_gains,
+    name_gain,
+    select_judged,
+    uses_preferences,
+)
+from bpa_ppl.diagnostics.left_out import TINY, predict_answers, score_left_out
+from bpa_ppl.diagnostics.pages.page import Table
+from bpa_ppl.diagnostics.ways import (
+    BaselineRow,
+    Way,
+    WayGains,
+    find_indicators,
+    fit_ways,
+    lacks_canonical,
+    list_simple_ways,
+)
+from bpa_ppl.errors import DataError
 from bpa_ppl.features.recipe import Recipe
-from bpa_ppl.metrics.column import select_marked
+from bpa_ppl.metrics.column import Column
+from bpa_ppl.metrics.gains import default_gain, resolve
 from bpa_ppl.metrics.gains import gains as gains_in
 from bpa_ppl.metrics.metric import Metric
-from bpa_ppl.metrics.paired import sum_moments
-from bpa_ppl.metrics.preferences import Comparisons, select_compared
-from bpa_ppl.nbest import NBest, centre, measure_deviation, root_mean_square
+from bpa_ppl.metrics.paired import (
+    ADDED,
+    ADDED_DIFFERENCES,
+    BETTER,
+    INTERVAL,
+    TIE,
+    WORSE,
+    estimate_mean,
+    estimate_proportion,
+    sum_moments,
+)
+from bpa_ppl.metrics.preferences import Comparisons, has_preferences, select_compared
+from bpa_ppl.nbest import NBest, demote_to_extras
+from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.record import IndicatorsRecord
+from bpa_ppl.posterior.statistics import POOR_PARETO_K
 
-#: Extras that may name the system of each candidate.
-_SYSTEM_COLUMNS = ("system", "model")
-#: A system is considered if it has a candidate in at least this share of the lists.
-_MIN_SHARE = 0.5
-#: Parts of the lists that are left out in turn to evaluate a regression.
-_FOLDS = 10
-#: Of the ridge regression of standardised gains on standardised features, the largest first.
-_PENALTIES = np.logspace(5, -1, 13)
-#: The ridge regression is computed from products of candidates if there are at most so many for
-#: each feature.
-_DUAL = 2
-_SIGNS = (1.0, -1.0)
-_BOUNDS = Way.RANDOM, Way.BEST
-#: Returns the weights of some columns by the folds that are not left out.
-_Fit = Callable[[frozenset[int]], Float64]
+if TYPE_CHECKING:
+    from bpa_ppl.features.recipe import MovedFiles
+    from bpa_ppl.posterior.adapter import Posterior
+
+#: Fewer lists are not expected to separate the features.
+_MIN_LISTS = 10
+#: The kinds of rows, in the order of the table.
+KINDS = ("adapted", "baseline", "feature", "bound")
+LEFT_OUT, IN_SAMPLE, NEW = "leave-one-out", "in-sample", "new lists"
+#: Notes on the evaluation.
+_EVALUATED = {
+    LEFT_OUT: "Leave-one-out: choices from a list do not use its judgements, except for the "
+    "direction of each feature alone.",
+    IN_SAMPLE: "In-sample: the adapted weights use the judgements of these lists.",
+    NEW: "",
+}
+_MAX_FEATURES = 10  # in a printed table
+#: If the first candidate is the preferred one in so many lists or more, and in all of them, the
+#: order of the candidates was made from the answers.
+_ORDERED = 5
+#: Scores do not explain the gains if their association is below this. So it is for six of seven
+#: samples of gains permuted within lists, and for fewer than one of ten of real collections, where
+#: it is 2 to 8.
+_CHANCE = 1.5
+#: What the columns of a table are.
+_OF_GAIN = (
+    "Mean {unit} of each way to choose, its share of the difference between the random and the "
+    "best candidate, and the difference of the adapted weights from it, with a 95% interval "
+    "(Student's t, paired over lists), a tie if it contains 0."
+)
+_OF_ACCURACY = (
+    "Share of the pairs of candidates that each way to choose orders as the judge did, ½ for equal "
+    "scores; the mean −log p of the answers (log loss), of the mean of the features that with one "
+    "fitted slope; and the difference of the adapted weights, a tie if its interval contains 0. "
+    "Intervals are over lists. Equal weights choose by the mean of the standardised features."
+)
+_SELECTED = "Features, systems and regressions are those of the adaptation sentences."
+#: The kind and the name of a row.
+Key = tuple[str, str]
+#: How a verdict is named where another one is not the best.
+_CLEARLY = {BETTER: BETTER, TIE: "not clearly better", WORSE: WORSE}
 
 
 @dataclass(frozen=True)
-class Gains:
-    """Lists whose candidates have gains; `Comparisons` has the same for preferences.
+class BaselineComparison:
+    """Adapted weights compared with baselines on lists with gains.
 
     Attributes:
-        lists: the lists (S of them).
-        gains: (candidates,); NaN for a candidate without a gain.
-        left_out: the number of candidates without a gain.
+        rows: the adapted weights (if they were compared), the baselines, single features, the
+            random and the best candidate.
+        unit: the name of the gain; `accuracy` for preferences.
+        selected: the name of the baseline of the highest mean gain on the adaptation sentences.
+        evaluation: `leave-one-out`: choices from a list do not use its gains; `in-sample`: those
+            of the adapted weights do; or `new lists`.
+        unjudged: the number of candidates without a gain, or of answers of "no difference".
+        doubtful: the number of lists where leave-one-out is unreliable (Pareto k̂ > 0.7).
+        association: of the scores of the adapted weights and the gains, in standard errors, by
+            leave-one-out; None if it was not computed.
+        best: in how many adaptation lists the adapted weights choose one of the best candidates, by
+            leave-one-out (of k candidates with the highest score, each counts 1/k), and the number
+            of those lists; None if it was not computed.
+        predictions: by leave-one-out, the probability of the preferred one of two candidates, and
+            the weight of the answer, which sums to 1 over each list.
+
+    >>> rows = [
+    ...     BaselineRow("adapted weights", "adapted", 9, 1.0, 0.5),
+    ...     BaselineRow(
+    ...         *("best single feature", "baseline", 9, 1.5, 0.75, -0.5, -1.25, 0.25),
+    ...         weights={"comet": 1.0},
+    ...     ),
+    ... ]
+    >>> result = BaselineComparison(tuple(rows), "mqm", "best single feature")
+    >>> result.baseline.gain, result.baseline.verdict, result.row("adapted weights").share
+    (1.5, 'tie', 0.5)
+    >>> result.warning, result.notes
+    ('', [])
+    >>> print(result.summary)
+    the adapted weights are not better than the best single feature (comet), as far as 9 lists ...
+    >>> result.block().header
+    ['choice', 'mean mqm', 'of headroom', 'adapted − it', '95% interval', 'adapted is']
     """
 
-    lists: NBest
-    gains: Float64
-    left_out: int
+    rows: tuple[BaselineRow, ...]
+    unit: str
+    selected: str = ""
+    evaluation: str = NEW
+    unjudged: int = 0
+    doubtful: int = 0
+    association: float | None = None
+    best: tuple[float, int] | None = None
+    predictions: tuple[tuple[float, float], ...] = ()
 
     @property
-    def list_weight(self) -> Float64:
-        """(S,) the weight of each list in a mean."""
-        return np.ones(len(self.lists))
+    def measure(self) -> str:
+        """What is compared: the accuracy, or a mean gain."""
+        return self.unit if self.unit == ACCURACY else f"mean {self.unit}"
 
-    def of_scores(self, scores: Float64) -> Float64:
-        """Return the gain of the highest score of each list, (S,).
+    @property
+    def baseline(self) -> BaselineRow | None:
+        """The row of the best baseline, as selected on the adaptation sentences."""
+        return self.row(self.selected)
 
-        For candidates of equal score it is their mean. Candidates without a gain are ignored; if
-        none of the best has a gain, the gain of the list is NaN.
+    @property
+    def warning(self) -> str:
+        """A warning if the best baseline is better than the adapted weights, or nothing is learned.
 
-        Args:
-            scores: (candidates,).
-
-        >>> from bpa_ppl import from_lists
-        >>> lists = from_lists([["a", "b", "c"]], [[[0.0]] * 3], ["LM0"])
-        >>> Gains(lists, np.array([9.0, 4.0, 5.0]), 0).of_scores(np.array([1.0, 2.0, 2.0])).tolist()
-        [4.5]
+        Empty otherwise.
         """
-        starts = self.lists.offsets[:-1]
-        best = np.maximum.reduceat(scores, starts)
-        tied = (scores == np.repeat(best, self.lists.sizes)) & np.isfinite(self.gains)
-        count = np.add.reduceat(tied.astype(np.float64), starts)
-        total = np.add.reduceat(np.where(tied, self.gains, 0.0), starts)
-        result: Float64 = np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0)
-        return result
+        row = self.baseline
+        if row is not None and row.verdict == WORSE:
+            return f"{self._than_baseline}, {self.evaluation}; to use that baseline, {row.advice}"
+        if self.association is None or self.association >= _CHANCE:
+            return ""
+        simple = f"; {self._than_baseline}" if row is not None and row.difference <= 0 else ""
+        return (
+            "the judgements do not separate the features: the adapted weights barely explain them "
+            f"({self.association:.1f} standard errors above chance, {self.evaluation}){simple}; "
+            "give more of them, or add features"
+        )
 
-    def of_choice(self, choice: Int64, scores: Float64) -> Float64:
-        """Return the gain of one candidate of each list, (S,), whatever the scores are."""
-        return np.asarray(self.gains[self.lists.offsets[:-1] + choice])
+    @property
+    def summary(self) -> str:
+        """One sentence on the adapted weights and the best baseline, and on the best candidates."""
+        others = f"they are {self.than_others}" if self.than_others else ""
+        return "; ".join(filter(None, [self._than_baseline, others, self.share_of_best]))
 
-    def bounds(self) -> tuple[Float64, Float64]:
-        """Return the mean and the highest gain of each list, (S,), over its judged candidates."""
-        random = self.of_scores(np.zeros(len(self.gains)))
-        return random, np.fmax.reduceat(self.gains, self.lists.offsets[:-1])
+    @property
+    def than_others(self) -> str:
+        """Which other baselines the choices from new lists do not beat, if they beat the best.
 
-    def log_loss(self, scores: Float64) -> None:
-        """Return None: gains have no probability."""
-
-    def association(self, scores: Float64) -> float:
-        """Return how far scores explain the gains within lists, in standard errors.
-
-        The sum of the products of standardised scores and ranks of gains, over its standard
-        deviation if the gains of each list were permuted: the stratified rank test of van Elteren
-        (1960).
-
-        >>> from bpa_ppl import from_lists
-        >>> lists = from_lists([["a", "b", "c"]] * 2, [[[0.0]] * 3] * 2, ["LM0"])
-        >>> judged = Gains(lists, np.array([1.0, 2.0, 3.0, 0.0, 0.5, 9.0]), 0)
-        >>> round(judged.association(np.arange(6.0)), 6)
-        2.0
+        The best baseline is that of the adaptation lists; on new ones another may be better. Empty
+        if there are none.
         """
-        from scipy.stats import rankdata
+        if self.evaluation != NEW or self.baseline is None or self.baseline.verdict != BETTER:
+            return ""
+        parts = []
+        for verdict in (TIE, WORSE):
+            rows = [row for row in self.rows if (row.kind, row.verdict) == ("baseline", verdict)]
+            found = [f"the {row.label} (difference {row.difference_in_words})" for row in rows]
+            parts += [f"{_CLEARLY[verdict]} than {' and '.join(found)}"] if found else []
+        return ", and ".join(parts)
 
-        values = []
-        for first, end in pairwise(self.lists.offsets.tolist()):
-            centred = scores[first:end] - scores[first]
-            centred -= centred.mean()
-            ranks = rankdata(self.gains[first:end]) - (end - first + 1) / 2  # ties get their mean
-            unit = np.sqrt(centred @ centred * (ranks @ ranks) / max(end - first - 1, 1))
-            values += [centred @ ranks / unit] if unit > 0 else []
-        return float(np.sum(values) / np.sqrt(len(values) or 1))
+    @property
+    def than_random(self) -> str:
+        """How the choices compare with random candidates; empty if that is not known."""
+        row = self.row(Way.RANDOM)
+        if row is None or not row.verdict:
+            return ""
+        difference = f"{self.measure} {row.difference_in_words}"
+        return f"{_CLEARLY[row.verdict]} than a {row.label} ({difference})"
 
-    def count_best(self, scores: Float64) -> tuple[float, int]:
-        """Return in how many lists the choice is one of the best, and the number of lists.
+    @property
+    def _than_baseline(self) -> str:
+        row = self.baseline
+        return f"the adapted weights are {self._than(row)}" if row and row.verdict else ""
 
-        Candidates of equal score share the choice.
+    def _than(self, row: BaselineRow) -> str:
+        """Return how the adapted weights compare with a baseline."""
+        words = f"{row.verdict} than the {row.label}"
+        if row.verdict == TIE:
+            words = "as good as" if row.difference > 0 else "not better than"
+            words += f" the {row.label}, as far as {format_count(row.lists, 'list')} show"
+        _, gain, *_ = structs.replace(row, gain=row.gain + row.difference).cells
+        return (
+            f"{words} ({self.measure} {gain} against {row.cells[1]}, difference "
+            f"{row.difference_in_words})"
+        )
+
+    @property
+    def share_of_best(self) -> str:
+        """How often the adapted weights choose one of the best candidates, as far as is known.
+
+        This estimates how often choices are right, which the predictive distribution does not.
+        Empty if it was not computed.
         """
-        is_best = self.gains == np.repeat(self.bounds()[1], self.lists.sizes)
-        shares = replace(self, gains=is_best.astype(np.float64)).of_scores(scores)
-        return float(shares.sum()), len(self.lists)
+        if self.best is None:
+            return ""
+        (count, lists), (low, high) = self.best, estimate_proportion(*self.best)
+        return (
+            f"of {format_count(lists, 'adaptation list')}, {count / lists:.0%} have a choice among "
+            f"the best candidates ({LEFT_OUT}, {INTERVAL} {low:.0%} to {high:.0%})"
+        )
+
+    @property
+    def of_indicators(self) -> str:
+        """One sentence on whether to keep the indicators; empty if they were not compared.
+
+        >>> rows = [
+        ...     BaselineRow("adapted weights", "adapted", 20, -1.5, 0.25),
+        ...     BaselineRow(
+        ...         *("adapted weights without indicators", "baseline", 20, -1.25, 0.5),
+        ...         *(-0.25, -0.375, -0.125), column="system",
+        ...     ),
+        ... ]
+        >>> print(BaselineComparison(tuple(rows), "mqm", evaluation="leave-one-out").of_indicators)
+        with the indicators of system the choices are worse than the adapted weights without ...
+        """
+        row = self.row(Way.WITHOUT)
+        if row is None or not row.verdict:
+            return ""
+        advice = f"keep categorical {row.column}" if row.verdict == BETTER else row.advice
+        if row.verdict == TIE:
+            more = f"; {advice} if more lists confirm it" if row.difference < 0 else ""
+            advice = f"the difference is not clear{more}"
+        choices = f"with the indicators of {row.column} the choices are"
+        return f"{choices} {self._than(row)}, {self.evaluation}: {advice}"
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences on how the numbers were computed."""
+        lacking = f"{format_count(self.unjudged, 'candidate')} without a gain left out."
+        if self.unit == ACCURACY:
+            lacking = f"{format_count(self.unjudged, 'answer')} of “no difference” left out."
+        doubtful = f"Unreliable for {format_count(self.doubtful, 'list')} (Pareto k̂ > 0.7)."
+        notes = (
+            _EVALUATED[self.evaluation],
+            doubtful if self.doubtful else "",
+            lacking if self.unjudged else "",
+        )
+        return [note for note in notes if note]
+
+    def row(self, name: str) -> BaselineRow | None:
+        """Return the row of one way to choose; None if there is none."""
+        return next((row for row in self.rows if row.name == name and row.kind != "feature"), None)
+
+    def block(self) -> Table:
+        """Return the table, with at most ten single features."""
+        single = sorted((r for r in self.rows if r.kind == "feature"), key=lambda r: -r.gain)
+        left_out, explained = single[_MAX_FEATURES:], _OF_GAIN.format(unit=self.unit)
+        if self.unit == ACCURACY:  # a random candidate is right in half of the pairs
+            left_out += [row for row in self.rows if row.kind == "bound"]
+            explained = _OF_ACCURACY
+        header = ["choice", self.measure, INTERVAL, "log loss", "of headroom"]
+        header += ["adapted − it", INTERVAL, "adapted is"]
+        columns = zip(header, *(r.cells for r in self.rows if r not in left_out), strict=True)
+        kept = (column for column in columns if {*column[1:]} != {"–"})
+        names, *rows = map(list, zip(*kept, strict=True))
+        return Table(names, rows, " ".join([explained, _SELECTED, *self.notes]))
+
+    def _repr_html_(self) -> str:
+        return self.block().html()
+
+    def __str__(self) -> str:
+        table = self.block()
+        rows, align = [list(map(str, row)) for row in table.rows], "r" * (len(table.header) - 1)
+        return "\n".join([format_table(rows, table.header, align=f"l{align}"), *self.notes])
 
 
-def judge(lists: NBest, gain: Metric | None, gains: Float64 | None = None) -> Gains | Comparisons:
-    """Return the lists with two judged candidates or a preference, and how they were judged.
+def compare_baselines(
+    nbest: NBest,
+    posterior: Posterior | None = None,
+    *,
+    choice: npt.ArrayLike | None = None,
+    gain: str | Metric | None = None,
+    moved_files: MovedFiles | None = None,
+) -> BaselineComparison:
+    """Compare adapted weights with simple ways to choose, on lists with gains or preferences.
+
+    The baselines are the first candidate, the total of the decoder, the canonical weights, the
+    mean of the standardised features, the best single feature, the best single system, and a ridge
+    regression of the gains on all features.
+
+    The gain of preferences is the accuracy: 1 for a pair of candidates that the scores order as the
+    judge did, ½ if the scores are equal. The pairs of a ranking share its weight; answers of "no
+    difference" are left out, and counted. There is a logistic regression in place of the ridge
+    regression and of the best system. Without a chosen gain, preferences are compared if the
+    posterior was adapted to some, or if the lists have nothing else to compare by.
+
+    On the adaptation sentences everything is leave-one-out: feature, direction and system are
+    selected on the other sentences, and the posterior is that without the sentence, by
+    Pareto-smoothed importance sampling (Vehtari et al. 2017). The regressions leave a tenth
+    of the sentences out at a time. If the posterior is a single point, or has no log-likelihood of
+    the sentences, it is evaluated in-sample, which favours it.
 
     Args:
-        lists: the lists.
-        gain: a metric or a column; None for preferences.
-        gains: (candidates,) if they are available.
-    """
-    if gain is None:
-        return select_compared(lists)
-    gains = gains_in(lists, gain) if gains is None else gains
-    judged = np.isfinite(gains)
-    nbest, rows = select_marked(lists, judged)
-    return Gains(nbest, gains[rows], int(np.sum(~judged)))
+        nbest: the lists that the posterior was adapted to, in the same order; or new ones.
+        posterior: from `adapt`; None compares only the baselines.
+        choice: (sentences,) the position that `rerank` chose from each new list; the baselines are
+            then those selected on the adaptation sentences. None compares by leave-one-out.
+        gain: of the gains; None uses that of the posterior, or the default of `adapt` without
+            canonical weights.
+        moved_files: as for `rerank`.
 
-
-class Scored(NamedTuple):
-    """A way to choose, and how good it is on each of some lists.
-
-    Attributes:
-        row: the way, without estimates.
-        gains: (sentences,) of its choices, NaN where one is not judged.
-        log_loss: (sentences,) the mean −log p of the answers; None if the choices have no p.
-    """
-
-    row: BaselineRow
-    gains: Float64
-    log_loss: Float64 | None = None
-
-
-def fit_ways(judged: Gains | Comparisons, draws: Draws | None = None) -> Iterator[Scored]:
-    """Fit each simple way to choose to judged lists, and evaluate it by leave-one-out.
-
-    For equal scores, the gain of a list is the mean over the candidates with the best score. With
-    more than ten lists, a regression leaves out a tenth of them at a time. The gain of preferences
-    is the accuracy, the regression is logistic, and systems are ignored.
-
-    Args:
-        judged: at least two lists, with finite gains or preferences.
-        draws: as for `list_simple_ways`. The indicators are not baselines.
+    Raises:
+        DataError: if lists and posterior do not fit together, or fewer than two lists have two
+            judged candidates or a preference.
 
     >>> from bpa_ppl import from_lists
-    >>> lists = from_lists([["a", "b"]] * 4, [[[0.0], [1.0]]] * 4, ["TER"])
-    >>> gains = np.array([1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0])
-    >>> _, _, best, *_ = fit_ways(Gains(lists, gains, 0))
-    >>> best.row.label, best.gains.tolist()
-    ('best single feature (low TER)', [1.0, 0.0, 1.0, 1.0])
+    >>> lists = from_lists(
+    ...     [["a", "b"]] * 4, [[[0.0, 0.5], [1.0, 0.75]]] * 4, ["Length", "comet"],
+    ...     extras={"mqm": [[-1.0, 0.0], [-1.0, 0.0], [-2.0, 0.0], [0.0, -1.0]]},
+    ... )
+    >>> result = compare_baselines(lists, gain="mqm")
+    >>> result.row("best single feature").label, result.row("best single feature").gain
+    ('best single feature (Length)', -0.25)
     """
-    nbest = judged.lists
-    *simple, mean = list_simple_ways(nbest, draws)
-    for row in simple:
-        if (scores := row.scores(nbest)) is not None:
-            yield Scored(row, judged.of_scores(scores))
-    if (scores := mean.scores(nbest)) is not None:
-        log_loss = None
-        if isinstance(judged, Comparisons) and measure_deviation(nbest, scores):
-            # The mean of the features orders the candidates by itself, without its slope.
-            slope, left_out = _cross_fit(judged, {mean.name: scores})
-            log_loss = judged.log_loss(left_out)
-            mean = structs.replace(mean, slope=slope[mean.name])
-        yield Scored(mean, judged.of_scores(scores), log_loss)
-        yield from _select_features(judged, [*mean.weights])
-    varying = np.array(nbest.feature_names)[nbest.spread > 0].tolist()
-    columns = {name: values_of(nbest, name) for name in varying}
-    if isinstance(judged, Comparisons) and columns:
-        weights, left_out = _cross_fit(judged, columns)
-        row = BaselineRow(Way.LOGISTIC, weights=weights, slope=1.0)
-        yield Scored(row, judged.of_scores(left_out), judged.log_loss(left_out))
-    elif isinstance(judged, Gains):
-        yield from _select_system(judged, [] if draws is None else find_indicators(draws))
-        if columns and centre(judged.gains, nbest.sizes).any():
-            weights, left_out = _cross_fit(judged, columns)
-            yield Scored(BaselineRow(Way.RIDGE, weights=weights), judged.of_scores(left_out))
+    require(nbest, NBest, "baselines are compared on n-best lists (NBest)")
+    if posterior is None:
+        metric = resolve(gain or default_gain(nbest, canonical=False), nbest)
+        lacking = gain is None and "references" in metric.needs and nbest.references is None
+        if lacking and has_preferences(nbest):
+            return _compare(select_judged(nbest, None), None)
+        return _compare(select_judged(demote_to_extras(nbest, metric.columns), metric), metric)
+    draws = as_draws(posterior)
+    gain = choose_compared_gain(nbest, draws) if gain is None else resolve(gain, nbest)
+    if gain is None and not has_preferences(nbest):
+        raise explain_missing_gains(nbest, draws)
+    recipe = Recipe.of(draws, moved_files)
+    if choice is None:
+        return _compare(select_judged(recipe.for_training(nbest).nbest, gain), gain, draws)
+    choices = ChoiceGains(draws, gain).add(recipe.apply(nbest), np.asarray(choice))
+    if not choices.sums:
+        raise explain_missing_gains(nbest, draws)
+    return choices.comparison
 
 
-def list_simple_ways(nbest: NBest, draws: Draws | None = None) -> list[BaselineRow]:
-    """Return the ways to choose that need no judgements, the mean of the features last.
+def record_comparison(
+    draws: Draws,
+    lists: NBest,
+    gain: Metric | None,
+    gains: Float64 | None,
+    without: Draws | None = None,
+) -> Draws:
+    """Return a posterior with its comparison recorded, and log the result.
+
+    It is a warning where a baseline is better, or the judgements do not separate the features. The
+    result of draws that fail their check is not logged, since it may be that of other weights. Only
+    if there are preferences, gains are judgements or there are no canonical weights; otherwise the
+    comparison with the canonical weights is relevant.
 
     Args:
-        nbest: the lists.
-        draws: a posterior, for the canonical weights, the signs of the prior means, and the
-            indicators, which are no part of the mean.
+        draws: from `adapt`.
+        lists: the adaptation sentences, prepared, with their preferences.
+        gain: a metric or a column; None for preferences.
+        gains: (candidates,) if they are available.
+        without: the posterior of the same lists where the weights of indicators are 0. Then only
+            the comparison with it is logged, as a warning if its choices are clearly better.
     """
-    prior, canonical, ignored = dict[str, float](), dict[str, float](), set[str]()
+    given = isinstance(gain, Column) or (gains is not None and lacks_canonical(draws))
+    if not (given or uses_preferences(draws)):
+        return draws
+    judged = select_judged(lists, gain, gains)
+    if len(judged.lists) < 2:
+        return draws
+    comparison = _compare(judged, gain, draws, without)
+    draws, report = check_and_record(draws)
+    if report and without is not None:
+        row = comparison.row(Way.WITHOUT)
+        log = warn_user if row is not None and row.verdict == WORSE else log_info
+        log(comparison.of_indicators)
+    elif report and comparison.warning:
+        warn_user(comparison.warning)
+        log_info(comparison.share_of_best)
+    elif report:
+        log_info(comparison.summary)
+    recorded = msgspec.to_builtins(comparison)
+    return replace(draws, record=structs.replace(draws.record, comparison=recorded))
+
+
+def describe_left_out(indicators: IndicatorsRecord) -> str:
+    """Return a sentence on indicators that `adapt` has left out.
+
+    >>> describe_left_out(IndicatorsRecord(-4.1, ("system",)))[:43]
+    'the indicators of system are left out: they'
+    """
+    return (
+        f"the indicators of {', '.join(indicators.left_out)} are left out: they do not explain the "
+        "order of the candidates of the judged lists (log Bayes factor "
+        f"{indicators.log_bayes_factor:.1f}); to keep them, choose a prior variance"
+    )
+
+
+def describe_indicators(draws: Draws) -> list[str]:
+    """Return the sentences on the indicators of a posterior, such as those of systems."""
+    indicators, comparison = draws.record.indicators, read_comparison(draws)
+    left_out = describe_left_out(indicators) if indicators and indicators.left_out else ""
+    return [note for note in (left_out, comparison and comparison.of_indicators) if note]
+
+
+def read_comparison(draws: Draws) -> BaselineComparison | None:
+    """Return the comparison on the adaptation sentences that a posterior records, or None.
+
+    Raises:
+        DataError: if it cannot be read.
+    """
+    if draws.record.comparison is None:
+        return None
+    try:
+        return msgspec.convert(draws.record.comparison, BaselineComparison)
+    except msgspec.ValidationError as error:
+        message = f"the comparison with baselines cannot be read ({error}): adapt again"
+        raise DataError(message, code="damaged") from error
+
+
+def _compare(
+    judged: Judged,
+    gain: Metric | None,
+    draws: Draws | None = None,
+    without: Draws | None = None,
+) -> BaselineComparison:
+    """Return the comparison on adaptation sentences, by leave-one-out.
+
+    Args:
+        judged: the adaptation sentences, prepared.
+        gain: of the gains; None for preferences.
+        draws: the posterior; None compares only the baselines.
+        without: the posterior whose weights of indicators are 0, if that is compared too.
+
+    Raises:
+        DataError: if fewer than two lists have two judged candidates.
+    """
+    lists, details = judged.lists, dict[str, Any](evaluation=LEFT_OUT, unjudged=judged.left_out)
+    if len(lists) < 2:
+        message = "baselines need at least two lists with two judged candidates each"
+        raise DataError(message, lists.origin, code="no-data")
+    ways = [*fit_ways(judged, draws)]
     if draws is not None:
-        sources = find_indicators(draws)
-        ignored = {f"{source.column}={value}" for source in sources for value in source.values}
-        prior = _name_weights(draws, draws.constants.get("prior_mean", draws.canonical))
-        canonical = {} if lacks_canonical(draws) else _name_weights(draws, draws.canonical)
-    spread = zip(nbest.feature_names, nbest.spread.tolist(), strict=True)
-    mean = {
-        name: (-1 if prior.get(name, 0.0) < 0 else 1) / deviation
-        for name, deviation in spread
-        if deviation > 0 and name not in ignored
-    }
-    ways = {Way.FIRST: {}, Way.TOTAL: {}, Way.CANONICAL: canonical, Way.MEAN: mean}
-    return [BaselineRow(name, weights=weights) for name, weights in ways.items()]
+        in_sample = draws.kind == "point" or draws.pointwise is None
+        scores, k_hat = score_left_out(draws, lists, in_sample=in_sample)
+        predicted = predict_answers(draws, judged, in_sample=in_sample)
+        ways.append(_evaluate_adapted(judged, judged.of_scores(scores), predicted))
+        details["doubtful"] = int(np.sum(k_hat > POOR_PARETO_K))
+        if in_sample:
+            details["evaluation"] = IN_SAMPLE
+        else:
+            details["predictions"] = tuple(map(tuple, predicted.round(6).tolist()))
+            details["best"] = judged.count_best(scores) if isinstance(judged, Gains) else None
+            if len(lists) >= _MIN_LISTS:
+                details["association"] = judged.association(scores)
+    if draws is not None and without is not None:
+        weights = {name: w for name, w in without.at_point("mean").items() if w}
+        columns = ", ".join(source.column for source in find_indicators(draws))
+        row = BaselineRow(Way.WITHOUT, weights=weights, column=columns)
+        ways.append(WayGains(row, judged.of_scores(score_left_out(without, lists)[0])))
+    rows = estimate_rows([way.row for way in ways], sum_gains(judged, ways), accuracy=gain is None)
+    simple = [row for row in rows if row.kind == "baseline" and row.name != Way.WITHOUT]
+    best = max(simple, key=lambda row: row.gain, default=BaselineRow(""))
+    return BaselineComparison(rows, name_gain(gain), best.name, **details)
 
 
-def _name_weights(draws: Draws, free: Float64 | None) -> dict[str, float]:
-    """Return a vector of weights by name, fixed weights included; empty if there is none."""
-    if free is None:
-        return dict(draws.fixed)
-    return {**draws.fixed, **dict(zip(draws.features, np.asarray(free).tolist(), strict=True))}
+def _evaluate_adapted(judged: Judged, gains: Float64, predicted: Float64) -> WayGains:
+    """Return the adapted weights with their gains, and the log loss from `predict_answers`."""
+    row = BaselineRow(Way.ADAPTED, "adapted")
+    if isinstance(judged, Gains):
+        return WayGains(row, gains)
+    log_loss = judged.mean_of_lists(-np.log(np.maximum(predicted[:, 0], TINY)))
+    return WayGains(row, gains, log_loss)
 
 
-def sum_gains(judged: Gains | Comparisons, scored: Iterable[Scored]) -> dict[Key, Float64]:
+def sum_gains(judged: Judged, ways: Iterable[WayGains]) -> dict[Key, Float64]:
     """Return sums over lists for `estimate_rows`; those of more lists can be added to them.
 
     Args:
         judged: the lists.
-        scored: the ways to choose.
+        ways: the ways to choose.
 
     Returns:
         (14,) sums for each way, in the order of a table, with a random candidate and the best one.
 
     >>> from bpa_ppl import from_lists
-    >>> from bpa_ppl.diagnostics.baseline_table import estimate_rows
     >>> lists = from_lists([["a", "b"]] * 2, [[[0.0], [1.0]]] * 2, ["LM0"])
     >>> judged = Gains(lists, np.array([0.0, 4.0, 4.0, 0.0]), 0)
-    >>> first = Scored(BaselineRow("first candidate"), np.array([0.0, 4.0]))
-    >>> adapted = Scored(BaselineRow("adapted weights", "adapted"), np.array([4.0, 4.0]))
+    >>> first = WayGains(BaselineRow("first candidate"), np.array([0.0, 4.0]))
+    >>> adapted = WayGains(BaselineRow("adapted weights", "adapted"), np.array([4.0, 4.0]))
     >>> row = estimate_rows((), sum_gains(judged, [first, adapted]))[1]
     >>> row.name, row.gain, row.share, row.difference
     ('first candidate', 2.0, 0.0, 2.0)
     """
     weight, bounds, result = judged.list_weight, judged.bounds(), dict[Key, Float64]()
     missing = np.full(len(weight), np.nan)
-    random, best = map(Scored, (BaselineRow(name, "bound") for name in _BOUNDS), bounds)
-    every = sorted([*scored, random, best], key=lambda way: KINDS.index(way.row.kind))
+    random, best = map(
+        WayGains, (BaselineRow(name, "bound") for name in (Way.RANDOM, Way.BEST)), bounds
+    )
+    every = sorted([*ways, random, best], key=lambda way: KINDS.index(way.row.kind))
     adapted = next((way.gains for way in every if way.row.kind == "adapted"), missing)
     for row, gains, log_loss in every:
         difference = missing if row.kind == "adapted" else adapted - gains
@@ -269,238 +548,104 @@ def sum_gains(judged: Gains | Comparisons, scored: Iterable[Scored]) -> dict[Key
     return result
 
 
-def find_indicators(draws: Draws) -> list[Indicators]:
-    """Return the indicators of categories, such as systems, that a posterior has weights for."""
-    return [one for one in Recipe.of(draws).sources if isinstance(one, Indicators)]
-
-
-def lacks_canonical(draws: Draws) -> bool:
-    """Return whether a posterior has no canonical weights, or does not record them."""
-    return draws.canonical is None or not draws.record.canonical
-
-
-def _select_left_out(
-    gains: Float64, weight: Float64, middle: Float64 | None = None
-) -> tuple[Float64, Float64]:
-    """Select one of several ways to choose, for each list by the others.
+def estimate_rows(
+    rows: Iterable[BaselineRow], sums: Mapping[Key, Float64], *, accuracy: bool = False
+) -> tuple[BaselineRow, ...]:
+    """Return the rows of the adapted weights, baselines, single features and bounds.
 
     Args:
-        gains: (sentences, ways) gain of each list by each way, NaN for one that it does not have.
-        weight: (sentences,) of each list.
-        middle: (sentences,) what is subtracted from the gains of a list to compare ways that some
-            lists do not have, and the gain of a list without a way that others have.
-
-    Returns:
-        (sentences,) the gain of each list by the way with the highest mean gain on the other lists;
-        and (ways,) the mean gain of each way.
-
-    >>> table = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 3.0]])
-    >>> [part.round(2).tolist() for part in _select_left_out(table, np.ones(3))]
-    [[0.0, 1.0, 0.0], [0.33, 1.33]]
+        rows: of the ways to choose that have weights.
+        sums: from `sum_gains`.
+        accuracy: whether the gain is the accuracy. The first candidate is left out if its order
+            was made from the answers.
     """
-    middle = np.zeros(len(gains)) if middle is None else middle
-    has = np.isfinite(gains) * weight[:, None]
-    total = has * np.nan_to_num(gains - middle[:, None])
-    others = has.sum(axis=0) - has
-    usable = (has > 0) & (others > 0)
-    mean = np.full_like(total, -np.inf)
-    np.divide(total.sum(axis=0) - total, others, out=mean, where=usable)
-    chosen = gains[np.arange(len(gains)), np.argmax(mean, axis=1)]
-    return np.where(usable.any(axis=1), chosen, middle), total.sum(axis=0) / has.sum(axis=0)
+    by_key, result = {(row.kind, row.name): row for row in rows}, []
+    added, added_differences = (ADDED, ADDED_DIFFERENCES) if accuracy else ((), ())
+    for (kind, name), values in sums.items():
+        count, random, best, loss, weight, _, gain, *_ = values.tolist()
+        mean, low, high = estimate_mean(values[4:9], added)
+        numbers: dict[str, Any] = {"lists": int(count), "gain": mean}
+        estimated = estimate_mean(values[9:], added_differences)
+        numbers |= zip(("difference", "low", "high"), estimated, strict=True)
+        if accuracy:
+            numbers |= {"gain_low": max(low, 0.0), "gain_high": min(high, 1.0)}
+            numbers["log_loss"] = loss / weight
+        elif best > random:
+            numbers["share"] = (gain - random) / (best - random)
+        way = by_key.get((kind, name), BaselineRow(name))
+        numbers |= {"weights": way.weights, "column": way.column, "slope": way.slope}
+        known = {field: value for field, value in numbers.items() if value == value}  # not NaN
+        # In data sets of `chosen` and `rejected` answers, the order was made from the answers.
+        if not (accuracy and name == Way.FIRST and mean == 1 and count >= _ORDERED):
+            result.append(BaselineRow(str(name), kind, **known))
+    return tuple(result)
 
 
-def find_system_column(nbest: NBest, categorical: Iterable[str] = ()) -> str:
-    """Return the extra that names the system of each candidate; empty if there is none.
+class ChoiceGains:
+    """Gains of choices from new lists, and of baselines, which add up part by part.
+
+    If the posterior does not record baselines that were selected on its adaptation sentences, the
+    better of the first candidate and the mean of the standardised features is used, by the gains of
+    the new lists, which favours the baseline.
 
     Args:
-        nbest: the lists.
-        categorical: extras to try first, before `system` and `model`.
+        draws: the posterior.
+        gain: a metric or a column; None for preferences.
 
-    >>> from bpa_ppl import from_lists
-    >>> lists = from_lists([["a", "b"]] * 2, [[[0.0]] * 2] * 2, ["LM0"])
-    >>> find_system_column(lists), find_system_column(lists.with_extras(system=["X", "Y"] * 2))
-    ('', 'system')
+    Attributes:
+        recorded: the comparison on the adaptation sentences; None if it is not recorded.
+        sums: from `sum_gains`; empty before any list is judged.
     """
-    return _find_systems(nbest, categorical)[0]
 
+    def __init__(self, draws: Draws, gain: Metric | None):
+        self.recorded, self.sums = read_comparison(draws), dict[Key, Float64]()
+        self._draws, self._gain, self._unjudged = draws, gain, 0
+        self._ways = () if self.recorded is None else self.recorded.rows
 
-def _find_systems(
-    nbest: NBest, categorical: Iterable[str]
-) -> tuple[str, dict[str, npt.NDArray[np.bool_]]]:
-    """Return the column of the systems, and which candidates are of each, (candidates,).
+    def add(self, lists: NBest, choice: Int64) -> ChoiceGains:
+        """Add lists with the features of the posterior, and choices from them; return all.
 
-    A system has candidates in at least half of the lists, and a column names two or more.
-    """
-    starts, least = nbest.offsets[:-1], _MIN_SHARE * len(nbest)
-    for column in (*categorical, *_SYSTEM_COLUMNS):
-        texts = nbest.extras.get(column, ())
-        if any(isinstance(text, str) and text for text in texts):
-            names = np.array([str(text or "") for text in texts])
-            values, counts = np.unique(names, return_counts=True)
-            masks = {name: names == name for name in values[counts >= least].tolist() if name}
-            lists = {name: np.logical_or.reduceat(mask, starts) for name, mask in masks.items()}
-            members = {name: mask for name, mask in masks.items() if lists[name].sum() >= least}
-            if len(members) > 1:
-                return column, members
-    return "", {}
+        For equal scores a baseline chooses the first. Preferences are compared by scores: those of
+        the posterior, with each chosen candidate above the others.
 
+        Args:
+            lists: the lists (S of them).
+            choice: (S,) positions.
+        """
+        judged: Judged
+        if self._gain is None:
+            judged = select_compared(lists)
+            lists, choice = judged.lists, choice[judged.sentences]
+        else:
+            gains = gains_in(lists, self._gain)
+            judged = Gains(lists, gains, int(np.sum(~np.isfinite(gains))))
+        self._unjudged += judged.left_out
+        if not len(lists):
+            return self
+        self._ways = self._ways or tuple(list_simple_ways(lists, self._draws))
+        ways = list[WayGains]()
+        for row in (BaselineRow(Way.FIRST), BaselineRow(Way.TOTAL), *self._ways):
+            if (scores := row.scores(lists)) is not None:
+                gains = judged.of_choice(lists.best(scores), scores)
+                has_p = np.isfinite(row.slope)
+                log_loss = judged.log_loss(row.slope * scores) if has_p else None
+                ways.append(WayGains(row, gains, log_loss))
+        adapted = predicted = np.empty(0)
+        if isinstance(judged, Comparisons):
+            adapted, _ = score_left_out(self._draws, lists, in_sample=True)
+            predicted = predict_answers(self._draws, judged, in_sample=True)
+        ways.append(_evaluate_adapted(judged, judged.of_choice(choice, adapted), predicted))
+        sums = sum_gains(judged, ways)
+        self.sums |= {key: self.sums.get(key, 0.0) + of_part for key, of_part in sums.items()}
+        return self
 
-def _select_features(judged: Gains | Comparisons, names: Sequence[str]) -> Iterator[Scored]:
-    """Yield the best single feature, and each feature, in the direction that is better."""
-    options = [(name, sign) for name in names for sign in _SIGNS]
-    gains = [judged.of_scores(sign * values_of(judged.lists, name)) for name, sign in options]
-    chosen, means = _select_left_out(np.column_stack(gains), judged.list_weight)
-    name, sign = options[int(means.argmax())]
-    yield Scored(BaselineRow(Way.FEATURE, weights={name: sign}), chosen)
-    for k, name in enumerate(names):
-        # By all lists: the one left out would turn the direction of a feature that is right in
-        # half of them, and count as wrong.
-        best = 2 * k + int(means[2 * k + 1] > means[2 * k])
-        yield Scored(BaselineRow(name, "feature", weights=dict([options[best]])), gains[best])
-
-
-def _select_system(judged: Gains, indicators: Sequence[Indicators]) -> Iterator[Scored]:
-    """Yield the best single system, if candidates are of systems.
-
-    Systems are ranked by the mean difference of their candidates from the mean of the list, which
-    is the order of the mean gains if each list has all systems. For a list without the best
-    system, the best system of the list is used.
-    """
-    nbest, (random, _) = judged.lists, judged.bounds()
-    column, members = _find_systems(nbest, [source.column for source in indicators])
-    if members:
-        has = [np.logical_or.reduceat(rows, nbest.offsets[:-1]) for rows in members.values()]
-        gains = [judged.of_scores(rows.astype(np.float64)) for rows in members.values()]
-        table = np.where(has, gains, np.nan).T
-        chosen, above = _select_left_out(table, judged.list_weight, random)
-        ranking = np.array([*members])[np.argsort(-above, kind="stable")].tolist()
-        weights = {name: float(len(ranking) - place) for place, name in enumerate(ranking)}
-        yield Scored(BaselineRow(Way.SYSTEM, weights=weights, column=column), chosen)
-
-
-def _cross_fit(
-    judged: Gains | Comparisons, columns: dict[str, Float64]
-) -> tuple[dict[str, float], Float64]:
-    """Return the weights of columns by a regression, and scores by those of the other folds.
-
-    Args:
-        judged: at least two lists; a fold is a tenth of them.
-        columns: (candidates,) values that vary within the lists, by name. The regression gets them
-            minus their means of each list, and divided by their spread within the lists.
-
-    Returns:
-        the weights by name; and (candidates,) scores.
-    """
-    sizes = judged.lists.sizes
-    table = np.column_stack([centre(column, sizes) for column in columns.values()])
-    spread = np.sqrt(np.mean(table**2, axis=0))
-    table /= spread
-    folds = np.repeat(np.arange(len(sizes)) % min(len(sizes), _FOLDS), sizes)
-    if isinstance(judged, Comparisons):
-        fit = _prepare_logistic(judged, table, folds)
-    else:
-        fit = _prepare_ridge(centre(judged.gains, sizes), table, folds)
-    every, scores = frozenset(folds.tolist()), np.zeros(len(table))
-    for fold in every:
-        scores[folds == fold] = table[folds == fold] @ fit(every - {fold})
-    return dict(zip(columns, (fit(every) / spread).tolist(), strict=True)), scores
-
-
-def _prepare_ridge(gains: Float64, table: Float64, folds: Int64) -> _Fit:
-    """Return the ridge regression of gains on features.
-
-    Neither the means of each list, which are subtracted, nor the scale of the gains change the
-    choice from a list. The penalty has the highest mean R² on left-out folds of lists, as in
-    `RidgeCV` of scikit-learn with folds of lists. The same numbers are computed here from sums of
-    squares, which is faster.
-
-    With 10 judged lists and all metrics of WMT 2023, this penalty wins 0.60 of the headroom of
-    held-out lists, the one of the lowest mean squared error 0.55, and that of the highest evidence
-    (`BayesianRidge`) 0.49: few candidates with large errors determine them.
-    """
-    target = gains / root_mean_square(gains)
-    if len(table) <= _DUAL * table.shape[1]:
-        return _prepare_dual_ridge(target, table, folds)
-    parts = [(table[folds == fold], target[folds == fold]) for fold in range(folds.max() + 1)]
-    squares = np.stack([x.T @ x for x, _ in parts])
-    products = np.stack([x.T @ y for x, y in parts])
-
-    @cache
-    def path(kept: frozenset[int]) -> Float64:
-        """Return the weights from some folds, (penalties, features)."""
-        values, vectors = np.linalg.eigh(squares[[*kept]].sum(axis=0))
-        along = vectors.T @ products[[*kept]].sum(axis=0)
-        return np.asarray(along / (values + _PENALTIES[:, None]) @ vectors.T)
-
-    def fit(kept: frozenset[int]) -> Float64:
-        """Return the weights with the penalty of the highest mean R², but for sign and constant."""
-        error = np.zeros(len(_PENALTIES))
-        for fold in kept:
-            w, y = path(kept - {fold}), parts[fold][1]
-            sums = np.sum((w @ squares[fold] - 2 * products[fold]) * w, axis=1)
-            error += sums / (y @ y or 1.0)
-        return np.asarray(path(kept)[np.argmin(error)])
-
-    return fit
-
-
-def _prepare_dual_ridge(target: Float64, table: Float64, folds: Int64) -> _Fit:
-    """Return the same regression from products of candidates, for tables with many features.
-
-    With C = (X Xᵀ + penalty I)⁻¹ the weights are Xᵀ C y. Without the candidates B they are
-    Xᵀ (C y − C_B C_BB⁻¹ (C y)_B), and the errors of these candidates are C_BB⁻¹ (C y)_B.
-    """
-    members = [np.flatnonzero(folds == fold) for fold in range(folds.max() + 1)]
-    values, vectors = np.linalg.eigh(table @ table.T)
-    along = vectors.T @ target
-
-    count = len(members)
-    # Without each fold, and at the end without none.
-    errors = np.zeros((count + 1, len(_PENALTIES)))
-    dual = np.zeros((count + 1, len(_PENALTIES), len(target)))
-    for k, penalty in enumerate(_PENALTIES):
-        inverse = (vectors / (values + penalty)) @ vectors.T
-        dual[:, k] = weights = vectors @ (along / (values + penalty))
-        for first, rows in enumerate(members):
-            left_out = np.linalg.solve(inverse[np.ix_(rows, rows)], weights[rows])
-            errors[count, k] += _error(left_out, target[rows])
-            dual[first, k] -= inverse[:, rows] @ left_out
-            for second, others in enumerate(members[:first]):
-                both = np.concatenate([rows, others])
-                left_out = np.linalg.solve(inverse[np.ix_(both, both)], weights[both])
-                errors[second, k] += _error(left_out[: len(rows)], target[rows])
-                errors[first, k] += _error(left_out[len(rows) :], target[others])
-
-    def fit(kept: frozenset[int]) -> Float64:
-        """Return the weights with the penalty of the highest mean R², without at most one fold."""
-        place = next(iter({*range(count)} - kept), count)
-        return np.asarray(table.T @ dual[place, np.argmin(errors[place])])
-
-    return fit
-
-
-def _error(difference: Float64, values: Float64) -> float:
-    """Return −R² of predictions with some differences from the values, but for a constant."""
-    squares = values @ values
-    return float((difference @ difference - squares) / (squares or 1.0))
-
-
-def _prepare_logistic(pairs: Comparisons, table: Float64, folds: Int64) -> _Fit:
-    """Return the logistic regression of preferences on differences of two candidates."""
-    from sklearn.linear_model import LogisticRegression
-
-    differences, basis = table[pairs.better] - table[pairs.worse], None
-    if len(differences) < differences.shape[1]:  # the weights are in the span of the differences
-        basis = np.linalg.qr(differences.T)[0]
-        differences = differences @ basis
-
-    def fit(kept: frozenset[int]) -> Float64:
-        """Return the weights from some folds; half of each answer is written the other way."""
-        used = np.isin(folds[pairs.better], [*kept])
-        x, weight = differences[used], np.tile(pairs.weight[used] / 2, 2)
-        model = LogisticRegression(fit_intercept=False, solver="newton-cholesky", tol=1e-10)
-        model.fit(np.vstack([x, -x]), np.repeat([1, 0], len(x)), weight)
-        weights = model.coef_[0] if basis is None else basis @ model.coef_[0]
-        return np.asarray(weights)
-
-    return fit
+    @property
+    def comparison(self) -> BaselineComparison:
+        """The comparison of the choices with the baselines."""
+        rows = estimate_rows(self._ways, self.sums, accuracy=self._gain is None)
+        result = BaselineComparison(rows, name_gain(self._gain), unjudged=self._unjudged)
+        if self.recorded is not None:
+            return replace(result, selected=self.recorded.selected, best=self.recorded.best)
+        simple = [row for row in rows if row.name in (Way.FIRST, Way.MEAN)]
+        best = max(simple, key=lambda row: row.gain, default=BaselineRow(Way.FIRST))
+        return replace(result, selected=best.name)

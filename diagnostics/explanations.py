@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64, Int64, to_array
-from bpa_ppl.diagnostics.baselines import find_system_column
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, side_by_side
+from bpa_ppl.diagnostics.ways import find_system_column
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.metrics.column import Column, read_column

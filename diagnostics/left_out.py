@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl.diagnostics.baselines import Gains
+from bpa_ppl.diagnostics.judged import Judged
 from bpa_ppl.errors import DataError
 from bpa_ppl.metrics.preferences import Comparisons
 from bpa_ppl.nbest import NBest, score_differences, subtract_first
@@ -62,9 +62,7 @@ def score_left_out(
     return scores, pareto_k
 
 
-def predict_answers(
-    draws: Draws, judged: Gains | Comparisons, *, in_sample: bool = False
-) -> Float64:
+def predict_answers(draws: Draws, judged: Judged, *, in_sample: bool = False) -> Float64:
     """Return (P, 2) the probability of each preferred one of two candidates, and its weight.
 
     Gains have none, unless the best one of two candidates was observed as a choice.

@@ -12,11 +12,11 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import format_count
-from bpa_ppl.diagnostics.baseline_comparison import describe_indicators, read_comparison
-from bpa_ppl.diagnostics.baseline_table import (
+from bpa_ppl.diagnostics.baselines import (
     NEW,
     BaselineComparison,
-    BaselineRow,
+    describe_indicators,
+    read_comparison,
 )
 from bpa_ppl.diagnostics.check import Report, check, list_components
 from bpa_ppl.diagnostics.pages.figures import NARROW, embed_figure, empty_figure, label
@@ -32,6 +32,7 @@ from bpa_ppl.diagnostics.provenance import read_attributes, signature, suggest_c
 from bpa_ppl.diagnostics.raters import compare_raters
 from bpa_ppl.diagnostics.reliability import Reliability
 from bpa_ppl.diagnostics.traces import CAPTION, MAX_CHAINS, draw_traces, find_worst_mixing
+from bpa_ppl.diagnostics.ways import BaselineRow
 from bpa_ppl.errors import UsageError
 from bpa_ppl.metrics.paired import estimate_proportion
 from bpa_ppl.posterior.adapter import as_draws

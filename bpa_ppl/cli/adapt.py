@@ -47,7 +47,7 @@ def adapt(
         extra_references: References of the --extra lists.
     """
     from bpa_ppl.adapting import adapt_draws
-    from bpa_ppl.diagnostics.baseline_comparison import read_comparison
+    from bpa_ppl.diagnostics.baselines import read_comparison
     from bpa_ppl.diagnostics.provenance import describe_difference
     from bpa_ppl.formats.roles import to_patterns
     from bpa_ppl.formats.streams import require_writable

@@ -74,7 +74,7 @@ def oracle(
     """
     from bpa_ppl._runtime.progress import reporter
     from bpa_ppl.decoding.writing import text_lines
-    from bpa_ppl.diagnostics.baseline_comparison import compare_baselines
+    from bpa_ppl.diagnostics.baselines import compare_baselines
     from bpa_ppl.formats.streams import atomic_writer
     from bpa_ppl.metrics.column import Column
     from bpa_ppl.metrics.gains import default_gain, resolve

@@ -13,7 +13,7 @@ from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.outputs import Written, keep_recorded_files
 from bpa_ppl.decoding.rules import RULES
-from bpa_ppl.diagnostics.baseline_comparison import read_comparison
+from bpa_ppl.diagnostics.baselines import read_comparison
 from bpa_ppl.diagnostics.check import check_and_record, refuse_unconverged
 from bpa_ppl.diagnostics.pages.page import write_page
 from bpa_ppl.diagnostics.provenance import signature

@@ -14,13 +14,8 @@ from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.decoding.choices import Choices
 from bpa_ppl.decoding.reranker import Reranker
-from bpa_ppl.diagnostics.baseline_comparison import (
-    ChoiceGains,
-    choose_gain,
-    has_inputs,
-    uses_preferences,
-)
-from bpa_ppl.diagnostics.baseline_table import BaselineComparison
+from bpa_ppl.diagnostics.baselines import BaselineComparison, ChoiceGains
+from bpa_ppl.diagnostics.judged import choose_gain, has_inputs, uses_preferences
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import JUDGEMENTS
 from bpa_ppl.formats.jsonl import Jsonl

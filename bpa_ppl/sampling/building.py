@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import structs
 
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.diagnostics.baseline_comparison import describe_left_out
+from bpa_ppl.diagnostics.baselines import describe_left_out
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood
 from bpa_ppl.models.likelihoods.oracle import Oracle

@@ -24,14 +24,10 @@ import bpa_ppl as bpa
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.decoding.reranker import without_features
 from bpa_ppl.decoding.writing import rerank_to
-from bpa_ppl.diagnostics.baseline_comparison import read_comparison, record_comparison
-from bpa_ppl.diagnostics.baseline_table import (
-    BaselineComparison,
-    BaselineRow,
-    Way,
-)
-from bpa_ppl.diagnostics.baselines import Gains, find_system_column
+from bpa_ppl.diagnostics.baselines import BaselineComparison, read_comparison, record_comparison
+from bpa_ppl.diagnostics.judged import Gains
 from bpa_ppl.diagnostics.report import draw_ways, posterior_page
+from bpa_ppl.diagnostics.ways import BaselineRow, Way, find_system_column
 from bpa_ppl.metrics.column import Column
 from bpa_ppl.metrics.paired import estimate_mean, estimate_proportion, sum_moments
 from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record

@@ -14,13 +14,14 @@ from scipy.special import expit
 
 from bpa_ppl import Draws, NBest, adapt, as_draws, compare_baselines, from_lists, rerank
 from bpa_ppl._runtime.messages import Note, capture_notes
-from bpa_ppl.diagnostics.baseline_comparison import (
+from bpa_ppl.diagnostics.baselines import (
+    BaselineComparison,
     describe_indicators,
     describe_left_out,
     read_comparison,
 )
-from bpa_ppl.diagnostics.baseline_table import BaselineComparison, Way
 from bpa_ppl.diagnostics.report import posterior_page
+from bpa_ppl.diagnostics.ways import Way
 
 NAMES = [f"S{k}" for k in range(10)]
 LAPLACE: dict[str, Any] = {"gain": "mqm", "sampler": "laplace"}

@@ -20,15 +20,9 @@ from support.raising import raises
 import bpa_ppl as bpa
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.decoding.writing import rerank_to
-from bpa_ppl.diagnostics.baseline_comparison import read_comparison
-from bpa_ppl.diagnostics.baseline_table import (
-    ACCURACY,
-    LEFT_OUT,
-    NEW,
-    BaselineComparison,
-    BaselineRow,
-    Way,
-)
+from bpa_ppl.diagnostics.baselines import LEFT_OUT, NEW, BaselineComparison, read_comparison
+from bpa_ppl.diagnostics.judged import ACCURACY
+from bpa_ppl.diagnostics.ways import BaselineRow, Way
 from bpa_ppl.metrics.paired import ADDED, ADDED_DIFFERENCES, estimate_mean, sum_moments
 from bpa_ppl.metrics.preferences import select_compared
 from bpa_ppl.posterior.record import Observed, Record

@@ -11,10 +11,10 @@ from scipy.stats import binom, norm
 from support.raising import raises
 
 from bpa_ppl import Draws, NBest, UsageError, adapt, as_draws, from_lists
-from bpa_ppl.diagnostics.baseline_comparison import read_comparison
-from bpa_ppl.diagnostics.baseline_table import BaselineComparison, Way
+from bpa_ppl.diagnostics.baselines import BaselineComparison, read_comparison
 from bpa_ppl.diagnostics.reliability import RANDOM, SLOPES, Reliability, choose_threshold
 from bpa_ppl.diagnostics.report import posterior_page
+from bpa_ppl.diagnostics.ways import Way
 from bpa_ppl.errors import BpaWarning
 from bpa_ppl.posterior.record import Record
 

@@ -10,9 +10,10 @@ import pytest
 from support.browser import Browser, Page
 from support.external_posterior import autoregressive, external_posterior
 
-from bpa_ppl.diagnostics.baseline_table import BaselineComparison, BaselineRow, Way
+from bpa_ppl.diagnostics.baselines import BaselineComparison
 from bpa_ppl.diagnostics.pages.page import Section, Table, Verdict, side_by_side
 from bpa_ppl.diagnostics.report import posterior_page
+from bpa_ppl.diagnostics.ways import BaselineRow, Way
 
 #: Measures the page.
 MEASURE = """(() => {

@@ -17,7 +17,7 @@ from support.raising import raises
 
 import bpa_ppl as bpa
 from bpa_ppl import BpaWarning, DataError, Draws, NBest, UsageError, from_arrays, from_lists
-from bpa_ppl.diagnostics.baseline_comparison import read_comparison
+from bpa_ppl.diagnostics.baselines import read_comparison
 from bpa_ppl.metrics.column import read_column
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.log_linear import hierarchical, log_linear

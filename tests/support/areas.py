@@ -31,7 +31,7 @@ import bpa_ppl as bpa
 import bpa_ppl.extras.convert as convert
 from bpa_ppl import Draws, NBest, Prior, from_arrays, from_lists, from_records
 from bpa_ppl.decoding.writing import rerank_to
-from bpa_ppl.diagnostics.baseline_table import BaselineComparison
+from bpa_ppl.diagnostics.baselines import BaselineComparison
 from bpa_ppl.experiments.studies.study import read_study
 from bpa_ppl.experiments.tuning.tuner import TUNERS
 from bpa_ppl.extras.convert.records import read_json, read_text_lines, write_lists
