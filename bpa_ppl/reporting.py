@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl._runtime.messages import choose_decimals, format_count, has_width
 from bpa_ppl.decoding.reranker import Reranker, with_defaults, without_features
 from bpa_ppl.diagnostics.baselines import BaselineComparison, ChoiceGains, read_comparison
@@ -32,21 +33,24 @@ from bpa_ppl.diagnostics.ways import (
 from bpa_ppl.errors import DataError, locate
 from bpa_ppl.metrics.bleu import LengthRatio
 from bpa_ppl.metrics.column import Column
-from bpa_ppl.metrics.gains import count_statistics, score_choice, select_choices
 from bpa_ppl.metrics.gains import gains as gains_in
-from bpa_ppl.metrics.metric import Metric
+from bpa_ppl.metrics.metric import METRICS, Metric
 from bpa_ppl.metrics.paired import (
     BETTER,
     INTERVAL,
     MINUS,
-    PROBABILITY,
     TIE,
     WORSE,
     decide,
     format_difference,
 )
 from bpa_ppl.metrics.preferences import choice_sets, has_preferences, select_compared
-from bpa_ppl.metrics.scoreboard import ScoreDifference, choose_metrics, compare_scores, metric_title
+from bpa_ppl.metrics.scoreboard import (
+    ScoreDifference,
+    bootstrap_changes,
+    choose_metrics,
+    find_changed,
+)
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
@@ -55,13 +59,14 @@ if TYPE_CHECKING:
     from bpa_ppl.features.recipe import MovedFiles
     from bpa_ppl.posterior.adapter import Posterior
 
-#: A verdict of a change whose interval contains 0.
 UNCLEAR = "unclear"
+#: How the verdicts of changes of scores are named.
+_VERDICTS = {BETTER: BETTER, WORSE: WORSE, TIE: UNCLEAR}
 _FAILED = "The draws failed their check: reranking refuses them unless it is run unchecked."
 _SAME_LISTS = "These are the lists that the weights were adapted to: evaluate on new ones."
 
 
-class Change(NamedTuple):
+class ScoreChange(NamedTuple):
     """The change of one corpus score.
 
     Attributes:
@@ -78,6 +83,17 @@ class Change(NamedTuple):
     verdict: str
     decimals: int
     signature: str = ""
+
+    @classmethod
+    def of(cls, metric: Metric, score: ScoreDifference, lists: NBest) -> ScoreChange:
+        """Return the change of the score of a metric on some lists."""
+        if isinstance(metric, LengthRatio):
+            return cls(metric.title, score, "", metric.decimals)
+        low, high = sorted(metric.signed(np.array([score.low, score.high])).tolist())
+        verdict = decide(metric.signed(score.difference), low, high, len(lists))
+        name = metric.key.upper() if metric.key in METRICS else metric.title
+        signature = metric.signature(lists.references or [()] * len(lists))
+        return cls(name, score, _VERDICTS[verdict], metric.decimals, signature)
 
     @property
     def cells(self) -> list[str]:
@@ -128,7 +144,7 @@ class Improvement:
     """
 
     choices: ChoiceChanges
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ScoreChange, ...] = ()
     gain: Metric | None = None
     comparison: BaselineComparison | None = None
     sentences: int = 0
@@ -156,7 +172,7 @@ class Improvement:
         if BETTER in verdicts and WORSE in verdicts:
             return "both"
         if BETTER in verdicts:
-            return "yes" if self._random is None or self._random.low > 0 else "unknown"
+            return "yes" if self._random is None or self._random.verdict == BETTER else "unknown"
         return "no" if WORSE in verdicts else "unknown"
 
     def __str__(self) -> str:
@@ -164,7 +180,7 @@ class Improvement:
             return f"It is unknown whether it helped: {self.unknown}."
         against = f" compared with the {self.baseline}"
         if not self.changed:
-            return f"No: none of {self.sentences} choices changed{against}.{self._than_random}"
+            return f"No: none of {self.sentences} choices changed{against}.{self._than_others}"
         deciding = [change for change in self.changes if change.verdict]
         by = {
             verdict: " and ".join(c.name for c in deciding if c.verdict == verdict)
@@ -184,7 +200,7 @@ class Improvement:
         unjudged = unjudged if left_out else ""
         return (
             f"{answer}: {'; '.join(map(str, deciding))}. {self.changed} of {self.sentences} "
-            f"choices changed.{unjudged}{self._than_others}{self._than_random}"
+            f"choices changed.{unjudged}{self._than_others}"
         )
 
     @property
@@ -196,21 +212,12 @@ class Improvement:
 
     @property
     def _than_others(self) -> str:
-        """A sentence on the other baselines that the choices do not beat."""
-        others = "" if self.comparison is None else self.comparison.than_others
-        return f" The choices are {others}." if others else ""
-
-    @property
-    def _than_random(self) -> str:
-        """A sentence on the choices and a random candidate."""
-        row, comparison = self._random, self.comparison
-        if row is None or comparison is None:
+        """Sentences on other baselines that the choices do not beat, and on random candidates."""
+        if self.comparison is None:
             return ""
-        verdict = "not clearly better" if row.verdict == TIE else row.verdict
-        return (
-            f" The choices are {verdict} than a random candidate ({comparison.measure} "
-            f"{row.difference_in_words})."
-        )
+        random = "" if self._random is None else self.comparison.than_random
+        others = (self.comparison.than_others if self.changed else "", random)
+        return "".join(f" The choices are {words}." for words in others if words)
 
 
 def evaluate_improvement(
@@ -264,49 +271,53 @@ def evaluate_improvement(
     gain = choose_compared_gain(nbest, draws)
     reranker = Reranker(draws, moved_files=moved_files, unchecked=True)
     choices, comparison = _find_changes(nbest, reranker, gain)
-    if gain is None and comparison is not None and comparison.rows:
-        return replace(_compare_accuracy(choices, comparison), drift=reranker.drift)
-    if gain is None:
+    changes, scored, reason = list[ScoreChange](), np.arange(len(nbest)), ""
+    if gain is not None:
+        scored = _find_judged(choices, gain)
+        metrics = [*choose_metrics(gain), *([LengthRatio()] if "references" in gain.needs else [])]
+        lists, before, after = nbest[scored], choices.before[scored], choices.after[scored]
+        scores = bootstrap_changes(lists, before, after, metrics, seed=seed)
+        changes = [ScoreChange.of(m, one, lists) for m, one in zip(metrics, scores, strict=True)]
+    elif comparison is not None and comparison.rows:
+        changes = _compare_accuracy(comparison, choices.baseline)
+        scored = select_compared(nbest).sentences
+        reason = "" if changes else "the preferred candidate is the first of each list"
+    else:
         reason = explain_missing_gains(nbest, draws).message.removeprefix(locate(nbest.origin))
+    if reason:
         return Improvement(choices, unknown=reason, drift=reranker.drift)
-    judged = np.arange(len(nbest))
-    if isinstance(gain, Column):
-        gains, first = gains_in(nbest, gain), nbest.offsets[:-1]
-        chosen = np.stack([gains[first + c] for c in (choices.before, choices.after)])
-        judged = np.flatnonzero(np.isfinite(chosen).all(axis=0))
-        if not judged.size:
-            message = f"none of the chosen candidates has a {gain.column}"
-            raise DataError(message, nbest.origin, code="no-data")
-    lists, before, after = nbest[judged], choices.before[judged], choices.after[judged]
-    texts = zip(lists.chosen(before), lists.chosen(after), strict=True)
-    changed = sum(old != new for old, new in texts)
-    pair = select_choices(lists, before), select_choices(lists, after)
-    changes = []
-    for metric in choose_metrics(gain):
-        score = score_choice(lists, after, metric)
-        changes.append(_score_change(metric_title(score), pair, metric, seed, score.signature))
-    if "references" in gain.needs:
-        changes.append(_score_change("length", pair, LengthRatio(), seed)._replace(verdict=""))
-    return Improvement(
-        choices, tuple(changes), gain, comparison, len(lists), changed, drift=reranker.drift
-    )
+    changed = int(find_changed(nbest, choices.before, choices.after)[scored].sum())
+    numbers = len(scored), changed
+    return Improvement(choices, tuple(changes), gain, comparison, *numbers, drift=reranker.drift)
 
 
-def _compare_accuracy(choices: ChoiceChanges, comparison: BaselineComparison) -> Improvement:
-    """Return the change of the accuracy on the preferences of the lists."""
-    row = (
-        comparison.row(Way.CANONICAL) if choices.baseline == Way.CANONICAL else comparison.baseline
-    )
-    adapted = comparison.row(Way.ADAPTED)
+def _find_judged(choices: ChoiceChanges, gain: Metric) -> Int64:
+    """Return the positions of the lists where both choices have a gain.
+
+    Raises:
+        DataError: if there are none.
+    """
+    lists = choices.lists
+    if not isinstance(gain, Column):
+        return np.arange(len(lists))
+    gains = gains_in(lists, gain)
+    chosen = [gains[lists.offsets[:-1] + choice] for choice in (choices.before, choices.after)]
+    judged = np.flatnonzero(np.isfinite(chosen).all(axis=0))
+    if not judged.size:
+        message = f"none of the chosen candidates has a {gain.column}"
+        raise DataError(message, lists.origin, code="no-data")
+    return judged
+
+
+def _compare_accuracy(comparison: BaselineComparison, baseline: str) -> list[ScoreChange]:
+    """Return the change of the accuracy on preferences; nothing without a baseline."""
+    row, adapted = comparison.baseline, comparison.row(Way.ADAPTED)
+    if baseline == Way.CANONICAL:
+        row = comparison.row(Way.CANONICAL)
     if row is None or adapted is None:
-        return Improvement(choices, unknown="the preferred candidate is the first of each list")
-    compared = select_compared(choices.lists).sentences
-    lists, before = choices.lists.select(compared), choices.before[compared]
-    texts = zip(lists.chosen(before), lists.chosen(choices.after[compared]), strict=True)
-    changed = sum(old != new for old, new in texts)
+        return []
     score = ScoreDifference(ACCURACY, adapted.gain, row.difference, row.low, row.high)
-    change = Change(ACCURACY, score, _as_unclear(row.verdict), 3)
-    return Improvement(choices, (change,), None, comparison, len(compared), changed)
+    return [ScoreChange(ACCURACY, score, _VERDICTS[row.verdict], 3)]
 
 
 def _find_changes(
@@ -330,20 +341,6 @@ def _find_changes(
     why = explain_rows(chosen.lists, draws, after, before)
     shares = system_shares(nbest, before, after, column=column)
     return ChoiceChanges(nbest, before, after, baseline, why, shares, column), comparison
-
-
-def _score_change(
-    name: str, pair: tuple[NBest, NBest], metric: Metric, seed: int, signature: str = ""
-) -> Change:
-    before, after = (count_statistics(lists, metric) for lists in pair)
-    score = compare_scores(after, before, metric, probability=PROBABILITY, seed=seed)
-    low, high = sorted(metric.signed(np.array([score.low, score.high])).tolist())
-    verdict = decide(metric.signed(score.difference), low, high, len(pair[0]))
-    return Change(name, score, _as_unclear(verdict), metric.decimals, signature)
-
-
-def _as_unclear(verdict: str) -> str:
-    return UNCLEAR if verdict == TIE else verdict
 
 
 def describe_improvement(

@@ -15,7 +15,7 @@ from support.raising import raises
 from bpa_ppl import DataError, Draws, NBest, Reranker, adapt, corpus_score, from_lists
 from bpa_ppl.adapting import adapt_draws
 from bpa_ppl.decoding.writing import rerank_to
-from bpa_ppl.diagnostics.comparison.comparison import compare_choices
+from bpa_ppl.diagnostics.comparison.comparison import compare_downstream
 from bpa_ppl.diagnostics.explanations import describe_changes
 from bpa_ppl.diagnostics.pages.page import Verdict, page
 from bpa_ppl.metrics.gains import resolve
@@ -23,8 +23,8 @@ from bpa_ppl.metrics.metric import METRICS
 from bpa_ppl.metrics.scoreboard import ScoreDifference
 from bpa_ppl.posterior.record import GainColumn, Observed, RecipeRecord, Record
 from bpa_ppl.reporting import (
-    Change,
     Improvement,
+    ScoreChange,
     describe_improvement,
     evaluate_improvement,
     report_page,
@@ -69,9 +69,9 @@ def test_scores_are_corpus_scores(improvement: Improvement) -> None:
         assert change.score.score == pytest.approx(scores[1])
         assert change.score.difference == pytest.approx(scores[1] - scores[0])
     choices = improvement.choices.after, improvement.choices.before
-    compared = compare_choices(pool, *choices)
+    compared = compare_downstream(pool, *choices)
     assert tuple(change.score for change in improvement.changes) == compared["scores"]
-    assert compare_choices(pool.without("references"), *choices)["scores"] == ()
+    assert compare_downstream(pool.without("references"), *choices)["scores"] == ()
     assert [change.name for change in improvement.changes] == ["TER", "BLEU", "length"]
 
 
@@ -269,10 +269,10 @@ def test_sentences_without_both_judgements_are_excluded() -> None:
 
 def test_a_change_has_the_digits_of_its_interval_and_none_of_no_width() -> None:
     narrow = ScoreDifference("comet", 0.00042, 0.00012, 0.00002, 0.00022)
-    words = str(Change("comet", narrow, "better", 4))
+    words = str(ScoreChange("comet", narrow, "better", 4))
     assert words == ("comet 0.00030 → 0.00042 (+0.00012, 95% interval +0.00002 to +0.00022)")
     equal = ScoreDifference("ter", 50.0, -2.0, -2.0, -2.0)
-    assert str(Change("TER", equal, "unclear", 2)) == "TER 52.00 → 50.00 (−2.00)"
+    assert str(ScoreChange("TER", equal, "unclear", 2)) == "TER 52.00 → 50.00 (−2.00)"
 
 
 @pytest.mark.parametrize(("count", "verdict"), [(5, "unclear"), (6, "better")])

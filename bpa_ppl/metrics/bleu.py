@@ -153,6 +153,7 @@ class LengthRatio(BLEU, frozen=True):
     """
 
     key: ClassVar[str] = "length"
+    title = "length"
     reported: ClassVar[bool] = False
     decimals: ClassVar[int] = 3
 

@@ -6,6 +6,7 @@ summed counts of all resamples are one matrix product.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,13 +16,15 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arguments import check_seed
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import choose_decimals, format_table, has_width
-from bpa_ppl.metrics.gains import resolve, score_choice
+from bpa_ppl.metrics.gains import count_statistics, resolve, score_choice, select_choices
 from bpa_ppl.metrics.metric import METRICS, Metric, Score
+from bpa_ppl.metrics.paired import PROBABILITY
 from bpa_ppl.nbest import NBest
 
 #: (B, S) how often each test sentence occurs in each of B resamples, and (B, D) their draws of A.
 #: All methods use the same, so that their differences are paired.
 _Resamples = tuple[Float64, Int64]
+_SAMPLES = 1000  # of the paired bootstrap
 
 
 @dataclass(frozen=True)
@@ -153,8 +156,22 @@ def compare_choices(
     ['TER 60.00 → 0.00', 'BLEU 0.00 → 100.00', 'length 0.400 → 1.000']
     """
     first, second = (score_choices(nbest, choice, gain) for choice in (before, after))
-    texts = zip(nbest.chosen(before), nbest.chosen(after), strict=True)
-    return Scoreboard(first, second, sum(a != b for a, b in texts), len(nbest), titles)
+    changed = int(find_changed(nbest, before, after).sum())
+    return Scoreboard(first, second, changed, len(nbest), titles)
+
+
+def find_changed(
+    nbest: NBest, before: npt.ArrayLike, after: npt.ArrayLike
+) -> npt.NDArray[np.bool_]:
+    """Return whether the texts of two choices from each list differ, (sentences,).
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"], ["c", "c"]], [[[0.0]] * 2] * 2, ["LM0"])
+    >>> find_changed(lists, [0, 0], [1, 1]).tolist()
+    [True, False]
+    """
+    texts = zip(nbest.chosen(np.asarray(before)), nbest.chosen(np.asarray(after)), strict=True)
+    return np.array([one != other for one, other in texts], bool)
 
 
 @dataclass(frozen=True)
@@ -225,8 +242,6 @@ def compare_scores(
     second: Float64,
     metric: str | Metric,
     *,
-    samples: int = 1000,
-    probability: float = 0.95,
     seed: int = 0,
 ) -> ScoreDifference:
     """Compare two translations of the same sentences.
@@ -235,8 +250,6 @@ def compare_scores(
         first: (S, K) counts of the metric, of the first translation.
         second: likewise, of the second.
         metric: such as "ter" or "bleu".
-        samples: the number of bootstrap samples.
-        probability: of the interval.
         seed: of the bootstrap.
 
     >>> better, worse = np.array([[1.0, 4.0]] * 9), np.array([[2.0, 4.0]] * 9)
@@ -246,10 +259,41 @@ def compare_scores(
     """
     config, counts = resolve(metric), np.stack([first, second])
     score, other = config.value(counts.sum(axis=1))
-    values = _score_resamples(counts, config, draw_resamples(samples, len(first), seed=seed)[0])
-    tail = (1 - probability) / 2
+    values = _score_resamples(counts, config, draw_resamples(_SAMPLES, len(first), seed=seed)[0])
+    tail = (1 - PROBABILITY) / 2
     low, high = np.quantile(values[:, 0] - values[:, 1], (tail, 1 - tail))
     return ScoreDifference(config.key, float(score), float(score - other), float(low), float(high))
+
+
+def bootstrap_changes(
+    nbest: NBest,
+    before: npt.ArrayLike,
+    after: npt.ArrayLike,
+    metrics: Iterable[Metric],
+    *,
+    seed: int = 0,
+) -> tuple[ScoreDifference, ...]:
+    """Compare the corpus scores of two choices from the same lists by the paired bootstrap.
+
+    Args:
+        nbest: the lists, with references, sources or columns if the metrics need them.
+        before: (sentences,) the position of a candidate in each list.
+        after: likewise; differences are those of its scores.
+        metrics: the metrics.
+        seed: of the bootstrap over sentences (Koehn 2004).
+
+    >>> from bpa_ppl import from_lists
+    >>> texts, features = [["a cat", "the cat"]], [[[1.0], [0.0]]]
+    >>> lists = from_lists(texts, features, ["LM0"], references=["a cat"])
+    >>> [one.difference for one in bootstrap_changes(lists, [1], [0], [resolve("ter")])]
+    [-50.0]
+    """
+    first, second = (select_choices(nbest, choice) for choice in (after, before))
+    changes = []
+    for metric in metrics:
+        counts = count_statistics(first, metric), count_statistics(second, metric)
+        changes.append(compare_scores(*counts, metric, seed=seed))
+    return tuple(changes)
 
 
 def _score_resamples(counts: Float64, metric: Metric, occurrences: Float64) -> Float64:

@@ -28,8 +28,8 @@ from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.diagnostics.provenance import compare_data
 from bpa_ppl.errors import DataError, UsageError, list_names
 from bpa_ppl.metrics.bleu import LengthRatio
-from bpa_ppl.metrics.gains import count_statistics, list_reported_metrics, resolve, select_choices
-from bpa_ppl.metrics.scoreboard import compare_scores
+from bpa_ppl.metrics.gains import list_reported_metrics, resolve
+from bpa_ppl.metrics.scoreboard import bootstrap_changes, find_changed
 from bpa_ppl.names import find_positions
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
@@ -73,7 +73,7 @@ class SamplerResult:
             standard deviations; None without a reference, or if the sampler has not converged.
         discrepancies: of each property of each variable from the reference.
         distance: of the joint distributions.
-        downstream: its choices compared with those of the reference, see `compare_choices`.
+        downstream: its choices compared with those of the reference, see `compare_downstream`.
         draws: all of its runs as chains.
 
     >>> SamplerResult("nuts", {}, "agrees", bound=0.08).verdict
@@ -254,7 +254,7 @@ def compare(
                 result = _judge(result, draws, truth, report, selection.incomplete, seed)
         if test is not None and standard is not None:
             choice = rerank(test, recorded[0], unchecked=True).choice
-            downstream = compare_choices(test, choice, standard, seed=seed)
+            downstream = compare_downstream(test, choice, standard, seed=seed)
             result = replace(result, downstream=downstream)
         results.append(result)
     return Comparison(tuple(results), description, selection.left_out, truth)
@@ -336,8 +336,10 @@ def _describe_differences(properties: Sequence[Row], distance: Distance) -> Iter
         )
 
 
-def compare_choices(lists: NBest, ours: Int64, theirs: Int64, *, seed: int = 0) -> dict[str, Any]:
-    """Compare two choices from the same lists.
+def compare_downstream(
+    lists: NBest, ours: Int64, theirs: Int64, *, seed: int = 0
+) -> dict[str, Any]:
+    """Compare the choices from some lists with those of the reference.
 
     Args:
         lists: with or without references.
@@ -352,19 +354,15 @@ def compare_choices(lists: NBest, ours: Int64, theirs: Int64, *, seed: int = 0) 
     >>> from bpa_ppl import from_lists
     >>> texts, features = [["a cat", "the cat"]], [[[1.0], [0.0]]]
     >>> lists = from_lists(texts, features, ["LM0"], references=["a cat"])
-    >>> result = compare_choices(lists, np.array([0]), np.array([1]))
+    >>> result = compare_downstream(lists, np.array([0]), np.array([1]))
     >>> result["changed"], result["scores"][0].metric, result["scores"][0].difference
     (1, 'ter', -50.0)
     """
-    texts = zip(lists.chosen(ours), lists.chosen(theirs), strict=True)
-    pair = [select_choices(lists, choice) for choice in (ours, theirs)]
     metrics = (*map(resolve, list_reported_metrics()), LengthRatio())
-    scores = []
-    for metric in () if lists.references is None else metrics:
-        a, b = (count_statistics(one, metric) for one in pair)
-        scores.append(compare_scores(a, b, metric, probability=PROBABILITY, seed=seed))
-    changed = sum(a != b for a, b in texts)
-    return {"changed": changed, "sentences": len(lists), "scores": tuple(scores)}
+    metrics = () if lists.references is None else metrics
+    scores = bootstrap_changes(lists, theirs, ours, metrics, seed=seed)
+    changed = int(find_changed(lists, ours, theirs).sum())
+    return {"changed": changed, "sentences": len(lists), "scores": scores}
 
 
 def check_same_posterior(name: str, draws: Draws, expected: Draws) -> None:
