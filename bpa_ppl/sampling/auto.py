@@ -78,6 +78,7 @@ class Auto(Sampler, frozen=True):
     Auto(draws=500, chains=4)
     """
 
+    title = "imh where its proposals fit the posterior, else nuts"
     any_coordinates = True
     draws: Count = 1000
     chains: Count = 4

@@ -56,6 +56,7 @@ class IndependenceMetropolis(Sampler, frozen=True):
     IndependenceMetropolis(warmup=100, draws=500, chains=4, degrees_of_freedom=20.0)
     """
 
+    title = "independence Metropolis–Hastings, proposals around the mode"
     any_coordinates = True
     warmup: CountOrNone = 100
     draws: Count = 1000

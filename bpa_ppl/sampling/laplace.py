@@ -96,6 +96,7 @@ class Laplace(Sampler, frozen=True):
     al. (2024).
     """
 
+    title = "Laplace approximation with importance weights"
     any_coordinates = True
     draws: Count = 4000
     degrees_of_freedom: Positive = 20.0

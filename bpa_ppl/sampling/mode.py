@@ -162,6 +162,7 @@ class PosteriorMode(Sampler, frozen=True):
     PosteriorMode()
     """
 
+    title = "mode of the posterior (maximum a posteriori)"
     any_coordinates = True
     exact = False
 

@@ -60,6 +60,7 @@ class Nuts(ChainSampler, frozen=True):
     500
     """
 
+    title = "No-U-Turn sampler"
     any_coordinates = True
     step_size: Positive = 1.1
     target_accept: Annotated[float, Meta(gt=0, lt=1)] | None = None

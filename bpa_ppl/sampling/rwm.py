@@ -91,6 +91,7 @@ class RandomWalkMetropolis(Sampler, frozen=True):
     RandomWalkMetropolis(scale=1.0, warmup=50, draws=1000, chains=4, thinning=None)
     """
 
+    title = "random-walk Metropolis, steps of the Laplace covariance"
     any_coordinates = True
     scale: Positive = 2.38
     warmup: CountOrNone = 50

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from bpa_ppl.posterior.draws import Draws
     from bpa_ppl.sampling.target import Sampled, Target
 
+#: The default of `adapt`, and the sampler that it chooses in most cases.
+DEFAULT, USUAL = "auto", "imh"
 #: Most steps of all chains together: they take days, and larger arrays cannot be indexed.
 _MAX_STEPS = 10**9
 
@@ -22,6 +24,7 @@ class Sampler(Component, frozen=True):
     """A way to draw from a posterior; its fields are its settings.
 
     Attributes:
+        title: what it is, in words, for pages; empty for the first line of the docstring.
         exact: whether the draws, with their importance weights, follow the posterior.
         any_coordinates: whether it may sample linear functions of the weights in place of the
             weights (see `bpa_ppl.sampling.coordinates`): its steps or proposals do not depend on
@@ -38,6 +41,7 @@ class Sampler(Component, frozen=True):
     500
     """
 
+    title: ClassVar[str] = ""
     exact: ClassVar[bool] = True
     any_coordinates: ClassVar[bool] = False
     takes_extra: ClassVar[bool] = False

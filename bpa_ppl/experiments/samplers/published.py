@@ -48,6 +48,7 @@ class Heuristic(Sampler, frozen=True):
         delta: the leveraging factor δ.
     """
 
+    title = "heuristic sampling (published)"
     exact = False
     keeps_draws = True
     likelihood = "oracle"
@@ -171,6 +172,7 @@ class WeightTrace(Sampler, frozen=True):
         delta: the leveraging factor δ.
     """
 
+    title = "weights that MERT visited (published)"
     exact = False
     likelihood = "oracle"
     takes_extra = True
@@ -252,6 +254,7 @@ class IsotropicRandomWalk(ChainSampler, frozen=True):
     are four of them, which the check can compare, and which are used together.
     """
 
+    title = "random-walk Metropolis with isotropic steps (published)"
     likelihood = "oracle"
     proposal_variance: Positive = 0.01
     warmup: CountOrNone = 500

@@ -47,7 +47,7 @@ from bpa_ppl.experiments.studies.study import CANONICAL, SAMPLER, TUNER, Method,
 from bpa_ppl.experiments.tuning.tuner import TUNERS
 from bpa_ppl.metrics.gains import resolve_without_lists
 from bpa_ppl.metrics.metric import Metric
-from bpa_ppl.sampling.sampler import SAMPLERS
+from bpa_ppl.sampling.sampler import DEFAULT, SAMPLERS, USUAL
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -66,24 +66,7 @@ _INTERVALS = (
 )
 _LEVEL = 0.05  # of an adjusted p-value
 _DOMAINS = 3  # in the verdict
-#: The full names of samplers and tuners; others are described by their own first line.
-_FULL_NAMES = {
-    "auto": "imh where its proposals fit the posterior, else nuts",
-    "imh": "independence Metropolis–Hastings, proposals around the mode",
-    "laplace": "Laplace approximation with importance weights",
-    "map": "mode of the posterior (maximum a posteriori)",
-    "nuts": "No-U-Turn sampler",
-    "rwm": "random-walk Metropolis, steps of the Laplace covariance",
-    "heuristic": "heuristic sampling (published)",
-    "rwm-isotropic": "random-walk Metropolis with isotropic steps (published)",
-    "weight-trace": "weights that MERT visited (published)",
-    "mert": "minimum error rate training",
-    "mira": "margin-infused relaxed algorithm (batch MIRA)",
-    "pro": "pairwise ranking optimisation",
-}
 _RULES = {"viterbi": "the single best pair of weights and candidate decides (Viterbi)"}
-#: The sampler of `bpa adapt` without options.
-_DEFAULT = "auto"
 _TIMES = (
     "Seconds from lists and references to weights, without reading files: this includes the "
     "search for oracles, the statistics of the metric and, the first time, compilation. Medians "
@@ -159,7 +142,7 @@ def _find_default(methods: Iterable[Method]) -> str:
     'imh'
     """
     plain = {m.engine: m.name for m in methods if m == list_methods().get(m.engine)}
-    return plain.get(_DEFAULT, plain.get("imh", ""))
+    return plain.get(DEFAULT, plain.get(USUAL, ""))
 
 
 def _describe_method(method: Method) -> str:
@@ -174,10 +157,11 @@ def _describe_method(method: Method) -> str:
         return "the canonical weights λ_T, not adapted"
     engines: Any = SAMPLERS if method.kind == SAMPLER else TUNERS
     plain = Method(name=method.name, kind=method.kind, engine=method.engine)
-    documented = method.engine
+    described = method.engine
     if method.engine in engines:
-        documented = (engines[method.engine].__doc__ or documented).split("\n")[0]
-    parts = [_FULL_NAMES.get(method.engine, documented)]
+        engine = engines[method.engine]
+        described = engine.title or (engine.__doc__ or described).split("\n")[0]
+    parts = [described]
     if method.rule != plain.rule:
         parts.append(_RULES.get(method.rule, f"rule {method.rule}"))
     if method.kind == TUNER or method.gain != plain.gain:
@@ -239,7 +223,7 @@ def _describe_domain(
         better = f", clearly better than all {count} others"
         if alike:
             better = f", but not clearly better than any of the {count} others"
-    words = "the default" if default == _DEFAULT else "usually the default"
+    words = "the default" if default == DEFAULT else "usually the default"
     roles = {default: f" ({words} of bpa adapt)", CANONICAL: " (not adapted)"}
     means = {name: f"{point['mean']:.4g}" for name, point in of_size.items()}
     sentence = f"on {place}, {best}{roles.get(best, '')} is best ({means[best]})"
@@ -256,8 +240,8 @@ def _read_methods(folder: Path) -> list[Method]:
 def _describe_methods(methods: Sequence[Method]) -> Section:
     """Return the section that says what the methods are, and which is the default."""
     default = _find_default(methods)
-    note = f"The default of bpa adapt is the sampler {_DEFAULT} ({_FULL_NAMES[_DEFAULT]})"
-    if default != _DEFAULT:
+    note = f"The default of bpa adapt is the sampler {DEFAULT} ({SAMPLERS[DEFAULT].title})"
+    if default != DEFAULT:
         note += ", which is not in this study"
         note += f"; {default} is what it usually runs" if default else ""
     note += ". Choices are those of the predictive distribution unless another rule is named."

@@ -37,6 +37,7 @@ class Mert(Tuner, frozen=True):
         UsageError: if a setting is invalid.
     """
 
+    title = "minimum error rate training"
     restarts: Count = 20
     random_directions: CountOrNone = 0
     tolerance: NotNegative = 0.01

@@ -29,6 +29,7 @@ class Mira(Tuner, frozen=True):
         UsageError: if a setting is invalid.
     """
 
+    title = "margin-infused relaxed algorithm (batch MIRA)"
     epochs: Count = 60
     step: Positive = 0.01
     decay: Share = 0.999

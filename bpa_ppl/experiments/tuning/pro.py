@@ -26,6 +26,7 @@ class Pro(Tuner, frozen=True):
         UsageError: if a setting is invalid.
     """
 
+    title = "pairwise ranking optimisation"
     iterations: Count = 30
     pairs: Count = 5000
     kept: Count = 50

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -111,10 +111,15 @@ class Tuned(NamedTuple):
 class Tuner(Component, frozen=True):
     """A method to re-estimate weights; the fields are its settings.
 
+    Attributes:
+        title: what it is, in words, for pages; empty for the first line of the docstring.
+
     >>> from bpa_ppl.experiments.tuning.tuner import TUNERS
     >>> TUNERS.resolve("mira", {"epochs": 5}).settings()["epochs"]
     5
     """
+
+    title: ClassVar[str] = ""
 
     def tune(self, problem: TuningProblem) -> Tuned:
         """Return better weights for the lists of a problem, and all visited weights."""
