@@ -32,7 +32,7 @@ from scipy.stats import norm
 from bpa_ppl import NBest, Weights, check, from_lists, read_nbest, read_weights
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.adapting import log_density
-from bpa_ppl.diagnostics.check import compare_beginning
+from bpa_ppl.diagnostics.convergence import compare_beginning
 from bpa_ppl.drawing import draw_posterior
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.sampling.imh import accept

@@ -31,6 +31,7 @@ _MODULES = {
     "bpa_ppl.describing": ("describe",),
     "bpa_ppl.diagnostics.baselines": ("compare_baselines",),
     "bpa_ppl.diagnostics.check": ("Report", "check"),
+    "bpa_ppl.diagnostics.diagnostic": ("Diagnostic",),
     "bpa_ppl.errors": ("BpaError", "BpaWarning", "DataError", "NotConverged", "UsageError"),
     "bpa_ppl.diagnostics.comparison.comparison": ("compare",),
     "bpa_ppl.diagnostics.comparison.samplers": ("compare_samplers",),
@@ -107,6 +108,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from bpa_ppl.describing import describe as describe
     from bpa_ppl.diagnostics.baselines import compare_baselines as compare_baselines
     from bpa_ppl.diagnostics.check import Report as Report, check as check
+    from bpa_ppl.diagnostics.diagnostic import Diagnostic as Diagnostic
     from bpa_ppl.errors import (
         BpaError as BpaError,
         BpaWarning as BpaWarning,

@@ -276,6 +276,11 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         members = self._members().items()
         return tuple(name if isinstance(one, type) else one.name for name, one in members)
 
+    def version_of(self, name: str) -> str:
+        """Return the version of the package that offers a component; empty if it has none."""
+        package = getattr(self._members()[name], "dist", None)
+        return str(package.version) if package else ""
+
     def load(self) -> Iterator[tuple[str, type[C]]]:
         """Yield names and classes, loading each of them.
 

@@ -18,7 +18,8 @@ from bpa_ppl.diagnostics.baselines import (
     describe_indicators,
     read_comparison,
 )
-from bpa_ppl.diagnostics.check import Report, check, list_components
+from bpa_ppl.diagnostics.check import Report, check
+from bpa_ppl.diagnostics.diagnostic import list_components
 from bpa_ppl.diagnostics.pages.figures import NARROW, embed_figure, empty_figure, label
 from bpa_ppl.diagnostics.pages.page import (
     Block,

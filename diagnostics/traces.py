@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bpa_ppl.diagnostics.check import check, list_components
+from bpa_ppl.diagnostics.check import check
+from bpa_ppl.diagnostics.diagnostic import list_components
 from bpa_ppl.diagnostics.pages.figures import NARROW, embed_figure, label, write_figure
 from bpa_ppl.diagnostics.pages.page import Section, Verdict, page, write_page
 from bpa_ppl.diagnostics.provenance import signature

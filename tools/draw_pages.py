@@ -29,6 +29,7 @@ import bpa_ppl as bpa
 from bpa_ppl import NBest, Weights
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.decoding.rules import RULES
+from bpa_ppl.diagnostics.diagnostic import DIAGNOSTICS
 from bpa_ppl.experiments.tuning.tuner import TUNERS
 from bpa_ppl.extras.convert import trec
 from bpa_ppl.features.source import FEATURES
@@ -149,6 +150,7 @@ def draw_additions() -> Figure:
         "prior": (PRIORS, ""),
         "likelihood": (LIKELIHOODS, "density"),
         "sampler": (SAMPLERS, "posterior"),
+        "diagnostic": (DIAGNOSTICS, "verdict"),
         "rule": (RULES, ""),
         "tuner": (TUNERS, ""),
     }

@@ -6,6 +6,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.components import Count, CountOrNone, Positive
+from bpa_ppl.diagnostics.advice import Advice
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
 from bpa_ppl.sampling.laplace import (
@@ -34,6 +35,14 @@ _FITS = 0.95
 _WIDER, _DEGREES, _THINNING = 1.5, 5.0, 20
 
 
+class IndependenceAdvice(Advice):
+    """Advice for independent proposals: no draw depends on their warm-up, which only tunes them."""
+
+    def agreement(self, shortage: float, settled: bool) -> str:
+        """Return how to make chains agree: not by a longer warm-up."""
+        return super().agreement(shortage, settled=False)
+
+
 class IndependenceMetropolis(Sampler, frozen=True):
     """Chains of independent proposals around the mode, with its skew and with heavy tails.
 
@@ -57,6 +66,7 @@ class IndependenceMetropolis(Sampler, frozen=True):
     """
 
     title = "independence Metropolis–Hastings, proposals around the mode"
+    advice = IndependenceAdvice
     any_coordinates = True
     warmup: CountOrNone = 100
     draws: Count = 1000

@@ -13,6 +13,7 @@ from msgspec import Meta
 from numpyro.infer import NUTS
 
 from bpa_ppl.components import Positive
+from bpa_ppl.diagnostics.advice import HamiltonianAdvice
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.sampling.chains import Chains, ChainSampler, run_chains
@@ -61,6 +62,7 @@ class Nuts(ChainSampler, frozen=True):
     """
 
     title = "No-U-Turn sampler"
+    advice = HamiltonianAdvice
     any_coordinates = True
     step_size: Positive = 1.1
     target_accept: Annotated[float, Meta(gt=0, lt=1)] | None = None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from bpa_ppl._runtime.arguments import require_extra
 from bpa_ppl.components import Component, Registry
+from bpa_ppl.diagnostics.advice import Advice
 from bpa_ppl.errors import UsageError
 from bpa_ppl.nbest import NBest
 
@@ -25,6 +26,8 @@ class Sampler(Component, frozen=True):
 
     Attributes:
         title: what it is, in words, for pages; empty for the first line of the docstring.
+        advice: what helps if its draws fail a diagnostic, and which acceptance rates are sound;
+            None is the general advice, or that for Hamiltonian samplers if it records divergences.
         exact: whether the draws, with their importance weights, follow the posterior.
         any_coordinates: whether it may sample linear functions of the weights in place of the
             weights (see `bpa_ppl.sampling.coordinates`): its steps or proposals do not depend on
@@ -42,6 +45,7 @@ class Sampler(Component, frozen=True):
     """
 
     title: ClassVar[str] = ""
+    advice: ClassVar[type[Advice] | None] = None
     exact: ClassVar[bool] = True
     any_coordinates: ClassVar[bool] = False
     takes_extra: ClassVar[bool] = False

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl.decoding.reranker import rerank
-from bpa_ppl.diagnostics.check import Report, Thresholds, check
+from bpa_ppl.diagnostics.check import Report, check
 from bpa_ppl.diagnostics.comparison.efficiency import Row, format_value, measure_efficiency
 from bpa_ppl.diagnostics.comparison.statistics import (
     PROBABILITY,
@@ -23,6 +23,7 @@ from bpa_ppl.diagnostics.comparison.statistics import (
     measure_joint_distance,
 )
 from bpa_ppl.diagnostics.comparison.variables import select_comparable
+from bpa_ppl.diagnostics.convergence import BulkESS, RHat
 from bpa_ppl.diagnostics.estimates import concatenate_runs, largest_r_hat, smallest_ess
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.diagnostics.provenance import compare_data
@@ -266,11 +267,12 @@ def reference_problem(draws: Draws, name: str) -> str:
     >>> reference_problem(Draws({"weights": np.eye(20)[None, :, :1]}, ("mu",)), "b")
     'b has 20 effective draws and R-hat 1.000, and needs at least 400 and at most 1.01: draw more'
     """
-    size, r_hat, limits = smallest_ess(draws), largest_r_hat(draws), Thresholds()
-    if r_hat <= limits.r_hat and size >= limits.ess:
+    size, r_hat = smallest_ess(draws), largest_r_hat(draws)
+    least, largest = BulkESS().limit, RHat().limit
+    if r_hat <= largest and size >= least:
         return ""
     reached = f"{name} has {size:.0f} effective draws and R-hat {r_hat:.3f}"
-    return f"{reached}, and needs at least {limits.ess:g} and at most {limits.r_hat:g}: draw more"
+    return f"{reached}, and needs at least {least:g} and at most {largest:g}: draw more"
 
 
 def _group_runs(posteriors: Any, name: str) -> dict[str, list[Any]]:

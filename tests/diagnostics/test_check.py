@@ -17,15 +17,9 @@ from support.html_outline import Outline
 from support.records import with_record
 
 from bpa_ppl import check, write_posterior
-from bpa_ppl.diagnostics.check import (
-    Remedies,
-    Report,
-    Thresholds,
-    _z_score,
-    check_and_record,
-    compare_chains,
-    read_report,
-)
+from bpa_ppl.diagnostics.advice import find_advice
+from bpa_ppl.diagnostics.check import Report, check_and_record, read_report
+from bpa_ppl.diagnostics.convergence import _z_score, compare_chains
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.arviz_functions import import_arviz
 from bpa_ppl.posterior.draws import Draws
@@ -132,16 +126,16 @@ def test_a_handful_of_draws_fails_without_a_fuss(draws: int) -> None:
 
 
 @pytest.mark.parametrize(("rate", "change"), [(0.97, "raise"), (0.001, "lower")])
-@pytest.mark.parametrize("setting", ["scale", "proposal_variance"])
-def test_a_walk_of_wrong_steps_gets_advice(rate: float, change: str, setting: str) -> None:
+@pytest.mark.parametrize("sampler", ["rwm", "rwm-isotropic"])
+def test_a_walk_of_wrong_steps_gets_advice(rate: float, change: str, sampler: str) -> None:
     rates = RATES.copy()
     rates[3] = rate
     draws = external_posterior(good(), NAMES, acceptance_rate=rates)
-    walk = with_record(as_draws(draws), figures=Figures(step_setting=setting))
+    walk = with_record(as_draws(draws), sampler=SamplerRecord(name=sampler, settings={}))
     finding = failed(walk)["acceptance"]
     assert finding.value == pytest.approx(rate)
     assert finding.where == "chain 3"
-    expected = f"{change} scale" if setting == "scale" else "use rwm, whose steps have the shape"
+    expected = f"{change} scale" if sampler == "rwm" else "use rwm, whose steps have the shape"
     assert expected in finding.advice
 
 
@@ -158,11 +152,11 @@ def test_the_sound_acceptance_is_that_of_the_sampler(
     statistics = {"acceptance_rate": np.full((CHAINS, DRAWS), rate)}
     draws = Draws({"weights": good()}, NAMES, statistics=statistics)
     diverging = {"diverging": np.zeros((CHAINS, DRAWS), bool)}
-    walk = with_record(draws, figures=Figures(step_setting="scale"))
+    walk = with_record(draws, sampler=SamplerRecord(name="rwm", settings={}))
     hamiltonian = replace(draws, statistics=statistics | diverging)
     for sampled, sound in ((walk, of_walk), (hamiltonian, of_hamiltonian), (draws, of_others)):
         assert found(check(sampled), "acceptance").passed == sound
-    assert check(walk, Thresholds(acceptance=(rate - 0.01, 1.0)))
+    assert check(walk, {"acceptance": (rate - 0.01, 1.0)})
     finding = found(check(draws), "acceptance")
     assert finding.passed or finding.advice.endswith("use nuts")
 
@@ -390,7 +384,6 @@ def test_a_report_is_data_a_table_and_html() -> None:
 
 #: Draws of chains whose diagnostics all fail.
 SHORT = 200
-STEPS = {"rwm": "scale", "rwm-isotropic": "proposal_variance"}
 OF_NUTS = {"n_steps": np.ones((CHAINS, SHORT)), "diverging": np.ones((CHAINS, SHORT), bool)}
 _VALUE = re.compile(r"(\w+)=([\w.]+)")
 _SAMPLER = re.compile(r"\b(nuts|rwm)\b")
@@ -406,7 +399,7 @@ def alternatives(sampler: str, advice: str) -> Iterator[tuple[str, dict[str, Any
 def poor(sampler: str, chosen: str | None = None) -> Iterator[Report]:
     """Yield reports in which every diagnostic of a sampler's draws fails."""
     settings = SAMPLERS[sampler]().settings() if sampler != "weight-trace" else {"restarts": 20}
-    figures = Figures(chosen=chosen, chosen_because="of a test", step_setting=STEPS.get(sampler))
+    figures = Figures(chosen=chosen, chosen_because="of a test")
     record = Record(sampler=SamplerRecord(name=sampler, settings=settings), figures=figures)
     values = autoregressive(0.99, CHAINS, SHORT, len(NAMES), seed=1)
     values[2] += 3.0
@@ -456,7 +449,7 @@ def test_the_missing_effective_draws_are_advised(size: float, factor: float | No
     sampler = SamplerRecord(name="rwm", settings={"draws": 1000, "warmup": 50})
     record = Record(sampler=sampler)
     draws = Draws({"weights": np.zeros((CHAINS, DRAWS, 1))}, ("LM0",), record=record)
-    advice = Remedies(draws).more_draws(400 / size)
+    advice = find_advice(draws).more_draws(400 / size)
     numbers = [int(number) for number in re.findall(r"draws=(\d+)", advice)]
     assert "nuts" in advice
     if factor is None:
@@ -603,6 +596,5 @@ def test_a_longer_warmup_is_advised_only_where_it_helps() -> None:
         draws = Draws({"weights": values}, NAMES[:1], record=record)
         advice = failed(draws)["R-hat"].advice
         assert ("warmup" in advice) == expected, advice
-    sampler = SamplerRecord(name="rwm", settings=settings)
-    walk = with_record(draws, sampler=sampler, figures=Figures(step_setting="scale"))
-    assert Remedies(walk).agreement(3.0, settled=True) == "raise warmup (warmup=1100)"
+    walk = with_record(draws, sampler=SamplerRecord(name="rwm", settings=settings))
+    assert find_advice(walk).agreement(3.0, settled=True) == "raise warmup (warmup=1100)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bpa_ppl.components import Registry
 from bpa_ppl.decoding.rules import RULES
+from bpa_ppl.diagnostics.diagnostic import DIAGNOSTICS
 from bpa_ppl.experiments.tuning.tuner import TUNERS
 from bpa_ppl.features.source import FEATURES
 from bpa_ppl.formats.format import NBEST_FORMATS, WEIGHT_FORMATS
@@ -13,6 +14,7 @@ from bpa_ppl.models.priors.prior import PRIORS
 from bpa_ppl.sampling.sampler import SAMPLERS
 
 REGISTRIES: dict[str, Registry] = {
+    "DIAGNOSTICS": DIAGNOSTICS,
     "FEATURES": FEATURES,
     "LIKELIHOODS": LIKELIHOODS,
     "METRICS": METRICS,

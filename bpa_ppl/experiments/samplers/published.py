@@ -18,13 +18,14 @@ from msgspec import structs
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import log_info
 from bpa_ppl.components import Count, CountOrNone, Positive
+from bpa_ppl.diagnostics.advice import MORE
 from bpa_ppl.errors import UsageError
 from bpa_ppl.experiments.tuning.reestimation import reestimate
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, total
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.sampling.chains import Chains, ChainSampler, repeat_start, run_chains
-from bpa_ppl.sampling.rwm import random_walk
+from bpa_ppl.sampling.rwm import WalkAdvice, random_walk
 from bpa_ppl.sampling.sampler import Sampler
 from bpa_ppl.sampling.target import Sampled, Sites, Target, evaluate, with_evaluations
 from bpa_ppl.weights import match
@@ -247,6 +248,18 @@ class WeightTrace(Sampler, frozen=True):
         return {"restarts": self.restarts, "delta": self.delta, **visited}
 
 
+class IsotropicAdvice(WalkAdvice):
+    """Advice for isotropic steps, which suit few posteriors: another walk, if much is missing."""
+
+    def more_draws(self, shortage: float = MORE) -> str:
+        """Return how to get more effective draws."""
+        return self.other_steps(larger=False) if shortage > MORE else super().more_draws(shortage)
+
+    def other_steps(self, larger: bool) -> str:
+        """Return which walk has better steps."""
+        return "use rwm, whose steps have the shape of the posterior"
+
+
 class IsotropicRandomWalk(ChainSampler, frozen=True):
     """The published random walk N(λ', σ_o I), which starts at λ_T, the mean of the prior.
 
@@ -255,6 +268,7 @@ class IsotropicRandomWalk(ChainSampler, frozen=True):
     """
 
     title = "random-walk Metropolis with isotropic steps (published)"
+    advice = IsotropicAdvice
     likelihood = "oracle"
     proposal_variance: Positive = 0.01
     warmup: CountOrNone = 500

@@ -22,6 +22,7 @@ from bpa_ppl.components import Registry
 from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics.check import check
+from bpa_ppl.diagnostics.diagnostic import DIAGNOSTICS
 from bpa_ppl.errors import DataError
 from bpa_ppl.experiments.studies.results import claim_folder, make_row, write_json, write_tables
 from bpa_ppl.experiments.studies.study import (
@@ -51,8 +52,11 @@ from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
 from bpa_ppl.weights import Weights, initial_weights, match
 
-#: Registries of the components of a method.
-_REGISTRIES: tuple[Registry[Any], ...] = (LIKELIHOODS, METRICS, PRIORS, RULES, SAMPLERS, TUNERS)
+#: Registries of the components of a method, and of the check of its draws.
+_REGISTRIES: tuple[Registry[Any], ...] = (
+    *(LIKELIHOODS, METRICS, PRIORS, RULES, SAMPLERS, TUNERS),
+    DIAGNOSTICS,
+)
 _MAX_DOMAINS = 2  # kept in memory at once
 
 
