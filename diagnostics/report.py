@@ -18,7 +18,7 @@ from bpa_ppl.diagnostics.baselines import (
     describe_indicators,
     read_comparison,
 )
-from bpa_ppl.diagnostics.check import Report, check
+from bpa_ppl.diagnostics.check import Report, check_and_record
 from bpa_ppl.diagnostics.diagnostic import list_components
 from bpa_ppl.diagnostics.pages.figures import NARROW, embed_figure, empty_figure, label
 from bpa_ppl.diagnostics.pages.page import (
@@ -120,7 +120,7 @@ def posterior_page(
     if top < 1:
         raise UsageError(f"the report shows at least 1 weight, not {top}", parameter="top")
     draws = as_draws(posterior)
-    report, scaled = check(draws), standardise(draws)
+    report, scaled = check_and_record(draws)[1], standardise(draws)
     shown, unit = (draws, _RAW) if scaled is None else (scaled, _STANDARDISED)
     verdicts = [*([] if answer is None else [answer[0]]), _describe_verdict(report)]
     raters = compare_raters(draws)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bpa_ppl.diagnostics.check import check
+from bpa_ppl.diagnostics.check import check_and_record
 from bpa_ppl.diagnostics.diagnostic import list_components
 from bpa_ppl.diagnostics.pages.figures import NARROW, embed_figure, label, write_figure
 from bpa_ppl.diagnostics.pages.page import Section, Verdict, page, write_page
@@ -87,7 +87,8 @@ def write_traces(
         if not html:
             return paths
         paths.append(paths[0].with_suffix(".html"))
-    report, unit = check(draws), "in raw units" if scaled is draws else "per standard deviation"
+    report = check_and_record(draws)[1]
+    unit = "in raw units" if scaled is draws else "per standard deviation"
     text = "Converged." if report else "NOT converged: see bpa check."
     image = embed_figure(figure, f"Traces of {', '.join(chosen)}", f"{CAPTION} Weights are {unit}.")
     verdict = Verdict(text, bool(report))
