@@ -37,7 +37,7 @@ quick: $(READY)
 # The samplers of other packages, which the other tests skip.
 compare: $(READY)
 	$(INSTALL) --editable '.[compare]'
-	$(PYTEST) --quiet tests/experiments/test_other_packages.py
+	$(PYTEST) --quiet tests/sampling/test_other_packages.py
 
 # The lowest versions that pyproject.toml allows; they may warn of deprecations.
 lowest:

@@ -1,1 +1,1 @@
-"""Studies and sweeps (not part of the core), tuners, and samplers of others."""
+"""Studies, sweeps and tuners (not part of the core)."""

@@ -139,5 +139,9 @@ SAMPLERS: Registry[Sampler] = Registry(
         "numpyro:NAME": "bpa_ppl.sampling.kernels:NumpyroKernel",
         "nuts": "bpa_ppl.sampling.nuts:Nuts",
         "rwm": "bpa_ppl.sampling.rwm:RandomWalkMetropolis",
+        "blackjax:NAME": "bpa_ppl.sampling.other_packages:Blackjax",
+        "heuristic": "bpa_ppl.sampling.published:Heuristic",
+        "nutpie": "bpa_ppl.sampling.other_packages:Nutpie",
+        "rwm-isotropic": "bpa_ppl.sampling.published:IsotropicRandomWalk",
     },
 )

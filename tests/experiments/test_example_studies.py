@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from support.small_demo import write_small_demo
 
-from bpa_ppl.experiments.samplers.published import Heuristic
 from bpa_ppl.experiments.studies.page import write_figures
 from bpa_ppl.experiments.studies.running import run_study
 from bpa_ppl.experiments.studies.study import Study, read_study
+from bpa_ppl.sampling.published import Heuristic
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SMALL = {

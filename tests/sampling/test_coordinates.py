@@ -16,7 +16,6 @@ from support.raising import raises
 
 from bpa_ppl import DataError, Draws, Isotropic, NBest, Prior, UsageError, check, from_lists
 from bpa_ppl.adapting import adapt_draws, log_density
-from bpa_ppl.experiments.samplers.published import IsotropicRandomWalk
 from bpa_ppl.models.likelihoods.likelihood import NoLikelihood
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.sampling import coordinates
@@ -26,6 +25,7 @@ from bpa_ppl.sampling.imh import IndependenceMetropolis
 from bpa_ppl.sampling.laplace import Laplace
 from bpa_ppl.sampling.mode import PosteriorMode
 from bpa_ppl.sampling.nuts import Nuts
+from bpa_ppl.sampling.published import IsotropicRandomWalk
 from bpa_ppl.sampling.rwm import RandomWalkMetropolis
 from bpa_ppl.sampling.target import Sampled, Target, evaluate
 

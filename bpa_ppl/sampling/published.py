@@ -1,14 +1,12 @@
-"""The samplers of the papers: two sets of weights, which the data weight, and a random walk.
+"""The samplers of the papers: a set of weights, which the data weight, and a random walk.
 
-The heuristic sample depends on λ_T only, and the weight trace has the weights that MERT visits
-while it tunes λ_T. The random walk is isotropic and starts at the canonical weights.
+The heuristic sample depends on λ_T only. The random walk is isotropic and starts at the canonical
+weights.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Self
 
 import jax
 import numpy as np
@@ -18,17 +16,13 @@ from msgspec import structs
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import log_info
 from bpa_ppl.components import Count, CountOrNone, Positive
-from bpa_ppl.diagnostics.advice import MORE
 from bpa_ppl.errors import UsageError
-from bpa_ppl.experiments.tuning.reestimation import reestimate
-from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, total
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.sampling.chains import Chains, ChainSampler, repeat_start, run_chains
-from bpa_ppl.sampling.rwm import WalkAdvice, random_walk
+from bpa_ppl.sampling.rwm import random_walk
 from bpa_ppl.sampling.sampler import Sampler
 from bpa_ppl.sampling.target import Sampled, Sites, Target, evaluate, with_evaluations
-from bpa_ppl.weights import match
 
 _SAME = 1e-9  # relative difference of two equal values of δ
 _ROUNDED = 0.01  # difference of Σ|λ| from 1 that rounding explains
@@ -58,7 +52,7 @@ class Heuristic(Sampler, frozen=True):
 
     def reweight(self, target: Target, earlier: Draws) -> Sampled:
         """Weight the vectors of an earlier posterior again, by the lists of the target."""
-        return _reweight(target, earlier, self.delta)
+        return weight_again(target, earlier, self.delta)
 
     def sample(self, target: Target) -> Sampled:
         """Return S(λ_T) with the logarithms of its weights.
@@ -77,7 +71,7 @@ class Heuristic(Sampler, frozen=True):
             )
         vectors = perturb(canonical, self.draws, np.random.default_rng(target.seed))
         target.progress(self.draws, self.draws, "")
-        return _weight_vectors(target, vectors, self.delta)
+        return weight_vectors(target, vectors, self.delta)
 
 
 def perturb(canonical: npt.ArrayLike, draws: int, rng: np.random.Generator) -> Float64:
@@ -97,7 +91,7 @@ def perturb(canonical: npt.ArrayLike, draws: int, rng: np.random.Generator) -> F
     return samples
 
 
-def _weight_vectors(target: Target, vectors: Float64, delta: float) -> Sampled:
+def weight_vectors(target: Target, vectors: Float64, delta: float) -> Sampled:
     """Weight vectors by p(A|λ)^(1/δ) p(λ|T) (Eq. 11).
 
     Args:
@@ -131,14 +125,14 @@ def _weight_vectors(target: Target, vectors: Float64, delta: float) -> Sampled:
     return with_evaluations(sampled)
 
 
-def _reweight(target: Target, earlier: Draws, delta: float) -> Sampled:
+def weight_again(target: Target, earlier: Draws, delta: float) -> Sampled:
     """Return the vectors of a posterior, weighted by the likelihood of further lists, too.
 
     The result is that of all lists at once, and takes the time of the new ones (Eq. 11).
 
     Args:
         target: the posterior of the new lists.
-        earlier: from `_weight_vectors` with other lists.
+        earlier: from `weight_vectors` with other lists.
         delta: the leveraging factor δ.
 
     Raises:
@@ -148,9 +142,9 @@ def _reweight(target: Target, earlier: Draws, delta: float) -> Sampled:
     if abs(recorded - delta) > _SAME * delta:
         problem = f"the posterior that is the prior was weighted with delta={recorded:g}"
         raise UsageError(f"{problem}: give the same", parameter="delta", code="conflict")
-    sampled = _weight_vectors(target, earlier.flat, delta)
+    sampled = weight_vectors(target, earlier.flat, delta)
     assert sampled.log_likelihood is not None
-    assert earlier.log_density is not None  # `_weight_vectors` records both
+    assert earlier.log_density is not None  # `weight_vectors` records both
     assert earlier.log_weight is not None
     log_p = total(sampled.log_likelihood, earlier.shape)
     lists = 0 if earlier.sentence_ids is None else len(earlier.sentence_ids)
@@ -161,103 +155,6 @@ def _reweight(target: Target, earlier: Draws, delta: float) -> Sampled:
         log_weight=earlier.log_weight + log_p / delta,
         figures=structs.replace(sampled.figures, earlier_lists=count),
     )
-
-
-class WeightTrace(Sampler, frozen=True):
-    """The set S(λ_T) is the trace of an optimiser, weighed as in Eq. 11: the earliest method.
-
-    Args:
-        visited: (steps, Q) free weights that an optimiser visited; with the argument `extra` of
-            `adapt`, those that MERT for BLEU visits on these lists.
-        restarts: of MERT.
-        delta: the leveraging factor δ.
-    """
-
-    title = "weights that MERT visited (published)"
-    exact = False
-    likelihood = "oracle"
-    takes_extra = True
-    keeps_draws = True
-    visited: Any = None
-    restarts: Count = 20
-    delta: Positive = 1.0
-
-    def fitted(
-        self, lists: NBest, weights: Mapping[str, float], *, fixed: list[str] | None, seed: int
-    ) -> Self:
-        """Return the sampler with the free weights that MERT for BLEU visits, λ_T first.
-
-        Each vector is scaled to the length of λ_T (Σ|λ|), because MERT determines directions only.
-
-        Raises:
-            UsageError: if λ_T is 0.
-
-        >>> from bpa_ppl import from_lists
-        >>> lists = from_lists(
-        ...     [["a b c d", "a b c"]], [[[1.0], [2.0]]], ["LM0"], references=[["a b c d"]]
-        ... )
-        >>> sampler = WeightTrace(restarts=1).fitted(lists, {"LM0": 0.5}, fixed=None, seed=0)
-        >>> sampler.visited.tolist()
-        [[0.5], [-0.5]]
-        """
-        options: dict[str, Any] = {"seed": seed, "restarts": self.restarts, "fixed": fixed}
-        result = reestimate(lists, weights, tuner="mert", **options)
-        free = set(match(weights, lists, fixed=fixed).free_names)
-        names = list(result.weights)
-        vectors = result.visited[:, [names.index(name) for name in weights if name in free]]
-        length = sum(abs(weights[name]) for name in weights if name in free)
-        if not length:
-            problem = "weight-trace scales the visited weights to the length of the canonical ones"
-            raise UsageError(f"{problem}, which is 0: give canonical weights", parameter="weights")
-        visited = vectors * length / np.abs(vectors).sum(axis=1, keepdims=True)
-        return structs.replace(self, visited=visited)
-
-    def reweight(self, target: Target, earlier: Draws) -> Sampled:
-        """Weight the vectors of an earlier posterior again, by the lists of the target."""
-        return _reweight(target, earlier, self.delta)
-
-    def sample(self, target: Target) -> Sampled:
-        """Return the visited weights with the logarithms of their weights.
-
-        Raises:
-            UsageError: if there are no visited weights, or they do not fit, or the posterior that
-                is the prior has another δ.
-        """
-        if self.visited is None:
-            raise UsageError(
-                "weight-trace needs the lists that the canonical weights were tuned on, or the "
-                "weights that an optimiser visited",
-                parameter="extra",
-                code="missing-setting",
-            )
-        vectors = np.asarray(self.visited, np.float64)
-        features = len(target.match.free_names)
-        if vectors.ndim != 2 or vectors.shape[1] != features:
-            raise UsageError(
-                f"visited weights have the shape (steps, {features}), one value for each free "
-                f"feature, not {vectors.shape}",
-                parameter="visited",
-            )
-        result = _weight_vectors(target, vectors, self.delta)
-        target.progress(1, 1, f"{result.z['weights'].shape[1]} visited weights")
-        return result
-
-    def settings(self) -> dict[str, Any]:
-        """Return the settings, with the number of the visited weights."""
-        visited = {} if self.visited is None else {"visited": f"{len(self.visited)} vectors"}
-        return {"restarts": self.restarts, "delta": self.delta, **visited}
-
-
-class IsotropicAdvice(WalkAdvice):
-    """Advice for isotropic steps, which suit few posteriors: another walk, if much is missing."""
-
-    def more_draws(self, shortage: float = MORE) -> str:
-        """Return how to get more effective draws."""
-        return self.other_steps(larger=False) if shortage > MORE else super().more_draws(shortage)
-
-    def other_steps(self, larger: bool) -> str:
-        """Return which walk has better steps."""
-        return "use rwm, whose steps have the shape of the posterior"
 
 
 class IsotropicRandomWalk(ChainSampler, frozen=True):

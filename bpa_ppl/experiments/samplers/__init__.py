@@ -1,1 +1,0 @@
-"""Samplers of the papers, and of other packages."""

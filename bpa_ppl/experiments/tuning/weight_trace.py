@@ -1,0 +1,104 @@
+"""The weight trace, the earliest published sampler: the weights that MERT visits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from msgspec import structs
+
+from bpa_ppl.components import Count, Positive
+from bpa_ppl.errors import UsageError
+from bpa_ppl.experiments.tuning.reestimation import reestimate
+from bpa_ppl.nbest import NBest
+from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.sampling.published import weight_again, weight_vectors
+from bpa_ppl.sampling.sampler import Sampler
+from bpa_ppl.sampling.target import Sampled, Target
+from bpa_ppl.weights import match
+
+
+class WeightTrace(Sampler, frozen=True):
+    """The set S(λ_T) is the trace of an optimiser, weighed as in Eq. 11: the earliest method.
+
+    Args:
+        visited: (steps, Q) free weights that an optimiser visited; with the argument `extra` of
+            `adapt`, those that MERT for BLEU visits on these lists.
+        restarts: of MERT.
+        delta: the leveraging factor δ.
+    """
+
+    title = "weights that MERT visited (published)"
+    exact = False
+    likelihood = "oracle"
+    takes_extra = True
+    keeps_draws = True
+    visited: Any = None
+    restarts: Count = 20
+    delta: Positive = 1.0
+
+    def fitted(
+        self, lists: NBest, weights: Mapping[str, float], *, fixed: list[str] | None, seed: int
+    ) -> Self:
+        """Return the sampler with the free weights that MERT for BLEU visits, λ_T first.
+
+        Each vector is scaled to the length of λ_T (Σ|λ|), because MERT determines directions only.
+
+        Raises:
+            UsageError: if λ_T is 0.
+
+        >>> from bpa_ppl import from_lists
+        >>> lists = from_lists(
+        ...     [["a b c d", "a b c"]], [[[1.0], [2.0]]], ["LM0"], references=[["a b c d"]]
+        ... )
+        >>> sampler = WeightTrace(restarts=1).fitted(lists, {"LM0": 0.5}, fixed=None, seed=0)
+        >>> sampler.visited.tolist()
+        [[0.5], [-0.5]]
+        """
+        options: dict[str, Any] = {"seed": seed, "restarts": self.restarts, "fixed": fixed}
+        result = reestimate(lists, weights, tuner="mert", **options)
+        free = set(match(weights, lists, fixed=fixed).free_names)
+        names = list(result.weights)
+        vectors = result.visited[:, [names.index(name) for name in weights if name in free]]
+        length = sum(abs(weights[name]) for name in weights if name in free)
+        if not length:
+            problem = "weight-trace scales the visited weights to the length of the canonical ones"
+            raise UsageError(f"{problem}, which is 0: give canonical weights", parameter="weights")
+        visited = vectors * length / np.abs(vectors).sum(axis=1, keepdims=True)
+        return structs.replace(self, visited=visited)
+
+    def reweight(self, target: Target, earlier: Draws) -> Sampled:
+        """Weight the vectors of an earlier posterior again, by the lists of the target."""
+        return weight_again(target, earlier, self.delta)
+
+    def sample(self, target: Target) -> Sampled:
+        """Return the visited weights with the logarithms of their weights.
+
+        Raises:
+            UsageError: if there are no visited weights, or they do not fit, or the posterior that
+                is the prior has another δ.
+        """
+        if self.visited is None:
+            raise UsageError(
+                "weight-trace needs the lists that the canonical weights were tuned on, or the "
+                "weights that an optimiser visited",
+                parameter="extra",
+                code="missing-setting",
+            )
+        vectors = np.asarray(self.visited, np.float64)
+        features = len(target.match.free_names)
+        if vectors.ndim != 2 or vectors.shape[1] != features:
+            raise UsageError(
+                f"visited weights have the shape (steps, {features}), one value for each free "
+                f"feature, not {vectors.shape}",
+                parameter="visited",
+            )
+        result = weight_vectors(target, vectors, self.delta)
+        target.progress(1, 1, f"{result.z['weights'].shape[1]} visited weights")
+        return result
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings, with the number of the visited weights."""
+        visited = {} if self.visited is None else {"visited": f"{len(self.visited)} vectors"}
+        return {"restarts": self.restarts, "delta": self.delta, **visited}
