@@ -18,6 +18,7 @@ from bpa_ppl.metrics.column import Column, read_column
 from bpa_ppl.metrics.gains import count_statistics, select_choices
 from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.metrics.paired import INTERVAL, MINUS, PROBABILITY
+from bpa_ppl.metrics.scoreboard import find_changed
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws, quantiles
@@ -184,8 +185,7 @@ def explain_rows(
     lists: NBest, draws: Draws, choice: Int64, other: Int64
 ) -> list[ChoiceExplanation]:
     """Explain choices from lists that have the features of the posterior: see `explain_choices`."""
-    pairs = zip(lists.chosen(choice), lists.chosen(other), strict=True)
-    changed = np.flatnonzero([one != another for one, another in pairs])
+    changed = np.flatnonzero(find_changed(lists, choice, other))
     rows = lists.offsets[:-1][changed]
     chosen, others = (lists.features[rows + c[changed]] for c in (choice, other))
     differences = chosen - others
