@@ -21,7 +21,7 @@ from bpa_ppl.diagnostics.explanations import (
     system_shares,
 )
 from bpa_ppl.diagnostics.judged import ACCURACY, choose_compared_gain, explain_missing_gains
-from bpa_ppl.diagnostics.pages.page import Block, Section, Table, Verdict
+from bpa_ppl.diagnostics.pages.page import Block, Headline, Section, Table
 from bpa_ppl.diagnostics.report import picture_ways, posterior_page
 from bpa_ppl.diagnostics.ways import (
     BaselineRow,
@@ -345,7 +345,7 @@ def _find_changes(
 
 def describe_improvement(
     result: Improvement, caveats: Sequence[str] = ()
-) -> tuple[Verdict, list[Section]]:
+) -> tuple[Headline, list[Section]]:
     """Return whether adapting helped, as the verdict of a page and the section that explains it.
 
     Args:
@@ -357,7 +357,7 @@ def describe_improvement(
     """
     passed = {"yes": True, "no": False}.get(result.verdict)
     drift = [f"{message[:1].upper()}{message[1:]}." for message in result.drift]
-    verdict = Verdict(str(result), passed, [*caveats, *drift])
+    verdict = Headline(str(result), passed, [*caveats, *drift])
     if result.unknown:
         return verdict, []
     rows = [[change.name, *change.cells, change.verdict or "–"] for change in result.changes]

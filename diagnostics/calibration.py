@@ -16,10 +16,10 @@ from bpa_ppl._runtime.workers import parallel_workers
 from bpa_ppl.diagnostics.estimates import holm, resample_independent, smallest_ess
 from bpa_ppl.diagnostics.pages.figures import Layer, choose_style, plot, plots
 from bpa_ppl.diagnostics.pages.page import (
+    Headline,
     Outcome,
     Section,
     Table,
-    Verdict,
     describe_provenance,
     page,
 )
@@ -202,9 +202,9 @@ def render_calibration(
     """
     sections = [calibration.section() for calibration in calibrations]
     wrong = [c.sampler for c in calibrations if not c]
-    summary = Verdict(f"Calibrated: {', '.join(c.sampler for c in calibrations)}.", True)
+    summary = Headline(f"Calibrated: {', '.join(c.sampler for c in calibrations)}.", True)
     if wrong:
-        summary = Verdict(f"NOT calibrated: {', '.join(wrong)}.", False)
+        summary = Headline(f"NOT calibrated: {', '.join(wrong)}.", False)
     sections.append(describe_provenance(made or {}, command, [_METHOD]))
     return page("Samplers calibrated", summary, sections)
 

@@ -23,9 +23,9 @@ from bpa_ppl.diagnostics.diagnostic import list_components
 from bpa_ppl.diagnostics.pages.figures import NARROW, embed_figure, empty_figure, label
 from bpa_ppl.diagnostics.pages.page import (
     Block,
+    Headline,
     Section,
     Table,
-    Verdict,
     code,
     page,
 )
@@ -98,7 +98,7 @@ def posterior_page(
     *,
     title: str = "Posterior of the weights",
     top: int = 8,
-    answer: tuple[Verdict, Sequence[Section]] | None = None,
+    answer: tuple[Headline, Sequence[Section]] | None = None,
 ) -> str:
     """Return a self-contained HTML page about a posterior.
 
@@ -138,14 +138,14 @@ def posterior_page(
     return page(title, verdicts, sections, signature(draws))
 
 
-def _describe_verdict(report: Report) -> Verdict:
+def _describe_verdict(report: Report) -> Headline:
     sizes = zip(report.shape, ("chain", "draw"), strict=True)
     source = f"{report.sampler}, {' × '.join(format_count(*size) for size in sizes)}"
     if report:
-        return Verdict(f"Converged: every diagnostic is within its limit ({source}).", True)
+        return Headline(f"Converged: every diagnostic is within its limit ({source}).", True)
     failed = f"{len(report.failures)} of {len(report.findings)} diagnostics fail"
     advice = [finding.advice for finding in report.failures]
-    return Verdict(f"NOT converged: {failed} ({source}).", False, advice)
+    return Headline(f"NOT converged: {failed} ({source}).", False, advice)
 
 
 def _describe_comparison(draws: Draws, report: Report) -> list[Section]:

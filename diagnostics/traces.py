@@ -11,7 +11,7 @@ import numpy as np
 from bpa_ppl.diagnostics.check import check_and_record
 from bpa_ppl.diagnostics.diagnostic import list_components
 from bpa_ppl.diagnostics.pages.figures import NARROW, embed_figure, label, write_figure
-from bpa_ppl.diagnostics.pages.page import Section, Verdict, page, write_page
+from bpa_ppl.diagnostics.pages.page import Headline, Section, page, write_page
 from bpa_ppl.diagnostics.provenance import signature
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.posterior.adapter import as_draws
@@ -91,7 +91,7 @@ def write_traces(
     unit = "in raw units" if scaled is draws else "per standard deviation"
     text = "Converged." if report else "NOT converged: see bpa check."
     image = embed_figure(figure, f"Traces of {', '.join(chosen)}", f"{CAPTION} Weights are {unit}.")
-    verdict = Verdict(text, bool(report))
+    verdict = Headline(text, bool(report))
     write_page(page(title, verdict, [Section("Chains", [image])], signature(draws)), paths[-1])
     return paths
 

@@ -17,7 +17,7 @@ from bpa_ppl.adapting import adapt_draws
 from bpa_ppl.decoding.writing import rerank_to
 from bpa_ppl.diagnostics.comparison.comparison import compare_downstream
 from bpa_ppl.diagnostics.explanations import describe_changes
-from bpa_ppl.diagnostics.pages.page import Verdict, page
+from bpa_ppl.diagnostics.pages.page import Headline, page
 from bpa_ppl.metrics.gains import resolve
 from bpa_ppl.metrics.metric import METRICS
 from bpa_ppl.metrics.scoreboard import ScoreDifference
@@ -182,7 +182,7 @@ def test_largest_changes_are_shown_and_escaped(improvement: Improvement) -> None
     verdict, _ = describe_improvement(improvement, ["mind"])
     assert (verdict.passed, list(verdict.advice)) == (True, ["mind"])
     (section,) = describe_changes(improvement.choices, improvement.gain)
-    html = page("Choices", Verdict("better"), [section])
+    html = page("Choices", Headline("better"), [section])
     assert html.count("<article>") == 10
     assert "Of 40 choices that changed, 32 got better by TER, 8 worse and 0 neither." in html
     titles = re.findall(r"<h3>(\d+) edits? (fewer|more) \(list (\d+)\)</h3>", html)
@@ -220,7 +220,7 @@ def test_column_of_the_posterior_determines_the_verdict() -> None:
     alone = pool.without("references", "sources")
     improvement = evaluate_improvement(alone, posterior)
     (section,) = describe_changes(improvement.choices, improvement.gain)
-    html = page("Choices", Verdict("better"), [section])
+    html = page("Choices", Headline("better"), [section])
     assert "comet better by 0.5 (list 0)" in html
     assert "before, comet 0.25<" in html
 

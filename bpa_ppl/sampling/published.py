@@ -157,6 +157,18 @@ def weight_again(target: Target, earlier: Draws, delta: float) -> Sampled:
     )
 
 
+class IsotropicAdvice(WalkAdvice):
+    """Advice for isotropic steps, which suit few posteriors: another walk, if much is missing."""
+
+    def more_draws(self, shortage: float = MORE) -> str:
+        """Return how to get more effective draws."""
+        return self.other_steps(larger=False) if shortage > MORE else super().more_draws(shortage)
+
+    def other_steps(self, larger: bool) -> str:
+        """Return which walk has better steps."""
+        return "use rwm, whose steps have the shape of the posterior"
+
+
 class IsotropicRandomWalk(ChainSampler, frozen=True):
     """The published random walk N(λ', σ_o I), which starts at λ_T, the mean of the prior.
 

@@ -16,7 +16,14 @@ from bpa_ppl.diagnostics.comparison.efficiency import (
     rank_samplers,
 )
 from bpa_ppl.diagnostics.comparison.pictures import draw_pictures
-from bpa_ppl.diagnostics.pages.page import Section, Table, Verdict, describe_provenance, items, page
+from bpa_ppl.diagnostics.pages.page import (
+    Headline,
+    Section,
+    Table,
+    describe_provenance,
+    items,
+    page,
+)
 from bpa_ppl.formats.streams import atomic_writers, output_folder
 from bpa_ppl.posterior.draws import Draws
 
@@ -109,9 +116,9 @@ def _find_worst(result: SamplerResult, draws: Draws) -> str:
     return str(max(result.discrepancies or [first], key=lambda row: abs(row["z"]))["variable"])
 
 
-def _describe_verdict(comparison: Comparison) -> Verdict:
+def _describe_verdict(comparison: Comparison) -> Headline:
     if not comparison.reference:
-        return Verdict("No reference run: costs are compared, and there are no verdicts.")
+        return Headline("No reference run: costs are compared, and there are no verdicts.")
     samplers = comparison.samplers
     advice = [f"{r.sampler} {r.verdict}: {r.reason}" for r in samplers if r.reason]
     names: dict[str, list[str]] = {}
@@ -119,7 +126,7 @@ def _describe_verdict(comparison: Comparison) -> Verdict:
         names.setdefault(r.verdict, []).append(r.sampler)
     words = {AGREES: "agree with the reference"}
     text = "; ".join(f"{words.get(v, v)}: {', '.join(group)}" for v, group in names.items())
-    return Verdict(f"{text[0].upper()}{text[1:]}.", comparison.passed, advice)
+    return Headline(f"{text[0].upper()}{text[1:]}.", comparison.passed, advice)
 
 
 def _describe_accuracy(comparison: Comparison) -> Section:

@@ -6,7 +6,7 @@ everything else. A section has blocks, which are paragraphs (texts), tables, or 
     table = Table(("weight", "mean"), [("LM0", 0.5)], caption="Means of the posterior.")
     picture = embed_figure(figure, "traces of LM0 in four chains")
     sections = [Section("Weights", ("No weight moved.", table, picture))]
-    html = page("Posterior", Verdict("converged", True), sections)
+    html = page("Posterior", Headline("converged", True), sections)
 
 The templates are `page.html`, `blocks.html` and `style.css` in templates/.
 """
@@ -227,7 +227,7 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Headline:
     """The main result of a page in one sentence, with advice.
 
     Attributes:
@@ -248,7 +248,7 @@ class Verdict:
 
 def page(
     title: str,
-    verdict: Verdict | Sequence[Verdict],
+    verdict: Headline | Sequence[Headline],
     sections: Iterable[Section],
     note: str = "",
 ) -> str:
@@ -260,11 +260,11 @@ def page(
         sections: of the page, in order.
         note: a line at the end, such as a signature.
 
-    >>> html = page("Weights", Verdict("converged", True), [Section("All", ["none moved"])])
+    >>> html = page("Weights", Headline("converged", True), [Section("All", ["none moved"])])
     >>> html.startswith("<!DOCTYPE html>"), "none moved" in html, "<script" in html
     (True, True, False)
     """
-    verdicts = [verdict] if isinstance(verdict, Verdict) else verdict
+    verdicts = [verdict] if isinstance(verdict, Headline) else verdict
     template = _templates().get_template("page.html")
     return template.render(title=title, verdicts=verdicts, sections=list(sections), note=note)
 

@@ -18,7 +18,7 @@ from bpa_ppl.diagnostics.explanations import (
     render_explanations,
     system_shares,
 )
-from bpa_ppl.diagnostics.pages.page import Verdict, page
+from bpa_ppl.diagnostics.pages.page import Headline, page
 from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record
 from bpa_ppl.reporting import evaluate_improvement, report_page
 
@@ -179,10 +179,10 @@ def test_page_of_judged_lists() -> None:
     improvement = evaluate_improvement(lists, adapted())
     choices = improvement.choices
     assert choices.explanations[3].deciding == ("qe",)
-    shares = Outline(page("", Verdict(""), describe_systems(choices)))
+    shares = Outline(page("", Headline(""), describe_systems(choices)))
     assert shares.column(0, "after") == {HOSTILE: "100.0%", "X": "0.0%", "Z": "0.0%"}
     assert shares.column(0, "change") == {HOSTILE: "+100.0", "X": "−100.0", "Z": "+0.0"}
-    terms = Outline(page("", Verdict(""), describe_changes(choices, improvement.gain)))
+    terms = Outline(page("", Headline(""), describe_changes(choices, improvement.gain)))
     contributions = terms.column(0, "contribution")
     assert list(contributions) == ["qe", "lm", "together"]
     assert float(contributions["qe"]) == pytest.approx(1.0, abs=0.01)
@@ -208,7 +208,7 @@ def test_choices_that_are_partly_judged() -> None:
     lists = judged().with_extras(mqm=mqm.ravel())
     improvement = evaluate_improvement(lists, adapted())
     assert (improvement.sentences, len(improvement.choices.explanations)) == (5, 8)
-    html = page("", Verdict(""), describe_changes(improvement.choices, improvement.gain))
+    html = page("", Headline(""), describe_changes(improvement.choices, improvement.gain))
     assert "5 got better by mqm, 0 worse and 0 neither; 3 are not judged." in html
     assert html.count("after, mqm unknown") == 3
     assert html.index("better by") < html.index("mqm unknown")

@@ -11,7 +11,7 @@ from support.browser import Browser, Page
 from support.external_posterior import autoregressive, external_posterior
 
 from bpa_ppl.diagnostics.baselines import BaselineComparison
-from bpa_ppl.diagnostics.pages.page import Section, Table, Verdict, side_by_side
+from bpa_ppl.diagnostics.pages.page import Headline, Section, Table, side_by_side
 from bpa_ppl.diagnostics.report import posterior_page
 from bpa_ppl.diagnostics.ways import BaselineRow, Way
 
@@ -62,7 +62,7 @@ def html() -> str:
         "1", [("source", "x" * 90)], ["before: " + "X" * 60, "b", "c"], texts, [terms]
     )
     section = Section("Which choices changed", [sides])
-    return posterior_page(posterior, answer=(Verdict("Yes, it helped."), [section]))
+    return posterior_page(posterior, answer=(Headline("Yes, it helped."), [section]))
 
 
 def test_the_page_opens_without_messages_and_requests(

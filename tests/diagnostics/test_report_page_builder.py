@@ -14,9 +14,9 @@ from support.html_outline import Outline
 from bpa_ppl import DataError
 from bpa_ppl.diagnostics.pages.figures import Layer, embed_figure, empty_figure, plot, write_figure
 from bpa_ppl.diagnostics.pages.page import (
+    Headline,
     Section,
     Table,
-    Verdict,
     code,
     differences,
     items,
@@ -39,7 +39,7 @@ def example(text: str) -> str:
         embed_figure(MatplotlibFigure(), text, text),
         side_by_side(text, [(text, text)], (text, text), (text, f"{text} more")),
     )
-    return page(text, Verdict(text, False, [text]), [Section(text, blocks)], note=text)
+    return page(text, Headline(text, False, [text]), [Section(text, blocks)], note=text)
 
 
 def test_whatever_is_in_the_data_is_only_text() -> None:
@@ -70,7 +70,7 @@ def test_nothing_is_fetched_and_nothing_runs() -> None:
 
 
 def test_verdicts_come_first_and_the_contents_lead_to_the_sections() -> None:
-    verdicts = [Verdict("first", True), Verdict("second", False), Verdict("third", None)]
+    verdicts = [Headline("first", True), Headline("second", False), Headline("third", None)]
     html = page("t", verdicts, [Section("one", ["1"]), Section("two", ["2"])])
     marks = re.findall(r'class="verdict (\w+)"><p><strong>(\w+)', html)
     assert marks == [("good", "first"), ("bad", "second"), ("neutral", "third")]
@@ -98,7 +98,7 @@ def test_intervals_and_limits_are_not_broken() -> None:
 
 
 def test_long_signatures_may_be_broken_between_their_parts() -> None:
-    html = page("t", Verdict("v"), [Section("s", ["TER nrefs:1|case:lc<"])], note="seed:0|jax:1")
+    html = page("t", Headline("v"), [Section("s", ["TER nrefs:1|case:lc<"])], note="seed:0|jax:1")
     assert "<p>TER nrefs:1|<wbr>case:lc&lt;</p>" in html
     assert "<footer>seed:0|<wbr>jax:1</footer>" in html
 

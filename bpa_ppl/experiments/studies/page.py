@@ -24,9 +24,9 @@ from bpa_ppl.diagnostics.pages.figures import (
 )
 from bpa_ppl.diagnostics.pages.page import (
     Block,
+    Headline,
     Section,
     Table,
-    Verdict,
     describe_provenance,
     page,
     write_page,
@@ -120,7 +120,7 @@ def write_figures(folder: str | Path, *, kind: str = "png") -> list[Path]:
         _describe_provenance(target),
     ]
     files = [target / "index.html"]
-    verdict = Verdict(describe_result(plain, differences, metrics[0], _find_default(methods)))
+    verdict = Headline(describe_result(plain, differences, metrics[0], _find_default(methods)))
     write_page(page("Learning curves", verdict, sections), files[0])
     numbers = {"points": points, "differences": differences, "median_seconds": times}
     numbers |= {f"{metric}_details": rows for metric, rows in details.items()}
