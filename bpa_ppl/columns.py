@@ -53,7 +53,7 @@ class ColumnSummary(NamedTuple):
     different: int | None
 
 
-class Column(NamedTuple):
+class CandidateColumn(NamedTuple):
     """A column of the candidates with its values.
 
     Attributes:
@@ -82,7 +82,7 @@ class Column(NamedTuple):
         return self.summary.type == TRUTH or self.summary.missing > 0
 
 
-def read_columns(nbest: NBest, gain: Iterable[str] = ()) -> tuple[Column, ...]:
+def read_columns(nbest: NBest, gain: Iterable[str] = ()) -> tuple[CandidateColumn, ...]:
     """Return the columns of the candidates with their types, features first.
 
     Args:
@@ -102,7 +102,7 @@ def read_columns(nbest: NBest, gain: Iterable[str] = ()) -> tuple[Column, ...]:
     )
 
 
-def _read_column(nbest: NBest, plain: NBest, name: str, gain: frozenset[str]) -> Column:
+def _read_column(nbest: NBest, plain: NBest, name: str, gain: frozenset[str]) -> CandidateColumn:
     feature = find_feature(nbest, name)
     values = nbest.extras[name] if feature is None else feature
     kind = "gain" if name in gain else "extra" if feature is None else "feature"
@@ -117,7 +117,7 @@ def _read_column(nbest: NBest, plain: NBest, name: str, gain: frozenset[str]) ->
         missing = int(np.count_nonzero(np.isnan(numbers)))
         range_ = _measure(plain, numbers)
     summary = ColumnSummary(name, kind, *range_, missing, of_type, different)
-    return Column(summary, values, numbers)
+    return CandidateColumn(summary, values, numbers)
 
 
 def is_absent(value: Any) -> bool:
@@ -192,7 +192,7 @@ class Example(NamedTuple):
         return f'list {self.id}: "{self.text}"' + (f" ({', '.join(shown)})" if shown else "")
 
 
-def read_examples(nbest: NBest, columns: Sequence[Column]) -> tuple[Example, ...]:
+def read_examples(nbest: NBest, columns: Sequence[CandidateColumn]) -> tuple[Example, ...]:
     """Return the first candidates of the first list that has several, else of the first list.
 
     Args:
@@ -216,7 +216,7 @@ def read_examples(nbest: NBest, columns: Sequence[Column]) -> tuple[Example, ...
     )
 
 
-def _show_value(column: Column, row: int) -> Any:
+def _show_value(column: CandidateColumn, row: int) -> Any:
     """Return a value for an example."""
     if column.numbers is None:
         value = column.values[row]

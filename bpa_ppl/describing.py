@@ -16,7 +16,7 @@ from bpa_ppl.columns import (
     LIST,
     TEXT,
     TRUTH,
-    Column,
+    CandidateColumn,
     ColumnSummary,
     Example,
     read_columns,
@@ -312,9 +312,9 @@ def _count(nbest: NBest, with_reference: Iterable[int]) -> dict[str, Any]:
     }
 
 
-def _list_by_type(columns: Iterable[Column]) -> dict[str, Any]:
+def _list_by_type(columns: Iterable[CandidateColumn]) -> dict[str, Any]:
     """Return the columns that have no numbers, by attribute of the description."""
-    of_type: dict[str, list[Column]] = {TEXT: [], LIST: [], TRUTH: []}
+    of_type: dict[str, list[CandidateColumn]] = {TEXT: [], LIST: [], TRUTH: []}
     for column in columns:
         of_type.setdefault(column.summary.type, []).append(column)
     truths = [(c.name, c.numbers) for c in of_type[TRUTH] if c.numbers is not None]
@@ -373,7 +373,7 @@ def _explain_refusal(nbest: NBest) -> str:
 
 def _warnings(
     nbest: NBest,
-    columns: Iterable[Column],
+    columns: Iterable[CandidateColumn],
     used: Iterable[str],
     with_reference: list[int],
 ) -> Iterator[str]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, are_finite, read_number
 from bpa_ppl._runtime.messages import format_count
-from bpa_ppl.columns import LIST, TEXT, TRUTH, Column, is_absent
+from bpa_ppl.columns import LIST, TEXT, TRUTH, CandidateColumn, is_absent
 from bpa_ppl.components import read_name
 from bpa_ppl.errors import escape_controls, list_names, quote
 from bpa_ppl.formats.roles import Patterns, is_pattern
@@ -83,7 +83,7 @@ class Proposal(NamedTuple):
 
 def propose(
     nbest: NBest,
-    columns: Sequence[Column],
+    columns: Sequence[CandidateColumn],
     gain: str | None = None,
     *,
     observed: bool = False,
@@ -135,7 +135,7 @@ def _write_call(features: Iterable[str], add: Iterable[str], gain: str | None) -
     return f"bpa.adapt({', '.join(['lists', *arguments])})"
 
 
-def find_gains(nbest: NBest, columns: Iterable[Column]) -> tuple[Column, ...]:
+def find_gains(nbest: NBest, columns: Iterable[CandidateColumn]) -> tuple[CandidateColumn, ...]:
     """Return the columns that may be the gain, those first that are like one.
 
     They are extras that vary within lists: true or false, or numbers, except numbers of the rows.
@@ -148,7 +148,7 @@ def find_gains(nbest: NBest, columns: Iterable[Column]) -> tuple[Column, ...]:
     return tuple(sorted(found, key=lambda column: not column.like_gain))
 
 
-def _choose_gain(gains: Iterable[Column]) -> Column | None:
+def _choose_gain(gains: Iterable[CandidateColumn]) -> CandidateColumn | None:
     """Return the only column that is like a gain, or None."""
     like = [column for column in gains if column.like_gain]
     return like[0] if len(like) == 1 and _write_gain(like[0].name) else None
@@ -181,7 +181,10 @@ def _is_untyped(name: str) -> bool:
 
 
 def _explain_columns(
-    nbest: NBest, columns: Iterable[Column], gain: Column | None, exclude: tuple[str, ...]
+    nbest: NBest,
+    columns: Iterable[CandidateColumn],
+    gain: CandidateColumn | None,
+    exclude: tuple[str, ...],
 ) -> dict[str, str]:
     """Return why extras are not features, by their names; an empty text for those that can be.
 
@@ -208,7 +211,7 @@ def _explain_columns(
     return reasons
 
 
-def _explain(nbest: NBest, column: Column) -> str:
+def _explain(nbest: NBest, column: CandidateColumn) -> str:
     """Return why a column is no feature by itself; an empty text if it can be one."""
     name, summary = column.name, column.summary
     if summary.missing == len(column.values):
@@ -233,7 +236,7 @@ def _explain(nbest: NBest, column: Column) -> str:
     return f"{quote(name)} cannot be typed: rename the column" if _is_untyped(name) else ""
 
 
-def _explain_texts(nbest: NBest, column: Column) -> str:
+def _explain_texts(nbest: NBest, column: CandidateColumn) -> str:
     """Return what can be done with a column of texts."""
     name, values, different = column.name, column.values, column.summary.different or 0
     if all(len(set(values[a:b])) == 1 for a, b in pairwise(nbest.offsets.tolist())):
