@@ -157,7 +157,7 @@ def pair_features(
         for done, (name, values) in enumerate(values_by_name, start=1):
             if scale == "log" and any(part in _SCALES for part in name.split(".")):
                 values = np.log1p(values)
-            features[:, PAIR_FEATURES.index(name)] = standardise(values)
+            features[:, PAIR_FEATURES.index(name)] = standardise_values(values)
             report(done, len(PAIR_FEATURES), name)
     return PAIR_FEATURES, features
 
@@ -202,11 +202,11 @@ def _check_corpora(table: PhraseCounts, outside: ParallelCorpus, inside: Paralle
         )
 
 
-def standardise(values: Float64) -> Float64:
+def standardise_values(values: Float64) -> Float64:
     """Return values with mean 0 and variance 1; zeros if they are constant.
 
-    >>> standardise(np.array([1.0, 3.0])).tolist(), standardise(np.array([2.0, 2.0])).tolist()
-    ([-1.0, 1.0], [0.0, 0.0])
+    >>> [standardise_values(np.array(x)).tolist() for x in ([1.0, 3.0], [2.0, 2.0])]
+    [[-1.0, 1.0], [0.0, 0.0]]
     """
     deviation = values.std()
     centred = values - values.mean()
@@ -321,7 +321,7 @@ def svm_feature(
     machine = LinearSVC(class_weight="balanced", dual=False, random_state=check_seed(seed))
     machine.fit(features[rows], common)
     decision = np.asarray(machine.decision_function(features), np.float64)
-    return standardise(decision)[:, None].astype(np.float32)
+    return standardise_values(decision)[:, None].astype(np.float32)
 
 
 def choose_examples(
