@@ -16,11 +16,12 @@ from msgspec import structs
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import log_info
 from bpa_ppl.components import Count, CountOrNone, Positive
+from bpa_ppl.diagnostics.advice import MORE
 from bpa_ppl.errors import UsageError
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, total
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.sampling.chains import Chains, ChainSampler, repeat_start, run_chains
-from bpa_ppl.sampling.rwm import random_walk
+from bpa_ppl.sampling.rwm import WalkAdvice, random_walk
 from bpa_ppl.sampling.sampler import Sampler
 from bpa_ppl.sampling.target import Sampled, Sites, Target, evaluate, with_evaluations
 
