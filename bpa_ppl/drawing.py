@@ -28,7 +28,7 @@ from bpa_ppl.posterior.draws import DIRECTIONS, WEIGHTS, Draws
 from bpa_ppl.posterior.record import Figures, SamplerRecord
 from bpa_ppl.posterior.statistics import smooth_log_weights
 from bpa_ppl.sampling.building import list_versions
-from bpa_ppl.sampling.coordinates import draw, standardise
+from bpa_ppl.sampling.coordinates import choose_coordinates, draw
 from bpa_ppl.sampling.mode import mode_of
 from bpa_ppl.sampling.observations import Compared, Scored
 from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
@@ -179,7 +179,7 @@ def compare_indicators(target: Target, draws: Draws) -> Draws:
     if recorded.evaluation != LEFT_OUT:
         return draws
     with NUMPYRO_LOCK, jax.enable_x64(True):
-        coordinates = standardise(without)
+        coordinates = choose_coordinates(without)
         if not mode_of(coordinates.target).converged:
             return draws
         engine = SAMPLERS.resolve("laplace")

@@ -35,7 +35,7 @@ from bpa_ppl.nbest import NBest, centre, score_differences, subtract_first
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
 from bpa_ppl.posterior.record import SamplerRecord
-from bpa_ppl.sampling.coordinates import draw, standardise
+from bpa_ppl.sampling.coordinates import choose_coordinates, draw
 from bpa_ppl.sampling.laplace import Laplace
 from bpa_ppl.sampling.mode import require_mode
 from bpa_ppl.sampling.prior_choice import correlate_within
@@ -401,7 +401,7 @@ class _Refits:
 
     def compute_evidence(self, kept: _Kept) -> float:
         """Return the log evidence of the features that are kept."""
-        return require_mode(standardise(self.build_target(kept)).target).log_evidence
+        return require_mode(choose_coordinates(self.build_target(kept)).target).log_evidence
 
     def draw(self, kept: _Kept) -> Draws:
         """Return weighted draws of the posterior of the features that are kept."""
@@ -444,7 +444,7 @@ class _Refits:
             for part in np.array_split(ids, parts):
                 chosen = lists.select(np.isin(lists.sentence_ids, part))
                 target = log_density(chosen, start, **options)
-                coordinates = standardise(target)
+                coordinates = choose_coordinates(target)
                 mode = require_mode(coordinates.target).position
                 z = unflatten(mode, coordinates.target.start)
                 mode = coordinates.restore_sites(z)[WEIGHTS]

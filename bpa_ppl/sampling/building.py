@@ -20,7 +20,7 @@ from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors import isotropic
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.posterior.record import ComponentRecord, IndicatorsRecord, Record, read_version
-from bpa_ppl.sampling.coordinates import standardise
+from bpa_ppl.sampling.coordinates import choose_coordinates
 from bpa_ppl.sampling.mode import find_target, mode_of
 from bpa_ppl.sampling.observations import Compared, Scored
 from bpa_ppl.sampling.preparing import Prepared
@@ -181,7 +181,7 @@ def _fix_at_zero(prepared: Prepared, names: Sequence[str]) -> Prepared | None:
 def _log_evidence_of_order(prepared: Prepared, observed: Scored | Compared, prior: Prior) -> float:
     """Return the log evidence of the order of the candidates."""
     with NUMPYRO_LOCK, jax.enable_x64(True):
-        target = standardise(_find_target(prepared, observed, prior, _OF_ORDER)).target
+        target = choose_coordinates(_find_target(prepared, observed, prior, _OF_ORDER)).target
         return mode_of(target).log_evidence
 
 

@@ -52,7 +52,7 @@ class Coordinates:
     target: Target
 
     def project(self, prior: Prior) -> Prior:
-        """Return another prior of the weights as a prior of `target`; see `standardise`."""
+        """Return another prior of the weights as a prior of `target`; see `choose_coordinates`."""
         return prior
 
     def restore(self, sampled: Sampled) -> Sampled:
@@ -68,11 +68,11 @@ def draw(sampler: Sampler, target: Target) -> Sampled:
     """Return the draws of a sampler, in the coordinates that suit it."""
     if not sampler.any_coordinates:
         return sampler.sample(target)
-    coordinates = standardise(target)
+    coordinates = choose_coordinates(target)
     return coordinates.restore(sampler.sample(coordinates.target))
 
 
-def standardise(target: Target, varying: npt.ArrayLike = False) -> Coordinates:
+def choose_coordinates(target: Target, varying: npt.ArrayLike = False) -> Coordinates:
     """Return the coordinates in which a posterior is sampled.
 
     They are the weights themselves if the model is one of a user, or the prior neither Gaussian nor
@@ -320,7 +320,7 @@ def _group(prior: Prior, size: Float64, varying: npt.ArrayLike) -> Int64:
     Args:
         prior: of the weights.
         size: (Q,) the deviation of the score of each feature, a priori, as a power of 2^20.
-        varying: as for `standardise`.
+        varying: as for `choose_coordinates`.
     """
     shared = np.zeros(len(size)) if prior.degrees is None else np.asarray(prior.degrees)
     # Weights of different groups are independent.

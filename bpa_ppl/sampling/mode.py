@@ -14,7 +14,7 @@ from bpa_ppl.models.likelihoods.likelihood import Likelihood
 from bpa_ppl.models.lists import Lists
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.sampling.coordinates import standardise
+from bpa_ppl.sampling.coordinates import choose_coordinates
 from bpa_ppl.sampling.newton import MAX_ITERATIONS, Mode, Point, maximise
 from bpa_ppl.sampling.sampler import Sampler
 from bpa_ppl.sampling.target import (
@@ -137,7 +137,7 @@ def find_target(
     if log_concave is not None and not _is_large_hierarchy(replace(target, start=start)):
         simple = build(log_concave)
         common = {name: start[name] for name in inspect_model(simple).latent}
-        coordinates = standardise(replace(simple, start=common))
+        coordinates = choose_coordinates(replace(simple, start=common))
         mode = find_mode(coordinates.target)
         if mode.converged:
             z = unflatten(mode.position, coordinates.target.start)

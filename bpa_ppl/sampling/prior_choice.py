@@ -39,7 +39,7 @@ from bpa_ppl.models.priors.prior import PRIORS, Prior, PriorFamily
 from bpa_ppl.names import find_positions
 from bpa_ppl.nbest import NBest, centre
 from bpa_ppl.posterior.record import PriorRecord
-from bpa_ppl.sampling.coordinates import prior_variances, standardise
+from bpa_ppl.sampling.coordinates import choose_coordinates, prior_variances
 from bpa_ppl.sampling.mode import find_target, mode_of
 from bpa_ppl.sampling.observations import Compared, Scored
 from bpa_ppl.sampling.preparing import Prepared
@@ -219,7 +219,7 @@ def _learn_scale(observed: Scored | Compared, prepared: Prepared, names: list[st
         jax.enable_x64(True),
     ):
         first = find_target(table, prior_of(expected), match, evidence)
-        coordinates = standardise(first, varying=scaled)
+        coordinates = choose_coordinates(first, varying=scaled)
         target = coordinates.target
 
         def loss(log_scale: float) -> float:

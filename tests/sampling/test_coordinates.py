@@ -20,7 +20,7 @@ from bpa_ppl.models.likelihoods.likelihood import NoLikelihood
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.sampling import coordinates
 from bpa_ppl.sampling.auto import Auto
-from bpa_ppl.sampling.coordinates import draw, standardise
+from bpa_ppl.sampling.coordinates import choose_coordinates, draw
 from bpa_ppl.sampling.imh import IndependenceMetropolis
 from bpa_ppl.sampling.laplace import Laplace
 from bpa_ppl.sampling.mode import PosteriorMode
@@ -79,7 +79,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def in_span(target: Target, sampler: Any) -> Sampled:
     with jax.enable_x64(True):
-        assert standardise(target).target.dimension == DIRECTIONS
+        assert choose_coordinates(target).target.dimension == DIRECTIONS
         return draw(sampler, target)
 
 
@@ -172,7 +172,7 @@ def test_a_common_scale_is_drawn_for_all_directions(few: None) -> None:
     target = replace(with_common_scale(), likelihood=NoLikelihood())
     prior, matrix = target.prior, target.prior.covariance
     with jax.enable_x64(True):
-        spanned = standardise(target).target
+        spanned = choose_coordinates(target).target
         assert spanned.dimension == 2 * DIRECTIONS
         sampled = draw(Laplace(draws=4000), target)
         log_density, _ = evaluate(target, sampled.z)
@@ -214,7 +214,7 @@ def test_weights_stay_as_they_are(model: str, few: None) -> None:
         log_linear(lists, prior, likelihood)
 
     target = replace(target, model=same)
-    assert standardise(target).target is target
+    assert choose_coordinates(target).target is target
 
 
 @pytest.mark.filterwarnings("ignore:the judgements do not separate the features")
