@@ -11,12 +11,12 @@ from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
 from bpa_ppl.sampling.laplace import (
     AnyProposal,
-    Proposal,
+    SkewedProposal,
     can_be_fitted,
+    draw_proposals,
     fit_moments,
     make_pilot_proposal,
     measure_mixture,
-    propose,
     with_tuned_mixture,
 )
 from bpa_ppl.sampling.mode import mode_of
@@ -46,11 +46,11 @@ class IndependenceAdvice(Advice):
 class IndependenceMetropolis(Sampler, frozen=True):
     """Chains of independent proposals around the mode, with its skew and with heavy tails.
 
-    The warm-up is a pilot sample that tunes the proposal, which is then fixed (see `Proposal`). No
-    proposal depends on the state of a chain (Tierney 1994, §2.3.3), so all proposals are evaluated
-    at once, and only accepting them is sequential. If they fit badly in the warm-up, proposals are
-    fitted to mean and covariance of the posterior (see `fit_moments`), and made wider; one draw of
-    twenty is then kept.
+    The warm-up is a pilot sample that tunes the proposal, which is then fixed: see
+    `SkewedProposal`. No proposal depends on the state of a chain (Tierney 1994, §2.3.3), so all
+    proposals are evaluated at once, and only accepting them is sequential. If they fit badly in the
+    warm-up, proposals are fitted to mean and covariance of the posterior (see `fit_moments`), and
+    made wider; one draw of twenty is then kept.
 
     If the prior has an unknown scale, proposals are a mixture over scales (see `ScaleMixture`),
     without skew, and without a share to tune.
@@ -78,8 +78,8 @@ class IndependenceMetropolis(Sampler, frozen=True):
         proposal = make_pilot_proposal(target, self.degrees_of_freedom)
         # Parameters of a likelihood, such as slip rates, have tails that moments do not describe.
         fittable = can_be_fitted(target) and set(target.start) == {WEIGHTS}
-        if self.warmup and fittable and isinstance(proposal, Proposal):
-            pilot = propose(target, proposal, (self.chains, self.warmup), stream=1)
+        if self.warmup and fittable and isinstance(proposal, SkewedProposal):
+            pilot = draw_proposals(target, proposal, (self.chains, self.warmup), stream=1)
             if not measure_mixture(proposal, pilot) >= _FITS:
                 fitted, pareto_k, _ = fit_moments(target, proposal.mode)
                 if pareto_k <= POOR_PARETO_K:
@@ -104,14 +104,14 @@ class IndependenceMetropolis(Sampler, frozen=True):
         pilot, last = None, None
         warmup: Sites = {}
         if self.warmup:
-            pilot = propose(target, proposal, (self.chains, self.warmup), stream=1)
+            pilot = draw_proposals(target, proposal, (self.chains, self.warmup), stream=1)
             index = chain[:, None], accept(pilot.log_ratio, rng)[0]
             warmup = {name: np.asarray(value)[index] for name, value in pilot.z.items()}
             last = pilot.position[index][:, -1]
         proposal = with_tuned_mixture(proposal, pilot)
         steps = thinning * self.draws
         shape = self.chains, 2 * ((steps + 1) // 2 + 1)
-        proposals = propose(target, proposal, shape, first=last, antithetic=True)
+        proposals = draw_proposals(target, proposal, shape, first=last, antithetic=True)
         if mixed:  # its draws have no antithetic partners
             position, acceptance = accept(proposals.log_ratio[:, :steps], rng)
         else:

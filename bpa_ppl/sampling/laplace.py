@@ -89,11 +89,11 @@ _ROOT_VARIANCE = 2 - _CENTRE**2
 
 
 class Laplace(Sampler, frozen=True):
-    """Proposals around the mode (see `Proposal`), and their Pareto-smoothed importance weights.
+    """Proposals around the mode, and their Pareto-smoothed importance weights.
 
-    A pilot sample tunes the share of the Student t; more degrees of freedom mean lighter tails.
-    The smoothing, and its k̂ that shows whether the weights are reliable, are those of Vehtari et
-    al. (2024).
+    The proposal is a `SkewedProposal`. A pilot sample tunes the share of the Student t; more
+    degrees of freedom mean lighter tails. The smoothing, and its k̂ that shows whether the weights
+    are reliable, are those of Vehtari et al. (2024).
     """
 
     title = "Laplace approximation with importance weights"
@@ -104,8 +104,10 @@ class Laplace(Sampler, frozen=True):
     def sample(self, target: Target) -> Sampled:
         """Draw around the mode and weight the draws."""
         pilot = make_pilot_proposal(target, self.degrees_of_freedom)
-        proposal = with_tuned_mixture(pilot, propose(target, pilot, (1, _TUNING_DRAWS), stream=1))
-        proposals = propose(target, proposal, (1, self.draws))
+        proposal = with_tuned_mixture(
+            pilot, draw_proposals(target, pilot, (1, _TUNING_DRAWS), stream=1)
+        )
+        proposals = draw_proposals(target, proposal, (1, self.draws))
         log_weight, k_hat = smooth_log_weights(proposals.log_ratio)
         target.progress(self.draws, self.draws, f"Pareto k̂ {k_hat:.2f}")
         mode = mode_of(target)
@@ -255,7 +257,7 @@ def solve_third_derivatives(values: Float64, pairs: list[tuple[int, int]]) -> Fl
     return np.asarray(total / np.maximum(count, 1.0))
 
 
-class Proposal(NamedTuple):
+class SkewedProposal(NamedTuple):
     """A mixture of a skewed Gaussian and a Student t around the mode.
 
     The draws follow the posterior whatever the proposal is, because it is fixed before any draw is
@@ -332,7 +334,7 @@ class Proposals(NamedTuple):
     position: Float64
 
 
-AnyProposal = Proposal | ScaleMixture
+AnyProposal = SkewedProposal | ScaleMixture
 #: How well proposals around the mode fit a posterior: the mode, or None if none was found; k̂ of
 #: the importance ratios of a pilot sample, infinite without a mode; and the finding in words.
 Fit = tuple[Mode | None, float, str]
@@ -359,13 +361,13 @@ def assess_proposals(target: Target) -> Fit:
     return student.mode, k_hat, (f"Pareto k̂ {k_hat:.2f} of proposals {around}")
 
 
-def _make_student(mode: Mode) -> Proposal:
+def _make_student(mode: Mode) -> SkewedProposal:
     """Return a Student t around the mode; in many dimensions a Gaussian with a few draws of it.
 
     There the radius of a Gaussian is nearly the same in all draws, and that of a Student t is not.
     """
     share = 1.0 if len(mode.position) <= _AXES else _SHARES[1]
-    return Proposal(mode, Skewed(), _PILOT_DEGREES, share)
+    return SkewedProposal(mode, Skewed(), _PILOT_DEGREES, share)
 
 
 def _draw_pilot(target: Target, proposal: AnyProposal) -> Proposals:
@@ -373,7 +375,7 @@ def _draw_pilot(target: Target, proposal: AnyProposal) -> Proposals:
     target.progress(0, 1, "pilot sample")
     # A separate seed: the pilot's draws are not among those of the sampler that it chooses.
     separate = replace(target, seed=target.seed + _PILOT_SEED)
-    return propose(separate, proposal, (1, _PILOT))
+    return draw_proposals(separate, proposal, (1, _PILOT))
 
 
 def make_pilot_proposal(target: Target, degrees_of_freedom: float) -> AnyProposal:
@@ -389,10 +391,10 @@ def make_pilot_proposal(target: Target, degrees_of_freedom: float) -> AnyProposa
         if mixture is not None:
             return mixture
     mode = require_mode(target)
-    return Proposal(mode, fit_skewed(target, mode), degrees_of_freedom, 0.5)
+    return SkewedProposal(mode, fit_skewed(target, mode), degrees_of_freedom, 0.5)
 
 
-def fit_moments(target: Target, mode: Mode) -> tuple[Proposal, float, float]:
+def fit_moments(target: Target, mode: Mode) -> tuple[SkewedProposal, float, float]:
     """Fit a proposal to the mean and the covariance of a posterior.
 
     Each round of adaptive importance sampling draws from a Student t with the current moments. The
@@ -410,7 +412,7 @@ def fit_moments(target: Target, mode: Mode) -> tuple[Proposal, float, float]:
         last round, 0 if they are nearly equal; and the share of its draws that are effective.
     """
     separate = replace(target, seed=target.seed + _PILOT_SEED)
-    student, students = Proposal(mode, Skewed(), _PILOT_DEGREES, 1.0), list[Proposal]()
+    student, students = SkewedProposal(mode, Skewed(), _PILOT_DEGREES, 1.0), list[SkewedProposal]()
     flat, log_p, log_q = np.empty((0, len(mode.position))), np.empty(0), np.empty(0)
     count, k_hat, effective = max(_PILOT, _PER_VALUE * len(mode.position)), np.inf, 0.0
     for number in range(_MAX_ROUNDS):
@@ -420,7 +422,7 @@ def fit_moments(target: Target, mode: Mode) -> tuple[Proposal, float, float]:
             mean = weight @ flat
             covariance = (flat - mean).T @ ((flat - mean) * weight[:, None])
             student = student._replace(mode=mode._replace(position=mean, covariance=covariance))
-        drawn = propose(separate, student, (1, count), stream=number)
+        drawn = draw_proposals(separate, student, (1, count), stream=number)
         factor = np.linalg.cholesky(student.mode.covariance)
         new = student.mode.position + drawn.position[0] @ factor.T
         students.append(student)
@@ -450,7 +452,7 @@ def can_be_fitted(target: Target) -> bool:
     return target.model is log_linear and target.dimension <= _MAX_FITTED
 
 
-def _refit_proposals(target: Target) -> tuple[Proposal, float] | None:
+def _refit_proposals(target: Target) -> tuple[SkewedProposal, float] | None:
     """Return proposals fitted to a posterior for which those around its mode are poor.
 
     They are poor if fewer than half of a pilot sample are effective: 0.6 to 0.9 are with 14 weights
@@ -555,7 +557,7 @@ def with_tuned_mixture(proposal: AnyProposal, pilot: Proposals | None) -> AnyPro
     return proposal._replace(share=min(losses, key=losses.__getitem__, default=_SHARES[1]))
 
 
-def measure_mixture(proposal: Proposal, pilot: Proposals) -> float:
+def measure_mixture(proposal: SkewedProposal, pilot: Proposals) -> float:
     """Return the share of the draws that is effective with the tuned share of the t; or NaN.
 
     It is estimated by importance weights, and may be slightly above 1.
@@ -567,7 +569,7 @@ def measure_mixture(proposal: Proposal, pilot: Proposals) -> float:
     return float(np.exp(2 * np.logaddexp.reduce(log_ratio) - min(losses.values())) / count)
 
 
-def _measure_losses(proposal: Proposal, pilot: Proposals) -> dict[float, float]:
+def _measure_losses(proposal: SkewedProposal, pilot: Proposals) -> dict[float, float]:
     """Return log Σ p²/q of the draws of a pilot sample for each share of the t.
 
     It grows with the variance of the importance weights. Empty if the sample is too small.
@@ -584,7 +586,7 @@ def _measure_losses(proposal: Proposal, pilot: Proposals) -> dict[float, float]:
     }
 
 
-def propose(
+def draw_proposals(
     target: Target,
     proposal: AnyProposal,
     shape: tuple[int, int],
@@ -610,7 +612,7 @@ def propose(
     position = proposal.draw(rng, shape[0] * shape[1]).reshape(*shape, -1)
     if first is not None:
         position[:, 0] = first
-    if antithetic and isinstance(proposal, Proposal):
+    if antithetic and isinstance(proposal, SkewedProposal):
         position[:, 1::2] = proposal.skewed.antithetic(rng, position[:, ::2])
     x = position.reshape(-1, position.shape[-1])
     parts = proposal.log_components(x)

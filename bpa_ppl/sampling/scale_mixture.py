@@ -35,7 +35,7 @@ _MOST = 40  # steps from the typical scale
 
 
 class ScaleMixture(NamedTuple):
-    """A mixture of Student t (n components of d values), with the interface of `Proposal`.
+    """A mixture of Student t (n components of d values), with the interface of `SkewedProposal`.
 
     Attributes:
         mode: its `position` and `covariance` are mean and covariance of the mixture of Gaussians;

@@ -14,9 +14,9 @@ from support.targets import TARGETS
 from bpa_ppl.sampling.imh import IndependenceMetropolis, accept, accept_pairs
 from bpa_ppl.sampling.laplace import (
     ANTITHETIC_CORRELATION,
-    Proposal,
     Proposals,
     Skewed,
+    SkewedProposal,
     choose_directions,
     fit_moments,
     log_mixture,
@@ -38,7 +38,7 @@ def standard_mode(size: int) -> Mode:
     return Mode(np.zeros(size), 0.0, np.eye(size), 0.0, 1, True)
 
 
-def log_density(proposal: Proposal, x: np.ndarray) -> np.ndarray:
+def log_density(proposal: SkewedProposal, x: np.ndarray) -> np.ndarray:
     return log_mixture(*proposal.log_components(x), proposal.share)
 
 
@@ -102,7 +102,7 @@ def test_third_derivatives_with_equal_indices_are_exact_for_many_values() -> Non
 
 def test_draws_follow_the_density_of_the_mixture() -> None:
     """By E f/q over the draws, for densities f that integrate to one."""
-    proposal = Proposal(standard_mode(2), Skewed(symmetric(2, 4)), 5.0, 0.4)
+    proposal = SkewedProposal(standard_mode(2), Skewed(symmetric(2, 4)), 5.0, 0.4)
     x = proposal.draw(np.random.default_rng(5), 200_000)
     for centre in ([0.0, 0.0], [1.0, -1.0], [-2.0, 0.5]):
         ratio = np.exp(multivariate_normal(centre, 0.5).logpdf(x) - log_density(proposal, x))
@@ -112,7 +112,7 @@ def test_draws_follow_the_density_of_the_mixture() -> None:
 @pytest.mark.parametrize(("degrees", "share"), [(200.0, 0.03), (1.0, 1.0)])
 def test_the_pilot_chooses_the_share_of_the_tails(degrees: float, share: float) -> None:
     """A Gaussian needs next to none; of a Cauchy distribution the Student t is nearly the same."""
-    first = Proposal(standard_mode(2), Skewed(), 1.0, 0.5)
+    first = SkewedProposal(standard_mode(2), Skewed(), 1.0, 0.5)
     x = first.draw(np.random.default_rng(1), 2000)
     log_p = multivariate_t(np.zeros(2), np.eye(2), df=degrees).logpdf(x)
     pilot = Proposals({}, log_p[None], log_p[None], log_p[None], {}, x[None])
