@@ -52,7 +52,7 @@ from bpa_ppl.metrics.paired import (
     INTERVAL,
     TIE,
     WORSE,
-    estimate_mean,
+    estimate_interval,
     estimate_proportion,
     sum_moments,
 )
@@ -563,9 +563,9 @@ def estimate_rows(
     added, added_differences = (ADDED, ADDED_DIFFERENCES) if accuracy else ((), ())
     for (kind, name), values in sums.items():
         count, random, best, loss, weight, _, gain, *_ = values.tolist()
-        mean, low, high = estimate_mean(values[4:9], added)
+        mean, low, high = estimate_interval(values[4:9], added)
         numbers: dict[str, Any] = {"lists": int(count), "gain": mean}
-        estimated = estimate_mean(values[9:], added_differences)
+        estimated = estimate_interval(values[9:], added_differences)
         numbers |= zip(("difference", "low", "high"), estimated, strict=True)
         if accuracy:
             numbers |= {"gain_low": max(low, 0.0), "gain_high": min(high, 1.0)}

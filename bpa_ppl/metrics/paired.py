@@ -39,7 +39,9 @@ def sum_moments(values: npt.ArrayLike, weight: Float64) -> list[float]:
     return [float(part.sum()) for part in (w, w**2, w * x, w**2 * x, (w * x) ** 2)]
 
 
-def estimate_mean(sums: npt.ArrayLike, added: Sequence[float] = ()) -> tuple[float, float, float]:
+def estimate_interval(
+    sums: npt.ArrayLike, added: Sequence[float] = ()
+) -> tuple[float, float, float]:
     """Return the weighted mean of numbers and its 95% interval by Student's t.
 
     Equal numbers have no interval, NaN: that of a few would be of no width.
@@ -51,7 +53,7 @@ def estimate_mean(sums: npt.ArrayLike, added: Sequence[float] = ()) -> tuple[flo
         sums: (5,) from `sum_moments`.
         added: further numbers of a typical weight, for the interval only.
 
-    >>> [round(x, 3) for x in estimate_mean(sum_moments([1.0, 2.0, 3.0, 4.0], np.ones(4)))]
+    >>> [round(x, 3) for x in estimate_interval(sum_moments([1.0, 2.0, 3.0, 4.0], np.ones(4)))]
     [2.5, 0.446, 4.554]
     """
     from scipy.special import stdtrit

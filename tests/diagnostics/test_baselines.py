@@ -29,7 +29,7 @@ from bpa_ppl.diagnostics.judged import Gains
 from bpa_ppl.diagnostics.report import draw_ways, posterior_page
 from bpa_ppl.diagnostics.ways import BaselineRow, Way, find_system_column
 from bpa_ppl.metrics.column import Column
-from bpa_ppl.metrics.paired import estimate_mean, estimate_proportion, sum_moments
+from bpa_ppl.metrics.paired import estimate_interval, estimate_proportion, sum_moments
 from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record
 from bpa_ppl.posterior.statistics import loo_log_weights
 
@@ -189,7 +189,9 @@ def check_row(
 )
 def test_equal_differences_have_no_interval(count: int, difference: float, verdict: str) -> None:
     """A sign test decides, which five lists do not satisfy."""
-    interval = estimate_mean(sum_moments(np.full(count, difference) + 0.1 - 0.1, np.ones(count)))
+    interval = estimate_interval(
+        sum_moments(np.full(count, difference) + 0.1 - 0.1, np.ones(count))
+    )
     row = BaselineRow(Way.FIRST, "baseline", count, 1.0, 0.5, *interval)
     assert row.cells[-3:] == [f"{difference:+.3f}".replace("-", "−"), "–", verdict]
     comparison = BaselineComparison((row,), "mqm", Way.FIRST)
@@ -618,7 +620,7 @@ def test_intervals_cover_the_mean_at_their_level(kind: str) -> None:
         else:
             values = rng.choice([0.0, 1.0, -1.0, -5.0], p=[0.6, 0.2, 0.15, 0.05], size=200)
             mean = 0.2 - 0.15 - 0.25
-        _, low, high = estimate_mean(sum_moments(values, np.ones(len(values))))
+        _, low, high = estimate_interval(sum_moments(values, np.ones(len(values))))
         covered += low <= mean <= high
     low, high = binom.interval(0.999, trials, 0.95)
     assert low <= covered <= high
