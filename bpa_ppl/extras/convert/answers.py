@@ -27,7 +27,7 @@ import msgspec
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import quote
-from bpa_ppl.extras.convert.records import Lists, Record, Turn, find_last_text, iter_records
+from bpa_ppl.extras.convert.records import Lists, LocatedRecord, Turn, find_last_text, iter_records
 from bpa_ppl.formats.samples import COUNT, STATISTICS, make_extractor, token_statistics
 
 # Fields of lines of batches: the name of the prompt, and what is around the answer.
@@ -96,7 +96,7 @@ def _end(reason: str | None, *complete: str) -> str:
 
 def _collect(
     records: Iterable[Any],
-    parse: Callable[[Record], Iterator[Answer]],
+    parse: Callable[[LocatedRecord], Iterator[Answer]],
     bad: str,
     prompt_id: str,
     extract: str,
@@ -153,7 +153,7 @@ def _collect(
     return list(lists.values())
 
 
-def _unwrap(record: Record) -> tuple[str | int | None, Record, str]:
+def _unwrap(record: LocatedRecord) -> tuple[str | int | None, LocatedRecord, str]:
     """Return the name of a prompt, the answer without what a batch has around it, and its error."""
     name, body = None, record
     around = next((of for of in _BATCHES if record.has(*of)), None)
@@ -208,7 +208,7 @@ def anthropic(
     [{'id': 'q', 'candidates': [{'text': 'a cat', 'features': {'count': 1}, 'model': 'claude'}]}]
     """
 
-    def parse(record: Record) -> Iterator[Answer]:
+    def parse(record: LocatedRecord) -> Iterator[Answer]:
         message = record.parse(_Message, "a message of Anthropic")
         problem = _end(message.stop_reason, "end_turn", "stop_sequence")
         yield Answer(_join(message.content), problem, model=message.model)
@@ -269,7 +269,7 @@ def gemini(
     """
     what = "an answer of Gemini"
 
-    def parse(record: Record) -> Iterator[Answer]:
+    def parse(record: LocatedRecord) -> Iterator[Answer]:
         response = record.parse(_Gemini, what)
         for one in response.candidates or ():
             tokens = one.logprobs_result.chosen_candidates if one.logprobs_result else ()
@@ -284,7 +284,7 @@ def gemini(
         if not response.candidates:
             yield Answer(None, "a response without answers")
 
-    def prepare() -> Iterator[Record]:
+    def prepare() -> Iterator[LocatedRecord]:
         for record in iter_records(records):
             value = _to_camel(record.value)
             if record.has("request", "response") and isinstance(value["response"], dict):
@@ -357,7 +357,7 @@ def bedrock(
     """
     what, done = "an answer of Bedrock", ("end_turn", "stop_sequence", "stop")
 
-    def parse(record: Record) -> Iterator[Answer]:
+    def parse(record: LocatedRecord) -> Iterator[Answer]:
         if record.has("generation"):
             llama = record.parse(_Llama, what)
             yield Answer(llama.generation, _end(llama.stop_reason, *done))
@@ -409,7 +409,7 @@ def cohere(
     -1.0
     """
 
-    def parse(record: Record) -> Iterator[Answer]:
+    def parse(record: LocatedRecord) -> Iterator[Answer]:
         answer = record.parse(_Cohere, "an answer of Cohere")
         values = [value for of in answer.logprobs or () for value in of.logprobs or ()]
         problem = _end(answer.finish_reason, "COMPLETE", "STOP_SEQUENCE")
@@ -455,7 +455,7 @@ def ollama(
     """
     what = "an answer of Ollama"
 
-    def parse(record: Record) -> Iterator[Answer]:
+    def parse(record: LocatedRecord) -> Iterator[Answer]:
         answer = record.parse(_Ollama, what)
         if not answer.done:
             raise record.error("a part of an answer that was streamed: set stream to false")
@@ -498,7 +498,7 @@ def llamacpp(
     [{'id': 0, 'source': 'Un chat =', 'candidates': [{'text': 'a cat', 'features': {'count': 2}}]}]
     """
 
-    def parse(record: Record) -> Iterator[Answer]:
+    def parse(record: LocatedRecord) -> Iterator[Answer]:
         answer = record.parse(_LlamaCpp, "an answer of llama.cpp")
         if not answer.stop:
             raise record.error("a part of an answer that was streamed: set stream to false")
@@ -550,7 +550,7 @@ def responses(
     -1.0
     """
 
-    def parse(record: Record) -> Iterator[Answer]:
+    def parse(record: LocatedRecord) -> Iterator[Answer]:
         answer = record.parse(_Responses, "an answer of the Responses API")
         items = [item for item in answer.output if item.type == "message"]
         parts = [part for item in items for part in item.content or ()]

@@ -11,7 +11,7 @@ import msgspec
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import quote
-from bpa_ppl.extras.convert.records import Lists, Record, Turn, find_last_text, iter_records
+from bpa_ppl.extras.convert.records import Lists, LocatedRecord, Turn, find_last_text, iter_records
 from bpa_ppl.formats.values import abbreviate, parse_finite
 
 
@@ -63,7 +63,7 @@ def lmeval(records: Iterable[Any]) -> Lists:
 
 
 def _read_choices(
-    record: Record, row: _Sample, responses: list[Any], what: str
+    record: LocatedRecord, row: _Sample, responses: list[Any], what: str
 ) -> list[dict[str, Any]]:
     """Return the choices of a document as candidates."""
     arguments = row.arguments

@@ -20,7 +20,7 @@ import msgspec
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import quote
-from bpa_ppl.extras.convert.records import Lists, Record, compare, drop_missing, iter_records
+from bpa_ppl.extras.convert.records import Lists, LocatedRecord, compare, drop_missing, iter_records
 from bpa_ppl.formats.values import abbreviate
 
 
@@ -35,7 +35,7 @@ class _Failures:
         require_one_of(bad, ("error", "drop"), "policy", "bad")
         self._bad, self._count = bad, 0
 
-    def add(self, record: Record, problem: str) -> None:
+    def add(self, record: LocatedRecord, problem: str) -> None:
         """Count one, or raise its error."""
         if self._bad == "error":
             remedy = "judge it again, or leave out such judgements (bad: drop)"
@@ -242,7 +242,7 @@ class _Task(msgspec.Struct):
 
 
 def _read_texts(
-    record: Record, what: str, where: str, fields: Mapping[str, Any], names: tuple[str, str]
+    record: LocatedRecord, what: str, where: str, fields: Mapping[str, Any], names: tuple[str, str]
 ) -> list[Any]:
     """Return the two texts that are compared, from fields of a record."""
     texts = [fields.get(name) for name in names]

@@ -16,14 +16,14 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from bpa_ppl.extras.convert.records import Lists, Record, iter_records
+from bpa_ppl.extras.convert.records import Lists, LocatedRecord, iter_records
 from bpa_ppl.formats.values import parse_finite
 
 _LETOR = re.compile(r"(\S+)\s+qid:(\S+)((?:\s+[0-9]+:\S+)*)\s*(?:#(.*))?")
 _ICEFALL = re.compile(r"(\S+):\t(ref|hyp)=(\[.*\])")
 
 
-def _split(record: Record, what: str, *sizes: int) -> list[str]:
+def _split(record: LocatedRecord, what: str, *sizes: int) -> list[str]:
     """Return the fields of a line, which must be as many as one of some sizes."""
     fields = record.value.split() if isinstance(record.value, str) else []
     if len(fields) not in sizes:
@@ -32,7 +32,7 @@ def _split(record: Record, what: str, *sizes: int) -> list[str]:
     return fields
 
 
-def _number(record: Record, what: str, text: str) -> float:
+def _number(record: LocatedRecord, what: str, text: str) -> float:
     """Return the number that a field prints."""
     try:
         return parse_finite(text)
@@ -129,7 +129,7 @@ def wmt(records: Iterable[Any]) -> Lists:
     [{'text': 'sysA', 'system': 'sysA', 'score': 0.5}, {'text': 'sysB', ..., 'score': 0.25}]
     """
     what, lists, counts = "a score of a segment", Lists(), Counter[str]()
-    record = Record(None)
+    record = LocatedRecord(None)
     for record in iter_records(records):
         system, score = _split(record, what, 2)
         segment = counts[system]
@@ -159,7 +159,7 @@ def icefall(records: Iterable[Any]) -> Lists:
     >>> icefall(["u:" + chr(9) + "ref=['A', 'CAT']", "u:" + chr(9) + "hyp=['A']"])
     [{'id': 'u', 'references': ['A CAT'], 'candidates': [{'text': 'A'}]}]
     """
-    what, record = "a result of icefall", Record(None)
+    what, record = "a result of icefall", LocatedRecord(None)
     lists: dict[str, dict[str, Any]] = {}
     for record in iter_records(records):
         match = _ICEFALL.fullmatch(record.value) if isinstance(record.value, str) else None

@@ -23,7 +23,7 @@ _BLANKS = re.compile(r"[ \t\r\n]*")
 T = TypeVar("T")
 
 
-class Record(NamedTuple):
+class LocatedRecord(NamedTuple):
     """A record and where it is from.
 
     Attributes:
@@ -55,7 +55,7 @@ class Record(NamedTuple):
         """Return whether the record is an object with all of some fields."""
         return isinstance(self.value, Mapping) and all(name in self.value for name in names)
 
-    def get(self, name: str) -> Record:
+    def get(self, name: str) -> LocatedRecord:
         """Return the value of a field, None where there is none, at the same place."""
         return self._replace(value=self.value.get(name) if self.has(name) else None)
 
@@ -71,7 +71,7 @@ class Record(NamedTuple):
 
         >>> class Pair(msgspec.Struct):
         ...     label: bool
-        >>> Record({"label": "yes"}, "a.jsonl", 7).parse(Pair, "a row of KTO")
+        >>> LocatedRecord({"label": "yes"}, "a.jsonl", 7).parse(Pair, "a row of KTO")
         Traceback (most recent call last):
         bpa_ppl.errors.DataError: a.jsonl:7: not a row of KTO: Expected `bool`, got `str` - at ...
         """
@@ -81,25 +81,25 @@ class Record(NamedTuple):
             self.refuse(what, str(error))
 
 
-def iter_records(records: Iterable[Any]) -> Iterator[Record]:
+def iter_records(records: Iterable[Any]) -> Iterator[LocatedRecord]:
     """Yield records with their places; those in memory are numbered from 1.
 
     Raises:
         DataError: if there are none.
 
-    >>> [record.line for record in iter_records([{}, Record({}, "a.jsonl", 7)])]
+    >>> [record.line for record in iter_records([{}, LocatedRecord({}, "a.jsonl", 7)])]
     [1, 7]
     """
     record = None
     for number, one in enumerate(records, 1):
-        record = one if isinstance(one, Record) else Record(one, MEMORY, number)
+        record = one if isinstance(one, LocatedRecord) else LocatedRecord(one, MEMORY, number)
         yield record
     if record is None:
         problem = "there are no records: give at least one"
         raise DataError(problem, parameter="records", code="no-data")
 
 
-def read_json(path: AnyPath) -> Iterator[Record]:
+def read_json(path: AnyPath) -> Iterator[LocatedRecord]:
     """Yield the values of a file of JSON, one after another; those of an array one by one.
 
     So a file may have JSON lines, a whole array, or one object on several lines.
@@ -124,7 +124,7 @@ def read_json(path: AnyPath) -> Iterator[Record]:
         start = at
         at = next(_BLANKS.finditer(text, at)).end()
         line += text.count("\n", start, at)
-        place = Record(None, origin, line)
+        place = LocatedRecord(None, origin, line)
         if at == len(text):
             break
         mark = text[at]
@@ -148,7 +148,7 @@ def read_json(path: AnyPath) -> Iterator[Record]:
         raise DataError(_EMPTY, origin, code="no-data")
 
 
-def _decode(decoder: json.JSONDecoder, text: str, at: int, place: Record) -> tuple[Any, int]:
+def _decode(decoder: json.JSONDecoder, text: str, at: int, place: LocatedRecord) -> tuple[Any, int]:
     """Return the value that begins at a place of a text, and where it ends."""
     try:
         value, end = decoder.raw_decode(text, at)
@@ -178,7 +178,7 @@ def _parse_float(text: str) -> float:
     return value
 
 
-def read_text_lines(path: AnyPath) -> Iterator[Record]:
+def read_text_lines(path: AnyPath) -> Iterator[LocatedRecord]:
     """Yield the lines of a file of text that are not blank.
 
     Raises:
@@ -188,7 +188,7 @@ def read_text_lines(path: AnyPath) -> Iterator[Record]:
     if not lines:
         raise DataError(_EMPTY, origin_name(path), code="no-data")
     for number, line in lines:
-        yield Record(line, origin_name(path), number)
+        yield LocatedRecord(line, origin_name(path), number)
 
 
 def write_lists(lists: Iterable[Mapping[str, Any]], path: AnyPath) -> None:

@@ -9,7 +9,7 @@ import pytest
 from support.raising import raises
 
 from bpa_ppl.errors import DataError
-from bpa_ppl.extras.convert.records import Record, iter_records, read_json
+from bpa_ppl.extras.convert.records import LocatedRecord, iter_records, read_json
 
 ROWS = [{"id": 0, "text": "a\n[é]"}, {"id": 1, "of": [1, {"x": 2}]}]
 
@@ -68,5 +68,5 @@ def test_there_must_be_records() -> None:
 
 
 def test_the_place_of_a_record_is_in_the_message() -> None:
-    assert str(Record({}, "a.jsonl", 7).error("x")) == "a.jsonl:7: x"
-    assert str(Record({}, line=7).error("x")) == "record 7: x"
+    assert str(LocatedRecord({}, "a.jsonl", 7).error("x")) == "a.jsonl:7: x"
+    assert str(LocatedRecord({}, line=7).error("x")) == "record 7: x"
