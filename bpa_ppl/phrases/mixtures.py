@@ -60,7 +60,7 @@ class PairCounts(NamedTuple):
         return _ratio(self.pair_out, self.marginal_out)
 
 
-def concatenate(counts: PairCounts, _: float = 0.0) -> Float64:
+def pool_counts(counts: PairCounts, _: float = 0.0) -> Float64:
     """Return relative frequencies in both corpora together."""
     return _ratio(counts.pair_in + counts.pair_out, counts.marginal_in + counts.marginal_out)
 
@@ -96,7 +96,7 @@ def _with_fallback(
 #: p(x|y) of pairs given the value of the parameter, by name on the command line. `log-linear` has
 #: the columns of both tables.
 METHODS: dict[str, Callable[[PairCounts, float], Float64]] = {
-    "concatenate": concatenate,
+    "concatenate": pool_counts,
     "linear": linear,
     "map": _maximum_a_posteriori,
     "linear-known": _with_fallback(linear),
@@ -231,7 +231,7 @@ def mix(
         inner: the in-domain table.
         outer: the general table.
         dev: the phrase pairs of other text of the domain, to which the parameter is fitted.
-        method: `concatenate`, `linear` or `map`, with `-known` for `_with_fallback`; or
+        method: `pool_counts`, `linear` or `map`, with `-known` for `_with_fallback`; or
             `log-linear`, with the probabilities of both tables as columns.
         value: of the parameter, for both directions, instead of fitting it.
 
