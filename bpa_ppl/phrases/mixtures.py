@@ -207,10 +207,10 @@ def fit(method: str, counts: PairCounts, weights: Float64, side: Side) -> Fitted
         bounds = (_GRID[middle - 1], _GRID[middle + 1])
         best = minimize_scalar(cost, bounds=bounds, method="bounded", options={"xatol": 1e-9}).x
         value = float(transform(best))
-    return evaluate(method, value, counts, weights, side)
+    return evaluate_mixture(method, value, counts, weights, side)
 
 
-def evaluate(
+def evaluate_mixture(
     method: str, value: float, counts: PairCounts, weights: Float64, side: Side
 ) -> FittedMixture:
     """Return the likelihood of pairs under a mixture with a given parameter."""
@@ -231,7 +231,7 @@ def mix(
         inner: the in-domain table.
         outer: the general table.
         dev: the phrase pairs of other text of the domain, to which the parameter is fitted.
-        method: `pool_counts`, `linear` or `map`, with `-known` for `_with_fallback`; or
+        method: `concatenate`, `linear` or `map`, with `-known` for `_with_fallback`; or
             `log-linear`, with the probabilities of both tables as columns.
         value: of the parameter, for both directions, instead of fitting it.
 
@@ -282,7 +282,9 @@ def mix(
         chosen = np.nan if value is None else value
         if dev is not None:
             of_dev = align_counts(inner, outer, dev, side), dev.count, side
-            fits += [fit(method, *of_dev) if value is None else evaluate(method, value, *of_dev)]
+            fits += [
+                fit(method, *of_dev) if value is None else evaluate_mixture(method, value, *of_dev)
+            ]
             chosen = fits[-1].value
         columns[name] = METHODS[method](counts, chosen)
     return PhraseTable.from_pairs(pairs, columns), tuple(fits)

@@ -14,7 +14,7 @@ from bpa_ppl.phrases.mixtures import (
     DIRECTIONS,
     METHODS,
     align_counts,
-    evaluate,
+    evaluate_mixture,
     fit,
     mix,
     parameter_name,
@@ -83,7 +83,7 @@ def test_fits_agree_with_general_optimiser(method: str, side: Side) -> None:
 
     def cost(x: np.ndarray) -> float:
         value = float(expit(x[0]) if parameter_name(method) == "alpha" else np.exp(x[0]))
-        return -evaluate(method, value, counts, dev.count, side).log_likelihood
+        return -evaluate_mixture(method, value, counts, dev.count, side).log_likelihood
 
     others = [minimize(cost, [start], method="Nelder-Mead").fun for start in (-3, 0, 3)]
     assert -result.log_likelihood <= min(others) + 1e-9
@@ -93,7 +93,7 @@ def test_log_likelihood_is_over_supported_pairs() -> None:
     inner, outer = PhraseCounts.of("ab", "xy", [1, 1]), PhraseCounts.of("aa", "xy", [1, 3])
     dev = PhraseCounts.of("aac", "xyz", [2, 1, 1])
     counts = align_counts(inner, outer, dev, "target")
-    result = evaluate("linear", 0.5, counts, dev.count, "target")
+    result = evaluate_mixture("linear", 0.5, counts, dev.count, "target")
     assert result.support == 0.75
     assert result.log_likelihood == pytest.approx((2 * np.log(0.625) + np.log(0.375)) / 3)
     assert str(result) == (
