@@ -304,7 +304,9 @@ def compute_log_densities(
         z: (d,).
     """
     used = data.supported & (data.weight > 0)
-    probability = jnp.maximum(compute_probabilities(data, variant, constrain(variant, z)), _LEAST)
+    probability = jnp.maximum(
+        compute_probabilities(data, variant, constrain_phi(variant, z)), _LEAST
+    )
     total = likelihood = (data.weight * jnp.log(jnp.where(used, probability, 1.0))).sum()
     if deviation is not None:
         linear, free = variant.mixture == "linear", 1 + variant.smoothed
@@ -321,10 +323,10 @@ value_and_gradient = jax.jit(
 )
 
 
-def constrain(variant: Variant, z: Any) -> Phi:
+def constrain_phi(variant: Variant, z: Any) -> Phi:
     """Return φ of its unconstrained values.
 
-    >>> phi = constrain(Variant("linear"), np.array([0.0, 0.0, 2.0]))
+    >>> phi = constrain_phi(Variant("linear"), np.array([0.0, 0.0, 2.0]))
     >>> float(phi.mixing), float(phi.gamma), phi.weights.tolist()
     (0.5, 1.0, [2.0])
     """
@@ -465,7 +467,7 @@ def fit_weights(
             best = optimise(best.x, _ITERATIONS)
             steps += int(best.nit)
         (_, log_likelihood), _ = value_and_gradient(arrays, variant, prior_deviation, best.x)
-        phi = jax.device_get(constrain(variant, best.x))
+        phi = jax.device_get(constrain_phi(variant, best.x))
     fitted = FittedWeights(
         variant=variant,
         names=data.names,

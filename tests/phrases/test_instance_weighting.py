@@ -22,7 +22,7 @@ from bpa_ppl.phrases.instance_weights import (
     collect_data,
     compute_log_densities,
     compute_probabilities,
-    constrain,
+    constrain_phi,
     fit_weights,
     on_device,
     value_and_gradient,
@@ -88,7 +88,7 @@ def data(tables: Tables) -> MixtureData:
 def random_phi(variant: Variant, data: MixtureData) -> Phi:
     """Return random parameters."""
     z = np.random.default_rng(0).normal(size=variant.smoothed + 1 + len(variant.apply(data).names))
-    phi = jax.device_get(constrain(variant, z))
+    phi = jax.device_get(constrain_phi(variant, z))
     return Phi(float(phi.mixing), float(phi.gamma), phi.weights)
 
 
