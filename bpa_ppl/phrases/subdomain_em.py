@@ -511,7 +511,7 @@ class WeightedText(NamedTuple):
         >>> text.log_probabilities(np.array([1.0, 0.0]), "none").round(4).tolist()
         [-1.3863, -inf]
         """
-        counts = count_ngrams(self.longest, self.starts, weights, int(self.firsts[-1]))
+        counts = estimate_counts(self.longest, self.starts, weights, int(self.firsts[-1]))
         if smoothing == "none":
             p = self._relative(counts[:, _MEAN])
         else:
@@ -557,11 +557,11 @@ def _add_event(moments: Float64, p: float) -> None:
 
 
 @compiled
-def count_ngrams(longest: Int32, starts: Int64, weights: Float64, grams: int) -> Float64:
+def estimate_counts(longest: Int32, starts: Int64, weights: Float64, grams: int) -> Float64:
     """Return (n-grams, 6) P(count = 0 … 4) and the mean count.
 
     >>> longest, starts = np.array([0, 0], np.int32), np.array([0, 1, 2])
-    >>> count_ngrams(longest, starts, np.array([0.5, 0.5]), 1).tolist()
+    >>> estimate_counts(longest, starts, np.array([0.5, 0.5]), 1).tolist()
     [[0.25, 0.5, 0.25, 0.0, 0.0, 1.0]]
     """
     counts = np.zeros((grams, 6))
@@ -582,7 +582,7 @@ def add_shorter_counts(counts: Float64, suffix: Int32, firsts: Int64) -> None:
     present with the probability that its own count is not 0.
 
     Args:
-        counts: from `count_ngrams`.
+        counts: from `estimate_counts`.
         suffix: of `WeightedText`.
         firsts: of `WeightedText`.
     """

@@ -27,7 +27,7 @@ from bpa_ppl.phrases.subdomain_em import (
     Lexicons,
     WeightedText,
     add_shorter_counts,
-    count_ngrams,
+    estimate_counts,
     fit_em,
 )
 from bpa_ppl.phrases.subdomains import Subdomains
@@ -206,7 +206,7 @@ def test_expected_counts_agree_with_enumeration() -> None:
     text = [["a", "b"], ["b", "a", "b"], ["a"], ["b", "a"]]
     weights = np.array([0.3, 0.9, 0.5, 0.05])
     _, grams = weighted_text(text, 2)
-    counts = count_ngrams(grams.longest, grams.starts, weights, int(grams.firsts[-1]))
+    counts = estimate_counts(grams.longest, grams.starts, weights, int(grams.firsts[-1]))
     add_shorter_counts(counts, grams.suffix, grams.firsts)
     coins = np.repeat(weights, np.diff(grams.starts))
     expected = np.zeros_like(counts)
