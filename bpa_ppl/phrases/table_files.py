@@ -25,7 +25,7 @@ from bpa_ppl.phrases.tables import (
     PhrasePairs,
     PhraseTable,
     Texts,
-    intern,
+    intern_texts,
     make_keys,
 )
 
@@ -109,8 +109,8 @@ def read_table(path: AnyPath) -> PhraseTable:
     with parquet_errors(file.origin):
         read = _parse_parquet_probabilities if _is_parquet(file) else _parse_text_probabilities
         sources, targets, columns = read(file)
-        first, source = intern(sources)
-        second, target = intern(targets)
+        first, source = intern_texts(sources)
+        second, target = intern_texts(targets)
         order = np.argsort(make_keys(source, target, len(second)), kind="stable")
         sides = PhrasePairs(first, second, source[order], target[order])
         return PhraseTable.from_pairs(
@@ -171,7 +171,10 @@ def read_parquet(file: InputFile) -> pa.Table:
 def _parse_parquet_counts(file: InputFile) -> PhraseCounts:
     table = read_parquet(file)
     count, of_source, of_target = (_read_numbers(table, name) for name in _COUNTS)
-    (sources, source), (targets, target) = intern(table["source"]), intern(table["target"])
+    (sources, source), (targets, target) = (
+        intern_texts(table["source"]),
+        intern_texts(table["target"]),
+    )
     source_count, target_count = np.zeros(len(sources)), np.zeros(len(targets))
     source_count[source], target_count[target] = of_source, of_target
     counts = PhraseCounts.from_numbers(sources, targets, source, target, count)

@@ -109,8 +109,8 @@ class PhraseCounts(PhrasePairs):
             targets: (n,) texts.
             counts: (n,) numbers.
         """
-        first, source = intern(sources)
-        second, target = intern(targets)
+        first, source = intern_texts(sources)
+        second, target = intern_texts(targets)
         return cls.from_numbers(first, second, source, target, np.asarray(counts, np.float64))
 
     @classmethod
@@ -258,10 +258,10 @@ def find_index(texts: Texts, among: pa.Array) -> Int64:
     return np.asarray(pc.fill_null(index, -1).to_numpy(zero_copy_only=False).astype(np.int64))
 
 
-def intern(texts: Texts) -> tuple[pa.Array, Int32]:
+def intern_texts(texts: Texts) -> tuple[pa.Array, Int32]:
     """Return the distinct texts, sorted bytewise, and the number of each text among them.
 
-    >>> distinct, numbers = intern(["b", "a", "b"])
+    >>> distinct, numbers = intern_texts(["b", "a", "b"])
     >>> distinct.to_pylist(), numbers.tolist()
     (['a', 'b'], [1, 0, 1])
     """
@@ -290,4 +290,4 @@ def _unite(arrays: Sequence[pa.Array]) -> pa.Array:
     """
     if all(array is arrays[0] for array in arrays):  # such as those of aligned tables
         return arrays[0]
-    return intern(pa.chunked_array([a.cast(pa.large_string()) for a in arrays]))[0]
+    return intern_texts(pa.chunked_array([a.cast(pa.large_string()) for a in arrays]))[0]
