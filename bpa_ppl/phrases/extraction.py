@@ -15,7 +15,7 @@ from bpa_ppl._runtime.arrays import Int32, Int64
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import AnyPath, decode, origin_name, read_chunks
-from bpa_ppl.phrases.spans import POINT, extract_spans, parse_lines
+from bpa_ppl.phrases.spans import POINT, extract_spans, parse_positions
 from bpa_ppl.phrases.tables import PhraseCounts, sum_equal
 from bpa_ppl.phrases.tree import PhraseTree
 from bpa_ppl.text.language_model import TextModel
@@ -111,7 +111,7 @@ def _read_points(
     lines: Sequence[bytes], sides: list[Ragged], path: AnyPath, first: int
 ) -> tuple[Int32, Int32, Int64]:
     """Return the source and target positions of all points, and the start of each sentence."""
-    pairs, starts, sentence = parse_lines(pa.array(lines, pa.large_string()), POINT)
+    pairs, starts, sentence = parse_positions(pa.array(lines, pa.large_string()), POINT)
     code, message = "bad-line", "alignment points must be like 0-0 1-2, not {}"
     if sentence < 0:
         owner = np.repeat(np.arange(len(lines)), np.diff(starts))

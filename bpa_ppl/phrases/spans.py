@@ -26,7 +26,7 @@ _LARGEST = 1 << 24  # larger positions are clipped: they are outside any sentenc
 SEGMENTATION = "segmentation"
 
 
-def parse_lines(texts: pa.Array, pair: str) -> tuple[Int32, Int64, int]:
+def parse_positions(texts: pa.Array, pair: str) -> tuple[Int32, Int64, int]:
     """Parse lines of pairs of positions, separated by spaces.
 
     Args:
@@ -38,7 +38,7 @@ def parse_lines(texts: pa.Array, pair: str) -> tuple[Int32, Int64, int]:
         last target position of spans; (lines + 1,) the start of each line; and the first malformed
         line, or −1.
 
-    >>> parse_lines(pa.array(["0-2=0 3=1-2", ""]), SPANS)[0].tolist()
+    >>> parse_positions(pa.array(["0-2=0 3=1-2", ""]), SPANS)[0].tolist()
     [[0, 3], [2, 3], [0, 1], [0, 2]]
     """
     valid = pc.match_substring_regex(texts, rf"^\s*({pair}(\s+{pair})*)?\s*$")
@@ -144,7 +144,7 @@ def _parse_spans(nbest: NBest, source_lengths: Int64, string_lengths: Int64) -> 
         problem = "a segmentation must be a text such as `0-2=0-2 3=3`"
         raise DataError(problem, nbest.origin, code="wrong-type")
     lengths = string_lengths[nbest.string_index]
-    pairs, starts, row = parse_lines(pa.array(texts, pa.large_string()), SPANS)
+    pairs, starts, row = parse_positions(pa.array(texts, pa.large_string()), SPANS)
     code, problem = "bad-line", "is not as Moses prints it: 0-2=0-2 3=3"
     if row < 0:
         owner, filled = np.repeat(np.arange(len(texts)), np.diff(starts)), np.diff(starts) > 0
