@@ -12,7 +12,7 @@ from bpa_ppl._runtime.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import AnyPath, origin_name
-from bpa_ppl.text.ngrams import Tables, count_grams, estimate, score_words
+from bpa_ppl.text.ngrams import Tables, count_grams, estimate_probabilities, score_words
 from bpa_ppl.text.words import (
     SPECIAL,
     UNKNOWN,
@@ -167,7 +167,7 @@ class NgramModel(TextModel):
         grams = count_grams(corpus, order, report)
         report("probabilities")
         keys, slots = [table.keys for table in grams], [table.slots for table in grams]
-        return cls(corpus.words, keys, slots, *estimate(grams))
+        return cls(corpus.words, keys, slots, *estimate_probabilities(grams))
 
     def __repr__(self) -> str:
         return f"NgramModel(order={self.order}, counts={self.counts})"

@@ -259,7 +259,9 @@ def iter_orders(
         yield Grams(*table), ids
 
 
-def estimate(grams: Sequence[Grams]) -> tuple[list[Float32], list[Float32], tuple[int, ...]]:
+def estimate_probabilities(
+    grams: Sequence[Grams],
+) -> tuple[list[Float32], list[Float32], tuple[int, ...]]:
     """Return the probabilities and back-off weights of n-grams from their counts.
 
     With a(g) the adjusted count of g = c w: the number of different words before g, or the number
