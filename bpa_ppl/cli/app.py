@@ -40,10 +40,10 @@ _NO_MEMORY = (
 _STANDARD = "\0"
 
 
-def convert(kind: Any, tokens: Sequence[Token]) -> Any:
+def convert_words(kind: Any, tokens: Sequence[Token]) -> Any:
     """Return the value of a parameter; whole numbers are not rounded.
 
-    >>> convert(int, [Token(value="5")]), convert(str, [Token(value=_STANDARD)])
+    >>> convert_words(int, [Token(value="5")]), convert_words(str, [Token(value=_STANDARD)])
     (5, '-')
     """
     refuse_empty(tokens)
@@ -81,7 +81,7 @@ app = App(
     group_commands=_BOXES[_HELP],
     group_parameters=Group("Options", sort_key=0),
     default_parameter=Parameter(
-        converter=convert,
+        converter=convert_words,
         allow_repeating=True,
         negative_bool="",
         negative_iterable="",
