@@ -20,7 +20,13 @@ import msgspec
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import quote
-from bpa_ppl.extras.convert.records import Lists, LocatedRecord, compare, drop_missing, iter_records
+from bpa_ppl.extras.convert.records import (
+    Lists,
+    LocatedRecord,
+    drop_missing,
+    iter_records,
+    make_judgement,
+)
 from bpa_ppl.formats.values import abbreviate
 
 
@@ -88,7 +94,7 @@ def alpacaeval(records: Iterable[Any], *, bad: str = "error") -> Lists:
             "source": row.instruction,
             "candidates": [drop_missing({"text": text, "system": of}) for text, of in pairs],
         }
-        lists.append({**of_list, **compare(place)})
+        lists.append({**of_list, **make_judgement(place)})
     failures.report()
     return lists
 

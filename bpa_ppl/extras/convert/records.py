@@ -214,10 +214,10 @@ def drop_missing(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def compare(place: int | None) -> dict[str, Any]:
+def make_judgement(place: int | None) -> dict[str, Any]:
     """Return the judgement of the first two candidates of a list: 0, 1, or None for a tie.
 
-    >>> compare(1), compare(None)
+    >>> make_judgement(1), make_judgement(None)
     ({'preferences': [[1, 0]]}, {'ties': [[0, 1]]})
     """
     return {"ties": [[0, 1]]} if place is None else {"preferences": [[place, 1 - place]]}
