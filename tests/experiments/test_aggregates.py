@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bpa_ppl.experiments.studies.results import Row, aggregate, make_row, make_schema
+from bpa_ppl.experiments.studies.results import Row, aggregate, make_result_schema, make_row
 from bpa_ppl.experiments.studies.study import Cell
 
 Rows = tuple[list[Row], list[Row]]
@@ -27,7 +27,7 @@ def results_of(counts: dict[str, np.ndarray]) -> pa.Table:
         for draw in range(DRAWS)
         for method, each in ((method, table[draw]) for method, table in counts.items())
     ]
-    return pa.Table.from_pylist(rows, make_schema(["ter", "bleu"]))
+    return pa.Table.from_pylist(rows, make_result_schema(["ter", "bleu"]))
 
 
 @pytest.fixture(scope="module")

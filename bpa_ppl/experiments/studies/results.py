@@ -69,13 +69,13 @@ _SAMPLES = 10_000
 _INTERVAL = (2.5, 97.5)  # percentiles
 
 
-def make_schema(metrics: Iterable[str]) -> pa.Schema:
+def make_result_schema(metrics: Iterable[str]) -> pa.Schema:
     """Return the columns of the results, one row a cell.
 
     Each metric has its value, its details (BLEU: precisions, brevity penalty, length), and its
     counts for the chosen candidates, (sentences × S) row by row.
 
-    >>> make_schema(["ter"]).names[5:]
+    >>> make_result_schema(["ter"]).names[5:]
     ['ter', 'verdict', 'failed', 'ter_counts']
     """
     names = list(metrics)
@@ -200,7 +200,7 @@ def write_tables(folder: Path, cells: list[Cell], metrics: Iterable[str]) -> Pat
         for cell, times in zip(cells, seconds, strict=True)
         for stage, value in times.items()
     ]
-    tables = ((rows, make_schema(metrics)), (stages, _SECONDS))
+    tables = ((rows, make_result_schema(metrics)), (stages, _SECONDS))
     for name, (values, schema) in zip(_TABLES, tables, strict=True):
         with atomic_path(folder / name) as temporary:
             table = pa.Table.from_pylist(values, schema)
@@ -221,7 +221,7 @@ def read_results(folder: Path) -> tuple[pa.Table, pa.Table]:
             raise DataError(message, path, code="missing-file")
         with parquet_errors(str(path)):
             table = parquet.read_table(path)
-        if table.schema != (_SECONDS if tables else make_schema(list_metrics(table))):
+        if table.schema != (_SECONDS if tables else make_result_schema(list_metrics(table))):
             message = "not a table of a study: choose a folder of results"
             raise DataError(message, path, code="unknown-format")
         tables.append(table)
