@@ -39,8 +39,8 @@ from bpa_ppl.experiments.studies.results import (
     average_seconds,
     detail_names,
     list_metrics,
-    read_json,
     read_results,
+    read_study_file,
     write_rows,
 )
 from bpa_ppl.experiments.studies.study import CANONICAL, SAMPLER, TUNER, Method, list_methods
@@ -233,7 +233,7 @@ def _describe_domain(
 
 def _read_methods(folder: Path) -> list[Method]:
     """Return the methods of the study in a folder."""
-    recorded = read_json(folder / "study.json")["study"]["methods"]
+    recorded = read_study_file(folder / "study.json")["study"]["methods"]
     return msgspec.convert(recorded, list[Method])
 
 
@@ -329,7 +329,7 @@ def _select(rows: Iterable[Row], metric: str) -> list[Row]:
 
 def _describe_provenance(folder: Path) -> Section:
     """Return the section with the settings, and the versions of packages."""
-    identity = read_json(folder / "study.json")
+    identity = read_study_file(folder / "study.json")
     study, versions = identity["study"], identity["versions"]
     rows = {key: str(study[key]) for key in ("sizes", "draws", "seed", "replacement")}
     rows |= {f"version of {name}": version for name, version in versions.items()}

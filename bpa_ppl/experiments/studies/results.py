@@ -161,7 +161,7 @@ def claim_folder(folder: Path, study: Study) -> Iterator[None]:
         folders.enter_context(output_folder(folder))
         remove_leftovers(folder)
         if path.exists():
-            recorded = read_json(path)
+            recorded = read_study_file(path)
             for part in ("study", "versions"):
                 values, known = new[part], recorded.get(part, {})
                 if differing := [key for key in values if known.get(key) != values[key]]:
@@ -192,7 +192,7 @@ def write_tables(folder: Path, cells: list[Cell], metrics: Iterable[str]) -> Pat
         DataError: if the file of a cell is damaged.
     """
     rows, seconds = (
-        [read_json(folder / kind / f"{cell.name}.json") for cell in cells]
+        [read_study_file(folder / kind / f"{cell.name}.json") for cell in cells]
         for kind in ("cells", "seconds")
     )
     stages = [
@@ -234,7 +234,7 @@ def write_json(path: Path, value: dict[str, Any]) -> None:
         json.dump(value, file, separators=(",", ":"))
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_study_file(path: Path) -> dict[str, Any]:
     """Read a file of a study.
 
     Raises:
