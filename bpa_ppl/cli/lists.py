@@ -73,7 +73,7 @@ def oracle(
         weights: Canonical weights, to break ties.
     """
     from bpa_ppl._runtime.progress import reporter
-    from bpa_ppl.decoding.writing import text_lines
+    from bpa_ppl.decoding.writing import format_texts
     from bpa_ppl.diagnostics.baselines import compare_baselines
     from bpa_ppl.formats.streams import atomic_writer
     from bpa_ppl.metrics.column import Column
@@ -95,7 +95,7 @@ def oracle(
         room = headroom(lists, scores, chosen, ties=ties, progress=report)
     if output is not None:
         texts = zip(lists.ids, lists.chosen(room.oracles.index), strict=True)
-        rows = list(text_lines(texts, output))
+        rows = list(format_texts(texts, output))
         with atomic_writer(output) as file:
             file.writelines(rows)
     shared.print_result(room, output)

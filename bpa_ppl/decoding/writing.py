@@ -54,7 +54,7 @@ def write_texts(choices: Choices, path: str | Path) -> None:
     ['b', 'c']
     """
     with atomic_writer(path) as file:
-        file.writelines(text_lines(zip(choices.ids, choices.texts, strict=True), path))
+        file.writelines(format_texts(zip(choices.ids, choices.texts, strict=True), path))
 
 
 def has_ids(path: AnyPath) -> bool:
@@ -66,7 +66,7 @@ def has_ids(path: AnyPath) -> bool:
     return file_suffix(path) in _JSON
 
 
-def text_lines(texts: Iterable[tuple[int | str, str]], path: AnyPath = "") -> Iterator[str]:
+def format_texts(texts: Iterable[tuple[int | str, str]], path: AnyPath = "") -> Iterator[str]:
     r"""Yield texts as lines: JSON if the path ends in .jsonl or .ndjson, else the texts themselves.
 
     Args:
@@ -76,7 +76,7 @@ def text_lines(texts: Iterable[tuple[int | str, str]], path: AnyPath = "") -> It
     Raises:
         DataError: if a text has a line break where the texts themselves are the lines.
 
-    >>> next(text_lines([(7, "one\ntwo")], "out.jsonl"))
+    >>> next(format_texts([(7, "one\ntwo")], "out.jsonl"))
     '{"id": 7, "text": "one\\ntwo"}\n'
     """
     as_json = has_ids(path)
@@ -310,7 +310,7 @@ def rerank_to(
         others = dict(zip(paths, files, strict=True))
         for part in reranker.parts(nbest):
             pairs = aligned.add(part) if aligned else zip(part.ids, part.texts, strict=True)
-            texts.writelines(text_lines(pairs, output))
+            texts.writelines(format_texts(pairs, output))
             if details is not None:
                 header = not summary.sentences
                 others["details"].writelines(_details_lines(part, details, header=header))
@@ -322,7 +322,7 @@ def rerank_to(
                 names |= {*part.lists.sentence_extras} & {*JUDGEMENTS}
                 Jsonl().write(part.lists.select(~part.sure).without(*names), others["ask"])
             summary.add(part)
-        texts.writelines(text_lines(aligned.rest() if aligned else (), output))
+        texts.writelines(format_texts(aligned.rest() if aligned else (), output))
     return summary
 
 

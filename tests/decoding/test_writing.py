@@ -22,7 +22,7 @@ from support.random_lists import NAMES, random_lists, random_sizes
 
 from bpa_ppl import Choices, DataError, NBest, Reranker, UsageError, from_lists, rerank
 from bpa_ppl.decoding.rules import Rule
-from bpa_ppl.decoding.writing import AlignedTexts, rerank_to, text_lines, write_texts
+from bpa_ppl.decoding.writing import AlignedTexts, format_texts, rerank_to, write_texts
 from bpa_ppl.metrics.scoreboard import compare_choices
 
 SOURCES = ("null", "eins", "zwei", "drei", "vier", "fünf")
@@ -70,7 +70,7 @@ def test_texts_with_line_breaks_are_written_unchanged_or_refused(tmp_path: Path)
 def test_missing_sentences_in_json_lines() -> None:
     def rows(aligned: AlignedTexts) -> list[tuple[int, str]]:
         texts = [*aligned.add(choices(1)), *aligned.rest()]
-        lines = text_lines(texts, "out.jsonl")
+        lines = format_texts(texts, "out.jsonl")
         return [tuple(json.loads(line).values()) for line in lines]
 
     sources = ["un\nchat", "x", ODD]
@@ -222,7 +222,7 @@ def choices(*ids: int) -> Choices:
 
 def written_lines(aligned: AlignedTexts, *parts: Choices) -> list[str]:
     texts = [pair for part in parts for pair in aligned.add(part)]
-    return [line.removesuffix("\n") for line in text_lines([*texts, *aligned.rest()])]
+    return [line.removesuffix("\n") for line in format_texts([*texts, *aligned.rest()])]
 
 
 @pytest.mark.parametrize("first_id", [0, 1])
