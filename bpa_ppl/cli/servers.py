@@ -81,14 +81,14 @@ def judge(
     options |= {} if prior is None else {"prior": shared.parse_prior(prior, unchecked=unchecked)}
     require_extra("judging needs Starlette and uvicorn", "serve", "starlette", "uvicorn")
     from bpa_ppl.formats.streams import require_writable
-    from bpa_ppl.judging.app import application
+    from bpa_ppl.judging.app import judging_application
     from bpa_ppl.judging.session import Session
     from bpa_ppl.serving.web import run
 
     require_writable(output)
     session = Session(lists, start, journal=output, rater=rater, seed=seed, **options)
     token = secrets.token_urlsafe(24)
-    app = application(
+    app = judging_application(
         session, token, hosts=[address.host, *(address.allowed_hosts or ())], state_shown=panel
     )
 

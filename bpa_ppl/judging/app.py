@@ -60,7 +60,7 @@ class _Body(msgspec.Struct, forbid_unknown_fields=True):
     correction: str | None = None
 
 
-def application(
+def judging_application(
     session: Session, token: str, *, hosts: Sequence[str] = (), state_shown: bool | None = None
 ) -> Starlette:
     """Return the application of a session, for uvicorn or another ASGI server.

@@ -34,13 +34,13 @@ Open = Callable[..., Any]
 @pytest.fixture
 def open_session(tmp_path: Path) -> Iterator[Open]:
     """A function that starts a session with a journal, or resumes it, and returns a client."""
-    from bpa_ppl.judging.app import application
+    from bpa_ppl.judging.app import judging_application
 
     opened = ExitStack()
 
     def start(lists: NBest | None = None, rater: str | None = None, **options: Any) -> Any:
         session = Session(lists or judge_lists(), journal=tmp_path / "j.jsonl", rater=rater)
-        app = application(session, TOKEN, **options)
+        app = judging_application(session, TOKEN, **options)
         client = opened.enter_context(testclient.TestClient(app, base_url=ADDRESS))
         client.session, client.path = session, tmp_path / "j.jsonl"
         return client

@@ -34,11 +34,11 @@ def running(session: Session) -> Iterator[str]:
     """Run the page of a session in a thread, and yield its address."""
     import uvicorn
 
-    from bpa_ppl.judging.app import application
+    from bpa_ppl.judging.app import judging_application
     from bpa_ppl.serving.web import listen
 
     with listen("127.0.0.1", 0) as listening:
-        app = application(session, TOKEN)
+        app = judging_application(session, TOKEN)
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
