@@ -20,7 +20,7 @@ from bpa_ppl._runtime.arrays import Float64, is_number, to_float
 from bpa_ppl._runtime.messages import capture_notes, format_count
 from bpa_ppl.adapting import log_density
 from bpa_ppl.diagnostics.check import refuse_unconverged
-from bpa_ppl.diagnostics.judged import ACCURACY, Judged, select_judged
+from bpa_ppl.diagnostics.judged import ACCURACY, Judged, read_judgements
 from bpa_ppl.diagnostics.left_out import predict_answers, score_left_out
 from bpa_ppl.diagnostics.pages.figures import NARROW, label
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
@@ -382,7 +382,7 @@ class _Refits:
         adaptation = require_adaptation(self.target)
         observed = adaptation.observed
         lists = adaptation.lists if observed.gain is None else observed.lists
-        judged = select_judged(lists, observed.gain, observed.gains)
+        judged = read_judgements(lists, observed.gain, observed.gains)
         if isinstance(judged, Comparisons):
             return judged
         random, best = judged.bounds()

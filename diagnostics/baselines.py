@@ -25,7 +25,7 @@ from bpa_ppl.diagnostics.judged import (
     choose_compared_gain,
     explain_missing_gains,
     name_gain,
-    select_judged,
+    read_judgements,
     uses_preferences,
 )
 from bpa_ppl.diagnostics.left_out import TINY, predict_answers, score_left_out
@@ -364,15 +364,15 @@ def compare_baselines(
         metric = resolve(gain or default_gain(nbest, canonical=False), nbest)
         lacking = gain is None and "references" in metric.needs and nbest.references is None
         if lacking and has_preferences(nbest):
-            return _compare(select_judged(nbest, None), None)
-        return _compare(select_judged(demote_to_extras(nbest, metric.columns), metric), metric)
+            return _compare(read_judgements(nbest, None), None)
+        return _compare(read_judgements(demote_to_extras(nbest, metric.columns), metric), metric)
     draws = as_draws(posterior)
     gain = choose_compared_gain(nbest, draws) if gain is None else resolve(gain, nbest)
     if gain is None and not has_preferences(nbest):
         raise explain_missing_gains(nbest, draws)
     recipe = Recipe.of(draws, moved_files)
     if choice is None:
-        return _compare(select_judged(recipe.for_training(nbest).nbest, gain), gain, draws)
+        return _compare(read_judgements(recipe.for_training(nbest).nbest, gain), gain, draws)
     choices = ChoiceGains(draws, gain).add(recipe.apply(nbest), np.asarray(choice))
     if not choices.sums:
         raise explain_missing_gains(nbest, draws)
@@ -404,7 +404,7 @@ def record_comparison(
     given = isinstance(gain, Column) or (gains is not None and lacks_canonical(draws))
     if not (given or uses_preferences(draws)):
         return draws
-    judged = select_judged(lists, gain, gains)
+    judged = read_judgements(lists, gain, gains)
     if len(judged.lists) < 2:
         return draws
     comparison = _compare(judged, gain, draws, without)

@@ -115,7 +115,7 @@ class Gains:
 Judged = Gains | Comparisons
 
 
-def select_judged(lists: NBest, gain: Metric | None, gains: Float64 | None = None) -> Judged:
+def read_judgements(lists: NBest, gain: Metric | None, gains: Float64 | None = None) -> Judged:
     """Return the lists with two judged candidates or a preference, and how they were judged.
 
     Args:
