@@ -14,7 +14,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 export PYTHONDONTWRITEBYTECODE :=
 
 # Tests of the satellites, and those that depend most on the versions of Python and of ArviZ.
-SATELLITES := tests/phrases tests/experiments tests/extras \
+SATELLITES := tests/phrases tests/extras \
 	tests/cli/test_phrases_commands.py
 QUICK := tests/posterior tests/test_posterior.py tests/diagnostics/test_check.py \
 	tests/diagnostics/test_predictive.py tests/diagnostics/test_traces.py tests/cli/test_process.py

@@ -29,7 +29,7 @@ from measuring import (
 )
 
 import bpa_ppl as bpa
-from bpa_ppl.experiments.tuning.reestimation import reestimate
+from bpa_ppl.extras.studies.tuning.reestimation import reestimate
 from bpa_ppl.nbest import NBest
 
 #: From a domain, a number of lists and a seed to weights.

@@ -40,7 +40,7 @@ from measuring import (
 
 import bpa_ppl as bpa
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.experiments.tuning.reestimation import reestimate
+from bpa_ppl.extras.studies.tuning.reestimation import reestimate
 from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.models.likelihoods.oracle import Margin

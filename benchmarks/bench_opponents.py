@@ -16,7 +16,7 @@ from bench_learned_priors import Learning
 from measuring import DOMAINS, ScoreTable, canonical, domain_task, draw, parse_options
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.experiments.tuning.reestimation import reestimate
+from bpa_ppl.extras.studies.tuning.reestimation import reestimate
 
 
 def mira(domain: str, size: int, seed: int) -> Float64:

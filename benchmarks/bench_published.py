@@ -44,7 +44,7 @@ from measuring import (
 
 from bpa_ppl import Isotropic, adapt, as_draws, concatenate, point_weights
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.experiments.studies.results import (
+from bpa_ppl.extras.studies.results import (
     LENGTH,
     Row,
     aggregate,
@@ -52,9 +52,9 @@ from bpa_ppl.experiments.studies.results import (
     average_seconds,
     read_results,
 )
-from bpa_ppl.experiments.studies.running import run_study
-from bpa_ppl.experiments.studies.study import read_study
-from bpa_ppl.experiments.tuning.reestimation import reestimate
+from bpa_ppl.extras.studies.running import run_study
+from bpa_ppl.extras.studies.study import read_study
+from bpa_ppl.extras.studies.tuning.reestimation import reestimate
 from bpa_ppl.metrics.ter import TER
 from bpa_ppl.nbest import NBest
 

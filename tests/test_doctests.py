@@ -59,7 +59,7 @@ REFERENCE = sorted(
 WITHOUT_EXAMPLE = {
     "application": "a web application: see tests/serving",
     "serve": "runs until it is stopped: see tests/serving",
-    "aggregate": "needs a finished study, which takes a minute: see tests/experiments",
+    "aggregate": "needs a finished study, which takes a minute: see tests/extras/studies",
     "read_results": "as above",
     "run_study": "as above",
     "write_figures": "as above",

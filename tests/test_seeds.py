@@ -16,9 +16,9 @@ from bpa_ppl import NBest, UsageError, Weights
 from bpa_ppl._runtime.arguments import SEEDS, check_seed
 from bpa_ppl.demo import run_demo
 from bpa_ppl.diagnostics.comparison.samplers import calibrate_sampler, compare_samplers
-from bpa_ppl.experiments.tuning.reestimation import reestimate
-from bpa_ppl.experiments.tuning.tuner import TUNERS
-from bpa_ppl.experiments.tuning.weight_trace import WeightTrace
+from bpa_ppl.extras.studies.tuning.reestimation import reestimate
+from bpa_ppl.extras.studies.tuning.tuner import TUNERS
+from bpa_ppl.extras.studies.tuning.weight_trace import WeightTrace
 from bpa_ppl.metrics.scoreboard import draw_resamples
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.sampling.sampler import SAMPLERS

@@ -30,8 +30,8 @@ from bpa_ppl import NBest, Weights
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics.diagnostic import DIAGNOSTICS
-from bpa_ppl.experiments.tuning.tuner import TUNERS
 from bpa_ppl.extras.convert import trec
+from bpa_ppl.extras.studies.tuning.tuner import TUNERS
 from bpa_ppl.features.source import FEATURES
 from bpa_ppl.formats.format import NBEST_FORMATS
 from bpa_ppl.metrics.metric import METRICS

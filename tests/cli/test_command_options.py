@@ -17,7 +17,7 @@ from bpa_ppl.cli.app import app
 from bpa_ppl.cli.options import AdaptFlags
 from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.decoding.rules import RULES
-from bpa_ppl.experiments.tuning.tuner import TUNERS
+from bpa_ppl.extras.studies.tuning.tuner import TUNERS
 from bpa_ppl.formats.format import NBEST_FORMATS
 from bpa_ppl.metrics.metric import METRICS
 from bpa_ppl.sampling.sampler import SAMPLERS

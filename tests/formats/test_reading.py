@@ -118,7 +118,7 @@ def test_reading_and_metrics_need_no_large_library(demo_data: Path, tmp_path: Pa
     plain.write_text("a cat\n" * 100)
     scores.write_text("lm\n" + "-1.5\n" * 100)
     code = (
-        "import sys, bpa_ppl as bpa, bpa_ppl.experiments.tuning.tuner\n"
+        "import sys, bpa_ppl as bpa, bpa_ppl.extras.studies.tuning.tuner\n"
         "bpa.TER(), bpa.BLEU(), bpa.CHRF(), bpa.read_nbest(sys.argv[1])\n"
         "print('joblib' in sys.modules)\n"
         f"lists = bpa.read_nbest({str(csv)!r}, features='lm')\n"

@@ -10,7 +10,7 @@ from support.raising import raises
 
 from bpa_ppl import DataError, NBest, UsageError, adapt, from_arrays, from_lists
 from bpa_ppl.components import Count
-from bpa_ppl.experiments.tuning.reestimation import reestimate
+from bpa_ppl.extras.studies.tuning.reestimation import reestimate
 from bpa_ppl.metrics.column import Column
 from bpa_ppl.metrics.gains import (
     corpus_score,

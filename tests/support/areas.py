@@ -32,9 +32,9 @@ import bpa_ppl.extras.convert as convert
 from bpa_ppl import Draws, NBest, Prior, from_arrays, from_lists, from_records
 from bpa_ppl.decoding.writing import rerank_to
 from bpa_ppl.diagnostics.baselines import BaselineComparison
-from bpa_ppl.experiments.studies.study import read_study
-from bpa_ppl.experiments.tuning.tuner import TUNERS
 from bpa_ppl.extras.convert.records import read_json, read_text_lines, write_lists
+from bpa_ppl.extras.studies.study import read_study
+from bpa_ppl.extras.studies.tuning.tuner import TUNERS
 from bpa_ppl.features.recipe import record_sources, with_absolute_paths
 from bpa_ppl.features.source import FEATURES, resolve_sources
 from bpa_ppl.formats.format import WEIGHT_FORMATS

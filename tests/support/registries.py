@@ -5,7 +5,7 @@ from __future__ import annotations
 from bpa_ppl.components import Registry
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics.diagnostic import DIAGNOSTICS
-from bpa_ppl.experiments.tuning.tuner import TUNERS
+from bpa_ppl.extras.studies.tuning.tuner import TUNERS
 from bpa_ppl.features.source import FEATURES
 from bpa_ppl.formats.format import NBEST_FORMATS, WEIGHT_FORMATS
 from bpa_ppl.metrics.metric import METRICS

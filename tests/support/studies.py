@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from bpa_ppl import NBest
-from bpa_ppl.experiments.studies.results import read_results
-from bpa_ppl.experiments.studies.running import Material, read_material, run_study
-from bpa_ppl.experiments.studies.study import Cell, Study, choose_seed, draw_sentences, read_study
+from bpa_ppl.extras.studies.results import read_results
+from bpa_ppl.extras.studies.running import Material, read_material, run_study
+from bpa_ppl.extras.studies.study import Cell, Study, choose_seed, draw_sentences, read_study
 
 #: Of a study: the lists of the domain as those of another one.
 DEVELOPMENT = '[development]\nnbest = "nbest"\nreferences = ["ref"]\n'

@@ -24,8 +24,8 @@ from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics.check import check
 from bpa_ppl.diagnostics.diagnostic import DIAGNOSTICS
 from bpa_ppl.errors import DataError
-from bpa_ppl.experiments.studies.results import claim_folder, make_row, write_json, write_tables
-from bpa_ppl.experiments.studies.study import (
+from bpa_ppl.extras.studies.results import claim_folder, make_row, write_json, write_tables
+from bpa_ppl.extras.studies.study import (
     SAMPLER,
     TUNER,
     Cell,
@@ -38,9 +38,9 @@ from bpa_ppl.experiments.studies.study import (
     list_cells,
     make_generator,
 )
-from bpa_ppl.experiments.tuning.redecoding import join, redecode, with_sentences_of
-from bpa_ppl.experiments.tuning.reestimation import reestimate
-from bpa_ppl.experiments.tuning.tuner import TUNERS
+from bpa_ppl.extras.studies.tuning.redecoding import join, redecode, with_sentences_of
+from bpa_ppl.extras.studies.tuning.reestimation import reestimate
+from bpa_ppl.extras.studies.tuning.tuner import TUNERS
 from bpa_ppl.formats.reading import read_nbest
 from bpa_ppl.formats.weight_files import read_weights
 from bpa_ppl.metrics.gains import count_statistics, resolve_without_lists

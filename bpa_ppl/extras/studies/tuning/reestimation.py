@@ -9,7 +9,7 @@ from typing import Any
 from bpa_ppl._runtime.arguments import check_seed, require
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.progress import Reporter, reporter
-from bpa_ppl.experiments.tuning.tuner import TUNERS, Tuner, TuningProblem, make_tuning_lists
+from bpa_ppl.extras.studies.tuning.tuner import TUNERS, Tuner, TuningProblem, make_tuning_lists
 from bpa_ppl.metrics.gains import resolve
 from bpa_ppl.metrics.metric import METRICS, Metric
 from bpa_ppl.metrics.scoreboard import Scoreboard, compare_choices, metric_title

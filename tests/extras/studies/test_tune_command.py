@@ -10,7 +10,7 @@ from support.command_line import run, succeed
 from support.small_demo import write_small_demo
 
 import bpa_ppl as bpa
-from bpa_ppl.experiments.tuning.reestimation import reestimate
+from bpa_ppl.extras.studies.tuning.reestimation import reestimate
 
 TUNE = ("tune", "nbest", "-r", "ref", "-w", "moses.ini", "-o", "new.json")
 FAST = ("--tuner", "mira", "--set", "epochs=3")

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bpa_ppl.experiments.studies.results import Row, aggregate, make_result_schema, make_row
-from bpa_ppl.experiments.studies.study import Cell
+from bpa_ppl.extras.studies.results import Row, aggregate, make_result_schema, make_row
+from bpa_ppl.extras.studies.study import Cell
 
 Rows = tuple[list[Row], list[Row]]
 DRAWS, SENTENCES, WORDS = 6, 400, 10

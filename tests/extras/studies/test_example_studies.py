@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from support.small_demo import write_small_demo
 
-from bpa_ppl.experiments.studies.page import write_figures
-from bpa_ppl.experiments.studies.running import run_study
-from bpa_ppl.experiments.studies.study import Study, read_study
+from bpa_ppl.extras.studies.page import write_figures
+from bpa_ppl.extras.studies.running import run_study
+from bpa_ppl.extras.studies.study import Study, read_study
 from bpa_ppl.sampling.published import Heuristic
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 SMALL = {
     "demo_data/leaflet.nbest100.gz": "nbest",
     "demo_data/leaflet.ref": "ref",

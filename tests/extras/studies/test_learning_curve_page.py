@@ -16,8 +16,8 @@ from support.html_outline import Outline
 
 import bpa_ppl
 from bpa_ppl.diagnostics.pages.figures import NARROW, WIDTH
-from bpa_ppl.experiments.studies.page import describe_result, draw_figures, write_figures
-from bpa_ppl.experiments.studies.results import read_results
+from bpa_ppl.extras.studies.page import describe_result, draw_figures, write_figures
+from bpa_ppl.extras.studies.results import read_results
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,7 @@ from pyarrow import parquet
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.diagnostics.estimates import holm
 from bpa_ppl.errors import DataError
-from bpa_ppl.experiments.studies.study import Cell, Study
+from bpa_ppl.extras.studies.study import Cell, Study
 from bpa_ppl.formats.parquet import parquet_errors
 from bpa_ppl.formats.streams import (
     atomic_path,

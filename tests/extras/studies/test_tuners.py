@@ -11,11 +11,11 @@ from support.raising import raises
 from support.tuning_problems import planted_lists, problem_of, random_lists
 
 from bpa_ppl import DataError, NBest, UsageError, Weights, corpus_score
-from bpa_ppl.experiments.tuning import pro
-from bpa_ppl.experiments.tuning.mert import Mert, choose_step, find_envelopes, search_line
-from bpa_ppl.experiments.tuning.mira import Mira
-from bpa_ppl.experiments.tuning.reestimation import reestimate
-from bpa_ppl.experiments.tuning.tuner import TUNERS, Tuned, TuningLists, TuningProblem
+from bpa_ppl.extras.studies.tuning import pro
+from bpa_ppl.extras.studies.tuning.mert import Mert, choose_step, find_envelopes, search_line
+from bpa_ppl.extras.studies.tuning.mira import Mira
+from bpa_ppl.extras.studies.tuning.reestimation import reestimate
+from bpa_ppl.extras.studies.tuning.tuner import TUNERS, Tuned, TuningLists, TuningProblem
 from bpa_ppl.metrics.ter import TER
 
 #: Enough to find planted weights, and fast.

@@ -23,11 +23,11 @@ from bpa_ppl import (
     read_nbest,
     write_nbest,
 )
-from bpa_ppl.experiments.tuning.redecoding import Decoder, Redecoded, merge, redecode
-from bpa_ppl.experiments.tuning.reestimation import Reestimation
-from bpa_ppl.experiments.tuning.tuner import Tuned, Tuner, TuningProblem
+from bpa_ppl.extras.studies.tuning.redecoding import Decoder, Redecoded, merge, redecode
+from bpa_ppl.extras.studies.tuning.reestimation import Reestimation
+from bpa_ppl.extras.studies.tuning.tuner import Tuned, Tuner, TuningProblem
 
-DECODER = Path(__file__).parent.parent / "support" / "source_decoder.py"
+DECODER = Path(__file__).parents[2] / "support" / "source_decoder.py"
 CANONICAL = Weights({"LM0": 1.0, "TM0[0]": 0.1, "TM0[1]": -0.2})
 SIZE = 4
 WORDS = ["the", "cat", "sat", "on", "a", "mat"]

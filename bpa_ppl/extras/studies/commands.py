@@ -12,7 +12,7 @@ from cyclopts import Group, Parameter
 from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.comparing import TestedProblem, echo_files, in_folder
 from bpa_ppl.components import read_value
-from bpa_ppl.experiments.tuning.tuner import TUNERS
+from bpa_ppl.extras.studies.tuning.tuner import TUNERS
 
 #: The box of the commands in `bpa --help`.
 HELP_BOX = "Studies"
@@ -61,7 +61,7 @@ def tune(
         folder: Folder that keeps the weights and lists of each iteration, so that the same command
             resumes after an interruption (default: OUTPUT.rounds, removed at the end).
     """
-    from bpa_ppl.experiments.tuning.reestimation import reestimate
+    from bpa_ppl.extras.studies.tuning.reestimation import reestimate
     from bpa_ppl.formats.streams import STANDARD, require_writable
     from bpa_ppl.formats.weight_files import write_weights
 
@@ -79,7 +79,7 @@ def tune(
     if decoder is None:
         found = reestimate(lists, canonical, **arguments)
     else:
-        from bpa_ppl.experiments.tuning.redecoding import Decoder, redecode
+        from bpa_ppl.extras.studies.tuning.redecoding import Decoder, redecode
 
         found = redecode(
             lists,
@@ -117,8 +117,8 @@ def experiment(
         output: Folder of the results; an unfinished run resumes.
         jobs: Number of processes; -1 uses every core.
     """
-    from bpa_ppl.experiments.studies.running import run_study
-    from bpa_ppl.experiments.studies.study import read_study
+    from bpa_ppl.extras.studies.running import run_study
+    from bpa_ppl.extras.studies.study import read_study
 
     written = run_study(read_study(study), output, jobs=jobs, progress=not quiet)
     shared.echo_status(f"wrote {written}: run `bpa figures {output}` to plot it", quiet)
@@ -174,7 +174,7 @@ def sweep(
         setting: Other setting of the sampler, as NAME=VALUE.
         seed: Seed of the first run.
     """
-    from bpa_ppl.experiments.studies import sweeps
+    from bpa_ppl.extras.studies import sweeps
 
     result = sweeps.sweep(
         problem.read(nbest),
@@ -201,6 +201,6 @@ def figures(results: Path, /, *, kind: str = "png", quiet: shared.Quiet = False)
         results: Folder of results of `bpa experiment`.
         kind: Figure files: png, pdf or none.
     """
-    from bpa_ppl.experiments.studies.page import write_figures
+    from bpa_ppl.extras.studies.page import write_figures
 
     echo_files(write_figures(results, kind=kind), quiet)

@@ -14,7 +14,7 @@ import pytest
 from support.tuning_problems import problem_of
 
 from bpa_ppl import Weights, read_nbest, read_references
-from bpa_ppl.experiments.tuning.tuner import TUNERS, TuningLists, make_tuning_lists
+from bpa_ppl.extras.studies.tuning.tuner import TUNERS, TuningLists, make_tuning_lists
 from bpa_ppl.metrics.bleu import BLEU
 
 SEEDS = range(1)

@@ -23,8 +23,8 @@ from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.building import concatenate
 from bpa_ppl.components import Count
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.experiments.tuning.reestimation import Reestimation, reestimate
-from bpa_ppl.experiments.tuning.tuner import TuningProblem, make_tuning_lists
+from bpa_ppl.extras.studies.tuning.reestimation import Reestimation, reestimate
+from bpa_ppl.extras.studies.tuning.tuner import TuningProblem, make_tuning_lists
 from bpa_ppl.formats.reading import read_nbest
 from bpa_ppl.formats.streams import atomic_writer, output_folder, read_text
 from bpa_ppl.formats.weight_files import read_weights, write_weights

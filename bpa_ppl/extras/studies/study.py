@@ -23,8 +23,8 @@ from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl.components import Component, CountOrNone, Registry, read_name
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.errors import DataError, UsageError, quote
-from bpa_ppl.experiments.tuning.redecoding import Decoder
-from bpa_ppl.experiments.tuning.tuner import TUNERS
+from bpa_ppl.extras.studies.tuning.redecoding import Decoder
+from bpa_ppl.extras.studies.tuning.tuner import TUNERS
 from bpa_ppl.formats.streams import read_text
 from bpa_ppl.metrics.gains import list_reported_metrics, resolve_without_lists, text_metrics
 from bpa_ppl.metrics.metric import METRICS

@@ -9,8 +9,8 @@ import pytest
 from support.small_demo import cache as cache
 from support.small_demo import write_small_demo
 
-from bpa_ppl.experiments.studies.running import run_study
-from bpa_ppl.experiments.studies.study import read_study
+from bpa_ppl.extras.studies.running import run_study
+from bpa_ppl.extras.studies.study import read_study
 
 STUDY = """
 sizes = [4, 8]

@@ -22,8 +22,8 @@ from bpa_ppl.diagnostics.pages.figures import write_figure
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.drawing import draw_posterior
 from bpa_ppl.errors import UsageError
-from bpa_ppl.experiments.studies.page import draw_settings
-from bpa_ppl.experiments.studies.results import write_rows
+from bpa_ppl.extras.studies.page import draw_settings
+from bpa_ppl.extras.studies.results import write_rows
 from bpa_ppl.formats.streams import output_folder
 from bpa_ppl.metrics.gains import AnyGain
 from bpa_ppl.metrics.metric import Metric

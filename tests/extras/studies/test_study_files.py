@@ -12,8 +12,8 @@ from support.raising import raises
 from support.studies import edit_study
 
 from bpa_ppl import DataError, Isotropic
-from bpa_ppl.experiments.studies.running import run_study
-from bpa_ppl.experiments.studies.study import (
+from bpa_ppl.extras.studies.running import run_study
+from bpa_ppl.extras.studies.study import (
     Cell,
     ListFiles,
     Method,
@@ -26,7 +26,7 @@ from bpa_ppl.experiments.studies.study import (
     list_methods,
     read_study,
 )
-from bpa_ppl.experiments.tuning.redecoding import Decoder
+from bpa_ppl.extras.studies.tuning.redecoding import Decoder
 from bpa_ppl.models.likelihoods.oracle import Margin, Oracle
 from bpa_ppl.sampling.sampler import SAMPLERS
 
@@ -158,7 +158,7 @@ def test_samples_are_equal_for_all_methods_and_differ_otherwise(study_file: Path
     assert len({choose_seed(study, cell) for cell in cells}) == 3
 
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "studies.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "studies.md"
 
 
 @pytest.mark.parametrize(

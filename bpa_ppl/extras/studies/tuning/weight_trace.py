@@ -10,7 +10,7 @@ from msgspec import structs
 
 from bpa_ppl.components import Count, Positive
 from bpa_ppl.errors import UsageError
-from bpa_ppl.experiments.tuning.reestimation import reestimate
+from bpa_ppl.extras.studies.tuning.reestimation import reestimate
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.sampling.published import weight_again, weight_vectors

@@ -31,7 +31,7 @@ from bpa_ppl.diagnostics.pages.page import (
     page,
     write_page,
 )
-from bpa_ppl.experiments.studies.results import (
+from bpa_ppl.extras.studies.results import (
     LENGTH,
     Row,
     aggregate,
@@ -43,8 +43,8 @@ from bpa_ppl.experiments.studies.results import (
     read_study_file,
     write_rows,
 )
-from bpa_ppl.experiments.studies.study import CANONICAL, SAMPLER, TUNER, Method, list_methods
-from bpa_ppl.experiments.tuning.tuner import TUNERS
+from bpa_ppl.extras.studies.study import CANONICAL, SAMPLER, TUNER, Method, list_methods
+from bpa_ppl.extras.studies.tuning.tuner import TUNERS
 from bpa_ppl.metrics.gains import resolve_without_lists
 from bpa_ppl.metrics.metric import Metric
 from bpa_ppl.sampling.sampler import DEFAULT, SAMPLERS, USUAL

@@ -19,14 +19,14 @@ from bpa_ppl import DataError, NBest, concatenate
 from bpa_ppl.cli.app import main
 from bpa_ppl.components import Registry
 from bpa_ppl.decoding.rules import RULES, Viterbi
-from bpa_ppl.experiments.studies import running
-from bpa_ppl.experiments.studies.page import write_figures
-from bpa_ppl.experiments.studies.results import read_results
-from bpa_ppl.experiments.studies.running import read_material, run_study
-from bpa_ppl.experiments.studies.study import list_cells, read_study
-from bpa_ppl.experiments.tuning.mira import Mira
-from bpa_ppl.experiments.tuning.reestimation import reestimate
-from bpa_ppl.experiments.tuning.tuner import TUNERS
+from bpa_ppl.extras.studies import running
+from bpa_ppl.extras.studies.page import write_figures
+from bpa_ppl.extras.studies.results import read_results
+from bpa_ppl.extras.studies.running import read_material, run_study
+from bpa_ppl.extras.studies.study import list_cells, read_study
+from bpa_ppl.extras.studies.tuning.mira import Mira
+from bpa_ppl.extras.studies.tuning.reestimation import reestimate
+from bpa_ppl.extras.studies.tuning.tuner import TUNERS
 from bpa_ppl.formats import streams
 from bpa_ppl.sampling.mode import PosteriorMode
 from bpa_ppl.sampling.sampler import SAMPLERS

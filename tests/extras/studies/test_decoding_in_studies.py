@@ -18,12 +18,12 @@ from support.studies import DEVELOPMENT, draw_lists, edit_study
 
 import bpa_ppl
 from bpa_ppl import DataError, NBest, UsageError, Weights, concatenate, corpus_score
-from bpa_ppl.experiments.studies.results import read_results
-from bpa_ppl.experiments.studies.running import run_study
-from bpa_ppl.experiments.studies.study import Study, read_study
-from bpa_ppl.experiments.tuning.redecoding import redecode
+from bpa_ppl.extras.studies.results import read_results
+from bpa_ppl.extras.studies.running import run_study
+from bpa_ppl.extras.studies.study import Study, read_study
+from bpa_ppl.extras.studies.tuning.redecoding import redecode
 
-SCRIPT = Path(__file__).parent.parent / "support" / "source_decoder.py"
+SCRIPT = Path(__file__).parents[2] / "support" / "source_decoder.py"
 SENTENCES, CANDIDATES = 16, 5
 STUDY = """
 sizes = [4]

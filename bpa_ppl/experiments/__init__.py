@@ -1,1 +1,0 @@
-"""Studies, sweeps and tuners (not part of the core)."""
