@@ -13,9 +13,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 # Python compiles what it imports, once: processes that may not keep the bytecode take seconds longer.
 export PYTHONDONTWRITEBYTECODE :=
 
-# Tests of the satellites, and those that depend most on the versions of Python and of ArviZ.
-SATELLITES := tests/phrases tests/extras \
-	tests/cli/test_phrases_commands.py
+# Tests that depend most on the versions of Python and of ArviZ.
 QUICK := tests/posterior tests/test_posterior.py tests/diagnostics/test_check.py \
 	tests/diagnostics/test_predictive.py tests/diagnostics/test_traces.py tests/cli/test_process.py
 
@@ -29,7 +27,7 @@ test: $(READY)
 	$(PYTEST) --durations 10
 
 core: $(READY)
-	$(PYTEST) $(SATELLITES:%=--ignore=%)
+	$(PYTEST) --ignore tests/extras
 
 quick: $(READY)
 	$(PYTEST) --quiet $(QUICK)

@@ -40,15 +40,15 @@ from measuring import (
 
 import bpa_ppl as bpa
 from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl.extras.phrases.lexicon import Lexicon
+from bpa_ppl.extras.phrases.mixtures import mix
+from bpa_ppl.extras.phrases.phrase_mixture import PhraseMixture
+from bpa_ppl.extras.phrases.table_files import write_table
 from bpa_ppl.extras.studies.tuning.reestimation import reestimate
 from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.models.likelihoods.oracle import Margin
 from bpa_ppl.models.priors.isotropic import Isotropic
-from bpa_ppl.phrases.lexicon import Lexicon
-from bpa_ppl.phrases.mixtures import mix
-from bpa_ppl.phrases.phrase_mixture import PhraseMixture
-from bpa_ppl.phrases.table_files import write_table
 
 LINES = 500
 LM_AND_MAP = "+ LM and MAP phrase mixture"

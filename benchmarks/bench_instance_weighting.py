@@ -61,10 +61,8 @@ from scipy.optimize import minimize
 from sklearn.svm import LinearSVC
 
 from bpa_ppl import point_weights
-from bpa_ppl.features.lm import LanguageModel
-from bpa_ppl.models.priors.isotropic import Isotropic
-from bpa_ppl.phrases.extraction import extract_phrases, select_lines
-from bpa_ppl.phrases.instance_weights import (
+from bpa_ppl.extras.phrases.extraction import extract_phrases, select_lines
+from bpa_ppl.extras.phrases.instance_weights import (
     FORMS,
     MIXTURES,
     MixtureData,
@@ -76,7 +74,7 @@ from bpa_ppl.phrases.instance_weights import (
     variant_named,
     weigh_tables,
 )
-from bpa_ppl.phrases.mixtures import (
+from bpa_ppl.extras.phrases.mixtures import (
     LOG_LINEAR,
     METHODS,
     FittedMixture,
@@ -84,8 +82,8 @@ from bpa_ppl.phrases.mixtures import (
     align_counts,
     mix,
 )
-from bpa_ppl.phrases.mixtures import fit as fit_mixture
-from bpa_ppl.phrases.pair_features import (
+from bpa_ppl.extras.phrases.mixtures import fit as fit_mixture
+from bpa_ppl.extras.phrases.pair_features import (
     PAIR_FEATURES,
     SVM,
     choose_examples,
@@ -93,9 +91,11 @@ from bpa_ppl.phrases.pair_features import (
     read_corpus,
     svm_feature,
 )
-from bpa_ppl.phrases.phrase_mixture import PhraseMixture
-from bpa_ppl.phrases.table_files import read_counts, write_counts, write_table
-from bpa_ppl.phrases.tables import PhraseCounts, PhraseTable, find_index
+from bpa_ppl.extras.phrases.phrase_mixture import PhraseMixture
+from bpa_ppl.extras.phrases.table_files import read_counts, write_counts, write_table
+from bpa_ppl.extras.phrases.tables import PhraseCounts, PhraseTable, find_index
+from bpa_ppl.features.lm import LanguageModel
+from bpa_ppl.models.priors.isotropic import Isotropic
 from bpa_ppl.text.language_model import NgramModel
 from bpa_ppl.text.words import iter_lines
 

@@ -34,9 +34,9 @@ from measuring import CORPORA, PeakMemory, Table, best_time, run_tables
 from sklearn.metrics import adjusted_rand_score
 
 from bpa_ppl._runtime.workers import parallel_workers
-from bpa_ppl.phrases.induction import induce
-from bpa_ppl.phrases.subdomain_em import EMSettings, Lexicons, fit_em, fit_unigram_mixture
-from bpa_ppl.phrases.subdomains import Subdomains
+from bpa_ppl.extras.phrases.induction import induce
+from bpa_ppl.extras.phrases.subdomain_em import EMSettings, Lexicons, fit_em, fit_unigram_mixture
+from bpa_ppl.extras.phrases.subdomains import Subdomains
 from bpa_ppl.text.words import NumberedText
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))

@@ -343,7 +343,7 @@ def caption_corpus() -> tuple[str, str]:
 
 def caption_counts() -> tuple[Any, Any, Any]:
     """Return phrase counts of captions, of the general corpus, and of the development text."""
-    from bpa_ppl.phrases.table_files import read_counts
+    from bpa_ppl.extras.phrases.table_files import read_counts
     from bpa_ppl.text.words import iter_lines
 
     folder = DATA / "phrases/phrases"

@@ -54,7 +54,7 @@ LAYERS = (
     ("judging",),
     ("cli",),
     ("__main__",),
-    ("extras", "phrases"),  # satellites, whose commands are entry points
+    ("extras",),  # whose commands and components are entry points
     ("bpa_ppl",),  # the names of the public interface
 )
 HEIGHT = {package: number for number, layer in enumerate(LAYERS) for package in layer}

@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 #: Part of a command -> the reason why the tests do not run it.
 NOT_RUN = {
     "--decoder": "needs Moses or Marian",
-    "invariance=": "needs segmentations: tests/phrases/test_segmented_features.py has them",
+    "invariance=": "needs segmentations: tests/extras/phrases/test_segmented_features.py has them",
     "bpa compare": "takes minutes: tests/cli has a shorter run",
     "bpa demo": "as tests/test_demo.py does",
     "marian": "needs weights of Marian",

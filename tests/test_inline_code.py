@@ -27,7 +27,7 @@ FIRST = {
 #: Part of a call -> the reason why it is not run; its arguments are those of the function.
 NOT_RUN = {
     'adapt(…, sampler="mine")': "tests/test_additions.py has such a sampler",
-    "induce(": "takes minutes: tests/phrases has smaller corpora",
+    "induce(": "takes minutes: tests/extras/phrases has smaller corpora",
     "addHandler(": "would change the logging of other tests: tests/test_notes.py has it",
 }
 

@@ -1,6 +1,6 @@
 """Print the changes of a module that its tests do not notice.
 
-    python tools/mutants.py bpa_ppl/phrases/mixtures.py tests/phrases/test_phrase_mixtures.py
+    python tools/mutants.py bpa_ppl/weights.py tests/test_weights.py
 
 A mutant is a copy of the module with one small change: `<=` for `<`, `/` for `*`, 2 for 1. If all
 tests pass, it survives. A survivor gets a test against something independent, or its code is

@@ -13,7 +13,7 @@ from support.raising import raises
 
 from bpa_ppl import NBest, from_records, read_nbest
 from bpa_ppl.errors import DataError
-from bpa_ppl.phrases.table_files import read_table
+from bpa_ppl.extras.phrases.table_files import read_table
 
 NESTED = {
     "id": ["a", "b"],

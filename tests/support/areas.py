@@ -33,6 +33,9 @@ from bpa_ppl import Draws, NBest, Prior, from_arrays, from_lists, from_records
 from bpa_ppl.decoding.writing import rerank_to
 from bpa_ppl.diagnostics.baselines import BaselineComparison
 from bpa_ppl.extras.convert.records import read_json, read_text_lines, write_lists
+from bpa_ppl.extras.phrases.subdomains import Subdomains
+from bpa_ppl.extras.phrases.table_files import read_counts, read_table, write_counts, write_table
+from bpa_ppl.extras.phrases.tables import PhraseCounts
 from bpa_ppl.extras.studies.study import read_study
 from bpa_ppl.extras.studies.tuning.tuner import TUNERS
 from bpa_ppl.features.recipe import record_sources, with_absolute_paths
@@ -44,9 +47,6 @@ from bpa_ppl.metrics.metric import METRICS
 from bpa_ppl.metrics.preferences import choice_sets
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.lists import tabulate
-from bpa_ppl.phrases.subdomains import Subdomains
-from bpa_ppl.phrases.table_files import read_counts, read_table, write_counts, write_table
-from bpa_ppl.phrases.tables import PhraseCounts
 from bpa_ppl.posterior.arviz_functions import to_arviz_data
 from bpa_ppl.posterior.files import read_draws
 from bpa_ppl.posterior.formulas import FORMULAS, format_weights

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpa_ppl.phrases.tables import PhraseCounts, PhrasePairs
+from bpa_ppl.extras.phrases.tables import PhraseCounts, PhrasePairs
 from bpa_ppl.text.words import NumberedText
 
 

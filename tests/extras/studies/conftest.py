@@ -6,7 +6,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from support.small_demo import cache as cache
 from support.small_demo import write_small_demo
 
 from bpa_ppl.extras.studies.running import run_study

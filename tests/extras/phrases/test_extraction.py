@@ -12,8 +12,8 @@ from support.phrase_pairs import counts_by_pair, pairs_of, tables_equal
 from support.raising import raises
 
 from bpa_ppl import DataError, UsageError
-from bpa_ppl.phrases.extraction import extract_phrases, select_lines
-from bpa_ppl.phrases.table_files import read_counts
+from bpa_ppl.extras.phrases.extraction import extract_phrases, select_lines
+from bpa_ppl.extras.phrases.table_files import read_counts
 from bpa_ppl.text.language_model import NgramModel
 
 Pair = tuple[list[str], list[str], list[tuple[int, int]]]
@@ -73,7 +73,7 @@ def test_pairs_agree_with_definition(longest: int, tmp_path: Path) -> None:
 
 
 def test_counts_are_summed_over_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bpa_ppl.phrases.extraction._MAX_PENDING", 1000)
+    monkeypatch.setattr("bpa_ppl.extras.phrases.extraction._MAX_PENDING", 1000)
     pairs = random_pairs(60, np.random.default_rng(2)) * 400
     reports: list[tuple[int, int]] = []
     table = extract_phrases(

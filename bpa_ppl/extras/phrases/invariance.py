@@ -12,10 +12,8 @@ from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.components import Positive
 from bpa_ppl.errors import UsageError
-from bpa_ppl.features.source import Features, FeatureSource, make_unknown_check
-from bpa_ppl.nbest import NBest
-from bpa_ppl.phrases.spans import SEGMENTATION, number_pairs
-from bpa_ppl.phrases.subdomains import (
+from bpa_ppl.extras.phrases.spans import SEGMENTATION, number_pairs
+from bpa_ppl.extras.phrases.subdomains import (
     Subdomains,
     chebyshev,
     hellinger,
@@ -23,8 +21,10 @@ from bpa_ppl.phrases.subdomains import (
     phrase_posteriors,
     renyi_entropy,
 )
-from bpa_ppl.phrases.tables import SIDES
-from bpa_ppl.phrases.tree import PhraseTree
+from bpa_ppl.extras.phrases.tables import SIDES
+from bpa_ppl.extras.phrases.tree import PhraseTree
+from bpa_ppl.features.source import Features, FeatureSource, make_unknown_check
+from bpa_ppl.nbest import NBest
 
 #: The measures of a phrase pair, in the order of the columns.
 _MEASURES = ("specificity", "coherence")
@@ -45,9 +45,9 @@ class Invariance(FeatureSource, frozen=True):
 
     The lists need their sources, and the extra `segmentation`: see `PhraseMixture`. The sentence
     pairs of the corpus that contain a phrase give P(z | phrase), its distribution over the
-    subdomains z; see `bpa_ppl.phrases.subdomains.phrase_posteriors`. A pair counts once in its
-    subdomain if these are hard; if they are soft, it counts P(z | e, f) for each occurrence of the
-    phrase. Measures, after Cuong, Sima'an and Titov (2016):
+    subdomains z; see `phrase_posteriors` in `bpa_ppl.extras.phrases.subdomains`. A pair counts once
+    in its subdomain if these are hard; if they are soft, it counts P(z | e, f) for each occurrence
+    of the phrase. Measures, after Cuong, Sima'an and Titov (2016):
 
     * `specificity`: the Rényi entropy of P(z | phrase), of both sides: `.specificity.source` and
       `.specificity.target`. The higher, the less a phrase is bound to a subdomain, so a positive

@@ -15,20 +15,20 @@ from scipy.stats import entropy
 from support.raising import raises
 
 from bpa_ppl import DataError, NBest, UsageError, add_features, from_lists
-from bpa_ppl.features.recipe import record_sources, restore_sources
-from bpa_ppl.features.source import FeatureSource
-from bpa_ppl.phrases.invariance import Invariance
-from bpa_ppl.phrases.mixtures import mix
-from bpa_ppl.phrases.phrase_mixture import PhraseMixture
-from bpa_ppl.phrases.subdomains import (
+from bpa_ppl.extras.phrases.invariance import Invariance
+from bpa_ppl.extras.phrases.mixtures import mix
+from bpa_ppl.extras.phrases.phrase_mixture import PhraseMixture
+from bpa_ppl.extras.phrases.subdomains import (
     Subdomains,
     chebyshev,
     hellinger,
     kullback_leibler,
     renyi_entropy,
 )
-from bpa_ppl.phrases.table_files import write_table
-from bpa_ppl.phrases.tables import PhraseCounts, PhraseTable
+from bpa_ppl.extras.phrases.table_files import write_table
+from bpa_ppl.extras.phrases.tables import PhraseCounts, PhraseTable
+from bpa_ppl.features.recipe import record_sources, restore_sources
+from bpa_ppl.features.source import FeatureSource
 from bpa_ppl.posterior.record import SourceRecord
 from bpa_ppl.text.words import NumberedText
 

@@ -10,11 +10,11 @@ from support.command_line import refused, run, succeed
 
 import bpa_ppl as bpa
 from bpa_ppl._runtime.messages import capture_notes
-from bpa_ppl.phrases.instance_weights import Variant, weigh_tables
-from bpa_ppl.phrases.pair_features import pair_features, read_corpus
-from bpa_ppl.phrases.subdomains import Subdomains
-from bpa_ppl.phrases.table_files import read_counts, read_table, write_counts
-from bpa_ppl.phrases.tables import PhraseCounts
+from bpa_ppl.extras.phrases.instance_weights import Variant, weigh_tables
+from bpa_ppl.extras.phrases.pair_features import pair_features, read_corpus
+from bpa_ppl.extras.phrases.subdomains import Subdomains
+from bpa_ppl.extras.phrases.table_files import read_counts, read_table, write_counts
+from bpa_ppl.extras.phrases.tables import PhraseCounts
 
 
 @pytest.fixture

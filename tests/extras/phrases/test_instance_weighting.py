@@ -15,7 +15,7 @@ from support.raising import raises
 from bpa_ppl._runtime.arrays import Float32
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.phrases.instance_weights import (
+from bpa_ppl.extras.phrases.instance_weights import (
     MixtureData,
     Phi,
     Variant,
@@ -29,8 +29,8 @@ from bpa_ppl.phrases.instance_weights import (
     variant_named,
     weigh_tables,
 )
-from bpa_ppl.phrases.mixtures import join_pairs
-from bpa_ppl.phrases.tables import PhraseCounts, Side
+from bpa_ppl.extras.phrases.mixtures import join_pairs
+from bpa_ppl.extras.phrases.tables import PhraseCounts, Side
 
 NAMES = ("one", "two", "three")
 PRIOR = {"prior_deviation": 1.2}

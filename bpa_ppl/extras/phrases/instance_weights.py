@@ -39,10 +39,9 @@ from bpa_ppl._runtime.arrays import Float32, Float64
 from bpa_ppl._runtime.cache import prepare_jax
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError
-from bpa_ppl.names import find_positions
-from bpa_ppl.phrases.mixtures import DIRECTIONS, check_tables, join_pairs
-from bpa_ppl.phrases.pair_features import GENERAL, SIMILARITY, SVM
-from bpa_ppl.phrases.tables import (
+from bpa_ppl.extras.phrases.mixtures import DIRECTIONS, check_tables, join_pairs
+from bpa_ppl.extras.phrases.pair_features import GENERAL, SIMILARITY, SVM
+from bpa_ppl.extras.phrases.tables import (
     PhraseCounts,
     PhrasePairs,
     PhraseTable,
@@ -50,6 +49,7 @@ from bpa_ppl.phrases.tables import (
     find_index,
     sum_by_number,
 )
+from bpa_ppl.names import find_positions
 
 #: The mixtures of IN and OUT (Eq. 4): one α, or α_y = c_I(y) / (c_I(y) + β).
 MIXTURES = ("linear", "map")

@@ -17,7 +17,7 @@ from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.phrases.tables import (
+from bpa_ppl.extras.phrases.tables import (
     PhraseCounts,
     PhrasePairs,
     PhraseTable,
@@ -246,7 +246,7 @@ def mix(
             is a value for a method without a parameter, or `dev` is `inner`.
 
     >>> from pathlib import Path
-    >>> from bpa_ppl.phrases.table_files import read_counts
+    >>> from bpa_ppl.extras.phrases.table_files import read_counts
     >>> _ = Path("in.txt").write_text("un ||| a ||| 3\nun ||| one ||| 1\n")
     >>> _ = Path("out.txt").write_text("un ||| a ||| 1\nun ||| one ||| 1\n")
     >>> table, _ = mix(read_counts("in.txt"), read_counts("out.txt"), method="linear", value=0.5)

@@ -36,8 +36,8 @@ from bpa_ppl._runtime.cache import compiled
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl._runtime.workers import Parallel
 from bpa_ppl.components import Component, CountOrNone, NotNegative
-from bpa_ppl.phrases.ibm1 import ParallelText
-from bpa_ppl.phrases.tables import SIDES, Side
+from bpa_ppl.extras.phrases.ibm1 import ParallelText
+from bpa_ppl.extras.phrases.tables import SIDES, Side
 from bpa_ppl.text.language_model import LONGEST
 from bpa_ppl.text.ngrams import (
     FALLBACK,

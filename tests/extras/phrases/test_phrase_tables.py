@@ -15,8 +15,8 @@ from support.phrase_pairs import counts_by_pair, pairs_of, tables_equal
 from support.raising import raises
 
 from bpa_ppl import DataError, UsageError
-from bpa_ppl.phrases.table_files import read_counts, read_table, write_counts, write_table
-from bpa_ppl.phrases.tables import PhraseCounts, PhraseTable, align_phrases
+from bpa_ppl.extras.phrases.table_files import read_counts, read_table, write_counts, write_table
+from bpa_ppl.extras.phrases.tables import PhraseCounts, PhraseTable, align_phrases
 
 LINES = "la ||| the ||| 3\nla ||| it ||| 1\nle chat ||| the cat ||| 2\nle ||| the ||| 2.5\n"
 EXTRACT = "la ||| the ||| 0-0\nle chat ||| the cat ||| 0-0 1-1\nla ||| the ||| 0-0\n"

@@ -9,11 +9,11 @@ import numpy as np
 
 from bpa_ppl.components import Share
 from bpa_ppl.errors import DataError
+from bpa_ppl.extras.phrases.spans import SEGMENTATION, number_pairs
+from bpa_ppl.extras.phrases.table_files import read_table
+from bpa_ppl.extras.phrases.tree import build_tree
 from bpa_ppl.features.source import Features, FeatureSource, make_unknown_check
 from bpa_ppl.nbest import NBest
-from bpa_ppl.phrases.spans import SEGMENTATION, number_pairs
-from bpa_ppl.phrases.table_files import read_table
-from bpa_ppl.phrases.tree import build_tree
 
 # A table of 500 sentence pairs of the domain lacks two thirds of the pairs of a large decoder.
 _MOST_UNKNOWN = 0.9

@@ -10,7 +10,7 @@ from support.phrase_pairs import counts_by_pair, pairs_of
 from support.raising import raises
 
 from bpa_ppl import BpaWarning, DataError, UsageError
-from bpa_ppl.phrases.mixtures import (
+from bpa_ppl.extras.phrases.mixtures import (
     DIRECTIONS,
     METHODS,
     align_counts,
@@ -19,7 +19,7 @@ from bpa_ppl.phrases.mixtures import (
     mix,
     parameter_name,
 )
-from bpa_ppl.phrases.tables import PhraseCounts, Side
+from bpa_ppl.extras.phrases.tables import PhraseCounts, Side
 
 
 def random_table(seed: int, pairs: int = 60, words: int = 12) -> PhraseCounts:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.raising import raises
 
 from bpa_ppl.errors import DataError
-from bpa_ppl.phrases.ibm1 import FLOOR, IBM1
+from bpa_ppl.extras.phrases.ibm1 import FLOOR, IBM1
 
 Sentences = list[list[str]]
 Table = dict[tuple[str | None, str], float]

@@ -12,8 +12,8 @@ from support.phrase_pairs import counts_by_pair, pairs_of
 from support.raising import raises
 
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.phrases.ibm1 import IBM1
-from bpa_ppl.phrases.pair_features import (
+from bpa_ppl.extras.phrases.ibm1 import IBM1
+from bpa_ppl.extras.phrases.pair_features import (
     GENERAL,
     PAIR_FEATURES,
     SIMILARITY,
@@ -22,7 +22,7 @@ from bpa_ppl.phrases.pair_features import (
     read_corpus,
     svm_feature,
 )
-from bpa_ppl.phrases.tables import PhraseCounts
+from bpa_ppl.extras.phrases.tables import PhraseCounts
 from bpa_ppl.text.language_model import NgramModel
 
 

@@ -20,8 +20,8 @@ from support.subdomain_program import pad_text, subdomain_mixture
 
 from bpa_ppl._runtime.workers import parallel_workers
 from bpa_ppl.errors import BpaWarning, DataError
-from bpa_ppl.phrases.induction import induce
-from bpa_ppl.phrases.subdomain_em import (
+from bpa_ppl.extras.phrases.induction import induce
+from bpa_ppl.extras.phrases.subdomain_em import (
     EMSettings,
     Iteration,
     Lexicons,
@@ -30,8 +30,8 @@ from bpa_ppl.phrases.subdomain_em import (
     estimate_counts,
     fit_em,
 )
-from bpa_ppl.phrases.subdomains import Subdomains
-from bpa_ppl.phrases.tables import SIDES
+from bpa_ppl.extras.phrases.subdomains import Subdomains
+from bpa_ppl.extras.phrases.tables import SIDES
 from bpa_ppl.text.language_model import NgramModel
 from bpa_ppl.text.words import SPECIAL, NumberedText, find_starts, join_texts
 

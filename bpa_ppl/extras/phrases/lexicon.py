@@ -19,7 +19,7 @@ from bpa_ppl.metrics.gains import find_distinct
 from bpa_ppl.nbest import NBest
 
 if TYPE_CHECKING:
-    from bpa_ppl.phrases.ibm1 import IBM1
+    from bpa_ppl.extras.phrases.ibm1 import IBM1
 
 #: Source and target texts.
 Pairs = Sequence[tuple[str, str]]
@@ -29,7 +29,7 @@ class Lexicon(TextSource, frozen=True):
     """IBM Model 1 between source and candidate, learned from pairs of sentences.
 
     The columns are `lexicon.direct`, the natural log of p(candidate | source), and
-    `lexicon.inverse`, that of p(source | candidate); see `bpa_ppl.phrases.ibm1`. Words are
+    `lexicon.inverse`, that of p(source | candidate); see `bpa_ppl.extras.phrases.ibm1`. Words are
     separated by spaces and taken as they are: tokenise and case the pairs like the lists.
 
     Attributes:
@@ -119,7 +119,7 @@ class Lexicon(TextSource, frozen=True):
 
     def _models(self, pairs: Pairs) -> tuple[IBM1, IBM1]:
         """Return the models of both directions."""
-        from bpa_ppl.phrases.ibm1 import IBM1
+        from bpa_ppl.extras.phrases.ibm1 import IBM1
         from bpa_ppl.text.words import split_words
 
         sources, targets = ([split_words(pair[side]) for pair in pairs] for side in (0, 1))

@@ -1,0 +1,1 @@
+"""Phrase pairs: extraction, tables of counts, mixtures, and latent subdomains."""
