@@ -109,8 +109,8 @@ def test_the_options_of_rerank_are_those_of_python() -> None:
 
 def test_options_of_adapt_that_are_not_given_are_none() -> None:
     shown = options_of("adapt")
-    library = {*signature(bpa.adapt).parameters, *signature(StartingWeights).parameters}
-    assert library - {"lists", "progress"} <= set(shown)
+    library = {*bpa.Settings.__annotations__, *signature(StartingWeights).parameters}
+    assert library - {"progress"} <= set(shown)
     assert {"progress"}.isdisjoint(shown)
     assert AdaptFlags().arguments() == {}
     assert all(shown[field.name].field_info.default is None for field in fields(AdaptFlags))
