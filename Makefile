@@ -44,7 +44,7 @@ lowest:
 	$(LOWEST)/bin/python -m pip install --quiet --constraint $(LOWEST)/lowest.txt \
 		--editable '.[serve]' httpx hypothesis pytest pytest-xdist setuptools
 	$(LOWEST)/bin/python -m pytest --numprocesses 2 --quiet --override-ini filterwarnings=default \
-		$(QUICK) tests/serving tests/soak tests/test_sklearn.py
+		$(QUICK) tests/extras/judging/serving tests/soak tests/test_sklearn.py
 
 coverage: $(READY)
 	$(INSTALL) pytest-cov

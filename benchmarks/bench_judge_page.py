@@ -22,8 +22,8 @@ import psutil
 from measuring import Table, run_tables
 
 from bpa_ppl import NBest, from_lists
-from bpa_ppl.judging.app import application
-from bpa_ppl.judging.session import Session
+from bpa_ppl.extras.judging.app import application
+from bpa_ppl.extras.judging.session import Session
 
 PARTS, CANDIDATES, PANEL = 4, 20, 20
 WORDS = np.array([f"word{number}" for number in range(2000)])

@@ -48,8 +48,8 @@ from measuring import Table, print_cells, run_tables
 import bpa_ppl as bpa
 from bpa_ppl.building import concatenate, from_lists
 from bpa_ppl.diagnostics.raters import compare_raters
-from bpa_ppl.judging.journal import PLACES, TIE
-from bpa_ppl.judging.session import Session
+from bpa_ppl.extras.judging.session import Session
+from bpa_ppl.formats.journal import PLACES, TIE
 from bpa_ppl.metrics.column import headroom_won, read_column
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.nbest import NBest

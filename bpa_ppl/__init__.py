@@ -45,7 +45,7 @@ _MODULES = {
     "bpa_ppl.formats.references": ("read_references",),
     "bpa_ppl.formats.weight_files": ("read_weights", "write_weights"),
     "bpa_ppl.formats.writing": ("write_nbest",),
-    "bpa_ppl.juries": ("judges",),
+    "bpa_ppl.extras.judging.juries": ("judges",),
     "bpa_ppl.models.choice": ("OracleChoice",),
     "bpa_ppl.models.likelihoods.likelihood": ("Likelihood", "NoLikelihood"),
     "bpa_ppl.models.likelihoods.oracle": ("Margin", "Oracle", "Risk"),
@@ -131,7 +131,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
         write_weights as write_weights,
     )
     from bpa_ppl.formats.writing import write_nbest as write_nbest
-    from bpa_ppl.juries import judges as judges
+    from bpa_ppl.extras.judging.juries import judges as judges
     from bpa_ppl.models.choice import OracleChoice as OracleChoice
     from bpa_ppl.models.likelihoods.likelihood import (
         Likelihood as Likelihood,

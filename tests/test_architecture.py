@@ -48,13 +48,10 @@ LAYERS = (
     ("diagnostics.comparison",),
     ("columns",),
     ("proposing",),
-    ("describing", "juries", "reporting", "sklearn"),
-    ("demo",),
-    ("serving",),
-    ("judging",),
+    ("describing", "reporting", "sklearn"),
     ("cli",),
     ("__main__",),
-    ("extras",),  # whose commands and components are entry points
+    ("extras",),  # commands and components that are entry points: the core imports none of them
     ("bpa_ppl",),  # the names of the public interface
 )
 HEIGHT = {package: number for number, layer in enumerate(LAYERS) for package in layer}
@@ -176,7 +173,7 @@ import bpa_ppl, bpa_ppl.decoding.writing, bpa_ppl.diagnostics.check, bpa_ppl.dia
 import bpa_ppl.features.source, bpa_ppl.features.length, bpa_ppl.formats.reading
 import bpa_ppl.formats.weight_files, bpa_ppl.models.likelihoods.preference, bpa_ppl.features.recipe
 import bpa_ppl.posterior.files, bpa_ppl.metrics.pairwise, bpa_ppl.metrics.gains
-import bpa_ppl.sampling.sampler, bpa_ppl.describing, bpa_ppl.serving.app
+import bpa_ppl.sampling.sampler, bpa_ppl.describing, bpa_ppl.extras.judging.serving.app
 """
 RUN = """
 import sys

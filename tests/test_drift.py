@@ -13,9 +13,9 @@ from bpa_ppl import BpaWarning, Draws, NBest, Reranker, concatenate, from_lists
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.drift import DriftMonitor, _Lists, _student_quantiles, feature_scales
+from bpa_ppl.extras.judging.serving.app import application
 from bpa_ppl.posterior.record import Record
 from bpa_ppl.reporting import describe_improvement, evaluate_improvement
-from bpa_ppl.serving.app import application
 
 JUDGES = tuple(f"judge{k}" for k in range(9))
 #: How well each judge sees the quality, and its unit.

@@ -15,7 +15,7 @@ import pytest
 import bpa_ppl
 from bpa_ppl import check, read_posterior
 from bpa_ppl.cli.app import run_command
-from bpa_ppl.demo import write_demo_files
+from bpa_ppl.extras.demo.demo import write_demo_files
 from bpa_ppl.posterior.arviz_functions import import_arviz
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -30,16 +30,16 @@ NOT_RUN = {
     "--decoder": "needs Moses or Marian",
     "invariance=": "needs segmentations: tests/extras/phrases/test_segmented_features.py has them",
     "bpa compare": "takes minutes: tests/cli has a shorter run",
-    "bpa demo": "as tests/test_demo.py does",
+    "bpa demo": "as tests/extras/demo/test_demo.py does",
     "marian": "needs weights of Marian",
-    "bpa judge lists.jsonl": "runs until it is stopped: tests/judging has it",
+    "bpa judge lists.jsonl": "runs until it is stopped: tests/extras/judging has it",
     "judgements.jsonl": "needs answers: tests/cli/test_adapt_command.py has them",
     "--model hierarchical": "needs domains: tests/models/test_hierarchical.py has them",
     "pairs.jsonl": "needs answers: tests/cli/test_asking.py has them",
     "--agree 0.9": "needs pairs: tests/cli/test_asking.py has them",
-    "bpa judge unsure.jsonl": "runs until it is stopped: tests/judging has it",
+    "bpa judge unsure.jsonl": "runs until it is stopped: tests/extras/judging has it",
     "wmt.csv": "needs such rows: tests/formats/test_preference_rows.py has them",
-    "bpa serve": "runs until it is stopped: tests/serving has it",
+    "bpa serve": "runs until it is stopped: tests/extras/judging/serving has it",
 }
 
 

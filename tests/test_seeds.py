@@ -14,8 +14,8 @@ from support.raising import raises
 import bpa_ppl
 from bpa_ppl import NBest, UsageError, Weights
 from bpa_ppl._runtime.arguments import SEEDS, check_seed
-from bpa_ppl.demo import run_demo
 from bpa_ppl.diagnostics.comparison.samplers import calibrate_sampler, compare_samplers
+from bpa_ppl.extras.demo.demo import run_demo
 from bpa_ppl.extras.studies.tuning.reestimation import reestimate
 from bpa_ppl.extras.studies.tuning.tuner import TUNERS
 from bpa_ppl.extras.studies.tuning.weight_trace import WeightTrace

@@ -17,7 +17,7 @@ from support.records import with_record
 import bpa_ppl as bpa
 from bpa_ppl import BpaError, Draws, NotConverged
 from bpa_ppl.diagnostics.check import check_and_record
-from bpa_ppl.judging.session import Session
+from bpa_ppl.extras.judging.session import Session
 from bpa_ppl.models.priors.learned import learn_hierarchy
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.posterior.files import read_draws

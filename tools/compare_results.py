@@ -34,8 +34,8 @@ import numpy as np
 import bpa_ppl as bpa
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.cli.app import run_command
+from bpa_ppl.extras.judging.session import Session
 from bpa_ppl.extras.studies.tuning.reestimation import reestimate
-from bpa_ppl.judging.session import Session
 from bpa_ppl.models.likelihoods.oracle import Margin
 from bpa_ppl.models.priors.isotropic import Isotropic
 from bpa_ppl.posterior.adapter import as_draws

@@ -1,4 +1,4 @@
-"""`bpa adapt`, `bpa learn-prior`, `bpa demo`: posteriors and priors from n-best lists."""
+"""`bpa adapt` and `bpa learn-prior`: posteriors and priors from n-best lists."""
 
 from __future__ import annotations
 
@@ -113,30 +113,3 @@ def learn_prior(
     hierarchy = learn_hierarchy(draws, without=without or (), unchecked=unchecked)
     hierarchy.prior().write(output, hierarchy.record(draws))
     shared.echo_status(hierarchy.table(draws.values()), quiet)
-
-
-def demo(
-    *,
-    output: shared.OutputPath = Path("demo-output"),
-    judges: bool = False,
-    files: bool = False,
-    quiet: shared.Quiet = False,
-) -> None:
-    """Adapt to 50 sentences of a package leaflet, check, and rerank the other sentences.
-
-    Example: `bpa demo --output demo-output`
-
-    Args:
-        output: Folder of the results.
-        judges: Choose between answers of LLMs instead, by the grades of five simulated judges.
-        files: Write the data of both demos instead, as files to try the other commands on.
-    """
-    from bpa_ppl.demo import run_demo, run_judges_demo, write_demo_files
-
-    if judges and files:
-        problem = "--files writes the data of both demos: leave out --judges"
-        raise UsageError(problem, parameter="files", code="conflict")
-    if files:
-        print("\n".join(f"wrote {path}" for path in write_demo_files(output)))
-    else:
-        print((run_judges_demo if judges else run_demo)(output, progress=not quiet))

@@ -18,7 +18,7 @@ import cyclopts
 from cyclopts import App, CycloptsError, Group, Parameter, Token
 
 from bpa_ppl._runtime.messages import LOGGER, warn_user
-from bpa_ppl.cli import adapt, comparing, lists, posteriors, servers, texts
+from bpa_ppl.cli import adapt, comparing, lists, posteriors, texts
 from bpa_ppl.cli.options import discard, print_message, refuse_empty
 from bpa_ppl.cli.outputs import check_outputs
 from bpa_ppl.cli.signals import Ended, ending_signals
@@ -98,9 +98,8 @@ _lm_app = App(
 )
 _COMMANDS: tuple[Callable[..., None], ...] = (
     *(lists.lists_, adapt.adapt, posteriors.check, posteriors.report, posteriors.rerank),
-    *(posteriors.weights, posteriors.trace, posteriors.judges, servers.judge, servers.serve),
-    adapt.learn_prior,
-    *(lists.features, lists.oracle, adapt.demo, comparing.calibrate, comparing.compare),
+    *(posteriors.weights, posteriors.trace, adapt.learn_prior, lists.features, lists.oracle),
+    *(comparing.calibrate, comparing.compare),
 )
 for place, function in enumerate(_COMMANDS):
     name = function.__name__.strip("_").replace("_", "-")
@@ -112,7 +111,7 @@ _lm_app.default(texts.estimate)
 
 
 def _add_commands_of_others() -> None:
-    """Add the commands of the satellites and of other packages.
+    """Add the commands of `bpa_ppl.extras` and of other packages.
 
     They are functions like those of this package, in the entry points `bpa_ppl.commands`. The name
     `phrases.mix` is that of `bpa phrases mix`; the help of such a command is the first line of the

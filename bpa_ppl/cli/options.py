@@ -614,7 +614,7 @@ class Reading:
             UsageError: if there are not as many files of references or of sources.
         """
         from bpa_ppl.building import concatenate
-        from bpa_ppl.judging.journal import read_journal, with_judgements
+        from bpa_ppl.formats.journal import read_journal, with_judgements
         from bpa_ppl.nbest import content_hash
 
         paths, journals = expand_patterns(paths), [read_journal(path) for path in judgements]

@@ -1,4 +1,4 @@
-"""Commands on a posterior: `bpa check`, `trace`, `report`, `rerank`, `judges` and `weights`."""
+"""Commands on a posterior: `bpa check`, `trace`, `report`, `rerank` and `weights`."""
 
 from __future__ import annotations
 
@@ -195,62 +195,6 @@ def rerank(
         shared.echo_status(recorded.share_of_best, quiet)
     rule = RULES.name_of(reranker.rule)
     shared.echo_status(f"{signature(reranker.draws)}|rule:{rule}", quiet)
-
-
-def judges(
-    posterior: shared.PosteriorPath,
-    /,
-    *nbest: Annotated[
-        str, Parameter(help="Lists that it was adapted to (default: the file that it records).")
-    ],
-    output: shared.OutputPath | None = None,
-    reading: shared.Reading = shared.Reading(),
-    judgements: list[Path] | None = None,
-    prices: Annotated[
-        dict[str, float] | None,
-        shared.make_parameter(
-            shared.parse_numbers,
-            "Price of a judge for one list, as NAME=NUMBER: finds the cheapest jury that is as "
-            "good as all judges.",
-            several=True,
-            name="--price",
-        ),
-    ] = None,
-    cascade: bool = False,
-    unchecked: shared.Unchecked = False,
-    as_json: shared.AsJson = False,
-    quiet: shared.Quiet = False,
-) -> None:
-    """Print what each judge, or other feature, is worth, and whether more labels would help.
-
-    Example: `bpa judges posterior.nc judged.jsonl --price gpt=0.02 --output judges.png`
-
-    Args:
-        output: Picture (.png, .svg or .pdf).
-        judgements: Answers that `bpa judge` wrote about these lists or one of their files, as given
-            to `bpa adapt`.
-        cascade: Find out from which probability on the judges of the highest price are worth
-            asking; of preferences.
-    """
-    from bpa_ppl.diagnostics.pages.figures import write_figure
-    from bpa_ppl.juries import judges as value_judges
-
-    if output is not None and output.suffix.lower() not in (".png", ".svg", ".pdf"):
-        problem = f"the picture is written as .png, .svg or .pdf, not {output}"
-        raise UsageError(problem, parameter="output", code="unknown-format")
-    draws = read_draws(posterior)
-    recorded = draws.record.lists
-    if not nbest and recorded is None:
-        problem = "the posterior does not record the file of its lists: give it"
-        raise UsageError(problem, parameter="nbest", code="missing-argument")
-    paths = nbest or (str(recorded),)
-    keep_recorded_files(draws, *paths, output=output)
-    lists = reading.read_together(paths, judgements or (), roles=roles_for(draws))
-    result = value_judges(draws, lists, prices=prices, cascade=cascade, unchecked=unchecked)
-    print(json.dumps(result.as_dict(), indent=2) if as_json else result)
-    if output is not None:
-        write_figure(result.figure(), output, dpi=150)
-        shared.echo_status(f"wrote {output}", quiet)
 
 
 def weights(

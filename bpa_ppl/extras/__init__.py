@@ -1,1 +1,5 @@
-"""Tools around the package that it does not need itself."""
+"""What a newcomer may ignore: nothing in the core imports it.
+
+Its commands and components are entry points, as those of any other package would be: converters of
+files, the demos, judges and the service, phrase tables, and studies with tuners.
+"""

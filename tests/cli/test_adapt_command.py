@@ -11,7 +11,7 @@ from support.command_line import refused, succeed
 from support.judged_pairs import compared_lists
 
 import bpa_ppl as bpa
-from bpa_ppl.judging.session import Session
+from bpa_ppl.extras.judging.session import Session
 from bpa_ppl.models.likelihoods.oracle import Margin
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.posterior.files import read_draws

@@ -15,10 +15,10 @@ import bpa_ppl as bpa
 from bpa_ppl import DataError, Reranker, UsageError, from_lists
 from bpa_ppl.cli import options as shared
 from bpa_ppl.decoding.writing import rerank_to
-from bpa_ppl.judging.session import Session
+from bpa_ppl.extras.judging.serving.app import answer_records
+from bpa_ppl.extras.judging.session import Session
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.files import read_draws
-from bpa_ppl.serving.app import answer_records
 
 JUDGES = ["good", "fair"]
 RERANK = ("rerank", "new.jsonl", "-p", "posterior.nc", "-o", "chosen.txt")

@@ -20,8 +20,8 @@ import numpy as np
 
 import bpa_ppl as bpa
 from bpa_ppl.cli.app import run_command
-from bpa_ppl.judging.journal import read_journal
-from bpa_ppl.judging.session import Session
+from bpa_ppl.extras.judging.session import Session
+from bpa_ppl.formats.journal import read_journal
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.files import write_posterior
 

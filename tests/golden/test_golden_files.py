@@ -15,8 +15,8 @@ from support.raising import raises
 import bpa_ppl as bpa
 from bpa_ppl.diagnostics.baselines import read_comparison
 from bpa_ppl.errors import DataError
+from bpa_ppl.extras.judging.session import Session
 from bpa_ppl.extras.studies.study import read_study
-from bpa_ppl.judging.session import Session
 from bpa_ppl.posterior.adapter import as_draws
 
 RECORDED = json.loads((FOLDER / "expected.json").read_text("utf-8"))

@@ -33,6 +33,8 @@ from bpa_ppl import Draws, NBest, Prior, from_arrays, from_lists, from_records
 from bpa_ppl.decoding.writing import rerank_to
 from bpa_ppl.diagnostics.baselines import BaselineComparison
 from bpa_ppl.extras.convert.records import read_json, read_text_lines, write_lists
+from bpa_ppl.extras.judging.serving.app import application
+from bpa_ppl.extras.judging.serving.limits import Limits
 from bpa_ppl.extras.phrases.subdomains import Subdomains
 from bpa_ppl.extras.phrases.table_files import read_counts, read_table, write_counts, write_table
 from bpa_ppl.extras.phrases.tables import PhraseCounts
@@ -59,8 +61,6 @@ from bpa_ppl.posterior.record import (
     to_attributes,
 )
 from bpa_ppl.sampling.sampler import SAMPLERS
-from bpa_ppl.serving.app import application
-from bpa_ppl.serving.limits import Limits
 from bpa_ppl.text.model_files import read_arpa, read_or_train
 from bpa_ppl.text.words import NumberedText
 from bpa_ppl.weights import match

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from bpa_ppl import NBest, from_lists
-from bpa_ppl.judging.session import Session
+from bpa_ppl.extras.judging.session import Session
 
 TOKEN = "a-token_of-the-tests"
 
@@ -34,8 +34,8 @@ def running(session: Session) -> Iterator[str]:
     """Run the page of a session in a thread, and yield its address."""
     import uvicorn
 
-    from bpa_ppl.judging.app import judging_application
-    from bpa_ppl.serving.web import listen
+    from bpa_ppl.extras.judging.app import judging_application
+    from bpa_ppl.extras.judging.serving.web import listen
 
     with listen("127.0.0.1", 0) as listening:
         app = judging_application(session, TOKEN)

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from support.judge_lists import TOKEN, judge_lists
 
 from bpa_ppl import NBest, from_lists
-from bpa_ppl.judging.app import advise, find_context, mark_differences, show_panel
-from bpa_ppl.judging.journal import read_journal
-from bpa_ppl.judging.questions import Outlook
-from bpa_ppl.judging.session import Session
+from bpa_ppl.extras.judging.app import advise, find_context, mark_differences, show_panel
+from bpa_ppl.extras.judging.questions import Outlook
+from bpa_ppl.extras.judging.session import Session
+from bpa_ppl.formats.journal import read_journal
 
 testclient = pytest.importorskip("starlette.testclient", reason="httpx is not installed")
 pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
@@ -34,7 +34,7 @@ Open = Callable[..., Any]
 @pytest.fixture
 def open_session(tmp_path: Path) -> Iterator[Open]:
     """A function that starts a session with a journal, or resumes it, and returns a client."""
-    from bpa_ppl.judging.app import judging_application
+    from bpa_ppl.extras.judging.app import judging_application
 
     opened = ExitStack()
 

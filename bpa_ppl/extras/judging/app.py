@@ -21,11 +21,11 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 
 from bpa_ppl.errors import DataError
+from bpa_ppl.extras.judging.questions import Outlook
+from bpa_ppl.extras.judging.serving.web import Refused, read_body, static_routes, web_application
+from bpa_ppl.extras.judging.session import Session
 from bpa_ppl.formats.values import require_unique_fields
-from bpa_ppl.judging.questions import Outlook
-from bpa_ppl.judging.session import Session
 from bpa_ppl.nbest import NBest
-from bpa_ppl.serving.web import Refused, read_body, static_routes, web_application
 
 #: Bytes of the body of a request; corrections are the only long part.
 _LIMIT = 2**18
@@ -116,7 +116,7 @@ def judging_application(
         Route("/answer", answer, methods=["POST"]),
         Route("/undo", undo, methods=["POST"]),
     ]
-    pages = static_routes("bpa_ppl.judging", _HEADERS)
+    pages = static_routes("bpa_ppl.extras.judging", _HEADERS)
     other = Route("/{path:path}", refuse, methods=["GET", "POST"])
     return web_application([Mount(f"/{token}", routes=[*api, *pages]), other], hosts)
 

@@ -29,14 +29,8 @@ from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics.provenance import signature
 from bpa_ppl.errors import BpaError, DataError, list_names, locate, quote
-from bpa_ppl.features.recipe import describe_unused
-from bpa_ppl.formats.block import CANDIDATES, ID, SOURCE
-from bpa_ppl.formats.records import IN_MEMORY, RecordReader
-from bpa_ppl.formats.roles import OF_FEATURES, Roles
-from bpa_ppl.formats.values import require_unique_fields
-from bpa_ppl.posterior.draws import DOMAIN
-from bpa_ppl.serving.limits import Limits
-from bpa_ppl.serving.web import (
+from bpa_ppl.extras.judging.serving.limits import Limits
+from bpa_ppl.extras.judging.serving.web import (
     JSON,
     Refused,
     error_response,
@@ -45,6 +39,12 @@ from bpa_ppl.serving.web import (
     static_routes,
     web_application,
 )
+from bpa_ppl.features.recipe import describe_unused
+from bpa_ppl.formats.block import CANDIDATES, ID, SOURCE
+from bpa_ppl.formats.records import IN_MEMORY, RecordReader
+from bpa_ppl.formats.roles import OF_FEATURES, Roles
+from bpa_ppl.formats.values import require_unique_fields
+from bpa_ppl.posterior.draws import DOMAIN
 
 LOGGER = logging.getLogger("bpa_ppl.serving")
 _TYPES = (JSON, "application/x-ndjson", "application/jsonl", "application/x-jsonlines")
@@ -341,7 +341,7 @@ def application(
         Route("/health", health),
         Route("/model", model),
         Route("/openapi.json", openapi),
-        *static_routes("bpa_ppl.serving"),
+        *static_routes("bpa_ppl.extras.judging.serving"),
     ]
     return web_application(routes, hosts, lifespan=lifespan)
 
@@ -354,7 +354,7 @@ def log(**fields: Any) -> None:
 def _openapi_description(service: Service) -> dict[str, Any]:
     """Return the OpenAPI description of the service, with the columns that its model needs."""
     reranker = service.reranker
-    template = files("bpa_ppl.serving").joinpath("openapi.json").read_text("utf-8")
+    template = files("bpa_ppl.extras.judging.serving").joinpath("openapi.json").read_text("utf-8")
     description: dict[str, Any] = json.loads(template)
     description["info"]["version"] = version("bpa_ppl")
     schemas = description["components"]["schemas"]

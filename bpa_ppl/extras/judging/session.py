@@ -17,9 +17,16 @@ from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import log_info, warn_user
 from bpa_ppl.adapting import adapt
 from bpa_ppl.errors import DataError, UsageError, list_names, quote
+from bpa_ppl.extras.judging.answers import LOG_SCALES, Gaussian, fit_posterior, integrate_scales
+from bpa_ppl.extras.judging.questions import (
+    ABOUT,
+    Candidates,
+    Outlook,
+    choose_informative,
+    estimate_outlook,
+)
 from bpa_ppl.features.recipe import Recipe
-from bpa_ppl.judging.answers import LOG_SCALES, Gaussian, fit_posterior, integrate_scales
-from bpa_ppl.judging.journal import (
+from bpa_ppl.formats.journal import (
     INFORMATION,
     PLACES,
     RANDOM,
@@ -29,13 +36,6 @@ from bpa_ppl.judging.journal import (
     JournalFile,
     Judgement,
     with_judgements,
-)
-from bpa_ppl.judging.questions import (
-    ABOUT,
-    Candidates,
-    Outlook,
-    choose_informative,
-    estimate_outlook,
 )
 from bpa_ppl.metrics.gains import default_gain
 from bpa_ppl.models.likelihoods.preference import Preference

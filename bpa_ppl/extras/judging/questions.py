@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl.judging.answers import Alternatives, Gaussian
+from bpa_ppl.extras.judging.answers import Alternatives, Gaussian
 from bpa_ppl.posterior.probabilities import entropy
 
 #: What an answer may inform about.

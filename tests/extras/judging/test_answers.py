@@ -17,7 +17,7 @@ from support.targets import starting_at_zero
 
 from bpa_ppl import from_lists
 from bpa_ppl import log_density as model_density
-from bpa_ppl.judging.answers import (
+from bpa_ppl.extras.judging.answers import (
     Alternatives,
     Answers,
     Gaussian,
@@ -26,8 +26,8 @@ from bpa_ppl.judging.answers import (
     integrate_scales,
     log_evidence,
 )
-from bpa_ppl.judging.questions import Candidates, choose_informative, measure_information
-from bpa_ppl.judging.session import Session
+from bpa_ppl.extras.judging.questions import Candidates, choose_informative, measure_information
+from bpa_ppl.extras.judging.session import Session
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.priors.prior import Prior
 

@@ -20,11 +20,11 @@ from support.raising import raises
 
 from bpa_ppl import DataError, as_draws, check, read_nbest, read_posterior
 from bpa_ppl.cli.app import app
-from bpa_ppl.demo import _FILES, Demo, run_demo, write_demo_files
+from bpa_ppl.extras.demo.demo import _FILES, Demo, run_demo, write_demo_files
 from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.features.recipe import Recipe
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[3]
 DATA = ROOT / "examples" / "demo_data"
 
 pytestmark = pytest.mark.filterwarnings("ignore:no canonical weight:bpa_ppl.BpaWarning")
@@ -40,7 +40,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
         return results[0]
 
     folder = tmp_path_factory.mktemp("demo") / "new" / "folder"
-    with patch("bpa_ppl.demo.run_demo", run):
+    with patch("bpa_ppl.extras.demo.demo.run_demo", run):
         app(["demo", "-o", str(folder), "-q"], result_action="return_value")
     return results[0]
 

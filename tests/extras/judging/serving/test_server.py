@@ -25,9 +25,9 @@ from support.raising import raises
 from bpa_ppl import Draws, Reranker, UsageError, write_posterior
 
 httpx = pytest.importorskip("httpx", reason="httpx is not installed")
-serve = pytest.importorskip("bpa_ppl.serving.app", reason="no extra `serve`").serve
+serve = pytest.importorskip("bpa_ppl.extras.judging.serving.app", reason="no extra `serve`").serve
 
-listen = pytest.importorskip("bpa_ppl.serving.web").listen
+listen = pytest.importorskip("bpa_ppl.extras.judging.serving.web").listen
 
 Connect = Callable[..., socket.socket]
 BODY = {"candidates": [{"text": f"text {i}", "lm": i % 7, "tm": i % 3} for i in range(20)]}
@@ -90,8 +90,8 @@ IMPATIENT = """
 import sys
 from functools import partial
 from bpa_ppl import Reranker
-from bpa_ppl.serving import web
-from bpa_ppl.serving.app import serve
+from bpa_ppl.extras.judging.serving import web
+from bpa_ppl.extras.judging.serving.app import serve
 web._PATIENCE, web._GRACE, web._CONNECTIONS = float(sys.argv[2]), 0.5, 8
 serve(partial(Reranker, sys.argv[1]), port=0, ready=lambda url: print(url, flush=True))
 """

@@ -13,7 +13,7 @@ from support.browser import CTRL, SHIFT, Browser, Page
 from support.judge_lists import judge_lists, running
 
 import bpa_ppl as bpa
-from bpa_ppl.judging.session import Session
+from bpa_ppl.extras.judging.session import Session
 
 pytest.importorskip("starlette", reason="the extra `serve` is not installed")
 pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")

@@ -16,11 +16,11 @@ from support.raising import raises
 
 import bpa_ppl as bpa
 from bpa_ppl import DataError, Prior, as_draws, from_lists
-from bpa_ppl.judging.answers import Gaussian
-from bpa_ppl.judging.app import advise
-from bpa_ppl.judging.journal import Journal, JournalFile, Judgement, read_journal, with_judgements
-from bpa_ppl.judging.questions import Candidates, estimate_outlook
-from bpa_ppl.judging.session import Session
+from bpa_ppl.extras.judging.answers import Gaussian
+from bpa_ppl.extras.judging.app import advise
+from bpa_ppl.extras.judging.questions import Candidates, estimate_outlook
+from bpa_ppl.extras.judging.session import Session
+from bpa_ppl.formats.journal import Journal, JournalFile, Judgement, read_journal, with_judgements
 from bpa_ppl.weights import StartingWeights
 
 

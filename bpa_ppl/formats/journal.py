@@ -238,7 +238,7 @@ def with_judgements(nbest: NBest, journals: Iterable[Journal]) -> NBest:
         DataError: if the answers are about other lists.
 
     >>> from bpa_ppl import from_lists
-    >>> from bpa_ppl.judging.journal import Judgement
+    >>> from bpa_ppl.formats.journal import Judgement
     >>> lists = from_lists([["a", "b", "c"]], [[[0.0], [1.0], [5.0]]], ["LM0"])
     >>> answers = Judgement(0, (2, 0), "first"), Judgement(0, (0, 1), "tie", correction="A")
     >>> judged = with_judgements(lists, [Journal({}, dict(enumerate(answers)))])

@@ -16,12 +16,12 @@ import pytest
 from support.raising import raises
 
 from bpa_ppl import Draws, Reranker, UsageError, from_lists, rerank
+from bpa_ppl.extras.judging.serving import app, web
+from bpa_ppl.extras.judging.serving.app import application
+from bpa_ppl.extras.judging.serving.limits import Limits
 from bpa_ppl.formats import records as readers
 from bpa_ppl.posterior.files import read_draws
 from bpa_ppl.posterior.record import RecipeRecord, Record, SourceRecord
-from bpa_ppl.serving import app, web
-from bpa_ppl.serving.app import application
-from bpa_ppl.serving.limits import Limits
 
 testclient = pytest.importorskip("starlette.testclient", reason="httpx is not installed")
 

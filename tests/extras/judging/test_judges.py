@@ -20,9 +20,7 @@ import bpa_ppl as bpa
 from bpa_ppl import NBest, from_lists
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.adapting import log_density
-from bpa_ppl.judging.journal import Judgement
-from bpa_ppl.judging.session import Session
-from bpa_ppl.juries import (
+from bpa_ppl.extras.judging.juries import (
     Judges,
     Jury,
     _Refits,
@@ -32,6 +30,8 @@ from bpa_ppl.juries import (
     judges,
     measure_change,
 )
+from bpa_ppl.extras.judging.session import Session
+from bpa_ppl.formats.journal import Judgement
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.sampling.mode import mode_of
 

@@ -1,21 +1,28 @@
-"""`bpa judge` and `bpa serve`: the commands that listen on a port."""
+"""`bpa judge` and `bpa serve`, which listen on a port, and `bpa judges`."""
 
 from __future__ import annotations
 
+import json
 import secrets
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Group, Parameter
 
 from bpa_ppl._runtime.arguments import require_extra
 from bpa_ppl.cli import options as shared
+from bpa_ppl.cli.outputs import keep_recorded_files
 from bpa_ppl.cli.signals import restore_signals
 from bpa_ppl.errors import UsageError
-from bpa_ppl.serving.limits import Limits
+from bpa_ppl.extras.judging.serving.limits import Limits
+from bpa_ppl.features.recipe import roles_for
+from bpa_ppl.posterior.files import read_draws
 
-#: A box of help.
+#: The box of the commands in `bpa --help`.
+HELP_BOX = "Everyday"
+#: A box of the help of a command.
 _SERVER = Group("Server", sort_key=8)
 
 
@@ -80,10 +87,9 @@ def judge(
     options = columns.arguments()
     options |= {} if prior is None else {"prior": shared.parse_prior(prior, unchecked=unchecked)}
     require_extra("judging needs Starlette and uvicorn", "serve", "starlette", "uvicorn")
+    from bpa_ppl.extras.judging.serving.web import run
+    from bpa_ppl.extras.judging.session import Session
     from bpa_ppl.formats.streams import require_writable
-    from bpa_ppl.judging.app import judging_application
-    from bpa_ppl.judging.session import Session
-    from bpa_ppl.serving.web import run
 
     require_writable(output)
     session = Session(lists, start, journal=output, rater=rater, seed=seed, **options)
@@ -97,6 +103,62 @@ def judge(
 
     restore_signals()
     run(app, address.host, address.port, ready)
+
+
+def judges(
+    posterior: shared.PosteriorPath,
+    /,
+    *nbest: Annotated[
+        str, Parameter(help="Lists that it was adapted to (default: the file that it records).")
+    ],
+    output: shared.OutputPath | None = None,
+    reading: shared.Reading = shared.Reading(),
+    judgements: list[Path] | None = None,
+    prices: Annotated[
+        dict[str, float] | None,
+        shared.make_parameter(
+            shared.parse_numbers,
+            "Price of a judge for one list, as NAME=NUMBER: finds the cheapest jury that is as "
+            "good as all judges.",
+            several=True,
+            name="--price",
+        ),
+    ] = None,
+    cascade: bool = False,
+    unchecked: shared.Unchecked = False,
+    as_json: shared.AsJson = False,
+    quiet: shared.Quiet = False,
+) -> None:
+    """Print what each judge, or other feature, is worth, and whether more labels would help.
+
+    Example: `bpa judges posterior.nc judged.jsonl --price gpt=0.02 --output judges.png`
+
+    Args:
+        output: Picture (.png, .svg or .pdf).
+        judgements: Answers that `bpa judge` wrote about these lists or one of their files, as given
+            to `bpa adapt`.
+        cascade: Find out from which probability on the judges of the highest price are worth
+            asking; of preferences.
+    """
+    from bpa_ppl.diagnostics.pages.figures import write_figure
+    from bpa_ppl.extras.judging.juries import judges as value_judges
+
+    if output is not None and output.suffix.lower() not in (".png", ".svg", ".pdf"):
+        problem = f"the picture is written as .png, .svg or .pdf, not {output}"
+        raise UsageError(problem, parameter="output", code="unknown-format")
+    draws = read_draws(posterior)
+    recorded = draws.record.lists
+    if not nbest and recorded is None:
+        problem = "the posterior does not record the file of its lists: give it"
+        raise UsageError(problem, parameter="nbest", code="missing-argument")
+    paths = nbest or (str(recorded),)
+    keep_recorded_files(draws, *paths, output=output)
+    lists = reading.read_together(paths, judgements or (), roles=roles_for(draws))
+    result = value_judges(draws, lists, prices=prices, cascade=cascade, unchecked=unchecked)
+    print(json.dumps(result.as_dict(), indent=2) if as_json else result)
+    if output is not None:
+        write_figure(result.figure(), output, dpi=150)
+        shared.echo_status(f"wrote {output}", quiet)
 
 
 def serve(
@@ -118,7 +180,7 @@ def serve(
     """
     restore_signals(hangup=False)  # the posterior is read later
     require_extra("serving needs Starlette and uvicorn", "serve", "starlette", "uvicorn")
-    from bpa_ppl.serving.app import serve as run
+    from bpa_ppl.extras.judging.serving.app import serve as run
 
     def ready(url: str) -> None:
         shared.echo_status(f"serving {posterior} at {url}", quiet)
