@@ -22,7 +22,7 @@ import psutil
 from measuring import Table, run_tables
 
 from bpa_ppl import NBest, from_lists
-from bpa_ppl.extras.judging.app import application
+from bpa_ppl.extras.judging.app import judging_application
 from bpa_ppl.extras.judging.session import Session
 
 PARTS, CANDIDATES, PANEL = 4, 20, 20
@@ -43,7 +43,7 @@ async def answer_all(options: Namespace, session: Session) -> None:
     table = Table("answers", "median", "p99", "panel", "panel p99", "MiB")
     rng, process = np.random.default_rng(1), psutil.Process()
     utility = session.lists.features.sum(axis=1)
-    transport = httpx.ASGITransport(application(session, "token"))
+    transport = httpx.ASGITransport(judging_application(session, "token"))
 
     async def ask(client: httpx.AsyncClient, method: str, path: str, **body: object) -> float:
         start = perf_counter()

@@ -87,6 +87,7 @@ def judge(
     options = columns.arguments()
     options |= {} if prior is None else {"prior": shared.parse_prior(prior, unchecked=unchecked)}
     require_extra("judging needs Starlette and uvicorn", "serve", "starlette", "uvicorn")
+    from bpa_ppl.extras.judging.app import judging_application
     from bpa_ppl.extras.judging.serving.web import run
     from bpa_ppl.extras.judging.session import Session
     from bpa_ppl.formats.streams import require_writable
