@@ -1,0 +1,1 @@
+"""Demos of the package, on data that it includes."""
