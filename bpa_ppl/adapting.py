@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Unpack
 
 from msgspec import structs
 
-from bpa_ppl._runtime.messages import log_info
 from bpa_ppl.diagnostics.check import check_and_record
-from bpa_ppl.drawing import compare_indicators, draw_posterior
+from bpa_ppl.drawing import compare_indicators, draw_posterior, require_adaptation
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.sampling.building import leave_out_indicators
 from bpa_ppl.sampling.observing import observe
 from bpa_ppl.sampling.preparing import Prepared, prepare
-from bpa_ppl.sampling.prior_choice import choose_prior, describe_scale
+from bpa_ppl.sampling.prior_choice import choose_prior, log_scale
 from bpa_ppl.sampling.settings import Settings, record_settings
 from bpa_ppl.sampling.target import NUMPYRO_LOCK, Target
 from bpa_ppl.weights import AnyStart
@@ -150,10 +149,7 @@ def _build(prepared: Prepared) -> Target:
     observed = observe(prepared)
     prior = choose_prior(observed, prepared)
     target = leave_out_indicators(prepared, observed, prior)
-    assert target.adaptation is not None  # `build_target` has made it
-    record = target.adaptation.record.prior
-    if record is not None and (note := describe_scale(record, target.match)):
-        log_info(note)
+    log_scale(require_adaptation(target).record.prior, target.match)
     return target
 
 

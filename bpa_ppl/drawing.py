@@ -16,7 +16,12 @@ from bpa_ppl._runtime.arguments import check_seed, require
 from bpa_ppl._runtime.arrays import Float64, to_floats
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl._runtime.progress import Reporter, reporter
-from bpa_ppl.diagnostics.baselines import LEFT_OUT, read_comparison, record_comparison
+from bpa_ppl.diagnostics.baselines import (
+    LEFT_OUT,
+    read_comparison,
+    record_comparison,
+    record_without_indicators,
+)
 from bpa_ppl.diagnostics.check import check_and_record
 from bpa_ppl.diagnostics.judged import ACCURACY
 from bpa_ppl.diagnostics.ways import find_system_column
@@ -93,6 +98,7 @@ def draw_posterior(
         fixed = [name for name in match.fixed_names if name in known]
         engine = engine.fitted(extra, canonical, fixed=fixed, seed=seed)
     name, target = SAMPLERS.name_of(engine), replace(target, seed=seed)
+    kept = adaptation.earlier if engine.keeps(adaptation.earlier) else None
     with (
         NUMPYRO_LOCK,
         jax.enable_x64(True),
@@ -100,10 +106,7 @@ def draw_posterior(
     ):
         start = clock()
         running = replace(target, progress=report)
-        if adaptation.earlier is not None and engine.keeps(adaptation.earlier):
-            sampled = engine.reweight(running, adaptation.earlier)
-        else:
-            sampled = draw(engine, running)
+        sampled = draw(engine, running) if kept is None else engine.reweight(running, kept)
         seconds = clock() - start
     made = SamplerRecord(
         name=name,
@@ -113,7 +116,7 @@ def draw_posterior(
     )
     record = structs.replace(adaptation.record, seed=seed, versions=list_versions(engine))
     target = replace(target, adaptation=replace(adaptation, record=record))
-    return _record_draws(target, sampled, made, is_exact=engine.keeps(adaptation.earlier))
+    return _record_draws(target, sampled, made, is_exact=kept is not None)
 
 
 def require_adaptation(target: Target) -> Adaptation:
@@ -143,8 +146,8 @@ def _record_draws(
         UsageError: if the sampler did not return draws of the sites of the target.
     """
     adaptation, shift = require_adaptation(target), None
-    draws, observed, earlier = make_draws(target, sampled, sampler), adaptation.observed, None
-    earlier = adaptation.earlier
+    observed, earlier = adaptation.observed, adaptation.earlier
+    draws = make_draws(target, sampled, sampler)
     if earlier is not None and draws.kind != "point":
         if not is_exact:
             with NUMPYRO_LOCK, jax.enable_x64(True):
@@ -186,7 +189,7 @@ def compare_indicators(target: Target, draws: Draws) -> Draws:
         sampled = coordinates.restore(engine.sample(coordinates.target))
     observed = adaptation.observed
     others = make_draws(replace(without, adaptation=adaptation), sampled, SamplerRecord())
-    return record_comparison(draws, observed.lists, observed.gain, observed.gains, others)
+    return record_without_indicators(draws, others, observed.lists, observed.gain, observed.gains)
 
 
 def make_draws(target: Target, sampled: Sampled, sampler: SamplerRecord) -> Draws:

@@ -380,11 +380,7 @@ def compare_baselines(
 
 
 def record_comparison(
-    draws: Draws,
-    lists: NBest,
-    gain: Metric | None,
-    gains: Float64 | None,
-    without: Draws | None = None,
+    draws: Draws, lists: NBest, gain: Metric | None, gains: Float64 | None
 ) -> Draws:
     """Return a posterior with its comparison recorded, and log the result.
 
@@ -398,8 +394,6 @@ def record_comparison(
         lists: the adaptation sentences, prepared, with their preferences.
         gain: a metric or a column; None for preferences.
         gains: (candidates,) if they are available.
-        without: the posterior of the same lists where the weights of indicators are 0. Then only
-            the comparison with it is logged, as a warning if its choices are clearly better.
     """
     given = isinstance(gain, Column) or (gains is not None and lacks_canonical(draws))
     if not (given or uses_preferences(draws)):
@@ -407,17 +401,50 @@ def record_comparison(
     judged = read_judgements(lists, gain, gains)
     if len(judged.lists) < 2:
         return draws
-    comparison = _compare(judged, gain, draws, without)
+    comparison = _compare(judged, gain, draws)
     draws, report = check_and_record(draws)
-    if report and without is not None:
-        row = comparison.row(Way.WITHOUT)
-        log = warn_user if row is not None and row.verdict == WORSE else log_info
-        log(comparison.of_indicators)
-    elif report and comparison.warning:
+    if report and comparison.warning:
         warn_user(comparison.warning)
         log_info(comparison.share_of_best)
     elif report:
         log_info(comparison.summary)
+    return _record(draws, comparison)
+
+
+def record_without_indicators(
+    draws: Draws, without: Draws, lists: NBest, gain: Metric | None, gains: Float64 | None
+) -> Draws:
+    """Return a posterior with weights without indicators added to its comparison, and log that.
+
+    It is a warning if the choices of the posterior are clearly worse.
+
+    Args:
+        draws: from `record_comparison`, with a comparison by leave-one-out.
+        without: the posterior of the same lists where the weights of indicators are 0.
+        lists: as for `record_comparison`.
+        gain: likewise.
+        gains: likewise.
+    """
+    judged, recorded = read_judgements(lists, gain, gains), read_comparison(draws)
+    assert recorded is not None
+    weights = {name: w for name, w in without.at_point("mean").items() if w}
+    columns = ", ".join(source.column for source in find_indicators(draws))
+    row = BaselineRow(Way.WITHOUT, weights=weights, column=columns)
+    ways = [
+        WayGains(way, judged.of_scores(score_left_out(posterior, judged.lists)[0]))
+        for way, posterior in ((BaselineRow(Way.ADAPTED, "adapted"), draws), (row, without))
+    ]
+    _, row, *_ = estimate_rows([row], sum_gains(judged, ways))
+    rows = sorted([*recorded.rows, row], key=lambda row: KINDS.index(row.kind))
+    comparison = replace(recorded, rows=tuple(rows))
+    draws, report = check_and_record(draws)
+    if report:
+        log = warn_user if row.verdict == WORSE else log_info
+        log(comparison.of_indicators)
+    return _record(draws, comparison)
+
+
+def _record(draws: Draws, comparison: BaselineComparison) -> Draws:
     recorded = msgspec.to_builtins(comparison)
     return replace(draws, record=structs.replace(draws.record, comparison=recorded))
 
@@ -457,19 +484,13 @@ def read_comparison(draws: Draws) -> BaselineComparison | None:
         raise DataError(message, code="damaged") from error
 
 
-def _compare(
-    judged: Judged,
-    gain: Metric | None,
-    draws: Draws | None = None,
-    without: Draws | None = None,
-) -> BaselineComparison:
+def _compare(judged: Judged, gain: Metric | None, draws: Draws | None = None) -> BaselineComparison:
     """Return the comparison on adaptation sentences, by leave-one-out.
 
     Args:
         judged: the adaptation sentences, prepared.
         gain: of the gains; None for preferences.
         draws: the posterior; None compares only the baselines.
-        without: the posterior whose weights of indicators are 0, if that is compared too.
 
     Raises:
         DataError: if fewer than two lists have two judged candidates.
@@ -492,13 +513,8 @@ def _compare(
             details["best"] = judged.count_best(scores) if isinstance(judged, Gains) else None
             if len(lists) >= _MIN_LISTS:
                 details["association"] = judged.association(scores)
-    if draws is not None and without is not None:
-        weights = {name: w for name, w in without.at_point("mean").items() if w}
-        columns = ", ".join(source.column for source in find_indicators(draws))
-        row = BaselineRow(Way.WITHOUT, weights=weights, column=columns)
-        ways.append(WayGains(row, judged.of_scores(score_left_out(without, lists)[0])))
     rows = estimate_rows([way.row for way in ways], sum_gains(judged, ways), accuracy=gain is None)
-    simple = [row for row in rows if row.kind == "baseline" and row.name != Way.WITHOUT]
+    simple = [row for row in rows if row.kind == "baseline"]
     best = max(simple, key=lambda row: row.gain, default=BaselineRow(""))
     return BaselineComparison(rows, name_gain(gain), best.name, **details)
 

@@ -282,3 +282,11 @@ def test_equal_changes_of_few_lists_are_unclear(count: int, verdict: str) -> Non
     result = evaluate_improvement(pool, draws(-1.0))
     (ter,) = (change for change in result.changes if change.name == "TER")
     assert (ter.verdict, ter.cells[-1]) == (verdict, "–")
+
+
+def test_choices_that_are_better_than_random_by_the_same_in_all_lists_have_helped() -> None:
+    pool = from_lists([["a", "b"]] * 9, [[[1.0], [0.0]]] * 9, ["LM0"])
+    posterior = replace(draws(-1.0, record=GAIN["mqm"]), constants={})
+    result = evaluate_improvement(pool.with_extras(mqm=[0.0, 1.0] * 9), posterior)
+    assert result.verdict == "yes"
+    assert "The choices are better than a random candidate (mean mqm +0.500)." in str(result)

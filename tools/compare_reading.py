@@ -160,7 +160,7 @@ def record() -> None:
     for old in FOLDER.glob("inputs*"):
         old.unlink()
     paths = f"{ROOT / 'tools'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
-    folders = ["formats", "rows", "cli", "decoding", "judging", "quality", "soak"]
+    folders = ["formats", "rows", "cli", "decoding", "extras/judging", "quality", "soak"]
     tests = [f"tests/{name}" for name in folders if (ROOT / "tests" / name).is_dir()]
     tests += sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("tests/test_*.py"))
     command = [sys.executable, "-m", "pytest", "-q", "-p", "compare_reading", "-n", "2", *tests]

@@ -188,7 +188,7 @@ def draw_architecture() -> Figure:
     figure, axes = open_canvas(step * len(layers) + 18)
     for row, layer in enumerate(layers):
         y = 18 + step * row
-        tint = AMBER if "phrases" in layer else "black"
+        tint = AMBER if "extras" in layer else "black"
         write(axes, 4, y + 7, ", ".join(layer), color=tint, fontsize=8.5)
         if row % 2 == 0:
             axes.add_patch(mpl.patches.Rectangle((0, y), WIDTH, step, color="#eef0f8", zorder=0))

@@ -97,13 +97,13 @@ def match_lists(
     given = weights.defaults or {}
     defaults = {**dict.fromkeys(chain.from_iterable(columns), 0.0), **initial, **given}
     matched = match(canonical, nbest, fixed=weights.fixed, defaults=defaults)
-    prepared = MatchedLists(nbest, recipe, columns, matched._replace(origin=origin))
+    result = MatchedLists(nbest, recipe, columns, matched._replace(origin=origin))
     if origin == CANONICAL or not weights.pretrained:
-        return prepared
+        return result
     mean, variance = find_pretrained(recipe.sources, columns, matched.free_spread)
     learned = {name: variance[name] for name in mean if name not in given}
     if not learned:
-        return prepared
+        return result
     log_info(
         f"the weights of {', '.join(learned)} start at values learned from public judged lists; to "
         "start at 0: pretrained=False, --no-pretrained"
@@ -111,7 +111,7 @@ def match_lists(
     pairs = zip(matched.names, matched.values, strict=True)
     values = np.array([mean[n] if n in learned else value for n, value in pairs], np.float64)
     matched = matched._replace(values=values, origin=origin)
-    return prepared._replace(match=matched, pretrained=learned)
+    return result._replace(match=matched, pretrained=learned)
 
 
 def find_pretrained(

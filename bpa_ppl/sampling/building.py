@@ -21,7 +21,7 @@ from bpa_ppl.models.priors import isotropic
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.posterior.record import ComponentRecord, IndicatorsRecord, Record, read_version
 from bpa_ppl.sampling.coordinates import choose_coordinates
-from bpa_ppl.sampling.mode import find_target, mode_of
+from bpa_ppl.sampling.mode import make_target, mode_of
 from bpa_ppl.sampling.observations import Compared, Scored
 from bpa_ppl.sampling.preparing import Prepared
 from bpa_ppl.sampling.prior_choice import choose_prior
@@ -55,7 +55,7 @@ def build_target(prepared: Prepared, observed: Scored | Compared, prior: Prior) 
     (('LM0',), 1, 1)
     """
     likelihood = _observing(prepared, observed).defaults(observed)
-    target = _find_target(prepared, observed, prior, likelihood, prepared.seed)
+    target = _make_target(prepared, observed, prior, likelihood, prepared.seed)
     with NUMPYRO_LOCK, jax.enable_x64(True):
         unused = inspect_model(target).unused
     if unused and (len(prepared.judged) or not len(prepared.lists)):
@@ -95,7 +95,7 @@ def _observing(prepared: Prepared, observed: Scored | Compared) -> Likelihood:
     return Oracle() if to_be_judged else prepared.likelihood
 
 
-def _find_target(
+def _make_target(
     prepared: Prepared,
     observed: Scored | Compared,
     prior: Prior,
@@ -104,7 +104,7 @@ def _find_target(
 ) -> Target:
     table = observed.table(prepared.match, domains=prepared.model is not log_linear)
     with NUMPYRO_LOCK, jax.enable_x64(True):
-        return find_target(table, prior, prepared.match, likelihood, prepared.model, seed)
+        return make_target(table, prior, prepared.match, likelihood, prepared.model, seed)
 
 
 def leave_out_indicators(prepared: Prepared, observed: Scored | Compared, prior: Prior) -> Target:
@@ -132,7 +132,7 @@ def leave_out_indicators(prepared: Prepared, observed: Scored | Compared, prior:
         difference = with_indicators - _log_evidence_of_order(others, observed, prior_of_others)
     if difference is None or difference >= LEFT_OUT_BELOW:
         target = build_target(prepared, observed, prior)
-        without = _find_target(
+        without = _make_target(
             others, observed, prior_of_others, others.likelihood.defaults(observed)
         )
         found = None if difference is None else IndicatorsRecord(difference)
@@ -181,7 +181,7 @@ def _fix_at_zero(prepared: Prepared, names: Sequence[str]) -> Prepared | None:
 def _log_evidence_of_order(prepared: Prepared, observed: Scored | Compared, prior: Prior) -> float:
     """Return the log evidence of the order of the candidates."""
     with NUMPYRO_LOCK, jax.enable_x64(True):
-        target = choose_coordinates(_find_target(prepared, observed, prior, _OF_ORDER)).target
+        target = choose_coordinates(_make_target(prepared, observed, prior, _OF_ORDER)).target
         return mode_of(target).log_evidence
 
 

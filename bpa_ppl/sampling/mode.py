@@ -105,7 +105,7 @@ def require_mode(target: Target) -> Mode:
     return mode
 
 
-def find_target(
+def make_target(
     lists: Lists,
     prior: Prior,
     match: Match,

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.cache import prepare_jax
 from bpa_ppl._runtime.messages import log_info
 from bpa_ppl._runtime.progress import reporter
@@ -60,7 +59,6 @@ def _observe(prepared: Prepared) -> Scored | Compared:
         return _observe_preferences(lists, prepared.likelihood)
     jobs, progress = prepared.jobs, prepared.progress
     if best is not None:
-        require(best, Oracles, "oracles come from the function oracles", "oracle")
         if not (with_gains and len(lists)):
             return Scored(lists, gain, best, np.zeros(0) if with_gains else None)
         with reporter(progress, "gains") as report:

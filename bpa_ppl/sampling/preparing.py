@@ -300,7 +300,6 @@ def _select_judged(
     if likelihood.observes != "preferences" and oracles is None and len(lists):
         if has_preferences(lists):
             log_info(UNUSED)
-        _require_references(lists, gain, likelihood)
         judged = select_judged(lists, gain)[0]
         if skipped := len(lists) - len(judged):
             reason = "fewer than two candidates are judged" if gain.columns else "no reference"

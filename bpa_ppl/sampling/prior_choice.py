@@ -30,6 +30,7 @@ import jax
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl._runtime.messages import log_info
 from bpa_ppl._runtime.progress import reporter
 from bpa_ppl.errors import DataError
 from bpa_ppl.models.log_linear import log_linear
@@ -40,7 +41,7 @@ from bpa_ppl.names import find_positions
 from bpa_ppl.nbest import NBest, centre
 from bpa_ppl.posterior.record import PriorRecord
 from bpa_ppl.sampling.coordinates import choose_coordinates, prior_variances
-from bpa_ppl.sampling.mode import find_target, mode_of
+from bpa_ppl.sampling.mode import make_target, mode_of
 from bpa_ppl.sampling.observations import Compared, Scored
 from bpa_ppl.sampling.preparing import Prepared
 from bpa_ppl.sampling.target import NUMPYRO_LOCK, unflatten
@@ -171,23 +172,23 @@ def _record(
     return PriorRecord(name, settings, tau, fitted, scaled, degrees)
 
 
-def describe_scale(record: PriorRecord, match: Match) -> str:
-    """Return a sentence on the prior of weights without a canonical weight; empty if none is so.
+def log_scale(record: PriorRecord | None, match: Match) -> None:
+    """Log the prior of weights without a canonical weight, if there are any.
 
     Args:
-        record: of the prior.
+        record: of the prior; None if the model does not use it.
         match: the weights, matched to the lists.
     """
-    if record.scale is None:
-        return ""
+    if record is None or record.scale is None:
+        return
     means = dict(zip(match.free_names, match.free_values.tolist(), strict=True))
     nonzero = [f"{name} ({means[name]:.3g})" for name in record.spread if means[name]]
-    return (
-        f"no canonical weight for {', '.join(record.spread)}: the prior has "
-        + (f"mean 0, except {', '.join(nonzero)}," if nonzero else "mean 0")
-        + (" and an unknown scale, typically " if record.degrees_of_freedom else " and standard ")
-        + ("" if record.degrees_of_freedom else "deviation ")
-        + f"{record.scale:.3g} / spread, with the spread of each feature within the lists"
+    mean = f"mean 0, except {', '.join(nonzero)}," if nonzero else "mean 0"
+    is_unknown = record.degrees_of_freedom is not None
+    scale = "an unknown scale, typically" if is_unknown else "standard deviation"
+    log_info(
+        f"no canonical weight for {', '.join(record.spread)}: the prior has {mean} and {scale} "
+        f"{record.scale:.3g} / spread, with the spread of each feature within the lists"
     )
 
 
@@ -218,7 +219,7 @@ def _learn_scale(observed: Scored | Compared, prepared: Prepared, names: list[st
         NUMPYRO_LOCK,
         jax.enable_x64(True),
     ):
-        first = find_target(table, prior_of(expected), match, evidence)
+        first = make_target(table, prior_of(expected), match, evidence)
         coordinates = choose_coordinates(first, varying=scaled)
         target = coordinates.target
 

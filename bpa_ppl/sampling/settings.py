@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, KeysView, Mapping, Sequence
-from dataclasses import fields
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 
 import msgspec
 import numpy as np
 
-from bpa_ppl._runtime.arguments import check_seed, require_one_of
+from bpa_ppl._runtime.arguments import check_seed, require_one_of, suggest_name
 from bpa_ppl.components import Component, Registry
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.recipe import with_tuples
@@ -105,13 +103,13 @@ def check_settings(**settings: Unpack[Settings]) -> None:
 
     >>> check_settings(sampel="nuts")
     Traceback (most recent call last):
-    TypeError: adapt() got an unexpected keyword argument 'sampel'. Did you mean 'sampler'?
+    TypeError: adapt() got an unexpected keyword argument 'sampel': did you mean sampler?
     """
     known = Settings.__annotations__
     for name in settings:
         if name not in known:
-            hint = "".join(f". Did you mean {n!r}?" for n in get_close_matches(name, known, 1))
-            raise TypeError(f"adapt() got an unexpected keyword argument {name!r}{hint}")
+            problem = f"adapt() got an unexpected keyword argument {name!r}"
+            raise TypeError(problem + suggest_name(name, known))
     check_seed(settings.get("seed", 0))
     if any(settings.get(name) is not None for name in ("sampler", "draws", "chains")):
         resolve_sampler(settings)  # the default loads JAX
@@ -190,12 +188,11 @@ def record_settings(weights: AnyStart, settings: Settings) -> dict[str, Any]:
     if isinstance(named, Weights) and named.positional:
         named = list(named.values())
     record = {_WEIGHTS: _NO_WEIGHTS if named is None else _plain_or_none(named)}
-    options = {field.name: getattr(start, field.name) for field in fields(start)}
-    defaults = {field.name: getattr(StartingWeights(), field.name) for field in fields(start)}
     given: Mapping[str, Any] = settings
-    options |= {name: given[name] for name in Settings.__annotations__ if name in given}
+    options = {**vars(start), **{n: given[n] for n in Settings.__annotations__ if n in given}}
+    defaults = {**vars(StartingWeights()), **_DEFAULTS}
     for name, value in options.items():
-        at_default = {**defaults, **_DEFAULTS}.get(name)
+        at_default = defaults.get(name)
         if name in (_WEIGHTS, *_NOT_RECORDED) or value is at_default:
             continue
         plain = _plain_or_none(value, _REGISTRIES.get(name))

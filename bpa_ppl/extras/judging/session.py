@@ -14,7 +14,7 @@ from scipy.special import softmax
 
 from bpa_ppl._runtime.arguments import check_seed, require
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl._runtime.messages import log_info, warn_user
+from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.adapting import adapt
 from bpa_ppl.errors import DataError, UsageError, list_names, quote
 from bpa_ppl.extras.judging.answers import LOG_SCALES, Gaussian, fit_posterior, integrate_scales
@@ -45,7 +45,7 @@ from bpa_ppl.names import find_positions
 from bpa_ppl.nbest import NBest, content_hash, subtract_first
 from bpa_ppl.sampling.observing import observe
 from bpa_ppl.sampling.preparing import prepare
-from bpa_ppl.sampling.prior_choice import choose_prior, describe_scale
+from bpa_ppl.sampling.prior_choice import choose_prior, log_scale
 from bpa_ppl.weights import AnyStart, StartingWeights, Weights
 
 if TYPE_CHECKING:
@@ -455,8 +455,7 @@ def _prepare(
         warn_user(f"{list_names(unknown)} left out, because the lists do not have it")
     nothing = replace(prepared, judged=prepared.lists[:0])  # no question has been asked
     chosen = choose_prior(observe(nothing), nothing)
-    if chosen.record is not None and (note := describe_scale(chosen.record, match)):
-        log_info(note)
+    log_scale(chosen.record, match)
     recipe = replace(prepared.matched.recipe, free=match.free_names, fixed=match.fixed_names)
     fixed = Weights(zip(match.fixed_names, match.fixed_values.tolist(), strict=True))
     return chosen._replace(posterior=None, record=None), recipe, fixed
