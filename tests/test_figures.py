@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 README, RESULTS = "README.md", "docs/results.md"
-WHICH, PREFERENCES = "docs/how-to/which-judge.md", "docs/how-to/preferences.md"
+WHICH, PREFERENCES = "docs/extras/which-judge.md", "docs/how-to/preferences.md"
 JURIES, JUDGED = "docs/results/juries.md", "docs/results/judged-lists.md"
 CONTROL, LIKELIHOODS = "docs/results/control.md", "docs/results/likelihoods.md"
 ASKING = "docs/results/asking.md"

@@ -29,7 +29,7 @@ PREFERENCES, TIES, RANKINGS = JUDGEMENTS = "preferences", "ties", "rankings"
 OF_SENTENCE = "sentence."
 
 #: Where recipes for files of other programs are.
-PAGE = "docs/how-to/other-tools.md shows how files of other programs are read"
+PAGE = "docs/extras/other-tools.md shows how files of other programs are read"
 
 _SHOWN = 400  # characters of the names of columns in a message
 

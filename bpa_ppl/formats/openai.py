@@ -314,7 +314,7 @@ class _Reader:
         if error is None and answer is None:
             problem = "no field choices, so this is not a response of a chat or completion API"
             remedy = "name a file of requests by the setting requests, and convert other answers, "
-            remedy += "as docs/how-to/other-tools.md shows"
+            remedy += "as docs/extras/other-tools.md shows"
             raise self._options.error(f"{problem}: {remedy}", number, parameter="format")
         self._batch = self._batch or line.response is not msgspec.UNSET
         request = line if _find_prompts(line) != [None] or line.request is None else line.request

@@ -23,7 +23,7 @@ from bpa_ppl.metrics.column import read_column
 from bpa_ppl.posterior.files import read_draws
 
 FIELD = Path(__file__).resolve().parents[3] / "shared" / "data" / "field"
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "other-tools.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "extras" / "other-tools.md"
 pytestmark = [
     pytest.mark.skipif(not FIELD.is_dir(), reason="needs the files of users in ../shared/data"),
     pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning"),
@@ -325,7 +325,7 @@ CONVERTED = [
 def test_files_are_converted(case: Converted) -> None:
     kind, file, *options = case.words.split()
     error = refused("lists", FIELD / file, mention=case.shown)
-    assert re.search(r"docs/how-to/other-tools\.md shows", error)
+    assert re.search(r"docs/extras/other-tools\.md shows", error)
     assert f"\n| `{kind}` |" in PAGE.read_text("utf-8")
     if "drop" in options:
         refused("convert", kind, FIELD / file, "-o", "lists.jsonl", mention="(bad: drop)")

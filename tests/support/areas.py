@@ -495,7 +495,7 @@ def responses(rng: random.Random, folder: Path) -> None:
     bpa.read_nbest(path, format=format, bad=bad)
 
 
-_PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "other-tools.md"
+_PAGE = Path(__file__).resolve().parents[2] / "docs" / "extras" / "other-tools.md"
 #: Records of other tools, by their kind.
 _OF_TOOLS = [
     (kind, json.loads(shown) if shown.startswith("{") else shown)

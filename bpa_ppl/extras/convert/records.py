@@ -17,7 +17,7 @@ from bpa_ppl.formats.values import check_pairs
 #: What all kinds return: records of lists, as JSON lines have them.
 Lists = list[dict[str, Any]]
 
-_REMEDY = "convert files of this kind, as docs/how-to/other-tools.md shows them"
+_REMEDY = "convert files of this kind, as docs/extras/other-tools.md shows them"
 _EMPTY = "there are no records in the file: create it again"
 _BLANKS = re.compile(r"[ \t\r\n]*")
 T = TypeVar("T")

@@ -61,7 +61,7 @@ _ENDS = (0.05, 0.95)  # the ends of 90% intervals
 #: A judge counts if it is this many standard errors better than chance.
 _CHANCE = 2.0
 #: A jury is as good as all judges if it loses at most this gain, and its log evidence is higher by
-#: at least this. The gain of few lists alone is too noisy: docs/how-to/judges.md, "Prices".
+#: at least this. The gain of few lists alone is too noisy: docs/extras/judges.md, "Prices".
 _TOLERANCE, _EVIDENCE = 0.005, 0.5
 _AIM = 0.01  # the gain that further labels should win
 _LEAST_PART = 5  # the least number of lists for a point of the learning curve

@@ -13,7 +13,7 @@ import bpa_ppl.extras.convert as convert
 from bpa_ppl import NBest, from_records
 from bpa_ppl.formats.preference_rows import find_answer_fields
 
-PAGE = (Path(__file__).resolve().parents[3] / "docs" / "how-to" / "other-tools.md").read_text(
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "extras" / "other-tools.md").read_text(
     "utf-8"
 )
 EXAMPLES = [

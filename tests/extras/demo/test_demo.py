@@ -130,7 +130,7 @@ def rows_of_judges(text: str) -> dict[str, list[float]]:
 def test_page_shows_what_the_demo_prints(
     answers: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = (ROOT / "docs" / "how-to" / "which-judge.md").read_text("utf-8")
+    page = (ROOT / "docs" / "extras" / "which-judge.md").read_text("utf-8")
     printed, shown = map(rows_of_judges, (answers[0], page))
     assert len(shown) == 5
     assert printed.keys() == shown.keys()

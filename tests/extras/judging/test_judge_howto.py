@@ -16,7 +16,7 @@ from support.judged_pairs import compared_lists
 import bpa_ppl as bpa
 from bpa_ppl.metrics.preferences import choice_sets
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "judge.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "extras" / "judge.md"
 
 
 CODE = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 import sklearn
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "juries.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "extras" / "juries.md"
 SECTIONS = {
     section.partition("\n")[0]: "".join(re.findall(r"```python\n(.*?)```", section, re.DOTALL))
     for section in re.split(r"^## ", PAGE.read_text("utf-8"), flags=re.MULTILINE)

@@ -158,7 +158,7 @@ def test_samples_are_equal_for_all_methods_and_differ_otherwise(study_file: Path
     assert len({choose_seed(study, cell) for cell in cells}) == 3
 
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "studies.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "extras" / "studies.md"
 
 
 @pytest.mark.parametrize(
