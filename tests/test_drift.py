@@ -13,7 +13,6 @@ from bpa_ppl import BpaWarning, Draws, NBest, Reranker, concatenate, from_lists
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.drift import DriftMonitor, _Lists, _student_quantiles, feature_scales
-from bpa_ppl.extras.judging.serving.app import application
 from bpa_ppl.posterior.record import Record
 from bpa_ppl.reporting import describe_improvement, evaluate_improvement
 
@@ -183,6 +182,7 @@ def test_the_report_names_a_change() -> None:
 
 def test_the_service_shows_and_logs_a_change(caplog: pytest.LogCaptureFixture) -> None:
     testclient = pytest.importorskip("starlette.testclient", reason="httpx is not installed")
+    application = pytest.importorskip("bpa_ppl.extras.judging.serving.app").application
     rng = np.random.default_rng(0)
     draws = posterior(judged(60, rng))
     client = testclient.TestClient(

@@ -15,7 +15,6 @@ import pytest
 import bpa_ppl
 from bpa_ppl import check, read_posterior
 from bpa_ppl.cli.app import run_command
-from bpa_ppl.extras.demo.demo import write_demo_files
 from bpa_ppl.posterior.arviz_functions import import_arviz
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -24,6 +23,7 @@ NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 HOOK = runpy.run_path(str(ROOT / "docs" / "hooks" / "notebooks.py"))
 
 pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
+write_demo_files = pytest.importorskip("bpa_ppl.extras.demo.demo").write_demo_files
 
 
 @pytest.fixture(autouse=True)

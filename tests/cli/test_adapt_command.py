@@ -11,7 +11,6 @@ from support.command_line import refused, succeed
 from support.judged_pairs import compared_lists
 
 import bpa_ppl as bpa
-from bpa_ppl.extras.judging.session import Session
 from bpa_ppl.models.likelihoods.oracle import Margin
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.posterior.files import read_draws
@@ -53,6 +52,7 @@ def test_fixed_features_default_weights_and_standard_output(folder: Path) -> Non
 
 
 def test_weight_trace_takes_the_second_set(folder: Path) -> None:
+    pytest.importorskip("bpa_ppl.extras.studies.tuning.weight_trace")
     published = ("--sampler", "weight-trace:restarts=2,delta=20", "--likelihood", "oracle")
     trace = (*ADAPT, "-o", "new.nc", *published)
     refused(*trace, mention="weight-trace needs the lists")
@@ -136,13 +136,14 @@ def test_a_posterior_is_the_prior_of_more_sentences(folder: Path) -> None:
 
 def test_answers_are_adapted_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two raters."""
+    session_of = pytest.importorskip("bpa_ppl.extras.judging.session").Session
     monkeypatch.chdir(tmp_path)
     lists = compared_lists(count=12, size=3)
     lists = lists.without("score").with_features(["score"], lists.extras["score"][:, None])
     bpa.write_nbest(lists, "lists.jsonl")
     lists = bpa.read_nbest("lists.jsonl")
     for rater, answer in (("ann", "first"), ("bob", "second")):
-        session = Session(lists, journal=f"{rater}.jsonl", rater=rater, exclude=["score"])
+        session = session_of(lists, journal=f"{rater}.jsonl", rater=rater, exclude=["score"])
         session.next()
         session.answer(answer)
     judgements = ("--judgements", "ann.jsonl", "--judgements", "bob.jsonl", "--exclude", "score")

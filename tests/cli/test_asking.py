@@ -15,8 +15,6 @@ import bpa_ppl as bpa
 from bpa_ppl import DataError, Reranker, UsageError, from_lists
 from bpa_ppl.cli import options as shared
 from bpa_ppl.decoding.writing import rerank_to
-from bpa_ppl.extras.judging.serving.app import answer_records
-from bpa_ppl.extras.judging.session import Session
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.files import read_draws
 
@@ -84,7 +82,8 @@ def test_from_choices_to_questions_and_back(folder: Path) -> None:
     assert [lists.texts(s) for s in range(len(lists))] == [same.texts(s) for s in range(len(same))]
     np.testing.assert_array_equal(lists.features, same.features)
 
-    session = Session(lists, journal="answers.jsonl", prior=shared.parse_prior("posterior.nc"))
+    session_of = pytest.importorskip("bpa_ppl.extras.judging.session").Session
+    session = session_of(lists, journal="answers.jsonl", prior=shared.parse_prior("posterior.nc"))
     for answer in ("first", "second", "first"):
         session.next()
         session.answer(answer)
@@ -97,7 +96,8 @@ def test_from_choices_to_questions_and_back(folder: Path) -> None:
 
 
 def test_judgements_about_another_file_are_refused(folder: Path) -> None:
-    session = Session(bpa.read_nbest("new.jsonl"), journal="answers.jsonl")
+    session_of = pytest.importorskip("bpa_ppl.extras.judging.session").Session
+    session = session_of(bpa.read_nbest("new.jsonl"), journal="answers.jsonl")
     session.next()
     session.answer("first")
     write_pairs("other.jsonl", 5, 3, answered=True)
@@ -134,6 +134,7 @@ def test_one_list(reranker: Reranker) -> None:
 
 
 def test_the_service_says_what_is_sure(reranker: Reranker) -> None:
+    answer_records = pytest.importorskip("bpa_ppl.extras.judging.serving.app").answer_records
     candidates = [{"text": "a", "good": 0.0, "fair": 0.0}, {"text": "b", "good": 3.0, "fair": 1.0}]
     (answer,) = answer_records(reranker, [{"candidates": candidates}])
     assert answer["sure"] is True

@@ -13,7 +13,6 @@ from support.raising import raises
 
 from bpa_ppl import NBest, from_records, read_nbest
 from bpa_ppl.errors import DataError
-from bpa_ppl.extras.phrases.table_files import read_table
 
 NESTED = {
     "id": ["a", "b"],
@@ -103,6 +102,7 @@ def test_what_is_wrong_is_named_with_its_row(
 
 def test_a_column_twice(tmp_path: Path) -> None:
     columns = [pa.array([0]), pa.array(["a"]), pa.array(["a"])]
+    read_table = pytest.importorskip("bpa_ppl.extras.phrases.table_files").read_table
     for read, names in ((read_nbest, ["id", "text", "text"]), (read_table, ["id", "by", "by"])):
         path = written(tmp_path, pa.table(columns, names))
         with pytest.raises(DataError, match=r"lists\.parquet: "):

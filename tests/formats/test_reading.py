@@ -113,12 +113,14 @@ def line(identifier: int, text: str = "a cat", value: float = -1.5) -> str:
 
 
 def test_reading_and_metrics_need_no_large_library(demo_data: Path, tmp_path: Path) -> None:
+    tuners = "bpa_ppl.extras.studies.tuning.tuner"
+    pytest.importorskip(tuners)
     csv, plain, scores = (tmp_path / name for name in ("lists.csv", "lists", "scores"))
     csv.write_text("id,text,lm,by\n" + "0,a cat,-1.5,x\n0,a cat,-1.5,\n" * 50)
     plain.write_text("a cat\n" * 100)
     scores.write_text("lm\n" + "-1.5\n" * 100)
     code = (
-        "import sys, bpa_ppl as bpa, bpa_ppl.extras.studies.tuning.tuner\n"
+        f"import sys, bpa_ppl as bpa, {tuners}\n"
         "bpa.TER(), bpa.BLEU(), bpa.CHRF(), bpa.read_nbest(sys.argv[1])\n"
         "print('joblib' in sys.modules)\n"
         f"lists = bpa.read_nbest({str(csv)!r}, features='lm')\n"

@@ -15,8 +15,6 @@ from support.raising import raises
 import bpa_ppl as bpa
 from bpa_ppl.diagnostics.baselines import read_comparison
 from bpa_ppl.errors import DataError
-from bpa_ppl.extras.judging.session import Session
-from bpa_ppl.extras.studies.study import read_study
 from bpa_ppl.posterior.adapter import as_draws
 
 RECORDED = json.loads((FOLDER / "expected.json").read_text("utf-8"))
@@ -76,13 +74,15 @@ def test_a_newer_schema_is_refused(posterior: Path, tmp_path: Path) -> None:
 def test_a_session_goes_on_from_the_journal(tmp_path: Path) -> None:
     journal = shutil.copy(FOLDER / "journal.jsonl", tmp_path)
     lists = bpa.read_nbest(FOLDER / "lists.jsonl", features=FEATURES)
-    session = Session(lists, journal=journal, rater="ann", seed=3)
+    session_of = pytest.importorskip("bpa_ppl.extras.judging.session").Session
+    session = session_of(lists, journal=journal, rater="ann", seed=3)
     assert [j.answer for j in session.judgements] == [a for *_, a in RECORDED["answers"]]
     with raises(DataError, "mismatch"):
-        Session(lists[:7], journal=journal)
+        session_of(lists[:7], journal=journal)
 
 
 def test_a_study() -> None:
+    read_study = pytest.importorskip("bpa_ppl.extras.studies.study").read_study
     study = read_study(FOLDER / "study.toml")
     assert study.sizes == (10, 20, 50, 100)
     assert [domain.name for domain in study.domains] == ["leaflet"]

@@ -10,7 +10,6 @@ from support.raising import raises
 
 from bpa_ppl import DataError, NBest, UsageError, adapt, from_arrays, from_lists
 from bpa_ppl.components import Count
-from bpa_ppl.extras.studies.tuning.reestimation import reestimate
 from bpa_ppl.metrics.column import Column
 from bpa_ppl.metrics.gains import (
     corpus_score,
@@ -284,6 +283,7 @@ def test_sentence_scores_are_enough_for_oracles_headroom_and_gains() -> None:
 def test_counts_and_value_are_enough_to_tune(
     tuner: str, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    reestimate = pytest.importorskip("bpa_ppl.extras.studies.tuning.reestimation").reestimate
     monkeypatch.setattr(METRICS, "registered", {})
     METRICS.register("lengths", Lengths)
     worse = with_references([["a b c", "a b", "x"], ["a", "b c"]])

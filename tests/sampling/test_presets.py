@@ -57,6 +57,7 @@ def test_presets_are_their_samplers_and_settings(toy: NBest) -> None:
     named = made(toy, sampler="heuristic:draws=100,delta=8", **options)
     np.testing.assert_array_equal(heuristic.log_weight, named.log_weight)
     assert heuristic.record.sampler.settings == {"draws": 100, "delta": 8.0}
+    pytest.importorskip("bpa_ppl.extras.studies.tuning.weight_trace")
     trace = as_draws(adapt(toy, CANONICAL, preset="published-sspr", extra=toy))
     named = made(toy, sampler="weight-trace", likelihood="oracle", extra=toy)
     np.testing.assert_array_equal(trace.weights, named.weights)

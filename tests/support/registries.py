@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 from bpa_ppl.components import Registry
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics.diagnostic import DIAGNOSTICS
-from bpa_ppl.extras.studies.tuning.tuner import TUNERS
 from bpa_ppl.features.source import FEATURES
 from bpa_ppl.formats.format import NBEST_FORMATS, WEIGHT_FORMATS
 from bpa_ppl.metrics.metric import METRICS
@@ -22,6 +23,9 @@ REGISTRIES: dict[str, Registry] = {
     "PRIORS": PRIORS,
     "RULES": RULES,
     "SAMPLERS": SAMPLERS,
-    "TUNERS": TUNERS,
     "WEIGHT_FORMATS": WEIGHT_FORMATS,
 }
+if find_spec("bpa_ppl.extras") is not None:
+    from bpa_ppl.extras.studies.tuning.tuner import TUNERS
+
+    REGISTRIES["TUNERS"] = TUNERS

@@ -113,6 +113,7 @@ def test_the_remaining_time_is_that_of_the_runs_that_are_left(toy: NBest) -> Non
 
 
 def test_the_second_set_is_for_samplers_that_take_it(toy: NBest) -> None:
+    pytest.importorskip("bpa_ppl.extras.studies.tuning.weight_trace")
     runs = timed(toy, "Sleeper", "weight-trace", runs=1, extra=toy)
     extras = {name: one.record.sampler.extra for name, (one,) in runs.items()}
     assert extras == {"Sleeper": None, "weight-trace": toy.origin}
