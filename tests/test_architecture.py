@@ -63,7 +63,6 @@ HEAVY = {
 #: Package -> its module, where the names differ.
 IMPORTED_AS = {
     "arviz-stats": "arviz_stats",
-    "backports.zstd": "backports",
     "pillow": "PIL",
     "scikit-learn": "sklearn",
 }
@@ -164,7 +163,7 @@ def test_imported_packages_are_declared_dependencies() -> None:
     entries = [*project["dependencies"], *extras["serve"]]
     declared = {entry.split(">")[0] for entry in entries}
     used |= {"h5netcdf"}  # loaded by xarray, as the engine that reads and writes posteriors
-    used -= sys.stdlib_module_names | {"bpa_ppl", "compression"}  # the latter from 3.14 on
+    used -= sys.stdlib_module_names | {"bpa_ppl"}
     assert used == {IMPORTED_AS.get(name, name) for name in declared}
 
 

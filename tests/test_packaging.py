@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
@@ -26,6 +27,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from support.judged_lists import judged_lists, write_json_lines
+from support.user_files import compress_zstd
 
 import bpa_ppl
 from bpa_ppl.adapting import adapt_draws
@@ -278,7 +280,7 @@ def test_the_small_installation_requires_what_the_project_does_and_nothing_large
 #: Commands of the small installation, and those that need another package.
 SMALL_COMMANDS = (
     "check p.nc",
-    "rerank lists.jsonl -p p.nc -o chosen",
+    "rerank lists.jsonl.gz -p p.nc -o chosen",
     "rerank long.nbest -p p.nc -o long --details d.tsv",
     "weights p.nc -o w.json",
     "lists lists.jsonl",
@@ -290,6 +292,7 @@ OTHER_COMMANDS = (
     "report unchecked.nc -o none.html",
     "trace unchecked.nc -o none.png",
     "rerank lists.csv -p p.nc -o none",
+    "rerank lists.jsonl.zst -p p.nc -o none",
 )
 FULL = r"needs the full installation, with the package \w+: pip install bpa_ppl"
 SMALL_PROGRAM = """
@@ -313,6 +316,9 @@ def test_choosing_and_serving_in_the_small_installation(
 ) -> None:
     lists = judged_lists().without("comet")
     write_json_lines(lists, tmp_path / "lists.jsonl")
+    content = (tmp_path / "lists.jsonl").read_bytes()
+    (tmp_path / "lists.jsonl.gz").write_bytes(gzip.compress(content))
+    (tmp_path / "lists.jsonl.zst").write_bytes(compress_zstd(content))
     (tmp_path / "lists.csv").write_text("id,text,logprob\n0,a,1\n", "utf-8")
     row = "||| a cat ||| logprob= {} ||| 0\n"  # more than PyArrow is loaded for
     rows = [f"{k // 2} {row.format(k % 7)}" for k in range(40_000)]

@@ -15,6 +15,7 @@ import socket
 import stat
 import sys
 import tempfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from functools import cache, partial
@@ -22,14 +23,7 @@ from itertools import chain
 from pathlib import Path, PurePath
 from typing import IO, Any, BinaryIO, NamedTuple, TextIO, TypeAlias
 
-from isal import isal_zlib
-
-from bpa_ppl.errors import DataError, UsageError, quote
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
+from bpa_ppl.errors import BpaError, DataError, UsageError, quote
 
 #: How a user names a file; `-` is the standard input or output.
 AnyPath = str | Path
@@ -38,7 +32,7 @@ AnyInput: TypeAlias = AnyPath | bytes | IO[bytes] | IO[str] | Iterable[str] | It
 STANDARD = "-"
 
 _CHUNK = 1 << 16  # bytes read at once
-_PIECE = 1 << 12  # bytes decompressed at once, which hold 128 MiB at most
+_PIECE = 1 << 14  # bytes decompressed at once, which hold 128 MiB at most
 _BLOCK = 1 << 22  # bytes of text in a block
 #: GiB that a compressed file may hold, if it is read in parts, or as a whole.
 _STREAM_GIB, _WHOLE_GIB = 16.0, 1.0
@@ -47,19 +41,69 @@ _MOST_LINKS = 40  # that lead to one file, as in Linux
 _PART = ".bpa-"  # begins the names of temporary files
 
 
+class _Pieces(io.RawIOBase):
+    """Chunks of bytes as a file to read from."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks, self._rest = chunks, b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._rest:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return 0
+            self._rest = chunk
+        part, self._rest = self._rest[: len(buffer)], self._rest[len(buffer) :]
+        buffer[: len(part)] = part
+        return len(part)
+
+
+def _decompress(new_decoder: Callable[[], Any], chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Decompress one or several concatenated streams, each with a new decoder of its own."""
+    decoder = new_decoder()
+    for chunk in chunks:
+        for at in range(0, len(chunk), _PIECE):
+            piece = chunk[at : at + _PIECE]
+            while piece:
+                if decoder.eof:
+                    decoder = new_decoder()
+                yield decoder.decompress(piece)
+                piece = decoder.unused_data if decoder.eof else b""
+    if not decoder.eof:
+        raise EOFError("they end too early")
+
+
+def _decompress_zstd(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    import pyarrow as pa
+
+    file = pa.PythonFile(io.BufferedReader(_Pieces(chunks)), "r")
+    with pa.CompressedInputStream(file, "zstd") as stream:
+        while text := stream.read(_CHUNK):
+            yield text
+
+
+def _compress_zstd(file: BinaryIO) -> Any:
+    import pyarrow as pa
+
+    return pa.CompressedOutputStream(pa.PythonFile(file, "w"), "zstd")
+
+
 class _Codec(NamedTuple):
     """One kind of compression.
 
     Attributes:
         name: for messages.
         magic: first bytes of such files.
-        decoder: returns a new decompressor of one stream, as those of lzma.
+        decompress: yields the content of one or several concatenated streams.
         encoder: returns a binary file that compresses into another one.
     """
 
     name: str
     magic: bytes
-    decoder: Callable[[], Any]
+    decompress: Callable[[Iterator[bytes]], Iterator[bytes]]
     encoder: Callable[[BinaryIO], Any]
 
 
@@ -68,16 +112,18 @@ _CODECS = {
     ".gz": _Codec(
         "gzip",
         b"\x1f\x8b",
-        lambda: isal_zlib.decompressobj(31),
+        partial(_decompress, partial(zlib.decompressobj, 31)),
         # Without name and time, so that equal content gives equal files.
         lambda file: gzip.GzipFile("", "wb", 6, file, mtime=0),
     ),
-    ".xz": _Codec("xz", b"\xfd7zXZ\0", lzma.LZMADecompressor, partial(lzma.LZMAFile, mode="wb")),
-    ".zst": _Codec(
-        "zstd", b"\x28\xb5\x2f\xfd", zstd.ZstdDecompressor, partial(zstd.ZstdFile, mode="wb")
+    ".xz": _Codec(
+        "xz",
+        b"\xfd7zXZ\0",
+        partial(_decompress, lzma.LZMADecompressor),
+        partial(lzma.LZMAFile, mode="wb"),
     ),
+    ".zst": _Codec("zstd", b"\x28\xb5\x2f\xfd", _decompress_zstd, _compress_zstd),
 }
-_CORRUPT: Any = (isal_zlib.error, lzma.LZMAError, zstd.ZstdError)
 _MAGICS = tuple(codec.magic for codec in _CODECS.values())
 
 
@@ -192,8 +238,8 @@ class InputFile:
 def read_chunks(path: AnyInput) -> Iterator[bytes]:
     r"""Yield the text of a file in blocks of whole lines, each ended by a newline.
 
-    gzip, xz and zstd are detected by their first bytes, not by the name of the file, and unpacked
-    in a thread. A byte-order mark is removed, and a newline is added if the last line has none.
+    gzip, xz and zstd are detected by their first bytes, not by the name of the file. A byte-order
+    mark is removed, and a newline is added if the last line has none.
 
     Args:
         path: the file; `-` is the standard input.
@@ -687,27 +733,20 @@ def _encode(text: Any) -> bytes:
 
 
 def _unpack(chunks: Iterator[bytes], codec: _Codec, origin: str, gib: float) -> Iterator[bytes]:
-    """Decompress one or several concatenated streams, up to a number of GiB."""
-    decoder, left = codec.decoder(), gib * 2**30
-    problem = f"the {codec.name} data end too early: download or create the file again"
+    """Decompress a file, up to a number of GiB."""
+    left = gib * 2**30
     try:
-        pieces = (c[at : at + _PIECE] for c in chunks for at in range(0, len(c), _PIECE))
-        for piece in pieces:
-            while piece:
-                if decoder.eof:
-                    decoder = codec.decoder()
-                text = decoder.decompress(piece)
-                piece = decoder.unused_data if decoder.eof else b""
-                left -= len(text)
-                if left < 0:
-                    problem = f"unpacks to more than {gib:g} GiB: if that is right, unpack the file"
-                    raise DataError(problem, origin, code="damaged")
-                yield text
-    except _CORRUPT as error:
-        problem = f"the {codec.name} data are corrupt ({error}): download or create the file again"
+        for text in codec.decompress(chunks):
+            left -= len(text)
+            if left < 0:
+                problem = f"unpacks to more than {gib:g} GiB: if that is right, unpack the file"
+                raise DataError(problem, origin, code="damaged")
+            yield text
+    except BpaError:
+        raise
+    except (zlib.error, lzma.LZMAError, EOFError, OSError, ValueError) as error:
+        problem = f"the {codec.name} data are damaged ({error}): download or create the file again"
         raise DataError(problem, origin, code="damaged") from error
-    if not decoder.eof:
-        raise DataError(problem, origin, code="damaged")
 
 
 def access_error(path: AnyInput, error: OSError | ValueError, done: str) -> DataError:

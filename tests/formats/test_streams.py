@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from support.raising import raises
+from support.user_files import compress_zstd, stream_zstd
 
 from bpa_ppl import read_nbest
 from bpa_ppl.errors import DataError
@@ -28,26 +29,16 @@ from bpa_ppl.formats.streams import (
     require_writable,
 )
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
 TEXT = "".join(f"ligne {i}: café au lait, numéro {i * i}\n" for i in range(20_000)).encode()
-
-
-def stream_zstd(data: bytes) -> bytes:
-    """Compress as `zstd` does from a pipe: without the size in the header."""
-    compressor = zstd.ZstdCompressor()
-    return compressor.compress(data) + compressor.flush()
 
 
 quick_xz = partial(lzma.compress, preset=0)
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "gzip, two members": lambda data: gzip.compress(data[:1000]) + gzip.compress(data[1000:]),
     "xz, two streams": lambda data: quick_xz(data[:1000]) + quick_xz(data[1000:]),
-    "zstd": zstd.compress,
+    "zstd": compress_zstd,
     "zstd, streamed": stream_zstd,
+    "zstd, two frames": lambda data: compress_zstd(data[:1000]) + stream_zstd(data[1000:]),
 }
 
 
@@ -60,6 +51,26 @@ def test_packed_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
     monkeypatch.setattr(sys, "stdin", standard)
     assert read_text("-") == TEXT.decode()
     assert not standard.buffer.closed
+
+
+#: What these programs write of the text `a café`.
+OF_PROGRAMS = {
+    "gzip": "1f8b08087866096b0003742e747874004b54484e4c3bbc920b00a10b588e08000000",
+    "xz": "fd377a585a000004e6d6b4460200210116000000742fe5a30100076120636166c3a90a00cef916d947e38c71"
+    "00012008bb19d9bb1fb6f37d010000000004595a",
+    "zstd": "28b52ffd24084100006120636166c3a90a5b4a5507",
+    "zstd of a pipe": "28b52ffd04584100006120636166c3a90a5b4a5507",
+}
+
+
+@pytest.mark.parametrize("program", OF_PROGRAMS)
+@pytest.mark.parametrize("times", [1, 3])
+def test_files_of_the_usual_programs(program: str, times: int) -> None:
+    data = bytes.fromhex(OF_PROGRAMS[program]) * times
+    assert read_lines(data) == ["a café"] * times
+    assert read_lines(io.BytesIO(data)) == ["a café"] * times
+    with raises(DataError, "damaged", match=f"the {program[:4].strip()} data"):
+        read_lines(data[:-1])
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -105,11 +116,13 @@ def test_a_file_that_unpacks_to_too_much_is_refused(
     ("suffix", "tool"), [("", "cat"), (".gz", "gzip -dc"), (".xz", "xz -dc"), (".zst", "zstd -dc")]
 )
 def test_what_is_written_is_read_by_the_usual_tools(tmp_path: Path, suffix: str, tool: str) -> None:
-    path = tmp_path / f"out.txt{suffix}"
-    with atomic_writer(path) as file:
-        file.write(TEXT.decode())
+    path, again = tmp_path / f"out.txt{suffix}", tmp_path / f"again{suffix}"
+    for one in (path, again):
+        with atomic_writer(one) as file:
+            file.write(TEXT.decode())
+    assert path.read_bytes() == again.read_bytes()
     assert read_text(path) == TEXT.decode()
-    assert os.listdir(tmp_path) == [path.name]
+    assert {*os.listdir(tmp_path)} == {path.name, again.name}
     program, *options = tool.split()
     if shutil.which(program) is None:
         pytest.skip(f"needs {program}")
@@ -117,7 +130,8 @@ def test_what_is_written_is_read_by_the_usual_tools(tmp_path: Path, suffix: str,
 
 
 @pytest.mark.parametrize(
-    ("failure", "suffix"), [(ValueError, ""), (KeyboardInterrupt, ".gz"), (SystemExit, ".xz")]
+    ("failure", "suffix"),
+    [(ValueError, ""), (KeyboardInterrupt, ".gz"), (SystemExit, ".xz"), (MemoryError, ".zst")],
 )
 def test_failures_keep_files(tmp_path: Path, failure: type[BaseException], suffix: str) -> None:
     path = tmp_path / f"out{suffix}"
@@ -216,6 +230,12 @@ def test_two_files_are_replaced_together(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")
-def test_a_device_that_is_full_is_named() -> None:
-    with raises(DataError, "cannot-write"), atomic_writer("/dev/full") as file:
+@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst"])
+def test_a_device_that_is_full_is_named(tmp_path: Path, suffix: str) -> None:
+    (tmp_path / f"full{suffix}").symlink_to("/dev/full")
+    match = f"full{suffix}: .*No space left"
+    with (
+        raises(DataError, "cannot-write", match=match),
+        atomic_writer(tmp_path / f"full{suffix}") as file,
+    ):
         file.write("whole")

@@ -43,7 +43,6 @@ from bpa_ppl.extras.studies.tuning.tuner import TUNERS
 from bpa_ppl.features.recipe import record_sources, with_absolute_paths
 from bpa_ppl.features.source import FEATURES, resolve_sources
 from bpa_ppl.formats.format import WEIGHT_FORMATS
-from bpa_ppl.formats.streams import zstd
 from bpa_ppl.metrics.column import read_column
 from bpa_ppl.metrics.metric import METRICS
 from bpa_ppl.metrics.preferences import choice_sets
@@ -88,6 +87,7 @@ from support.fuzzing import (
     subject,
     weight_samples,
 )
+from support.user_files import compress_zstd, stream_zstd
 
 LISTS = b"""0 ||| a cat ||| LM0= -1.5 ||| -1
 0 ||| the cat ||| LM0= -1 ||| -1
@@ -392,8 +392,8 @@ def packed(rng: random.Random, folder: Path) -> None:
         lambda data: gzip.compress(data, 1),
         lambda data: bz2.compress(data[: 1 << 20]),
         lambda data: lzma.compress(data[: 1 << 21], preset=0),
-        lambda data: zstd.compress(data, rng.choice((1, 3))),
-        lambda data: zstd.compress(data, options={zstd.CompressionParameter.content_size_flag: 0}),
+        lambda data: compress_zstd(data, rng.choice((1, 3))),
+        stream_zstd,
     ]
     for _ in range(rng.choice((1, 1, 1, 2))):
         content = rng.choice(packers)(content)

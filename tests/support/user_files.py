@@ -1,4 +1,4 @@
-"""Files of users: tables that pandas writes, conversations; and programs of the shell."""
+"""Files of users: tables of pandas, conversations, zstd files; and programs of the shell."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 #: Writes lines, or bytes as they are, to a file with a name, and returns its path.
@@ -24,6 +25,19 @@ def write_frame(frame: Any, path: Path) -> str:
     else:
         frame.to_csv(path, index=False, sep="\t" if name == "tsv" else ",")
     return name
+
+
+def compress_zstd(data: bytes, level: int = 3) -> bytes:
+    """Compress as the program zstd does a file: with the size in the header."""
+    return bytes(pa.Codec("zstd", level).compress(data, asbytes=True))
+
+
+def stream_zstd(data: bytes) -> bytes:
+    """Compress as the program zstd does what a pipe sends: without the size."""
+    file = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(file, "zstd") as stream:
+        stream.write(data)
+    return bytes(file.getvalue().to_pybytes())
 
 
 def talk(*texts: str) -> list[dict[str, Any]]:
