@@ -8,17 +8,15 @@ import gzip
 import io
 import lzma
 import os
-import re
 import secrets
 import shutil
-import socket
 import stat
 import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from functools import cache, partial
+from functools import partial
 from itertools import chain
 from pathlib import Path, PurePath
 from typing import IO, Any, BinaryIO, NamedTuple, TextIO, TypeAlias
@@ -480,10 +478,10 @@ def resolve_output(path: AnyPath) -> Path:
 def atomic_path(path: AnyPath) -> Iterator[Path]:
     """Provide a temporary path in the same folder, and rename it to `path` at the end.
 
-    After an error, or Ctrl-C, the temporary file is removed and `path` is as before. The temporary
-    name ends as `path` does, and the mode of an existing file is kept. Temporary files of processes
-    that were killed are removed from the folder. Pipes and devices are written to directly. `-` and
-    `/dev/stdout` copy the file to the standard output.
+    After an error, or Ctrl-C, the temporary file is removed and `path` is as before; a process that
+    is killed leaves its temporary file, `.bpa-` and a random number. The temporary name ends as
+    `path` does, and the mode of an existing file is kept. Pipes and devices are written to
+    directly. `-` and `/dev/stdout` copy the file to the standard output.
 
     Raises:
         DataError: at the start if `path` cannot be written, or later if the disk is full.
@@ -537,9 +535,7 @@ def _part(path: AnyPath) -> Iterator[tuple[Path, Callable[[], object]]]:
             yield Path(path), lambda: None
             return
         os.close(os.open(path, os.O_WRONLY))  # renaming would replace a file set read-only
-    remove_leftovers(target.parent)
-    owner = f"{_machine()}-{os.getpid()}"
-    temporary = target.with_name(f"{_PART}{owner}-{secrets.token_hex(4)}{target.suffix}")
+    temporary = target.with_name(f"{_PART}{secrets.token_hex(8)}{target.suffix}")
     try:
         temporary.touch(exist_ok=False)
         with suppress(OSError):  # there is no such file, or the drive has no modes
@@ -548,44 +544,6 @@ def _part(path: AnyPath) -> Iterator[tuple[Path, Callable[[], object]]]:
     finally:
         with suppress(FileNotFoundError, NotADirectoryError):
             temporary.unlink()
-
-
-@cache
-def remove_leftovers(folder: Path) -> None:
-    """Remove temporary files of processes that were killed; a process does it once in a folder.
-
-    Their names have the machine and the process. A file of another machine, or of another container
-    on this one, may be of a process that runs, so it is kept, however old it is.
-
-    Args:
-        folder: where files are written.
-    """
-    for file in folder.glob(f"{_PART}{_machine()}-*"):
-        number = file.name.removeprefix(f"{_PART}{_machine()}-").partition("-")[0]
-        if number.isdecimal() and not _is_running(int(number)):
-            with suppress(OSError):  # another process removed it, or it is another user's
-                file.unlink()
-
-
-@cache
-def _machine() -> str:
-    """Return a name of this machine, and of its container: process ids are unique within one."""
-    name = re.sub(r"[^\w.]", "_", socket.gethostname())
-    with suppress(OSError):  # containers may share the name of the machine
-        name += f".{os.stat('/proc/self/ns/pid').st_ino}"
-    return name
-
-
-def _is_running(process: int) -> bool:
-    if os.name != "posix":
-        return True  # unknown: on Windows, `os.kill` ends a process
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):  # a process of another user
-        return True
-    return True
 
 
 def _print_file(file: Path) -> None:

@@ -32,12 +32,7 @@ from bpa_ppl.diagnostics.estimates import holm
 from bpa_ppl.errors import DataError
 from bpa_ppl.extras.studies.study import Cell, Study
 from bpa_ppl.formats.parquet import parquet_errors
-from bpa_ppl.formats.streams import (
-    atomic_path,
-    atomic_writer,
-    output_folder,
-    remove_leftovers,
-)
+from bpa_ppl.formats.streams import atomic_path, atomic_writer, output_folder
 from bpa_ppl.metrics.gains import resolve_without_lists
 from bpa_ppl.metrics.scoreboard import draw_resamples, score_resamples
 
@@ -159,7 +154,6 @@ def claim_folder(folder: Path, study: Study) -> Iterator[None]:
     new = {"study": settings, "versions": versions}
     with ExitStack() as folders:
         folders.enter_context(output_folder(folder))
-        remove_leftovers(folder)
         if path.exists():
             recorded = read_study_file(path)
             for part in ("study", "versions"):
@@ -173,7 +167,6 @@ def claim_folder(folder: Path, study: Study) -> Iterator[None]:
         cells = [folder / name for name in ("cells", "seconds")]
         for of_cells in cells:
             folders.enter_context(output_folder(of_cells))
-            remove_leftovers(of_cells)
         first = not path.exists()
         try:
             if first:
