@@ -24,6 +24,7 @@ from bpa_ppl.diagnostics.pages.figures import NARROW, embed_figure, empty_figure
 from bpa_ppl.diagnostics.pages.page import (
     Block,
     Headline,
+    Html,
     Section,
     Table,
     code,
@@ -41,7 +42,6 @@ from bpa_ppl.posterior.draws import WEIGHTS, Draws, quantiles, standardise
 from bpa_ppl.posterior.statistics import ess, r_hat
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
     from matplotlib.figure import Figure
 
     from bpa_ppl.posterior.adapter import Posterior
@@ -327,7 +327,7 @@ def _draw_pictures(draws: Draws, scaled: Draws, unit: str, top: int) -> Section:
     return Section("In pictures", figures)
 
 
-def _draw_chains(draws: Draws, scaled: Draws, unit: str, top: int) -> Markup:
+def _draw_chains(draws: Draws, scaled: Draws, unit: str, top: int) -> Html:
     """Return the figure of the chains of the components that mix worst."""
     names, worst = list_components(draws)[0], find_worst_mixing(draws, top)
     kind = "weights" + (" and other parameters" if len(names) > len(draws.features) else "")
@@ -401,7 +401,7 @@ def _draw_reliability(reliability: Reliability) -> Figure:
     return figure
 
 
-def picture_ways(comparison: BaselineComparison) -> list[Markup]:
+def picture_ways(comparison: BaselineComparison) -> list[Html]:
     """Return the figure of simple ways to choose, compared with ours; nothing if there are none."""
     if not _select_ways(comparison):
         return []

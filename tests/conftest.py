@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from base64 import b64decode
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from io import BytesIO
@@ -123,6 +124,13 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         yield started
 
 
+#: Images without content.
+EMPTY = {
+    "svg": b'<svg xmlns="http://www.w3.org/2000/svg"/>',
+    "webp": b64decode("UklGRhoAAABXRUJQVlA4TA4AAAAvAAAAAAcQEf0PRET/Aw=="),
+}
+
+
 @pytest.fixture
 def without_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give the pages of a test empty images: drawing takes most of the time of a page."""
@@ -132,21 +140,11 @@ def without_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def save_if_a_file(figure: Any, file: Any, kind: str, dpi: int) -> None:
         if isinstance(file, BytesIO):
-            write_empty_image(file, kind)
+            file.write(EMPTY[kind])
         else:
             save(figure, file, kind, dpi)
 
     monkeypatch.setattr(figures, "_save", save_if_a_file)
-
-
-def write_empty_image(file: BytesIO, kind: str) -> None:
-    """Write an image without content."""
-    from PIL import Image
-
-    if kind == "png":
-        Image.new("RGB", (1, 1)).save(file, "png")
-    else:
-        file.write(b'<svg xmlns="http://www.w3.org/2000/svg"/>')
 
 
 @pytest.fixture

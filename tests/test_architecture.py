@@ -63,7 +63,6 @@ HEAVY = {
 #: Package -> its module, where the names differ.
 IMPORTED_AS = {
     "arviz-stats": "arviz_stats",
-    "pillow": "PIL",
     "scikit-learn": "sklearn",
 }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.stats import gaussian_kde
@@ -11,10 +10,8 @@ from scipy.stats import gaussian_kde
 from bpa_ppl.diagnostics.comparison.efficiency import Row, format_value
 from bpa_ppl.diagnostics.estimates import select_independent
 from bpa_ppl.diagnostics.pages.figures import Layer, choose_style, plot, plots
+from bpa_ppl.diagnostics.pages.page import Html
 from bpa_ppl.posterior.draws import Draws, quantiles
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
 
 #: Of the bands of the differences of ECDFs: the probability that all of a difference is inside.
 PROBABILITY = 0.95
@@ -33,7 +30,7 @@ _TRACES = "Traces of the variable that is furthest off; grey: 90% interval of th
 
 def draw_pictures(
     samplers: Mapping[str, Draws], truth: Draws | None, worst: Sequence[str], ranks: Sequence[Row]
-) -> list[Markup]:
+) -> list[Html]:
     """Return the figures of a comparison.
 
     Args:
@@ -65,7 +62,7 @@ def draw_pictures(
     return [*result, *([plots(traces, _TRACES)] if traces else [])]
 
 
-def _draw_densities(samplers: Mapping[str, Draws], truth: Draws | None, k: int) -> Markup:
+def _draw_densities(samplers: Mapping[str, Draws], truth: Draws | None, k: int) -> Html:
     every = [*samplers.values(), *([truth] if truth else [])]
     ends = np.array([quantiles(d.flat[:, [k]], (0.002, 0.998), d.importance)[:, 0] for d in every])
     grid = np.linspace(ends[:, 0].min(), ends[:, 1].max(), _GRID)
@@ -117,7 +114,7 @@ def compute_ecdf_differences(
     return result
 
 
-def _draw_costs(ranks: Sequence[Row], names: Sequence[str]) -> Markup:
+def _draw_costs(ranks: Sequence[Row], names: Sequence[str]) -> Html:
     layers = []
     for place, row in enumerate(ranks):
         low, high = row["interval"] or (row["ess_per_second"],) * 2
@@ -130,7 +127,7 @@ def _draw_costs(ranks: Sequence[Row], names: Sequence[str]) -> Markup:
     return plot("effective draws per second", layers, height=height, y_axis=False, log=True)
 
 
-def _trace(name: str, draws: Draws, truth: Draws | None, k: int) -> Markup:
+def _trace(name: str, draws: Draws, truth: Draws | None, k: int) -> Html:
     step = -(-draws.shape[1] // _TRACE)
     x = np.arange(0, draws.shape[1], step, dtype=np.float64)
     layers = []

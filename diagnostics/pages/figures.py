@@ -16,11 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.diagnostics.pages.page import render
+from bpa_ppl.diagnostics.pages.page import Html, render
 from bpa_ppl.formats.streams import atomic_path
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
     from matplotlib.figure import Figure
 
 _MAX_LABEL = 28  # characters
@@ -32,9 +31,8 @@ _WIDTH, _LEFT, _RIGHT, _TOP, _BOTTOM = 320.0, 44.0, 10.0, 24.0, 36.0
 _COLOURS = 6  # in style.css
 _LONGEST = 42  # characters of a title
 #: Kinds of images and their media types.
-_MEDIA = {"png": "image/png", "svg": "image/svg+xml"}
+_MEDIA = {"svg": "image/svg+xml", "webp": "image/webp"}
 _DPI = 100
-_IMAGE_COLOURS = 64  # of a PNG image
 
 
 def empty_figure(
@@ -71,8 +69,8 @@ def _save(figure: Figure, file: Any, kind: str, dpi: int) -> None:
     Args:
         figure: the figure.
         file: a path, or a binary file.
-        kind: `png`, `svg` or `pdf`.
-        dpi: resolution of PNG files.
+        kind: `png`, `svg`, `pdf` or `webp`.
+        dpi: resolution of PNG and WebP files.
     """
     from matplotlib import rc_context
 
@@ -92,23 +90,17 @@ def write_figure(figure: Figure, path: str | Path, dpi: int = 120) -> None:
         _save(figure, temporary, Path(path).suffix[1:].lower() or "png", dpi)
 
 
-def embed_figure(figure: Figure, alternative: str, caption: str = "", kind: str = "png") -> Markup:
+def embed_figure(figure: Figure, alternative: str, caption: str = "", kind: str = "webp") -> Html:
     """Return a matplotlib figure as a block of a page.
 
     Args:
         figure: 10 inches wide; or narrower, for a figure that phones show whole.
         alternative: describes the figure for readers who do not see it.
         caption: explains how to read it.
-        kind: `png` for dense figures such as traces, `svg` for figures of few lines.
+        kind: `webp` for dense figures such as traces, `svg` for figures of few lines.
     """
     file = BytesIO()
     _save(figure, file, kind, _DPI)
-    if kind == "png":  # a palette makes the image a quarter as large
-        from PIL import Image
-
-        image = Image.open(file).convert("RGB").quantize(_IMAGE_COLOURS, dither=Image.Dither.NONE)
-        file = BytesIO()
-        image.save(file, "png")
     source = f"data:{_MEDIA[kind]};base64,{b64encode(file.getvalue()).decode('ascii')}"
     kind = "narrow" if figure.get_figwidth() < WIDTH else ""
     return render("figure", source, alternative, caption, kind)
@@ -145,7 +137,7 @@ def plot(
     height: float = 190.0,
     y_axis: bool = True,
     log: bool = False,
-) -> Markup:
+) -> Html:
     """Return a plot as an SVG element.
 
     Args:
@@ -178,9 +170,7 @@ def plot(
     return render("plot", title, short, label, (_WIDTH, height), shapes, ticks_x, ticks_y)
 
 
-def plots(
-    pictures: Sequence[Markup], caption: str, names: Sequence[tuple[str, str]] = ()
-) -> Markup:
+def plots(pictures: Sequence[Html], caption: str, names: Sequence[tuple[str, str]] = ()) -> Html:
     """Return plots side by side, as many as fit, with a legend.
 
     Args:

@@ -20,17 +20,18 @@ from difflib import SequenceMatcher
 from functools import cache
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NewType, TypeAlias
 
 from bpa_ppl._runtime.messages import format_table
 from bpa_ppl.formats.streams import atomic_writer
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-    from markupsafe import Markup
 
+#: HTML of a template, which other templates do not escape.
+Html = NewType("Html", str)
 #: A paragraph, a table, or HTML.
-Block: TypeAlias = "str | Markup | Table"
+Block: TypeAlias = "str | Html | Table"
 
 # A number, or two of an interval; a limit has a sign before it.
 _NUMBER = re.compile(r"([≤≥] )?{0}%?(( ± | to |–){0}%?)?".format(r"[+−-]?\d+(\.\d+)?(e[+-]?\d+)?"))
@@ -59,15 +60,14 @@ def _templates() -> Environment:
     )
 
 
-def render(macro: str, *arguments: Any) -> Markup:
-    """Return the HTML of a macro of blocks.html; texts are escaped, and Markup is not."""
+def render(macro: str, *arguments: Any) -> Html:
+    """Return the HTML of a macro of blocks.html; texts are escaped, and such HTML is not."""
     blocks = _templates().get_template("blocks.html").module
-    from markupsafe import Markup
+    html: Html = getattr(blocks, macro)(*arguments)
+    return html
 
-    return Markup(getattr(blocks, macro)(*arguments))
 
-
-def items(sentences: Sequence[str]) -> Markup:
+def items(sentences: Sequence[str]) -> Html:
     """Return a list of sentences.
 
     >>> print(items(["raise warmup", "a < b"]))
@@ -76,7 +76,7 @@ def items(sentences: Sequence[str]) -> Markup:
     return render("items", sentences)
 
 
-def code(text: str) -> Markup:
+def code(text: str) -> Html:
     """Return verbatim text, such as a command.
 
     >>> print(code("bpa check posterior.nc"))
@@ -108,7 +108,7 @@ class Table:
     caption: str = ""
     passed: Sequence[bool | None] = ()
 
-    def html(self) -> Markup:
+    def html(self) -> Html:
         """Return the table as HTML."""
         columns = zip(*self.rows, strict=True) if self.rows else [() for _ in self.header]
         kinds = [_find_kind(column) for column in columns]
@@ -137,7 +137,7 @@ def side_by_side(
     titles: Sequence[str],
     texts: Sequence[str],
     blocks: Sequence[Block] = (),
-) -> Markup:
+) -> Html:
     """Return texts side by side, with the words marked in which they differ.
 
     Words are separated by spaces; each Chinese or Japanese character counts as one.
