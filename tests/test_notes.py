@@ -1,9 +1,10 @@
-"""Messages: records of one logger, or Python warnings without logging; tables and progress bars."""
+"""Messages: records of one logger, or Python warnings without logging; tables and progress."""
 
 from __future__ import annotations
 
 import io
 import logging
+import re
 import subprocess
 import sys
 import time
@@ -127,7 +128,7 @@ def test_without_a_terminal_only_callbacks_are_called(capsys: pytest.CaptureFixt
     assert steps == [(1, 4, "draws")]
 
 
-def test_bar_shows_steps_and_note_and_is_removed_at_the_end(
+def test_line_shows_steps_and_note_and_is_removed_at_the_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     terminal = io.StringIO()
@@ -136,11 +137,24 @@ def test_bar_shows_steps_and_note_and_is_removed_at_the_end(
     with reporter(True, "adapt") as report:
         report(0, 0, "compiling")
         for done in range(1, 5):
-            time.sleep(0.11)  # bars are drawn ten times a second
+            time.sleep(0.11)  # lines are written ten times a second
             report(done, 4, "acceptance 0.30")
-    lines = terminal.getvalue().split("\r")
-    assert any("adapt" in line and "4/4" in line and "acceptance 0.30" in line for line in lines)
-    assert not lines[-1].strip()
+    shown = re.sub(r"0:00:\d\d", "time", terminal.getvalue())
+    _, first, *lines, removed, last = map(str.rstrip, shown.split("\r"))
+    assert first == "adapt: 0, time, compiling"
+    assert lines[1] == "adapt: 50%, 2/4, time, time left, acceptance 0.30"
+    assert lines[3] == "adapt: 100%, 4/4, time, acceptance 0.30"
+    assert (removed, last) == ("", "")
+
+
+def test_line_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("COLUMNS", "20")
+    with reporter(True, "sweep", even=False) as report:
+        report(2, 1000, "imh:steps=100,draws=1000")
+    assert terminal.getvalue().split("\r")[1] == "sweep: 0%, 2/1,000,"
 
 
 ROWS = [("LM0", "0.020", "–"), ("TM0[3]", "007", ""), ("λ é", "", " x ")]

@@ -1,4 +1,4 @@
-"""Progress bars on a terminal or in a notebook, or a callback."""
+"""Progress in a line of a terminal or of a notebook, or to a callback."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from datetime import timedelta
+from shutil import get_terminal_size
+from time import perf_counter
 
 #: Called with (steps done, total steps, a short note).
 Reporter = Callable[[int, int, str], None]
@@ -30,34 +33,52 @@ def inherit_progress(progress: bool | Reporter) -> Iterator[None]:
         _inherited.reset(token)
 
 
-#: A bar without the remaining time, which is that of steps that take equally long.
-_UNEVEN = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
+_INTERVAL = 0.1  # seconds between two states of a line that are shown
 
 
 @contextmanager
 def reporter(
     progress: bool | Reporter | None, title: str, *, even: bool = True
 ) -> Iterator[Reporter]:
-    """Yield a reporter: a bar for True, one that does nothing for False, or the callback.
+    """Yield a reporter: a line for True, one that does nothing for False, or the callback.
 
-    None is what `inherit_progress` has set, else False. The bar shows the remaining time if the
-    steps are `even`; otherwise the notes may say it.
+    None is what `inherit_progress` has set, else False. The line shows the remaining time if the
+    steps are `even`, so that they take equally long; otherwise the notes may say it.
     """
     progress = _inherited.get() if progress is None else progress
     is_shown = progress and (sys.stderr.isatty() or "ipykernel" in sys.modules)
     if callable(progress) or not is_shown:
         yield progress if callable(progress) else lambda done, total, note: None
         return
-    from tqdm.auto import tqdm
-
-    style = None if even else _UNEVEN
-    with tqdm(desc=title, file=sys.stderr, leave=False, bar_format=style) as bar:
-
-        def report(done: int, total: int, note: str) -> None:
-            bar.total = total or None
-            bar.set_postfix_str(note, refresh=False)
-            bar.update(done - bar.n)
-            if not done:  # a stage begins: the bar shows its name before its first step
-                bar.refresh()
-
+    with _progress_line(title, even) as report:
         yield report
+
+
+@contextmanager
+def _progress_line(title: str, even: bool) -> Iterator[Reporter]:
+    """Yield a reporter that shows its steps in one line, which is removed at the end."""
+    start, shown, width = perf_counter(), 0.0, 0
+
+    def show(text: str, end: str = "") -> None:
+        nonlocal width
+        text = text[: get_terminal_size().columns - 1]
+        print(f"\r{text.ljust(width)}", end=end, file=sys.stderr, flush=True)
+        width = len(text)
+
+    def report(done: int, total: int, note: str) -> None:
+        nonlocal shown
+        now = perf_counter()
+        if done and now - shown < _INTERVAL:
+            return
+        shown = now
+        seconds = now - start
+        parts = [f"{done / total:.0%}, {done:,}/{total:,}" if total else f"{done:,}"]
+        parts.append(str(timedelta(seconds=round(seconds))))
+        if even and 0 < done < total:
+            parts.append(f"{timedelta(seconds=round(seconds / done * (total - done)))} left")
+        show(f"{title}: {', '.join(filter(None, [*parts, note]))}")
+
+    try:
+        yield report
+    finally:
+        show("", end="\r")

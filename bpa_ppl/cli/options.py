@@ -233,7 +233,7 @@ Sources = Annotated[
 ]
 Unchecked = Annotated[bool, Parameter(help="Use a posterior even if it fails its check.")]
 AsJson = Annotated[bool, Parameter(name="--json", help="Print JSON instead of tables.")]
-Quiet = Annotated[bool, Parameter(alias="-q", help="No progress bar and no summary.")]
+Quiet = Annotated[bool, Parameter(alias="-q", help="Show no progress and no summary.")]
 Settings = Annotated[
     dict[str, Any] | None, make_parameter(parse_assignments, several=True, name="--set")
 ]
