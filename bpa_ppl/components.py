@@ -289,8 +289,8 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         Raises:
             DataError: if a member of this package cannot be loaded.
 
-        >>> from bpa_ppl.metrics.metric import METRICS
-        >>> next(METRICS.load())[1].__name__
+        >>> from bpa_ppl.metrics.metric import GAINS
+        >>> next(GAINS.load())[1].__name__
         'TER'
         """
         for name, member in self._members().items():
@@ -326,10 +326,10 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         Raises:
             UsageError: if there is no such component, or a setting is invalid.
 
-        >>> from bpa_ppl.metrics.metric import METRICS
-        >>> METRICS.resolve("ter", {"case_sensitive": True}).case_sensitive
+        >>> from bpa_ppl.metrics.metric import GAINS
+        >>> GAINS.resolve("ter", {"case_sensitive": True}).case_sensitive
         True
-        >>> METRICS.resolve("chrf:word_order=2,beta=3")
+        >>> GAINS.resolve("chrf:word_order=2,beta=3")
         CHRF(char_order=6, word_order=2, beta=3)
         """
         if isinstance(chosen, str):
@@ -377,8 +377,8 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         Raises:
             UsageError: as `resolve`; for an unknown name it says how to register a component.
 
-        >>> from bpa_ppl.metrics.metric import METRICS
-        >>> METRICS.restore("mine")
+        >>> from bpa_ppl.metrics.metric import GAINS
+        >>> GAINS.restore("mine")
         Traceback (most recent call last):
         bpa_ppl.errors.UsageError: the posterior uses the metric mine, which is unknown here: ...
         """

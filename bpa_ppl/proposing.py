@@ -20,7 +20,7 @@ from bpa_ppl.columns import LIST, TEXT, TRUTH, CandidateColumn, is_absent
 from bpa_ppl.components import read_name
 from bpa_ppl.errors import escape_controls, list_names, quote
 from bpa_ppl.formats.roles import Patterns, is_pattern
-from bpa_ppl.metrics.metric import METRICS
+from bpa_ppl.metrics.metric import GAINS
 from bpa_ppl.nbest import NBest
 
 #: In the place of the gain, if it is not clear which column it is.
@@ -161,7 +161,7 @@ def _write_gain(name: str) -> str:
     ('human', 'column:column=TER')
     """
     metric = read_name(name)
-    if metric not in METRICS and metric.lower() not in METRICS:
+    if metric not in GAINS and metric.lower() not in GAINS:
         return "" if _is_untyped(name) else name
     return f"column:column={name}" if metric == name else ""
 

@@ -34,7 +34,7 @@ from bpa_ppl.errors import DataError, locate
 from bpa_ppl.metrics.bleu import LengthRatio
 from bpa_ppl.metrics.column import Column
 from bpa_ppl.metrics.gains import gains as gains_in
-from bpa_ppl.metrics.metric import METRICS, Metric
+from bpa_ppl.metrics.metric import GAINS, Metric
 from bpa_ppl.metrics.paired import (
     BETTER,
     INTERVAL,
@@ -91,7 +91,7 @@ class ScoreChange(NamedTuple):
             return cls(metric.title, score, "", metric.decimals)
         low, high = sorted(metric.signed(np.array([score.low, score.high])).tolist())
         verdict = decide(metric.signed(score.difference), low, high, len(lists))
-        name = metric.key.upper() if metric.key in METRICS else metric.title
+        name = metric.key.upper() if metric.key in GAINS else metric.title
         signature = metric.signature(lists.references or [()] * len(lists))
         return cls(name, score, _VERDICTS[verdict], metric.decimals, signature)
 

@@ -23,7 +23,7 @@ from bpa_ppl.features.source import FEATURES
 from bpa_ppl.formats.format import NBEST_FORMATS, WEIGHT_FORMATS
 from bpa_ppl.formats.jsonl import Jsonl
 from bpa_ppl.metrics.gains import text_metrics
-from bpa_ppl.metrics.metric import METRICS
+from bpa_ppl.metrics.metric import GAINS
 from bpa_ppl.metrics.ter import TER
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.priors.prior import PRIORS
@@ -161,9 +161,9 @@ def test_component_of_another_kind_raises(
 ) -> None:
     """A metric class is accepted in the group of metrics only."""
     install_entry_points(*registries)
-    assert METRICS["mine"].__name__ == "Mine"
+    assert GAINS["mine"].__name__ == "Mine"
     for one in registries:
-        for _ in range(2 if one is not METRICS else 0):  # the failure is not cached
+        for _ in range(2 if one is not GAINS else 0):  # the failure is not cached
             with raises(DataError, "wrong-type", match=f"{one.kind} mine.* package theirs"):
                 one.resolve("mine")
 
@@ -180,9 +180,9 @@ def test_component_of_another_kind_raises(
 def test_component_that_cannot_be_loaded_raises(
     install_entry_points: InstallFunction, value: str, source: str, code: str, reason: str
 ) -> None:
-    install_entry_points(METRICS, value=value, source=source)
+    install_entry_points(GAINS, value=value, source=source)
     with raises(DataError, code, match=f"the metric mine.*{reason}"):
-        METRICS.resolve("mine")
+        GAINS.resolve("mine")
 
 
 def test_other_formats_work_despite_broken_component(
@@ -209,7 +209,7 @@ def test_other_weights_and_metrics_work_despite_broken_component(
     with pytest.warns(BpaWarning, match=f"left out: the {WEIGHT_FORMATS.kind} mine"):
         assert bpa.read_weights("weights")["LM0"] == 0.5
     assert bpa.read_weights("weights")["LM0"] == 0.5
-    install_entry_points(METRICS, source="raise ValueError('wrong')")
+    install_entry_points(GAINS, source="raise ValueError('wrong')")
     with pytest.warns(BpaWarning, match="left out: the metric mine.*: wrong"):
         assert "ter" in text_metrics()
 
@@ -217,7 +217,7 @@ def test_other_weights_and_metrics_work_despite_broken_component(
 def test_register_rejects_other_classes_and_names_in_use() -> None:
     for member in (Jsonl, TER()):
         with raises(UsageError, "wrong-type", parameter="member"):
-            METRICS.register("mine", member)  # type: ignore[arg-type]
+            GAINS.register("mine", member)  # type: ignore[arg-type]
     with raises(UsageError, "duplicate", parameter="name"):
         NBEST_FORMATS.register("moses", Jsonl)
 
@@ -234,14 +234,14 @@ LISTS = from_lists(
         (SAMPLERS, "numpyro:HMC,step_size=0.5", "numpyro:HMC", {"step_size": 0.5}),
         (LIKELIHOODS, "preference:slip=0", "preference", {"slip": 0}),
         (PRIORS, "isotropic:variance=0.5", "isotropic", {"variance": 0.5}),
-        (METRICS, "chrf:word_order=2", "chrf", {"word_order": 2}),
+        (GAINS, "chrf:word_order=2", "chrf", {"word_order": 2}),
         (RULES, "mbr:gain=bleu", "mbr", {"gain": "bleu"}),
         (NBEST_FORMATS, "plain:list_size=2,scores=a", "plain", {"list_size": 2, "scores": "a"}),
         (NBEST_FORMATS, "plain:scores=a,b", "plain", {"scores": ("a", "b")}),
         (FEATURES, "lexicon=a.fr,a.en", "lexicon", {"pairs": ("a.fr", "a.en")}),
         (FEATURES, "lm=in.txt,order=2", "lm", {"text": "in.txt", "order": 2}),
         (FEATURES, "length:ratio=true", "length", {"ratio": True}),
-        (METRICS, "ter:", "ter", {}),
+        (GAINS, "ter:", "ter", {}),
     ],
 )
 def test_a_text_is_a_name_with_settings(

@@ -19,7 +19,7 @@ from bpa_ppl.diagnostics.comparison.comparison import compare_downstream
 from bpa_ppl.diagnostics.explanations import describe_changes
 from bpa_ppl.diagnostics.pages.page import Headline, page
 from bpa_ppl.metrics.gains import resolve
-from bpa_ppl.metrics.metric import METRICS
+from bpa_ppl.metrics.metric import GAINS
 from bpa_ppl.metrics.scoreboard import ScoreDifference
 from bpa_ppl.posterior.record import GainColumn, Observed, RecipeRecord, Record
 from bpa_ppl.reporting import (
@@ -127,7 +127,7 @@ def test_baseline_without_canonical_weights() -> None:
     assert "Simple ways to choose, compared with ours" in str(picture)
 
 
-@pytest.mark.parametrize("name", [*(name for name in METRICS if name != "column"), "comet"])
+@pytest.mark.parametrize("name", [*(name for name in GAINS if name != "column"), "comet"])
 def test_recorded_criterion_comes_first(name: str, tmp_path: Path) -> None:
     pool = lists(10).with_extras(comet=np.tile([0.25, 0.75], 10))
     metric = resolve(name, pool)

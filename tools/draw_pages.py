@@ -37,7 +37,7 @@ from bpa_ppl.extras.phrases.tables import PhraseCounts, PhraseTable
 from bpa_ppl.extras.studies.tuning.tuner import TUNERS
 from bpa_ppl.features.source import FEATURES
 from bpa_ppl.formats.format import NBEST_FORMATS
-from bpa_ppl.metrics.metric import METRICS
+from bpa_ppl.metrics.metric import GAINS
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.priors.prior import PRIORS
 from bpa_ppl.sampling.sampler import SAMPLERS
@@ -146,7 +146,7 @@ def draw_additions() -> Figure:
     kinds = {
         "format": (NBEST_FORMATS, "lists"),
         "feature": (FEATURES, "+ columns"),
-        "metric": (METRICS, "gains"),
+        "metric": (GAINS, "gains"),
         "prior": (PRIORS, ""),
         "likelihood": (LIKELIHOODS, "density"),
         "sampler": (SAMPLERS, "posterior"),
@@ -401,7 +401,7 @@ def draw_weights() -> Figure:
         "from equal, 50 lists": bpa.rerank(new, bpa.adapt(adaptation, "equal", gain="ter")).choice,
         "from tuned, 50 lists": bpa.rerank(new, bpa.adapt(adaptation, canonical)).choice,
     }
-    metric = METRICS.resolve("ter")
+    metric = GAINS.resolve("ter")
     draws = np.random.default_rng(0).integers(len(new), size=(1000, len(new)))
 
     def values(choice: npt.NDArray[np.int64]) -> tuple[Float64, Float64]:

@@ -49,18 +49,18 @@ JURY = (*JURY, "lambdarank, small trees", "search, 100 calls", "**ours**")
 SETTINGS = ("hard (default)", "hard, order=1", "hard, order=1, folds=5", "soft")
 SETTINGS = (*SETTINGS, "hard, folds=5, start=random", "hard, start=random")
 TUNED = ("published", "mira (TER)", "margin", "margin, learned prior")
-METRICS = ("best feature on judged lists", "best system on judged lists", "ridge", "default")
+GAINS = ("best feature on judged lists", "best system on judged lists", "ridge", "default")
 LIKELIHOODS = ("oracle, as published", "margin, γ = 2, the default", "risk, κ = 4")
 CURVES = ("unadapted", "published", "default", "mert (BLEU)", "mert+ (BLEU, 100-best)")
 CURVES = (*CURVES, "mira (BLEU)", "pro (BLEU)")
 PANELS = {
     "results": [
-        Panel("WMT 2023, all metrics", METRICS, HEADROOM, file="judged-lists"),
+        Panel("WMT 2023, all metrics", GAINS, HEADROOM, file="judged-lists"),
         Panel("likelihood", LIKELIHOODS, TER, xlabel=SENTENCES, title=DOMAINS, file="likelihoods"),
     ],
     "judged-lists": [
-        Panel("WMT 2023, all metrics", METRICS, HEADROOM),
-        Panel("WMT 2023, six features", METRICS, HEADROOM),
+        Panel("WMT 2023, all metrics", GAINS, HEADROOM),
+        Panel("WMT 2023, six features", GAINS, HEADROOM),
     ],
     "judging": [
         Panel("all metrics", ("mixed", "information", "random"), HEADROOM, xlabel="answers"),
@@ -128,7 +128,7 @@ PANELS = {
     "own-criterion": [
         Panel(
             name,
-            METRICS,
+            GAINS,
             HEADROOM,
             "points",
             ("10", "50"),

@@ -100,7 +100,7 @@ class _Problem:
     references: shared.References = None
     prior: Annotated[str, Parameter(group=shared.PRIOR)] = "isotropic:variance=0.1"
     likelihood: Annotated[shared.Likelihood, Parameter(group=shared.OBSERVED)] = None
-    gain: Annotated[shared.Metric, Parameter(group=shared.OBSERVED)] = None
+    gain: Annotated[shared.Gain, Parameter(group=shared.OBSERVED)] = None
     unchecked: Annotated[shared.Unchecked, Parameter(group=shared.PRIOR)] = False
     formats: shared.FormatFlags = shared.FormatFlags()
     columns: shared.ColumnFlags = shared.ColumnFlags()

@@ -58,7 +58,7 @@ def oracle(
     columns: shared.ColumnFlags = shared.ColumnFlags(),
     output: shared.Output | None = None,
     weights: Annotated[str | None, Parameter(alias="-w")] = None,
-    gain: shared.Metric = None,
+    gain: shared.Gain = None,
     quiet: shared.Quiet = False,
 ) -> None:
     """Find oracles, and print the scores of first-best, oracle and anti-oracle.

@@ -28,7 +28,7 @@ from bpa_ppl.features.source import FEATURES
 from bpa_ppl.formats.format import NBEST_FORMATS
 from bpa_ppl.formats.roles import Roles, make_roles
 from bpa_ppl.metrics.gains import resolve_without_lists
-from bpa_ppl.metrics.metric import METRICS
+from bpa_ppl.metrics.metric import GAINS
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.priors.prior import PRIORS, Prior
 from bpa_ppl.nbest import NBest
@@ -300,10 +300,10 @@ def make_gain_parameter(help: str = "") -> Parameter:
     return Parameter(name="--gain", allow_leading_hyphen=True, **described)
 
 
-Metric = Annotated[
+Gain = Annotated[
     str | None,
     make_gain_parameter(
-        f"Metric of the oracle: {format_names(METRICS)}, with settings as in chrf:word_order=2; or "
+        f"Metric of the oracle: {format_names(GAINS)}, with settings as in chrf:word_order=2; or "
         "a numeric column of the lists, such as comet, or -ter if lower is better (default: ter if "
         "there are canonical weights or totals, else chrf)."
     ),
@@ -388,7 +388,7 @@ class AdaptFlags(FeatureFlags):
         seed: The same seed gives the same draws (default: 0).
     """
 
-    gain: Metric = None
+    gain: Gain = None
     sampler: Annotated[
         str | None,
         Parameter(

@@ -39,7 +39,7 @@ from bpa_ppl.metrics.column import (
     read_column,
     read_extra,
 )
-from bpa_ppl.metrics.metric import METRICS, Metric
+from bpa_ppl.metrics.metric import GAINS, Metric
 from bpa_ppl.names import matches
 from bpa_ppl.nbest import NBest, demote_to_extras, describe_candidate, promote_to_features
 from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record, SourceRecord
@@ -483,7 +483,7 @@ def read_gain(record: Record) -> Metric | None:
     if (column := _read_gain_column(record)) is not None:
         return column
     name = record.observed.gain
-    return METRICS.resolve(name) if name is not None and name in METRICS else None
+    return GAINS.resolve(name) if name is not None and name in GAINS else None
 
 
 def _read_gain_column(record: Record) -> Column | None:

@@ -18,7 +18,7 @@ from bpa_ppl.components import read_name
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.metrics.column import Column, describe_numbers, numeric_columns, read_column
 from bpa_ppl.metrics.function import Function
-from bpa_ppl.metrics.metric import METRICS, Lists, Metric, References, Score
+from bpa_ppl.metrics.metric import GAINS, Lists, Metric, References, Score
 from bpa_ppl.nbest import NBest
 
 _CHUNK = 16  # sentences between two reports of progress, and handed to a worker at once
@@ -55,12 +55,12 @@ def resolve(gain: AnyGain, nbest: NBest | None = None) -> Metric:
         written = read_name(gain)
         for name in (written, written.lower()):
             # `column` without a setting is a name that a column may have.
-            if name in METRICS and (name != "column" or written != gain):
-                return METRICS.resolve(name + gain.removeprefix(written))
+            if name in GAINS and (name != "column" or written != gain):
+                return GAINS.resolve(name + gain.removeprefix(written))
         return _find_column(gain, nbest)
     if callable(gain) and not isinstance(gain, type | Metric):
         return Function(function=gain)
-    return METRICS.resolve(cast("Metric", gain))
+    return GAINS.resolve(cast("Metric", gain))
 
 
 def _find_column(name: str, nbest: NBest | None = None) -> Metric:
@@ -83,7 +83,7 @@ def _find_column(name: str, nbest: NBest | None = None) -> Metric:
     if nbest is not None and column in present:
         read_column(nbest, column)  # raises an error that names a value that is not a number
         return Column(column=column, negative=column != name)
-    metrics = ", ".join(metric for metric in METRICS if metric != "column")
+    metrics = ", ".join(metric for metric in GAINS if metric != "column")
     what = "metric" if nbest is None else "gain"
     message = f"unknown {what} {name!r}: choose one of {metrics}"
     if nbest is not None:
@@ -98,8 +98,8 @@ def resolve_without_lists(name: str) -> Metric:
     >>> resolve_without_lists("-ter"), resolve_without_lists("ter").key
     (Column(column='ter', negative=True), 'ter')
     """
-    if name in METRICS:
-        return METRICS.resolve(name)
+    if name in GAINS:
+        return GAINS.resolve(name)
     return Column(column=name.removeprefix("-"), negative=name.startswith("-"))
 
 
@@ -130,7 +130,7 @@ def text_metrics() -> tuple[str, ...]:
     """
     return tuple(
         name
-        for name, kind in METRICS.load()
+        for name, kind in GAINS.load()
         if isinstance(kind.needs, frozenset) and kind.needs <= {"references"}
     )
 
@@ -144,7 +144,7 @@ def list_reported_metrics(gains: Iterable[str] = ()) -> tuple[str, ...]:
     (('ter', 'bleu'), ('wer', 'ter', 'bleu'))
     """
     names = text_metrics()
-    always = [name for name in names if METRICS[name].reported]
+    always = [name for name in names if GAINS[name].reported]
     others = set(gains).intersection(names).difference(always, ["ter+bleu"])
     return (*sorted(others), *always)
 

@@ -44,7 +44,7 @@ class Score:
 
 
 class Metric(Component, frozen=True):
-    """A metric; the fields are its settings.
+    """A metric, which gives candidates their gains; the fields are its settings.
 
     Its corpus score is a function of counts that are summed over sentences. A custom metric defines
     `key`, `counts` and `value`. A metric that is a mean of sentence scores subclasses `Averaged`.
@@ -61,7 +61,7 @@ class Metric(Component, frozen=True):
         columns: the names of the features and extras that it reads.
         threads: whether threads can score in parallel; otherwise processes do.
 
-    >>> ter = METRICS.resolve("ter")
+    >>> ter = GAINS.resolve("ter")
     >>> counts = ter.counts([["a cat", "the cat"]], [("the cat",)])  # edits, reference length
     >>> counts.tolist(), ter.value(counts).tolist(), ter.gain(counts).tolist()
     ([[1.0, 2.0], [0.0, 2.0]], [50.0, 0.0], [-1.0, 0.0])
@@ -210,7 +210,8 @@ def _count_references(references: References) -> int | None:
     return numbers.pop() if len(numbers) == 1 else None
 
 
-METRICS: Registry[Metric] = Registry(
+#: The gains by name; each is a metric, and a column or a function of a user is one, too.
+GAINS: Registry[Metric] = Registry(
     "metric",
     "bpa_ppl.metrics",
     Metric,

@@ -17,7 +17,7 @@ from bpa_ppl._runtime.arguments import check_seed
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import choose_decimals, format_table, has_width
 from bpa_ppl.metrics.gains import count_statistics, resolve, score_choice, select_choices
-from bpa_ppl.metrics.metric import METRICS, Metric, Score
+from bpa_ppl.metrics.metric import GAINS, Metric, Score
 from bpa_ppl.metrics.paired import PROBABILITY
 from bpa_ppl.nbest import NBest
 
@@ -73,7 +73,7 @@ class Scoreboard:
             to_cells(self.before), to_cells(self.after), strict=False
         ):
             change = new - old
-            if name.lower() not in (*METRICS, "length") and has_width(abs(change), new):
+            if name.lower() not in (*GAINS, "length") and has_width(abs(change), new):
                 n = choose_decimals(abs(change), n)  # a column of any scale
             rows.append((name, f"{old:.{n}f}", f"{new:.{n}f}", f"{change:+.{n}f}"))
         return rows
@@ -88,7 +88,7 @@ def to_cells(scores: tuple[Score, ...]) -> list[tuple[str, float, int]]:
 
 def metric_title(score: Score) -> str:
     """Return the name of a metric in tables."""
-    return score.metric.upper() if score.metric in METRICS else score.name
+    return score.metric.upper() if score.metric in GAINS else score.name
 
 
 def choose_metrics(gain: Metric, nbest: NBest | None = None) -> tuple[Metric, ...]:

@@ -14,7 +14,7 @@ from bpa_ppl.features.matching import MatchedLists, match_lists
 from bpa_ppl.features.recipe import recipe_for
 from bpa_ppl.metrics.column import describe_outliers, select_judged
 from bpa_ppl.metrics.gains import default_gain, no_references, resolve
-from bpa_ppl.metrics.metric import METRICS
+from bpa_ppl.metrics.metric import GAINS
 from bpa_ppl.metrics.oracles import Oracles
 from bpa_ppl.metrics.preferences import has_preferences
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood, NoLikelihood, OfOracles
@@ -195,7 +195,7 @@ def choose_gain(
     if gain is not None and not isinstance(gain, Oracles):
         return resolve(gain, lists)
     known = "" if gain is None else gain.gain
-    if known in METRICS or known.removeprefix("-") in (*lists.feature_names, *lists.extras):
+    if known in GAINS or known.removeprefix("-") in (*lists.feature_names, *lists.extras):
         return resolve(known, lists)
     start = StartingWeights.of(weights)
     default = resolve(default_gain(lists, canonical=has_canonical(start.weights)))

@@ -15,7 +15,7 @@ from bpa_ppl.components import Component, Registry
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.recipe import with_tuples
 from bpa_ppl.features.source import FEATURES
-from bpa_ppl.metrics.metric import METRICS
+from bpa_ppl.metrics.metric import GAINS
 from bpa_ppl.metrics.oracles import Oracles
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.priors.prior import PRIORS, Prior
@@ -61,7 +61,7 @@ _REGISTRIES: Mapping[str, Registry[Any]] = {
     "sampler": SAMPLERS,
     "likelihood": LIKELIHOODS,
     "prior": PRIORS,
-    "gain": METRICS,
+    "gain": GAINS,
     "add": FEATURES,
 }
 

@@ -18,7 +18,7 @@ from bpa_ppl.cli.options import AdaptFlags
 from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.formats.format import NBEST_FORMATS
-from bpa_ppl.metrics.metric import METRICS
+from bpa_ppl.metrics.metric import GAINS
 from bpa_ppl.sampling.sampler import SAMPLERS
 from bpa_ppl.weights import StartingWeights
 
@@ -94,7 +94,7 @@ def test_the_nearest_option_is_named(words: str, mention: str) -> None:
 def test_help_names_every_choice() -> None:
     """Names are compared as words: `rwm` is a part of `rwm-isotropic`."""
     tuners = pytest.importorskip("bpa_ppl.extras.studies.tuning.tuner").TUNERS
-    registries = {"sampler": SAMPLERS, "gain": METRICS, "format": NBEST_FORMATS, "rule": RULES}
+    registries = {"sampler": SAMPLERS, "gain": GAINS, "format": NBEST_FORMATS, "rule": RULES}
     shown = {**options_of("tune"), **options_of("rerank"), **options_of("adapt")}
     for option, registry in {**registries, "tuner": tuners}.items():
         words = set(re.findall(r"[\w+-]+", shown[option].parameter.help or ""))

@@ -20,7 +20,7 @@ from bpa_ppl.metrics.gains import (
     resolve_without_lists,
     score_choice,
 )
-from bpa_ppl.metrics.metric import METRICS, Averaged, Metric
+from bpa_ppl.metrics.metric import GAINS, Averaged, Metric
 from bpa_ppl.metrics.oracles import headroom, oracles
 from bpa_ppl.metrics.scoreboard import compare_choices
 from bpa_ppl.nbest import demote_to_extras
@@ -284,8 +284,8 @@ def test_counts_and_value_are_enough_to_tune(
     tuner: str, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reestimate = pytest.importorskip("bpa_ppl.extras.studies.tuning.reestimation").reestimate
-    monkeypatch.setattr(METRICS, "registered", {})
-    METRICS.register("lengths", Lengths)
+    monkeypatch.setattr(GAINS, "registered", {})
+    GAINS.register("lengths", Lengths)
     worse = with_references([["a b c", "a b", "x"], ["a", "b c"]])
     result = reestimate(worse, {"LM0": 1.0}, gain="lengths", tuner=tuner, **settings)
     assert (result.before, result.after) == (75.0, 0.0)

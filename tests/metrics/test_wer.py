@@ -14,7 +14,7 @@ from bpa_ppl.metrics.wer import CER, WER
 
 jiwer = pytest.importorskip("jiwer", reason="JiWER is not installed")
 
-METRICS = {"wer": jiwer.wer, "cer": jiwer.cer}
+GAINS = {"wer": jiwer.wer, "cer": jiwer.cer}
 WORDS = ("Ab", "ab", "c", "a\tb", "gé", "ほん", "x\u00a0y", "e\u0301")
 BLANKS = (" ", "  ", " \t", "\n\n")
 
@@ -44,9 +44,9 @@ FEW = from_lists(
 )
 
 
-@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("name", GAINS)
 def test_scores_agree_with_jiwer(name: str) -> None:
-    counts, score = count_statistics(LISTS, name), METRICS[name]
+    counts, score = count_statistics(LISTS, name), GAINS[name]
     references = [refs[0] for refs in LISTS.references or ()]
     rng = np.random.default_rng(2)
     for _ in range(10):
@@ -75,7 +75,7 @@ def test_case_counts_unless_it_is_ignored() -> None:
     assert corpus_score(texts, references, CER(case_sensitive=False)).value == 0
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", GAINS)
 def test_several_references_are_refused(metric: str) -> None:
     several = FEW.with_references([("a", "b"), ("c", "d")])
     for function in (gains, oracles, count_statistics):

@@ -15,7 +15,7 @@ import bpa_ppl as bpa
 from bpa_ppl import DataError, Draws, Isotropic, NBest, Prior, UsageError, recorded_options
 from bpa_ppl.diagnostics.provenance import signature
 from bpa_ppl.features.length import Length
-from bpa_ppl.metrics.metric import METRICS
+from bpa_ppl.metrics.metric import GAINS
 from bpa_ppl.models.likelihoods.pairs import Pairs
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.posterior.files import read_draws
@@ -51,7 +51,7 @@ LISTS = lists_of(0)
     ("weights", "options"),
     [
         (CANONICAL, {**FAST, "seed": 7, "likelihood": "oracle", "prior": "isotropic:variance=0.3"}),
-        (CANONICAL, {"likelihood": Pairs(), "gain": METRICS.resolve("chrf", {"beta": 3})}),
+        (CANONICAL, {"likelihood": Pairs(), "gain": GAINS.resolve("chrf", {"beta": 3})}),
         (
             StartingWeights(CANONICAL, fixed=["wp"]),
             {"gain": "bleu", "prior": Isotropic(variance={"lm": 0.5})},

@@ -44,7 +44,7 @@ from bpa_ppl.features.recipe import record_sources, with_absolute_paths
 from bpa_ppl.features.source import FEATURES, resolve_sources
 from bpa_ppl.formats.format import WEIGHT_FORMATS
 from bpa_ppl.metrics.column import read_column
-from bpa_ppl.metrics.metric import METRICS
+from bpa_ppl.metrics.metric import GAINS
 from bpa_ppl.metrics.preferences import choice_sets
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.lists import tabulate
@@ -857,7 +857,7 @@ _CALLS: list[tuple[Callable[..., Any], dict[str, Any]]] = [
         {"rule": "mean", "draws": 3, "defaults": {"W": 1.0}},
     ),
     _setting(SAMPLERS, "imh", draws=100, chains=2),
-    _setting(METRICS, "bleu", order=4),
+    _setting(GAINS, "bleu", order=4),
     _setting(LIKELIHOODS, "margin", gamma=1.0),
     _setting(TUNERS, "mira", epochs=3),
     _setting(FEATURES, "length", words=True),

@@ -9,7 +9,7 @@ from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics.diagnostic import DIAGNOSTICS
 from bpa_ppl.features.source import FEATURES
 from bpa_ppl.formats.format import NBEST_FORMATS, WEIGHT_FORMATS
-from bpa_ppl.metrics.metric import METRICS
+from bpa_ppl.metrics.metric import GAINS
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.priors.prior import PRIORS
 from bpa_ppl.sampling.sampler import SAMPLERS
@@ -18,7 +18,7 @@ REGISTRIES: dict[str, Registry] = {
     "DIAGNOSTICS": DIAGNOSTICS,
     "FEATURES": FEATURES,
     "LIKELIHOODS": LIKELIHOODS,
-    "METRICS": METRICS,
+    "GAINS": GAINS,
     "NBEST_FORMATS": NBEST_FORMATS,
     "PRIORS": PRIORS,
     "RULES": RULES,

@@ -44,7 +44,7 @@ from bpa_ppl.extras.studies.tuning.tuner import TUNERS
 from bpa_ppl.formats.reading import read_nbest
 from bpa_ppl.formats.weight_files import read_weights
 from bpa_ppl.metrics.gains import count_statistics, resolve_without_lists
-from bpa_ppl.metrics.metric import METRICS
+from bpa_ppl.metrics.metric import GAINS
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.priors.prior import PRIORS
 from bpa_ppl.nbest import NBest, demote_to_extras, score_differences
@@ -54,7 +54,7 @@ from bpa_ppl.weights import Weights, initial_weights, match
 
 #: Registries of the components of a method, and of the check of its draws.
 _REGISTRIES: tuple[Registry[Any], ...] = (
-    *(LIKELIHOODS, METRICS, PRIORS, RULES, SAMPLERS, TUNERS),
+    *(LIKELIHOODS, GAINS, PRIORS, RULES, SAMPLERS, TUNERS),
     DIAGNOSTICS,
 )
 _MAX_DOMAINS = 2  # kept in memory at once

@@ -27,7 +27,7 @@ from bpa_ppl.extras.studies.tuning.redecoding import Decoder
 from bpa_ppl.extras.studies.tuning.tuner import TUNERS
 from bpa_ppl.formats.streams import read_text
 from bpa_ppl.metrics.gains import list_reported_metrics, resolve_without_lists, text_metrics
-from bpa_ppl.metrics.metric import METRICS
+from bpa_ppl.metrics.metric import GAINS
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.priors.prior import PRIORS
 from bpa_ppl.sampling.sampler import SAMPLERS
@@ -498,11 +498,11 @@ def _check(study: Study) -> None:
     if study.decoder is not None and "{sources}" not in study.decoder.command:
         message = "the decoder command has no {sources}: write it for that file's name"
         raise UsageError(message, code="missing-argument")
-    if clash := [column for column in study.columns if column in METRICS]:
+    if clash := [column for column in study.columns if column in GAINS]:
         message = f"columns: {clash[0]} is the name of a metric: rename the column"
         raise UsageError(message, code="duplicate")
     for method in study.every_method:
-        known = text_metrics() if method.kind == TUNER else [m for m in METRICS if m != "column"]
+        known = text_metrics() if method.kind == TUNER else [m for m in GAINS if m != "column"]
         if method.kind != CANONICAL:
             require_one_of(method.gain, [*known, *study.columns], "metric")
             if (

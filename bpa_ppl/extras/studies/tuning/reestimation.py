@@ -11,7 +11,7 @@ from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.extras.studies.tuning.tuner import TUNERS, Tuner, TuningProblem, make_tuning_lists
 from bpa_ppl.metrics.gains import resolve
-from bpa_ppl.metrics.metric import METRICS, Metric
+from bpa_ppl.metrics.metric import GAINS, Metric
 from bpa_ppl.metrics.scoreboard import Scoreboard, compare_choices, metric_title
 from bpa_ppl.nbest import NBest
 from bpa_ppl.weights import AnyWeights, Weights
@@ -44,7 +44,7 @@ class Reestimation:
 
     def __str__(self) -> str:
         score = self.scores.after[0]
-        name = score.metric.upper() if score.metric in METRICS else score.metric
+        name = score.metric.upper() if score.metric in GAINS else score.metric
         first, *others = self.scores.changes
         values = first.removeprefix(f"{metric_title(score)} ")
         return ", ".join([f"{name} of the lists: {values}", *others])
