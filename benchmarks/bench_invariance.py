@@ -131,7 +131,7 @@ def print_agreement(pool: NBest, source: Invariance) -> None:
     equal = np.mean([first == second for first, second in pairs])
     print(f"\ncaptions: {share:.1%} have a segmentation, {equal:.1%} that of the decoder")
     add, first = make_adder([source]), len(lists.feature_names)
-    both = [add(part).nbest for part in (lists, searched)]
+    both = [add(part).lists for part in (lists, searched)]
     owner = np.repeat(np.arange(len(lists)), lists.sizes)
     for column, name in enumerate(both[0].feature_names[first:], first):
         values = np.array([part.features[:, column] for part in both])
@@ -306,7 +306,7 @@ def main() -> None:
     if {"mixed", "without"} & set(options.tables):
         print_agreement(segmented_captions().pool, sources[0])
         add = make_adder(sources)
-        mixed += [captions._replace(pool=add(segmented_lists(d, folder)).nbest) for d in OTHERS]
+        mixed += [captions._replace(pool=add(segmented_lists(d, folder)).lists) for d in OTHERS]
     for table in options.tables:
         if table == "signs":
             print_signs(captions, names, options.draws)

@@ -82,11 +82,11 @@ class CandidateColumn(NamedTuple):
         return self.summary.type == TRUTH or self.summary.missing > 0
 
 
-def read_columns(nbest: NBest, gain: Iterable[str] = ()) -> tuple[CandidateColumn, ...]:
+def read_columns(lists: NBest, gain: Iterable[str] = ()) -> tuple[CandidateColumn, ...]:
     """Return the columns of the candidates with their types, features first.
 
     Args:
-        nbest: the lists.
+        lists: the lists.
         gain: the names of columns that are the gain.
 
     >>> from bpa_ppl import from_lists
@@ -95,18 +95,18 @@ def read_columns(nbest: NBest, gain: Iterable[str] = ()) -> tuple[CandidateColum
     ['number', 'text']
     """
     # Lists without columns, whose judged candidates are selected for each column.
-    plain = nbest.without(*nbest.feature_names, *nbest.extras, *nbest.sentence_extras)
+    plain = lists.without(*lists.feature_names, *lists.extras, *lists.sentence_extras)
     gain = frozenset(gain)
     return tuple(
-        _read_column(nbest, plain, name, gain) for name in (*nbest.feature_names, *nbest.extras)
+        _read_column(lists, plain, name, gain) for name in (*lists.feature_names, *lists.extras)
     )
 
 
-def _read_column(nbest: NBest, plain: NBest, name: str, gain: frozenset[str]) -> CandidateColumn:
-    feature = find_feature(nbest, name)
-    values = nbest.extras[name] if feature is None else feature
+def _read_column(lists: NBest, plain: NBest, name: str, gain: frozenset[str]) -> CandidateColumn:
+    feature = find_feature(lists, name)
+    values = lists.extras[name] if feature is None else feature
     kind = "gain" if name in gain else "extra" if feature is None else "feature"
-    of_type, numbers = _find_type(values, cells=name in nbest.cells)
+    of_type, numbers = _find_type(values, cells=name in lists.cells)
     different = None
     if numbers is None:
         missing = sum(map(is_absent, values))
@@ -192,11 +192,11 @@ class Example(NamedTuple):
         return f'list {self.id}: "{self.text}"' + (f" ({', '.join(shown)})" if shown else "")
 
 
-def read_examples(nbest: NBest, columns: Sequence[CandidateColumn]) -> tuple[Example, ...]:
+def read_examples(lists: NBest, columns: Sequence[CandidateColumn]) -> tuple[Example, ...]:
     """Return the first candidates of the first list that has several, else of the first list.
 
     Args:
-        nbest: the lists.
+        lists: the lists.
         columns: of their candidates.
 
     >>> from bpa_ppl import from_lists
@@ -204,12 +204,12 @@ def read_examples(nbest: NBest, columns: Sequence[CandidateColumn]) -> tuple[Exa
     >>> read_examples(lists, read_columns(lists))[1]
     Example(id=1, text='c', values={'lm': 2.5})
     """
-    sentence = int(np.argmax(nbest.sizes > 1))
-    rows = range(len(nbest.features))[nbest.rows(sentence)][:_EXAMPLES]
+    sentence = int(np.argmax(lists.sizes > 1))
+    rows = range(len(lists.features))[lists.rows(sentence)][:_EXAMPLES]
     return tuple(
         Example(
-            nbest.ids[sentence],
-            _shorten(nbest.text(row), _OF_TEXT),
+            lists.ids[sentence],
+            _shorten(lists.text(row), _OF_TEXT),
             {column.name: _show_value(column, row) for column in columns},
         )
         for row in rows

@@ -225,12 +225,12 @@ def _finite_or_none(value: Any) -> Any:
 
 
 def describe(
-    nbest: NBest, gain: str | Metric | None = None, *, exclude: str | Iterable[str] = ()
+    lists: NBest, gain: str | Metric | None = None, *, exclude: str | Iterable[str] = ()
 ) -> Description:
     """Describe lists: what is there, what looks wrong, and which call of `adapt` suits them.
 
     Args:
-        nbest: the lists.
+        lists: the lists.
         gain: the gain, as for `adapt`. None is, where there are references, chrF, or TER of lists
             with totals; else the preferences of the lists.
         exclude: names, labels and patterns of columns that are not proposed as features.
@@ -257,54 +257,54 @@ def describe(
     ('margin', 'risk')
     """
     require(
-        nbest, NBest, "describe takes n-best lists (NBest): read a file with read_nbest", "nbest"
+        lists, NBest, "describe takes n-best lists (NBest): read a file with read_nbest", "lists"
     )
-    with_reference = [place for place, known in enumerate(nbest.references or ()) if known]
-    metric = resolve(default_gain(nbest, canonical=False) if gain is None else gain, nbest)
+    with_reference = [place for place, known in enumerate(lists.references or ()) if known]
+    metric = resolve(default_gain(lists, canonical=False) if gain is None else gain, lists)
     needy = "references" in metric.needs and not with_reference
-    refusal = _explain_refusal(nbest) if needy else ""
-    columns = read_columns(nbest, metric.columns)
+    refusal = _explain_refusal(lists) if needy else ""
+    columns = read_columns(lists, metric.columns)
     proposal = propose(
-        nbest,
+        lists,
         columns,
         None if gain is None else _write(gain),
-        observed=not needy or has_preferences(nbest),
+        observed=not needy or has_preferences(lists),
         exclude=to_patterns(exclude, "exclude"),
     )
     numbers = {c.name: c.numbers for c in columns if c.numbers is not None}
-    adapted = promote_to_features(nbest, {name: numbers[name] for name in proposal.features})
+    adapted = promote_to_features(lists, {name: numbers[name] for name in proposal.features})
     plan, problem = None, refusal
     if not refusal and proposal.command and proposal.gain != PLACEHOLDER:
-        metric = resolve(proposal.gain, nbest) if proposal.gain else metric
+        metric = resolve(proposal.gain, lists) if proposal.gain else metric
         plan, problem = _plan(adapted, metric, with_reference)
     if problem:
         proposal = proposal._replace(command="", note="")
     used = dict.fromkeys([*adapted.feature_names, *metric.columns])
     warnings = (problem, *_warnings(adapted, columns, used, with_reference))
     return Description(
-        **_count(nbest, with_reference),
+        **_count(lists, with_reference),
         **_list_by_type(columns),
         columns=tuple(column.summary for column in columns),
-        gains=tuple(column.name for column in find_gains(nbest, columns)),
-        examples=read_examples(nbest, columns),
+        gains=tuple(column.name for column in find_gains(lists, columns)),
+        examples=read_examples(lists, columns),
         plan=plan,
         warnings=tuple(filter(None, warnings)),
         proposal=proposal,
     )
 
 
-def _count(nbest: NBest, with_reference: Iterable[int]) -> dict[str, Any]:
+def _count(lists: NBest, with_reference: Iterable[int]) -> dict[str, Any]:
     """Return what is counted of lists, by attribute of the description."""
-    sizes, ids, references = nbest.sizes, nbest.sentence_ids, nbest.references or ()
-    texts = [nbest.texts(sentence) for sentence in range(len(nbest))]
+    sizes, ids, references = lists.sizes, lists.sentence_ids, lists.references or ()
+    texts = [lists.texts(sentence) for sentence in range(len(lists))]
     return {
-        "origin": nbest.origin,
-        "sentences": len(nbest),
-        "candidates": len(nbest.features),
+        "origin": lists.origin,
+        "sentences": len(lists),
+        "candidates": len(lists.features),
         "sizes": (int(sizes.min()), float(np.median(sizes)), int(sizes.max())),
         "missing_ids": int(np.ptp(ids)) + 1 - len(ids),
-        "of_sentences": tuple(nbest.sentence_extras),
-        "sources": 0 if nbest.sources is None else len(nbest),
+        "of_sentences": tuple(lists.sentence_extras),
+        "sources": 0 if lists.sources is None else len(lists),
         "references": sum(map(bool, references)),
         "among": sum(not set(references[s]).isdisjoint(texts[s]) for s in with_reference),
         "duplicates": sum(len(members) - len(set(members)) for members in texts),
@@ -330,67 +330,67 @@ def _write(gain: AnyGain) -> str:
     return str(getattr(gain, "__name__", repr(gain)))
 
 
-def _plan(nbest: NBest, gain: Metric, with_reference: list[int]) -> tuple[Plan, str]:
+def _plan(lists: NBest, gain: Metric, with_reference: list[int]) -> tuple[Plan, str]:
     """Return what `adapt` does, and why it has nothing to learn from, or an empty text."""
     preferences = False
     if "references" in gain.needs:
         preferences = not with_reference
-        nbest = nbest.select(with_reference) if with_reference else nbest
-    weights = initial_weights(demote_to_extras(nbest, gain.columns))
+        lists = lists.select(with_reference) if with_reference else lists
+    weights = initial_weights(demote_to_extras(lists, gain.columns))
     plan = Plan(
         gain=None if preferences else gain.key,
-        likelihood=LIKELIHOODS.name_of(choose_likelihood(gain, nbest)),
+        likelihood=LIKELIHOODS.name_of(choose_likelihood(gain, lists)),
         prior="isotropic",
         sampler="auto",
-        ties="shared" if nbest.totals is None else "canonical",
+        ties="shared" if lists.totals is None else "canonical",
         start=tuple(name for name, value in weights.items() if value),
     )
-    columns = [np.isfinite(read_column(nbest, name)) for name in gain.columns]
-    unjudged = any(not select_marked(nbest, marked)[1].size for marked in columns)
+    columns = [np.isfinite(read_column(lists, name)) for name in gain.columns]
+    unjudged = any(not select_marked(lists, marked)[1].size for marked in columns)
     if preferences:
         return plan, ""
     if unjudged:
         return plan, f"no list has two candidates with a value of {gain.key}: judge more"
-    lists, _ = select_judged(nbest, gain)
-    tied = oracles(lists, gain, ties="shared").tied
-    equal = np.count_nonzero((tied == lists.sizes) & (tied > 1))
+    judged, _ = select_judged(lists, gain)
+    tied = oracles(judged, gain, ties="shared").tied
+    equal = np.count_nonzero((tied == judged.sizes) & (tied > 1))
     several = np.count_nonzero(tied > 1)
-    plan = plan._replace(judged=len(lists), tied=int(several), equal=int(equal))
-    if (tied < lists.sizes).any():
+    plan = plan._replace(judged=len(judged), tied=int(several), equal=int(equal))
+    if (tied < judged.sizes).any():
         return plan, ""
     why = f"all candidates of each list are equally good by {gain.key}"
     return plan, f"{why}: nothing can be learned"
 
 
-def _explain_refusal(nbest: NBest) -> str:
+def _explain_refusal(lists: NBest) -> str:
     """Return why `adapt` refuses the preferences, or an empty text."""
     try:
-        list(iter_choices(nbest))
+        list(iter_choices(lists))
     except DataError as error:
         return f"adapt refuses the preferences: {error.message.removeprefix(locate(error.path))}"
     return ""
 
 
 def _warnings(
-    nbest: NBest,
+    lists: NBest,
     columns: Iterable[CandidateColumn],
     used: Iterable[str],
     with_reference: list[int],
 ) -> Iterator[str]:
     """Yield what looks wrong, with a remedy."""
-    if singles := int(np.count_nonzero(nbest.sizes == 1)):
+    if singles := int(np.count_nonzero(lists.sizes == 1)):
         what = f"{format_count(singles, 'list')} of one candidate: nothing can be chosen or learned"
         yield what
-    if 0 < len(with_reference) < len(nbest):
-        missing = format_count(len(nbest) - len(with_reference), "list")
+    if 0 < len(with_reference) < len(lists):
+        missing = format_count(len(lists) - len(with_reference), "list")
         yield f"no reference for {missing}: adapt to the others, or name a column as the gain"
     features = [column for column in columns if column.summary.kind == "feature"]
     equal: dict[bytes, str] = {}
     for column in features:
-        values = read_column(nbest, column.name).tobytes()
+        values = read_column(lists, column.name).tobytes()
         if (other := equal.setdefault(values, column.name)) != column.name:
             yield f"{column.name} is equal to {other}: exclude one"
     for column in features:
         if not column.summary.within:
             yield f"{column.name} is constant within each list, so its weight has no effect"
-    yield from filter(None, (describe_outliers(nbest, name) for name in used))
+    yield from filter(None, (describe_outliers(lists, name) for name in used))

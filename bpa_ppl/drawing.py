@@ -263,16 +263,16 @@ def make_draws(target: Target, sampled: Sampled, sampler: SamplerRecord) -> Draw
 
 def _warn_single_system(draws: Draws, observed: Scored | Compared) -> None:
     """Warn if the mean weights choose candidates of the same system from all lists."""
-    nbest, sources = observed.lists, draws.record.recipe.sources
+    lists, sources = observed.lists, draws.record.recipe.sources
     categorical = [one.settings["column"] for one in sources if one.source == "indicators"]
     # Comparisons are not lists of candidates.
-    if isinstance(observed, Compared) or len(nbest) < _MIN_LISTS:
+    if isinstance(observed, Compared) or len(lists) < _MIN_LISTS:
         return
-    if not (column := find_system_column(nbest, categorical)):
+    if not (column := find_system_column(lists, categorical)):
         return
-    systems, first = np.array(nbest.extras[column], str), nbest.offsets[:-1]
-    several = np.logical_or.reduceat(systems != np.repeat(systems[first], nbest.sizes), first)
-    best = nbest.best(score_differences(nbest, draws.aligned(nbest, draws.mean[None])[0]))
+    systems, first = np.array(lists.extras[column], str), lists.offsets[:-1]
+    several = np.logical_or.reduceat(systems != np.repeat(systems[first], lists.sizes), first)
+    best = lists.best(score_differences(lists, draws.aligned(lists, draws.mean[None])[0]))
     chosen = set(systems[first + best][several].tolist())
     if several.sum() < _MIN_LISTS or len(chosen) > 1:
         return

@@ -37,11 +37,11 @@ _QUANTILES = np.linspace(0, 1, 11)
 _SHARES = np.r_[0.5, np.ones(9), 0.5] / 10
 
 
-def feature_scales(nbest: NBest, weights: npt.ArrayLike) -> dict[str, FeatureScale]:
+def feature_scales(lists: NBest, weights: npt.ArrayLike) -> dict[str, FeatureScale]:
     """Return how each feature varies within lists, by name; {} without lists.
 
     Args:
-        nbest: the adaptation lists.
+        lists: the adaptation lists.
         weights: (features,) of the score, the posterior mean.
 
     >>> from bpa_ppl import from_lists
@@ -49,24 +49,24 @@ def feature_scales(nbest: NBest, weights: npt.ArrayLike) -> dict[str, FeatureSca
     >>> feature_scales(lists, [1.0, 1.0])["LM0"].agreement
     1.0
     """
-    if not len(nbest):
+    if not len(lists):
         return {}
-    several = nbest.sizes > 1
-    lists = _Lists.of(nbest.features[np.repeat(several, nbest.sizes)], nbest.sizes[several])
+    several = lists.sizes > 1
+    varied = _Lists.of(lists.features[np.repeat(several, lists.sizes)], lists.sizes[several])
     weights = np.asarray(weights, np.float64)
-    agreement, count = lists.agreement(weights), int(several.sum())
-    means = nbest.features.mean(axis=0, dtype=np.float64)
-    slopes = _fit_slopes(nbest.features - means, weights)
+    agreement, count = varied.agreement(weights), int(several.sum())
+    means = lists.features.mean(axis=0, dtype=np.float64)
+    slopes = _fit_slopes(lists.features - means, weights)
     result = {}
-    for k, name in enumerate(nbest.feature_names):
-        varying = lists.deviations[:, k]
+    for k, name in enumerate(lists.feature_names):
+        varying = varied.deviations[:, k]
         varying, known = varying[varying > 0], agreement[:, k][~np.isnan(agreement[:, k])]
         result[name] = FeatureScale(
-            spread=float(nbest.spread[k]),
+            spread=float(lists.spread[k]),
             lists=count,
             varying=len(varying),
             deviations=tuple(np.quantile(varying, _QUANTILES).tolist()) if len(varying) else (),
-            sign=int(lists.sign[k]),
+            sign=int(varied.sign[k]),
             agreement=float(known.mean()) if len(known) else 0.0,
             agreement_deviation=float(known.std(ddof=1)) if len(known) > 1 else 0.0,
             agreeing=len(known),

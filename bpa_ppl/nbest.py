@@ -432,16 +432,16 @@ def _check_count(value: Any, name: str) -> None:
         raise UsageError(problem, parameter=name)
 
 
-def content_hash(nbest: NBest) -> str:
+def content_hash(lists: NBest) -> str:
     """Return a hash of the ids and texts of lists.
 
     >>> from bpa_ppl import from_lists
     >>> content_hash(from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"]))
     '5730911cdc265d21'
     """
-    content = hashlib.sha256(json.dumps([list(map(str, nbest.ids)), nbest.sizes.tolist()]).encode())
-    content.update(json.dumps(nbest.strings).encode())
-    content.update(np.ascontiguousarray(nbest.string_index, np.int64).tobytes())
+    content = hashlib.sha256(json.dumps([list(map(str, lists.ids)), lists.sizes.tolist()]).encode())
+    content.update(json.dumps(lists.strings).encode())
+    content.update(np.ascontiguousarray(lists.string_index, np.int64).tobytes())
     return content.hexdigest()[:16]
 
 
@@ -475,14 +475,14 @@ def subtract_first(values: npt.NDArray[Any], sizes: Int64) -> Float64:
     return np.asarray(values - np.repeat(first, sizes, axis=0))
 
 
-def score_differences(nbest: NBest, weights: npt.ArrayLike | Mapping[str, float]) -> Float64:
+def score_differences(lists: NBest, weights: npt.ArrayLike | Mapping[str, float]) -> Float64:
     """Return the scores of candidates minus that of the first of their list, (candidates,).
 
     They have the same order within a list as λ·h, without its rounding where a feature has a large
     constant in it.
 
     Args:
-        nbest: the lists.
+        lists: the lists.
         weights: as for `NBest.scores`.
 
     Raises:
@@ -493,11 +493,11 @@ def score_differences(nbest: NBest, weights: npt.ArrayLike | Mapping[str, float]
     >>> score_differences(lists, {"LM0": 0.3}).tolist(), np.diff(lists.scores([0.3])).tolist()
     ([0.0, 0.0375], [0.0])
     """
-    differences = subtract_first(nbest.features, nbest.sizes)
-    return _replace(nbest, features=differences).scores(weights)
+    differences = subtract_first(lists.features, lists.sizes)
+    return _replace(lists, features=differences).scores(weights)
 
 
-def measure_deviation(nbest: NBest, column: npt.NDArray[Any]) -> float:
+def measure_deviation(lists: NBest, column: npt.NDArray[Any]) -> float:
     """Return the standard deviation within lists of one value per candidate, over all lists.
 
     >>> from bpa_ppl import from_lists
@@ -505,7 +505,7 @@ def measure_deviation(nbest: NBest, column: npt.NDArray[Any]) -> float:
     >>> measure_deviation(lists, np.array([0.0, 4.0]))
     2.0
     """
-    return root_mean_square(centre(column, nbest.sizes))
+    return root_mean_square(centre(column, lists.sizes))
 
 
 def root_mean_square(values: Float64) -> float:
@@ -519,7 +519,7 @@ def root_mean_square(values: Float64) -> float:
     return float(unit * np.sqrt(np.mean((values / unit) ** 2)))
 
 
-def find_feature(nbest: NBest, name: str) -> Float64 | None:
+def find_feature(lists: NBest, name: str) -> Float64 | None:
     """Return the values of a feature, (candidates,); None if the lists have no such feature.
 
     >>> from bpa_ppl import from_lists
@@ -527,22 +527,22 @@ def find_feature(nbest: NBest, name: str) -> Float64 | None:
     >>> find_feature(lists, "TM0").tolist(), find_feature(lists, "WP0")
     ([2.0, 4.0], None)
     """
-    place = nbest._places.get(name)  # noqa: SLF001
-    return None if place is None else nbest.features[:, place]
+    place = lists._places.get(name)  # noqa: SLF001
+    return None if place is None else lists.features[:, place]
 
 
-def describe_candidate(nbest: NBest, row: int) -> str:
+def describe_candidate(lists: NBest, row: int) -> str:
     """Return what messages call the candidate in a row.
 
     >>> from bpa_ppl import from_lists
     >>> describe_candidate(from_lists([["a"], ["b", "c"]], [[[]], [[], []]], []), 2)
     'candidates[1] of list 1'
     """
-    s = int(np.searchsorted(nbest.offsets, row, side="right")) - 1
-    return f"candidates[{row - nbest.offsets[s]}] of list {nbest.ids[s]}"
+    s = int(np.searchsorted(lists.offsets, row, side="right")) - 1
+    return f"candidates[{row - lists.offsets[s]}] of list {lists.ids[s]}"
 
 
-def demote_to_extras(nbest: NBest, columns: Iterable[str]) -> NBest:
+def demote_to_extras(lists: NBest, columns: Iterable[str]) -> NBest:
     """Return the lists with some of their features as extras, which are not part of any score.
 
     Names of other columns are ignored.
@@ -553,19 +553,19 @@ def demote_to_extras(nbest: NBest, columns: Iterable[str]) -> NBest:
     >>> apart.feature_names, apart.extras["comet"].tolist()
     (('LM0',), [0.5, 0.7])
     """
-    found = {name: find_feature(nbest, name) for name in columns}
+    found = {name: find_feature(lists, name) for name in columns}
     moved = {name: values for name, values in found.items() if values is not None}
     if not moved:
-        return nbest
-    kept = [place for place, name in enumerate(nbest.feature_names) if name not in moved]
-    return _replace(select_features(nbest, kept), extras={**nbest.extras, **moved})
+        return lists
+    kept = [place for place, name in enumerate(lists.feature_names) if name not in moved]
+    return _replace(select_features(lists, kept), extras={**lists.extras, **moved})
 
 
-def promote_to_features(nbest: NBest, columns: Mapping[str, Float64]) -> NBest:
+def promote_to_features(lists: NBest, columns: Mapping[str, Float64]) -> NBest:
     """Return the lists with some of their extras as features, after the existing ones.
 
     Args:
-        nbest: the lists.
+        lists: the lists.
         columns: the numbers of each, (candidates,).
 
     Raises:
@@ -577,93 +577,93 @@ def promote_to_features(nbest: NBest, columns: Mapping[str, Float64]) -> NBest:
     ('LM0', 'comet')
     """
     if not columns:
-        return nbest
-    rest = {name: column for name, column in nbest.extras.items() if name not in columns}
-    return _replace(nbest, extras=rest).with_features([*columns], np.stack([*columns.values()], 1))
+        return lists
+    rest = {name: column for name, column in lists.extras.items() if name not in columns}
+    return _replace(lists, extras=rest).with_features([*columns], np.stack([*columns.values()], 1))
 
 
-def select_features(nbest: NBest, places: list[int]) -> NBest:
+def select_features(lists: NBest, places: list[int]) -> NBest:
     """Return the lists with the features at these places, in this order."""
-    names = tuple(nbest.feature_names[place] for place in places)
-    if names == nbest.feature_names:
-        return nbest
-    features = np.ascontiguousarray(nbest.features[:, places])
-    return _replace(nbest, features=features, feature_names=names)
+    names = tuple(lists.feature_names[place] for place in places)
+    if names == lists.feature_names:
+        return lists
+    features = np.ascontiguousarray(lists.features[:, places])
+    return _replace(lists, features=features, feature_names=names)
 
 
-def _list_optional(nbest: NBest) -> list[tuple[str, str, Column]]:
+def _list_optional(lists: NBest) -> list[tuple[str, str, Column]]:
     """Return (name, `candidate` or `sentence`, column) of the columns that a table may lack."""
-    single = [(name, COLUMNS[name][0], getattr(nbest, name)) for name in CAN_LACK]
-    of_rows = [(name, "candidate", column) for name, column in nbest.extras.items()]
-    of_lists = [(name, "sentence", column) for name, column in nbest.sentence_extras.items()]
+    single = [(name, COLUMNS[name][0], getattr(lists, name)) for name in CAN_LACK]
+    of_rows = [(name, "candidate", column) for name, column in lists.extras.items()]
+    of_lists = [(name, "sentence", column) for name, column in lists.sentence_extras.items()]
     return [entry for entry in [*single, *of_rows, *of_lists] if entry[2] is not None]
 
 
-def _replace(nbest: NBest, **columns: Any) -> NBest:
+def _replace(lists: NBest, **columns: Any) -> NBest:
     """Return a table with other columns; values of features and totals are not checked again."""
     table = object.__new__(NBest)
-    values = {f.name: getattr(nbest, f.name) for f in fields(nbest)}  # not what is cached
+    values = {f.name: getattr(lists, f.name) for f in fields(lists)}  # not what is cached
     vars(table).update(values, **columns)
     _convert(table, columns)
     return table
 
 
-def _convert(nbest: NBest, names: Collection[str]) -> None:
+def _convert(lists: NBest, names: Collection[str]) -> None:
     """Convert some columns to their types, and check that all columns fit together."""
     for name, (_, convert) in COLUMNS.items():
-        if name in names and getattr(nbest, name) is not None:
-            object.__setattr__(nbest, name, convert(getattr(nbest, name)))
-    _check_shapes(nbest)
+        if name in names and getattr(lists, name) is not None:
+            object.__setattr__(lists, name, convert(getattr(lists, name)))
+    _check_shapes(lists)
 
 
-def _check_shapes(nbest: NBest) -> None:
-    if nbest.sentence_ids.ndim != 1:
+def _check_shapes(lists: NBest) -> None:
+    if lists.sentence_ids.ndim != 1:
         problem = "sentence_ids must be one integer for each sentence"
-        raise DataError(problem, nbest.origin, parameter="sentence_ids", code="wrong-length")
-    rows, sentences = len(nbest.features), len(nbest.sentence_ids)
-    ragged = len(nbest.offsets) == sentences + 1 and nbest.offsets[[0, -1]].tolist() == [0, rows]
-    valid = nbest.features.ndim == 2 and nbest.features.shape[1] == len(nbest.feature_names)
-    if not (ragged and valid and len(nbest.string_index) == rows):
+        raise DataError(problem, lists.origin, parameter="sentence_ids", code="wrong-length")
+    rows, sentences = len(lists.features), len(lists.sentence_ids)
+    ragged = len(lists.offsets) == sentences + 1 and lists.offsets[[0, -1]].tolist() == [0, rows]
+    valid = lists.features.ndim == 2 and lists.features.shape[1] == len(lists.feature_names)
+    if not (ragged and valid and len(lists.string_index) == rows):
         problem = "the columns of an n-best table disagree in shape"
-        raise DataError(problem, nbest.origin, code="wrong-length")
-    if len(set(nbest.feature_names)) != len(nbest.feature_names):
-        raise DataError("two features have the same name", nbest.origin, code="duplicate")
-    names = [*nbest.feature_names, *nbest.extras, *nbest.sentence_extras]
+        raise DataError(problem, lists.origin, code="wrong-length")
+    if len(set(lists.feature_names)) != len(lists.feature_names):
+        raise DataError("two features have the same name", lists.origin, code="duplicate")
+    names = [*lists.feature_names, *lists.extras, *lists.sentence_extras]
     if escape_controls("".join(names)) != "".join(names):
         name = next(escape_controls(name) for name in names if escape_controls(name) != name)
         problem = f"the name of the column {name} has a control character: rename it"
-        raise DataError(problem, nbest.origin, code="bad-name")
-    if np.any(nbest.sizes < 1):
-        empty = nbest.sentence_ids[int(np.argmax(nbest.sizes < 1))]
-        raise DataError(f"the list of sentence {empty} is empty", nbest.origin, code="no-data")
+        raise DataError(problem, lists.origin, code="bad-name")
+    if np.any(lists.sizes < 1):
+        empty = lists.sentence_ids[int(np.argmax(lists.sizes < 1))]
+        raise DataError(f"the list of sentence {empty} is empty", lists.origin, code="no-data")
     counts, seen = {"candidate": rows, "sentence": sentences}, set[str]()
-    for name, kind, column in _list_optional(nbest):
+    for name, kind, column in _list_optional(lists):
         if name in seen:
             problem = f"there is a column {name} already: choose another name"
-            raise DataError(problem, nbest.origin, parameter=name, code="duplicate")
+            raise DataError(problem, lists.origin, parameter=name, code="duplicate")
         seen.add(name)
         if len(column) != counts[kind]:
             problem = f"{len(column)} values of {name} for {format_count(counts[kind], kind)}"
-            raise DataError(problem, nbest.origin, parameter=name, code="wrong-length")
+            raise DataError(problem, lists.origin, parameter=name, code="wrong-length")
 
 
-def _check_values(nbest: NBest) -> None:
-    index = nbest.string_index
-    if len(index) and not 0 <= index.min() <= index.max() < len(nbest.strings):
-        raise DataError("a candidate has no text", nbest.origin, code="mismatch")
-    _check_sizes(nbest, nbest.features, nbest.feature_names)
-    if nbest.totals is not None:
-        _check_sizes(nbest, nbest.totals[:, None], ["the total"])
+def _check_values(lists: NBest) -> None:
+    index = lists.string_index
+    if len(index) and not 0 <= index.min() <= index.max() < len(lists.strings):
+        raise DataError("a candidate has no text", lists.origin, code="mismatch")
+    _check_sizes(lists, lists.features, lists.feature_names)
+    if lists.totals is not None:
+        _check_sizes(lists, lists.totals[:, None], ["the total"])
 
 
-def _check_sizes(nbest: NBest, table: Float64, names: Sequence[str]) -> None:
+def _check_sizes(lists: NBest, table: Float64, names: Sequence[str]) -> None:
     """Raise a DataError unless all numbers of a table, (candidates, names), are sound."""
     if are_finite(table):
         return
     row, column = np.argwhere(~(np.abs(table) <= LARGEST))[0]
-    problem = f"{names[column]} of {describe_candidate(nbest, row)} is "
+    problem = f"{names[column]} of {describe_candidate(lists, row)} is "
     problem += describe_number(float(table[row, column]))
-    raise DataError(problem, nbest.origin, code="bad-number")
+    raise DataError(problem, lists.origin, code="bad-number")
 
 
 def describe_number(value: float) -> str:

@@ -82,7 +82,7 @@ class Proposal(NamedTuple):
 
 
 def propose(
-    nbest: NBest,
+    lists: NBest,
     columns: Sequence[CandidateColumn],
     gain: str | None = None,
     *,
@@ -92,7 +92,7 @@ def propose(
     """Return the call of `adapt` that suits some lists.
 
     Args:
-        nbest: the lists.
+        lists: the lists.
         columns: of their candidates; a column that the user chose as the gain has that kind.
         gain: what the user chose, as it is written in Python; None if nothing.
         observed: whether there is something to learn from: the gain that the user chose, or without
@@ -105,9 +105,9 @@ def propose(
     >>> propose(lists, read_columns(lists)).command
     "bpa.adapt(lists, features=['lm'], gain='ok')"
     """
-    gains = () if observed or gain is not None else find_gains(nbest, columns)
+    gains = () if observed or gain is not None else find_gains(lists, columns)
     chosen = _choose_gain(gains)
-    reasons = _explain_columns(nbest, columns, chosen, tuple(exclude))
+    reasons = _explain_columns(lists, columns, chosen, tuple(exclude))
     features = tuple(name for name, reason in reasons.items() if not reason)
     declared = any(column.summary.kind == "feature" for column in columns)
     if declared:
@@ -135,16 +135,16 @@ def _write_call(features: Iterable[str], add: Iterable[str], gain: str | None) -
     return f"bpa.adapt({', '.join(['lists', *arguments])})"
 
 
-def find_gains(nbest: NBest, columns: Iterable[CandidateColumn]) -> tuple[CandidateColumn, ...]:
+def find_gains(lists: NBest, columns: Iterable[CandidateColumn]) -> tuple[CandidateColumn, ...]:
     """Return the columns that may be the gain, those first that are like one.
 
     They are extras that vary within lists: true or false, or numbers, except numbers of the rows.
 
     Args:
-        nbest: the lists.
+        lists: the lists.
         columns: of their candidates.
     """
-    found = [c for c in columns if c.may_be_gain and _describe_steps(nbest, c.numbers) != _OF_ROWS]
+    found = [c for c in columns if c.may_be_gain and _describe_steps(lists, c.numbers) != _OF_ROWS]
     return tuple(sorted(found, key=lambda column: not column.like_gain))
 
 
@@ -181,7 +181,7 @@ def _is_untyped(name: str) -> bool:
 
 
 def _explain_columns(
-    nbest: NBest,
+    lists: NBest,
     columns: Iterable[CandidateColumn],
     gain: CandidateColumn | None,
     exclude: tuple[str, ...],
@@ -189,7 +189,7 @@ def _explain_columns(
     """Return why extras are not features, by their names; an empty text for those that can be.
 
     Args:
-        nbest: the lists.
+        lists: the lists.
         columns: of their candidates.
         gain: the one that is proposed, or None.
         exclude: names, labels and patterns of columns that are not features.
@@ -203,7 +203,7 @@ def _explain_columns(
     reasons = {}
     for column in extras:
         name = column.name
-        reason = f"{name} is excluded" if excluded.fit(name) else _explain(nbest, column)
+        reason = f"{name} is excluded" if excluded.fit(name) else _explain(lists, column)
         if not reason and column.numbers is not None:
             other = equal.setdefault(column.numbers.tobytes(), name)
             reason = "" if other == name else f"{name} is equal to {other}"
@@ -211,13 +211,13 @@ def _explain_columns(
     return reasons
 
 
-def _explain(nbest: NBest, column: CandidateColumn) -> str:
+def _explain(lists: NBest, column: CandidateColumn) -> str:
     """Return why a column is no feature by itself; an empty text if it can be one."""
     name, summary = column.name, column.summary
     if summary.missing == len(column.values):
         return f"{name} has no values"
     if summary.type == TEXT:
-        return _explain_texts(nbest, column)
+        return _explain_texts(lists, column)
     if column.numbers is None:
         return f"{name} has {'lists' if summary.type == LIST else 'values of other types'}"
     if np.isnan(summary.within):
@@ -231,18 +231,18 @@ def _explain(nbest: NBest, column: CandidateColumn) -> str:
         return f"{name} is missing for {summary.missing:,} of {count}: {use}"
     if summary.type == TRUTH:
         return f"{name} is true or false: it can be the gain"
-    if steps := _describe_steps(nbest, column.numbers):
+    if steps := _describe_steps(lists, column.numbers):
         return f"{name} {steps}"
     return f"{quote(name)} cannot be typed: rename the column" if _is_untyped(name) else ""
 
 
-def _explain_texts(nbest: NBest, column: CandidateColumn) -> str:
+def _explain_texts(lists: NBest, column: CandidateColumn) -> str:
     """Return what can be done with a column of texts."""
     name, values, different = column.name, column.values, column.summary.different or 0
-    if all(len(set(values[a:b])) == 1 for a, b in pairwise(nbest.offsets.tolist())):
+    if all(len(set(values[a:b])) == 1 for a, b in pairwise(lists.offsets.tolist())):
         return f"{name} is constant in each list"
     texts = [value for value in values if not is_absent(value)]
-    words = [text for text in texts if read_number(text, cells=name in nbest.cells) is None]
+    words = [text for text in texts if read_number(text, cells=name in lists.cells) is None]
     if 2 * len(words) < len(texts):
         remedy = "write numbers, and leave cells empty where there is none"
         return f"{name} has texts among its numbers, such as {quote(words[0])}: {remedy}"
@@ -252,11 +252,11 @@ def _explain_texts(nbest: NBest, column: CandidateColumn) -> str:
     return f"{what}: --categorical {shlex.quote(name)} makes a feature of each"
 
 
-def _describe_steps(nbest: NBest, numbers: Float64 | None) -> str:
+def _describe_steps(lists: NBest, numbers: Float64 | None) -> str:
     """Return whether a column numbers the rows, or counts candidates; an empty text for others."""
     if numbers is None or not are_finite(numbers):
         return ""
-    steps = np.delete(np.diff(numbers), nbest.offsets[1:-1] - 1)
+    steps = np.delete(np.diff(numbers), lists.offsets[1:-1] - 1)
     if len(steps) < _STEPS or not steps[0]:
         return ""
     if (steps > 0).all() and not np.ptp(np.sort(numbers) - np.arange(len(numbers))):

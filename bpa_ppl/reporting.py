@@ -221,7 +221,7 @@ class Improvement:
 
 
 def evaluate_improvement(
-    nbest: NBest,
+    lists: NBest,
     posterior: Posterior,
     *,
     defaults: Mapping[str, float] | None = None,
@@ -239,7 +239,7 @@ def evaluate_improvement(
     posterior; with TER and BLEU comes the other one.
 
     Args:
-        nbest: lists with what the gain of the posterior needs, references or its column; best
+        lists: lists with what the gain of the posterior needs, references or its column; best
             ones that the posterior has not seen. Where they lack its column and have references,
             the gain is the default gain of `adapt`. Without either, or for a posterior of
             preferences, it is the accuracy on their preferences; and without any the choices are
@@ -268,25 +268,25 @@ def evaluate_improvement(
     (('qe',), 'unknown')
     """
     draws = with_defaults(as_draws(posterior), defaults)
-    gain = choose_compared_gain(nbest, draws)
+    gain = choose_compared_gain(lists, draws)
     reranker = Reranker(draws, moved_files=moved_files, unchecked=True)
-    choices, comparison = _find_changes(nbest, reranker, gain)
-    changes, scored, reason = list[ScoreChange](), np.arange(len(nbest)), ""
+    choices, comparison = _find_changes(lists, reranker, gain)
+    changes, scored, reason = list[ScoreChange](), np.arange(len(lists)), ""
     if gain is not None:
         scored = _find_judged(choices, gain)
         metrics = [*choose_metrics(gain), *([LengthRatio()] if "references" in gain.needs else [])]
-        lists, before, after = nbest[scored], choices.before[scored], choices.after[scored]
-        scores = bootstrap_changes(lists, before, after, metrics, seed=seed)
-        changes = [ScoreChange.of(m, one, lists) for m, one in zip(metrics, scores, strict=True)]
+        judged, before, after = lists[scored], choices.before[scored], choices.after[scored]
+        scores = bootstrap_changes(judged, before, after, metrics, seed=seed)
+        changes = [ScoreChange.of(m, one, judged) for m, one in zip(metrics, scores, strict=True)]
     elif comparison is not None and comparison.rows:
         changes = _compare_accuracy(comparison, choices.baseline)
-        scored = select_compared(nbest).sentences
+        scored = select_compared(lists).sentences
         reason = "" if changes else "the preferred candidate is the first of each list"
     else:
-        reason = explain_missing_gains(nbest, draws).message.removeprefix(locate(nbest.origin))
+        reason = explain_missing_gains(lists, draws).message.removeprefix(locate(lists.origin))
     if reason:
         return Improvement(choices, unknown=reason, drift=reranker.drift)
-    changed = int(find_changed(nbest, choices.before, choices.after)[scored].sum())
+    changed = int(find_changed(lists, choices.before, choices.after)[scored].sum())
     numbers = len(scored), changed
     return Improvement(choices, tuple(changes), gain, comparison, *numbers, drift=reranker.drift)
 
@@ -321,14 +321,14 @@ def _compare_accuracy(comparison: BaselineComparison, baseline: str) -> list[Sco
 
 
 def _find_changes(
-    nbest: NBest, reranker: Reranker, gain: Metric | None
+    lists: NBest, reranker: Reranker, gain: Metric | None
 ) -> tuple[ChoiceChanges, BaselineComparison | None]:
     """Return the choices before and after, and their comparison with all baselines if needed."""
-    draws, chosen = reranker.draws, reranker(nbest)
+    draws, chosen = reranker.draws, reranker(lists)
     before, after = chosen.canonical, chosen.choice
     baseline, recorded, comparison = str(Way.CANONICAL), read_comparison(draws), None
     unknown = lacks_canonical(draws)
-    by_answers = gain is None and has_preferences(nbest)
+    by_answers = gain is None and has_preferences(lists)
     if by_answers or gain is not None:
         comparison = ChoiceGains(draws, gain).add(chosen.lists, after).comparison
     if unknown:
@@ -337,10 +337,10 @@ def _find_changes(
         if row is None or row.scores(chosen.lists) is None:
             row = BaselineRow(Way.FIRST)
         baseline, before = row.label, row.choose(chosen.lists)
-    column = find_system_column(nbest, [source.column for source in find_indicators(draws)])
+    column = find_system_column(lists, [source.column for source in find_indicators(draws)])
     why = explain_rows(chosen.lists, draws, after, before)
-    shares = system_shares(nbest, before, after, column=column)
-    return ChoiceChanges(nbest, before, after, baseline, why, shares, column), comparison
+    shares = system_shares(lists, before, after, column=column)
+    return ChoiceChanges(lists, before, after, baseline, why, shares, column), comparison
 
 
 def describe_improvement(
@@ -432,7 +432,7 @@ def _are_same_lists(draws: Draws, lists: NBest) -> bool:
         return False
     observed, ids = draws.record.observed, draws.sentence_ids
     compared = observed.kind == "preferences" and has_preferences(lists)
-    lists = choice_sets(lists).nbest if compared else lists
+    lists = choice_sets(lists).lists if compared else lists
     if ids is not None:
         return np.array_equal(np.asarray(ids), lists.sentence_ids)
     return observed.sentences in (None, len(lists))

@@ -335,7 +335,7 @@ class Match(NamedTuple):
 
 def match(
     weights: AnyWeights,
-    nbest: NBest,
+    lists: NBest,
     *,
     fixed: Iterable[str] | None = None,
     defaults: Mapping[str, float] | None = None,
@@ -346,7 +346,7 @@ def match(
 
     Args:
         weights: the canonical weights, by name or one per column; None for `initial_weights`.
-        nbest: the lists.
+        lists: the lists.
         fixed: names or labels of features whose weights stay canonical; None fixes
             `UnknownWordPenalty0`, as Moses does, and an empty sequence fixes none.
         defaults: values for features without a canonical weight. A prior is scaled to the spread of
@@ -364,53 +364,53 @@ def match(
     >>> match([1.0, 0.5], lists).values.tolist()
     [1.0, 0.5]
     """
-    require(nbest, NBest, "weights are matched to n-best lists (NBest)", "nbest")
+    require(lists, NBest, "weights are matched to n-best lists (NBest)", "lists")
     defaults = {} if defaults is None else defaults
     _check_named(defaults)
     fixed = None if fixed is None else _read_fixed(fixed)
-    canonical = _name_canonical(weights, nbest)
+    canonical = _name_canonical(weights, lists)
     values = dict(Weights(defaults, "the default weights"))
     if weights is None:
         canonical, values = Weights({}, canonical.origin), {**canonical, **values}
     values |= canonical
-    if missing := [name for name in nbest.feature_names if name not in values]:
+    if missing := [name for name in lists.feature_names if name not in values]:
         problem = (
-            f"no weight for {list_names(missing)}, found in {name_lists(nbest.origin)}: add it"
+            f"no weight for {list_names(missing)}, found in {name_lists(lists.origin)}: add it"
         )
         code = "missing-weight"
         raise DataError(problem, canonical.origin, parameter="defaults", code=code)
-    unused = canonical.keys() - set(nbest.feature_names)
-    for name in sorted(unused & nbest.extras.keys()):
-        column = np.asarray(nbest.extras[name])
+    unused = canonical.keys() - set(lists.feature_names)
+    for name in sorted(unused & lists.extras.keys()):
+        column = np.asarray(lists.extras[name])
         absent = np.count_nonzero(np.isnan(column)) if column.dtype.kind == "f" else 0
         if absent:
             problem = f"{name}, which has a canonical weight, is missing for {absent:,} of "
             problem += f"{format_count(len(column), 'candidate')}: add it to these lists"
-            raise DataError(f"{problem}, or leave its weight out", nbest.origin, code="bad-number")
+            raise DataError(f"{problem}, or leave its weight out", lists.origin, code="bad-number")
     if unused:
         names = list_names(name for name in canonical if name in unused)
-        note = f"{names} left out: there is no such feature in {name_lists(nbest.origin)}"
+        note = f"{names} left out: there is no such feature in {name_lists(lists.origin)}"
         warn_user(locate(canonical.origin) + note)
-    new = [name not in canonical for name in nbest.feature_names]
+    new = [name not in canonical for name in lists.feature_names]
     untouched = dict.fromkeys(_UNTUNED if fixed is None else fixed)
     if fixed is not None:
-        _check_features(nbest, untouched, "fixed")
-    free = np.array([not matches(name, untouched) for name in nbest.feature_names], dtype=bool)
+        _check_features(lists, untouched, "fixed")
+    free = np.array([not matches(name, untouched) for name in lists.feature_names], dtype=bool)
     if not free.any():
         problem, parameter = "every feature is fixed: there is none to adapt", "fixed"
-        if not nbest.feature_names:
+        if not lists.feature_names:
             problem, parameter = "the lists have no feature", "add"
             problem += ": add some that need only texts, such as length and consensus"
-        raise DataError(problem, nbest.origin, parameter=parameter, code="no-data")
+        raise DataError(problem, lists.origin, parameter=parameter, code="no-data")
     return Match(
-        names=nbest.feature_names,
-        values=np.array([values[name] for name in nbest.feature_names], dtype=np.float64),
+        names=lists.feature_names,
+        values=np.array([values[name] for name in lists.feature_names], dtype=np.float64),
         free=free,
-        spread=np.where(new, nbest.spread, np.nan) if any(new) else None,
+        spread=np.where(new, lists.spread, np.nan) if any(new) else None,
     )
 
 
-def initial_weights(nbest: NBest) -> Weights:
+def initial_weights(lists: NBest) -> Weights:
     """Return initial weights, for lists without canonical ones.
 
     They are 1 / spread for features named as log-probabilities, such as `logprob` or `lm`, and 0
@@ -422,21 +422,21 @@ def initial_weights(nbest: NBest) -> Weights:
     >>> initial_weights(lists)
     Weights({'logprob': 0.5, 'comet': 0})
     """
-    values = {name: float(name in _UNTUNED) for name in nbest.feature_names}
-    for name, spread in zip(nbest.feature_names, nbest.spread.tolist(), strict=True):
+    values = {name: float(name in _UNTUNED) for name in lists.feature_names}
+    for name, spread in zip(lists.feature_names, lists.spread.tolist(), strict=True):
         if is_log_probability(name) and spread > 0 and name not in _UNTUNED:
             values[name] = 1 / spread
     return Weights(values, "no canonical weights")
 
 
 def start(
-    weights: AnyWeights, nbest: NBest, lower_is_better: str | Iterable[str] | None = None
+    weights: AnyWeights, lists: NBest, lower_is_better: str | Iterable[str] | None = None
 ) -> tuple[Mapping[str, float] | None, Mapping[str, float], Start]:
     """Return where the weights of the columns of some lists start, by name.
 
     Args:
         weights: canonical ones, by name or one for each column; "equal"; or None.
-        nbest: the lists.
+        lists: the lists.
         lower_is_better: for equal weights, features of which less is better.
 
     Returns:
@@ -458,12 +458,12 @@ def start(
         raise UsageError(problem, parameter="lower_is_better", code="conflict")
     if equal:
         names = [lower_is_better] if isinstance(lower_is_better, str) else lower_is_better
-        return None, equal_weights(nbest, names or ()), EQUAL
+        return None, equal_weights(lists, names or ()), EQUAL
     if weights is None:
-        return None, initial_weights(nbest), NONE
+        return None, initial_weights(lists), NONE
     if isinstance(weights, Mapping) and not (isinstance(weights, Weights) and weights.positional):
         return weights, {}, CANONICAL
-    columns = match(weights, nbest, fixed=())
+    columns = match(weights, lists, fixed=())
     return dict(zip(columns.names, columns.values.tolist(), strict=True)), {}, CANONICAL
 
 
@@ -476,13 +476,13 @@ def has_canonical(weights: AnyWeights) -> bool:
     return weights is not None and not (isinstance(weights, str) and weights == EQUAL)
 
 
-def equal_weights(nbest: NBest, lower_is_better: Iterable[str] = ()) -> Weights:
+def equal_weights(lists: NBest, lower_is_better: Iterable[str] = ()) -> Weights:
     """Return weights that give every standardised feature the same weight.
 
     ±1 / (2 K spread) for K features; the spread is the standard deviation within the lists.
 
     Args:
-        nbest: the lists.
+        lists: the lists.
         lower_is_better: names or labels of features for which lower is better.
 
     Raises:
@@ -494,10 +494,10 @@ def equal_weights(nbest: NBest, lower_is_better: Iterable[str] = ()) -> Weights:
     Weights({'comet': 2.5, 'errors': -0.25})
     """
     names = tuple(lower_is_better)
-    _check_features(nbest, names, "lower_is_better")
-    spread = dict(zip(nbest.feature_names, nbest.spread.tolist(), strict=True))
-    counted = [name for name in nbest.feature_names if spread[name] > 0 and name not in _UNTUNED]
-    values = {name: float(name in _UNTUNED) for name in nbest.feature_names}
+    _check_features(lists, names, "lower_is_better")
+    spread = dict(zip(lists.feature_names, lists.spread.tolist(), strict=True))
+    counted = [name for name in lists.feature_names if spread[name] > 0 and name not in _UNTUNED]
+    values = {name: float(name in _UNTUNED) for name in lists.feature_names}
     for name in counted:
         sign = -1 if matches(name, names) else 1
         values[name] = sign / (2 * len(counted) * spread[name])
@@ -517,10 +517,10 @@ def is_log_probability(name: str) -> bool:
     return is_score or not pairs.union(words).isdisjoint(_LOG_PROBABILITIES)
 
 
-def _name_canonical(given: Any, nbest: NBest) -> Weights:
+def _name_canonical(given: Any, lists: NBest) -> Weights:
     """Return weights by name."""
     if given is None:
-        return initial_weights(nbest)
+        return initial_weights(lists)
     if isinstance(given, Mapping):
         weights = given if isinstance(given, Weights) else Weights(given, "the weights")
     else:
@@ -533,7 +533,7 @@ def _name_canonical(given: Any, nbest: NBest) -> Weights:
         weights = unnamed_weights(values, "the weights")
     if not weights.positional:
         return weights
-    names = nbest.feature_names
+    names = lists.feature_names
     if len(weights) != len(names):
         problem = f"{len(weights)} weights without names for {len(names)} features"
         code = "wrong-length"
@@ -541,41 +541,41 @@ def _name_canonical(given: Any, nbest: NBest) -> Weights:
     return Weights(zip(names, weights.values(), strict=True), weights.origin)
 
 
-def check_totals(nbest: NBest, values: npt.ArrayLike, tolerance: float = 1e-3) -> None:
+def check_totals(lists: NBest, values: npt.ArrayLike, tolerance: float = 1e-3) -> None:
     """Warn if λ·h does not reproduce the totals of the decoder: the weights may be wrong.
 
     Only differences within a list are compared: terms that are constant over a list may be missing.
 
     Args:
-        nbest: lists; without totals, or with totals that may be divided by a length, nothing is
+        lists: lists; without totals, or with totals that may be divided by a length, nothing is
             checked.
         values: (features,) weights in the order of the columns.
         tolerance: allowed error, relative to the totals and their differences within a list.
     """
-    if nbest.totals is None or nbest.totals_normalised or not len(nbest):
+    if lists.totals is None or lists.totals_normalised or not len(lists):
         return
-    totals = subtract_first(nbest.totals, nbest.sizes)
-    error = np.abs(score_differences(nbest, values) - totals)
-    allowed = tolerance * (np.abs(totals) + np.abs(nbest.totals)) + 1e-4
+    totals = subtract_first(lists.totals, lists.sizes)
+    error = np.abs(score_differences(lists, values) - totals)
+    allowed = tolerance * (np.abs(totals) + np.abs(lists.totals)) + 1e-4
     wrong = float(np.mean(error > allowed))
     if wrong > 0.05:
-        share = f"the totals of {100 * wrong:.0f}% of the candidates of {name_lists(nbest.origin)}"
+        share = f"the totals of {100 * wrong:.0f}% of the candidates of {name_lists(lists.origin)}"
         warn_user(f"the weights do not reproduce {share}: check that the decoder run used them")
 
 
-def _check_features(nbest: NBest, names: Iterable[str], parameter: str) -> None:
+def _check_features(lists: NBest, names: Iterable[str], parameter: str) -> None:
     """Raise a DataError unless each name is a feature of the lists, or the label of features.
 
     Args:
-        nbest: the lists.
+        lists: the lists.
         names: to check.
         parameter: the parameter that has them.
 
     >>> from bpa_ppl import from_lists
     >>> _check_features(from_lists([["a"]], [[[1.0]]], ["LM0"]), ["LM0"], "fixed")
     """
-    known = with_labels(nbest.feature_names)
+    known = with_labels(lists.feature_names)
     for name in names:
         if name not in known:
-            problem = f"{name} is not a feature: features are {', '.join(nbest.feature_names)}"
-            raise DataError(problem, nbest.origin, parameter=parameter, code="missing-feature")
+            problem = f"{name} is not a feature: features are {', '.join(lists.feature_names)}"
+            raise DataError(problem, lists.origin, parameter=parameter, code="missing-feature")

@@ -312,7 +312,7 @@ class BaselineComparison:
 
 
 def compare_baselines(
-    nbest: NBest,
+    lists: NBest,
     posterior: Posterior | None = None,
     *,
     choice: npt.ArrayLike | None = None,
@@ -338,7 +338,7 @@ def compare_baselines(
     the sentences, it is evaluated in-sample, which favours it.
 
     Args:
-        nbest: the lists that the posterior was adapted to, in the same order; or new ones.
+        lists: the lists that the posterior was adapted to, in the same order; or new ones.
         posterior: from `adapt`; None compares only the baselines.
         choice: (sentences,) the position that `rerank` chose from each new list; the baselines are
             then those selected on the adaptation sentences. None compares by leave-one-out.
@@ -359,23 +359,23 @@ def compare_baselines(
     >>> result.row("best single feature").label, result.row("best single feature").gain
     ('best single feature (Length)', -0.25)
     """
-    require(nbest, NBest, "baselines are compared on n-best lists (NBest)")
+    require(lists, NBest, "baselines are compared on n-best lists (NBest)")
     if posterior is None:
-        metric = resolve(gain or default_gain(nbest, canonical=False), nbest)
-        lacking = gain is None and "references" in metric.needs and nbest.references is None
-        if lacking and has_preferences(nbest):
-            return _compare(read_judgements(nbest, None), None)
-        return _compare(read_judgements(demote_to_extras(nbest, metric.columns), metric), metric)
+        metric = resolve(gain or default_gain(lists, canonical=False), lists)
+        lacking = gain is None and "references" in metric.needs and lists.references is None
+        if lacking and has_preferences(lists):
+            return _compare(read_judgements(lists, None), None)
+        return _compare(read_judgements(demote_to_extras(lists, metric.columns), metric), metric)
     draws = as_draws(posterior)
-    gain = choose_compared_gain(nbest, draws) if gain is None else resolve(gain, nbest)
-    if gain is None and not has_preferences(nbest):
-        raise explain_missing_gains(nbest, draws)
+    gain = choose_compared_gain(lists, draws) if gain is None else resolve(gain, lists)
+    if gain is None and not has_preferences(lists):
+        raise explain_missing_gains(lists, draws)
     recipe = Recipe.of(draws, moved_files)
     if choice is None:
-        return _compare(read_judgements(recipe.for_training(nbest).nbest, gain), gain, draws)
-    choices = ChoiceGains(draws, gain).add(recipe.apply(nbest), np.asarray(choice))
+        return _compare(read_judgements(recipe.for_training(lists).lists, gain), gain, draws)
+    choices = ChoiceGains(draws, gain).add(recipe.apply(lists), np.asarray(choice))
     if not choices.sums:
-        raise explain_missing_gains(nbest, draws)
+        raise explain_missing_gains(lists, draws)
     return choices.comparison
 
 

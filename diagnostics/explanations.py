@@ -127,7 +127,7 @@ class ChoiceExplanation(NamedTuple):
 
 
 def explain_choices(
-    nbest: NBest,
+    lists: NBest,
     posterior: Posterior,
     choice: npt.ArrayLike,
     other: npt.ArrayLike,
@@ -137,7 +137,7 @@ def explain_choices(
     """Explain why candidates were chosen rather than others, by the features.
 
     Args:
-        nbest: the lists, as for `rerank`.
+        lists: the lists, as for `rerank`.
         posterior: that the choices were made with.
         choice: (sentences,) the position of the chosen candidate in each list.
         other: (sentences,) the position of another one, such as `Choices.canonical`.
@@ -160,11 +160,11 @@ def explain_choices(
     (1.75, 1.0, ('lm',))
     """
     draws = as_draws(posterior)
-    chosen, others = _check(nbest, choice, "choice"), _check(nbest, other, "other")
-    return explain_rows(Recipe.of(draws, moved_files).apply(nbest), draws, chosen, others)
+    chosen, others = _check(lists, choice, "choice"), _check(lists, other, "other")
+    return explain_rows(Recipe.of(draws, moved_files).apply(lists), draws, chosen, others)
 
 
-def _check(nbest: NBest, choice: npt.ArrayLike, name: str) -> Int64:
+def _check(lists: NBest, choice: npt.ArrayLike, name: str) -> Int64:
     """Return one position per list.
 
     Raises:
@@ -172,11 +172,11 @@ def _check(nbest: NBest, choice: npt.ArrayLike, name: str) -> Int64:
     """
     positions = to_array(choice, None, name)
     if (
-        positions.shape != (len(nbest),)
+        positions.shape != (len(lists),)
         or positions.dtype.kind not in "iu"
-        or not np.all((positions >= 0) & (positions < nbest.sizes))
+        or not np.all((positions >= 0) & (positions < lists.sizes))
     ):
-        problem = f"{name} must be a position, from 0, in each of the {len(nbest)} lists"
+        problem = f"{name} must be a position, from 0, in each of the {len(lists)} lists"
         raise UsageError(problem, parameter=name, code="wrong-type")
     return positions.astype(np.int64)
 
@@ -270,14 +270,14 @@ class SystemShare(NamedTuple):
 
 
 def system_shares(
-    nbest: NBest, before: npt.ArrayLike, after: npt.ArrayLike, *, column: str | None = None
+    lists: NBest, before: npt.ArrayLike, after: npt.ArrayLike, *, column: str | None = None
 ) -> list[SystemShare]:
     """Count how often candidates of each system were chosen, before and after.
 
     A text that several systems produced counts for each of them in equal parts.
 
     Args:
-        nbest: the lists.
+        lists: the lists.
         before: (sentences,) the positions of the earlier choices, such as `Choices.canonical`.
         after: (sentences,) the positions of the later ones.
         column: the extra that names the system of each candidate; None looks for `system` and
@@ -299,26 +299,26 @@ def system_shares(
     X 1.0 0.5
     Y 0.0 0.5
     """
-    choices = _check(nbest, before, "before"), _check(nbest, after, "after")
-    column = find_system_column(nbest) if column is None else column
+    choices = _check(lists, before, "before"), _check(lists, after, "after")
+    column = find_system_column(lists) if column is None else column
     if not column:
         return []
-    if column not in nbest.extras:
+    if column not in lists.extras:
         problem = f"the candidates have no column {column}: they have "
-        problem += ", ".join(nbest.extras) or "none"
-        raise DataError(problem, nbest.origin, parameter="column", code="missing-column")
-    names = ["" if name is None else str(name) for name in nbest.extras[column]]
+        problem += ", ".join(lists.extras) or "none"
+        raise DataError(problem, lists.origin, parameter="column", code="missing-column")
+    names = ["" if name is None else str(name) for name in lists.extras[column]]
     systems, system_of = np.unique(names, return_inverse=True)
-    list_of = np.repeat(np.arange(len(nbest)), nbest.sizes)
+    list_of = np.repeat(np.arange(len(lists)), lists.sizes)
     shares = []
     for choice in choices:
-        text = nbest.string_index[nbest.offsets[:-1] + choice]
-        same = np.flatnonzero(nbest.string_index == text[list_of])
+        text = lists.string_index[lists.offsets[:-1] + choice]
+        same = np.flatnonzero(lists.string_index == text[list_of])
         # A system counts once for each list, even if it produced the text several times.
         pairs = np.unique(np.stack([list_of[same], system_of[same]]), axis=1)
-        producers = np.bincount(pairs[0], minlength=len(nbest))
+        producers = np.bincount(pairs[0], minlength=len(lists))
         weighted = np.bincount(pairs[1], 1 / producers[pairs[0]], len(systems))
-        shares.append((weighted / len(nbest)).tolist())
+        shares.append((weighted / len(lists)).tolist())
     rows = map(SystemShare, systems.tolist(), *shares)
     return sorted(rows, key=lambda row: (-row.after, -row.before, row.system))
 

@@ -127,11 +127,11 @@ def read_judgements(lists: NBest, gain: Metric | None, gains: Float64 | None = N
         return select_compared(lists)
     gains = gains_in(lists, gain) if gains is None else gains
     judged = np.isfinite(gains)
-    nbest, rows = select_marked(lists, judged)
-    return Gains(nbest, gains[rows], int(np.sum(~judged)))
+    kept, rows = select_marked(lists, judged)
+    return Gains(kept, gains[rows], int(np.sum(~judged)))
 
 
-def choose_gain(nbest: NBest, draws: Draws) -> Metric | None:
+def choose_gain(lists: NBest, draws: Draws) -> Metric | None:
     """Return the gain by which choices from lists are judged: the one that a posterior records.
 
     If the posterior records none that is installed, or the lists lack its column, it is the gain
@@ -141,18 +141,18 @@ def choose_gain(nbest: NBest, draws: Draws) -> Metric | None:
         None if the lists lack what the gain needs.
     """
     gain = read_gain(draws.record)
-    if gain is None or not set(gain.columns) <= {*nbest.feature_names, *nbest.extras}:
-        gain = resolve(default_gain(nbest, canonical=draws.record.canonical))
-    return gain if has_inputs(nbest, gain) else None
+    if gain is None or not set(gain.columns) <= {*lists.feature_names, *lists.extras}:
+        gain = resolve(default_gain(lists, canonical=draws.record.canonical))
+    return gain if has_inputs(lists, gain) else None
 
 
-def choose_compared_gain(nbest: NBest, draws: Draws) -> Metric | None:
+def choose_compared_gain(lists: NBest, draws: Draws) -> Metric | None:
     """Return the gain, or None to compare choices by the preferences that lists have.
 
     These come first if the posterior was adapted to preferences.
     """
-    first = uses_preferences(draws) and has_preferences(nbest)
-    return None if first else choose_gain(nbest, draws)
+    first = uses_preferences(draws) and has_preferences(lists)
+    return None if first else choose_gain(lists, draws)
 
 
 def uses_preferences(draws: Draws) -> bool:
@@ -160,26 +160,26 @@ def uses_preferences(draws: Draws) -> bool:
     return draws.record.observed.kind == "preferences"
 
 
-def has_inputs(nbest: NBest, gain: Metric) -> bool:
+def has_inputs(lists: NBest, gain: Metric) -> bool:
     """Return whether lists have the columns, references and sources that a gain needs."""
-    references = bool(nbest.references) and all(nbest.references or ())
-    inputs = {"references": references, "sources": nbest.sources is not None}
-    has_columns = set(gain.columns) <= {*nbest.feature_names, *nbest.extras}
+    references = bool(lists.references) and all(lists.references or ())
+    inputs = {"references": references, "sources": lists.sources is not None}
+    has_columns = set(gain.columns) <= {*lists.feature_names, *lists.extras}
     return has_columns and all(inputs.get(name, True) for name in gain.needs)
 
 
-def explain_missing_gains(nbest: NBest, draws: Draws) -> DataError:
+def explain_missing_gains(lists: NBest, draws: Draws) -> DataError:
     """Return the error for lists that cannot be evaluated: see `choose_gain`."""
     gain, wanted = read_gain(draws.record), "a column of judgements"
     if uses_preferences(draws):
         wanted = "preferences or rankings"
     elif gain is not None and gain.columns:
         wanted = f"the column {', '.join(gain.columns)}"
-    elif gain is not None and "sources" in gain.needs and nbest.sources is None:
+    elif gain is not None and "sources" in gain.needs and lists.sources is None:
         message = f"{gain.key} needs the source of each sentence"
-        return DataError(message, nbest.origin, parameter="sources", code="missing-sources")
+        return DataError(message, lists.origin, parameter="sources", code="missing-sources")
     message = f"the lists have neither references nor {wanted}: add one of them"
-    return DataError(message, nbest.origin, parameter="references", code="missing-references")
+    return DataError(message, lists.origin, parameter="references", code="missing-references")
 
 
 def name_gain(gain: Metric | None) -> str:

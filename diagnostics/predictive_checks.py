@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _BLOCK = 64
 
 
-def _check_lists(draws: Draws, nbest: NBest) -> tuple[NBest, Int64]:
+def _check_lists(draws: Draws, lists: NBest) -> tuple[NBest, Int64]:
     """Return the lists that a posterior was adapted to, with its features, and their oracles.
 
     If the gain is a column, only judged candidates are kept.
@@ -34,20 +34,20 @@ def _check_lists(draws: Draws, nbest: NBest) -> tuple[NBest, Int64]:
         DataError: if these are not its lists, or it records no oracles.
     """
     recipe = Recipe.of(draws)
-    lists = recipe.for_training(nbest).nbest
+    prepared = recipe.for_training(lists).lists
     if recipe.gain is not None:
-        lists = select_judged(lists, recipe.gain)[0]
+        prepared = select_judged(prepared, recipe.gain)[0]
     if "oracle" not in draws.observed:
         message = "the posterior does not record oracles: adapt again"
         raise DataError(message, code="no-data")
     index = np.asarray(draws.observed["oracle"], np.int64)
-    if len(index) != len(lists) or np.any(index >= lists.sizes):
-        message = f"the {len(index)} recorded oracles are not of these {len(lists)} lists"
-        raise DataError(f"{message}: give its lists", lists.origin, code="mismatch")
-    return lists, index
+    if len(index) != len(prepared) or np.any(index >= prepared.sizes):
+        message = f"the {len(index)} recorded oracles are not of these {len(prepared)} lists"
+        raise DataError(f"{message}: give its lists", prepared.origin, code="mismatch")
+    return prepared, index
 
 
-def with_predictions(posterior: Posterior, nbest: NBest, *, seed: int = 0) -> InferenceData:
+def with_predictions(posterior: Posterior, lists: NBest, *, seed: int = 0) -> InferenceData:
     """Return the posterior with predictions of the lists, for the checks of ArviZ.
 
     Each draw λ predicts one candidate of each sentence, drawn from p(e|f,λ). The variable `oracle`
@@ -60,7 +60,7 @@ def with_predictions(posterior: Posterior, nbest: NBest, *, seed: int = 0) -> In
     Args:
         posterior: draws of the weights; draws with importance weights are resampled, because ArviZ
             treats all draws equally.
-        nbest: the lists that it was adapted to, in the same order.
+        lists: the lists that it was adapted to, in the same order.
         seed: of the predictions, and of the resampling.
 
     Returns:
@@ -78,9 +78,9 @@ def with_predictions(posterior: Posterior, nbest: NBest, *, seed: int = 0) -> In
     ((2, 500, 2), True)
     """
     draws = as_draws(posterior).resampled(seed)
-    lists, oracle = _check_lists(draws, nbest)
+    prepared, oracle = _check_lists(draws, lists)
     rng = np.random.default_rng(check_seed(seed))
-    drawn = _draw(lists, draws.aligned(lists), rng).reshape(*draws.shape, len(lists))
+    drawn = _draw(prepared, draws.aligned(prepared), rng).reshape(*draws.shape, len(prepared))
     exact = drawn + rng.random(drawn.shape)
     # Rounded towards zero: a position plus a fraction is below the next position.
     narrow = exact.astype(np.float32)

@@ -122,7 +122,7 @@ class BaselineRow(Struct, frozen=True, omit_defaults=True):
         first = next(iter(self.weights), "") if self.name in (Way.FEATURE, Way.SYSTEM) else ""
         return f"low {first}" if self.weights.get(first, 1) < 0 else first
 
-    def scores(self, nbest: NBest) -> Float64 | None:
+    def scores(self, lists: NBest) -> Float64 | None:
         """Return the scores by which it chooses, (candidates,); None if the lists have none.
 
         Those of features are relative to the first candidate of each list.
@@ -130,19 +130,19 @@ class BaselineRow(Struct, frozen=True, omit_defaults=True):
         A feature that no candidate has is 0, as in `rerank`.
 
         Args:
-            nbest: lists with the features that the weights were selected from.
+            lists: lists with the features that the weights were selected from.
         """
         way = WAYS.get(self.name)
-        return _weigh_features(self, nbest) if way is None else way.scores(self, nbest)
+        return _weigh_features(self, lists) if way is None else way.scores(self, lists)
 
-    def choose(self, nbest: NBest) -> Int64:
+    def choose(self, lists: NBest) -> Int64:
         """Return the position of the choice from each list, (sentences,); the first of equal ones.
 
         Args:
-            nbest: as for `scores`; without scores it is the first candidate.
+            lists: as for `scores`; without scores it is the first candidate.
         """
-        scores = self.scores(nbest)
-        return nbest.best(np.zeros(len(nbest.features)) if scores is None else scores)
+        scores = self.scores(lists)
+        return lists.best(np.zeros(len(lists.features)) if scores is None else scores)
 
     @property
     def verdict(self) -> str:
@@ -183,10 +183,10 @@ class BaselineRow(Struct, frozen=True, omit_defaults=True):
         return choose_decimals(spread, _DECIMALS)
 
 
-def values_of(nbest: NBest, name: str) -> Float64:
+def values_of(lists: NBest, name: str) -> Float64:
     """Return the values of a feature, (candidates,): 0 if no candidate has it, as in `rerank`."""
-    feature = find_feature(nbest, name)
-    return np.zeros(len(nbest.features)) if feature is None else feature
+    feature = find_feature(lists, name)
+    return np.zeros(len(lists.features)) if feature is None else feature
 
 
 class WayGains(NamedTuple):
@@ -203,12 +203,12 @@ class WayGains(NamedTuple):
     log_loss: Float64 | None = None
 
 
-def _weigh_features(row: BaselineRow, nbest: NBest) -> Float64 | None:
+def _weigh_features(row: BaselineRow, lists: NBest) -> Float64 | None:
     """Return the weighted sums of features; None without weights."""
     if not row.weights:
         return None
-    columns = ((weight, values_of(nbest, name)) for name, weight in row.weights.items())
-    return np.asarray(sum(w * subtract_first(of, nbest.sizes) for w, of in columns))
+    columns = ((weight, values_of(lists, name)) for name, weight in row.weights.items())
+    return np.asarray(sum(w * subtract_first(of, lists.sizes) for w, of in columns))
 
 
 class SimpleWay(NamedTuple):
@@ -257,26 +257,26 @@ def fit_ways(judged: Judged, draws: Draws | None = None) -> Iterator[WayGains]:
                 yield WayGains(row, judged.of_scores(scores))
 
 
-def list_simple_ways(nbest: NBest, draws: Draws | None = None) -> list[BaselineRow]:
+def list_simple_ways(lists: NBest, draws: Draws | None = None) -> list[BaselineRow]:
     """Return the ways to choose that need no judgements.
 
     Args:
-        nbest: the lists.
+        lists: the lists.
         draws: a posterior, for the canonical weights, the signs of the prior means, and the
             indicators, which are no part of the mean.
     """
     ways = ((name, way.weigh) for name, way in WAYS.items())
-    return [BaselineRow(name, weights=weigh(nbest, draws)) for name, weigh in ways if weigh]
+    return [BaselineRow(name, weights=weigh(lists, draws)) for name, weigh in ways if weigh]
 
 
-def _weigh_canonically(nbest: NBest, draws: Draws | None) -> dict[str, float]:
+def _weigh_canonically(lists: NBest, draws: Draws | None) -> dict[str, float]:
     """Return the canonical weights; none if they are not known."""
     if draws is None or lacks_canonical(draws):
         return {}
     return _name_weights(draws, draws.canonical)
 
 
-def _weigh_equally(nbest: NBest, draws: Draws | None) -> dict[str, float]:
+def _weigh_equally(lists: NBest, draws: Draws | None) -> dict[str, float]:
     """Return the weights of the mean of the standardised features, with the signs of the prior."""
     prior, ignored = dict[str, float](), set[str]()
     if draws is not None:
@@ -285,7 +285,7 @@ def _weigh_equally(nbest: NBest, draws: Draws | None) -> dict[str, float]:
         prior = _name_weights(draws, draws.constants.get("prior_mean", draws.canonical))
     return {
         name: (-1 if prior.get(name, 0.0) < 0 else 1) / deviation
-        for name, deviation in zip(nbest.feature_names, nbest.spread.tolist(), strict=True)
+        for name, deviation in zip(lists.feature_names, lists.spread.tolist(), strict=True)
         if deviation > 0 and name not in ignored
     }
 
@@ -307,11 +307,11 @@ def lacks_canonical(draws: Draws) -> bool:
     return draws.canonical is None or not draws.record.canonical
 
 
-def _rank_systems(row: BaselineRow, nbest: NBest) -> Float64 | None:
+def _rank_systems(row: BaselineRow, lists: NBest) -> Float64 | None:
     """Return the weight of the system of each candidate; None if the lists do not name systems."""
-    if row.column not in nbest.extras:
+    if row.column not in lists.extras:
         return None
-    return np.array([row.weights.get(str(name), 0.0) for name in nbest.extras[row.column]])
+    return np.array([row.weights.get(str(name), 0.0) for name in lists.extras[row.column]])
 
 
 def _fit_mean(name: str, judged: Judged, draws: Draws | None) -> Iterator[WayGains]:
@@ -353,11 +353,11 @@ def _select_system(name: str, judged: Judged, draws: Draws | None) -> Iterator[W
     """
     if not isinstance(judged, Gains):
         return
-    nbest, indicators = judged.lists, [] if draws is None else find_indicators(draws)
-    column, members = _find_systems(nbest, [source.column for source in indicators])
+    lists, indicators = judged.lists, [] if draws is None else find_indicators(draws)
+    column, members = _find_systems(lists, [source.column for source in indicators])
     if not members:
         return
-    has = [np.logical_or.reduceat(rows, nbest.offsets[:-1]) for rows in members.values()]
+    has = [np.logical_or.reduceat(rows, lists.offsets[:-1]) for rows in members.values()]
     gains = [judged.of_scores(rows.astype(np.float64)) for rows in members.values()]
     table = np.where(has, gains, np.nan).T
     chosen, above = _select_left_out(table, judged.list_weight, judged.bounds()[0])
@@ -368,13 +368,13 @@ def _select_system(name: str, judged: Judged, draws: Draws | None) -> Iterator[W
 
 def _regress(name: str, judged: Judged, draws: Draws | None) -> Iterator[WayGains]:
     """Yield the ridge regression of gains, if they vary, or the logistic one of preferences."""
-    nbest, of_answers = judged.lists, isinstance(judged, Comparisons)
-    varying = np.array(nbest.feature_names)[nbest.spread > 0].tolist()
+    lists, of_answers = judged.lists, isinstance(judged, Comparisons)
+    varying = np.array(lists.feature_names)[lists.spread > 0].tolist()
     if not varying or of_answers != (name == Way.LOGISTIC):
         return
-    if isinstance(judged, Gains) and not centre(judged.gains, nbest.sizes).any():
+    if isinstance(judged, Gains) and not centre(judged.gains, lists.sizes).any():
         return
-    weights, left_out = cross_fit(judged, {column: values_of(nbest, column) for column in varying})
+    weights, left_out = cross_fit(judged, {column: values_of(lists, column) for column in varying})
     row = BaselineRow(name, weights=weights, slope=1.0 if of_answers else math.nan)
     yield WayGains(row, judged.of_scores(left_out), judged.log_loss(left_out))
 
@@ -409,11 +409,11 @@ def _select_left_out(
     return np.where(usable.any(axis=1), chosen, middle), total.sum(axis=0) / has.sum(axis=0)
 
 
-def find_system_column(nbest: NBest, categorical: Iterable[str] = ()) -> str:
+def find_system_column(lists: NBest, categorical: Iterable[str] = ()) -> str:
     """Return the extra that names the system of each candidate; empty if there is none.
 
     Args:
-        nbest: the lists.
+        lists: the lists.
         categorical: extras to try first, before `system` and `model`.
 
     >>> from bpa_ppl import from_lists
@@ -421,25 +421,25 @@ def find_system_column(nbest: NBest, categorical: Iterable[str] = ()) -> str:
     >>> find_system_column(lists), find_system_column(lists.with_extras(system=["X", "Y"] * 2))
     ('', 'system')
     """
-    return _find_systems(nbest, categorical)[0]
+    return _find_systems(lists, categorical)[0]
 
 
 def _find_systems(
-    nbest: NBest, categorical: Iterable[str]
+    lists: NBest, categorical: Iterable[str]
 ) -> tuple[str, dict[str, npt.NDArray[np.bool_]]]:
     """Return the column of the systems, and which candidates are of each, (candidates,).
 
     A system has candidates in at least half of the lists, and a column names two or more.
     """
-    starts, least = nbest.offsets[:-1], _MIN_SHARE * len(nbest)
+    starts, least = lists.offsets[:-1], _MIN_SHARE * len(lists)
     for column in (*categorical, *_SYSTEM_COLUMNS):
-        texts = nbest.extras.get(column, ())
+        texts = lists.extras.get(column, ())
         if any(isinstance(text, str) and text for text in texts):
             names = np.array([str(text or "") for text in texts])
             values, counts = np.unique(names, return_counts=True)
             masks = {name: names == name for name in values[counts >= least].tolist() if name}
-            lists = {name: np.logical_or.reduceat(mask, starts) for name, mask in masks.items()}
-            members = {name: mask for name, mask in masks.items() if lists[name].sum() >= least}
+            presence = {name: np.logical_or.reduceat(mask, starts) for name, mask in masks.items()}
+            members = {name: mask for name, mask in masks.items() if presence[name].sum() >= least}
             if len(members) > 1:
                 return column, members
     return "", {}

@@ -75,8 +75,8 @@ class OracleChoice(dist.Distribution):  # type: ignore[misc] # NumPyro has no ty
     >>> from bpa_ppl import from_lists
     >>> from bpa_ppl.models.lists import tabulate
     >>> from bpa_ppl.weights import match
-    >>> nbest = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
-    >>> choice = OracleChoice(tabulate(nbest, match({"LM0": 1.0}, nbest)), jnp.log(3.0)[None])
+    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+    >>> choice = OracleChoice(tabulate(lists, match({"LM0": 1.0}, lists)), jnp.log(3.0)[None])
     >>> jnp.exp(choice.log_prob(jnp.array([1]))).round(3).tolist()
     [0.75]
     >>> choice.sample(jax.random.key(0), (1000,)).shape

@@ -79,8 +79,8 @@ class Lists(NamedTuple):
 
     >>> from bpa_ppl import from_lists
     >>> from bpa_ppl.weights import match
-    >>> nbest = from_lists([["a b", "a"]], [[[1.0], [3.0]]], ["LM0"])
-    >>> lists = tabulate(nbest, match({"LM0": 0.5}, nbest), gains=[0.0, -1.0])
+    >>> lists = from_lists([["a b", "a"]], [[[1.0], [3.0]]], ["LM0"])
+    >>> lists = tabulate(lists, match({"LM0": 0.5}, lists), gains=[0.0, -1.0])
     >>> lists.features, lists.oracle.tolist(), lists.sentence.tolist()
     (1, [0], [0])
     >>> lists.buckets[0]["gain"].tolist()
@@ -102,7 +102,7 @@ class Lists(NamedTuple):
 
 
 def tabulate(
-    nbest: NBest,
+    lists: NBest,
     match: Match,
     oracle: npt.ArrayLike | None = None,
     *,
@@ -119,8 +119,8 @@ def tabulate(
     all weights, so that the posterior is the prior.
 
     Args:
-        nbest: the lists of the adaptation sentences.
-        match: the canonical weights, matched to the features of `nbest`.
+        lists: the lists of the adaptation sentences.
+        match: the canonical weights, matched to the features of `lists`.
         oracle: (sentences,) position of e* in each list; None takes the first of each.
         gains: (candidates,) the gain of each, for likelihoods that need it.
         tie: (candidates,) 1 for rows that stand for the answer "no difference", else 0.
@@ -137,33 +137,33 @@ def tabulate(
 
     >>> from bpa_ppl import from_lists
     >>> from bpa_ppl.weights import match
-    >>> nbest = from_lists([["a b", "a"]], [[[1.0], [3.0]]], ["LM0"])
-    >>> lists = tabulate(nbest, match({"LM0": 0.5}, nbest), [1])
+    >>> lists = from_lists([["a b", "a"]], [[[1.0], [3.0]]], ["LM0"])
+    >>> lists = tabulate(lists, match({"LM0": 0.5}, lists), [1])
     >>> lists.buckets[0]["features"].tolist(), lists.buckets[0]["candidate"].tolist()
     ([[[[0.0, -2.0]]]], [[[1, 0]]])
     """
-    require(nbest, NBest, "the table is made from n-best lists (NBest)", "nbest")
+    require(lists, NBest, "the table is made from n-best lists (NBest)", "lists")
     require(match, Match, "weights are matched to the lists by bpa_ppl.weights.match", "match")
-    groups = _group(nbest.sizes)
+    groups = _group(lists.sizes)
     shapes = [_choose_shape(len(members), width) for width, members in groups]
     domains = _to_sentence_column(
-        np.zeros(len(nbest)) if domain is None else domain, "domain", nbest
+        np.zeros(len(lists)) if domain is None else domain, "domain", lists
     )
-    raters = None if rater is None else _to_sentence_column(rater, "rater", nbest)
-    weights = None if weight is None else _to_sentence_column(weight, "weight", nbest)
+    raters = None if rater is None else _to_sentence_column(rater, "rater", lists)
+    weights = None if weight is None else _to_sentence_column(weight, "weight", lists)
     optional = {"gain": gains, "tie": tie, "share": share}
     columns = {
-        n: _check(c, len(nbest.features), n, nbest) for n, c in optional.items() if c is not None
+        n: _check(c, len(lists.features), n, lists) for n, c in optional.items() if c is not None
     }
-    best = _find_oracles(oracle, nbest)
+    best = _find_oracles(oracle, lists)
     absent = optional.keys() - columns.keys()
     if gains is None and tie is None:
         absent.add("count")
     names = [name for name in _COLUMNS if name not in absent]
-    kind = _choose_type(nbest, match)
+    kind = _choose_type(lists, match)
     buckets, members_of_buckets = [], []
     for shape, (_, members) in zip(shapes, groups, strict=True):
-        rows = (_rows_of_list(nbest, match, s, best[s], columns, kind) for s in members)
+        rows = (_rows_of_list(lists, match, s, best[s], columns, kind) for s in members)
         buckets.append(_pad(rows, names, int(match.free.sum()), shape, kind))
         unused = shape[0] * shape[1] - len(members)
         members_of_buckets.append(np.pad(members, (0, unused), constant_values=-1))
@@ -184,7 +184,7 @@ def tabulate(
 
 
 def _rows_of_list(
-    nbest: NBest,
+    lists: NBest,
     match: Match,
     sentence: int,
     oracle: int,
@@ -194,16 +194,16 @@ def _rows_of_list(
     """Return the rows of one list: (Q, N) features, (N,) others.
 
     Args:
-        nbest: as for `tabulate`.
+        lists: as for `tabulate`.
         match: as for `tabulate`.
         sentence: the position of the list.
         oracle: the position of e* in it.
         columns: of the candidates of all lists: `gain`, `tie` and `share`, if given.
         kind: of scores.
     """
-    of_list, size = nbest.rows(sentence), int(match.free.sum())
+    of_list, size = lists.rows(sentence), int(match.free.sum())
     parts = {name: column[of_list] for name, column in columns.items()}
-    others, count, position = _subtract_oracle(nbest.features[of_list], oracle, match, parts, kind)
+    others, count, position = _subtract_oracle(lists.features[of_list], oracle, match, parts, kind)
     position = np.append(oracle, position)
     count = np.append(1, count)
     base = np.append(0.0, others[:, size] + np.log(count[1:]))
@@ -216,25 +216,25 @@ def _rows_of_list(
     }
 
 
-def _find_oracles(oracle: npt.ArrayLike | None, nbest: NBest) -> Int64:
+def _find_oracles(oracle: npt.ArrayLike | None, lists: NBest) -> Int64:
     """Return the position of e* in each list, by default the first."""
     if oracle is None:
-        return np.zeros(len(nbest), np.int64)
-    index = _check(oracle, len(nbest), "oracle", nbest)
+        return np.zeros(len(lists), np.int64)
+    index = _check(oracle, len(lists), "oracle", lists)
     best = index.astype(np.int64)
-    if len(outside := np.flatnonzero((best < 0) | (best >= nbest.sizes) | (best != index))):
+    if len(outside := np.flatnonzero((best < 0) | (best >= lists.sizes) | (best != index))):
         s = outside[0]
         raise DataError(
-            f"oracle index {index[s]:g} is out of range for sentence {nbest.sentence_ids[s]} "
-            f"({nbest.sizes[s]} candidates)",
-            nbest.origin,
+            f"oracle index {index[s]:g} is out of range for sentence {lists.sentence_ids[s]} "
+            f"({lists.sizes[s]} candidates)",
+            lists.origin,
             parameter="oracle",
             code="mismatch",
         )
     return best
 
 
-def _choose_type(nbest: NBest, match: Match) -> type:
+def _choose_type(lists: NBest, match: Match) -> type:
     """Return the type of scores: float32, unless the features of some weights are too odd for it.
 
     >>> from bpa_ppl import from_lists
@@ -245,10 +245,10 @@ def _choose_type(nbest: NBest, match: Match) -> type:
     >>> [_choose_type(t, match(w, t)).__name__ for w, t in zip(start, tables, strict=True)]
     ['float32', 'float64']
     """
-    if not len(nbest):
+    if not len(lists):
         return np.float32
     highest, lowest = (
-        function.reduceat(nbest.features, nbest.offsets[:-1])
+        function.reduceat(lists.features, lists.offsets[:-1])
         for function in (np.maximum, np.minimum)
     )
     largest = (highest - lowest).max(axis=0)
@@ -285,8 +285,8 @@ def find_order(lists: Lists) -> Int64:
     >>> from bpa_ppl import from_lists
     >>> from bpa_ppl.weights import match
     >>> sizes = [500] + [2] * 20
-    >>> nbest = from_lists([["a"] * n for n in sizes], [[[0.0]] * n for n in sizes], ["LM0"])
-    >>> lists = tabulate(nbest, match({"LM0": 0.5}, nbest))
+    >>> lists = from_lists([["a"] * n for n in sizes], [[[0.0]] * n for n in sizes], ["LM0"])
+    >>> lists = tabulate(lists, match({"LM0": 0.5}, lists))
     >>> find_order(lists).tolist()[:3], lists.sentence.tolist()[20]  # shorter lists come first
     ([20, 0, 1], 0)
     """
@@ -294,22 +294,22 @@ def find_order(lists: Lists) -> Int64:
     return np.argsort(sentence, kind="stable")[int((sentence < 0).sum()) :]
 
 
-def _check(column: npt.ArrayLike, count: int, name: str, nbest: NBest) -> Float64:
+def _check(column: npt.ArrayLike, count: int, name: str, lists: NBest) -> Float64:
     values = to_floats(column, name)
     if values.shape != (count,) or not np.isfinite(values).all():
         problem = f"{name} must be {count} finite numbers, not an array of shape {values.shape}"
-        raise DataError(problem, nbest.origin, parameter=name, code="wrong-length")
+        raise DataError(problem, lists.origin, parameter=name, code="wrong-length")
     return values
 
 
-def _to_sentence_column(column: npt.ArrayLike, name: str, nbest: NBest) -> Float64:
+def _to_sentence_column(column: npt.ArrayLike, name: str, lists: NBest) -> Float64:
     """Return the weight of each sentence, or the number of its domain or rater."""
-    values = _check(column, len(nbest), name, nbest)
+    values = _check(column, len(lists), name, lists)
     is_weight = name == "weight"
     if (values < 0).any() or (is_weight and not values.all()):
         problem = f"each {name} must be {'above 0' if is_weight else 'a number from 0'}"
         problem += f": there is {values.min():g}"
-        raise DataError(problem, nbest.origin, parameter=name, code="mismatch")
+        raise DataError(problem, lists.origin, parameter=name, code="mismatch")
     return values
 
 

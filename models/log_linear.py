@@ -30,8 +30,8 @@ def log_linear(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
     >>> from bpa_ppl.models.lists import tabulate
     >>> from bpa_ppl.models.priors.prior import Prior
     >>> from bpa_ppl.weights import match
-    >>> nbest = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
-    >>> lists = tabulate(nbest, match({"LM0": 1.0}, nbest), [1])
+    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+    >>> lists = tabulate(lists, match({"LM0": 1.0}, lists), [1])
     >>> model = numpyro.handlers.seed(log_linear, 0)
     >>> sites = numpyro.handlers.trace(model).get_trace(
     ...     lists, Prior.isotropic({"LM0": 1.0}), Oracle()
@@ -100,8 +100,8 @@ def hierarchical(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
     >>> from bpa_ppl.models.lists import tabulate
     >>> from bpa_ppl.models.priors.prior import Prior
     >>> from bpa_ppl.weights import match
-    >>> nbest = from_lists([["a", "b"]] * 3, [[[0.0], [1.0]]] * 3, ["LM0"])
-    >>> lists = tabulate(nbest, match({"LM0": 1.0}, nbest), [1, 0, 1], domain=[0, 1, 1])
+    >>> lists = from_lists([["a", "b"]] * 3, [[[0.0], [1.0]]] * 3, ["LM0"])
+    >>> lists = tabulate(lists, match({"LM0": 1.0}, lists), [1, 0, 1], domain=[0, 1, 1])
     >>> model = numpyro.handlers.seed(hierarchical, 0)
     >>> sites = numpyro.handlers.trace(model).get_trace(
     ...     lists, Prior.isotropic({"LM0": 1.0}), Oracle()

@@ -98,7 +98,7 @@ def test_full_vectors_from_free_ones(toy: NBest) -> None:
         ({"weights": "w.ini"}, UsageError, "wrong-type", "weights", "w.ini"),
         ({"weights": [[0.5, 1.0, 2.0]]}, UsageError, "wrong-type", "weights", None),
         ({"defaults": [1.0]}, UsageError, "wrong-type", "defaults", None),
-        ({"nbest": "dev.nbest"}, UsageError, "wrong-type", "nbest", "dev.nbest"),
+        ({"lists": "dev.nbest"}, UsageError, "wrong-type", "lists", "dev.nbest"),
         ({"fixed": ["LM0", "LM1"]}, DataError, "missing-feature", "fixed", "LM1 .* LM0, TM0"),
         ({"fixed": "LM0"}, UsageError, "wrong-type", "fixed", "LM0"),
     ],
@@ -107,7 +107,7 @@ def test_rejects_invalid_arguments(
     toy: NBest, changes: Any, kind: Any, code: str, parameter: str | None, mention: str | None
 ) -> None:
     with raises(kind, code, parameter=parameter, match=mention):
-        match(**{"weights": VALUES, "nbest": toy, **changes})
+        match(**{"weights": VALUES, "lists": toy, **changes})
 
 
 def test_totals_are_compared_within_lists(toy: NBest) -> None:

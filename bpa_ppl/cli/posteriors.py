@@ -56,7 +56,7 @@ def report(
     /,
     *,
     output: shared.Output,
-    nbest: Annotated[str | None, Parameter(name=("--nbest", "--lists"))] = None,
+    lists: str | None = None,
     reading: shared.Reading = shared.Reading(),
     moved_files: shared.MovedFiles = None,
     without: shared.Without = None,
@@ -65,22 +65,22 @@ def report(
 ) -> None:
     """Write a self-contained HTML page about a posterior.
 
-    Example: `bpa report posterior.nc --nbest new.jsonl --output report.html`
+    Example: `bpa report posterior.nc --lists new.jsonl --output report.html`
 
     Args:
         output: Page (HTML); - for stdout.
-        nbest: New n-best lists, to show which choices changed, and why. With references,
+        lists: New n-best lists, to show which choices changed, and why. With references,
             judgements or preferences, the adaptation is evaluated on them.
         top: Number of weights whose chains are drawn: those that mix worst.
     """
     from bpa_ppl.reporting import report_page
 
-    if nbest is None and reading.references:
-        problem = "references need their lists: give --nbest"
-        raise UsageError(problem, parameter="nbest", code="conflict")
+    if lists is None and reading.references:
+        problem = "references need their lists: give --lists"
+        raise UsageError(problem, parameter="lists", code="conflict")
     draws, title = read_draws(posterior), f"Posterior {posterior.name}"
     keep_recorded_files(draws, output=output)
-    new = None if nbest is None else reading.read(nbest, roles_for(draws))
+    new = None if lists is None else reading.read(lists, roles_for(draws))
     html = report_page(draws, new, moved_files=moved_files, without=without, title=title, top=top)
     write_page(html, output)
     shared.echo_status(f"wrote {output}", quiet or output == "-")

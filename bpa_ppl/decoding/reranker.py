@@ -192,39 +192,39 @@ class Reranker:
         """
         return self._monitor.messages
 
-    def __call__(self, nbest: NBest | Iterable[NBest]) -> Choices:
+    def __call__(self, lists: NBest | Iterable[NBest]) -> Choices:
         """Choose from each list, as `rerank` does.
 
         Args:
-            nbest: lists, or a stream of them (`iter_nbest`).
+            lists: lists, or a stream of them (`iter_nbest`).
 
         Raises:
             DataError: if lists and posterior do not have the same features.
             UsageError: if there is no list.
         """
-        return Choices.concatenate(list(self.parts(nbest)))
+        return Choices.concatenate(list(self.parts(lists)))
 
-    def parts(self, nbest: NBest | Iterable[NBest]) -> Iterator[Choices]:
+    def parts(self, lists: NBest | Iterable[NBest]) -> Iterator[Choices]:
         """Yield the choices from some lists at a time, so that few are in memory.
 
         Args:
-            nbest: lists, or a stream of them (`iter_nbest`).
+            lists: lists, or a stream of them (`iter_nbest`).
 
         Raises:
             DataError: if lists and posterior do not have the same features.
             UsageError: if there is no list.
         """
-        tables = self._prepare(nbest)
+        tables = self._prepare(lists)
         decide = self._in_this_process if count_workers(self._jobs) == 1 else self._in_workers
-        done, total = 0, len(nbest) if isinstance(nbest, NBest) else 0
+        done, total = 0, len(lists) if isinstance(lists, NBest) else 0
         with reporter(self._progress, "rerank") as report:
-            for lists, decided in decide(tables):
-                self._require_pairs(lists.sizes.tolist(), lists.ids)
-                yield Choices(lists, lists.ids, *decided, self._gain, self.ask_below)
-                done += len(lists)
+            for batch, decided in decide(tables):
+                self._require_pairs(batch.sizes.tolist(), batch.ids)
+                yield Choices(batch, batch.ids, *decided, self._gain, self.ask_below)
+                done += len(batch)
                 report(done, max(total, done), "sentences")
         if not done:
-            raise UsageError("there is no list to rerank", parameter="nbest", code="no-data")
+            raise UsageError("there is no list to rerank", parameter="lists", code="no-data")
 
     def choose(
         self,
@@ -372,11 +372,11 @@ class Reranker:
                 problem = f"the posterior does not use {', '.join(unknown)}: {listed}"
                 raise DataError(problem, parameter=kind, code="unknown-name")
 
-    def _prepare(self, nbest: NBest | Iterable[NBest]) -> Iterator[NBest]:
+    def _prepare(self, lists: NBest | Iterable[NBest]) -> Iterator[NBest]:
         size = _TABLE * min(max(len(self.draws.domains), 1), _MOST)  # many of each domain
-        for lists in self.recipe.stream(_split(nbest, size), self._progress):
-            self._monitor.add(lists.feature_names, lists.features, lists.sizes)
-            yield lists
+        for batch in self.recipe.stream(_split(lists, size), self._progress):
+            self._monitor.add(batch.feature_names, batch.features, batch.sizes)
+            yield batch
         self._monitor.finish()
 
     def _new_decider(self, names: tuple[str, ...], domain: str | None = None) -> Decider:
@@ -533,7 +533,7 @@ class _WeightedSum:
 
 
 def rerank(
-    nbest: NBest | Iterable[NBest],
+    lists: NBest | Iterable[NBest],
     posterior: Posterior,
     *,
     rule: str | Rule | None = None,
@@ -553,7 +553,7 @@ def rerank(
     For many calls with one posterior, a `Reranker` checks it only once.
 
     Args:
-        nbest: lists, or a stream of them (`iter_nbest`). The result keeps all of them;
+        lists: lists, or a stream of them (`iter_nbest`). The result keeps all of them;
             `Reranker.parts` yields the choices from a few at a time.
         posterior: from `adapt`, or any other with a variable `weights` and feature names.
         rule: `predictive` (Eq. 11 for weighted samples, Eq. 13 for Markov chains), `viterbi`
@@ -617,7 +617,7 @@ def rerank(
         jobs=jobs,
         progress=progress,
     )
-    return reranker(nbest)
+    return reranker(lists)
 
 
 def with_defaults(draws: Draws, defaults: Mapping[str, float] | None) -> Draws:
@@ -666,15 +666,15 @@ def without_features(draws: Draws, names: str | Iterable[str] | None) -> Draws:
     return replace(draws, record=structs.replace(draws.record, recipe=recipe))
 
 
-def _split(nbest: NBest | Iterable[NBest], size: int) -> Iterator[NBest]:
+def _split(lists: NBest | Iterable[NBest], size: int) -> Iterator[NBest]:
     """Yield lists, or those of a stream, a few at a time."""
-    is_stream = isinstance(nbest, Iterable) and not isinstance(nbest, NBest)
-    for lists in nbest if is_stream else [nbest]:
-        if not isinstance(lists, NBest):
+    is_stream = isinstance(lists, Iterable) and not isinstance(lists, NBest)
+    for batch in lists if is_stream else [lists]:
+        if not isinstance(batch, NBest):
             raise UsageError(
                 "rerank takes n-best lists (NBest) or a stream of them (iter_nbest), not "
-                f"{reprlib.repr(nbest)}",
-                parameter="nbest",
+                f"{reprlib.repr(lists)}",
+                parameter="lists",
                 code="wrong-type",
             )
-        yield from lists.chunks(size)
+        yield from batch.chunks(size)

@@ -144,7 +144,7 @@ class Rule(Component, frozen=True):
     needs_density: ClassVar[bool] = False
     needs_texts: ClassVar[bool] = False
 
-    def align(self, draws: Draws, nbest: NBest) -> AlignedDraws:
+    def align(self, draws: Draws, lists: NBest) -> AlignedDraws:
         """Return the draws that the rule uses, by default all of them.
 
         Raises:
@@ -156,7 +156,7 @@ class Rule(Component, frozen=True):
             log_share = _normalise(draws.log_weight)
         density = draws.log_weight if draws.log_weight is not None else draws.log_density
         return AlignedDraws(
-            weights=draws.aligned(nbest),
+            weights=draws.aligned(lists),
             log_weight=log_share,
             log_joint=np.zeros(count) if density is None else _normalise(density),
             exponent=draws.record.figures.likelihood_exponent,
@@ -255,14 +255,14 @@ class Predictive(Rule, frozen=True):
 class Map(Predictive, frozen=True):
     """The mode of the posterior decides."""
 
-    def align(self, draws: Draws, nbest: NBest) -> AlignedDraws:
+    def align(self, draws: Draws, lists: NBest) -> AlignedDraws:
         """Return the mode.
 
         Raises:
             DataError: if the posterior does not record it, or the lists have a feature without a
                 weight.
         """
-        chosen = match(draws.at_point("mode"), nbest, fixed=())
+        chosen = match(draws.at_point("mode"), lists, fixed=())
         return AlignedDraws(chosen.values[None], np.zeros(1), np.zeros(1), 1.0)
 
 

@@ -253,7 +253,7 @@ class AlignedTexts:
 
 
 def rerank_to(
-    nbest: NBest | Iterable[NBest],
+    lists: NBest | Iterable[NBest],
     reranker: Reranker,
     output: AnyPath,
     details: AnyPath | None = None,
@@ -268,7 +268,7 @@ def rerank_to(
     done; after an error none of them is there.
 
     Args:
-        nbest: as for `rerank`.
+        lists: as for `rerank`.
         reranker: chooses from each list.
         output: the chosen texts, one per line; or JSON lines with `id` and `text`, which texts with
             line breaks need, if the path ends in .jsonl or .ndjson. `-` is the standard output.
@@ -308,7 +308,7 @@ def rerank_to(
     paths = {name: path for name, path in named.items() if path is not None}
     with atomic_writers(output, *paths.values()) as (texts, *files):
         others = dict(zip(paths, files, strict=True))
-        for part in reranker.parts(nbest):
+        for part in reranker.parts(lists):
             pairs = aligned.add(part) if aligned else zip(part.ids, part.texts, strict=True)
             texts.writelines(format_texts(pairs, output))
             if details is not None:

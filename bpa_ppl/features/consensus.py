@@ -62,7 +62,7 @@ class Consensus(FeatureSource, frozen=True):
     metric: Literal["ter", "bleu", "chrf", "wer", "cer"] | None = None
     name: str = "consensus"
 
-    def columns(self, nbest: NBest) -> Features:
+    def columns(self, lists: NBest) -> Features:
         """Return the features, computed once for each distinct string of a list.
 
         >>> from bpa_ppl import from_lists
@@ -75,42 +75,42 @@ class Consensus(FeatureSource, frozen=True):
         """
         if self.metric is not None:
             names: Sequence[str] = [self.metric]
-            values = _compute_by_list(nbest, 1, _prepare_mean_scores(nbest, self.metric))
+            values = _compute_by_list(lists, 1, _prepare_mean_scores(lists, self.metric))
         else:
             names = _AGREEMENT
-            values = _compute_by_list(nbest, len(names), _prepare_agreement(nbest))
+            values = _compute_by_list(lists, len(names), _prepare_agreement(lists))
         return {f"{self.name}.{name}": values[:, i] for i, name in enumerate(names)}
 
 
-def _compute_by_list(nbest: NBest, width: int, columns: _OfList) -> Float64:
+def _compute_by_list(lists: NBest, width: int, columns: _OfList) -> Float64:
     """Return (candidates, width) columns; the function computes those of a list of several."""
-    values = np.zeros((len(nbest.string_index), width))
-    for s in range(len(nbest)):
-        rows = nbest.rows(s)
+    values = np.zeros((len(lists.string_index), width))
+    for s in range(len(lists)):
+        rows = lists.rows(s)
         strings, inverse, count = np.unique(
-            nbest.string_index[rows], return_inverse=True, return_counts=True
+            lists.string_index[rows], return_inverse=True, return_counts=True
         )
         if len(inverse) > 1:
             values[rows] = columns(strings.astype(np.int64), count)[inverse]
     return values
 
 
-def _prepare_mean_scores(nbest: NBest, metric: str) -> _OfList:
+def _prepare_mean_scores(lists: NBest, metric: str) -> _OfList:
     """Return the function that computes the mean score against the others."""
 
     def columns(strings: Int64, count: Int64) -> Float64:
         index = np.arange(len(strings))
-        table = make_pairs([nbest.strings[i] for i in strings], metric).scores(index, index)
+        table = make_pairs([lists.strings[i] for i in strings], metric).scores(index, index)
         return _average_others(table, count, np.ones(len(count)))[:, None]
 
     return columns
 
 
-def _prepare_agreement(nbest: NBest) -> _OfList:
+def _prepare_agreement(lists: NBest) -> _OfList:
     """Return the function that computes the columns `_AGREEMENT`."""
-    characters = split_characters(nbest.strings)
-    words = list(map(split_words, nbest.strings))
-    lengths = np.fromiter(map(len, nbest.strings), np.int64, len(nbest.strings))
+    characters = split_characters(lists.strings)
+    words = list(map(split_words, lists.strings))
+    lengths = np.fromiter(map(len, lists.strings), np.int64, len(lists.strings))
 
     def columns(strings: Int64, count: Int64) -> Float64:
         chrf = NgramPairs([characters[i] for i in strings], 5).f_scores([3, 5])

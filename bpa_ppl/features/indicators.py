@@ -40,7 +40,7 @@ class Indicators(FeatureSource, frozen=True):
         """The column."""
         return frozenset({self.column})
 
-    def fitted(self, nbest: NBest) -> Indicators:
+    def fitted(self, lists: NBest) -> Indicators:
         """Return indicators of the values in adaptation lists.
 
         Raises:
@@ -52,10 +52,10 @@ class Indicators(FeatureSource, frozen=True):
         ('X', 'Y')
         """
         return Indicators(
-            column=self.column, values=tuple(sorted(set(self._read_categories(nbest))))
+            column=self.column, values=tuple(sorted(set(self._read_categories(lists))))
         )
 
-    def columns(self, nbest: NBest) -> Features:
+    def columns(self, lists: NBest) -> Features:
         """Return the features; a value without a feature has 0 in all of them, with a warning.
 
         >>> from bpa_ppl import from_lists
@@ -64,31 +64,31 @@ class Indicators(FeatureSource, frozen=True):
         >>> {name: column.tolist() for name, column in columns.items()}
         {'system=X': [0.0, 1.0], 'system=Y': [1.0, 0.0]}
         """
-        texts = np.array(self._read_categories(nbest), dtype=object)
+        texts = np.array(self._read_categories(lists), dtype=object)
         values = self.values or tuple(sorted(set(texts.tolist())))
         for value in sorted(set(texts.tolist()) - set(values)):
             absent = f"{self.column} {value} did not occur in the adaptation lists"
-            warn_user(f"{locate(nbest.origin)}{absent}: it has no weight of its own")
+            warn_user(f"{locate(lists.origin)}{absent}: it has no weight of its own")
         return {f"{self.column}={value}": (texts == value).astype(np.float64) for value in values}
 
-    def _read_categories(self, nbest: NBest) -> list[str]:
-        names = nbest.feature_names
-        if self.column not in (*nbest.extras, *names):
+    def _read_categories(self, lists: NBest) -> list[str]:
+        names = lists.feature_names
+        if self.column not in (*lists.extras, *names):
             problem = f"the candidates have no column {self.column}: they have"
-            present = ", ".join([*nbest.extras, *names]) or "none"
-            raise DataError(f"{problem} {present}", nbest.origin, code="missing-column")
-        values: Any = nbest.extras.get(self.column)
+            present = ", ".join([*lists.extras, *names]) or "none"
+            raise DataError(f"{problem} {present}", lists.origin, code="missing-column")
+        values: Any = lists.extras.get(self.column)
         if values is None:
-            values = find_feature(nbest, self.column)
+            values = find_feature(lists, self.column)
         texts = []
         for row, value in enumerate(values):
             if is_missing(value) or value != value:
-                raise missing_column(nbest, self, self.column, row)
+                raise missing_column(lists, self, self.column, row)
             text = _to_category(value)
             if text is None:
-                problem = f"{self.column} of {describe_candidate(nbest, row)} is "
+                problem = f"{self.column} of {describe_candidate(lists, row)} is "
                 problem += f"{abbreviate(value)}, not a text, an integer, true or false"
-                raise DataError(f"{problem}: write texts", nbest.origin, code="wrong-type")
+                raise DataError(f"{problem}: write texts", lists.origin, code="wrong-type")
             texts.append(text)
         return texts
 

@@ -27,7 +27,7 @@ class Length(FeatureSource, frozen=True):
         """The source sentences, for the ratio."""
         return frozenset({"sources"}) if self.ratio else frozenset()
 
-    def columns(self, nbest: NBest) -> Features:
+    def columns(self, lists: NBest) -> Features:
         """Return the lengths.
 
         >>> from bpa_ppl import from_lists
@@ -37,16 +37,16 @@ class Length(FeatureSource, frozen=True):
         {'LengthWords': [3.0, 1.0], 'LengthRatio': [1.5, 0.5]}
         """
         columns: dict[str, Float64] = {}
-        words = compute_by_text(nbest, _count_words)
+        words = compute_by_text(lists, _count_words)
         if self.words:
             columns["LengthWords"] = words
         if self.characters:
-            columns["LengthCharacters"] = compute_by_text(nbest, len)
+            columns["LengthCharacters"] = compute_by_text(lists, len)
         if self.ratio:
             sources = np.array(
-                [max(_count_words(s), 1) for s in nbest.sources or ()], dtype=np.float64
+                [max(_count_words(s), 1) for s in lists.sources or ()], dtype=np.float64
             )
-            columns["LengthRatio"] = np.divide(words, np.repeat(sources, nbest.sizes))
+            columns["LengthRatio"] = np.divide(words, np.repeat(sources, lists.sizes))
         return columns
 
 

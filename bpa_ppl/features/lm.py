@@ -80,13 +80,13 @@ class LanguageModel(TextSource, frozen=True):
         """The references, if it learns from them."""
         return frozenset({"references"} if self.unlearned else set())
 
-    def texts_of(self, nbest: NBest) -> Sequence[tuple[str, ...]]:
+    def texts_of(self, lists: NBest) -> Sequence[tuple[str, ...]]:
         """Return the references of each sentence."""
-        if nbest.references is None:
+        if lists.references is None:
             problem = f"{self.name}=self learns from references, which the lists do not have"
             code = "missing-references"
-            raise DataError(problem, nbest.origin, parameter="references", code=code)
-        return nbest.references
+            raise DataError(problem, lists.origin, parameter="references", code=code)
+        return lists.references
 
     def read(self) -> tuple[str, ...]:
         """Return the lines of the text files, to be carried."""
@@ -109,13 +109,13 @@ class LanguageModel(TextSource, frozen=True):
         model = self._model(texts)
         check_unknown = make_unknown_check("words of the candidates", " and ".join(self._texts))
 
-        def score(nbest: NBest) -> dict[str, Float64]:
-            words = [split_words(text) for text in nbest.strings]
+        def score(lists: NBest) -> dict[str, Float64]:
+            words = [split_words(text) for text in lists.strings]
             logs, unknown = model.score(words)
             columns = {self.name: logs, f"{self.name}.oov": unknown.astype(np.float64)}
             if check:
-                check_unknown(nbest, int(unknown.sum()), sum(map(len, words)))
-            return {name: column[nbest.string_index] for name, column in columns.items()}
+                check_unknown(lists, int(unknown.sum()), sum(map(len, words)))
+            return {name: column[lists.string_index] for name, column in columns.items()}
 
         return score
 

@@ -63,7 +63,7 @@ class MatchedLists(NamedTuple):
 
 
 def match_lists(
-    nbest: NBest,
+    lists: NBest,
     weights: StartingWeights,
     recipe: Recipe,
     *,
@@ -72,7 +72,7 @@ def match_lists(
     """Make the features of the adaptation lists, and match the weights to them.
 
     Args:
-        nbest: the adaptation lists.
+        lists: the adaptation lists.
         weights: where the weights start.
         recipe: how the features are made, from `recipe_for`.
         progress: as for `adapt`.
@@ -88,16 +88,16 @@ def match_lists(
     >>> matched.match.names, matched.match.values.tolist()
     (('LM0', 'LengthWords'), [0.5, 0.0])
     """
-    nbest = recipe.without_gain(nbest)
+    lists = recipe.without_gain(lists)
     if not recipe.sources:
-        require_features(nbest, recipe.gain)
-    canonical, initial, origin = start(weights.weights, nbest, weights.lower_is_better)
+        require_features(lists, recipe.gain)
+    canonical, initial, origin = start(weights.weights, lists, weights.lower_is_better)
     with inherit_progress(progress):
-        nbest, columns = recipe.for_training(nbest)
+        lists, columns = recipe.for_training(lists)
     given = weights.defaults or {}
     defaults = {**dict.fromkeys(chain.from_iterable(columns), 0.0), **initial, **given}
-    matched = match(canonical, nbest, fixed=weights.fixed, defaults=defaults)
-    result = MatchedLists(nbest, recipe, columns, matched._replace(origin=origin))
+    matched = match(canonical, lists, fixed=weights.fixed, defaults=defaults)
+    result = MatchedLists(lists, recipe, columns, matched._replace(origin=origin))
     if origin == CANONICAL or not weights.pretrained:
         return result
     mean, variance = find_pretrained(recipe.sources, columns, matched.free_spread)

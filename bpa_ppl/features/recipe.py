@@ -78,7 +78,7 @@ class Recipe:
     >>> recipe = Recipe(Column(column="comet"))
     >>> recipe.without_gain(lists).feature_names
     ('LM0',)
-    >>> recipe.for_training(lists).nbest.feature_names
+    >>> recipe.for_training(lists).lists.feature_names
     ('LM0',)
     >>> [len(part) for part in recipe.stream([lists])]
     [1]
@@ -94,18 +94,18 @@ class Recipe:
     fixed: tuple[str, ...] | None = None
     absent: tuple[str, ...] = ()
 
-    def apply(self, nbest: NBest) -> NBest:
+    def apply(self, lists: NBest) -> NBest:
         """Return new lists with the features of the posterior.
 
         Raises:
             DataError: if they lack data that a source needs, or a feature of the posterior.
         """
-        return self._apply(nbest, {})
+        return self._apply(lists, {})
 
-    def _apply(self, nbest: NBest, first: dict[str, bool]) -> NBest:
-        return self._select(self._add(self.without_gain(nbest)).nbest, first)
+    def _apply(self, lists: NBest, first: dict[str, bool]) -> NBest:
+        return self._select(self._add(self.without_gain(lists)).lists, first)
 
-    def for_training(self, nbest: NBest) -> Added:
+    def for_training(self, lists: NBest) -> Added:
         """Prepare the adaptation lists, which the sources have learned from.
 
         Returns:
@@ -114,10 +114,10 @@ class Recipe:
         Raises:
             DataError: as above.
         """
-        added = make_adder(self.sources, cross_fit=True)(self.without_gain(nbest))
-        return added._replace(nbest=self._select(added.nbest, {}))
+        added = make_adder(self.sources, cross_fit=True)(self.without_gain(lists))
+        return added._replace(lists=self._select(added.lists, {}))
 
-    def without_gain(self, nbest: NBest) -> NBest:
+    def without_gain(self, lists: NBest) -> NBest:
         """Return the lists with the columns that are named as features, without the gain.
 
         Raises:
@@ -125,48 +125,48 @@ class Recipe:
         """
         gain = () if self.gain is None else self.gain.columns
         excluded = Patterns.of(self.exclude)
-        left_out = {n for n in nbest.feature_names if n in gain or excluded.fit(n)}
+        left_out = {n for n in lists.feature_names if n in gain or excluded.fit(n)}
         if self.features is None:
-            return demote_to_extras(nbest, left_out)
+            return demote_to_extras(lists, left_out)
         is_new = self.fixed is not None  # `_select` finds the features of the posterior
         roles = Roles(self.features, self.exclude, numbers=gain)
-        left_out |= {n for n in nbest.feature_names if roles.is_feature(n) is False}
-        chosen = {n: roles.is_feature(n) for n in nbest.extras if n not in gain}
+        left_out |= {n for n in lists.feature_names if roles.is_feature(n) is False}
+        chosen = {n: roles.is_feature(n) for n in lists.extras if n not in gain}
         added = {
-            n: _read_feature(nbest, n)
+            n: _read_feature(lists, n)
             for n, is_feature in ({} if is_new else chosen).items()
-            if is_feature or (is_feature is None and read_extra(nbest, n) is not None)
+            if is_feature or (is_feature is None and read_extra(lists, n) is not None)
         }
-        return promote_to_features(demote_to_extras(nbest, left_out), added)
+        return promote_to_features(demote_to_extras(lists, left_out), added)
 
-    def _select(self, nbest: NBest, first: dict[str, bool]) -> NBest:
+    def _select(self, lists: NBest, first: dict[str, bool]) -> NBest:
         """Return the lists with the features of the posterior only.
 
         An extra with the name of a feature is one, if it is a number for each of these candidates.
 
         Args:
-            nbest: the lists.
+            lists: the lists.
             first: whether the first candidate of the text has each feature of a fixed weight;
                 entered here.
         """
         if self.fixed is None:
-            return nbest
+            return lists
         absent = frozenset(self.absent)
         unused = {name for name in self.free if matches(name, absent)}
-        if left_out := unused.intersection((*nbest.feature_names, *nbest.extras)):
-            nbest = nbest.without(*left_out)
+        if left_out := unused.intersection((*lists.feature_names, *lists.extras)):
+            lists = lists.without(*left_out)
         free = [name for name in self.free if name not in unused]
-        features, known = set(nbest.feature_names), dict.fromkeys((*free, *self.fixed))
-        extras = {n: _read_extra(nbest, n) for n in known if n not in features}
+        features, known = set(lists.feature_names), dict.fromkeys((*free, *self.fixed))
+        extras = {n: _read_extra(lists, n) for n in known if n not in features}
         numbers = {name: np.isfinite(of) for name, of in extras.items()}
-        _require_all(nbest, {name: numbers[name] for name in free if name in numbers})
-        if self.fixed and len(nbest.features):
-            _require_all_or_none(nbest, self.fixed, numbers, first)
+        _require_all(lists, {name: numbers[name] for name in free if name in numbers})
+        if self.fixed and len(lists.features):
+            _require_all_or_none(lists, self.fixed, numbers, first)
         found = {name: extras[name] for name, of in numbers.items() if len(of) and of.all()}
-        nbest = promote_to_features(nbest, found)
-        if unknown := [name for name in nbest.feature_names if name not in known]:
-            warn_user(locate(nbest.origin) + describe_unused(unknown))
-        return demote_to_extras(nbest, unknown)
+        lists = promote_to_features(lists, found)
+        if unknown := [name for name in lists.feature_names if name not in known]:
+            warn_user(locate(lists.origin) + describe_unused(unknown))
+        return demote_to_extras(lists, unknown)
 
     @cached_property
     def _add(self) -> Callable[[NBest], Added]:
@@ -184,18 +184,18 @@ class Recipe:
         sources = tuple(compress(self.sources, kept))
         return replace(self, sources=sources), tuple(compress(columns, kept))
 
-    def stream(self, nbest: Iterable[NBest], progress: bool | Reporter = False) -> Iterator[NBest]:
+    def stream(self, lists: Iterable[NBest], progress: bool | Reporter = False) -> Iterator[NBest]:
         """Prepare one table of lists after the other; the same warning is logged only once.
 
         Args:
-            nbest: tables of lists.
+            lists: tables of lists.
             progress: of slow sources.
         """
         logged: set[Note] = set()
         first: dict[str, bool] = {}
-        for lists in nbest:
+        for batch in lists:
             with capture_notes() as notes, inherit_progress(progress):
-                prepared = self._apply(lists, first)
+                prepared = self._apply(batch, first)
             unseen_notes = [note for note in dict.fromkeys(notes) if note not in logged]
             logged.update(unseen_notes)
             replay(unseen_notes)
@@ -278,7 +278,7 @@ def roles_for(draws: Draws) -> Roles:
 
 
 def recipe_for(
-    nbest: NBest,
+    lists: NBest,
     gain: Metric,
     categorical: str | Iterable[str] | None = None,
     add: AnySource | Iterable[AnySource] | None = None,
@@ -288,7 +288,7 @@ def recipe_for(
     """Return the recipe of the features for an adaptation.
 
     Args:
-        nbest: the adaptation lists, which sources learn from: for example, values of categories.
+        lists: the adaptation lists, which sources learn from: for example, values of categories.
         gain: a metric or a column.
         categorical: columns whose values become features of 0 and 1.
         add: further sources of features.
@@ -309,8 +309,8 @@ def recipe_for(
     >>> recipe_for(lists, Column(column="comet"), exclude=["LM0"]).apply(lists).feature_names
     ()
     """
-    chosen = None if features is None else _find_columns(nbest, features, "features")
-    excluded = _find_columns(nbest, exclude or (), "exclude")
+    chosen = None if features is None else _find_columns(lists, features, "features")
+    excluded = _find_columns(lists, exclude or (), "exclude")
     categories = to_patterns(categorical or (), "categorical")
     indicators = [Indicators(column=name) for name in categories]
     sources = (*indicators, *resolve_sources(() if add is None else add))
@@ -318,30 +318,30 @@ def recipe_for(
     columns = [source.column for source in sources if isinstance(source, Indicators)]
     excluded += tuple(name for name in columns if name not in excluded)
     column = gain if isinstance(gain, Column) else None
-    fitted = tuple(with_absolute_paths(source).fitted(nbest) for source in sources)
+    fitted = tuple(with_absolute_paths(source).fitted(lists) for source in sources)
     return Recipe(column, fitted, chosen, excluded)
 
 
-def _find_columns(nbest: NBest, columns: str | Iterable[str], parameter: str) -> tuple[str, ...]:
+def _find_columns(lists: NBest, columns: str | Iterable[str], parameter: str) -> tuple[str, ...]:
     """Return names, labels and patterns after checking that each fits a column.
 
     Raises:
         DataError: with the columns of numbers, if one fits none.
     """
     names = to_patterns(columns, parameter)
-    present = (*nbest.feature_names, *nbest.extras)
+    present = (*lists.feature_names, *lists.extras)
     if absent := [name for name in find_unmatched(names, present) if name != ALL]:
-        problem = f"no column {absent[0]}; {describe_numbers(nbest)}"
+        problem = f"no column {absent[0]}; {describe_numbers(lists)}"
         problem += suggest_name(absent[0], present)
-        raise DataError(problem, nbest.origin, parameter=parameter, code="missing-column")
+        raise DataError(problem, lists.origin, parameter=parameter, code="missing-column")
     return names
 
 
-def require_features(nbest: NBest, gain: Metric | None = None) -> None:
+def require_features(lists: NBest, gain: Metric | None = None) -> None:
     """Refuse lists of which no column is named as a feature.
 
     Args:
-        nbest: the lists.
+        lists: the lists.
         gain: a metric or a column, which is not proposed as a feature.
 
     Raises:
@@ -352,18 +352,18 @@ def require_features(nbest: NBest, gain: Metric | None = None) -> None:
     Traceback (most recent call last):
     bpa_ppl.errors.DataError: no features are named: the columns of numbers are lm (-1.5 to -1.5)...
     """
-    if nbest.feature_names:
+    if lists.feature_names:
         return
     columns = () if gain is None else gain.columns
-    numbers = [name for name in numeric_columns(nbest) if name not in columns]
-    problem = f"no features are named: {describe_numbers(nbest)}"
+    numbers = [name for name in numeric_columns(lists) if name not in columns]
+    problem = f"no features are named: {describe_numbers(lists)}"
     if numbers:
         names = numbers if len(numbers) <= _NAMED else [ALL]
         problem += ": name those that new lists have, too, "
         problem += f"as in --features {shlex.join(names)}, or features={names!r} in Python"
     else:
         problem += ": add features that need only texts (add: consensus, length)"
-    raise DataError(problem, nbest.origin, parameter="features", code="missing-feature")
+    raise DataError(problem, lists.origin, parameter="features", code="missing-feature")
 
 
 def describe_unused(names: Sequence[str]) -> str:
@@ -376,37 +376,37 @@ def describe_unused(names: Sequence[str]) -> str:
     return f"{list_names(names)} not used: {reason}: give one to use it (default weights)"
 
 
-def _require_all(nbest: NBest, numbers: Mapping[str, npt.NDArray[np.bool_]]) -> None:
+def _require_all(lists: NBest, numbers: Mapping[str, npt.NDArray[np.bool_]]) -> None:
     """Raise a DataError that names the first candidate without a feature of a free weight.
 
     It does not depend on how many lists are read at a time.
 
     Args:
-        nbest: the lists.
+        lists: the lists.
         numbers: (candidates,) for each column that is not a feature: whether it is a number.
     """
     rows = [int(np.argmin(of)) for of in numbers.values() if not of.all()]
-    if not rows and (len(nbest.features) or not numbers):
+    if not rows and (len(lists.features) or not numbers):
         return
     names, row = list(numbers), min(rows, default=None)
     if row is None:
         problem = f"no feature {list_names(names)}: there is no candidate"
     else:
         names = [name for name, of in numbers.items() if not of[row]]
-        problem = _without_number(nbest, names, row)
+        problem = _without_number(lists, names, row)
     named = "if these number the features, name them by assign_coords of xarray; else "
     raise DataError(
         f"{problem}; the posterior has weights for {list_names(names)}: "
         f"{named * all(map(str.isdigit, names))}give lists with the features that the weights "
         f"were adapted with, or leave out their weights in reranking (without: {names[0]})",
-        nbest.origin,
+        lists.origin,
         parameter="without",
         code="missing-feature",
     )
 
 
 def _require_all_or_none(
-    nbest: NBest,
+    lists: NBest,
     names: Iterable[str],
     numbers: Mapping[str, npt.NDArray[np.bool_]],
     first: dict[str, bool],
@@ -414,12 +414,12 @@ def _require_all_or_none(
     """Raise a DataError unless all candidates of a text have a feature of a fixed weight, or none.
 
     Args:
-        nbest: some lists of the text.
+        lists: some lists of the text.
         names: the features.
         numbers: as for `_require_all`.
         first: whether the first candidate of the text has each one; entered here.
     """
-    every = np.ones(len(nbest.features), bool)
+    every = np.ones(len(lists.features), bool)
     different = []
     for name in names:
         present = numbers.get(name, every)
@@ -430,43 +430,43 @@ def _require_all_or_none(
         has = "has no" if first[name] else "has a"
         other = "others have" if first[name] else "others lack"
         problem = (
-            f"{describe_candidate(nbest, row)} {has} {name}, a feature with a fixed weight, which "
+            f"{describe_candidate(lists, row)} {has} {name}, a feature with a fixed weight, which "
         )
         advice = "give it for all candidates or for none"
-        raise DataError(f"{problem}{other}: {advice}", nbest.origin, code="missing-feature")
+        raise DataError(f"{problem}{other}: {advice}", lists.origin, code="missing-feature")
 
 
-def _read_feature(nbest: NBest, name: str) -> Float64:
+def _read_feature(lists: NBest, name: str) -> Float64:
     """Return an extra that is named as a feature."""
-    values = read_column(nbest, name)
+    values = read_column(lists, name)
     lacking = np.isnan(values)
     if lacking.any():
-        where = describe_candidate(nbest, int(np.argmax(lacking)))
+        where = describe_candidate(lists, int(np.argmax(lacking)))
         problem = f"{name} is missing for {np.count_nonzero(lacking):,} of "
         problem += f"{format_count(len(values), 'candidate')}, the first is {where}: "
         problem += f"give a value in their place where the lists are read (missing: {name}=VALUE), "
         problem += f"or leave it out (exclude: {name})"
-        raise DataError(problem, nbest.origin, parameter="features", code="missing-feature")
+        raise DataError(problem, lists.origin, parameter="features", code="missing-feature")
     return values
 
 
-def _read_extra(nbest: NBest, name: str) -> Float64:
+def _read_extra(lists: NBest, name: str) -> Float64:
     """Return an extra as numbers, NaN where it has no finite number."""
-    values = nbest.extras.get(name, ())
-    numbers = [read_number(value, cells=name in nbest.cells) for value in values]
+    values = lists.extras.get(name, ())
+    numbers = [read_number(value, cells=name in lists.cells) for value in values]
     finite = [np.nan if of is None or not abs(of) <= LARGEST else of for of in numbers]
-    return np.array(finite or [np.nan] * len(nbest.features), np.float64)
+    return np.array(finite or [np.nan] * len(lists.features), np.float64)
 
 
-def _without_number(nbest: NBest, names: Sequence[str], row: int) -> str:
+def _without_number(lists: NBest, names: Sequence[str], row: int) -> str:
     """Return what a candidate has in place of a number, or the numbers that it has."""
-    candidate, name = describe_candidate(nbest, row), names[0]
-    value = nbest.extras[name][row] if name in nbest.extras else None
+    candidate, name = describe_candidate(lists, row), names[0]
+    value = lists.extras[name][row] if name in lists.extras else None
     if not (is_missing(value) or is_number(value)):
         return f"{name} of {candidate} is {abbreviate(value)}, not a number"
-    others = [n for n in nbest.extras if n != TOTAL]
-    extras = [n for n in others if np.isfinite(_read_extra(nbest, n)[row])]
-    present = list_names(sorted((*nbest.feature_names, *extras))) or "no features"
+    others = [n for n in lists.extras if n != TOTAL]
+    extras = [n for n in others if np.isfinite(_read_extra(lists, n)[row])]
+    present = list_names(sorted((*lists.feature_names, *extras))) or "no features"
     return f"{candidate} has no {list_names(names)}, it has {present}"
 
 

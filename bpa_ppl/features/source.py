@@ -49,14 +49,14 @@ class FeatureSource(Component, frozen=True):
     learned: ClassVar[tuple[str, ...]] = ()
     needs: ClassVar[frozenset[str]] = frozenset()
 
-    def columns(self, nbest: NBest) -> Features:
+    def columns(self, lists: NBest) -> Features:
         """Return the features of all candidates of lists that have the required data.
 
         Features that depend on the text alone are best computed with `compute_by_text`.
         """
         if type(self).opened is FeatureSource.opened:
             raise NotImplementedError(f"{type(self).__name__} defines neither columns nor opened")
-        return self.opened()(nbest)
+        return self.opened()(lists)
 
     def opened(self) -> Callable[[NBest], Features]:
         """Return the function that computes the columns of one table of lists after another.
@@ -65,16 +65,16 @@ class FeatureSource(Component, frozen=True):
         """
         return self.columns
 
-    def fitted(self, nbest: NBest) -> FeatureSource:
+    def fitted(self, lists: NBest) -> FeatureSource:
         """Return the source fitted to adaptation lists, for use with new lists."""
         return self
 
-    def cross_fitted_columns(self, nbest: NBest) -> Features:
+    def cross_fitted_columns(self, lists: NBest) -> Features:
         """Return the features of the lists that the source was `fitted` to.
 
         A source that learns leaves each sentence out of what computes its features.
         """
-        return self.columns(nbest)
+        return self.columns(lists)
 
     @property
     def label(self) -> str:
@@ -131,7 +131,7 @@ class TextSource(FeatureSource, frozen=True, kw_only=True):
     folds: Annotated[int, Meta(ge=2)] = 5
     carry: bool = False
 
-    def texts_of(self, nbest: NBest) -> Sequence[tuple[Any, ...]]:
+    def texts_of(self, lists: NBest) -> Sequence[tuple[Any, ...]]:
         """Return the texts of each sentence to learn from.
 
         Raises:
@@ -154,7 +154,7 @@ class TextSource(FeatureSource, frozen=True, kw_only=True):
         """
         raise NotImplementedError
 
-    def fitted(self, nbest: NBest) -> Self:
+    def fitted(self, lists: NBest) -> Self:
         """Return the source with the texts of the adaptation lists, or with those to be carried.
 
         Raises:
@@ -162,7 +162,7 @@ class TextSource(FeatureSource, frozen=True, kw_only=True):
             UsageError: if there is too much text to carry, or no text.
         """
         if self.unlearned:
-            texts = tuple(dict.fromkeys(chain.from_iterable(self.texts_of(nbest))))
+            texts = tuple(dict.fromkeys(chain.from_iterable(self.texts_of(lists))))
         elif self.carry and not self.holds:
             texts = self.read()
             whole = "".join(chain.from_iterable(texts))  # of texts, or of pairs of texts
@@ -186,7 +186,7 @@ class TextSource(FeatureSource, frozen=True, kw_only=True):
             raise UsageError(problem, parameter=self.main, code="no-data")
         return self.scorer(getattr(self, self.learned[0]), check=self._setting != SELF)
 
-    def cross_fitted_columns(self, nbest: NBest) -> Features:
+    def cross_fitted_columns(self, lists: NBest) -> Features:
         """Return the columns of adaptation lists; with `self` each fold is scored by the others.
 
         The model for a fold learns from none of its texts, even where others have them too.
@@ -195,8 +195,8 @@ class TextSource(FeatureSource, frozen=True, kw_only=True):
             DataError: as `opened`; or if there are no two different sentences to learn from.
         """
         if self._setting != SELF:
-            return self.columns(nbest)
-        texts = self.texts_of(nbest)
+            return self.columns(lists)
+        texts = self.texts_of(lists)
         folds = assign_folds(texts, self.folds)
         different = dict.fromkeys(chain.from_iterable(texts))
         columns: dict[str, Float64] = {}
@@ -207,9 +207,9 @@ class TextSource(FeatureSource, frozen=True, kw_only=True):
             if not "".join(chain.from_iterable(others)).strip():
                 problem = f"{self.label}=self learns from other sentences than the one it scores"
                 remedy = "give more adaptation sentences, or a text of the domain"
-                raise DataError(f"{problem}: {remedy}", nbest.origin, code="no-data")
-            rows = np.repeat(inside, nbest.sizes)
-            for name, values in self.scorer(others)(nbest.select(inside)).items():
+                raise DataError(f"{problem}: {remedy}", lists.origin, code="no-data")
+            rows = np.repeat(inside, lists.sizes)
+            for name, values in self.scorer(others)(lists.select(inside)).items():
                 columns.setdefault(name, np.empty(len(rows)))[rows] = values
         return columns
 
@@ -233,13 +233,13 @@ def make_unknown_check(
     """
     warned = False
 
-    def check(nbest: NBest, unknown: float, total: float) -> None:
+    def check(lists: NBest, unknown: float, total: float) -> None:
         nonlocal warned
         if not warned and unknown > limit * total:
             warned = True
             note = f"{unknown / total:.0%} of the {units} are not in {text}: check that its "
             note += "languages, tokenisation and case are the same"
-            warn_user(locate(nbest.origin) + note)
+            warn_user(locate(lists.origin) + note)
 
     return check
 
@@ -269,7 +269,7 @@ def assign_folds(keys: Sequence[Hashable], folds: int) -> Int64:
     return dealt[which]
 
 
-def compute_by_text(nbest: NBest, function: Callable[[str], float]) -> Float64:
+def compute_by_text(lists: NBest, function: Callable[[str], float]) -> Float64:
     """Return a function of the text of each candidate, computed once for each distinct text.
 
     Returns:
@@ -280,8 +280,8 @@ def compute_by_text(nbest: NBest, function: Callable[[str], float]) -> Float64:
     >>> compute_by_text(lists, len).tolist()
     [3.0, 1.0, 3.0]
     """
-    values = np.fromiter(map(function, nbest.strings), dtype=np.float64, count=len(nbest.strings))
-    return values[nbest.string_index]
+    values = np.fromiter(map(function, lists.strings), dtype=np.float64, count=len(lists.strings))
+    return values[lists.string_index]
 
 
 #: The name of a source, the source with its settings, or several of either.
@@ -289,7 +289,7 @@ AnySource = str | FeatureSource
 
 
 def add_features(
-    nbest: NBest,
+    lists: NBest,
     sources: AnySource | Iterable[AnySource],
     *,
     progress: bool | Reporter = False,
@@ -297,10 +297,10 @@ def add_features(
     """Return the lists with more features, after the existing ones.
 
     Args:
-        nbest: the lists.
+        lists: the lists.
         sources: the name of a source, such as `length`, or a source with its settings, or several
             of them. One that learns from adaptation sentences learns from these lists, and leaves
-            each sentence out where it computes its features; `source.fitted(nbest)` is the source
+            each sentence out where it computes its features; `source.fitted(lists)` is the source
             for new lists.
         progress: True draws bars of slow sources on standard error; or a callback.
 
@@ -314,17 +314,17 @@ def add_features(
     ('LM0', 'LengthWords')
     """
     with inherit_progress(progress):
-        return make_adder(resolve_sources(sources))(nbest).nbest
+        return make_adder(resolve_sources(sources))(lists).lists
 
 
-def missing_column(nbest: NBest, source: FeatureSource, need: str, row: int = 0) -> DataError:
+def missing_column(lists: NBest, source: FeatureSource, need: str, row: int = 0) -> DataError:
     """Return the error of lists, or of a candidate, without a column that a source needs."""
     name = FEATURES.name_of(source)
     problem = f"the features {name} need {need}: add it to the lists"
-    if need not in ("sources", "references") and len(nbest.features):
-        problem = f"{describe_candidate(nbest, row)} has no {need}, which the features {name} need"
+    if need not in ("sources", "references") and len(lists.features):
+        problem = f"{describe_candidate(lists, row)} has no {need}, which the features {name} need"
         problem += ": give each candidate one"
-    return DataError(problem, nbest.origin, parameter=need, code=f"missing-{need}")
+    return DataError(problem, lists.origin, parameter=need, code=f"missing-{need}")
 
 
 def resolve_sources(sources: AnySource | Iterable[AnySource]) -> tuple[FeatureSource, ...]:
@@ -346,11 +346,11 @@ class Added(NamedTuple):
     """Lists with more features.
 
     Attributes:
-        nbest: the lists.
+        lists: the lists.
         columns: the names of the columns of each source.
     """
 
-    nbest: NBest
+    lists: NBest
     columns: tuple[tuple[str, ...], ...]
 
 
@@ -367,7 +367,7 @@ def make_adder(
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a b", "a"]], [[[0.5], [1.0]]], ["LM0"])
-    >>> make_adder(resolve_sources("length"))(lists).nbest.feature_names
+    >>> make_adder(resolve_sources("length"))(lists).lists.feature_names
     ('LM0', 'LengthWords')
     """
     chosen = tuple(sources)
@@ -376,35 +376,35 @@ def make_adder(
     def opened() -> list[Callable[[NBest], Features]]:
         return [s.cross_fitted_columns if cross_fit or s.unlearned else s.opened() for s in chosen]
 
-    def add(nbest: NBest) -> Added:
+    def add(lists: NBest) -> Added:
         for source in chosen:  # before anything is read or trained
-            for need in sorted(source.needs - nbest.extras.keys() - nbest.sentence_extras.keys()):
-                if getattr(nbest, need, None) is None:
-                    raise missing_column(nbest, source, need)
-        if not chosen and nbest.features.flags.c_contiguous:  # the last bits of sums depend on it
-            return Added(nbest, ())
+            for need in sorted(source.needs - lists.extras.keys() - lists.sentence_extras.keys()):
+                if getattr(lists, need, None) is None:
+                    raise missing_column(lists, source, need)
+        if not chosen and lists.features.flags.c_contiguous:  # the last bits of sums depend on it
+            return Added(lists, ())
         pairs = zip(chosen, opened(), strict=True)
-        tables = [_compute_columns(nbest, source, compute) for source, compute in pairs]
+        tables = [_compute_columns(lists, source, compute) for source, compute in pairs]
         names = [name for columns, _ in tables for name in columns]
-        if repeats := find_repeated([*nbest.feature_names, *names]):
+        if repeats := find_repeated([*lists.feature_names, *names]):
             problem = f"there is a feature {repeats[0]} already: give the source another name"
             raise DataError(f"{problem}, as in lm=general.txt,name=general", code="duplicate")
-        empty = np.zeros((len(nbest.features), 0))
+        empty = np.zeros((len(lists.features), 0))
         values = np.concatenate([empty, *(table for _, table in tables)], axis=1)
-        return Added(nbest.with_features(names, values), tuple(names for names, _ in tables))
+        return Added(lists.with_features(names, values), tuple(names for names, _ in tables))
 
     return add
 
 
 def _compute_columns(
-    nbest: NBest, source: FeatureSource, compute: Callable[[NBest], Features]
+    lists: NBest, source: FeatureSource, compute: Callable[[NBest], Features]
 ) -> tuple[tuple[str, ...], Float64]:
     """Return the names and the (candidates, names) values of the features of one source."""
-    features = compute(nbest)
+    features = compute(lists)
     if isinstance(features, Mapping):
         features = tuple(features), np.transpose([np.asarray(c) for c in features.values()])
     names, values = tuple(features[0]), np.asarray(features[1], dtype=np.float64)
-    shape = (len(nbest.features), len(names))
+    shape = (len(lists.features), len(names))
     if names and values.shape != shape:
         name = FEATURES.name_of(source)
         problem = f"the features {name} have the shape {values.shape}, not {shape}"

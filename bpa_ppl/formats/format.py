@@ -123,16 +123,16 @@ class NBestFormat(Component, frozen=True):
         """
         raise NotImplementedError
 
-    def write_file(self, nbest: NBest, path: AnyPath) -> None:
+    def write_file(self, lists: NBest, path: AnyPath) -> None:
         """Write a file, which appears when it is complete.
 
         Raises:
             DataError: if it cannot be written, or the lists do not fit the format.
         """
         with atomic_writer(path) as file:
-            self.write(nbest, file)
+            self.write(lists, file)
 
-    def write(self, nbest: NBest, file: TextIO) -> None:
+    def write(self, lists: NBest, file: TextIO) -> None:
         """Write the lists as text, with their totals if they have any.
 
         Raises:

@@ -224,14 +224,14 @@ class JournalFile:
         self._end = self._size - 1
 
 
-def with_judgements(nbest: NBest, journals: Iterable[Journal]) -> NBest:
+def with_judgements(lists: NBest, journals: Iterable[Journal]) -> NBest:
     """Return lists with the answers of some raters as `preferences` and `ties`.
 
     Entries that the lists have already are kept, and skipped questions are left out. Corrections
     become references.
 
     Args:
-        nbest: the lists that were judged.
+        lists: the lists that were judged.
         journals: of the raters. Those without a name are numbered, if there are several.
 
     Raises:
@@ -245,26 +245,26 @@ def with_judgements(nbest: NBest, journals: Iterable[Journal]) -> NBest:
     >>> judged.sentence_extras["preferences"], judged.sentence_extras["ties"], judged.references
     (([[2, 0]],), ([[0, 1]],), (('A',),))
     """
-    position = {identifier: s for s, identifier in enumerate(nbest.ids)}
+    position = {identifier: s for s, identifier in enumerate(lists.ids)}
     columns: dict[str, list[list[Any]]] = {}
     for name in (PREFERENCES, TIES):
-        given = nbest.sentence_extras.get(name, [None] * len(nbest))
+        given = lists.sentence_extras.get(name, [None] * len(lists))
         columns[name] = [list(entries or []) for entries in given]
-    references, several = list(nbest.references or [()] * len(nbest)), list(journals)
-    ours, remedy = content_hash(nbest), "give the lists that were judged"
+    references, several = list(lists.references or [()] * len(lists)), list(journals)
+    ours, remedy = content_hash(lists), "give the lists that were judged"
     for number, journal in enumerate(several, 1):
         if journal.header.get("sha256", ours) != ours:
             others = quote(journal.header.get("lists", "without a name"))
             problem = (
-                f"the judgements are about other lists ({others}) than {name_lists(nbest.origin)}"
+                f"the judgements are about other lists ({others}) than {name_lists(lists.origin)}"
             )
             raise DataError(f"{problem}: {remedy}", journal.path)
         rater = journal.header.get("rater", f"rater {number}" if len(several) > 1 else None)
         for line, judgement in journal.judgements.items():
             shown, sentence = list(judgement.candidates), position.get(judgement.id)
-            if sentence is None or max(shown) >= nbest.sizes[sentence]:
-                lists = name_lists(nbest.origin)
-                problem = f"the list {quote(judgement.id)} of {lists} has no candidates "
+            if sentence is None or max(shown) >= lists.sizes[sentence]:
+                ours_named = name_lists(lists.origin)
+                problem = f"the list {quote(judgement.id)} of {ours_named} has no candidates "
                 where = (journal.path, line) if journal.path else ()
                 raise DataError(f"{problem}{shown}: {remedy}", *where)
             if judgement.chosen is not None:
@@ -275,5 +275,5 @@ def with_judgements(nbest: NBest, journals: Iterable[Journal]) -> NBest:
             if judgement.correction:
                 references[sentence] = (*references[sentence], judgement.correction)
     filled = {name: [entries or None for entries in column] for name, column in columns.items()}
-    judged = nbest.with_sentence_extras(**{n: c for n, c in filled.items() if any(c)})
+    judged = lists.with_sentence_extras(**{n: c for n, c in filled.items() if any(c)})
     return judged.with_references(references) if any(references) else judged

@@ -90,7 +90,7 @@ class Jsonl(TableFormat, frozen=True):
             if records:
                 yield reader.block(records, numbers)
 
-    def write(self, nbest: NBest, file: TextIO) -> None:
+    def write(self, lists: NBest, file: TextIO) -> None:
         """Write the lists.
 
         Raises:
@@ -102,18 +102,18 @@ class Jsonl(TableFormat, frozen=True):
         >>> Jsonl().write(lists, sys.stdout)
         {"id": 0, "references": ["the cat"], "candidates": [{"text": "a cat", "features": ...}]}
         """
-        columns = select_writable(nbest, False, _fits, _is_json)
+        columns = select_writable(lists, False, _fits, _is_json)
         features = {n: format_numbers(values) for n, values in columns.features.items()}
         totals = None if columns.totals is None else format_numbers(columns.totals)
-        ids = nbest.ids
-        for sentence in range(len(nbest)):
+        ids = lists.ids
+        for sentence in range(len(lists)):
             fields: dict[str, Any] = {ID: ids[sentence]}
-            if nbest.sources is not None:
-                fields[SOURCE] = nbest.sources[sentence]
-            if nbest.references is not None:
-                fields[REFERENCES] = nbest.references[sentence]
+            if lists.sources is not None:
+                fields[SOURCE] = lists.sources[sentence]
+            if lists.references is not None:
+                fields[REFERENCES] = lists.references[sentence]
             fields |= {n: _plain(of)[sentence] for n, of in columns.sentence_extras.items()}
-            candidates = ", ".join(_candidates(nbest, columns, features, totals, sentence))
+            candidates = ", ".join(_candidates(lists, columns, features, totals, sentence))
             whole = json.dumps(fields, ensure_ascii=False)[:-1]
             file.write(f'{whole}, "{CANDIDATES}": [{candidates}]}}\n')
 
@@ -142,19 +142,19 @@ def _plain(values: Any) -> Any:
 
 
 def _candidates(
-    nbest: NBest,
+    lists: NBest,
     columns: Writable,
     features: Mapping[str, Sequence[str]],
     totals: Sequence[str] | None,
     sentence: int,
 ) -> Iterator[str]:
     """Yield each candidate as JSON."""
-    rows = nbest.rows(sentence)
+    rows = lists.rows(sentence)
     dump = json.JSONEncoder(ensure_ascii=False).encode
     names = [f"{dump(name)}: " for name in features]
     extras = {f", {dump(name)}: ": _plain(of[rows]) for name, of in columns.extras.items()}
     for place, row in enumerate(range(rows.start, rows.stop)):
-        fields = [f'"{TEXT}": {dump(nbest.text(row))}']
+        fields = [f'"{TEXT}": {dump(lists.text(row))}']
         if features:
             numbers = [n + values[row] for n, values in zip(names, features.values(), strict=True)]
             fields.append(f'"{OF_FEATURES[:-1]}": {{{", ".join(numbers)}}}')

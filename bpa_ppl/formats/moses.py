@@ -100,7 +100,7 @@ class Moses(NBestFormat, frozen=True):
         """
         return _read_lines(file, options)
 
-    def write(self, nbest: NBest, file: TextIO) -> None:
+    def write(self, lists: NBest, file: TextIO) -> None:
         """Write the lists, with their totals and positions if they have any.
 
         Raises:
@@ -113,14 +113,14 @@ class Moses(NBestFormat, frozen=True):
         >>> Moses().write(lists, sys.stdout)
         0 ||| a cat ||| TM0= -1 0.5
         """
-        after = _select_positions(nbest, [_SEGMENTATION, _ALIGNMENT], _HARD)
-        if nbest.totals is None and any(column[:1] == ("",) for column in after[:1]):
+        after = _select_positions(lists, [_SEGMENTATION, _ALIGNMENT], _HARD)
+        if lists.totals is None and any(column[:1] == ("",) for column in after[:1]):
             problem = (
                 f"without totals an empty {_SEGMENTATION} or {_ALIGNMENT} would be read as one"
             )
             advice = "write the lists with weights, which adds totals"
-            raise UsageError(f"{nbest.origin}: {problem}: {advice}", parameter="weights")
-        _write_lines(nbest, file, _moses_labels(nbest), after=after)
+            raise UsageError(f"{lists.origin}: {problem}: {advice}", parameter="weights")
+        _write_lines(lists, file, _moses_labels(lists), after=after)
 
 
 class Marian(NBestFormat, frozen=True):
@@ -165,7 +165,7 @@ class Marian(NBestFormat, frozen=True):
         for columns in _read_lines(file, options, _SOFT):
             yield columns._replace(normalised=self.normalised)
 
-    def write(self, nbest: NBest, file: TextIO) -> None:
+    def write(self, lists: NBest, file: TextIO) -> None:
         """Write the lists as Marian does, with alignments and totals if they have any.
 
         Raises:
@@ -177,12 +177,12 @@ class Marian(NBestFormat, frozen=True):
         >>> Marian().write(lists, sys.stdout)
         0 ||| a cat ||| F0= -3 F1= -2 ||| -1.25
         """
-        alignments = _select_positions(nbest, [_ALIGNMENT], _SOFT)
-        _write_lines(nbest, file, _plain_labels(nbest), between=alignments)
+        alignments = _select_positions(lists, [_ALIGNMENT], _SOFT)
+        _write_lines(lists, file, _plain_labels(lists), between=alignments)
 
 
 def _write_lines(
-    nbest: NBest,
+    lists: NBest,
     file: TextIO,
     labels: list[str],
     between: Sequence[Sequence[str]] = (),
@@ -191,7 +191,7 @@ def _write_lines(
     """Write one line per candidate.
 
     Args:
-        nbest: the lists.
+        lists: the lists.
         file: where to write.
         labels: the text before the value of each feature.
         between: columns of fields to write before the features.
@@ -202,27 +202,27 @@ def _write_lines(
     """
     if not labels:
         problem = "the lists have no features, which this format needs: write jsonl"
-        raise DataError(problem, nbest.origin, code="not-supported")
-    require_plain_texts(nbest, blanks=False)
-    warn_about_ids(nbest)
-    for sentence, identifier in enumerate(nbest.sentence_ids):
-        rows = nbest.rows(sentence)
-        values = [format_numbers(column, json=False) for column in nbest.features[rows].T]
+        raise DataError(problem, lists.origin, code="not-supported")
+    require_plain_texts(lists, blanks=False)
+    warn_about_ids(lists)
+    for sentence, identifier in enumerate(lists.sentence_ids):
+        rows = lists.rows(sentence)
+        values = [format_numbers(column, json=False) for column in lists.features[rows].T]
         scores = [" ".join(map(str.__add__, labels, of)) for of in zip(*values, strict=True)]
-        totals = [] if nbest.totals is None else [format_numbers(nbest.totals[rows], json=False)]
-        before = [nbest.texts(sentence), *(column[rows] for column in between)]
+        totals = [] if lists.totals is None else [format_numbers(lists.totals[rows], json=False)]
+        before = [lists.texts(sentence), *(column[rows] for column in between)]
         columns = [*before, scores, *totals, *(column[rows] for column in after)]
         for fields in zip(*columns, strict=True):
             file.write(f"{identifier} ||| {' ||| '.join(fields)}\n")
 
 
 def _select_positions(
-    nbest: NBest, names: Sequence[str], patterns: Mapping[str, bytes]
+    lists: NBest, names: Sequence[str], patterns: Mapping[str, bytes]
 ) -> list[tuple[str, ...]]:
     """Return the segmentations or alignments of all candidates, if there are any.
 
     Args:
-        nbest: the lists.
+        lists: the lists.
         names: the names of the extras, "segmentation" or "alignment".
         patterns: the regular expression that each extra must match, by name.
 
@@ -234,20 +234,20 @@ def _select_positions(
     >>> _select_positions(lists, ["segmentation", "alignment"], _HARD)
     [('0-0',)]
     """
-    columns = {name: tuple(nbest.extras[name]) for name in names if name in nbest.extras}
+    columns = {name: tuple(lists.extras[name]) for name in names if name in lists.extras}
     for name, column in columns.items():
         for row, field in enumerate(column):
             text = field if isinstance(field, str) else "?"
             if text != text.strip(" ") or not re.fullmatch(patterns[name], text.encode()):
-                sentence = int(np.searchsorted(nbest.offsets, row, side="right")) - 1
-                identifier = nbest.sentence_ids[sentence]
+                sentence = int(np.searchsorted(lists.offsets, row, side="right")) - 1
+                identifier = lists.sentence_ids[sentence]
                 problem = f"the {name} {quote(field)} of sentence {identifier} does not read"
                 advice = f"`{_EXAMPLES[name]}`: correct it, or leave it out with without({name!r})"
-                raise DataError(f"{problem} {advice}", nbest.origin, code="not-supported")
+                raise DataError(f"{problem} {advice}", lists.origin, code="not-supported")
     return list(columns.values())
 
 
-def _moses_labels(nbest: NBest) -> list[str]:
+def _moses_labels(lists: NBest) -> list[str]:
     """Return the text before the value of each column, with `.` for `_` in names, as Moses needs.
 
     Raises:
@@ -257,22 +257,22 @@ def _moses_labels(nbest: NBest) -> list[str]:
     >>> _moses_labels(from_lists([["a cat"]], [[[-1, 0.5]]], ["TM0[0]", "TM0[1]"]))
     ['TM0= ', '']
     """
-    labels = _plain_labels(nbest)
+    labels = _plain_labels(lists)
     renamed = [label.replace("_", ".") for label in labels]
     if renamed == labels:
         return labels
     if find_repeated(filter(None, renamed)):
         problem = "two features have the same name if `_` becomes `.`, as Moses needs: rename one"
-        raise DataError(problem, nbest.origin, code="duplicate")
+        raise DataError(problem, lists.origin, code="duplicate")
     names = list_names(sorted({label.strip("= ") for label in labels if "_" in label}))
     warn_user(
-        f"{locate(nbest.origin)}`_` written as `.` in {names}, because Moses takes a name "
+        f"{locate(lists.origin)}`_` written as `.` in {names}, because Moses takes a name "
         "with `_` for a sparse feature and leaves it out"
     )
     return renamed
 
 
-def _plain_labels(nbest: NBest) -> list[str]:
+def _plain_labels(lists: NBest) -> list[str]:
     """Return the text before the value of each column: a label, or nothing inside a group.
 
     Raises:
@@ -282,13 +282,13 @@ def _plain_labels(nbest: NBest) -> list[str]:
     >>> _plain_labels(from_lists([["a cat"]], [[[-1]]], ["my_lm"]))
     ['my_lm= ']
     """
-    shape = count_by_label(nbest.feature_names)
+    shape = count_by_label(lists.feature_names)
     labels = [text for label, count in shape for text in (f"{label}= ", *[""] * (count - 1))]
     names = [label.removesuffix("= ") for label in labels if label]
     bad = [n for n in names if has_unseen(n) or not _FEATURES.fullmatch(f"{n}=".encode())]
     if bad:
         problem = f"{quote(bad[0])} cannot be a Moses label: rename the feature"
-        raise DataError(problem, nbest.origin, code="bad-name")
+        raise DataError(problem, lists.origin, code="bad-name")
     return labels
 
 

@@ -58,7 +58,7 @@ class Parquet(TableFormat, frozen=True):
                 yield parse_table(options, table, first + np.arange(len(table)))
                 first += len(table)
 
-    def write_file(self, nbest: NBest, path: AnyPath) -> None:
+    def write_file(self, lists: NBest, path: AnyPath) -> None:
         """Write the lists, one candidate per row.
 
         Raises:
@@ -75,7 +75,7 @@ class Parquet(TableFormat, frozen=True):
         """
         from pyarrow import parquet
 
-        table = to_table(nbest, OF_FEATURES)
+        table = to_table(lists, OF_FEATURES)
         with atomic_path(path) as temporary:
             parquet.write_table(table, temporary, row_group_size=_BATCH)
 

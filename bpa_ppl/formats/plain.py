@@ -94,7 +94,7 @@ class Plain(NBestFormat, frozen=True):
             raise options.error(problem, None, "wrong-length", "list_size")
         _check_lengths(scores, count, options.origin)
 
-    def write_file(self, nbest: NBest, path: AnyPath) -> None:
+    def write_file(self, lists: NBest, path: AnyPath) -> None:
         """Write the texts, and the features to the file of scores, as text.
 
         Raises:
@@ -102,7 +102,7 @@ class Plain(NBestFormat, frozen=True):
                 not in order, or a text has a tab or a line break.
             UsageError: if there are features and no single file of scores, or only the latter.
         """
-        files, names = self._files(), nbest.feature_names
+        files, names = self._files(), lists.feature_names
         if len(files) != bool(names) or any(file.endswith(_NPY) for file in files):
             problem = (
                 f"{format_count(len(names), 'feature')}, which need one file of scores as text"
@@ -113,15 +113,15 @@ class Plain(NBestFormat, frozen=True):
             raise UsageError(f"{problem}: {advice}", parameter="scores", code="wrong-length")
         if odd := [name for name in names if looks_numeric(name) or len(name.split()) != 1]:
             problem = f"the feature {quote(odd[0])} is a number or has a space: rename it"
-            raise DataError(problem, nbest.origin, code="bad-name")
-        super().write_file(nbest, path)
+            raise DataError(problem, lists.origin, code="bad-name")
+        super().write_file(lists, path)
         if files:
             with atomic_writer(files[0]) as text:
                 text.write(" ".join(names) + "\n")
-                columns = map(format_numbers, nbest.features.T)
+                columns = map(format_numbers, lists.features.T)
                 text.writelines(" ".join(cells) + "\n" for cells in zip(*columns, strict=True))
 
-    def write(self, nbest: NBest, file: TextIO) -> None:
+    def write(self, lists: NBest, file: TextIO) -> None:
         """Write the texts alone.
 
         Raises:
@@ -135,24 +135,24 @@ class Plain(NBestFormat, frozen=True):
         a cat
         the cat
         """
-        sizes, problem = set(nbest.sizes.tolist()), None
+        sizes, problem = set(lists.sizes.tolist()), None
         if len(sizes.union([self.list_size] if self.list_size else [])) > 1:
             problem = (
                 f"lists of {min(sizes)} to {max(sizes)} candidates, but plain text needs the same "
                 "number for each sentence: shorten them with truncate"
             )
-        elif np.any(np.diff(nbest.sentence_ids) != 1):
+        elif np.any(np.diff(lists.sentence_ids) != 1):
             problem = "plain text has no ids, and those of the lists are not in order"
-        elif len(nbest) and nbest.text(0).startswith("\ufeff"):
+        elif len(lists) and lists.text(0).startswith("\ufeff"):
             problem = "the first text begins with a byte-order mark, which is not read"
         if problem:
-            raise DataError(f"{problem}; or write jsonl", nbest.origin, code="not-supported")
-        require_plain_texts(nbest, tabs=False)
-        warn_about_ids(nbest)
-        if len(nbest) and (first := int(nbest.sentence_ids[0])):
+            raise DataError(f"{problem}; or write jsonl", lists.origin, code="not-supported")
+        require_plain_texts(lists, tabs=False)
+        warn_about_ids(lists)
+        if len(lists) and (first := int(lists.sentence_ids[0])):
             note = f"plain text has no ids: set the first id to {first} where the file is read"
-            warn_user(locate(nbest.origin) + note)
-        file.writelines(f"{nbest.strings[i]}\n" for i in nbest.string_index.tolist())
+            warn_user(locate(lists.origin) + note)
+        file.writelines(f"{lists.strings[i]}\n" for i in lists.string_index.tolist())
 
     def _files(self) -> list[str]:
         return [self.scores] if isinstance(self.scores, str) else list(self.scores)

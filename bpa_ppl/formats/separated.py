@@ -92,7 +92,7 @@ class Csv(TableFormat, frozen=True):
         """
         return _Reader(self.separators, self.quoted, options).blocks(file.chunks())
 
-    def write(self, nbest: NBest, file: TextIO) -> None:
+    def write(self, lists: NBest, file: TextIO) -> None:
         """Write the lists.
 
         Raises:
@@ -106,25 +106,25 @@ class Csv(TableFormat, frozen=True):
         id,text,reference,features.lm
         0,"a, b",the cat,-1.5
         """
-        columns = select_writable(nbest, True, _fits, are_texts, typed=self.typed)
-        of_sentences = expand_sentence_columns(nbest, columns, lists=False)
+        columns = select_writable(lists, True, _fits, are_texts, typed=self.typed)
+        of_sentences = expand_sentence_columns(lists, columns, as_lists=False)
         of_rows = {OF_FEATURES + n: format_numbers(v) for n, v in columns.features.items()}
         of_rows |= {} if columns.totals is None else {TOTAL: format_numbers(columns.totals)}
         of_rows |= {name: _to_cells(values) for name, values in columns.extras.items()}
-        ids, lines = nbest.ids, [[ID, TEXT, *of_sentences, *of_rows]]
-        for sentence in range(len(nbest)):
+        ids, lines = lists.ids, [[ID, TEXT, *of_sentences, *of_rows]]
+        for sentence in range(len(lists)):
             cells = [str(values[sentence]) for values in of_sentences.values()]
-            rows = nbest.rows(sentence)
+            rows = lists.rows(sentence)
             first = str(ids[sentence])
             columns_of = (of[rows] for of in of_rows.values())
-            for text, *others in zip(nbest.texts(sentence), *columns_of, strict=True):
+            for text, *others in zip(lists.texts(sentence), *columns_of, strict=True):
                 lines.append([first, text, *cells, *others])
             try:
                 file.writelines(self.separators[0].join(map(self._cell, of)) + "\n" for of in lines)
             except ValueError as error:
                 remedy = "write jsonl" if self.quoted else "write csv or jsonl"
                 problem = f"sentence {first} has {error}: {remedy}"
-                raise DataError(problem, nbest.origin, code="not-supported") from error
+                raise DataError(problem, lists.origin, code="not-supported") from error
             lines = []
 
     def _cell(self, text: str) -> str:

@@ -5,7 +5,7 @@ Kaldi: lines that begin with the key of a candidate, `utterance-rank`.
     utt-1 -35.2 the words            the score of a candidate, then its words
     utt-1 the words                  the words alone, with scores in other files
 
-Kaldi's programs, such as `nbest-to-linear`, write the words to one file and each kind of cost
+Kaldi's programs, such as `lists-to-linear`, write the words to one file and each kind of cost
 (`acwt`, `lmwt`) to another one, all with the same keys. Numbers are read as they are printed: costs
 are lower for better candidates, and get negative weights. The utterance is the id of the sentence.
 Ranks are not used: candidates keep their order in the file of words.

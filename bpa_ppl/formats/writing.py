@@ -44,7 +44,7 @@ _OF_LISTS = re.compile(r"\.txt|\.out|\..*best.*")
 
 
 def write_nbest(
-    nbest: NBest,
+    lists: NBest,
     path: AnyPath,
     weights: Mapping[str, float] | None = None,
     *,
@@ -53,7 +53,7 @@ def write_nbest(
     """Write lists; features read back with the same bits.
 
     Args:
-        nbest: the lists.
+        lists: the lists.
         path: the file; .gz, .xz and .zst are compressed, `-` is the standard output. It appears
             when it is complete.
         weights: write λ·h as the totals; None writes those of the table, if it has any.
@@ -70,21 +70,21 @@ def write_nbest(
     0 ||| a cat ||| LM0= -1.5 W0= 2 ||| -1
     """
     writer = _format_for(path) if format == AUTO else resolve_format(format)
-    if twice := find_repeated(nbest.ids):
+    if twice := find_repeated(lists.ids):
         problem = f"two lists have the id {quote(twice[0])}, and would be one when they are read"
         remedy = "give them others, as concatenate([lists], renumber=True) does"
-        raise DataError(f"{problem}: {remedy}", nbest.origin, code="duplicate")
+        raise DataError(f"{problem}: {remedy}", lists.origin, code="duplicate")
     if weights is not None:
-        scores = nbest.scores(match(weights, nbest).values)
-        nbest = replace(nbest, totals=scores, totals_normalised=False)
-    writer.write_file(nbest, path)
+        scores = lists.scores(match(weights, lists).values)
+        lists = replace(lists, totals=scores, totals_normalised=False)
+    writer.write_file(lists, path)
 
 
 def _format_for(path: AnyPath) -> NBestFormat:
     """Return the format in which lists are written to a file of some name, compressed or not.
 
     It follows from the ending (`.jsonl`, `.csv`, …), and is Moses' without any ending, or with
-    .nbest (.nbest100, .100best), .txt or .out.
+    .lists (.nbest100, .100best), .txt or .out.
 
     Raises:
         UsageError: if the name has another ending.
@@ -106,7 +106,7 @@ def _format_for(path: AnyPath) -> NBestFormat:
     if _OF_LISTS.fullmatch(suffix):
         return resolve_format(_USUAL)
     problem = f"{path}: no format of lists has the ending {suffix}"
-    advice = f"choose .nbest, .txt or .out (Moses), {', '.join(suffixes)}"
+    advice = f"choose .lists, .txt or .out (Moses), {', '.join(suffixes)}"
     raise UsageError(f"{problem}: {advice}", parameter="format", code="unknown-format")
 
 
@@ -127,12 +127,12 @@ class Writable(NamedTuple):
 
 
 def select_writable(
-    nbest: NBest, long: bool, fits: _Fits, fits_sentence: _Fits, *, typed: bool = True
+    lists: NBest, long: bool, fits: _Fits, fits_sentence: _Fits, *, typed: bool = True
 ) -> Writable:
     """Return the columns of lists that can be written; warn about those that are left out.
 
     Args:
-        nbest: the lists.
+        lists: the lists.
         long: whether each record is a candidate.
         fits: for columns of candidates.
         fits_sentence: for columns of sentences.
@@ -141,40 +141,40 @@ def select_writable(
     Raises:
         DataError: if a name has another meaning in the format, or an id is an empty text.
     """
-    names = [] if long or not fits_sentence(nbest.extras.get(ID, ())) else [ID]  # of candidates
-    columns = nbest.extras if not typed else _convert_cells(nbest)
+    names = [] if long or not fits_sentence(lists.extras.get(ID, ())) else [ID]  # of candidates
+    columns = lists.extras if not typed else _convert_cells(lists)
     extras = {n: v for n, v in columns.items() if n in names or fits(v)}
-    printed = isinstance(nbest.ids[0] if len(nbest) else 0, str)
+    printed = isinstance(lists.ids[0] if len(lists) else 0, str)
     of_sentences = {
         name: values
-        for name, values in nbest.sentence_extras.items()
+        for name, values in lists.sentence_extras.items()
         if fits_sentence(values) and not (name == ID and printed)
     }
-    if "" in nbest.ids:
+    if "" in lists.ids:
         problem = "the id of a list is an empty text, which no file has: give it another one"
-        raise DataError(problem, nbest.origin, code="not-supported")
-    if printed and (numbers_of_ids := _find_numbers(nbest, typed)) is not None:
+        raise DataError(problem, lists.origin, code="not-supported")
+    if printed and (numbers_of_ids := _find_numbers(lists, typed)) is not None:
         of_sentences[ID_NUMBER] = tuple(numbers_of_ids)
-    features = {n: nbest.features[:, k] for k, n in enumerate(nbest.feature_names)}
-    scored = nbest.totals is not None and not nbest.totals_normalised
-    _check_names(nbest, list(extras), of_sentences, long)
-    lost = [n for n in nbest.extras if n not in extras]
-    lost += [n for n in nbest.sentence_extras if n not in of_sentences and n != ID]
-    lost += [ID] if ID in nbest.sentence_extras and not printed else []
-    lost += ["totals that are divided by lengths"] if nbest.totals_normalised else []
+    features = {n: lists.features[:, k] for k, n in enumerate(lists.feature_names)}
+    scored = lists.totals is not None and not lists.totals_normalised
+    _check_names(lists, list(extras), of_sentences, long)
+    lost = [n for n in lists.extras if n not in extras]
+    lost += [n for n in lists.sentence_extras if n not in of_sentences and n != ID]
+    lost += [ID] if ID in lists.sentence_extras and not printed else []
+    lost += ["totals that are divided by lengths"] if lists.totals_normalised else []
     if lost:
         note = f"{list_names(lost)} left out, which would not read back unchanged"
-        warn_user(locate(nbest.origin) + note)
-    return Writable(of_sentences, features, nbest.totals if scored else None, extras)
+        warn_user(locate(lists.origin) + note)
+    return Writable(of_sentences, features, lists.totals if scored else None, extras)
 
 
-def _convert_cells(nbest: NBest) -> Mapping[str, Any]:
+def _convert_cells(lists: NBest) -> Mapping[str, Any]:
     """Return extras in which cells of text files are numbers, if all of a column print as such.
 
     They print as these numbers again, so that `07` and `1.50` remain texts.
     """
-    columns = dict(nbest.extras)
-    for name in nbest.cells:
+    columns = dict(lists.extras)
+    for name in lists.cells:
         numbers = as_numbers(columns[name], cells=True)
         if numbers is None:
             continue
@@ -187,26 +187,26 @@ def _convert_cells(nbest: NBest) -> Mapping[str, Any]:
     return columns
 
 
-def _find_numbers(nbest: NBest, typed: bool) -> list[int] | None:
+def _find_numbers(lists: NBest, typed: bool) -> list[int] | None:
     """Return the integers of ids that are texts; None if they are counted where they are read.
 
     In a file that does not distinguish numbers from texts, ids of digits would be integers.
     """
-    numbers: list[int] = nbest.sentence_ids.tolist()
-    if numbers != list(range(len(nbest))):
+    numbers: list[int] = lists.sentence_ids.tolist()
+    if numbers != list(range(len(lists))):
         return numbers
-    values = [] if typed else [key for name in nbest.ids if isinstance(key := id_key(name), int)]
+    values = [] if typed else [key for name in lists.ids if isinstance(key := id_key(name), int)]
     if not values:
         return None
     # References by line are paired with such ids by their values.
-    return values if len(set(values)) == len(nbest) and min(values) >= 0 else numbers
+    return values if len(set(values)) == len(lists) and min(values) >= 0 else numbers
 
 
-def require_plain_texts(nbest: NBest, *, blanks: bool = True, tabs: bool = True) -> None:
+def require_plain_texts(lists: NBest, *, blanks: bool = True, tabs: bool = True) -> None:
     """Refuse texts that are not one line of text without an end.
 
     Args:
-        nbest: the lists.
+        lists: the lists.
         blanks: whether texts may begin or end with blanks.
         tabs: whether texts may have tabs.
 
@@ -215,23 +215,23 @@ def require_plain_texts(nbest: NBest, *, blanks: bool = True, tabs: bool = True)
     """
     problems = {"\n": "a line break", "\r": "a line break", "\0": "a NUL byte"}
     problems |= {} if tabs else {"\t": "a tab"}
-    for place, text in enumerate(nbest.strings):
+    for place, text in enumerate(lists.strings):
         problem = next((problem for mark, problem in problems.items() if mark in text), None)
         if not (blanks or problem) and text != text.strip(" "):
             problem = "a blank at its beginning or end"
-        rows = np.flatnonzero(nbest.string_index == place if problem else [])
+        rows = np.flatnonzero(lists.string_index == place if problem else [])
         if len(rows):
             problem = (
-                f"the text of {describe_candidate(nbest, int(rows[0]))} has {problem}: write jsonl"
+                f"the text of {describe_candidate(lists, int(rows[0]))} has {problem}: write jsonl"
             )
-            raise DataError(problem, nbest.origin, code="not-supported")
+            raise DataError(problem, lists.origin, code="not-supported")
 
 
-def warn_about_ids(nbest: NBest) -> None:
+def warn_about_ids(lists: NBest) -> None:
     """Warn that a format of lines has no ids that are texts."""
-    if len(nbest) and isinstance(nbest.ids[0], str):
-        problem = f"the ids are texts, such as {quote(nbest.ids[0])}, and are left out: the lists "
-        warn_user(f"{locate(nbest.origin)}{problem}are numbered")
+    if len(lists) and isinstance(lists.ids[0], str):
+        problem = f"the ids are texts, such as {quote(lists.ids[0])}, and are left out: the lists "
+        warn_user(f"{locate(lists.origin)}{problem}are numbered")
 
 
 def are_texts(values: Sequence[Any]) -> bool:
@@ -243,11 +243,11 @@ def are_texts(values: Sequence[Any]) -> bool:
     return not isinstance(values, np.ndarray) and all(isinstance(value, str) for value in values)
 
 
-def to_table(nbest: NBest, prefix: str = "") -> pa.Table:
+def to_table(lists: NBest, prefix: str = "") -> pa.Table:
     """Return lists as an Arrow table with one row per candidate.
 
     Args:
-        nbest: the lists.
+        lists: the lists.
         prefix: of the names of features.
 
     Raises:
@@ -255,31 +255,33 @@ def to_table(nbest: NBest, prefix: str = "") -> pa.Table:
     """
     import pyarrow as pa
 
-    columns = select_writable(nbest, True, _fits, _fits)
-    parents = np.repeat(np.arange(len(nbest)), nbest.sizes)
-    texts = pa.DictionaryArray.from_arrays(nbest.string_index, pa.array(nbest.strings, pa.string()))
-    named: dict[str, Any] = {ID: pa.array(nbest.ids).take(pa.array(parents))}
+    columns = select_writable(lists, True, _fits, _fits)
+    parents = np.repeat(np.arange(len(lists)), lists.sizes)
+    texts = pa.DictionaryArray.from_arrays(lists.string_index, pa.array(lists.strings, pa.string()))
+    named: dict[str, Any] = {ID: pa.array(lists.ids).take(pa.array(parents))}
     named[TEXT] = texts.cast(pa.string())
-    for name, values in expand_sentence_columns(nbest, columns).items():
+    for name, values in expand_sentence_columns(lists, columns).items():
         named[name] = pa.array(values).take(pa.array(parents))
     others = {prefix + name: values for name, values in columns.features.items()}
     others |= {} if columns.totals is None else {TOTAL: columns.totals}
     others |= columns.extras
     if twice := find_repeated([*named, *others]):
         problem = f"a column {twice[0]}, which has another meaning in a table: rename it"
-        raise DataError(problem, nbest.origin, code="bad-name")
+        raise DataError(problem, lists.origin, code="bad-name")
     return pa.table(named | {name: pa.array(values) for name, values in others.items()})
 
 
-def expand_sentence_columns(nbest: NBest, columns: Writable, lists: bool = True) -> dict[str, Any]:
+def expand_sentence_columns(
+    lists: NBest, columns: Writable, as_lists: bool = True
+) -> dict[str, Any]:
     """Return what belongs to the sentences as columns of a table: (sentences,) each.
 
     There is a column for each reference if all sentences have the same number of them.
 
     Args:
-        nbest: the lists.
+        lists: the lists.
         columns: those that can be written.
-        lists: whether to use a column of lists if the numbers of references differ; otherwise an
+        as_lists: whether to use a column of lists if the numbers of references differ; otherwise an
             empty text is a missing reference.
 
     Raises:
@@ -290,36 +292,36 @@ def expand_sentence_columns(nbest: NBest, columns: Writable, lists: bool = True)
     >>> expand_sentence_columns(lists, Writable({"doc": ("d",)}, {}, None, {}))
     {'reference[0]': ('b',), 'reference[1]': ('c',), 'sentence.doc': ('d',)}
     """
-    named: dict[str, Any] = {} if nbest.sources is None else {SOURCE: nbest.sources}
-    counts = {len(texts) for texts in nbest.references or ()}
-    if nbest.references is not None and lists and (len(counts) > 1 or counts == {0}):
-        named[REFERENCES] = [list(texts) for texts in nbest.references]
-    elif nbest.references is not None:
-        if not lists and "" in chain.from_iterable(nbest.references):
+    named: dict[str, Any] = {} if lists.sources is None else {SOURCE: lists.sources}
+    counts = {len(texts) for texts in lists.references or ()}
+    if lists.references is not None and as_lists and (len(counts) > 1 or counts == {0}):
+        named[REFERENCES] = [list(texts) for texts in lists.references]
+    elif lists.references is not None:
+        if not as_lists and "" in chain.from_iterable(lists.references):
             problem = "a reference is empty, which reads back as no reference: write jsonl instead"
-            raise DataError(problem, nbest.origin, code="not-supported")
+            raise DataError(problem, lists.origin, code="not-supported")
         names = expand(REFERENCE, max(counts, default=0))
-        named |= zip(names, zip_longest(*nbest.references, fillvalue=""), strict=True)
+        named |= zip(names, zip_longest(*lists.references, fillvalue=""), strict=True)
     return named | {OF_SENTENCE + name: of for name, of in columns.sentence_extras.items()}
 
 
 def _check_names(
-    nbest: NBest, names: Sequence[str], of_sentences: Mapping[str, Any], long: bool
+    lists: NBest, names: Sequence[str], of_sentences: Mapping[str, Any], long: bool
 ) -> None:
     fields = {ID, SOURCE, REFERENCE, REFERENCES}
     reserved = {TEXT, OF_FEATURES[:-1], *((*fields, CANDIDATES) if long else ())}
     # Totals of which some are missing are an extra; so are such sources.
-    if nbest.totals is not None:
+    if lists.totals is not None:
         reserved.add(TOTAL)
-    if nbest.sources is None:
+    if lists.sources is None:
         fields.discard(SOURCE)
     prefixes = (OF_FEATURES, *((OF_SENTENCE, f"{REFERENCE}[") if long else ()))
     bad = [name for name in names if name in reserved or name.startswith(prefixes)]
     bad += [name for name in of_sentences if name in {*fields, CANDIDATES, TEXT} and not long]
-    bad += [name for name in nbest.feature_names if name in (TEXT, TOTAL)]
+    bad += [name for name in lists.feature_names if name in (TEXT, TOTAL)]
     if bad:
         problem = f"a column {bad[0]}, which has another meaning in this format: rename it"
-        raise DataError(problem, nbest.origin, code="bad-name")
+        raise DataError(problem, lists.origin, code="bad-name")
 
 
 def _fits(values: Column) -> bool:

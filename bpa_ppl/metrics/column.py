@@ -93,7 +93,7 @@ class Column(Averaged, frozen=True):
         return {f"{self.column}.judged": float(sums[1])}
 
 
-def numeric_columns(nbest: NBest) -> tuple[str, ...]:
+def numeric_columns(lists: NBest) -> tuple[str, ...]:
     """Return the names of the features, then of the extras of numbers, partly missing ones too.
 
     >>> from bpa_ppl import from_lists
@@ -101,15 +101,15 @@ def numeric_columns(nbest: NBest) -> tuple[str, ...]:
     >>> numeric_columns(lists.with_extras(system=["A", "B"], mqm=np.array([-5.0, np.nan])))
     ('LM0', 'mqm')
     """
-    extras = [name for name in nbest.extras if read_extra(nbest, name) is not None]
-    return (*nbest.feature_names, *extras)
+    extras = [name for name in lists.extras if read_extra(lists, name) is not None]
+    return (*lists.feature_names, *extras)
 
 
-def read_extra(nbest: NBest, name: str, *, truths: bool = False) -> Float64 | None:
+def read_extra(lists: NBest, name: str, *, truths: bool = False) -> Float64 | None:
     """Return an extra as numbers, NaN where one is missing; None if it has other values.
 
     Args:
-        nbest: the lists.
+        lists: the lists.
         name: of the extra.
         truths: whether true and false are 1 and 0.
 
@@ -119,10 +119,10 @@ def read_extra(nbest: NBest, name: str, *, truths: bool = False) -> Float64 | No
     >>> read_extra(lists, "right"), read_extra(lists, "right", truths=True)
     (None, array([ 1., nan]))
     """
-    return as_numbers(nbest.extras[name], cells=name in nbest.cells, truths=truths)
+    return as_numbers(lists.extras[name], cells=name in lists.cells, truths=truths)
 
 
-def read_column(nbest: NBest, name: str) -> Float64:
+def read_column(lists: NBest, name: str) -> Float64:
     """Return the values of a feature or an extra, (candidates,); NaN where one is missing.
 
     True and false are 1 and 0.
@@ -138,17 +138,17 @@ def read_column(nbest: NBest, name: str) -> Float64:
     >>> read_column(lists.with_extras(mqm=[-5, None]), "mqm").tolist()
     [-5.0, nan]
     """
-    if (feature := find_feature(nbest, name)) is not None:
+    if (feature := find_feature(lists, name)) is not None:
         return feature.copy()
-    if name not in nbest.extras:
-        present = (*nbest.feature_names, *nbest.extras)
-        problem = f"the lists have no column {name}; {describe_numbers(nbest)}"
+    if name not in lists.extras:
+        present = (*lists.feature_names, *lists.extras)
+        problem = f"the lists have no column {name}; {describe_numbers(lists)}"
         problem += suggest_name(name, present)
-        raise DataError(problem, nbest.origin, code="missing-column")
-    values = read_extra(nbest, name, truths=True)
+        raise DataError(problem, lists.origin, code="missing-column")
+    values = read_extra(lists, name, truths=True)
     if values is not None and not (np.abs(values) > LARGEST).any():
         return values
-    column, cells = nbest.extras[name], name in nbest.cells
+    column, cells = lists.extras[name], name in lists.cells
     numbers = [read_number(value, cells=cells, truths=True) for value in column]
     wrong = [k for k, number in enumerate(numbers) if number is None or abs(number) > LARGEST]
     if not wrong:  # all are missing
@@ -158,31 +158,31 @@ def read_column(nbest: NBest, name: str) -> Float64:
     what = f"{quote(value)}, not a number: write numbers"
     if (number := numbers[wrong[0]]) is not None:
         what = describe_number(number)
-    where = describe_candidate(nbest, wrong[0])
-    raise DataError(f"{name} of {where} is {what}", nbest.origin, code="bad-number")
+    where = describe_candidate(lists, wrong[0])
+    raise DataError(f"{name} of {where} is {what}", lists.origin, code="bad-number")
 
 
-def describe_numbers(nbest: NBest) -> str:
+def describe_numbers(lists: NBest) -> str:
     """Return the columns of numbers of lists with their ranges, for messages.
 
     >>> from bpa_ppl import from_lists
     >>> describe_numbers(from_lists([["a", "b"]], [[[1.0], [0.5]]], ["LM0"]))
     'the columns of numbers are LM0 (0.5 to 1)'
     """
-    features = dict(zip(nbest.feature_names, nbest.features.T, strict=True))
+    features = dict(zip(lists.feature_names, lists.features.T, strict=True))
     return describe_columns(
-        {**features, **{name: read_extra(nbest, name) for name in nbest.extras}}
+        {**features, **{name: read_extra(lists, name) for name in lists.extras}}
     )
 
 
-def describe_outliers(nbest: NBest, name: str) -> str:
+def describe_outliers(lists: NBest, name: str) -> str:
     """Return which values decide the spread of a column within lists, else an empty text.
 
     They are more than ten times as far from the median of their list as nine tenths of the values
     that differ from it, and the spread without them is less than a third.
 
     Args:
-        nbest: the lists.
+        lists: the lists.
         name: of a feature or an extra; missing values do not count.
 
     >>> from bpa_ppl import from_lists
@@ -193,10 +193,10 @@ def describe_outliers(nbest: NBest, name: str) -> str:
     >>> describe_outliers(from_lists([["a", "b", "c"]] * 40, table.tolist(), ["qe"]), "qe")
     'the spread of qe within lists is 745, but 0.763 without 1 value (10000 of candidates[2] of ...
     """
-    values = read_column(nbest, name)
-    lists, rows = select_marked(nbest, np.isfinite(values))
+    values = read_column(lists, name)
+    judged, rows = select_marked(lists, np.isfinite(values))
     values = values[rows]
-    distance = measure_distances(values, lists.sizes)
+    distance = measure_distances(values, judged.sizes)
     differing = distance[distance > 0]
     if not len(differing):
         return ""
@@ -204,13 +204,13 @@ def describe_outliers(nbest: NBest, name: str) -> str:
     if is_near.all():
         return ""
     # The median of a list is near, so that none becomes empty.
-    left = np.add.reduceat(is_near.astype(np.int64), lists.offsets[:-1])
-    columns = (values, lists.sizes), (values[is_near], left)
+    left = np.add.reduceat(is_near.astype(np.int64), judged.offsets[:-1])
+    columns = (values, judged.sizes), (values[is_near], left)
     spread, rest = (float(np.sqrt(np.mean(centre(*column) ** 2))) for column in columns)
     if spread <= _INFLATED * rest:
         return ""
     number, farthest = int(np.count_nonzero(~is_near)), int(np.argmax(distance))
-    example = f"{values[farthest]:g} of {describe_candidate(nbest, int(rows[farthest]))}"
+    example = f"{values[farthest]:g} of {describe_candidate(lists, int(rows[farthest]))}"
     example = f"({example})" if number == 1 else f"such as {example}"
     return (
         f"the spread of {name} within lists is {spread:.3g}, but {rest:.3g} without "
@@ -234,16 +234,16 @@ def measure_distances(values: Float64, sizes: Int64) -> Float64:
     return result
 
 
-def select_marked(nbest: NBest, marked: npt.NDArray[np.bool_]) -> tuple[NBest, Int64]:
+def select_marked(lists: NBest, marked: npt.NDArray[np.bool_]) -> tuple[NBest, Int64]:
     """Return the lists of the marked candidates; those with fewer than two are left out.
 
     Args:
-        nbest: the lists.
+        lists: the lists.
         marked: (candidates,) which of them are judged.
 
     Returns:
         The lists, with all features and other columns, and (candidates,) the rows of their
-        candidates in `nbest`.
+        candidates in `lists`.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b", "c"], ["d", "e"]], [[[0]] * 3, [[0]] * 2], ["LM0"])
@@ -251,15 +251,15 @@ def select_marked(nbest: NBest, marked: npt.NDArray[np.bool_]) -> tuple[NBest, I
     >>> kept.texts(0), rows.tolist()
     (['a', 'c'], [0, 2])
     """
-    sizes = np.diff(np.concatenate([[0], np.cumsum(marked)])[nbest.offsets])
+    sizes = np.diff(np.concatenate([[0], np.cumsum(marked)])[lists.offsets])
     several = sizes > 1
-    rows = np.flatnonzero(marked & np.repeat(several, nbest.sizes))
-    if len(rows) == len(nbest.features):
-        return nbest, rows
-    return nbest.regroup(np.flatnonzero(several), rows, sizes[several]), rows
+    rows = np.flatnonzero(marked & np.repeat(several, lists.sizes))
+    if len(rows) == len(lists.features):
+        return lists, rows
+    return lists.regroup(np.flatnonzero(several), rows, sizes[several]), rows
 
 
-def select_judged(nbest: NBest, gain: Metric) -> tuple[NBest, Int64]:
+def select_judged(lists: NBest, gain: Metric) -> tuple[NBest, Int64]:
     """Return the lists of the candidates that a gain has a value for, and their rows.
 
     Of a column, lists with fewer than two of them are left out; of a gain that needs references,
@@ -275,19 +275,19 @@ def select_judged(nbest: NBest, gain: Metric) -> tuple[NBest, Int64]:
     >>> kept.sizes.tolist(), rows.tolist()
     ([2], [0, 2])
     """
-    lists, rows = nbest, np.arange(len(nbest.features))
-    having = [bool(references) for references in nbest.references or ()]
+    judged, rows = lists, np.arange(len(lists.features))
+    having = [bool(references) for references in lists.references or ()]
     if "references" in gain.needs and any(having) and not all(having):
-        rows = rows[np.repeat(having, nbest.sizes)]
-        lists = nbest.select(np.flatnonzero(having))
+        rows = rows[np.repeat(having, lists.sizes)]
+        judged = lists.select(np.flatnonzero(having))
     for name in gain.columns:
-        lists, kept = select_marked(lists, np.isfinite(read_column(lists, name)))
+        judged, kept = select_marked(judged, np.isfinite(read_column(judged, name)))
         rows = rows[kept]
-    if len(nbest) and not len(lists):
+    if len(lists) and not len(judged):
         names = ", ".join(gain.columns)
         message = f"no list has two candidates with a value of {names}: judge two or more of a list"
-        raise DataError(message, nbest.origin, code="no-data")
-    return lists, rows
+        raise DataError(message, lists.origin, code="no-data")
+    return judged, rows
 
 
 def headroom_won(lists: NBest, choices: Int64, column: str) -> float:
@@ -317,7 +317,7 @@ def headroom_won(lists: NBest, choices: Int64, column: str) -> float:
     return float((values[starts + choices].mean() - average) / (best - average))
 
 
-def is_choice_of_two(gain: Metric, nbest: NBest) -> bool:
+def is_choice_of_two(gain: Metric, lists: NBest) -> bool:
     """Return whether a gain says which of two candidates was chosen, such as 1 and 0.
 
     There are two lists or more, each with two judged candidates, and two values in all of them; in
@@ -325,7 +325,7 @@ def is_choice_of_two(gain: Metric, nbest: NBest) -> bool:
 
     Args:
         gain: its column.
-        nbest: the adaptation sentences.
+        lists: the adaptation sentences.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"], ["c", "d"]], [[[0.0], [1.0]]] * 2, ["judge"])
@@ -334,9 +334,9 @@ def is_choice_of_two(gain: Metric, nbest: NBest) -> bool:
     >>> [is_choice_of_two(Column(column=name), lists) for name in ("chosen", "graded")]
     [True, False]
     """
-    columns = {*nbest.feature_names, *nbest.extras}
+    columns = {*lists.feature_names, *lists.extras}
     if not isinstance(gain, Column) or gain.column not in columns:
         return False
-    gains = read_column(nbest, gain.column)
-    judged, rows = select_marked(nbest, np.isfinite(gains))
+    gains = read_column(lists, gain.column)
+    judged, rows = select_marked(lists, np.isfinite(gains))
     return len(judged) > 1 and int(judged.sizes.max()) == 2 and len(np.unique(gains[rows])) == 2

@@ -28,7 +28,7 @@ _CHUNK = 16  # sentences between two reports of progress, and handed to a worker
 AnyGain = str | Metric | Callable[..., Any]
 
 
-def resolve(gain: AnyGain, nbest: NBest | None = None) -> Metric:
+def resolve(gain: AnyGain, lists: NBest | None = None) -> Metric:
     """Return a metric by its name in upper or lower case, with settings after it or defaults.
 
     A name that is not registered may be that of a column of the lists: a feature, or an extra of
@@ -37,7 +37,7 @@ def resolve(gain: AnyGain, nbest: NBest | None = None) -> Metric:
     Args:
         gain: a name, a metric, or a function of (candidates[, references[, sources]]), lists of
             equal length, that returns one number each, higher is better.
-        nbest: lists whose columns may be named.
+        lists: lists whose columns may be named.
 
     Raises:
         UsageError: if there is no such metric and no such column.
@@ -57,18 +57,18 @@ def resolve(gain: AnyGain, nbest: NBest | None = None) -> Metric:
             # `column` without a setting is a name that a column may have.
             if name in GAINS and (name != "column" or written != gain):
                 return GAINS.resolve(name + gain.removeprefix(written))
-        return _find_column(gain, nbest)
+        return _find_column(gain, lists)
     if callable(gain) and not isinstance(gain, type | Metric):
         return Function(function=gain)
     return GAINS.resolve(cast("Metric", gain))
 
 
-def _find_column(name: str, nbest: NBest | None = None) -> Metric:
+def _find_column(name: str, lists: NBest | None = None) -> Metric:
     """Return the metric of a column by its name, or by `-NAME` if lower is better.
 
     Args:
         name: of the column.
-        nbest: the lists with the column; None for no lists.
+        lists: the lists with the column; None for no lists.
 
     Raises:
         UsageError: if there is no such column; the message names metrics and columns.
@@ -78,16 +78,16 @@ def _find_column(name: str, nbest: NBest | None = None) -> Metric:
     >>> _find_column("-comet", lists)
     Column(column='comet', negative=True)
     """
-    present = () if nbest is None else (*nbest.feature_names, *nbest.extras)
+    present = () if lists is None else (*lists.feature_names, *lists.extras)
     column = name if name in present else name.removeprefix("-")
-    if nbest is not None and column in present:
-        read_column(nbest, column)  # raises an error that names a value that is not a number
+    if lists is not None and column in present:
+        read_column(lists, column)  # raises an error that names a value that is not a number
         return Column(column=column, negative=column != name)
     metrics = ", ".join(metric for metric in GAINS if metric != "column")
-    what = "metric" if nbest is None else "gain"
+    what = "metric" if lists is None else "gain"
     message = f"unknown {what} {name!r}: choose one of {metrics}"
-    if nbest is not None:
-        message += f", or a column of the lists; {describe_numbers(nbest)}"
+    if lists is not None:
+        message += f", or a column of the lists; {describe_numbers(lists)}"
     message += suggest_name(column, present)
     raise UsageError(message, parameter=what, code="unknown-name")
 
@@ -103,7 +103,7 @@ def resolve_without_lists(name: str) -> Metric:
     return Column(column=name.removeprefix("-"), negative=name.startswith("-"))
 
 
-def default_gain(nbest: NBest, *, canonical: bool) -> str:
+def default_gain(lists: NBest, *, canonical: bool) -> str:
     """Return the name of the default gain of lists with references.
 
     TER if there are canonical weights or the lists have the totals of a decoder: they are
@@ -111,7 +111,7 @@ def default_gain(nbest: NBest, *, canonical: bool) -> str:
     than no adaptation.
 
     Args:
-        nbest: the lists.
+        lists: the lists.
         canonical: whether there are canonical weights, other than equal ones.
 
     >>> from bpa_ppl import from_lists
@@ -119,7 +119,7 @@ def default_gain(nbest: NBest, *, canonical: bool) -> str:
     >>> default_gain(lists, canonical=True), default_gain(lists, canonical=False)
     ('ter', 'chrf')
     """
-    return "ter" if canonical or nbest.totals is not None else "chrf"
+    return "ter" if canonical or lists.totals is not None else "chrf"
 
 
 def text_metrics() -> tuple[str, ...]:
@@ -149,15 +149,15 @@ def list_reported_metrics(gains: Iterable[str] = ()) -> tuple[str, ...]:
     return (*sorted(others), *always)
 
 
-def find_distinct(nbest: NBest, group: Int64 | None = None) -> tuple[Int64, Int64, Int64]:
+def find_distinct(lists: NBest, group: Int64 | None = None) -> tuple[Int64, Int64, Int64]:
     """Return the distinct texts of each list, or of groups of lists, group by group.
 
     Args:
-        nbest: the lists.
+        lists: the lists.
         group: (sentences,) the group of each list; default: each list is a group.
 
     Returns:
-        (texts,) the group of each, ascending; (texts,) its number in `nbest.strings`; and
+        (texts,) the group of each, ascending; (texts,) its number in `lists.strings`; and
         (candidates,) the distinct text of each candidate.
 
     >>> from bpa_ppl import from_lists
@@ -165,9 +165,9 @@ def find_distinct(nbest: NBest, group: Int64 | None = None) -> tuple[Int64, Int6
     >>> [part.tolist() for part in find_distinct(lists)]
     [[0, 0, 1], [0, 1, 1], [0, 1, 0, 2]]
     """
-    groups = np.arange(len(nbest)) if group is None else group
-    count = max(len(nbest.strings), 1)
-    keys = np.repeat(groups, nbest.sizes).astype(np.int64) * count + nbest.string_index
+    groups = np.arange(len(lists)) if group is None else group
+    count = max(len(lists.strings), 1)
+    keys = np.repeat(groups, lists.sizes).astype(np.int64) * count + lists.string_index
     unique, inverse = np.unique(keys, return_inverse=True)
     return unique // count, unique % count, inverse
 
@@ -209,14 +209,14 @@ def corpus_score(
     return score_choice(lists, np.zeros(len(texts), np.int64), config)
 
 
-def score_choice(nbest: NBest, choice: npt.ArrayLike, metric: str | Metric = "ter") -> Score:
+def score_choice(lists: NBest, choice: npt.ArrayLike, metric: str | Metric = "ter") -> Score:
     """Return the corpus score of one candidate of each list.
 
     The score of a column is the mean over the choices that have a value; their number is the detail
     `NAME.judged` of the score.
 
     Args:
-        nbest: the lists, with references, sources or columns if the metric needs them.
+        lists: the lists, with references, sources or columns if the metric needs them.
         choice: (sentences,) the position of a candidate in each list.
         metric: a name, a metric, or the name of a column of the lists.
 
@@ -229,21 +229,21 @@ def score_choice(nbest: NBest, choice: npt.ArrayLike, metric: str | Metric = "te
     >>> score_choice(lists, [1], "comet").value
     0.75
     """
-    config = resolve(metric, nbest)
-    counts = count_statistics(select_choices(nbest, choice), config)
-    references = nbest.references or [()] * len(nbest)
+    config = resolve(metric, lists)
+    counts = count_statistics(select_choices(lists, choice), config)
+    references = lists.references or [()] * len(lists)
     # Added from left to right, as sacreBLEU does.
     return config.score(np.cumsum(counts, axis=0)[-1], references)
 
 
-def select_choices(nbest: NBest, choice: npt.ArrayLike) -> NBest:
+def select_choices(lists: NBest, choice: npt.ArrayLike) -> NBest:
     """Return lists of one candidate each, at these positions, (sentences,)."""
-    rows = nbest.offsets[:-1] + np.asarray(choice)
-    return nbest.regroup(slice(None), rows, np.ones(len(nbest), np.int64))
+    rows = lists.offsets[:-1] + np.asarray(choice)
+    return lists.regroup(slice(None), rows, np.ones(len(lists), np.int64))
 
 
 def scores_and_gains(
-    nbest: NBest,
+    lists: NBest,
     metric: Metric,
     *,
     jobs: int = 1,
@@ -255,7 +255,7 @@ def scores_and_gains(
     NaN where the column has no value.
 
     Args:
-        nbest: the lists, with references, sources or columns if the metric needs them.
+        lists: the lists, with references, sources or columns if the metric needs them.
         metric: with its settings.
         jobs: as for `gains`.
         progress: as for `gains`.
@@ -274,13 +274,13 @@ def scores_and_gains(
     from joblib import delayed
 
     count_workers(jobs)
-    lists, inverse = _find_distinct_lists(nbest, metric)
-    references, more = _collect_inputs(metric, nbest)
+    texts, inverse = _find_distinct_lists(lists, metric)
+    references, more = _collect_inputs(metric, lists)
     # A metric that reads columns gets all of them at once.
-    step = len(nbest) if metric.columns else _CHUNK
-    chunks = [slice(start, start + step) for start in range(0, len(nbest), step)]
+    step = len(lists) if metric.columns else _CHUNK
+    chunks = [slice(start, start + step) for start in range(0, len(lists), step)]
     inputs = (
-        (lists[c], references[c], more if metric.columns else {n: v[c] for n, v in more.items()})
+        (texts[c], references[c], more if metric.columns else {n: v[c] for n, v in more.items()})
         for c in chunks
     )
     parts = list[Float64]()
@@ -288,14 +288,14 @@ def scores_and_gains(
         for part in parallel(delayed(_score_texts)(metric, *chunk) for chunk in inputs):
             parts.append(part)
             if progress is not None:
-                progress(min(len(parts) * step, len(nbest)), len(nbest), "sentences")
+                progress(min(len(parts) * step, len(lists)), len(lists), "sentences")
     values = np.concatenate(parts)
     scores, gain = values.reshape(-1, 2)[inverse].T
     return scores, gain
 
 
 def gains(
-    nbest: NBest,
+    lists: NBest,
     gain: str | Metric = "ter",
     *,
     jobs: int = 1,
@@ -309,7 +309,7 @@ def gains(
     column, or a Python function: its value, in its own unit; NaN where the column has none.
 
     Args:
-        nbest: the lists, with references if the metric needs them.
+        lists: the lists, with references if the metric needs them.
         gain: "ter", "bleu", "chrf", settings, or the name of a column of the lists.
         jobs: workers; -1 uses all cores.
         progress: called with the sentences done, their total, and a note.
@@ -326,19 +326,19 @@ def gains(
     >>> gains(lists).tolist(), gains(lists, "bleu").round(2).tolist()
     ([-1.0, 0.0, -2.0], [1.52, 2.0, 0.62])
     """
-    require(nbest, NBest, "gains are of n-best lists (NBest)", "nbest")
-    config = resolve(gain, nbest)
-    return scores_and_gains(nbest, config, jobs=jobs, progress=progress)[1]
+    require(lists, NBest, "gains are of n-best lists (NBest)", "lists")
+    config = resolve(gain, lists)
+    return scores_and_gains(lists, config, jobs=jobs, progress=progress)[1]
 
 
-def count_statistics(nbest: NBest, metric: str | Metric = "bleu") -> Float64:
+def count_statistics(lists: NBest, metric: str | Metric = "bleu") -> Float64:
     """Return the counts of every candidate, (candidates, S), with sacreBLEU's definitions.
 
     TER: edits, reference length. BLEU: matches of order 1 to 4, n-grams of order 1 to 4, reference
     length. `Metric.value` of their sums is a corpus score.
 
     Args:
-        nbest: lists with references.
+        lists: lists with references.
         metric: "bleu" or "ter", settings, or the name of a column.
 
     Raises:
@@ -351,13 +351,13 @@ def count_statistics(nbest: NBest, metric: str | Metric = "bleu") -> Float64:
     >>> count_statistics(lists, "ter").tolist()
     [[1.0, 4.0], [3.0, 4.0]]
     """
-    config = resolve(metric, nbest)
-    lists, inverse = _find_distinct_lists(nbest, config)
-    references, more = _collect_inputs(config, nbest)
-    return config.counts(lists, references, **more)[inverse]
+    config = resolve(metric, lists)
+    texts, inverse = _find_distinct_lists(lists, config)
+    references, more = _collect_inputs(config, lists)
+    return config.counts(texts, references, **more)[inverse]
 
 
-def no_references(nbest: NBest, metric: Metric) -> DataError:
+def no_references(lists: NBest, metric: Metric) -> DataError:
     """Return the error of lists without references where a metric needs them.
 
     >>> from bpa_ppl import from_lists
@@ -365,37 +365,37 @@ def no_references(nbest: NBest, metric: Metric) -> DataError:
     >>> print(no_references(lists, resolve("ter")))
     the lists have no references: ... (--gain column:column=ter, or gain=column:column=ter ...
     """
-    column = f"column:column={metric.key}" if metric.key in numeric_columns(nbest) else "COLUMN"
+    column = f"column:column={metric.key}" if metric.key in numeric_columns(lists) else "COLUMN"
     message = (
         "the lists have no references: give the references, or name a column of judgements as the "
         f"gain (--gain {column}, or gain={column} in Python)"
     )
-    return DataError(message, nbest.origin, parameter="references", code="missing-references")
+    return DataError(message, lists.origin, parameter="references", code="missing-references")
 
 
-def _collect_inputs(metric: Metric, nbest: NBest) -> tuple[References, dict[str, Any]]:
+def _collect_inputs(metric: Metric, lists: NBest) -> tuple[References, dict[str, Any]]:
     """Return the references of each sentence, and the sources and columns that a metric needs."""
-    references, origin, more = nbest.references, nbest.origin, dict[str, Any]()
-    if not len(nbest):
+    references, origin, more = lists.references, lists.origin, dict[str, Any]()
+    if not len(lists):
         raise DataError("there are no sentences to score", origin, code="no-data")
     if "references" not in metric.needs:
-        references = ((),) * len(nbest)
+        references = ((),) * len(lists)
     elif references is None:
-        raise no_references(nbest, metric)
+        raise no_references(lists, metric)
     elif not all(references):
         message = f"sentence {references.index(())} has no reference: give at least one"
         raise DataError(message, origin, parameter="references", code="missing-references")
     if "sources" in metric.needs:
-        if nbest.sources is None:
+        if lists.sources is None:
             message = f"{metric.key} needs the source of each sentence"
             raise DataError(message, origin, parameter="sources", code="missing-sources")
-        more["sources"] = nbest.sources
+        more["sources"] = lists.sources
     if metric.columns:
-        more["columns"] = {name: read_column(nbest, name) for name in metric.columns}
+        more["columns"] = {name: read_column(lists, name) for name in metric.columns}
     return references, more
 
 
-def _find_distinct_lists(nbest: NBest, metric: Metric) -> tuple[list[list[str]], Int64]:
+def _find_distinct_lists(lists: NBest, metric: Metric) -> tuple[list[list[str]], Int64]:
     """Return the texts that a metric may score differently, and the one of each candidate.
 
     Equal texts of a list are scored once, except by a metric that reads columns.
@@ -407,11 +407,11 @@ def _find_distinct_lists(nbest: NBest, metric: Metric) -> tuple[list[list[str]],
     ([['a', 'b']], [0, 1, 0])
     """
     if metric.columns:
-        lists = [list(nbest.texts(sentence)) for sentence in range(len(nbest))]
-        return lists, np.arange(len(nbest.features))
-    group, string, inverse = find_distinct(nbest)
-    texts = [nbest.strings[number] for number in string]
-    ends = np.searchsorted(group, np.arange(len(nbest) + 1))
+        everything = [list(lists.texts(sentence)) for sentence in range(len(lists))]
+        return everything, np.arange(len(lists.features))
+    group, string, inverse = find_distinct(lists)
+    texts = [lists.strings[number] for number in string]
+    ends = np.searchsorted(group, np.arange(len(lists) + 1))
     return [texts[start:end] for start, end in pairwise(ends)], inverse
 
 

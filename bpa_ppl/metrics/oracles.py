@@ -126,7 +126,7 @@ class Headroom:
 
 
 def oracles(
-    nbest: NBest,
+    lists: NBest,
     gain: str | Metric = "ter",
     *,
     ties: str = "canonical",
@@ -140,7 +140,7 @@ def oracles(
     references TER counts the edits to the nearest over the mean length, as sacreBLEU does.
 
     Args:
-        nbest: lists, with references if the metric needs them.
+        lists: lists, with references if the metric needs them.
         gain: "ter", "bleu" (smoothed, effective order), "chrf", settings, a function, or the
             name of a column of the lists: `comet`, or `-ter` if lower is better.
         ties: "canonical" takes the most preferred of equally good candidates; "shared" takes all of
@@ -164,13 +164,13 @@ def oracles(
     >>> best.index.tolist(), best.score.tolist(), best.tied.tolist()
     ([1], [0.0], [1])
     """
-    require(nbest, NBest, "oracles are chosen from n-best lists (NBest)", "nbest")
+    require(lists, NBest, "oracles are chosen from n-best lists (NBest)", "lists")
     options: dict[str, Any] = {"jobs": jobs, "progress": progress}
-    return oracles_and_gains(nbest, gain, ties=ties, preference=preference, **options)[0]
+    return oracles_and_gains(lists, gain, ties=ties, preference=preference, **options)[0]
 
 
 def oracles_and_gains(
-    nbest: NBest,
+    lists: NBest,
     gain: str | Metric,
     *,
     ties: str,
@@ -180,20 +180,20 @@ def oracles_and_gains(
     """Return the oracles, and the gain of every candidate that it has a value for.
 
     Args:
-        nbest: as for `oracles`.
+        lists: as for `oracles`.
         gain: as for `oracles`.
         ties: as for `oracles`.
         preference: as for `oracles`.
         options: `jobs` and `progress`, as for `oracles`.
     """
     require_one_of(ties, TIES, "tie policy", "ties")
-    ranking = _rank_candidates(nbest, None if ties == "shared" else preference, "preference")
-    best, _, gains = _judge(nbest, resolve(gain, nbest), ranking, ties, **options)
+    ranking = _rank_candidates(lists, None if ties == "shared" else preference, "preference")
+    best, _, gains = _judge(lists, resolve(gain, lists), ranking, ties, **options)
     return best, gains
 
 
 def headroom(
-    nbest: NBest,
+    lists: NBest,
     scores: npt.ArrayLike | None = None,
     gain: str | Metric = "ter",
     *,
@@ -206,7 +206,7 @@ def headroom(
     They include TER, BLEU and length for any metric, where there are references.
 
     Args:
-        nbest: lists, with references if the metric needs them.
+        lists: lists, with references if the metric needs them.
         scores: (candidates,) the highest of a list is its first-best, and preferred among ties;
             default: the totals of the decoder; without totals, the first of each list is its
             first-best, and nothing is preferred among ties.
@@ -228,26 +228,26 @@ def headroom(
     >>> room.first_best.value, room.oracle.value, room.anti_oracle.value
     (50.0, 0.0, 100.0)
     """
-    require(nbest, NBest, "headroom is of n-best lists (NBest)", "nbest")
+    require(lists, NBest, "headroom is of n-best lists (NBest)", "lists")
     require_one_of(ties, TIES, "tie policy", "ties")
-    config, ranking = resolve(gain, nbest), _rank_candidates(nbest, scores, "scores")
-    best, values, _ = _judge(nbest, config, ranking, ties, jobs=jobs, progress=progress)
+    config, ranking = resolve(gain, lists), _rank_candidates(lists, scores, "scores")
+    best, values, _ = _judge(lists, config, ranking, ties, jobs=jobs, progress=progress)
     is_judged = ~np.isnan(values)
     order = np.zeros(len(ranking)) if ties == "shared" else ranking
-    _, is_worst = _find_highest(nbest, np.where(is_judged, -values, -np.inf))
+    _, is_worst = _find_highest(lists, np.where(is_judged, -values, -np.inf))
     choices = {
-        _FIRST_BEST: nbest.best(np.where(is_judged, ranking, -np.inf)),
+        _FIRST_BEST: lists.best(np.where(is_judged, ranking, -np.inf)),
         _ORACLE: best.index,
-        _ANTI_ORACLE: nbest.best(np.where(is_worst & is_judged, order, -np.inf)),
+        _ANTI_ORACLE: lists.best(np.where(is_worst & is_judged, order, -np.inf)),
     }
     kept = np.flatnonzero(~np.isnan(best.score))
-    lists = nbest.select(kept) if best.skipped else nbest
-    corpus_scores = {n: score_choices(lists, c[kept], config) for n, c in choices.items()}
+    scored = lists.select(kept) if best.skipped else lists
+    corpus_scores = {n: score_choices(scored, c[kept], config) for n, c in choices.items()}
     return Headroom(corpus_scores, best)
 
 
 def _judge(
-    nbest: NBest, gain: Metric, ranking: Float64, ties: str, **options: Any
+    lists: NBest, gain: Metric, ranking: Float64, ties: str, **options: Any
 ) -> tuple[Oracles, Float64, Float64]:
     """Score the lists that have values of the gain, and choose oracles.
 
@@ -255,53 +255,53 @@ def _judge(
         the oracles; (candidates,) sentence scores, higher is better, and NaN for candidates that do
         not compete; and the gain of each of the others.
     """
-    lists, rows = select_judged(nbest, gain)
+    judged, rows = select_judged(lists, gain)
     values = np.full(len(ranking), np.nan)
-    scores, gains = scores_and_gains(lists, gain, **options)
+    scores, gains = scores_and_gains(judged, gain, **options)
     values[rows] = gain.signed(scores)
     order = np.zeros(len(ranking)) if ties == "shared" else ranking
     is_judged = ~np.isnan(values)
-    highest, is_best = _find_highest(nbest, np.where(is_judged, values, -np.inf))
+    highest, is_best = _find_highest(lists, np.where(is_judged, values, -np.inf))
     is_best &= is_judged
-    _, is_oracle = _find_highest(nbest, np.where(is_best, order, -np.inf))
+    _, is_oracle = _find_highest(lists, np.where(is_best, order, -np.inf))
     is_oracle &= is_best
     tied, remaining = (
-        np.add.reduceat(marks, nbest.offsets[:-1], dtype=np.int64) for marks in (is_best, is_oracle)
+        np.add.reduceat(marks, lists.offsets[:-1], dtype=np.int64) for marks in (is_best, is_oracle)
     )
     # Without an oracle the preferred candidate. Of several oracles the one whose text sorts first;
     # of equal texts the one with the smallest features, so that positions do not matter.
-    index = nbest.best(np.where(np.repeat(tied > 0, nbest.sizes), is_oracle, ranking))
+    index = lists.best(np.where(np.repeat(tied > 0, lists.sizes), is_oracle, ranking))
     for sentence in np.flatnonzero(remaining > 1).tolist():
-        equal = nbest.offsets[sentence] + np.flatnonzero(is_oracle[nbest.rows(sentence)])
-        first = min(equal, key=lambda row: (nbest.text(row), nbest.features[row].tolist()))
-        index[sentence] = first - nbest.offsets[sentence]
-    shares = is_oracle / np.repeat(np.maximum(remaining, 1), nbest.sizes)
+        equal = lists.offsets[sentence] + np.flatnonzero(is_oracle[lists.rows(sentence)])
+        first = min(equal, key=lambda row: (lists.text(row), lists.features[row].tolist()))
+        index[sentence] = first - lists.offsets[sentence]
+    shares = is_oracle / np.repeat(np.maximum(remaining, 1), lists.sizes)
     best = Oracles(
         index=index,
         score=np.where(tied > 0, gain.signed(highest), np.nan),
         tied=tied,
         ties=ties,
         gain=gain.key,
-        signature=gain.signature(lists.references or [()] * len(lists), sentence=True),
+        signature=gain.signature(judged.references or [()] * len(judged), sentence=True),
         share=shares if (remaining > 1).any() else None,
     )
     return best, values, gains
 
 
-def _rank_candidates(nbest: NBest, scores: npt.ArrayLike | None, parameter: str) -> Float64:
+def _rank_candidates(lists: NBest, scores: npt.ArrayLike | None, parameter: str) -> Float64:
     """Return (candidates,) a value that is highest for the preferred candidate."""
     if scores is None:
-        return np.zeros(len(nbest.features)) if nbest.totals is None else np.asarray(nbest.totals)
+        return np.zeros(len(lists.features)) if lists.totals is None else np.asarray(lists.totals)
     ranking = np.asarray(scores, dtype=np.float64)
-    if ranking.shape != (len(nbest.features),):
-        message = f"{parameter} of shape {ranking.shape}, not ({len(nbest.features)},)"
+    if ranking.shape != (len(lists.features),):
+        message = f"{parameter} of shape {ranking.shape}, not ({len(lists.features)},)"
         raise DataError(message, parameter=parameter, code="wrong-length")
     if not np.isfinite(ranking).all():
         raise DataError("a number is not finite", parameter=parameter, code="bad-number")
     return ranking
 
 
-def _find_highest(nbest: NBest, values: Float64) -> tuple[Float64, npt.NDArray[np.bool_]]:
+def _find_highest(lists: NBest, values: Float64) -> tuple[Float64, npt.NDArray[np.bool_]]:
     """Return the highest value of each list, and which candidates have it."""
-    highest = np.maximum.reduceat(values, nbest.offsets[:-1])
-    return highest, values == np.repeat(highest, nbest.sizes)
+    highest = np.maximum.reduceat(values, lists.offsets[:-1])
+    return highest, values == np.repeat(highest, lists.sizes)

@@ -57,7 +57,7 @@ class ChoiceSets(NamedTuple):
     """Observed choices (C choices with R rows in all).
 
     Attributes:
-        nbest: the rows among which each choice was made, one list per choice. The features of a
+        lists: the rows among which each choice was made, one list per choice. The features of a
             row that means "no difference" are the mean of those of the pair.
         chosen: (C,) the position in its list of the row that was chosen.
         tie: (R,) 1 for rows that mean "no difference", 0 for candidates.
@@ -69,7 +69,7 @@ class ChoiceSets(NamedTuple):
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
     >>> choices = choice_sets(lists.with_sentence_extras(ties=[[[0, 1]]]))
-    >>> choices.nbest.texts(0), choices.tie.tolist(), choices.chosen.tolist()
+    >>> choices.lists.texts(0), choices.tie.tolist(), choices.chosen.tolist()
     (['a', 'b', '(no difference)'], [0.0, 0.0, 1.0], [2])
     >>> slightly = {"candidates": [1, 0], "weight": 0.3, "rater": "ann"}
     >>> choices = choice_sets(lists.with_sentence_extras(preferences=[[slightly, [0, 1]]]))
@@ -77,7 +77,7 @@ class ChoiceSets(NamedTuple):
     ([0.3, 1.0], [1, 0], ('(unnamed)', 'ann'), {'ann': 1})
     """
 
-    nbest: NBest
+    lists: NBest
     chosen: Int64
     tie: Float64
     counts: dict[str, int]
@@ -205,7 +205,7 @@ class Comparisons(NamedTuple):
         return np.asarray(total / self.list_weight)
 
 
-def has_preferences(nbest: NBest) -> bool:
+def has_preferences(lists: NBest) -> bool:
     """Return whether any sentence has preferences, ties or rankings.
 
     >>> from bpa_ppl import from_lists
@@ -214,18 +214,18 @@ def has_preferences(nbest: NBest) -> bool:
     >>> has_preferences(lists), has_preferences(compared)
     (False, True)
     """
-    columns = [nbest.sentence_extras.get(name, ()) for name in JUDGEMENTS]
+    columns = [lists.sentence_extras.get(name, ()) for name in JUDGEMENTS]
     return any(map(_to_list, chain.from_iterable(columns)))
 
 
-def choice_sets(nbest: NBest, *, ties: bool = False) -> ChoiceSets:
+def choice_sets(lists: NBest, *, ties: bool = False) -> ChoiceSets:
     """Return the choices that the preferences, ties and rankings of some lists represent.
 
     Sentences without any are left out. Contradictory preferences are all kept. A table without any
     sentence has no choices.
 
     Args:
-        nbest: lists whose sentences have `preferences`, `ties` or `rankings`.
+        lists: lists whose sentences have `preferences`, `ties` or `rankings`.
         ties: whether "no difference" was a possible answer to a pair even if nobody gave it: each
             pair then has a third row.
 
@@ -236,22 +236,22 @@ def choice_sets(nbest: NBest, *, ties: bool = False) -> ChoiceSets:
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b", "c"]], [[[0.0], [1.0], [5.0]]], ["LM0"])
     >>> pairs = choice_sets(lists.with_sentence_extras(preferences=[[[1, 0]]], ties=[[[0, 2]]]))
-    >>> pairs.nbest.features[:, 0].tolist(), pairs.chosen.tolist()
+    >>> pairs.lists.features[:, 0].tolist(), pairs.chosen.tolist()
     ([1.0, 0.0, 0.5, 0.0, 5.0, 2.5], [0, 2])
     >>> ranked = choice_sets(lists.with_sentence_extras(rankings=[[[2, 0, 1]]]))
-    >>> [ranked.nbest.texts(choice) for choice in range(2)]
+    >>> [ranked.lists.texts(choice) for choice in range(2)]
     [['c', 'a', 'b'], ['a', 'b']]
     """
-    require(nbest, NBest, "preferences are extras of n-best lists (NBest)", "nbest")
-    choices = list(iter_choices(nbest))
-    if not choices and len(nbest):
+    require(lists, NBest, "preferences are extras of n-best lists (NBest)", "lists")
+    choices = list(iter_choices(lists))
+    if not choices and len(lists):
         example = "preferences, such as [[2, 0]] if candidate 2 was preferred to candidate 0"
         message = f"no sentence has preferences: give {example}, ties or rankings"
-        raise DataError(message, nbest.origin, code="no-data")
+        raise DataError(message, lists.origin, code="no-data")
     choices.sort(key=lambda choice: choice.sentence)
     pairs = [choice for choice in choices if choice.pair]
     tied = sum(choice.chosen == 2 for choice in pairs)
-    rankings = nbest.sentence_extras.get(RANKINGS, ())
+    rankings = lists.sentence_extras.get(RANKINGS, ())
     counts = {
         "lists": len({choice.sentence for choice in choices}),
         PREFERENCES: len(pairs) - tied,
@@ -262,33 +262,33 @@ def choice_sets(nbest: NBest, *, ties: bool = False) -> ChoiceSets:
     both = sum((sentence, (a, b)) in decided for sentence, (b, a) in decided) // 2
     if both:
         log_info(
-            f"{locate(nbest.origin)}{format_count(both, 'pair')} of candidates preferred in both "
+            f"{locate(lists.origin)}{format_count(both, 'pair')} of candidates preferred in both "
             "directions; all judgements are kept, because contradictions are evidence too"
         )
-    return _lay_out(nbest, choices, ties or tied > 0, counts)
+    return _lay_out(lists, choices, ties or tied > 0, counts)
 
 
-def select_compared(nbest: NBest) -> Comparisons:
+def select_compared(lists: NBest) -> Comparisons:
     """Return the pairs of a candidate that is preferred to another one, and their lists.
 
     Raises:
         DataError: as `choice_sets`, for an entry that is not valid.
     """
-    answers = list(iter_choices(nbest))
+    answers = list(iter_choices(lists))
     choices = [choice for choice in answers if choice.chosen == 0]
     sizes = np.array([len(choice.candidates) - 1 for choice in choices], np.int64)
     sentence = np.repeat(np.array([choice.sentence for choice in choices], np.int64), sizes)
     sentences, of_list = np.unique(sentence, return_inverse=True)
-    lists = nbest if len(sentences) == len(nbest) else nbest.select(sentences)
+    compared = lists if len(sentences) == len(lists) else lists.select(sentences)
     better = np.repeat(np.array([choice.candidates[0] for choice in choices], np.int64), sizes)
     worse = np.array([other for choice in choices for other in choice.candidates[1:]], np.int64)
     weight = np.repeat([choice.weight / choice.comparisons for choice in choices], sizes)
-    first = lists.offsets[:-1][of_list]
+    first = compared.offsets[:-1][of_list]
     rows, undecided = (first + better, first + worse), len(answers) - len(choices)
-    return Comparisons(lists, sentences, *rows, of_list, weight, undecided)
+    return Comparisons(compared, sentences, *rows, of_list, weight, undecided)
 
 
-def iter_choices(nbest: NBest) -> Iterator[Choice]:
+def iter_choices(lists: NBest) -> Iterator[Choice]:
     """Yield the choices of all preferences, then of all ties, then of all rankings.
 
     Raises:
@@ -299,46 +299,46 @@ def iter_choices(nbest: NBest) -> Iterator[Choice]:
     >>> list(iter_choices(lists.with_sentence_extras(preferences=[[[1, 0]]])))[0].candidates
     (1, 0)
     """
-    ids = nbest.sentence_extras.get("id", nbest.sentence_ids)
+    ids = lists.sentence_extras.get("id", lists.sentence_ids)
     for name in JUDGEMENTS:
-        for sentence, entries in enumerate(nbest.sentence_extras.get(name, ())):
-            where, path = f"of sentence {ids[sentence]}", nbest.origin
+        for sentence, entries in enumerate(lists.sentence_extras.get(name, ())):
+            where, path = f"of sentence {ids[sentence]}", lists.origin
             listed = _to_list(entries)
             if entries is not None and listed is None:
                 problem = f"{name} {where} is {quote(entries)}, not a list"
                 raise DataError(problem, path, code="bad-line")
             for index, entry in enumerate(listed or ()):
                 wrong = partial(_make_error, f"{name}[{index}] {where}", path)
-                yield from _parse_entry(nbest, sentence, name, entry, wrong)
+                yield from _parse_entry(lists, sentence, name, entry, wrong)
 
 
-def _lay_out(nbest: NBest, choices: list[Choice], ties: bool, counts: dict[str, int]) -> ChoiceSets:
+def _lay_out(lists: NBest, choices: list[Choice], ties: bool, counts: dict[str, int]) -> ChoiceSets:
     """Return choices as lists: the candidates, then the row of "no difference" for a pair."""
     rows, sizes, tie = list[int](), list[int](), list[bool]()
     for choice in choices:
-        first, third = int(nbest.offsets[choice.sentence]), choice.pair and ties
+        first, third = int(lists.offsets[choice.sentence]), choice.pair and ties
         # The row of the tie is a copy of the first candidate until its features are computed.
         members = choice.candidates + choice.candidates[:1] * third
         rows += [first + candidate for candidate in members]
         tie += [False] * len(choice.candidates) + [True] * third
         sizes.append(len(members))
     sentences = np.array([choice.sentence for choice in choices], np.int64)
-    lists = nbest.regroup(sentences, np.array(rows, np.int64), sizes)
+    laid_out = lists.regroup(sentences, np.array(rows, np.int64), sizes)
     virtual = np.flatnonzero(tie)
     if len(virtual):
-        features, texts = np.array(lists.features), np.array(lists.string_index)
+        features, texts = np.array(laid_out.features), np.array(laid_out.string_index)
         features[virtual] = (features[virtual - 2] + features[virtual - 1]) / 2
-        texts[virtual] = len(lists.strings)
-        lists = replace(
-            lists,
+        texts[virtual] = len(laid_out.strings)
+        laid_out = replace(
+            laid_out,
             features=features,
-            strings=(*lists.strings, _NO_DIFFERENCE),
+            strings=(*laid_out.strings, _NO_DIFFERENCE),
             string_index=texts,
         )
     raters = tuple(sorted({choice.rater for choice in choices}))
     number = {name: i for i, name in enumerate(raters)}
     return ChoiceSets(
-        lists,
+        laid_out,
         np.array([choice.chosen for choice in choices], np.int64),
         np.array(tie, np.float64),
         counts,
@@ -354,7 +354,7 @@ def _make_error(entry: str, path: str, problem: str, code: str = "bad-line") -> 
 
 
 def _parse_entry(
-    nbest: NBest, sentence: int, name: str, entry: Any, wrong: Callable[..., DataError]
+    lists: NBest, sentence: int, name: str, entry: Any, wrong: Callable[..., DataError]
 ) -> Iterator[Choice]:
     """Yield the choices that one entry represents; of a ranking, the best among all first."""
     fields = entry if isinstance(entry, dict) else {_CANDIDATES: entry}
@@ -379,7 +379,7 @@ def _parse_entry(
     if name != RANKINGS:
         if len(members) != 2:
             raise wrong(f"is {quote(members)}, not a pair of candidates")
-        positions = _read_positions(nbest, sentence, members, wrong)
+        positions = _read_positions(lists, sentence, members, wrong)
         yield choice(sentence, positions, 2 if name == TIES else 0, pair=True)
         return
     rest = _to_list(members[-1]) if members else None
@@ -388,7 +388,7 @@ def _parse_entry(
         raise wrong(f"is {quote(members)}, not a ranking of two candidates or more")
     if any(_to_list(candidate) is not None for candidate in ordered):
         raise wrong(f"is {quote(members)}: only the last of a ranking may be a list")
-    candidates = _read_positions(nbest, sentence, [*ordered, *(rest or ())], wrong)
+    candidates = _read_positions(lists, sentence, [*ordered, *(rest or ())], wrong)
     steps = range(len(ordered) - (rest is None))
     comparisons = sum(len(candidates) - first - 1 for first in steps)
     for first in steps:
@@ -396,17 +396,17 @@ def _parse_entry(
 
 
 def _read_positions(
-    nbest: NBest, sentence: int, candidates: list[Any], wrong: Callable[..., DataError]
+    lists: NBest, sentence: int, candidates: list[Any], wrong: Callable[..., DataError]
 ) -> tuple[int, ...]:
     """Return the positions of several different candidates, given by position or id."""
-    rows = nbest.rows(sentence)
+    rows = lists.rows(sentence)
     size, positions = rows.stop - rows.start, list[int]()
     for candidate in candidates:
         is_position = isinstance(candidate, int) and not isinstance(candidate, bool)
         if is_position and 0 <= candidate < size:
             positions.append(candidate)
             continue
-        ids = list(nbest.extras.get("id", ())[rows])
+        ids = list(lists.extras.get("id", ())[rows])
         if not isinstance(candidate, str) or ids.count(candidate) != 1:
             problem = f"names {quote(candidate)}, neither a position below {size} nor an `id`"
             raise wrong(problem, "bad-name")
@@ -424,14 +424,14 @@ def _to_list(values: Any) -> list[Any] | None:
     return [value.item() if isinstance(value, np.generic) else value for value in listed]
 
 
-def agreement(nbest: NBest) -> Agreement:
+def agreement(lists: NBest) -> Agreement:
     """Return how well the raters of preferences and ties agree.
 
     Answers without the name of a rater are left out, because several people may have given them. If
     a rater compared a pair twice, the first answer counts, and preferences come before ties.
 
     Args:
-        nbest: lists whose `preferences` and `ties` name their raters.
+        lists: lists whose `preferences` and `ties` name their raters.
 
     Raises:
         DataError: if an entry is not valid.
@@ -448,7 +448,7 @@ def agreement(nbest: NBest) -> Agreement:
     """
     table: dict[tuple[int, int, int], dict[str, int]] = {}
     raters: set[str] = set()
-    for choice in iter_choices(nbest):
+    for choice in iter_choices(lists):
         if choice.rater == UNNAMED:
             continue
         raters.add(choice.rater)

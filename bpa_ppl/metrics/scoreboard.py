@@ -91,7 +91,7 @@ def metric_title(score: Score) -> str:
     return score.metric.upper() if score.metric in GAINS else score.name
 
 
-def choose_metrics(gain: Metric, nbest: NBest | None = None) -> tuple[Metric, ...]:
+def choose_metrics(gain: Metric, lists: NBest | None = None) -> tuple[Metric, ...]:
     """Return the metrics that choices are scored with: the gain comes first.
 
     TER and BLEU come together, because a choice by one of them may lower the other, and with every
@@ -105,17 +105,17 @@ def choose_metrics(gain: Metric, nbest: NBest | None = None) -> tuple[Metric, ..
     >>> [one.key for one in choose_metrics(resolve("comet", lists), lists)]
     ['comet', 'ter', 'bleu']
     """
-    has_references = nbest is not None and nbest.references and all(nbest.references)
+    has_references = lists is not None and lists.references and all(lists.references)
     together = has_references or gain.key in ("ter", "bleu", "ter+bleu")
     others = ("ter", "bleu") if together else ()
     return gain, *(resolve(name) for name in others if name != gain.key)
 
 
-def score_choices(nbest: NBest, choice: npt.ArrayLike, gain: str | Metric) -> tuple[Score, ...]:
+def score_choices(lists: NBest, choice: npt.ArrayLike, gain: str | Metric) -> tuple[Score, ...]:
     """Return the corpus scores of one candidate of each list: the metric, TER and BLEU.
 
     Args:
-        nbest: the lists, with references, sources or columns if the metric needs them.
+        lists: the lists, with references, sources or columns if the metric needs them.
         choice: (sentences,) the position of a candidate in each list.
         gain: a name, a metric, or the name of a column of the lists: its score comes first.
 
@@ -124,12 +124,12 @@ def score_choices(nbest: NBest, choice: npt.ArrayLike, gain: str | Metric) -> tu
         UsageError: if the metric is unknown.
     """
     return tuple(
-        score_choice(nbest, choice, m) for m in choose_metrics(resolve(gain, nbest), nbest)
+        score_choice(lists, choice, m) for m in choose_metrics(resolve(gain, lists), lists)
     )
 
 
 def compare_choices(
-    nbest: NBest,
+    lists: NBest,
     before: npt.ArrayLike,
     after: npt.ArrayLike,
     gain: str | Metric = "ter",
@@ -138,7 +138,7 @@ def compare_choices(
     """Compare the scores of two choices from the same lists.
 
     Args:
-        nbest: the lists, with references, sources or columns if the metric needs them.
+        lists: the lists, with references, sources or columns if the metric needs them.
         before: (sentences,) the position of a candidate in each list.
         after: likewise.
         gain: the first of the scores; see `score_choices`.
@@ -155,13 +155,13 @@ def compare_choices(
     >>> compare_choices(lists, [1], [0]).changes
     ['TER 60.00 → 0.00', 'BLEU 0.00 → 100.00', 'length 0.400 → 1.000']
     """
-    first, second = (score_choices(nbest, choice, gain) for choice in (before, after))
-    changed = int(find_changed(nbest, before, after).sum())
-    return Scoreboard(first, second, changed, len(nbest), titles)
+    first, second = (score_choices(lists, choice, gain) for choice in (before, after))
+    changed = int(find_changed(lists, before, after).sum())
+    return Scoreboard(first, second, changed, len(lists), titles)
 
 
 def find_changed(
-    nbest: NBest, before: npt.ArrayLike, after: npt.ArrayLike
+    lists: NBest, before: npt.ArrayLike, after: npt.ArrayLike
 ) -> npt.NDArray[np.bool_]:
     """Return whether the texts of two choices from each list differ, (sentences,).
 
@@ -170,7 +170,7 @@ def find_changed(
     >>> find_changed(lists, [0, 0], [1, 1]).tolist()
     [True, False]
     """
-    texts = zip(nbest.chosen(np.asarray(before)), nbest.chosen(np.asarray(after)), strict=True)
+    texts = zip(lists.chosen(np.asarray(before)), lists.chosen(np.asarray(after)), strict=True)
     return np.array([one != other for one, other in texts], bool)
 
 
@@ -266,7 +266,7 @@ def compare_scores(
 
 
 def bootstrap_changes(
-    nbest: NBest,
+    lists: NBest,
     before: npt.ArrayLike,
     after: npt.ArrayLike,
     metrics: Iterable[Metric],
@@ -276,7 +276,7 @@ def bootstrap_changes(
     """Compare the corpus scores of two choices from the same lists by the paired bootstrap.
 
     Args:
-        nbest: the lists, with references, sources or columns if the metrics need them.
+        lists: the lists, with references, sources or columns if the metrics need them.
         before: (sentences,) the position of a candidate in each list.
         after: likewise; differences are those of its scores.
         metrics: the metrics.
@@ -288,7 +288,7 @@ def bootstrap_changes(
     >>> [one.difference for one in bootstrap_changes(lists, [1], [0], [resolve("ter")])]
     [-50.0]
     """
-    first, second = (select_choices(nbest, choice) for choice in (after, before))
+    first, second = (select_choices(lists, choice) for choice in (after, before))
     changes = []
     for metric in metrics:
         counts = count_statistics(first, metric), count_statistics(second, metric)

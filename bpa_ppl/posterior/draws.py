@@ -346,11 +346,11 @@ class Draws:
         free = dict(zip(self.features, values.tolist(), strict=True))
         return Weights({**free, **self.fixed}, f"the posterior {point}")
 
-    def aligned(self, nbest: NBest, vectors: npt.ArrayLike | None = None) -> Float64:
+    def aligned(self, lists: NBest, vectors: npt.ArrayLike | None = None) -> Float64:
         """Return weights, the fixed ones included, in the order of the columns of n-best lists.
 
         Args:
-            nbest: lists with K features.
+            lists: lists with K features.
             vectors: (n, Q) free weights in the order of `features`; by default every draw.
 
         Returns:
@@ -367,7 +367,7 @@ class Draws:
         values = self.flat if vectors is None else np.asarray(vectors, np.float64)
         free = {name: values[:, k] for k, name in enumerate(self.features)}
         weights = Weights({**dict.fromkeys(free, 0.0), **self.fixed}, "the posterior")
-        missing = [name for name in nbest.feature_names if name not in weights]
+        missing = [name for name in lists.feature_names if name not in weights]
         if missing:
             problem = (
                 f"no weight for {list_names(missing)} of the lists: the posterior has weights for "
@@ -375,7 +375,7 @@ class Draws:
             problem += f"{', '.join(weights)}; give lists with these features, or "
             problem += "default weights for the others"
             raise DataError(problem, weights.origin, parameter="defaults", code="missing-weight")
-        matched = match(weights, nbest, fixed=())
+        matched = match(weights, lists, fixed=())
         pairs = zip(matched.names, matched.values, strict=True)
         return np.column_stack([free.get(n, np.full(len(values), v)) for n, v in pairs])
 

@@ -22,7 +22,7 @@ _WITH_MARGIN = ("ter", "bleu", "chrf", "ter+bleu", "wer", "cer")
 _WITH_INDICATORS = Pairs(exponent=0.25, gain_scale="raw")
 
 
-def choose_likelihood(gain: Metric, nbest: NBest, *, indicators: bool = False) -> Likelihood:
+def choose_likelihood(gain: Metric, lists: NBest, *, indicators: bool = False) -> Likelihood:
     """Return the likelihood with the best results for this kind of gain on held-out sentences.
 
     `margin` for TER, BLEU, chrF, `ter+bleu`, WER and CER; on translations it halves the spread over
@@ -38,13 +38,13 @@ def choose_likelihood(gain: Metric, nbest: NBest, *, indicators: bool = False) -
 
     Args:
         gain: a metric or a column.
-        nbest: the adaptation sentences.
+        lists: the adaptation sentences.
         indicators: whether categories, such as systems, are features.
     """
-    if "references" in gain.needs and nbest.references is None and len(nbest):
-        return Preference() if has_preferences(nbest) else Oracle()
+    if "references" in gain.needs and lists.references is None and len(lists):
+        return Preference() if has_preferences(lists) else Oracle()
     if gain.key in _WITH_MARGIN:
         return Margin()
-    if is_choice_of_two(gain, nbest):
+    if is_choice_of_two(gain, lists):
         return Oracle()
     return _WITH_INDICATORS if indicators else Risk()

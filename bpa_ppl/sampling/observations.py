@@ -177,7 +177,7 @@ class Compared(NamedTuple):
     @property
     def lists(self) -> NBest:
         """The compared candidates: one list for each comparison."""
-        return self.choices.nbest
+        return self.choices.lists
 
     @property
     def chosen(self) -> Int64:
@@ -186,7 +186,7 @@ class Compared(NamedTuple):
 
     def without_features(self, names: Iterable[str]) -> Compared:
         """Return the same comparisons of candidates without some features."""
-        return self._replace(choices=self.choices._replace(nbest=self.lists.without(*names)))
+        return self._replace(choices=self.choices._replace(lists=self.lists.without(*names)))
 
     @property
     def gain(self) -> None:
@@ -285,7 +285,7 @@ def _hash_content(content: object) -> str:
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
-def _domain_names(nbest: NBest) -> tuple[str, ...]:
+def _domain_names(lists: NBest) -> tuple[str, ...]:
     """Return the names of the domains of lists, in their order; empty if they name none.
 
     >>> from bpa_ppl import from_lists
@@ -293,11 +293,11 @@ def _domain_names(nbest: NBest) -> tuple[str, ...]:
     >>> _domain_names(lists.with_sentence_extras(domain=["web", "news"]))
     ('news', 'web')
     """
-    names = nbest.sentence_extras.get(DOMAIN, ())
+    names = lists.sentence_extras.get(DOMAIN, ())
     return () if None in names else tuple(map(str, np.unique(np.asarray(names)).tolist()))
 
 
-def _number_domains(nbest: NBest) -> Int64 | None:
+def _number_domains(lists: NBest) -> Int64 | None:
     """Return the number of the domain of each list, in alphabetical order of the domains.
 
     None if the lists name no domains.
@@ -310,14 +310,14 @@ def _number_domains(nbest: NBest) -> Int64 | None:
     >>> _number_domains(lists.with_sentence_extras(domain=["web", "news"]))
     array([1, 0])
     """
-    if DOMAIN not in nbest.sentence_extras:
+    if DOMAIN not in lists.sentence_extras:
         return None
-    names = nbest.sentence_extras[DOMAIN]
-    for ident, name in zip(nbest.sentence_ids, names, strict=True):
+    names = lists.sentence_extras[DOMAIN]
+    for ident, name in zip(lists.sentence_ids, names, strict=True):
         if name is None or name != name:
             raise DataError(
                 f"list {ident} has no {DOMAIN}, which the model needs: give it to every list",
-                nbest.origin,
+                lists.origin,
                 parameter=DOMAIN,
                 code="missing-column",
             )

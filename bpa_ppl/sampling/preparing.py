@@ -130,7 +130,7 @@ def prepare(lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]
     >>> prepared.gain.key, prepared.likelihood, prepared.lists.feature_names
     ('ter', Margin(gamma=None, ties=None), ('LM0', 'LengthWords'))
     """
-    require(lists, NBest, "adapt takes n-best lists (NBest): read a file with read_nbest", "nbest")
+    require(lists, NBest, "adapt takes n-best lists (NBest): read a file with read_nbest", "lists")
     check_settings(**settings)
     start, sampler = StartingWeights.of(weights), resolve_sampler(settings)
     sampler.require_packages()

@@ -246,11 +246,11 @@ def _learn_scale(observed: Scored | Compared, prepared: Prepared, names: list[st
     return float(f"{np.exp(log_scale):.3g}")
 
 
-def correlate_within(nbest: NBest, names: Sequence[str]) -> Float64:
+def correlate_within(lists: NBest, names: Sequence[str]) -> Float64:
     """Return the correlations of features within lists, over all lists, (names, names).
 
     Args:
-        nbest: the lists.
+        lists: the lists.
         names: features that vary within a list.
 
     >>> from bpa_ppl import from_lists
@@ -259,7 +259,7 @@ def correlate_within(nbest: NBest, names: Sequence[str]) -> Float64:
     >>> round(float(correlate_within(lists, ["LM0", "cost"])[0, 1]), 6)
     -1.0
     """
-    columns = nbest.features[:, find_positions(names, nbest.feature_names)]
-    values = centre(columns, nbest.sizes)
+    columns = lists.features[:, find_positions(names, lists.feature_names)]
+    values = centre(columns, lists.sizes)
     values /= np.sqrt(np.mean(values**2, axis=0))
     return np.asarray(values.T @ values / len(values))

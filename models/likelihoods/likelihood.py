@@ -76,12 +76,12 @@ class Likelihood(Component, frozen=True):
         """Whether "no difference" is a possible answer to a comparison that nobody gave."""
         return False
 
-    def observes_answers(self, gain: Metric | None, nbest: NBest) -> bool:
+    def observes_answers(self, gain: Metric | None, lists: NBest) -> bool:
         """Return whether it observes the answers of judges, who chose one of a few candidates.
 
         Args:
             gain: of the candidates; None if only comparisons are known.
-            nbest: the lists.
+            lists: the lists.
         """
         return self.observes == "preferences"
 

@@ -54,8 +54,8 @@ class Oracle(OfOracles, frozen=True):
     >>> from bpa_ppl import from_lists
     >>> from bpa_ppl.models.lists import tabulate
     >>> from bpa_ppl.weights import match
-    >>> nbest = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
-    >>> lists = tabulate(nbest, match({"LM0": 1.0}, nbest), [1])
+    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+    >>> lists = tabulate(lists, match({"LM0": 1.0}, lists), [1])
     >>> site = numpyro.handlers.trace(Oracle().observe).get_trace(lists, np.ones(1))["oracle"]
     >>> np.exp(site["fn"].log_prob(site["value"])).round(3).tolist()  # e / (1 + e)
     [0.731]
@@ -63,9 +63,9 @@ class Oracle(OfOracles, frozen=True):
 
     generative = True
 
-    def observes_answers(self, gain: Metric | None, nbest: NBest) -> bool:
+    def observes_answers(self, gain: Metric | None, lists: NBest) -> bool:
         """Return whether the gain says which of two candidates a judge chose."""
-        return gain is not None and is_choice_of_two(gain, nbest)
+        return gain is not None and is_choice_of_two(gain, lists)
 
     def observe(self, lists: Lists, weights: Any) -> None:
         """Observe the oracle of each list; the site is `oracle`, (S,)."""

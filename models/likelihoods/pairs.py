@@ -53,8 +53,8 @@ class Pairs(OfOracles, frozen=True):
     >>> from bpa_ppl import from_lists
     >>> from bpa_ppl.models.lists import tabulate
     >>> from bpa_ppl.weights import match
-    >>> nbest = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
-    >>> lists = tabulate(nbest, match({"LM0": 1.0}, nbest), [1], gains=[-2.0, 0.0])
+    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
+    >>> lists = tabulate(lists, match({"LM0": 1.0}, lists), [1], gains=[-2.0, 0.0])
     >>> prepared, observing = Pairs(exponent=1.0).prepare(lists)
     >>> import numpyro
     >>> site = numpyro.handlers.trace(observing.observe).get_trace(prepared, np.ones(1))["oracle"]

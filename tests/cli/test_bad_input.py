@@ -79,7 +79,7 @@ COMMANDS = [
     (f"{PLAIN} --scores scores.txt", "(--list-size)"),
     (f"{PLAIN} --list-size 2 --format csv", "csv"),
     (f"{PLAIN} --format jsonl --extract a", "(--format)"),
-    ("report good.nc -o r -r ref", "--nbest"),
+    ("report good.nc -o r -r ref", "--lists"),
     # Posteriors and priors.
     (f"{ADAPT} --prior ref", "ref: not a readable NetCDF posterior"),
     ("learn-prior good.nc -o p.json", "good: it holds only its mode"),

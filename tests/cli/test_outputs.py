@@ -63,7 +63,7 @@ READ = {
         "--method",
         "--mixture",
         "--model",
-        "--nbest",
+        "--lists",
         "--out-corpus",
         "--posterior",
         "--preset",

@@ -317,10 +317,10 @@ def test_rejects_invalid_options(lists: NBest, posterior: Any) -> None:
     for rule in (DensityRule(), "viterbi"):
         with raises(DataError, "not-supported", parameter="rule", match="density of each draw"):
             rerank(lists, posterior, rule=rule)
-    with raises(UsageError, "no-data", parameter="nbest"):
+    with raises(UsageError, "no-data", parameter="lists"):
         rerank([], posterior)
     for wrong in ("dev.nbest", 7, [lists, "dev.nbest"]):
-        with raises(UsageError, "wrong-type", parameter="nbest", match="dev.nbest|7"):
+        with raises(UsageError, "wrong-type", parameter="lists", match="dev.nbest|7"):
             rerank(wrong, posterior)
     with raises(DataError, "duplicate", parameter="defaults", match="LM0"):
         rerank(lists, posterior, defaults={"LM0": 1.0})

@@ -142,7 +142,7 @@ def test_error_keeps_existing_files(
     for output in (tmp_path / "out", "-"):
         with raises(DataError, line=7):
             rerank_to(broken(), reranker, output, tmp_path / "details")
-    with raises(UsageError, "no-data", parameter="nbest"):
+    with raises(UsageError, "no-data", parameter="lists"):
         rerank_to([], reranker, tmp_path / "out")
     with pytest.raises(DataError, match="nowhere"):
         rerank_to(lists, reranker, tmp_path / "out", tmp_path / "nowhere/details")

@@ -26,8 +26,8 @@ class Scaled(FeatureSource, frozen=True):
 
     needs: ClassVar[frozenset[str]] = frozenset({"difficulty"})
 
-    def columns(self, nbest: NBest) -> Features:
-        values = np.repeat(np.asarray(nbest.sentence_extras["difficulty"]), nbest.sizes)
+    def columns(self, lists: NBest) -> Features:
+        values = np.repeat(np.asarray(lists.sentence_extras["difficulty"]), lists.sizes)
         return self.names, self.scale * np.column_stack([values, -values])
 
 
@@ -103,7 +103,7 @@ def test_sources_that_cannot_be_added(
 )
 def test_columns_of_the_wrong_shape_or_not_finite(toy: NBest, features: Any, code: str) -> None:
     class Wrong(FeatureSource, frozen=True):
-        def columns(self, nbest: NBest) -> Features:
+        def columns(self, lists: NBest) -> Features:
             return features
 
     with raises(DataError, code):

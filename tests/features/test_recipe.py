@@ -41,8 +41,8 @@ class Known(TextSource, frozen=True):
     name: str = "known"
     lines: tuple[str, ...] = ()
 
-    def texts_of(self, nbest: NBest) -> Sequence[tuple[str, ...]]:
-        return nbest.references or ()
+    def texts_of(self, lists: NBest) -> Sequence[tuple[str, ...]]:
+        return lists.references or ()
 
     def read(self) -> tuple[str, ...]:
         return tuple(Path(path).read_text() for path in self.files())
@@ -126,7 +126,7 @@ def test_what_is_learned_leaves_out_the_sentence_itself(tmp_path: Path, lists: N
     strange = from_lists([["odd", "w1"]] * 20, [[[0.0], [0.0]]] * 20, ["LM0"])
     strange = strange.with_references(odd.references)
     own = add_features(strange, source).features[:, 1].reshape(20, 2)
-    training = Recipe(sources=(source,)).for_training(strange).nbest
+    training = Recipe(sources=(source,)).for_training(strange).lists
     assert training.features[:, 1].tolist() == own.ravel().tolist()
     assert own[0].tolist() == [0, 1]
     assert own[1].tolist() == [1, 1]

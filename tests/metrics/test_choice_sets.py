@@ -34,7 +34,7 @@ def lists() -> NBest:
 def choices_by_text(lists: NBest, **extras: Any) -> list[tuple[list[str], int]]:
     """Return the options of each choice as texts, and the position of the chosen one."""
     result = choice_sets(lists.with_sentence_extras(**extras))
-    texts = [result.nbest.texts(c) for c in range(len(result.chosen))]
+    texts = [result.lists.texts(c) for c in range(len(result.chosen))]
     return list(zip(texts, result.chosen.tolist(), strict=True))
 
 
@@ -61,11 +61,11 @@ def test_ties_add_a_third_option_to_all_pairs(lists: NBest) -> None:
     assert choices_by_text(lists, **extras) == expected
     result = choice_sets(lists.with_sentence_extras(**extras))
     assert result.tie.tolist() == [0, 0, 1, 0, 0, 1, 0, 0]
-    assert result.nbest.features[[2, 5]].tolist() == [[3.0, 0.5], [1.5, 1.5]]
-    assert result.nbest.sentence_ids.tolist() == [7, 9, 9]
+    assert result.lists.features[[2, 5]].tolist() == [[3.0, 0.5], [1.5, 1.5]]
+    assert result.lists.sentence_ids.tolist() == [7, 9, 9]
     assert result.counts == {"lists": 2, "preferences": 1, "ties": 1, "rankings": 1}
     without = lists.with_sentence_extras(preferences=[[[2, 0]], None])
-    assert choice_sets(without, ties=True).nbest.sizes.tolist() == [3]
+    assert choice_sets(without, ties=True).lists.sizes.tolist() == [3]
 
 
 def test_contradictory_preferences_are_kept(lists: NBest, caplog: pytest.LogCaptureFixture) -> None:

@@ -132,7 +132,7 @@ MATCHED = match(OF_TWO, ONE)
 @pytest.mark.parametrize(
     ("arguments", "code", "parameter"),
     [
-        ({"nbest": "lists"}, "wrong-type", "nbest"),
+        ({"lists": "lists"}, "wrong-type", "lists"),
         ({"match": OF_TWO}, "wrong-type", "match"),
         ({"oracle": reference_model.given(0, 0)}, "wrong-type", "oracle"),
         ({"gains": "ter"}, "wrong-type", "gain"),
@@ -150,4 +150,4 @@ def test_arguments_that_do_not_fit_are_refused(
 ) -> None:
     kind = DataError if code in ("mismatch", "wrong-length") else UsageError
     with raises(kind, code, parameter=parameter):
-        tabulate(**{"nbest": ONE, "match": MATCHED, **arguments})
+        tabulate(**{"lists": ONE, "match": MATCHED, **arguments})

@@ -128,8 +128,8 @@ class Invariance(FeatureSource, frozen=True):
             "phrase pairs of the candidates", f"the corpus of {self.subdomains}"
         )
 
-        def compute(nbest: NBest) -> Features:
-            first, second, owner = number_pairs(nbest, *trees)
+        def compute(lists: NBest) -> Features:
+            first, second, owner = number_pairs(lists, *trees)
             for n, (side, tree) in enumerate(zip(SIDES, trees, strict=True)):
                 if len(tree) > len(counted[n]):
                     counted[n] = tree.count(subdomains.text(side), shares, repeated=repeated)
@@ -137,10 +137,10 @@ class Invariance(FeatureSource, frozen=True):
             pairs, rows = np.unique(keys, return_inverse=True)
             counts = counted[0][pairs >> _HALF], counted[1][pairs & (1 << _HALF) - 1]
             unseen = ((counts[0] == 0).all(1) | (counts[1] == 0).all(1))[rows]
-            check(nbest, unseen.sum(), len(unseen))
+            check(lists, unseen.sum(), len(unseen))
             # Each candidate is summed separately: its sums do not depend on those before it.
             return {
-                f"{self.name}.{column}": np.bincount(owner, values[rows], len(nbest.features))
+                f"{self.name}.{column}": np.bincount(owner, values[rows], len(lists.features))
                 for column, values in self._measure(counts, subdomains.weights).items()
             }
 

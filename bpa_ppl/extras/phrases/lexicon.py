@@ -67,13 +67,13 @@ class Lexicon(TextSource, frozen=True):
         """The source sentences; and the references, if it learns from them."""
         return frozenset({"sources", "references"} if self.unlearned else {"sources"})
 
-    def texts_of(self, nbest: NBest) -> list[tuple[tuple[str, str], ...]]:
+    def texts_of(self, lists: NBest) -> list[tuple[tuple[str, str], ...]]:
         """Return for each sentence its source with each of its references."""
-        sources, references = nbest.sources, nbest.references
+        sources, references = lists.sources, lists.references
         if sources is None or references is None:
             need = "sources" if sources is None else "references"
             problem = f"{self.name}=self learns from {need}, which the lists do not have"
-            raise DataError(problem, nbest.origin, parameter=need, code=f"missing-{need}")
+            raise DataError(problem, lists.origin, parameter=need, code=f"missing-{need}")
         pairs = zip(sources, references, strict=True)
         return [tuple((source, text) for text in texts) for source, texts in pairs]
 
@@ -99,13 +99,13 @@ class Lexicon(TextSource, frozen=True):
         direct, inverse = self._models(texts or self.read())
         check_unknown = make_unknown_check("words of the source sentences", self.pairs[0])
 
-        def score(nbest: NBest) -> dict[str, Float64]:
-            numbers = {text: n for n, text in enumerate(dict.fromkeys(nbest.sources or ()))}
-            sources, targets = (list(map(split_words, texts)) for texts in (numbers, nbest.strings))
+        def score(lists: NBest) -> dict[str, Float64]:
+            numbers = {text: n for n, text in enumerate(dict.fromkeys(lists.sources or ()))}
+            sources, targets = (list(map(split_words, texts)) for texts in (numbers, lists.strings))
             if check:
-                check_unknown(nbest, direct.unknown(sources).sum(), sum(map(len, sources)))
-            group = np.array([numbers[text] for text in nbest.sources or ()], dtype=np.int64)
-            source, target, rows = find_distinct(nbest, group)
+                check_unknown(lists, direct.unknown(sources).sum(), sum(map(len, sources)))
+            group = np.array([numbers[text] for text in lists.sources or ()], dtype=np.int64)
+            source, target, rows = find_distinct(lists, group)
             columns = {}
             for side, model, given, texts, place, text in (
                 ("direct", direct, sources, targets, source, target),

@@ -70,20 +70,20 @@ class PhraseMixture(FeatureSource, frozen=True):
         logs = np.log(np.vstack([in_table, np.full((1, len(values)), self.floor)]))
         check = make_unknown_check("phrase pairs of the candidates", self.table, _MOST_UNKNOWN)
 
-        def compute(nbest: NBest) -> Features:
-            first, second, owner = number_pairs(nbest, source[0], target[0], add=False)
+        def compute(lists: NBest) -> Features:
+            first, second, owner = number_pairs(lists, source[0], target[0], add=False)
             rows = table.find(
                 np.where(first >= 0, source[1][first], np.int32(-1)),
                 np.where(second >= 0, target[1][second], np.int32(-1)),
             )
-            candidates = len(nbest.features)
+            candidates = len(lists.features)
             # Each candidate is summed separately: its sums do not depend on those before it.
             columns = {
                 f"{self.name}.{name}": np.bincount(owner, column[rows], candidates)
                 for name, column in zip(names, logs.T, strict=True)
             }
             unseen = np.bincount(owner[rows < 0], minlength=candidates)
-            check(nbest, int(unseen.sum()), len(owner))
+            check(lists, int(unseen.sum()), len(owner))
             return columns | ({f"{self.name}.unseen": unseen} if self.unseen else {})
 
         return compute

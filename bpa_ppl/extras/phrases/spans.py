@@ -123,11 +123,11 @@ def _reach(
     return low, high, outer_low, outer_high
 
 
-def _parse_spans(nbest: NBest, source_lengths: Int64, string_lengths: Int64) -> tuple[Int32, Int64]:
+def _parse_spans(lists: NBest, source_lengths: Int64, string_lengths: Int64) -> tuple[Int32, Int64]:
     """Return the spans of the phrase pairs of all candidates.
 
     Args:
-        nbest: lists with segmentations.
+        lists: lists with segmentations.
         source_lengths: (candidates,) the number of words of each source.
         string_lengths: (strings,) the number of words of each distinct text.
 
@@ -139,11 +139,11 @@ def _parse_spans(nbest: NBest, source_lengths: Int64, string_lengths: Int64) -> 
         DataError: naming the candidate, if a segmentation is malformed, outside of its sentence,
             or not of the whole candidate.
     """
-    texts = nbest.extras[SEGMENTATION]
+    texts = lists.extras[SEGMENTATION]
     if not all(isinstance(text, str) for text in texts):
         problem = "a segmentation must be a text such as `0-2=0-2 3=3`"
-        raise DataError(problem, nbest.origin, code="wrong-type")
-    lengths = string_lengths[nbest.string_index]
+        raise DataError(problem, lists.origin, code="wrong-type")
+    lengths = string_lengths[lists.string_index]
     pairs, starts, row = parse_positions(pa.array(texts, pa.large_string()), SPANS)
     code, problem = "bad-line", "is not as Moses prints it: 0-2=0-2 3=3"
     if row < 0:
@@ -161,19 +161,19 @@ def _parse_spans(nbest: NBest, source_lengths: Int64, string_lengths: Int64) -> 
             problem = f"does not cover each word of the translation once: both texts have {words}"
         else:
             return np.stack([first, last - first + 1, begin, end - begin + 1]), starts
-    sentence = int(np.searchsorted(nbest.offsets, row, side="right")) - 1
-    location = f"candidate {row - nbest.offsets[sentence] + 1} of sentence "
-    location += f"{nbest.sentence_ids[sentence]}: the segmentation {texts[row]!r} "
-    raise DataError(location + problem, nbest.origin, code=code)
+    sentence = int(np.searchsorted(lists.offsets, row, side="right")) - 1
+    location = f"candidate {row - lists.offsets[sentence] + 1} of sentence "
+    location += f"{lists.sentence_ids[sentence]}: the segmentation {texts[row]!r} "
+    raise DataError(location + problem, lists.origin, code=code)
 
 
 def number_pairs(
-    nbest: NBest, source: PhraseTree, target: PhraseTree, *, add: bool = True
+    lists: NBest, source: PhraseTree, target: PhraseTree, *, add: bool = True
 ) -> tuple[Int32, Int32, Int64]:
     """Return the numbers of the phrases of all candidates.
 
     Args:
-        nbest: lists with sources and segmentations.
+        lists: lists with sources and segmentations.
         source: the source phrases.
         target: the target phrases.
         add: whether new phrases are added to the trees; otherwise their number is −1.
@@ -185,11 +185,11 @@ def number_pairs(
     Raises:
         DataError: as `_parse_spans`.
     """
-    sentence = np.repeat(np.arange(len(nbest)), nbest.sizes)
-    sources = source.words((text.encode() for text in nbest.sources or ()), add)
-    targets = target.words((text.encode() for text in nbest.strings), add)
-    spans, starts = _parse_spans(nbest, np.diff(sources[1])[sentence], np.diff(targets[1]))
+    sentence = np.repeat(np.arange(len(lists)), lists.sizes)
+    sources = source.words((text.encode() for text in lists.sources or ()), add)
+    targets = target.words((text.encode() for text in lists.strings), add)
+    spans, starts = _parse_spans(lists, np.diff(sources[1])[sentence], np.diff(targets[1]))
     first = source.numbers((sources[0], sources[1][sentence]), starts, spans[0], spans[1], add)
-    words = targets[0], targets[1][nbest.string_index]
-    owner = np.repeat(np.arange(len(nbest.features)), np.diff(starts))
+    words = targets[0], targets[1][lists.string_index]
+    owner = np.repeat(np.arange(len(lists.features)), np.diff(starts))
     return first, target.numbers(words, starts, spans[2], spans[3], add), owner

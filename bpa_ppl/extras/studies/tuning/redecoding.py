@@ -59,7 +59,7 @@ class Redecoded(Reestimation):
 
 
 def redecode(
-    nbest: NBest,
+    lists: NBest,
     weights: AnyWeights,
     decode: Callable[[Weights], NBest],
     *,
@@ -76,7 +76,7 @@ def redecode(
     the lists of all decodings so far.
 
     Args:
-        nbest: the lists of a first decoding, with references.
+        lists: the lists of a first decoding, with references.
         weights: those of that decoding.
         decode: decodes the same sentences with other weights.
         iterations: the maximum number of iterations; a warning says if it is reached.
@@ -106,13 +106,13 @@ def redecode(
     if iterations < 1:
         raise UsageError(f"iterations must be 1 or more, not {iterations}", parameter="iterations")
     require_one_of(returned, ("best", "last"), "choice of weights", "returned")
-    metric = resolve(options.get("gain", "bleu"), nbest)
+    metric = resolve(options.get("gain", "bleu"), lists)
     matching = {name: options.get(name) for name in ("fixed", "defaults")}
-    matched = match(weights, demote_to_extras(nbest, metric.columns), **matching)
+    matched = match(weights, demote_to_extras(lists, metric.columns), **matching)
     path = [Weights(zip(matched.names, matched.values.tolist(), strict=True))]
     store = None if folder is None else Path(folder)
-    identity = nbest, path[0], {**options, "decoder": decoder}
-    lists, added = nbest, 0
+    identity = lists, path[0], {**options, "decoder": decoder}
+    merged, added = lists, 0
     with nullcontext() if store is None else _claim_folder(store, *identity):
         for iteration in range(1, iterations + 1):
             tuned: Reestimation | None = None
@@ -121,7 +121,7 @@ def redecode(
             if weights_file and weights_file.exists():
                 path.append(read_weights(weights_file))
             else:
-                tuned = reestimate(lists, path[-1], **options)
+                tuned = reestimate(merged, path[-1], **options)
                 path.append(tuned.weights)
                 if weights_file:
                     write_weights(path[-1], weights_file)
@@ -131,7 +131,7 @@ def redecode(
                 decoded = decode(path[-1])
                 if lists_file:
                     write_nbest(decoded, lists_file)
-            lists, added = merge(lists, decoded)
+            merged, added = merge(merged, decoded)
             if report is not None and tuned is not None:
                 report(iteration, tuned, added)
             if not added:
@@ -140,7 +140,7 @@ def redecode(
         reason = "although the decoder still finds new candidates: allow more iterations"
         warn_user(f"stopped after {iterations} iterations, {reason}")
     # All weights are compared on the lists of all decodings.
-    matched, all_lists = make_tuning_lists(lists, path[0], metric, options.get("fixed"))
+    matched, all_lists = make_tuning_lists(merged, path[0], metric, options.get("fixed"))
     visited = np.array([[point[name] for name in matched.names] for point in path])
     problem = TuningProblem(all_lists, metric, matched.free_values)
     gains = [problem.gain(point[matched.free]) for point in visited]
@@ -149,7 +149,7 @@ def redecode(
     best = last if returned == "last" else last - int(np.argmax(gains[::-1]))
     points = (visited[k][matched.free] for k in (0, best))
     first, chosen = (all_lists.best(point) - all_lists.offsets[:-1] for point in points)
-    scores = compare_choices(lists, first, chosen, metric, titles=("canonical", "tuned"))
+    scores = compare_choices(merged, first, chosen, metric, titles=("canonical", "tuned"))
     return Redecoded(path[best], scores, visited, iteration=best, iterations=last)
 
 
@@ -319,18 +319,18 @@ def _drop_unshared(lists: NBest, others: NBest) -> NBest:
 
 @contextmanager
 def _claim_folder(
-    folder: Path, nbest: NBest, weights: Weights, options: Mapping[str, Any]
+    folder: Path, lists: NBest, weights: Weights, options: Mapping[str, Any]
 ) -> Iterator[None]:
     """Prepare a folder for the weights and the decoded lists of each iteration of a loop.
 
-    `weights.3.json` contains the weights of iteration 3, and `nbest.3.jsonl.zst` the lists that
+    `weights.3.json` contains the weights of iteration 3, and `lists.3.jsonl.zst` the lists that
     were decoded with them. Files are written atomically; `loop.json` identifies the loop by the
     first lists and weights, and the options. A new folder is removed after an error before the
     first weights.
 
     Args:
         folder: created if it does not exist.
-        nbest: the first lists.
+        lists: the first lists.
         weights: the first weights.
         options: of `reestimate`, and the decoder.
 
@@ -338,9 +338,9 @@ def _claim_folder(
         DataError: if the folder cannot be made, contains other files, or belongs to another loop.
     """
     digest = hashlib.sha256()
-    for part in (nbest.features, nbest.offsets, nbest.sentence_ids, nbest.string_index):
+    for part in (lists.features, lists.offsets, lists.sentence_ids, lists.string_index):
         digest.update(part.tobytes())
-    texts = [nbest.feature_names, nbest.strings, nbest.references, nbest.sources]
+    texts = [lists.feature_names, lists.strings, lists.references, lists.sources]
     digest.update(json.dumps(texts).encode())
     names = sorted(name for name in options if name != "progress")
     loop = {

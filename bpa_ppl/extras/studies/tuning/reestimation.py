@@ -51,7 +51,7 @@ class Reestimation:
 
 
 def reestimate(
-    nbest: NBest,
+    lists: NBest,
     weights: AnyWeights,
     *,
     tuner: str | Tuner = "mert",
@@ -67,7 +67,7 @@ def reestimate(
     The weights that MERT visits are the samples of the weight-trace method.
 
     Args:
-        nbest: n-best lists of the adaptation sentences, with references if the metric needs them.
+        lists: n-best lists of the adaptation sentences, with references if the metric needs them.
         weights: the canonical weights λ_T from which every tuner starts, as for `adapt`.
         tuner: "mert" (Och, 2003), "mira" (Cherry and Foster, 2012) or "pro" (Hopkins and May,
             2011); or settings, `Mert(…)`.
@@ -91,15 +91,15 @@ def reestimate(
     >>> result.weights["LM0"] < 0, str(result)
     (True, 'TER of the lists: 50.00 → 0.00, BLEU 0.00 → 0.00, length 0.500 → 1.000')
     """
-    require(nbest, NBest, "reestimate takes n-best lists (NBest)", "nbest")
+    require(lists, NBest, "reestimate takes n-best lists (NBest)", "lists")
     seed = check_seed(seed)
-    chosen, metric = TUNERS.resolve(tuner, settings), resolve(gain, nbest)
-    matched, lists = make_tuning_lists(nbest, weights, metric, fixed, defaults)
+    chosen, metric = TUNERS.resolve(tuner, settings), resolve(gain, lists)
+    matched, prepared = make_tuning_lists(lists, weights, metric, fixed, defaults)
     with reporter(progress, f"tune {TUNERS.name_of(chosen)}") as report:
-        problem = TuningProblem(lists, metric, matched.free_values, seed, report)
+        problem = TuningProblem(prepared, metric, matched.free_values, seed, report)
         tuned = chosen.tune(problem)
     result = Weights(zip(matched.names, matched.full(tuned.weights), strict=True))
     points = problem.start, tuned.weights
-    first, after = (lists.best(point) - lists.offsets[:-1] for point in points)
-    scores = compare_choices(nbest, first, after, metric, titles=("canonical", "tuned"))
+    first, after = (prepared.best(point) - prepared.offsets[:-1] for point in points)
+    scores = compare_choices(lists, first, after, metric, titles=("canonical", "tuned"))
     return Reestimation(result, scores, matched.full(tuned.visited))

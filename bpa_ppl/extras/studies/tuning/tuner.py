@@ -127,7 +127,7 @@ class Tuner(Component, frozen=True):
 
 
 def make_tuning_lists(
-    nbest: NBest,
+    lists: NBest,
     weights: AnyWeights,
     metric: Metric,
     fixed: Iterable[str] | None = None,
@@ -138,7 +138,7 @@ def make_tuning_lists(
     Features that the metric reads are left out.
 
     Args:
-        nbest: the lists, with the columns of the metric.
+        lists: the lists, with the columns of the metric.
         weights: as for `reestimate`, like the other arguments.
         metric: what is optimised.
         fixed: as above.
@@ -149,21 +149,21 @@ def make_tuning_lists(
 
     >>> from bpa_ppl import from_lists
     >>> from bpa_ppl.metrics.ter import TER
-    >>> nbest = from_lists(
+    >>> lists = from_lists(
     ...     [["a b", "a"]], [[[1.0, 2.0], [0.5, 1.0]]], ["LM0", "W0"], references=[["a b"]]
     ... )
-    >>> _, lists = make_tuning_lists(nbest, {"LM0": 2, "W0": 3}, TER(), fixed=["W0"])
+    >>> _, lists = make_tuning_lists(lists, {"LM0": 2, "W0": 3}, TER(), fixed=["W0"])
     >>> lists.features.tolist(), lists.fixed.tolist(), lists.counts.tolist()
     ([[0.0], [-0.5]], [0.0, -3.0], [[0.0, 2.0], [1.0, 2.0]])
     """
-    nbest = demote_to_extras(nbest, metric.columns)
-    require_features(nbest, metric)
-    matched = match(weights, nbest, fixed=fixed, defaults=defaults)
-    columns = nbest.features[:, find_positions(matched.names, nbest.feature_names)]
-    features = subtract_first(columns, nbest.sizes)
+    lists = demote_to_extras(lists, metric.columns)
+    require_features(lists, metric)
+    matched = match(weights, lists, fixed=fixed, defaults=defaults)
+    columns = lists.features[:, find_positions(matched.names, lists.feature_names)]
+    features = subtract_first(columns, lists.sizes)
     free = np.ascontiguousarray(features[:, matched.free])
     rest = features[:, ~matched.free] @ matched.values[~matched.free]
-    return matched, TuningLists(nbest.offsets, free, rest, count_statistics(nbest, metric))
+    return matched, TuningLists(lists.offsets, free, rest, count_statistics(lists, metric))
 
 
 TUNERS: Registry[Tuner] = Registry(
