@@ -41,6 +41,7 @@ import bpa_ppl as bpa
 from bpa_ppl import NBest, from_arrays
 from bpa_ppl.diagnostics.baselines import read_comparison
 from bpa_ppl.diagnostics.judged import Gains
+from bpa_ppl.extending import oracles
 from bpa_ppl.metrics.column import headroom_won, read_column
 from bpa_ppl.metrics.paired import estimate_proportion
 
@@ -73,7 +74,7 @@ def translations(_: Any) -> None:
     """Print the table of each domain and likelihood."""
     for domain, likelihood in product(("leaflet", *DOMAINS), ("margin", "oracle")):
         pool, test = read_domain(domain)
-        oracle_texts = test.chosen(bpa.oracles(test).index)
+        oracle_texts = test.chosen(oracles(test).index)
         results: list[tuple[float, float]] = []
         for seed in range(3):
             settings = {"sampler": "laplace", "likelihood": likelihood, "seed": seed, "draws": 300}

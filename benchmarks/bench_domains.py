@@ -16,6 +16,7 @@ import numpy as np
 from measuring import DOMAINS, Table, canonical, draw, parse_options, read_lists
 
 import bpa_ppl as bpa
+from bpa_ppl.extending import oracles
 
 #: Row of the table -> sampler and settings.
 SAMPLERS: dict[str, dict[str, Any]] = {
@@ -44,19 +45,19 @@ def main() -> None:
         baseline = test.chosen(np.zeros(len(test), np.int64))
         table.row("canonical", *cells([baseline], test.references))
         samples = [draw(pool, options.sentences, seed) for seed in range(options.draws)]
-        oracles = [bpa.oracles(sample) for sample in samples]
+        chosen = [oracles(sample) for sample in samples]
         for name, settings in SAMPLERS.items():
             posteriors = [
                 bpa.adapt(
                     sample, canonical(), likelihood="oracle", gain=oracle, seed=seed, **settings
                 )
-                for seed, (sample, oracle) in enumerate(zip(samples, oracles, strict=True))
+                for seed, (sample, oracle) in enumerate(zip(samples, chosen, strict=True))
             ]
             outputs = [bpa.rerank(test, one, unchecked=True).texts for one in posteriors]
             passed = sum(bool(bpa.check(posterior)) for posterior in posteriors)
             table.row(name, *cells(outputs, test.references), f"{passed} of {options.draws}")
         for metric in ("ter", "bleu"):
-            oracle_texts = test.chosen(bpa.oracles(test, metric).index)
+            oracle_texts = test.chosen(oracles(test, metric).index)
             table.row(f"oracle, {metric}", *cells([oracle_texts], test.references))
 
 

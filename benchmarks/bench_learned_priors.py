@@ -38,6 +38,7 @@ from numpyro.infer import MCMC, NUTS
 import bpa_ppl as bpa
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.building import from_lists
+from bpa_ppl.extending import Oracles
 from bpa_ppl.extras.phrases.lexicon import Lexicon
 from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.models.likelihoods.oracle import Margin
@@ -201,7 +202,7 @@ def with_new_features(lists: NBest) -> StartingWeights:
     return StartingWeights({"LM0": 1.0}, defaults=zeros)
 
 
-def numpyro_nuts(lists: NBest, oracle: bpa.Oracles, chains: int, draws: int) -> list[Any]:
+def numpyro_nuts(lists: NBest, oracle: Oracles, chains: int, draws: int) -> list[Any]:
     """Sample the horseshoe with NumPyro's NUTS and its defaults.
 
     Returns:
@@ -235,7 +236,7 @@ def sparse_table(options: Any) -> None:
     new, _ = simulated_lists(options.features, 2000, seed=1000)
     utility = new.scores(np.append(1.0, truth)).reshape(len(new), -1)
     first, zeros = np.zeros(len(lists), int), np.zeros(len(lists))
-    oracle = bpa.Oracles(first, zeros, first, "first", "ter", "")
+    oracle = Oracles(first, zeros, first, "first", "ter", "")
     settings = {"chains": 2, "draws": 300}
     columns = (
         "headroom",

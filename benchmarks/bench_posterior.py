@@ -30,6 +30,7 @@ from measuring import Table, best_time, canonical, draw, parse_options, read_lis
 from numpyro.infer import MCMC, NUTS
 
 import bpa_ppl as bpa
+from bpa_ppl.extending import Oracles, oracles
 from bpa_ppl.posterior.draws import importance_weights, kish
 from bpa_ppl.posterior.statistics import ess
 from bpa_ppl.sampling.target import Target
@@ -42,7 +43,7 @@ class Sample(NamedTuple):
     """Adaptation sentences and their oracles."""
 
     nbest: bpa.NBest
-    oracle: bpa.Oracles
+    oracle: Oracles
 
 
 class Result(NamedTuple):
@@ -206,7 +207,7 @@ def main() -> None:
     pool = read_lists("medical", "adapt")
     for sentences in options.sentences:
         nbest = draw(pool, sentences, SEED)
-        sample = Sample(nbest, bpa.oracles(nbest))
+        sample = Sample(nbest, oracles(nbest))
         assert_equal_densities(sample)
         compare(sample, others, options.samplers, options.repeats)
 

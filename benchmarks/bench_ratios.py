@@ -42,6 +42,7 @@ from measuring import (
 from sacrebleu import metrics
 
 import bpa_ppl as bpa
+from bpa_ppl.extending import oracles as find_oracles
 from bpa_ppl.extras.phrases.extraction import extract_phrases
 from bpa_ppl.extras.phrases.ibm1 import IBM1
 from bpa_ppl.features.lm import LanguageModel
@@ -167,7 +168,7 @@ def oracles(_: object) -> None:
     """Compare oracles with sacreBLEU."""
     pool = read_lists("medical", "adapt")
     sample = pool.select(np.random.default_rng(1).choice(len(pool), 25, replace=False))
-    title, ours = f"oracles of {len(sample.features)} lines", bpa.oracles
+    title, ours = f"oracles of {len(sample.features)} lines", find_oracles
     base, times = compared(title, lambda: sacrebleu_oracles(sample), lambda: ours(sample))
     np.testing.assert_array_equal(times.result.index, base.result)
     seconds = best_time(lambda: ours(pool), 3).seconds

@@ -28,6 +28,7 @@ from measuring import DATA, draw_lists, print_cells, probabilities, run_tables
 import bpa_ppl as bpa
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.decoding.rules import Mbr
+from bpa_ppl.extending import oracles
 from bpa_ppl.features.consensus import Consensus
 from bpa_ppl.features.length import Length
 from bpa_ppl.features.lm import LanguageModel
@@ -135,7 +136,7 @@ def fixed(options: Any) -> None:
     print_fixed("consensus by WER", lambda lists, _: lists.best(_column(lists)), halves)
     for scale in SCALES:
         print_fixed(f"minimum risk, scale {scale:g}", by_risk(scale), halves)
-    print_fixed("oracle", lambda lists, _: bpa.oracles(lists, "wer").index, halves)
+    print_fixed("oracle", lambda lists, _: oracles(lists, "wer").index, halves)
 
 
 def _column(lists: NBest) -> Float64:

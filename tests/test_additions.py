@@ -134,7 +134,7 @@ def test_model_of_the_guide_runs(lists: NBest) -> None:
 
 
 MODULE = '''
-from bpa_ppl import Metric
+from bpa_ppl.extending import Metric
 
 class Mine(Metric, frozen=True):
     """A metric."""

@@ -17,6 +17,7 @@ import bpa_ppl as bpa
 from bpa_ppl import Draws, Reranker, from_arrays, read_nbest, write_nbest
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.errors import DataError
+from bpa_ppl.extending import oracles
 from bpa_ppl.metrics.column import headroom_won
 from bpa_ppl.models.likelihoods.pairs import Pairs
 from bpa_ppl.models.lists import tabulate
@@ -129,7 +130,7 @@ def test_candidates_that_differ_little_are_not_tied() -> None:
     differences = sorted(bucket["features"].ravel().tolist())
     assert differences == pytest.approx([-1, -0.01, 0, 0], abs=1e-9)
     assert sorted(bucket["gain"].ravel().tolist()) == close.ravel().tolist()
-    assert bpa.oracles(lists, "y").tied.tolist() == [1, 1]
+    assert oracles(lists, "y").tied.tolist() == [1, 1]
     # Among larger differences, ranks keep the smallest.
     gains = np.array([0.0, 1e-9, 1e9, 0.5])
     lists = from_arrays(["a", "b", "c", "d"], close, ["lm"], 4)

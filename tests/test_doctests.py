@@ -16,6 +16,7 @@ import pytest
 
 import bpa_ppl
 import bpa_ppl.diagnostics
+import bpa_ppl.extending
 import bpa_ppl.models
 
 
@@ -74,6 +75,7 @@ def objects_named(names: list[str]) -> dict[str, Any]:
 
 def test_reference_lists_all_public_objects() -> None:
     assert {f"bpa_ppl.{name}" for name in bpa_ppl.__all__} <= set(REFERENCE)
+    assert {f"bpa_ppl.extending.{name}" for name in bpa_ppl.extending.__all__} <= set(REFERENCE)
 
 
 def test_public_objects_have_examples() -> None:

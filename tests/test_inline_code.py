@@ -17,6 +17,7 @@ from support.registries import REGISTRIES
 
 import bpa_ppl
 from bpa_ppl import UsageError
+from bpa_ppl.extending import log_linear, match, observe, prepare
 
 #: What `…` stands for as the first argument of a function.
 FIRST = {
@@ -96,7 +97,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     posteriors = [bpa_ppl.adapt(lists, canonical, sampler="imh", seed=seed) for seed in range(2)]
     file = tmp_path_factory.mktemp("posteriors") / "posterior.nc"
     bpa_ppl.write_posterior(posteriors[0], file)
-    match = bpa_ppl.match(canonical, lists)
+    matched = match(canonical, lists)
     draws = bpa_ppl.as_draws(posteriors[0])
     return {
         "lists": lists,
@@ -109,15 +110,15 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "references": references,
         "records": [{"id": 0, "text": "a cat", "lm": 1.0}, {"id": 0, "text": "cat", "lm": 2.0}],
         "gain": "ter",
-        "match": match,
-        "prepared": bpa_ppl.prepare(lists, canonical, gain="ter"),
-        "observed": bpa_ppl.observe(bpa_ppl.prepare(lists, canonical, gain="ter")),
+        "match": matched,
+        "prepared": prepare(lists, canonical, gain="ter"),
+        "observed": observe(prepare(lists, canonical, gain="ter")),
         "prior": bpa_ppl.Prior.isotropic(canonical),
         "mean": canonical,
         "covariance": np.eye(2),
         "distribution": dist.Normal(np.zeros(2), 1.0).to_event(1),
-        "learned_scale": bpa_ppl.log_linear,
-        "my_model": bpa_ppl.log_linear,
+        "learned_scale": log_linear,
+        "my_model": log_linear,
         "preset": "published",
         "posterior": posteriors[0],
         "posteriors": posteriors,

@@ -7,12 +7,15 @@ import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import is_typeddict
 
 import pytest
+from msgspec import structs
 from support.registries import REGISTRIES
 
 import bpa_ppl
+from bpa_ppl import extending
 
 ROOT = Path(__file__).resolve().parent.parent
 LISTED = (Path(__file__).parent / "public_api.txt").read_text("utf-8").splitlines()
@@ -25,20 +28,31 @@ def parameters(signature: inspect.Signature) -> str:
     return str(signature.replace(parameters=short, return_annotation=blank))
 
 
-def public_api() -> Iterator[str]:
-    """Yield a line for each name of `bpa_ppl`, other name in the reference, and component."""
-    for name in sorted(bpa_ppl.__all__):
-        value = getattr(bpa_ppl, name)
+def members_of(module: ModuleType, prefix: str = "") -> Iterator[str]:
+    """Yield a line for each name of a module, and for each public member of its classes."""
+    for name in sorted(module.__all__):
+        value, title = getattr(module, name), f"{prefix}{name}"
         if inspect.isclass(value):
-            yield name
+            yield title
             members = value.__annotations__ if is_typeddict(value) else sorted(vars(value))
-            yield from (f"{name}.{m}" for m in members if not m.startswith("_"))
+            yield from (f"{title}.{m}" for m in members if not m.startswith("_"))
         elif inspect.isfunction(value):
-            yield f"{name}{parameters(inspect.signature(value))}"
+            yield f"{title}{parameters(inspect.signature(value))}"
+
+
+def public_api() -> Iterator[str]:
+    """Yield a line for each public name, other name in the reference, and component in words."""
+    yield from members_of(bpa_ppl)
+    yield from members_of(extending, "extending.")
+    components = {(title, *one) for title, all_ in REGISTRIES.items() for one in all_.load()}
+    classes = {f"{kind.__module__}.{kind.__name__}" for *_, kind in components}
     pages = "".join(path.read_text("utf-8") for path in ROOT.glob("docs/api/*.md"))
-    yield from sorted(set(re.findall(r"^::: bpa_ppl\.(\w+\..+)", pages, re.MULTILINE)))
-    for name, value in sorted(REGISTRIES.items()):
-        yield f"{name}: {', '.join(value)}"
+    named = set(re.findall(r"^::: (bpa_ppl\..+)", pages, re.MULTILINE)) - classes
+    others = {name.removeprefix("bpa_ppl.") for name in named}
+    yield from sorted(name for name in others if "." in name and "extending." not in name)
+    for title, name, kind in sorted(components, key=lambda one: one[:2]):
+        settings = ", ".join(one.name for one in structs.fields(kind))
+        yield f"{title} {name}: {settings}".rstrip(": ")
 
 
 def test_public_api_is_as_listed() -> None:
@@ -46,14 +60,16 @@ def test_public_api_is_as_listed() -> None:
     assert list(public_api()) == LISTED
 
 
-def test_public_names() -> None:
-    assert set(bpa_ppl.__all__) == set(dir(bpa_ppl))
+@pytest.mark.parametrize("module", [bpa_ppl, extending], ids=lambda module: module.__name__)
+def test_public_names(module: ModuleType) -> None:
+    assert set(module.__all__) == set(dir(module))
     with pytest.raises(AttributeError, match="reranked"):
-        _ = bpa_ppl.reranked
+        _ = module.reranked
 
 
-def test_type_checkers_read_the_same_names() -> None:
-    source = Path(bpa_ppl.__file__).read_text("utf-8")
+@pytest.mark.parametrize("module", [bpa_ppl, extending], ids=lambda module: module.__name__)
+def test_type_checkers_read_the_same_names(module: ModuleType) -> None:
+    source = Path(module.__file__ or "").read_text("utf-8")
     blocks = [one for one in ast.parse(source).body if isinstance(one, ast.If)]
     (block,) = (one for one in blocks if ast.unparse(one.test) == "TYPE_CHECKING")
     read = {
@@ -62,4 +78,4 @@ def test_type_checkers_read_the_same_names() -> None:
         if isinstance(statement, ast.ImportFrom)
         for alias in statement.names
     }
-    assert read == {(module, name, name) for name, module in bpa_ppl._MODULE_OF.items()}
+    assert read == {(origin, name, name) for name, origin in module._MODULE_OF.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from importlib.util import find_spec
 from inspect import isclass, isfunction, signature
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,8 @@ from support.raising import raises
 from support.records import with_record
 
 import bpa_ppl as bpa
-from bpa_ppl import BpaError, Draws, NotConverged
+from bpa_ppl import BpaError, Draws, NotConverged, extending
 from bpa_ppl.diagnostics.check import check_and_record
-from bpa_ppl.extras.judging.session import Session
 from bpa_ppl.models.priors.learned import learn_hierarchy
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.posterior.files import read_draws
@@ -66,15 +66,19 @@ USES: dict[str, Callable[..., Any]] = {
     "Reranker": bpa.Reranker,
     "rerank": partial(bpa.rerank, LISTS),
     "point_weights": bpa.point_weights,
-    "judges": lambda posterior, **options: bpa.judges(posterior, LISTS, **options),
     "learn_prior": lambda posterior, **options: bpa.learn_prior([posterior] * 2, **options),
     "learn_hierarchy": lambda posterior, **options: learn_hierarchy({"a": posterior}, **options),
     "Prior.of": Prior.of,
     "Prior.recorded": lambda posterior, **options: Prior.recorded(
         replace(posterior, constants=STUDENT), **options
     ),
-    "Session": lambda posterior, **options: Session(LISTS, prior=posterior, **options),
 }
+if find_spec("bpa_ppl.extras") is not None:
+    from bpa_ppl.extras.judging.juries import judges
+    from bpa_ppl.extras.judging.session import Session
+
+    USES["judges"] = lambda posterior, **options: judges(posterior, LISTS, **options)
+    USES["Session"] = lambda posterior, **options: Session(LISTS, prior=posterior, **options)
 #: What describes, stores or compares one, whatever its verdict, or takes nothing from its draws.
 DESCRIBES = {"as_draws", "check", "compare", "compare_baselines", "write_posterior"}
 DESCRIBES |= {"recorded_options"}
@@ -139,8 +143,8 @@ def test_what_is_refused_gives_the_same_as_unchecked() -> None:
 def test_the_table_has_all_that_takes_a_posterior() -> None:
     """Of the public functions, classes and class methods."""
     takers = set()
-    for name in bpa.__all__:
-        value = getattr(bpa, name)
+    for module, name in ((m, n) for m in (bpa, extending) for n in m.__all__):
+        value = getattr(module, name)
         methods = vars(value).items() if isclass(value) else ()
         made_by = {f"{name}.{m}": x.__func__ for m, x in methods if isinstance(x, classmethod)}
         for taker, function in {name: value, **made_by}.items():
@@ -151,4 +155,4 @@ def test_the_table_has_all_that_takes_a_posterior() -> None:
                     continue
                 if {"posterior", "posteriors"} & parameters.keys() and taker != "Prior":
                     takers.add(taker)
-    assert takers - DESCRIBES == USES.keys() - {"learn_hierarchy", "Session"}
+    assert takers - DESCRIBES == USES.keys() - {"learn_hierarchy", "Session", "judges"}

@@ -36,6 +36,7 @@ from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.cli.app import run_command
 from bpa_ppl.extras.judging.session import Session
 from bpa_ppl.extras.studies.tuning.reestimation import reestimate
+from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.models.likelihoods.oracle import Margin
 from bpa_ppl.models.priors.isotropic import Isotropic
 from bpa_ppl.posterior.adapter import as_draws
@@ -333,7 +334,7 @@ def of_moses() -> Iterator[tuple[str, Callable[[], Results]]]:
         "features": {"exclude": ["Distortion0"]},
         "gamma": {"likelihood": Margin(gamma=1.0)},
         "horseshoe": {"prior": "horseshoe"},
-        "language model": {"add": [bpa.LanguageModel(text=str(DEMO / "leaflet.domain.txt"))]},
+        "language model": {"add": [LanguageModel(text=str(DEMO / "leaflet.domain.txt"))]},
         "consensus": {"add": ["consensus", "length"]},
         "own model": {"model": by_domain},
         "seed": {"seed": 5},

@@ -23,6 +23,7 @@ from sklearn.linear_model import LogisticRegression
 import bpa_ppl as bpa
 from bpa_ppl import NBest
 from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl.extras.judging.juries import judges
 
 PICTURE = FOLDER.parent.parent / "docs" / "assets" / "which-judge.png"
 PROMISES = (0.8, 0.85, 0.9)
@@ -82,7 +83,7 @@ def main() -> None:
     figure = Figure((5.6, 7.2), layout="constrained")
     weights, sure, labels = figure.subplots(3, 1, height_ratios=(1.1, 1, 1.2))
 
-    rows = bpa.judges(posterior, judged).rows
+    rows = judges(posterior, judged).rows
     for place, row in enumerate(rows):
         decided = row.low > 0 or row.high < 0
         color = (GREEN if row.weight > 0 else RED) if decided else "0.5"

@@ -80,7 +80,8 @@ def match_lists(
     Raises:
         DataError: if a column or a weight is missing, or a source cannot be fitted.
 
-    >>> from bpa_ppl import TER, from_lists
+    >>> from bpa_ppl import from_lists
+    >>> from bpa_ppl.metrics.ter import TER
     >>> from bpa_ppl.features.recipe import recipe_for
     >>> lists = from_lists([["a b", "a"]], [[[1.0], [2.0]]], ["LM0"])
     >>> recipe = recipe_for(lists, TER(), add="length")

@@ -113,7 +113,7 @@ class Margin(OfLoss, frozen=True):
 
     Args:
         gamma: γ per unit of the gain: an edit of TER; a word of BLEU, chrF and `ter+bleu`, see
-            `bpa_ppl.gains`; the unit of a column. None is 2 per edit, and for other gains
+            `gains`; the unit of a column. None is 2 per edit, and for other gains
             2 per standard deviation of the gain within the lists.
         ties: how ties between the best candidates are broken, `canonical` or `shared`; see
             `bpa_ppl.models.likelihoods.likelihood.OfOracles`.

@@ -11,6 +11,7 @@ import pytest
 from support.command_line import refused, succeed
 
 import bpa_ppl as bpa
+from bpa_ppl.formats.references import read_references
 from bpa_ppl.posterior.files import read_draws
 from bpa_ppl.text.language_model import NgramModel
 from bpa_ppl.text.model_files import read_arpa
@@ -28,7 +29,7 @@ def test_oracle_scores_and_texts(folder: Path) -> None:
     assert values[1] < values[0] < values[2]
     assert mixed.out.count("\n") == 12
     assert "anti-oracle" in mixed.err
-    own = bpa.corpus_score(mixed.out.splitlines(), bpa.read_references("ref"), "ter")
+    own = bpa.corpus_score(mixed.out.splitlines(), read_references("ref"), "ter")
     assert own.value == pytest.approx(values[1], abs=0.01)
 
 

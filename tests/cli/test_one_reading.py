@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from support.command_line import run, succeed
 
-from bpa_ppl import NBest, adapting, describe, from_lists, gains
+from bpa_ppl import NBest, adapting, describe, from_lists
 from bpa_ppl.errors import UsageError
+from bpa_ppl.extending import gains
 from bpa_ppl.metrics.gains import resolve
 from bpa_ppl.sampling.observations import Compared, Scored
 

@@ -28,6 +28,7 @@ from bpa_ppl.diagnostics.baselines import BaselineComparison, read_comparison, r
 from bpa_ppl.diagnostics.judged import Gains
 from bpa_ppl.diagnostics.report import draw_ways, posterior_page
 from bpa_ppl.diagnostics.ways import BaselineRow, Way, find_system_column
+from bpa_ppl.extending import StartingWeights
 from bpa_ppl.metrics.column import Column
 from bpa_ppl.metrics.paired import estimate_interval, estimate_proportion, sum_moments
 from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record
@@ -518,7 +519,7 @@ def test_draws_that_have_not_converged_give_no_advice() -> None:
     pool = pool.with_extras(mqm=np.tile([5.0, 4, 3, 2, 1, 0], 20))
     pool = pool.with_features("best", np.tile([1.0, 0, 0, 0, 0, 0], 20))
     options = {"gain": "mqm", "sampler": "rwm", "prior": "isotropic:variance=1e-3"}
-    start = bpa.StartingWeights([0.1, 3.0, -3.0, 30.0])
+    start = StartingWeights([0.1, 3.0, -3.0, 30.0])
     pages, warned = [], []
     for draws in (10, 4000):
         with capture_notes() as notes:

@@ -14,13 +14,14 @@ from support.raising import raises
 from support.records import with_record
 
 import bpa_ppl as bpa
-from bpa_ppl import Diagnostic, Draws, Sampler, UsageError, check
+from bpa_ppl import Draws, UsageError, check
 from bpa_ppl.cli.app import run_command
 from bpa_ppl.components import Positive, Registry
 from bpa_ppl.diagnostics.advice import Advice
 from bpa_ppl.diagnostics.check import check_and_record, read_report
 from bpa_ppl.diagnostics.diagnostic import DIAGNOSTICS, Run
 from bpa_ppl.errors import NotConverged
+from bpa_ppl.extending import Diagnostic, Sampler
 from bpa_ppl.posterior.record import Figures, Finding, Record, SamplerRecord, Shift
 from bpa_ppl.sampling.sampler import SAMPLERS
 
@@ -220,7 +221,7 @@ def test_a_diagnostic_from_outside_is_in_table_verdict_and_exit_code(
 
 
 MODULE = """
-from bpa_ppl import Diagnostic
+from bpa_ppl.extending import Diagnostic
 
 class Theirs(Diagnostic, frozen=True):
     title = "theirs"

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from support.raising import raises
 
-from bpa_ppl import DataError, adapt, as_draws, from_lists, gains, read_nbest, write_nbest
+from bpa_ppl import DataError, adapt, as_draws, from_lists, read_nbest, write_nbest
+from bpa_ppl.extending import gains
 
 
 @pytest.mark.parametrize("format", ["jsonl", "csv", "tsv", "parquet"])

@@ -13,8 +13,9 @@ import pytest
 from support.raising import raises
 from support.user_files import Write
 
-from bpa_ppl import from_records, iter_nbest, read_nbest, read_references
+from bpa_ppl import from_records, iter_nbest, read_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
+from bpa_ppl.formats.references import read_references
 
 LINES = ["r0", "r1", "r2"]
 NAMES = [f"doc-{n}" for n in (1, 2, 3, 4)]

@@ -16,6 +16,7 @@ from support.user_files import Write
 
 import bpa_ppl as bpa
 from bpa_ppl import DataError, NBest, UsageError, from_records, iter_nbest, read_nbest
+from bpa_ppl.extending import gains
 from bpa_ppl.metrics.column import read_column
 
 #: The mode alone, with a prior that is not learned: fast, where the weights do not matter.
@@ -266,7 +267,7 @@ def test_a_cell_is_a_number_or_an_error(write: Write, cell: str, separator: str)
     # The same in a column that is the gain.
     lists = read_nbest(path)
     with raises(DataError, "bad-number", match="lm of"):
-        bpa.gains(lists, "lm")
+        gains(lists, "lm")
 
 
 @pytest.mark.parametrize("cell", ["1", "-1.5", "+.5", "1.", "1e-5", "1E+5", "00.5", "-0", "9e59"])
@@ -298,14 +299,14 @@ def test_a_field_of_json_is_a_number_or_an_error(write: Write, value: str, shown
 
 def test_true_and_false_are_gains_and_no_features() -> None:
     lists = from_records(table(right=[True, False, None, True]), features="judge_a")
-    np.testing.assert_array_equal(bpa.gains(lists, "right"), [1, 0, np.nan, 1])
-    np.testing.assert_array_equal(bpa.gains(lists, "-right"), [-1, 0, np.nan, -1])
+    np.testing.assert_array_equal(gains(lists, "right"), [1, 0, np.nan, 1])
+    np.testing.assert_array_equal(gains(lists, "-right"), [-1, 0, np.nan, -1])
     assert "right" not in from_records(table(right=[True, False] * 2), features="*").feature_names
     with raises(DataError, "bad-number", parameter="bad", line=1, match="right is true, not a num"):
         from_records(table(right=[True, False] * 2), features="right")
     words = from_records(table(right=["true", "false"] * 2))
     with raises(DataError, "bad-number", match="right of .* is 'true', not a number: write num"):
-        bpa.gains(words, "right")
+        gains(words, "right")
 
 
 # --- missing values ------------------------------------------------------------------------------
@@ -340,7 +341,7 @@ def test_a_feature_is_complete_or_an_error(write: Write, tmp_path: Path, missing
         assert lists.features.tolist() == [[1, 1], [-9, 2], [3, qe], [-9, qe]]
     assert read_nbest(path, features=["lm", "qe"], exclude=["lm", "qe"]).feature_names == ()
     # A gain may be missing.
-    np.testing.assert_array_equal(bpa.gains(read_nbest(path), "lm"), [1, np.nan, 3, np.nan])
+    np.testing.assert_array_equal(gains(read_nbest(path), "lm"), [1, np.nan, 3, np.nan])
 
 
 @pytest.mark.parametrize("missing", ["0", [1], {"lm": "x"}, True])

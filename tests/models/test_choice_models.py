@@ -13,6 +13,7 @@ from support.raising import raises
 
 import bpa_ppl as bpa
 from bpa_ppl import NBest, Prior, UsageError, from_arrays, from_lists
+from bpa_ppl.extending import match
 from bpa_ppl.models.choice import OracleChoice, SlippingChoice
 from bpa_ppl.models.lists import tabulate
 from bpa_ppl.posterior.adapter import as_draws
@@ -106,7 +107,7 @@ def test_rows_have_probabilities_and_frequencies_by_the_formula(slip: float) -> 
     for table in tables:
         table[1::3] = table[1]
     pool = from_lists([["x"] * n for n in sizes], tables, ["A", "B"])
-    start = bpa.match({"A": 1.0, "B": 1.0}, pool)
+    start = match({"A": 1.0, "B": 1.0}, pool)
     data = tabulate(pool, start, domain=domain, gains=np.zeros(sum(sizes)))
     weights = np.array([[0.5, -1.0], [1.5, 0.3]])
     choice = SlippingChoice(data, weights, slip) if slip else OracleChoice(data, weights)

@@ -18,20 +18,11 @@ from support.moment_checks import assert_moments
 from support.raising import raises
 from support.targets import integrated, moments_of
 
-from bpa_ppl import (
-    DataError,
-    NBest,
-    Reranker,
-    adapt,
-    as_draws,
-    from_arrays,
-    from_lists,
-    oracles,
-    rerank,
-)
+from bpa_ppl import DataError, NBest, Reranker, adapt, as_draws, from_arrays, from_lists, rerank
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.adapting import log_density
+from bpa_ppl.extending import oracles
 from bpa_ppl.metrics.column import Column
 from bpa_ppl.metrics.ter import TER
 from bpa_ppl.models.choice import OracleChoice

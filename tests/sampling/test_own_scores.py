@@ -13,8 +13,9 @@ from support.judged_lists import judged_lists
 from support.raising import raises
 
 import bpa_ppl as bpa
-from bpa_ppl import DataError, NBest, UsageError, adapt, as_draws, oracles, rerank
+from bpa_ppl import DataError, NBest, UsageError, adapt, as_draws, rerank
 from bpa_ppl._runtime.messages import capture_notes
+from bpa_ppl.extending import oracles
 from bpa_ppl.posterior.record import GainColumn
 from bpa_ppl.weights import StartingWeights
 

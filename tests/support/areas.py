@@ -32,7 +32,9 @@ import bpa_ppl.extras.convert as convert
 from bpa_ppl import Draws, NBest, Prior, from_arrays, from_lists, from_records
 from bpa_ppl.decoding.writing import rerank_to
 from bpa_ppl.diagnostics.baselines import BaselineComparison
+from bpa_ppl.extending import gains, oracles
 from bpa_ppl.extras.convert.records import read_json, read_text_lines, write_lists
+from bpa_ppl.extras.judging.juries import judges
 from bpa_ppl.extras.judging.serving.app import application
 from bpa_ppl.extras.judging.serving.limits import Limits
 from bpa_ppl.extras.phrases.subdomains import Subdomains
@@ -43,6 +45,7 @@ from bpa_ppl.extras.studies.tuning.tuner import TUNERS
 from bpa_ppl.features.recipe import record_sources, with_absolute_paths
 from bpa_ppl.features.source import FEATURES, resolve_sources
 from bpa_ppl.formats.format import WEIGHT_FORMATS
+from bpa_ppl.formats.references import read_references
 from bpa_ppl.metrics.column import read_column
 from bpa_ppl.metrics.metric import GAINS
 from bpa_ppl.metrics.preferences import choice_sets
@@ -214,13 +217,13 @@ def references(rng: random.Random, folder: Path) -> None:
     some = {rng.choice((0, "1", 2.0, "s3", odd_value(rng, 0))): odd_value(rng)}
     given: Any = rng.choice((some, ["a"] * rng.randint(2, 5)))
     uses: list[Callable[[], Any]] = [
-        lambda: bpa.read_references(path),
-        lambda: bpa.read_references([path, lists, path][:: rng.choice((1, 2))]),
-        lambda: bpa.gains(bpa.read_nbest(lists, references=path)),
+        lambda: read_references(path),
+        lambda: read_references([path, lists, path][:: rng.choice((1, 2))]),
+        lambda: gains(bpa.read_nbest(lists, references=path)),
         lambda: bpa.read_nbest(lists, sources=path),
         lambda: from_records(records, references=given, first_id=rng.randint(0, 1)),
         lambda: list(bpa.iter_nbest(lists, references=odd_value(rng), chunk=1)),
-        lambda: bpa.read_references(odd_path(rng, folder, endless=False)),
+        lambda: read_references(odd_path(rng, folder, endless=False)),
     ]
     rng.choice(uses)()
 
@@ -410,7 +413,7 @@ def packed(rng: random.Random, folder: Path) -> None:
     path.write_bytes(content)
     streamed = [bpa.read_nbest, lambda path: sum(map(len, bpa.iter_nbest(path, chunk=1)))]
     others = [read_table, read_counts, read_arpa, read_study, Prior.read]
-    rng.choice([*streamed, bpa.read_weights, bpa.read_references, *others])(path)
+    rng.choice([*streamed, bpa.read_weights, read_references, *others])(path)
 
 
 @area("priors", 16_000)
@@ -635,8 +638,8 @@ def judgements(rng: random.Random, folder: Path) -> None:
     metric = rng.choice(("mqm", "-mqm", "rank", "lm", "ter"))
     draws = Draws({"weights": np.ones((1, 4, 1))}, ("lm",))
     uses: list[Callable[[NBest], Any]] = [
-        lambda nbest: bpa.gains(nbest, metric),
-        lambda nbest: bpa.oracles(nbest, metric),
+        lambda nbest: gains(nbest, metric),
+        lambda nbest: oracles(nbest, metric),
         choice_sets,
         lambda nbest: bpa.rerank(nbest, draws, unchecked=True),
     ]
@@ -1067,7 +1070,7 @@ def judges_of_pairs(rng: random.Random, folder: Path) -> None:
     sampler = rng.choice(("laplace", "map"))
     posterior = bpa.adapt(lists, sampler=sampler)
     options = {"prices": rng.choice(({}, prices)), "cascade": rng.random() < 0.4}
-    result = bpa.judges(posterior, lists, **options)
+    result = judges(posterior, lists, **options)
     str(result), json.dumps(result.as_dict(), allow_nan=False)
     number, low, high, good = result.effective
     assert all(row.low <= row.weight <= row.high and 0.5 <= row.sign <= 1 for row in result.rows)

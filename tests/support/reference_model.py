@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import norm
 
-from bpa_ppl import NBest, Oracles, from_lists
+from bpa_ppl import NBest, from_lists
+from bpa_ppl.extending import Oracles
 
 Array = npt.NDArray[np.float64]
 

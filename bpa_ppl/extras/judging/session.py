@@ -106,7 +106,7 @@ class Session:
             session continues after its last answer.
         rater: the name of the rater, for the journal.
         seed: the seed of the questions.
-        slip: the probability of a random answer, see `bpa_ppl.Preference`.
+        slip: the probability of a random answer, see `preference:slip_prior`.
         features: the columns that are features, as for `adapt`.
         exclude: columns that are not features.
         categorical: columns whose values become features.

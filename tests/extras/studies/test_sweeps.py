@@ -12,7 +12,6 @@ from support.raising import raises
 
 from bpa_ppl import (
     Isotropic,
-    Margin,
     NBest,
     UsageError,
     adapt,
@@ -25,6 +24,7 @@ from bpa_ppl import (
 from bpa_ppl.cli.app import run_command
 from bpa_ppl.diagnostics.estimates import smallest_ess
 from bpa_ppl.extras.studies.sweeps import SweepResult, sweep
+from bpa_ppl.models.likelihoods.oracle import Margin
 from bpa_ppl.posterior.arviz_functions import import_arviz
 from bpa_ppl.sampling.sampler import SAMPLERS
 
