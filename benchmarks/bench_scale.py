@@ -228,7 +228,7 @@ def formats_table(options: Any) -> None:
         path, peaks = folder / "lists", []
         arguments = ["--format", format]
         if format == "plain":
-            arguments = ["--list-size", "5", "--scores", f"{path}.scores"]
+            arguments = ["--format", f"plain:list_size=5,scores={path}.scores"]
         for count in counts:
             write(repeat(lists, count), path, format)
             peaks.append(f"{run_rerank(folder, path, *arguments).peak:.0f}")

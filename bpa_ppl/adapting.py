@@ -72,15 +72,13 @@ def adapt(lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]) 
             learned scale of the prior their weights are 0 if they do not explain the order of the
             candidates, which is warned about.
         add: sources of further features with mean 0, by name or with their settings, such as
-            `LanguageModel(text="domain.txt")`: the posterior records their recipe, with the hashes
-            of their files, and `rerank` computes the same features of new lists.
-        extra: lists, with references, of the out-of-domain set that the canonical weights were
-            tuned on, for the sampler `weight-trace`.
+            `lm=domain.txt`: the posterior records their recipe, with the hashes of their files, and
+            `rerank` computes the same features of new lists.
         preset: the sampler, the likelihood and the prior of a paper: `published` is the random walk
             of 2015, in four chains (`chains=1` is the one of the paper), `published-2010` the
             heuristic sample of COLING 2010 with 100 draws, delta=8 and σ_T = 1, `published-sspr`
-            the weight trace of S+SSPR 2010, which needs `extra`. What is named explicitly replaces
-            it.
+            the weight trace of S+SSPR 2010, which needs the lists that the canonical weights were
+            tuned on: `sampler="weight-trace:lists=FILE"`. What is named explicitly replaces it.
         seed: the same seed gives the same draws, to the bit on the same machine.
         jobs: processes that score candidates; -1 uses every core.
         progress: True draws a bar on standard error.
@@ -136,7 +134,6 @@ def adapt_draws(lists: NBest, weights: AnyStart = None, **settings: Unpack[Setti
         target,
         prepared.sampler,
         seed=prepared.seed,
-        extra=settings.get("extra"),
         progress=prepared.progress,
     )
     draws = compare_indicators(target, draws)

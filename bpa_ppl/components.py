@@ -17,10 +17,12 @@ and a program can register one for its own process: `SAMPLERS.register("mine", M
 
 from __future__ import annotations
 
+import csv
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from itertools import chain
 from re import split
 from typing import (
     Annotated,
@@ -122,10 +124,12 @@ def _list_fields(kind: type[Component]) -> tuple[FieldInfo, ...]:
     return msgspec.structs.fields(kind)
 
 
-def _read_settings(text: str, title: str) -> dict[str, Any]:
+def read_settings(text: str, title: str) -> dict[str, Any]:
     """Read settings as they are written after a name: `list_size=50,scores=lm.npy,tm.npy`.
 
-    A value that looks like a number becomes one; several values of a setting make a tuple.
+    A value that looks like a number becomes one; several values of a setting make a tuple. A
+    setting with a comma is quoted as in a row of CSV, and one entry of a setting that is a
+    dictionary is written after a dot.
 
     Args:
         text: the settings, separated by commas; may be empty.
@@ -134,20 +138,34 @@ def _read_settings(text: str, title: str) -> dict[str, Any]:
     Raises:
         UsageError: if a setting has no name.
 
-    >>> _read_settings("list_size=50,scores=lm.npy,tm.npy", "the format plain")
+    >>> read_settings("list_size=50,scores=lm.npy,tm.npy", "the format plain")
     {'list_size': 50, 'scores': ('lm.npy', 'tm.npy')}
+    >>> read_settings('"extract=[a,b]",field=text', "the format openai")
+    {'extract': '[a,b]', 'field': 'text'}
+    >>> read_settings("variance=0.5,single.LM0=2", "the prior isotropic")
+    {'variance': 0.5, 'single': {'LM0': 2}}
     """
     values: dict[str, list[Any]] = {}
-    for part in filter(None, text.split(",")):
+    entries: dict[str, dict[str, Any]] = {}
+    try:
+        parts = list(chain.from_iterable(csv.reader([text])))
+    except csv.Error as error:
+        problem = f"the settings of {title}, {quote(text)}, cannot be read ({error})"
+        raise UsageError(f"{problem}: correct them", code="invalid-setting") from error
+    for part in filter(None, parts):
         name, equals, value = part.partition("=")
+        setting, is_entry, entry = part.partition(".") if "." in name else ("", "", "")
         if not equals and values:
             values[list(values)[-1]].append(read_value(part))
+        elif is_entry and setting:
+            key, _, value = entry.rpartition("=")  # the name of a feature may have one
+            entries.setdefault(setting, {})[key] = read_value(value)
         elif name and value:
             values[name] = [read_value(value)]
         else:
             problem = f"settings of {title} are written NAME=VALUE, not {quote(part)}"
             raise UsageError(problem, code="invalid-setting")
-    return {name: parts[0] if len(parts) == 1 else tuple(parts) for name, parts in values.items()}
+    return {n: v[0] if len(v) == 1 else tuple(v) for n, v in values.items()} | entries
 
 
 def read_name(text: str) -> str:
@@ -194,6 +212,8 @@ def _describe_field(kind: Any) -> str:
         return f"one of {', '.join(map(str, get_args(kind)))}"
     if get_origin(kind) is tuple:
         return "a list"
+    if kind == dict[str, float]:
+        return "numbers by name (SETTING.NAME=VALUE)"
     choices = get_args(kind) if get_origin(kind) not in (list, tuple, dict) else ()
     if choices:
         return " or ".join("nothing" if c is type(None) else _describe_field(c) for c in choices)
@@ -369,7 +389,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         elif member.variant:
             variant, _, written = written.partition(",")
             name = f"{name}:{variant}" if variant else name
-        return name, _read_settings(written, f"the {self.kind} {name}")
+        return name, read_settings(written, f"the {self.kind} {name}")
 
     def restore(self, name: str, settings: Mapping[str, Any] | None = None) -> C:
         """Return a component that a posterior records, with its settings.

@@ -27,7 +27,7 @@ from bpa_ppl.diagnostics.judged import ACCURACY
 from bpa_ppl.diagnostics.ways import find_system_column
 from bpa_ppl.drift import feature_scales
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.nbest import NBest, score_differences
+from bpa_ppl.nbest import score_differences
 from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.draws import DIRECTIONS, WEIGHTS, Draws
 from bpa_ppl.posterior.record import Figures, SamplerRecord
@@ -67,7 +67,6 @@ def draw_posterior(
     sampler: str | Sampler = "auto",
     *,
     seed: int = 0,
-    extra: NBest | None = None,
     progress: bool | Reporter = False,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Draws:
@@ -77,7 +76,6 @@ def draw_posterior(
         target: from `log_density`.
         sampler: the sampler, as for `adapt`.
         seed: the seed of the draws.
-        extra: lists of the out-of-domain set, as for `adapt`.
         progress: True shows a bar on standard error.
         clock: a function that returns the time in seconds, for the attribute `sampling_time`.
 
@@ -92,13 +90,11 @@ def draw_posterior(
     engine, seed, match = SAMPLERS.resolve(sampler), check_seed(seed), target.match
     adaptation = require_adaptation(target)
     engine.require_packages()
-    if extra is not None:
-        canonical = Weights(zip(match.names, match.values.tolist(), strict=True))
-        known = set(extra.feature_names)
-        fixed = [name for name in match.fixed_names if name in known]
-        engine = engine.fitted(extra, canonical, fixed=fixed, seed=seed)
     name, target = SAMPLERS.name_of(engine), replace(target, seed=seed)
     kept = adaptation.earlier if engine.keeps(adaptation.earlier) else None
+    if kept is None:
+        canonical = Weights(zip(match.names, match.values.tolist(), strict=True))
+        engine = engine.fitted(canonical, fixed=match.fixed_names, seed=seed)
     with (
         NUMPYRO_LOCK,
         jax.enable_x64(True),
@@ -108,12 +104,7 @@ def draw_posterior(
         running = replace(target, progress=report)
         sampled = draw(engine, running) if kept is None else engine.reweight(running, kept)
         seconds = clock() - start
-    made = SamplerRecord(
-        name=name,
-        settings=engine.settings(),
-        seconds=seconds,
-        extra=None if extra is None else extra.origin,
-    )
+    made = SamplerRecord(name=name, settings=engine.settings(), seconds=seconds)
     record = structs.replace(adaptation.record, seed=seed, versions=list_versions(engine))
     target = replace(target, adaptation=replace(adaptation, record=record))
     return _record_draws(target, sampled, made, is_exact=kept is not None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from itertools import pairwise
 from typing import Any, Final, Literal, NamedTuple, Self
 
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, to_floats
 from bpa_ppl._runtime.messages import format_count, warn_user
+from bpa_ppl.components import read_settings
 from bpa_ppl.errors import MEMORY, DataError, UsageError, list_names, locate, name_lists, quote
 from bpa_ppl.names import matches, with_labels
 from bpa_ppl.nbest import NBest, score_differences, subtract_first
@@ -192,6 +193,8 @@ class StartingWeights:
             `consensus` and `length` at values learned from public judged lists: see
             `bpa_ppl.features.matching`. False starts them at 0.
 
+    As a text, settings follow the weights `none` and `equal`, such as `equal:lower_is_better=cost`.
+
     Raises:
         UsageError: if names are missing, or `lower_is_better` is given with other weights.
 
@@ -216,17 +219,38 @@ class StartingWeights:
             problem = "features of which less is better are for equal weights alone"
             raise UsageError(problem, parameter="lower_is_better", code="conflict")
         object.__setattr__(self, "lower_is_better", names)
+        if not isinstance(self.pretrained, bool):
+            problem = f"pretrained must be true or false, not {quote(self.pretrained)}"
+            raise UsageError(problem, parameter="pretrained", code="invalid-setting")
         if self.fixed is not None:
             object.__setattr__(self, "fixed", _read_fixed(self.fixed))
 
     @classmethod
     def of(cls, weights: AnyStart) -> StartingWeights:
-        """Return starting weights, made of others if these are none.
+        """Return starting weights, made of others or of their text if these are none.
 
-        >>> StartingWeights.of("equal").is_equal
-        True
+        Raises:
+            UsageError: if `none` or `equal` have no such setting, or a value makes no sense.
+
+        >>> StartingWeights.of("equal").is_equal, StartingWeights.of("none").weights
+        (True, None)
+        >>> StartingWeights.of("equal:lower_is_better=cost,length").lower_is_better
+        ('cost', 'length')
+        >>> StartingWeights.of("none:pretrained=false").pretrained
+        False
         """
-        return weights if isinstance(weights, StartingWeights) else cls(weights)
+        if isinstance(weights, StartingWeights):
+            return weights
+        name, _, written = weights.partition(":") if isinstance(weights, str) else ("", "", "")
+        if name not in (NONE, EQUAL):
+            return cls(weights)
+        title, known = f"the weights {name}", [field.name for field in fields(cls)][1:]
+        settings = read_settings(written, title)
+        for setting in settings:
+            if setting not in known:
+                problem = f"{title} have no setting {setting}: they have {', '.join(known)}"
+                raise UsageError(problem, parameter=setting, code="unknown-setting")
+        return cls(None if name == NONE else name, **settings)
 
     @property
     def is_equal(self) -> bool:
@@ -251,7 +275,7 @@ def split_arguments(arguments: Mapping[str, Any]) -> tuple[AnyStart, dict[str, A
     others = {name: value for name, value in arguments.items() if name not in given}
     if given.keys() <= {"weights"}:
         return given.get("weights"), others
-    return StartingWeights(**given), others
+    return replace(StartingWeights.of(given.pop("weights", None)), **given), others
 
 
 class Match(NamedTuple):
@@ -378,7 +402,7 @@ def match(
             f"no weight for {list_names(missing)}, found in {name_lists(lists.origin)}: add it"
         )
         code = "missing-weight"
-        raise DataError(problem, canonical.origin, parameter="defaults", code=code)
+        raise DataError(problem, canonical.origin, parameter="weights", code=code)
     unused = canonical.keys() - set(lists.feature_names)
     for name in sorted(unused & lists.extras.keys()):
         column = np.asarray(lists.extras[name])

@@ -17,7 +17,7 @@ from support.registries import REGISTRIES
 
 import bpa_ppl
 from bpa_ppl import UsageError
-from bpa_ppl.extending import log_linear, match, observe, prepare
+from bpa_ppl.extending import StartingWeights, log_linear, match, observe, prepare
 
 #: What `…` stands for as the first argument of a function.
 FIRST = {
@@ -185,7 +185,7 @@ def resolves(text: str) -> bool:
         except UsageError:
             continue
         return True
-    return False
+    return text.startswith(("none:", "equal:")) and bool(StartingWeights.of(text))
 
 
 def test_settings_exist() -> None:

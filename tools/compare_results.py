@@ -36,6 +36,7 @@ from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.cli.app import run_command
 from bpa_ppl.extras.judging.session import Session
 from bpa_ppl.extras.studies.tuning.reestimation import reestimate
+from bpa_ppl.extras.studies.tuning.weight_trace import WeightTrace
 from bpa_ppl.features.lm import LanguageModel
 from bpa_ppl.models.likelihoods.oracle import Margin
 from bpa_ppl.models.priors.isotropic import Isotropic
@@ -324,7 +325,7 @@ def of_moses() -> Iterator[tuple[str, Callable[[], Results]]]:
     yield "moses numpyro:HMC", partial(run, sampler="numpyro:HMC")
     for preset in ("published", "published-2010"):
         yield f"moses {preset}", partial(run, preset=preset)
-    yield "moses weight-trace", partial(run, sampler="weight-trace", extra=leaflet()[60:80])
+    yield "moses weight-trace", partial(run, sampler=WeightTrace(leaflet()[60:80]))
     for rule in ("predictive", "viterbi", "map", "mean", "mbr"):
         yield f"moses rule {rule}", partial(run, sampler="laplace", rule=rule)
     options: Mapping[str, Mapping[str, Any]] = {

@@ -23,10 +23,7 @@ def adapt(
     judgements: Annotated[list[Path] | None, Parameter(group=shared.OBSERVED)] = None,
     flags: shared.AdaptFlags = shared.AdaptFlags(),
     unchecked: Annotated[shared.Unchecked, Parameter(group=shared.PRIOR)] = False,
-    extra: Annotated[Path | None, Parameter(group=shared.SAMPLING)] = None,
-    extra_references: Annotated[list[Path] | None, Parameter(group=shared.SAMPLING)] = None,
     like: Annotated[Path | None, Parameter(group=shared.OTHERS)] = None,
-    timed: Annotated[bool, Parameter(group=shared.OTHERS)] = False,
     quiet: Annotated[shared.Quiet, Parameter(group=shared.OTHERS)] = False,
 ) -> None:
     """Adapt the weights to a few lists with judgements or references.
@@ -40,11 +37,6 @@ def adapt(
         judgements: Answers that `bpa judge` wrote about these lists or one of their files; one file
             for each rater. They and the preferences of the lists alone are observed, unless you
             choose a likelihood or a metric for the rest.
-        timed: Record the seconds that sampling took, for `bpa compare --posterior`. The file then
-            differs from run to run.
-        extra: N-best lists of the out-of-domain development set that the canonical weights were
-            tuned on, for the sampler weight-trace.
-        extra_references: References of the --extra lists.
     """
     from bpa_ppl.adapting import adapt_draws
     from bpa_ppl.diagnostics.baselines import read_comparison
@@ -61,8 +53,7 @@ def adapt(
         problem = "there is no adaptation: leave out --references"
         raise UsageError(problem, parameter="likelihood", code="conflict")
     arguments = {**flags.arguments(unchecked=unchecked), "progress": not quiet}
-    arguments |= {"weights": shared.parse_weights(weights)} if weights else {}
-    arguments |= {} if extra is None else {"extra": reading.formats.read(extra, extra_references)}
+    arguments |= {"weights": shared.parse_start(weights)} if weights else {}
     repeated = None if like is None else read_draws(like)
     if repeated is None:
         start, arguments = split_arguments(arguments)
@@ -81,7 +72,7 @@ def adapt(
     if judgements and arguments.keys().isdisjoint(("likelihood", "gain", "preset")):
         arguments["likelihood"] = "preference"
     posterior, report = check_and_record(adapt_draws(lists, start, **arguments))
-    write_posterior(posterior, output, timed=timed)
+    write_posterior(posterior, output)
     comparison = read_comparison(posterior) if report else None
     if comparison is not None:
         shared.echo_status(comparison, quiet)

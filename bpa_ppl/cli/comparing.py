@@ -218,7 +218,7 @@ def compare(
             }
             comparison = compare_samplers(
                 problem.read(nbest),
-                shared.parse_weights(canonical),
+                shared.parse_start(canonical),
                 samplers,
                 runs=runs,
                 seed=seed,
@@ -276,7 +276,7 @@ def calibrate(
 
     settings = _split_settings(samplers, setting)
     lists = problem.read(nbest)
-    canonical = shared.parse_weights(weights)
+    canonical = shared.parse_start(weights)
     options: dict[str, Any] = {
         **problem.arguments(),
         "replications": replications,

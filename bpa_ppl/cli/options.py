@@ -25,7 +25,7 @@ from bpa_ppl.components import read_value
 from bpa_ppl.decoding.rules import RULES, Rule
 from bpa_ppl.errors import UsageError
 from bpa_ppl.features.source import FEATURES
-from bpa_ppl.formats.format import NBEST_FORMATS
+from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, resolve_format
 from bpa_ppl.formats.roles import Roles, make_roles
 from bpa_ppl.metrics.gains import resolve_without_lists
 from bpa_ppl.metrics.metric import GAINS
@@ -34,7 +34,7 @@ from bpa_ppl.models.priors.prior import PRIORS, Prior
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.sampling.sampler import SAMPLERS
-from bpa_ppl.weights import EQUAL
+from bpa_ppl.weights import EQUAL, NONE, AnyStart, StartingWeights
 
 if TYPE_CHECKING:
     from bpa_ppl.decoding.reranker import Reranker
@@ -180,22 +180,6 @@ def _parse_missing(texts: Sequence[str]) -> float | dict[str, float]:
     return float(value)
 
 
-def _parse_prior_variance(texts: Sequence[str]) -> PriorFamily:
-    """Read `VALUE` and `NAME=VALUE`, in any combination, as the isotropic prior.
-
-    >>> _parse_prior_variance(["0.25"]), _parse_prior_variance(["LM0=2"]).single
-    (Isotropic(variance=0.25, single={}, scale=0.5), {'LM0': 2.0})
-    >>> _parse_prior_variance(["0.25", "LM0=2"]).single
-    {'LM0': 2.0}
-    """
-    single = parse_numbers([text for text in texts if "=" in text])
-    plain = [read_value(text) for text in texts if "=" not in text]
-    if len(plain) > 1 or any(isinstance(value, str) for value in plain):
-        raise UsageError("give one number, and NAME=VALUE for single features", code="wrong-type")
-    variance = {"variance": float(plain[0])} if plain else {}
-    return PRIORS.resolve("isotropic", {**variance, "single": single})
-
-
 _LISTS = "N-best lists; plain, gzip, xz or zstd; - for stdin."
 NBestPath = Annotated[str, Parameter(help=_LISTS)]
 NBestPaths = Annotated[
@@ -218,7 +202,8 @@ Weights = Annotated[
         alias="-w",
         help="Canonical weights: moses.ini, dense weights, or JSON, also a list in the order of "
         "the columns; none, to start without; or equal, to start at the mean of the standardised "
-        "features.",
+        "features. With settings: equal:lower_is_better=length; none:pretrained=false starts "
+        "added consensus and length features at 0, not at values learned from public judged lists.",
     ),
 ]
 References = Annotated[
@@ -371,18 +356,15 @@ class AdaptFlags(FeatureFlags):
 
     Args:
         jobs: Processes that score candidates; -1 uses every core (default: 1).
-        prior: isotropic or horseshoe, with settings as in isotropic:variance=0.5; a file of `bpa
-            learn-prior`; or a posterior of other lists, whose mean and covariance are then the
-            prior (default: isotropic).
-        prior_variance: Variance σ_T of the isotropic prior, or NAME=VALUE for a single feature
-            (default: 0.1, and learned for features without a canonical weight).
+        prior: isotropic or horseshoe, with settings as in isotropic:variance=0.5,single.LM0=2; a
+            file of `bpa learn-prior`; or a posterior of other lists, whose mean and covariance are
+            then the prior (default: isotropic, with a variance of 0.1, and a learned one for
+            features without a canonical weight).
         model: log_linear, or hierarchical, with weights for each `domain` of the lists, such as a
             customer or a language (default: log_linear).
-        lower_is_better: With --weights equal: features of which less is better.
-        pretrained: Without canonical weights: start the weights of added consensus and length
-            features at values learned from public judged lists, or at 0 (default: pretrained).
         preset: Sampler, likelihood and prior of a paper: published (2015),
-            published-2010, or published-sspr (needs --extra). Other options have precedence.
+            published-2010, or published-sspr (needs --sampler weight-trace:lists=FILE). Other
+            options have precedence.
         draws: Number of draws, of each chain.
         chains: Number of chains.
         seed: The same seed gives the same draws (default: 0).
@@ -398,14 +380,8 @@ class AdaptFlags(FeatureFlags):
     ] = None
     likelihood: Annotated[Likelihood, Parameter(group=OBSERVED)] = None
     prior: Annotated[str | None, Parameter(group=PRIOR)] = None
-    prior_variance: Annotated[
-        Any, make_parameter(_parse_prior_variance, several=True, group=PRIOR)
-    ] = None
     model: Annotated[str | None, Parameter(group=PRIOR)] = None
     fixed: Annotated[Fixed, Parameter(group=PRIOR)] = None
-    defaults: Annotated[Defaults, Parameter(group=PRIOR)] = None
-    lower_is_better: Annotated[list[str] | None, Parameter(group=PRIOR)] = None
-    pretrained: Annotated[bool | None, Parameter(negative_bool="no-", group=PRIOR)] = None
     preset: Annotated[str | None, Parameter(group=SAMPLING)] = None
     draws: Annotated[int | None, Parameter(group=SAMPLING)] = None
     chains: Annotated[int | None, Parameter(group=SAMPLING)] = None
@@ -420,19 +396,14 @@ class AdaptFlags(FeatureFlags):
 
         Raises:
             NotConverged: if it fails its check and `unchecked` is false.
-            UsageError: if there are two priors.
 
         >>> AdaptFlags(sampler="nuts:warmup=500", draws=200, fixed=[]).arguments()
         {'sampler': 'nuts:warmup=500', 'fixed': [], 'draws': 200}
         """
         given = super().arguments()
-        variance = given.pop("prior_variance", None)
-        if self.prior is not None and variance is not None:
-            problem = "a prior variance is that of the isotropic prior: leave out one of them"
-            raise UsageError(problem, parameter="prior_variance", code="conflict")
-        chosen = None if self.prior is None else parse_prior(self.prior, unchecked=unchecked)
-        prior = variance if chosen is None else chosen
-        return given if prior is None else {**given, "prior": prior}
+        if self.prior is None:
+            return given
+        return {**given, "prior": parse_prior(self.prior, unchecked=unchecked)}
 
 
 @Parameter(name="*", group=_CHOICE)
@@ -501,31 +472,21 @@ class FormatFlags:
     """How the files of n-best lists are read: options of every command that reads lists.
 
     Args:
-        first_id: Id of the first sentence: 0, or 1 for some tools.
         bad: For values that are not finite numbers, failed responses of LLMs, and preferences
             without a winner: error, or drop, which leaves the candidate or the row out.
-        list_size: For plain text with one candidate per line: candidates per sentence.
-        score_files: With --list-size: feature scores of the lines, .npy or text.
-        extract: For responses of LLMs: regular expression that finds the candidate in an answer,
-            its first group or the whole match.
-        requests: For responses of LLMs: the file of their requests, for sources and order.
         missing: A number in place of missing values of features, or NAME=NUMBER for one feature
             (default: an error).
     """
 
-    first_id: int = 0
     bad: str = "error"
     format: Annotated[
         str,
         Parameter(
-            help=f"N-best format: {format_names(NBEST_FORMATS, 'auto')}; auto detects it from the "
-            "content."
+            help=f"N-best format: {format_names(NBEST_FORMATS)}, with settings as in "
+            "plain:list_size=50,scores=lm.npy, openai:requests=FILE or moses:first_id=1; auto "
+            "detects it from the content."
         ),
-    ] = "auto"
-    list_size: int | None = None
-    score_files: Annotated[tuple[str, ...] | None, Parameter(name="--scores")] = None
-    extract: str | None = None
-    requests: str | None = None
+    ] = AUTO
     missing: Annotated[Any, make_parameter(_parse_missing, several=True)] = None
 
     def read(
@@ -558,25 +519,12 @@ class FormatFlags:
         """Return the options as keyword arguments of `bpa_ppl.read_nbest`.
 
         Raises:
-            UsageError: if options contradict one another.
+            UsageError: if there is no such format.
 
-        >>> FormatFlags(list_size=2, score_files=("lm.npy",)).arguments()["format"]
-        Plain(list_size=2, scores=('lm.npy',))
+        >>> FormatFlags(format="plain:list_size=2,scores=lm.npy").arguments()["format"]
+        Plain(list_size=2, scores='lm.npy')
         """
-        format: Any = self.format
-        name, _, text = self.format.partition(":")
-        plain = {"list_size": self.list_size, "scores": self.score_files}
-        responses = {"extract": self.extract, "requests": self.requests}
-        given = {name: v for name, v in (plain | responses).items() if v is not None}
-        if given:
-            owner = "plain" if given.keys() & plain.keys() else "openai"
-            if name not in ("auto", owner):
-                problem = (
-                    f"only the format {owner} has {next(iter(given))}, not {name}: leave out one"
-                )
-                raise UsageError(problem, parameter="format", code="conflict")
-            format = NBEST_FORMATS.resolve(f"{owner}:{text}", given)
-        return {"first_id": self.first_id, "bad": self.bad, "format": format}
+        return {"bad": self.bad, "format": resolve_format(self.format)}
 
 
 @Parameter(name="*")
@@ -660,7 +608,19 @@ def parse_weights(text: str) -> Canonical | str | None:
         return EQUAL
     from bpa_ppl.formats.weight_files import read_weights
 
-    return None if text == "none" else read_weights(text)
+    return None if text == NONE else read_weights(text)
+
+
+def parse_start(text: str) -> AnyStart:
+    """Read the weights to start at, where `none` and `equal` may have settings.
+
+    >>> parse_start("none"), parse_start("equal:lower_is_better=cost").lower_is_better
+    (None, ('cost',))
+    """
+    name, has_settings, _ = text.partition(":")
+    if has_settings and name in (NONE, EQUAL):
+        return StartingWeights.of(text)
+    return parse_weights(text)
 
 
 def echo_status(message: object, quiet: bool = False) -> None:

@@ -20,7 +20,7 @@ from bpa_ppl.diagnostics.provenance import signature
 from bpa_ppl.diagnostics.raters import compare_raters
 from bpa_ppl.errors import NotConverged, UsageError
 from bpa_ppl.features.recipe import roles_for
-from bpa_ppl.formats.format import AUTO, WEIGHT_FORMATS
+from bpa_ppl.formats.format import AUTO, WEIGHT_FORMATS, resolve_format
 from bpa_ppl.formats.streams import atomic_writer, file_suffix
 from bpa_ppl.formats.weight_files import write_weights
 from bpa_ppl.posterior.files import read_draws
@@ -160,7 +160,8 @@ def rerank(
     reranker = flags.reranker(draws, unchecked=unchecked, jobs=jobs, progress=not quiet)
     lines = None if reading.sources is None else tuple(load_sources(reading.sources).lines)
     empty: dict[int, str | None] = {}
-    aligned: AlignedTexts | None = AlignedTexts(gaps, lines, reading.formats.first_id, empty)
+    first_id = resolve_format(reading.formats.format).first_id
+    aligned: AlignedTexts | None = AlignedTexts(gaps, lines, first_id, empty)
     if gaps == "error" and lines is None and has_ids(output):
         aligned = None  # nobody has to count the lines
     summary = rerank_to(

@@ -200,8 +200,8 @@ class AlignedTexts:
         for number, name, text in zip(numbers, choices.ids, choices.texts, strict=True):
             if number < self._first_id:
                 message = f"sentence id {name} is below the first id, {self._first_id}: give the "
-                message += "id of the first sentence of the text"
-                raise DataError(message, parameter="first_id")
+                message += f"id of the first sentence with the format, auto:first_id={number}"
+                raise DataError(message, parameter="format")
             if number < self._next or number in self._waiting:
                 message = f"a second list of sentence {name}: give each sentence one list"
                 raise DataError(message, code="duplicate")
@@ -237,7 +237,9 @@ class AlignedTexts:
             if self._gaps == "error":
                 remedy = "correct the first id"
                 if not index and self._waiting:
-                    remedy = f"give the first id, {min(self._waiting)}"
+                    remedy = (
+                        f"give the first id with the format, auto:first_id={min(self._waiting)}"
+                    )
                 raise DataError(
                     f"no list for {sentence}, so the lines of the output would not match those of "
                     f"the source: write its source or an empty line, JSON lines with the ids (a "

@@ -107,7 +107,7 @@ def match_lists(
         return result
     log_info(
         f"the weights of {', '.join(learned)} start at values learned from public judged lists; to "
-        "start at 0: pretrained=False, --no-pretrained"
+        "start at 0: the weights none:pretrained=false"
     )
     pairs = zip(matched.names, matched.values, strict=True)
     values = np.array([mean[n] if n in learned else value for n, value in pairs], np.float64)

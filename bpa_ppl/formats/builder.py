@@ -135,8 +135,9 @@ class Builder:
                 raise DataError(f"{problem}: {remedy}", self.origin, line)
             if identifier < first:
                 problem = f"sentence id {identifier} is below the first id, {first}"
-                remedy = f"set the first id to {identifier} if that is the first sentence"
-                raise DataError(f"{problem}: {remedy}", self.origin, line, parameter="first_id")
+                remedy = f"if that is the first sentence, set first_id={identifier}"
+                remedy += f" (of a file: with its format, auto:first_id={identifier})"
+                raise DataError(f"{problem}: {remedy}", self.origin, line, parameter="format")
             self._first_lines[identifier] = line
         for identifier, source in rows.empty:
             if identifier in self._empty:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, TextIO, TypeVar
+from typing import Annotated, Any, ClassVar, TextIO, TypeVar
+
+from msgspec import Meta
 
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl.components import Component, Registry, read_name
@@ -36,7 +38,7 @@ _AT_ONCE = 1000  # candidates that become columns together
 T = TypeVar("T")
 
 
-class NBestFormat(Component, frozen=True):
+class NBestFormat(Component, frozen=True, kw_only=True, repr_omit_defaults=True):
     """A format of n-best lists; its fields are its settings, which all have defaults.
 
     A format needs `records`. It has `detect` if files are recognised by their first line, and
@@ -44,6 +46,8 @@ class NBestFormat(Component, frozen=True):
     lines, it has `blocks` instead of `records`.
 
     Attributes:
+        first_id: the id of the first sentence: that of the first line of references or sources, and
+            of the first list of a file without ids that are integers.
         suffixes: endings of files that are written in this format by default.
         required: the fields by which a first line shows this format; several are alternatives.
         nan_is_missing: whether NaN is a missing number; otherwise it is a bad one.
@@ -62,6 +66,8 @@ class NBestFormat(Component, frozen=True):
     nan_is_missing: ClassVar[bool] = False
     typed: ClassVar[bool] = True
     defines_features: ClassVar[bool] = True
+
+    first_id: Annotated[int, Meta(gt=-(10**18), lt=10**18)] = 0
 
     def detect(self, first_line: bytes) -> bool:
         """Return whether the first line of a file, without its end, looks like this format.
@@ -143,7 +149,7 @@ class NBestFormat(Component, frozen=True):
         raise UsageError(problem, parameter="format", code="not-supported")
 
 
-class TableFormat(NBestFormat, frozen=True, repr_omit_defaults=True):
+class TableFormat(NBestFormat, frozen=True):
     """A format with named columns, which may have other names in a file that is read.
 
     Attributes:
@@ -261,6 +267,7 @@ NBEST_FORMATS: Registry[NBestFormat] = Registry(
     "bpa_ppl.nbest_formats",
     NBestFormat,
     {
+        AUTO: "bpa_ppl.formats.reading:Auto",
         "fairseq": "bpa_ppl.formats.fairseq:Fairseq",
         "openai": "bpa_ppl.formats.openai:Openai",
         "jsonl": "bpa_ppl.formats.jsonl:Jsonl",
@@ -286,7 +293,7 @@ def resolve_format(format: str | NBestFormat) -> NBestFormat:
     50
     """
     if isinstance(format, str) and format not in NBEST_FORMATS:
-        require_one_of(read_name(format), (AUTO, *NBEST_FORMATS), NBEST_FORMATS.kind, "format")
+        require_one_of(read_name(format), NBEST_FORMATS, NBEST_FORMATS.kind, "format")
     return NBEST_FORMATS.resolve(format)
 
 

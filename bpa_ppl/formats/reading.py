@@ -26,7 +26,7 @@ from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, NBestFormat, resolve_for
 from bpa_ppl.formats.preference_rows import CHOSEN, REJECTED
 from bpa_ppl.formats.references import AnyReferences, AnySources, load_references, load_sources
 from bpa_ppl.formats.roles import AnyFeatures, Missing, make_roles
-from bpa_ppl.formats.schema import Schema, check_first_id
+from bpa_ppl.formats.schema import Schema
 from bpa_ppl.formats.streams import AnyInput, InputFile, file_suffix, origin_name
 from bpa_ppl.formats.values import json_keys
 from bpa_ppl.nbest import NBest
@@ -38,7 +38,6 @@ def read_nbest(
     references: AnyReferences | None = None,
     sources: AnySources | None = None,
     format: str | NBestFormat = AUTO,
-    first_id: int = 0,
     bad: str = "error",
     features: AnyFeatures = None,
     exclude: str | Iterable[str] | None = None,
@@ -51,15 +50,13 @@ def read_nbest(
             `io.StringIO`, the bytes of a file, or an iterable of its lines.
         references: one text file or several, with a line for each list in their order, or the
             references themselves as one tuple for each list; texts in a list are names of files.
-            The list with the integer i as its id has line number i − `first_id`. A dictionary, or a
-            file `.tsv`, `.csv` or `.jsonl` with the fields `id` and `reference`, has them by the
+            The list with the integer i as its id has line i, or i − 1 with the setting `first_id=1`
+            of the format, as in "moses:first_id=1". A dictionary, or a file `.tsv`, `.csv` or
+            `.jsonl` with the fields `id` and `reference`, has them by the
             ids of the lists. They are used instead of references in the file itself.
         sources: a file of source sentences, one per line, or a list of the sentences.
         format: the name of a format, with settings as in "plain:list_size=50", or the format
             itself; "auto" detects it from the content.
-        first_id: the id of the first sentence of the text, usually 0 or 1. Ids that are texts are
-            counted from here, and kept as the sentence extra `id`; those that are integers are
-            numbers of lines of the references or sources.
         bad: what to do about a value that is not a finite number, or is above 1e60, about errors,
             refusals and unfinished answers in responses of an API, or about a row of preferences
             without a judgement or an answer: "error", or "drop" to leave it out, with a warning.
@@ -88,7 +85,6 @@ def read_nbest(
         references=references,
         sources=sources,
         format=format,
-        first_id=first_id,
         bad=bad,
         features=features,
         exclude=exclude,
@@ -104,7 +100,6 @@ def iter_nbest(
     references: AnyReferences | None = None,
     sources: AnySources | None = None,
     format: str | NBestFormat = AUTO,
-    first_id: int = 0,
     bad: str = "error",
     features: AnyFeatures = None,
     exclude: str | Iterable[str] | None = None,
@@ -122,7 +117,6 @@ def iter_nbest(
         references: as for `read_nbest`.
         sources: as for `read_nbest`.
         format: as for `read_nbest`.
-        first_id: as for `read_nbest`.
         bad: as for `read_nbest`.
         features: as for `read_nbest`.
         exclude: as for `read_nbest`.
@@ -142,9 +136,9 @@ def iter_nbest(
     """
     if chunk < 1:
         raise UsageError(f"chunk must be at least 1, got {chunk}", parameter="chunk")
-    chosen = None if format == AUTO else resolve_format(format)
+    chosen = resolve_format(format)
     require_one_of(bad, ("error", "drop"), "policy", "bad")
-    options = ReadOptions(origin_name(path), bad, check_first_id(first_id))
+    options = ReadOptions(origin_name(path), bad, chosen.first_id)
     options = options._replace(roles=make_roles(features, exclude, missing))
     lines = {} if references is None else {"reference": load_references(references)}
     if sources is not None:
@@ -173,8 +167,7 @@ def format_name(path: AnyInput, format: str | NBestFormat = AUTO) -> str:
     >>> format_name([b"0 ||| a cat ||| LM0= -1.5 ||| -0.75"])
     'moses'
     """
-    chosen = None if format == AUTO else resolve_format(format)
-    return NBEST_FORMATS.name_of(_find_format(InputFile(path), chosen))
+    return NBEST_FORMATS.name_of(_find_format(InputFile(path), resolve_format(format)))
 
 
 def make_schema(reader: NBestFormat, options: ReadOptions) -> Schema:
@@ -189,15 +182,25 @@ def make_schema(reader: NBestFormat, options: ReadOptions) -> Schema:
     )
 
 
-def _find_format(file: InputFile, reader: NBestFormat | None) -> NBestFormat:
+class Auto(NBestFormat, frozen=True):
+    """The format that the first line of a file shows.
+
+    >>> lines = [b"1 ||| a cat ||| LM0= -1.5"]
+    >>> read_nbest(lines, references=[("b",)], format="auto:first_id=1").references
+    (('b',),)
+    """
+
+
+def _find_format(file: InputFile, reader: NBestFormat) -> NBestFormat:
     """Return the format of a file or folder, if it is not known."""
+    is_unknown = isinstance(reader, Auto)
     if isinstance(file.path, str | Path) and os.path.isdir(file.path):
-        kinds = [kind() for _, kind in NBEST_FORMATS.load()] if reader is None else [reader]
+        kinds = [kind() for _, kind in NBEST_FORMATS.load()] if is_unknown else [reader]
         for of_folder in kinds:
             if of_folder.detect_folder(Path(file.path)):
                 return of_folder
     line = file.first_line  # also raises if the file is empty, or a folder
-    return reader or _detect(file, line)
+    return _detect(file, line) if is_unknown else reader
 
 
 def _detect(file: InputFile, line: bytes) -> NBestFormat:
@@ -217,7 +220,8 @@ def _detect(file: InputFile, line: bytes) -> NBestFormat:
         reader = resolve_format(name)
         if suffix in reader.suffixes:
             return reader
-    known = ", ".join(NBEST_FORMATS).replace("jsonl", "jsonl: an object on each line")
+    formats = [name for name in NBEST_FORMATS if name != AUTO]
+    known = ", ".join(formats).replace("jsonl", "jsonl: an object on each line")
     problem = f"the first line, {quote(line)}, is of no known format ({known}): name the format if "
     problem += "it is one of these (--format NAME, format= in Python)"
     raise DataError(f"{problem}; {PAGE}", file.origin, **options)

@@ -283,7 +283,8 @@ class Pairing:
         self._keys: list[Any] = []  # of the ids of all lists
         self._by_text = self._by_value = False  # whether ids are texts, and these are integers
         one = first_id + 1
-        self._if_counted = f"if ids are counted from {one}, set the first id to {one}"
+        self._if_counted = f"if ids are counted from {one}, set first_id={one}"
+        self._if_counted += f" (of a file: with its format, auto:first_id={one})"
         self._remedy = f"give a {what} for each list, in their order"
         if what == REFERENCE:
             self._remedy += f", or references with ids: a file .tsv with a header {ID}<TAB>{what}"
@@ -371,7 +372,7 @@ class Pairing:
         problem = f"no {self.what} for sentence id {number}: {self.sentences.origin} has "
         problem += f"{end - first} lines, for ids {first} to {end - 1}; "
         if number == end and min(self._keys) == first + 1:
-            return self._error(problem + self._if_counted, line, parameter="first_id")
+            return self._error(problem + self._if_counted, line, parameter="format")
         return self._error(problem + self._remedy, line)
 
     def _error(self, problem: str, line: int | None = None, **options: Any) -> DataError:

@@ -139,14 +139,12 @@ class SamplerRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
         name: the name of the sampler.
         settings: all its settings; None if they are unknown.
         seconds: the duration of the sampling.
-        extra: the name of the out-of-domain lists that the sampler was fitted to.
         library: the package of the sampler, as other packages record it.
     """
 
     name: str | None = field(name="sampler", default=None)
     settings: Settings | None = None
     seconds: Positive | None = field(name=_SECONDS, default=None)
-    extra: str | None = None
     library: str | None = field(name="inference_library", default=None)
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from bpa_ppl._runtime.arguments import require_extra
 from bpa_ppl.components import Component, Registry
 from bpa_ppl.diagnostics.advice import Advice
 from bpa_ppl.errors import UsageError
-from bpa_ppl.nbest import NBest
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.draws import Draws
@@ -32,7 +31,6 @@ class Sampler(Component, frozen=True):
         any_coordinates: whether it may sample linear functions of the weights in place of the
             weights (see `bpa_ppl.sampling.coordinates`): its steps or proposals do not depend on
             their units, and it uses no names of features.
-        takes_extra: whether it needs lists of the out-of-domain set (see `fitted`).
         keeps_draws: whether the draws do not depend on the lists, which only weight them: if the
             prior is a posterior of the same sampler, its draws are weighted again, which is exact.
         packages: the optional packages that it runs, which the extra `compare` installs.
@@ -48,7 +46,6 @@ class Sampler(Component, frozen=True):
     advice: ClassVar[type[Advice] | None] = None
     exact: ClassVar[bool] = True
     any_coordinates: ClassVar[bool] = False
-    takes_extra: ClassVar[bool] = False
     keeps_draws: ClassVar[bool] = False
     packages: ClassVar[tuple[str, ...]] = ()
     likelihood: ClassVar[str | None] = None
@@ -76,24 +73,18 @@ class Sampler(Component, frozen=True):
             problem = f"this sampler needs {package}"
             require_extra(problem, "compare", package, parameter="sampler")
 
-    def fitted(
-        self, lists: NBest, weights: Mapping[str, float], *, fixed: list[str] | None, seed: int
-    ) -> Self:
-        """Return the sampler fitted to the lists of the out-of-domain set.
+    def fitted(self, weights: Mapping[str, float], *, fixed: Sequence[str], seed: int) -> Self:
+        """Return the sampler with what it learns from the canonical weights: by default nothing.
 
         Args:
-            lists: with references.
             weights: the canonical weights λ_T, by feature name.
-            fixed: features that are not adapted; None is `UnknownWordPenalty0`.
+            fixed: features that are not adapted.
             seed: the only source of randomness.
 
-        Raises:
-            UsageError: if it learns nothing from them.
+        >>> SAMPLERS.resolve("map").fitted({"LM0": 0.5}, fixed=[], seed=0)
+        PosteriorMode()
         """
-        raise UsageError(
-            f"the sampler {SAMPLERS.name_of(self)} uses no out-of-domain lists: leave them out",
-            parameter="extra",
-        )
+        return self
 
     def keeps(self, posterior: Draws | None) -> bool:
         """Return whether it weights the draws of a posterior again, which are its own.

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from bpa_ppl.metrics.gains import AnyGain
     from bpa_ppl.models.likelihoods.likelihood import Likelihood
     from bpa_ppl.models.priors.prior import PriorFamily
-    from bpa_ppl.nbest import NBest
     from bpa_ppl.posterior.adapter import Posterior
     from bpa_ppl.sampling.sampler import Sampler
     from bpa_ppl.sampling.target import Model
@@ -87,7 +86,6 @@ class Settings(TypedDict, total=False):
     exclude: Iterable[str] | None
     categorical: str | Iterable[str]
     add: AnySource | Iterable[AnySource]
-    extra: NBest | None
     preset: str | None
     seed: int
     jobs: int
@@ -234,7 +232,7 @@ def recorded_options(posterior: Posterior, **changes: Any) -> tuple[AnyStart, di
             code="not-supported",
         )
     if isinstance(start := changes.get(_WEIGHTS), StartingWeights):
-        changes = {**changes, **vars(start)}
+        changes = {**vars(start), **{n: v for n, v in changes.items() if n != _WEIGHTS}}
     unused = () if changes.keys().isdisjoint(("sampler", "preset")) else ("draws", "chains")
     kept = {name: value for name, value in record.items() if name not in (*changes, *unused)}
     for name, value in kept.items():

@@ -156,7 +156,6 @@ def compare_samplers(
             engines,
             runs=runs,
             seed=seed,
-            extra=options.get("extra"),
             progress=report,
             clock=clock,
             then=_STATISTICS_SECONDS * len(engines),
@@ -190,7 +189,6 @@ def run_samplers(
     *,
     runs: int = 4,
     seed: int = 0,
-    extra: NBest | None = None,
     progress: bool | Reporter = False,
     clock: Callable[[], float] = time.perf_counter,
     then: float = 0.0,
@@ -209,7 +207,6 @@ def run_samplers(
         samplers: by name.
         runs: the number of runs of each sampler, with different seeds.
         seed: of the first run, and of the order of the runs.
-        extra: as for `adapt`, for the samplers that take it.
         progress: True draws a bar on standard error.
         clock: returns the time in seconds.
         then: seconds of the work that follows, for the remaining time that is reported.
@@ -236,11 +233,8 @@ def run_samplers(
             number = (seed + max(turn - 1, 0)) % SEEDS
             start = clock()
             try:
-                given = extra if samplers[name].takes_extra else None
                 with _time_compilation() as compilation:
-                    run = draw_posterior(
-                        target, samplers[name], seed=number, extra=given, clock=clock
-                    )
+                    run = draw_posterior(target, samplers[name], seed=number, clock=clock)
                 concatenate_runs([*kept, run])  # refuses draws that cannot be compared
             except Exception as error:  # a sampler of another package may raise any error
                 if find_interruption(error) is not None:

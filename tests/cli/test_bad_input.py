@@ -71,14 +71,16 @@ COMMANDS = [
     ("experiment none.toml -o new", "none.toml: no such file"),
     (f"{TUNE} --tuner mert --decoder 'moses {{weights}} {{nbest}} {{sources}}'", "(--sources)"),
     # Options of `adapt`.
-    (f"{ADAPT} --default LM0=big", "'big' (--default)"),
+    (f"{ADAPT} --prior isotropic:single.LM0=big", "single must be numbers by name"),
+    (f"{ADAPT} -w none:pretrained=7", "must be true or false"),
+    (f"{ADAPT} -w equal:lower=LM0", "the weights equal have no setting lower"),
     (f"adapt nbest rest -r ref {POOL}", "2 files of n-best lists"),
     (f"adapt nbest rest -r ref,rest.ref -s ref {POOL}", "(--sources)"),
     (f"adapt nbest rest -r rest.ref,ref {POOL}", "rest.ref"),
     # Options of `rerank`, `weights` and `report`.
-    (f"{PLAIN} --scores scores.txt", "(--list-size)"),
-    (f"{PLAIN} --list-size 2 --format csv", "csv"),
-    (f"{PLAIN} --format jsonl --extract a", "(--format)"),
+    (f"{PLAIN} --format plain:scores=scores.txt", "plain:list_size=50"),
+    (f"{PLAIN} --format csv:list_size=2", "list_size"),
+    (f"{PLAIN} --format jsonl:extract=a", "has no setting extract"),
     ("report good.nc -o r -r ref", "--lists"),
     # Posteriors and priors.
     (f"{ADAPT} --prior ref", "ref: not a readable NetCDF posterior"),

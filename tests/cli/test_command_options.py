@@ -12,15 +12,14 @@ from cyclopts import App
 from cyclopts.argument import Argument
 from support.command_line import run
 
-import bpa_ppl as bpa
 from bpa_ppl.cli.app import app
 from bpa_ppl.cli.options import AdaptFlags
 from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.decoding.rules import RULES
+from bpa_ppl.extending import Settings
 from bpa_ppl.formats.format import NBEST_FORMATS
 from bpa_ppl.metrics.metric import GAINS
 from bpa_ppl.sampling.sampler import SAMPLERS
-from bpa_ppl.weights import StartingWeights
 
 
 def commands_of(group: App) -> list[App]:
@@ -109,8 +108,7 @@ def test_the_options_of_rerank_are_those_of_python() -> None:
 
 def test_options_of_adapt_that_are_not_given_are_none() -> None:
     shown = options_of("adapt")
-    library = {*bpa.Settings.__annotations__, *signature(StartingWeights).parameters}
-    assert library - {"progress"} <= set(shown)
+    assert Settings.__annotations__.keys() - {"progress"} <= set(shown)
     assert {"progress"}.isdisjoint(shown)
     assert AdaptFlags().arguments() == {}
     assert all(shown[field.name].field_info.default is None for field in fields(AdaptFlags))

@@ -84,11 +84,11 @@ def test_a_lower_column_is_better(folder: Path) -> None:
 
 
 def test_variances_of_single_features(folder: Path) -> None:
-    chosen = ("0.5", "system=eve=2", "system=ann=3")
-    succeed(*ADAPT, *SYSTEMS, *(word for value in chosen for word in ("--prior-variance", value)))
+    prior = "isotropic:variance=0.5,single.system=eve=2,single.system=ann=3"
+    succeed(*ADAPT, *SYSTEMS, "--prior", prior)
     draws = read_draws("p.nc")
     variance = dict(zip(draws.features, draws.constants["prior_variance"].tolist(), strict=True))
     assert variance["logprob"] == 0.5
     assert (variance["system=ann"], variance["system=eve"]) == (3, 2)
     assert variance["system=bob"] == pytest.approx(0.5 * 9 / 2, rel=1e-5)
-    refused(*ADAPT, "--gain", "logprob", mention="(--default)")
+    refused(*ADAPT, "--gain", "logprob", mention="no weight for")

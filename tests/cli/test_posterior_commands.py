@@ -88,7 +88,6 @@ def test_plain_text_with_scores(folder: Path) -> None:
     rerank = ("rerank", "-p", "good.nc", "--unchecked")
     same = succeed(*rerank, "cut").out
     assert same != ""
-    assert succeed(*rerank, "plain", "--list-size", 2, "--scores", "scores.txt").out == same
     assert succeed(*rerank, "plain", "--format", settings).out == same
 
 

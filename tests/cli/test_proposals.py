@@ -108,7 +108,7 @@ def moses() -> None:
         ),
         (
             renamed_csv,
-            "renamed.csv --format csv:id=segment --first-id 0",
+            "renamed.csv --format csv:id=segment,first_id=0",
             "--weights none --features lm qe --gain human -o posterior.nc",
         ),
         (

@@ -231,7 +231,7 @@ def test_errors_name_the_input(tmp_path: Path) -> None:
             read_nbest(odd)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("name", "value"), [("bad", "ignore"), ("chunk", 0), ("first_id", "x")])
+@pytest.mark.parametrize(("name", "value"), [("bad", "ignore"), ("chunk", 0)])
 def test_options_are_checked_at_once(name: str, value: Any) -> None:
     with raises(UsageError, "unknown-name" if name == "bad" else None, parameter=name):
         iter_nbest(["0 ||| a ||| LM0= 1"], **{name: value})

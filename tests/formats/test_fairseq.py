@@ -155,7 +155,7 @@ HUB = (
 )
 @pytest.mark.parametrize("first", [0, 1])
 def test_sentences_of_the_hub_are_counted(write: Write, prefix: str, first: int) -> None:
-    lists = read_nbest(write(*(prefix + line for line in HUB)), first_id=first)
+    lists = read_nbest(write(*(prefix + line for line in HUB)), format=f"auto:first_id={first}")
     assert (lists.ids, lists.sources) == ((first, first + 1), ("un chat", "bonjour"))
     assert (lists.texts(0), lists.texts(1)) == (["a cat", "cat"], ["hello"])
     expected = [[-0.15, -0.3], [-0.42, -0.84], [-0.2, -0.2]]

@@ -63,8 +63,8 @@ LINES = [f"{n} ||| t{n} ||| LM0= 1 ||| 1" for n in range(2)]
 
 
 def test_the_first_id_is_set_as_the_message_says() -> None:
-    (first,) = re.findall(r"set the first id to (\d+)", message_of(LINES, first_id=1))
-    assert read_nbest(LINES, first_id=int(first)).ids == (0, 1)
+    (first,) = re.findall(r"with its format, (\S+)\)", message_of(LINES, format="auto:first_id=1"))
+    assert read_nbest(LINES, format=first).ids == (0, 1)
 
 
 # --- recipes of the documentation ----------------------------------------------------------------

@@ -63,7 +63,7 @@ def test_every_field_has_its_place(write: Write, form: str) -> None:
 @pytest.mark.usefixtures("blocks")
 def test_ids_that_are_texts_are_counted_and_kept(write: Write) -> None:
     path = write(*lines({**GOOD, "id": "doc:7"}, {**GOOD, "id": "doc:3"}))
-    nbest = read_nbest(path, first_id=1)
+    nbest = read_nbest(path, format="jsonl:first_id=1")
     assert nbest.sentence_ids.tolist() == [1, 2]
     assert nbest.sentence_extras["id"] == ("doc:7", "doc:3")
     write_nbest(nbest, path, format="jsonl")

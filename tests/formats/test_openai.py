@@ -387,7 +387,7 @@ def test_all_tokens_that_are_written_count() -> None:
 )
 def test_the_expressions_of_the_page_leave_out_reasoning(place: int, text: str) -> None:
     section = PAGE.read_text("utf-8").partition("* **Reasoning**")[2].partition("\n* **")[0]
-    pattern = re.findall("--extract '(.*?)'", section)[place]
+    pattern = re.findall("--format 'openai:extract=(.*?)'", section)[place]
     lists = read_nbest([live(choice(text, -1))], format=Openai(extract=pattern))
     assert texts(lists) == [["4"]]
 

@@ -28,7 +28,7 @@ def test_scores_of_several_kinds(texts: Path, write: Write, tmp_path: Path, chun
     write(*(f"{-k}" for k in range(6)), name="lm.txt")
     write("one other", *(f"{k} {k}e1" for k in range(6)), name="two")
     files = ",".join(str(tmp_path / name) for name in ("comet.npy", "tm.npy", "lm.txt", "two"))
-    parts = iter_nbest(texts, format=f"plain:list_size=2,scores={files}", chunk=chunk, first_id=1)
+    parts = iter_nbest(texts, format=f"plain:first_id=1,list_size=2,scores={files}", chunk=chunk)
     nbest = concatenate(parts)
     assert nbest.feature_names == ("comet", "tm[0]", "tm[1]", "lm", "one", "other")
     k = np.arange(6)
@@ -37,9 +37,9 @@ def test_scores_of_several_kinds(texts: Path, write: Write, tmp_path: Path, chun
     assert nbest.sentence_ids.tolist() == [1, 2, 3]
     assert nbest.texts(2) == ["t 4", "t 5"]
     one_file = f"plain:list_size=2,scores={tmp_path}/all.gz"
-    with pytest.warns(BpaWarning, match="set the first id to 1"):
+    with pytest.warns(BpaWarning, match="first_id=1"):
         write_nbest(nbest, tmp_path / "again", format=one_file)
-    again = read_nbest(tmp_path / "again", format=one_file, first_id=1)
+    again = read_nbest(tmp_path / "again", format=f"{one_file},first_id=1")
     assert table_content(again) == table_content(nbest)
 
 

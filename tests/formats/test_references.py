@@ -91,7 +91,7 @@ def test_lines_are_those_of_ids_or_in_their_order(
         (["a", "b"], None, "references", "2 lists, but the text has 3 references: give a"),
         (["a", "b", "c", "d"], None, "references", "4 lists, but the text has 3 references"),
         ([0, 1, 2, 3], 4, "references", "no reference for sentence id 3: the text has 3 lines"),
-        ([1, 2, 3], 3, "first_id", "id 3: .* if ids are counted from 1, set the first id to 1"),
+        ([1, 2, 3], 3, "format", "id 3: .* if ids are counted from 1, set first_id=1"),
         ([1, 0, 3], 3, "references", "no reference for sentence id 3"),
         (["4", "9"], 1, "references", "no reference for sentence id 4"),
         (["0", "b"], 2, "references", "the id 'b' is not an integer, as others are"),

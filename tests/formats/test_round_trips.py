@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 from support.raising import raises
 from support.table_content import table_content
 
@@ -126,7 +127,7 @@ def test_lists_read_back_or_are_refused(
         expected = content(lists, whole)
         options: Any = {"format": format}
         if name == "plain":
-            options["first_id"] = int(lists.sentence_ids[0])
+            options["format"] = structs.replace(format, first_id=int(lists.sentence_ids[0]))
         back = read_nbest(path, **options)
         actual = content(back, whole)
         for lost in expected.keys() - actual.keys():

@@ -45,9 +45,7 @@ LM = SourceRecord(
 )
 #: A record with all fields.
 FULL = Record(
-    sampler=SamplerRecord(
-        name="auto", settings={"draws": 10}, seconds=2.5, extra="lists", library="numpyro"
-    ),
+    sampler=SamplerRecord(name="auto", settings={"draws": 10}, seconds=2.5, library="numpyro"),
     likelihood=ComponentRecord("preference", {"slip": "raters", "nu": None}),
     prior=PriorRecord(
         "isotropic",

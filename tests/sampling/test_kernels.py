@@ -98,7 +98,7 @@ def test_what_cannot_run_is_refused(
 
 
 #: Settings that are not numbers: what is sampled from, not how.
-LISTS = ("visited", "options")
+LISTS = ("lists", "references", "visited", "options")
 
 
 @pytest.mark.parametrize("name", SAMPLERS)

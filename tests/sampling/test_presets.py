@@ -58,10 +58,7 @@ def test_presets_are_their_samplers_and_settings(toy: NBest) -> None:
     np.testing.assert_array_equal(heuristic.log_weight, named.log_weight)
     assert heuristic.record.sampler.settings == {"draws": 100, "delta": 8.0}
     pytest.importorskip("bpa_ppl.extras.studies.tuning.weight_trace")
-    trace = as_draws(adapt(toy, CANONICAL, preset="published-sspr", extra=toy))
-    named = made(toy, sampler="weight-trace", likelihood="oracle", extra=toy)
-    np.testing.assert_array_equal(trace.weights, named.weights)
-    with raises(UsageError, "missing-setting", parameter="extra"):
+    with raises(UsageError, "missing-setting", parameter="sampler", match="weight-trace:lists="):
         adapt(toy, CANONICAL, preset="published-sspr")
 
 
@@ -82,8 +79,11 @@ def test_a_preset_fails_its_check_for_a_reason_with_one_remedy(
 ) -> None:
     lists = real_lists("leaflet")[:60].truncate(20)
     canonical = read_weights(files("bpa_ppl.demo_data") / "moses.ini")
-    extra = lists if preset == "published-sspr" else None
-    report = check(adapt(lists, canonical, preset=preset, extra=extra))
+    options = {}
+    if preset == "published-sspr":
+        weight_trace = pytest.importorskip("bpa_ppl.extras.studies.tuning.weight_trace")
+        options["sampler"] = weight_trace.WeightTrace(lists)
+    report = check(adapt(lists, canonical, preset=preset, **options))
     assert not report
     (remedy,) = {finding.advice.rpartition(": ")[2] for finding in report.failures}
     assert ("use rwm" if preset == "published" else "use a Markov-chain sampler") in remedy

@@ -96,9 +96,3 @@ def test_a_model_with_more_than_weights_is_refused(lists: NBest) -> None:
 
     with raises(UsageError, "not-supported", parameter="sampler"):
         heuristic(lists, model=wider)
-
-
-def test_a_sampler_without_out_of_domain_lists_refuses_them(lists: NBest) -> None:
-    lists = lists.with_references(["2", "0", "1"])
-    with raises(UsageError, parameter="extra", match="the sampler imh uses no out-of-domain"):
-        adapt(lists, CANONICAL, sampler="imh", extra=lists)

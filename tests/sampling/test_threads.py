@@ -32,7 +32,7 @@ def first(name):
     barrier.wait()
     return callable(getattr(bpa, name))
 
-names = ["adapt", "check", "rerank", "oracles", "gains", "read_nbest", "Reranker", "Draws"]
+names = ["adapt", "check", "rerank", "concatenate", "compare", "read_nbest", "Reranker", "Draws"]
 with ThreadPoolExecutor(8) as threads:
     assert all(threads.map(first, names))
 barrier = threading.Barrier(4)

@@ -261,7 +261,7 @@ def ids(rng: random.Random, folder: Path) -> None:
     records = [{"id": int(name) if whole else name, "text": "a", "lm": 1} for name in listed]
     first = int(listed[0]) if whole or listed[0] == "1" else 0
     data = "\n".join(map(json.dumps, records)).encode()
-    read = bpa.read_nbest(data, references=path, first_id=first).references
+    read = bpa.read_nbest(data, references=path, format=f"auto:first_id={first}").references
     if read != tuple((texts[name],) for name in listed):
         raise Failure(f"the references are {read}, not {texts}: {lines}")
 

@@ -12,6 +12,7 @@ from bpa_ppl import NBest, Prior, adapt, from_lists, write_posterior
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.files import read_draws
+from bpa_ppl.sampling.sampler import SAMPLERS
 from support import reference_model
 from support.targets import NAMES
 
@@ -37,18 +38,17 @@ def log_weights(lists: NBest, sample: Any, variance: float, delta: float) -> np.
     return np.subtract(result, result[0])
 
 
-def check_further_lists(sampler: str, folder: Path, *, extra: bool = False) -> None:
+def check_further_lists(sampler: str, folder: Path, *, tuned: bool = False) -> None:
     """The sample is kept, so an update is exact, however few draws carry the weight."""
     differences = np.random.default_rng(4).normal(size=(30, 3)) * [40.0, 20.0, 10.0]
     lists = reference_model.pairs(differences, ["LM0", "TM0", "WP0"])
     weights = dict.fromkeys(lists.feature_names, 0.2)
     lists = lists.with_references([lists.texts(s)[0] for s in range(len(lists))])
+    chosen = SAMPLERS.resolve(sampler, {"lists": lists} if tuned else None)
 
     def adapted(first: int, last: int, **options: Any) -> Any:
-        if extra and "prior" not in options:
-            options["extra"] = lists
         options["gain"] = reference_model.given(*[0] * (last - first))
-        return adapt(lists[first:last], weights, sampler=sampler, likelihood="oracle", **options)
+        return adapt(lists[first:last], weights, sampler=chosen, likelihood="oracle", **options)
 
     write_posterior(adapted(0, 10), folder / "first.nc")
     first = read_draws(folder / "first.nc")

@@ -80,7 +80,7 @@ def judge(
     if prior is not None and weights != "none":
         problem = "a prior says where the weights start: leave out the weights"
         raise UsageError(problem, parameter="weights", code="conflict")
-    start = shared.parse_weights(weights)
+    start = shared.parse_start(weights)
     lists = formats.read(
         nbest, sources=sources, roles=columns.roles(None, columns.categorical or ())
     )

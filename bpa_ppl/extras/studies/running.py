@@ -13,6 +13,7 @@ from typing import Any
 
 import joblib
 import numpy as np
+from msgspec import structs
 
 from bpa_ppl._runtime.arrays import Float64, intern
 from bpa_ppl._runtime.progress import Reporter, reporter
@@ -41,6 +42,7 @@ from bpa_ppl.extras.studies.study import (
 from bpa_ppl.extras.studies.tuning.redecoding import join, redecode, with_sentences_of
 from bpa_ppl.extras.studies.tuning.reestimation import reestimate
 from bpa_ppl.extras.studies.tuning.tuner import TUNERS
+from bpa_ppl.extras.studies.tuning.weight_trace import WeightTrace
 from bpa_ppl.formats.reading import read_nbest
 from bpa_ppl.formats.weight_files import read_weights
 from bpa_ppl.metrics.gains import count_statistics, resolve_without_lists
@@ -49,7 +51,7 @@ from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.priors.prior import PRIORS
 from bpa_ppl.nbest import NBest, demote_to_extras, score_differences
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
+from bpa_ppl.sampling.sampler import SAMPLERS
 from bpa_ppl.weights import Weights, initial_weights, match
 
 #: Registries of the components of a method, and of the check of its draws.
@@ -182,7 +184,7 @@ def _read(files: ListFiles, size: int, columns: tuple[str, ...]) -> NBest:
         files.nbest,
         references=list(files.references) or None,
         sources=files.sources,
-        first_id=files.first_id,
+        format=f"auto:first_id={files.first_id}",
         features=files.features or None,
         exclude=[name for metric in map(resolve_without_lists, columns) for name in metric.columns],
     )
@@ -225,7 +227,7 @@ def run_cell(study: Study, cell: Cell, method: Method) -> tuple[dict[str, Any], 
     verdict, failed, seed = "", [], choose_seed(study, cell)
     if method.kind == SAMPLER:
         sampler = method.component()
-        if sampler.takes_extra:
+        if isinstance(sampler, WeightTrace):
             sampler = _fit(study, domain, sampler)
         options = {
             "gain": resolve_without_lists(method.gain),
@@ -358,8 +360,9 @@ def _without_sources(lists: NBest) -> NBest:
 
 
 @lru_cache(1)
-def _fit(study: Study, domain: StudyDomain, sampler: Sampler) -> Sampler:
+def _fit(study: Study, domain: StudyDomain, sampler: WeightTrace) -> WeightTrace:
     """Return a sampler fitted to the out-of-domain development set, once for all cells."""
     data, extra = read_material(study, domain), _read_development(study, 0)
     weights = data.weights or initial_weights(data.adapt)
-    return sampler.fitted(extra, weights, fixed=None, seed=study.seed)
+    fixed = match(weights, extra).fixed_names
+    return structs.replace(sampler, lists=extra).fitted(weights, fixed=fixed, seed=study.seed)

@@ -25,6 +25,7 @@ from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.extras.studies.tuning.redecoding import Decoder
 from bpa_ppl.extras.studies.tuning.tuner import TUNERS
+from bpa_ppl.extras.studies.tuning.weight_trace import WeightTrace
 from bpa_ppl.formats.streams import read_text
 from bpa_ppl.metrics.gains import list_reported_metrics, resolve_without_lists, text_metrics
 from bpa_ppl.metrics.metric import GAINS
@@ -104,7 +105,7 @@ class Method(Component, frozen=True):
     @property
     def needs_development(self) -> bool:
         """Whether it also learns from the text that λ_T was tuned on."""
-        return self.development or (self.kind == SAMPLER and SAMPLERS[self.engine].takes_extra)
+        return self.development or (self.kind == SAMPLER and SAMPLERS[self.engine] is WeightTrace)
 
     def component(self) -> Any:
         """Return its sampler or tuner with its settings."""

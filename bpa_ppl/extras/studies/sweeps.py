@@ -200,8 +200,7 @@ def sweep(
                 text = ", ".join(f"{name}={value:g}" for name, value in combination.items())
                 report(len(rows), len(grid) * runs, text)
                 number = (seed + run) % SEEDS
-                extra = options.get("extra")
-                draws = draw_posterior(targets[key], engine, seed=number, extra=extra)
+                draws = draw_posterior(targets[key], engine, seed=number)
                 rows.append({**combination, "run": run, **_summarise_run(draws, test, chosen)})
     return SweepResult(sampler, tuple(values), tuple(rows))
 

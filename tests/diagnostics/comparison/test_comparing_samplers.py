@@ -112,13 +112,6 @@ def test_the_remaining_time_is_that_of_the_runs_that_are_left(toy: NBest) -> Non
     assert messages[-1].split(", ")[1] == "round 3 of 3"
 
 
-def test_the_second_set_is_for_samplers_that_take_it(toy: NBest) -> None:
-    pytest.importorskip("bpa_ppl.extras.studies.tuning.weight_trace")
-    runs = timed(toy, "Sleeper", "weight-trace", runs=1, extra=toy)
-    extras = {name: one.record.sampler.extra for name, (one,) in runs.items()}
-    assert extras == {"Sleeper": None, "weight-trace": toy.origin}
-
-
 def test_a_sampler_that_fails_does_not_stop_the_others(toy: NBest) -> None:
     messages = []
     found = compare_samplers(

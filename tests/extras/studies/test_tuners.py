@@ -215,7 +215,7 @@ def test_invalid_arguments_are_refused(
 def test_lists_that_cannot_be_used_are_refused(toy: NBest) -> None:
     with raises(DataError, "missing-references", parameter="references"):
         reestimate(replace(toy, references=None), CANONICAL)
-    with raises(DataError, "missing-weight", parameter="defaults", match="TM0"):
+    with raises(DataError, "missing-weight", parameter="weights", match="TM0"):
         reestimate(toy, Weights({"LM0": 1.0}))
     with raises(DataError, "no-data"):
         reestimate(toy.select([]), CANONICAL)

@@ -12,7 +12,7 @@ from support.published_samples import CANONICAL, ORACLE, check_further_lists, lo
 from support.published_samples import lists as lists
 from support.raising import raises
 
-from bpa_ppl import NBest, UsageError, adapt, check
+from bpa_ppl import NBest, UsageError, adapt, as_draws, check
 from bpa_ppl.extras.studies.tuning.weight_trace import WeightTrace
 
 
@@ -24,16 +24,15 @@ def test_weights_that_mert_visits_are_weighted_by_the_data(
     found = adapt(
         lists,
         CANONICAL,
-        sampler=WeightTrace(restarts=5, **settings),
-        extra=lists,
+        sampler=WeightTrace(lists, restarts=5, **settings),
         seed=3,
         likelihood="oracle",
         gain=reference_model.given(*ORACLE),
         progress=lambda done, total, note: finished.append((done, total)),
     )
-    assert found.attrs["extra"] == lists.origin
+    assert as_draws(found).record.sampler.settings["lists"] == lists.origin
     assert finished[-1] == (1, 1)
-    visited = WeightTrace(restarts=5).fitted(lists, CANONICAL, fixed=None, seed=3).visited
+    visited = WeightTrace(lists, restarts=5).fitted(CANONICAL, fixed=[], seed=3).visited
     np.testing.assert_allclose(found["posterior"]["weights"].values[0], visited)
     expected = log_weights(lists, visited, 0.1, settings.get("delta", 1.0))
     log_weight = found["sample_stats"]["log_weight"].values[0]
@@ -43,19 +42,19 @@ def test_weights_that_mert_visits_are_weighted_by_the_data(
 
 def test_visited_weights_have_the_length_of_the_free_canonical_weights(toy: NBest) -> None:
     weights = {"LM0": 2.0, "TM0[0]": 1.2, "TM0[1]": -0.8}
-    sampler = WeightTrace(restarts=2).fitted(toy, weights, fixed=["TM0[0]"], seed=3)
+    sampler = WeightTrace(toy, restarts=2).fitted(weights, fixed=["TM0[0]"], seed=3)
     visited = np.asarray(sampler.visited)
     assert visited[0].tolist() == pytest.approx([2.0, -0.8])
     np.testing.assert_allclose(np.abs(visited).sum(axis=1), 2.8)
 
 
 def test_further_lists_give_the_posterior_of_all_lists(tmp_path: Path) -> None:
-    check_further_lists("weight-trace:delta=8.0", tmp_path, extra=True)
+    check_further_lists("weight-trace:delta=8.0", tmp_path, tuned=True)
 
 
 def test_what_does_not_fit_weight_trace_is_refused(lists: NBest) -> None:
     lists = lists.with_references(["2", "0", "1"])
     with raises(UsageError, parameter="visited"):
         adapt(lists, CANONICAL, sampler=WeightTrace(visited=np.zeros((4, 3))))
-    with raises(UsageError, "missing-setting", parameter="extra"):
+    with raises(UsageError, "missing-setting", parameter="sampler"):
         adapt(lists, CANONICAL, sampler="weight-trace")

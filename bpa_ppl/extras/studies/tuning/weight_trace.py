@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +11,7 @@ from msgspec import structs
 from bpa_ppl.components import Count, Positive
 from bpa_ppl.errors import UsageError
 from bpa_ppl.extras.studies.tuning.reestimation import reestimate
+from bpa_ppl.formats.reading import read_nbest
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.sampling.published import weight_again, weight_vectors
@@ -23,8 +24,10 @@ class WeightTrace(Sampler, frozen=True):
     """The set S(λ_T) is the trace of an optimiser, weighed as in Eq. 11: the earliest method.
 
     Args:
-        visited: (steps, Q) free weights that an optimiser visited; with the argument `extra` of
-            `adapt`, those that MERT for BLEU visits on these lists.
+        lists: the out-of-domain lists that the canonical weights were tuned on, or their file: MERT
+            for BLEU visits weights on them.
+        references: files of references of the lists, if these have none.
+        visited: (steps, Q) free weights that an optimiser visited, in place of lists.
         restarts: of MERT.
         delta: the leveraging factor δ.
     """
@@ -32,30 +35,34 @@ class WeightTrace(Sampler, frozen=True):
     title = "weights that MERT visited (published)"
     exact = False
     likelihood = "oracle"
-    takes_extra = True
     keeps_draws = True
+    lists: Any = None
+    references: str | tuple[str, ...] = ()
     visited: Any = None
     restarts: Count = 20
     delta: Positive = 1.0
 
-    def fitted(
-        self, lists: NBest, weights: Mapping[str, float], *, fixed: list[str] | None, seed: int
-    ) -> Self:
+    def fitted(self, weights: Mapping[str, float], *, fixed: Sequence[str], seed: int) -> Self:
         """Return the sampler with the free weights that MERT for BLEU visits, λ_T first.
 
         Each vector is scaled to the length of λ_T (Σ|λ|), because MERT determines directions only.
 
         Raises:
+            DataError: if the lists cannot be read, or lack references.
             UsageError: if λ_T is 0.
 
         >>> from bpa_ppl import from_lists
         >>> lists = from_lists(
         ...     [["a b c d", "a b c"]], [[[1.0], [2.0]]], ["LM0"], references=[["a b c d"]]
         ... )
-        >>> sampler = WeightTrace(restarts=1).fitted(lists, {"LM0": 0.5}, fixed=None, seed=0)
+        >>> sampler = WeightTrace(lists, restarts=1).fitted({"LM0": 0.5}, fixed=[], seed=0)
         >>> sampler.visited.tolist()
         [[0.5], [-0.5]]
         """
+        if self.lists is None or self.visited is not None:
+            return self
+        lists = self._read_lists()
+        fixed = [name for name in fixed if name in lists.feature_names]
         options: dict[str, Any] = {"seed": seed, "restarts": self.restarts, "fixed": fixed}
         result = reestimate(lists, weights, tuner="mert", **options)
         free = set(match(weights, lists, fixed=fixed).free_names)
@@ -67,6 +74,12 @@ class WeightTrace(Sampler, frozen=True):
             raise UsageError(f"{problem}, which is 0: give canonical weights", parameter="weights")
         visited = vectors * length / np.abs(vectors).sum(axis=1, keepdims=True)
         return structs.replace(self, visited=visited)
+
+    def _read_lists(self) -> NBest:
+        if isinstance(self.lists, NBest):
+            return self.lists
+        names = (self.references,) if isinstance(self.references, str) else self.references
+        return read_nbest(self.lists, references=list(names) or None)
 
     def reweight(self, target: Target, earlier: Draws) -> Sampled:
         """Weight the vectors of an earlier posterior again, by the lists of the target."""
@@ -81,9 +94,9 @@ class WeightTrace(Sampler, frozen=True):
         """
         if self.visited is None:
             raise UsageError(
-                "weight-trace needs the lists that the canonical weights were tuned on, or the "
-                "weights that an optimiser visited",
-                parameter="extra",
+                "weight-trace needs the lists that the canonical weights were tuned on, as in "
+                "weight-trace:lists=news.nbest.gz,references=news.ref",
+                parameter="sampler",
                 code="missing-setting",
             )
         vectors = np.asarray(self.visited, np.float64)
@@ -99,6 +112,13 @@ class WeightTrace(Sampler, frozen=True):
         return result
 
     def settings(self) -> dict[str, Any]:
-        """Return the settings, with the number of the visited weights."""
-        visited = {} if self.visited is None else {"visited": f"{len(self.visited)} vectors"}
-        return {"restarts": self.restarts, "delta": self.delta, **visited}
+        """Return the settings, with the name of the lists and the number of the visited weights."""
+        given: dict[str, Any] = {"restarts": self.restarts, "delta": self.delta}
+        if self.lists is not None:
+            is_file = not isinstance(self.lists, NBest)
+            given["lists"] = self.lists if is_file else self.lists.origin
+        if self.references:
+            given["references"] = self.references
+        if self.visited is not None:
+            given["visited"] = f"{len(self.visited)} vectors"
+        return given
