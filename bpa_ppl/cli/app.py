@@ -9,7 +9,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import entry_points, version
 from typing import Any
@@ -63,11 +63,12 @@ def _format_default(value: object) -> str | None:
 
 
 #: The boxes of `bpa --help`.
-_EVERYDAY, _STUDIES, _PHRASES = "Everyday", "Studies", "Phrases and language models"
+_EVERYDAY, _LISTS, _JUDGES = "Everyday", "Lists and priors", "Judges and services"
+_STUDIES, _PHRASES = "Studies", "Phrases and language models"
 _OTHERS, _HELP = "Commands of other packages", "Help"
 _BOXES = {
     title: Group(title, sort_key=place)
-    for place, title in enumerate((_EVERYDAY, _STUDIES, _PHRASES, _OTHERS, _HELP))
+    for place, title in enumerate((_EVERYDAY, _LISTS, _JUDGES, _STUDIES, _PHRASES, _OTHERS, _HELP))
 }
 app = App(
     name="bpa",
@@ -96,15 +97,21 @@ _lm_app = App(
     group_commands="Commands",
     help_format="markdown",
 )
-_COMMANDS: tuple[Callable[..., None], ...] = (
-    *(lists.lists_, adapt.adapt, posteriors.check, posteriors.report, posteriors.rerank),
-    *(posteriors.weights, posteriors.trace, adapt.learn_prior, lists.features, lists.oracle),
-    *(comparing.calibrate, comparing.compare),
-)
-for place, function in enumerate(_COMMANDS):
-    name = function.__name__.strip("_").replace("_", "-")
-    box = _BOXES[getattr(sys.modules[function.__module__], "HELP_BOX", _EVERYDAY)]
-    app.command(function, name=name, sort_key=place, group=box, help_format="markdown")
+#: The commands of the core by their boxes, in the order of the help.
+_COMMANDS: Mapping[str, tuple[Callable[..., None], ...]] = {
+    _EVERYDAY: (
+        *(lists.lists_, adapt.adapt, posteriors.check, posteriors.trace, comparing.compare),
+        *(posteriors.report, posteriors.rerank, posteriors.weights),
+    ),
+    _LISTS: (lists.features, lists.oracle, adapt.learn_prior),
+    _STUDIES: (comparing.calibrate,),
+}
+for title, functions in _COMMANDS.items():
+    for place, function in enumerate(functions):
+        name = function.__name__.strip("_").replace("_", "-")
+        app.command(
+            function, name=name, sort_key=place, group=_BOXES[title], help_format="markdown"
+        )
 app.command(_lm_app)
 _lm_app.command(texts.mix)
 _lm_app.default(texts.estimate)

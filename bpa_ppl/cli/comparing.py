@@ -21,8 +21,6 @@ from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood
 from bpa_ppl.nbest import NBest
 from bpa_ppl.sampling.sampler import SAMPLERS
 
-#: The box of the commands in `bpa --help`.
-HELP_BOX = "Studies"
 #: A box of the help of a command.
 _TEST = Group("Lists to rerank", sort_key=5)
 #: Packages whose versions the results depend on.

@@ -62,11 +62,14 @@ def test_what_everybody_needs_comes_first() -> None:
     assert re.findall(r"│[ *]*(--[\w-]+)", boxes["Options"]) == first_options
     assert "bpa adapt dev.jsonl" in run("adapt", "--help").out.partition("╭")[0]
     boxes = boxes_of()
-    assert list(boxes) == ["Everyday", "Studies", "Phrases and language models", "Help"]
+    more = ["Lists and priors", "Judges and services", "Studies", "Phrases and language models"]
+    assert list(boxes) == ["Everyday", *more, "Help"]
     listed = {title: re.findall(r"^│ ([a-z-]+) ", box, re.M) for title, box in boxes.items()}
-    assert listed["Everyday"][:3] == ["lists", "adapt", "check"]
-    studies = ["calibrate", "compare", "experiment", "figures", "sweep", "tune"]
-    assert listed["Studies"] == studies
+    everyday = "lists adapt check trace compare report rerank weights demo"
+    assert listed["Everyday"] == everyday.split()
+    assert listed["Lists and priors"] == ["features", "oracle", "learn-prior", "convert"]
+    assert listed["Judges and services"] == ["judge", "judges", "serve"]
+    assert listed["Studies"] == ["calibrate", "experiment", "figures", "sweep", "tune"]
     assert listed["Phrases and language models"] == ["lm", "phrases", "subdomains"]
 
 

@@ -17,7 +17,7 @@ from bpa_ppl.extras.convert.records import read_json, read_text_lines, write_lis
 from bpa_ppl.formats.streams import require_writable
 
 #: The box of the command in `bpa --help`.
-HELP_BOX = "Everyday"
+HELP_BOX = "Lists and priors"
 #: Kinds whose files are lines of text; the others are JSON.
 _OF_LINES = ("icefall", "letor", "trec", "wmt")
 

@@ -21,7 +21,7 @@ from bpa_ppl.features.recipe import roles_for
 from bpa_ppl.posterior.files import read_draws
 
 #: The box of the commands in `bpa --help`.
-HELP_BOX = "Everyday"
+HELP_BOX = "Judges and services"
 #: A box of the help of a command.
 _SERVER = Group("Server", sort_key=8)
 
