@@ -565,8 +565,8 @@ def _name_canonical(given: Any, lists: NBest) -> Weights:
     return Weights(zip(names, weights.values(), strict=True), weights.origin)
 
 
-def check_totals(lists: NBest, values: npt.ArrayLike, tolerance: float = 1e-3) -> None:
-    """Warn if λ·h does not reproduce the totals of the decoder: the weights may be wrong.
+def describe_totals(lists: NBest, values: npt.ArrayLike, tolerance: float = 1e-3) -> str:
+    """Return a note if λ·h does not reproduce the totals of the decoder, else an empty text.
 
     Only differences within a list are compared: terms that are constant over a list may be missing.
 
@@ -577,14 +577,15 @@ def check_totals(lists: NBest, values: npt.ArrayLike, tolerance: float = 1e-3) -
         tolerance: allowed error, relative to the totals and their differences within a list.
     """
     if lists.totals is None or lists.totals_normalised or not len(lists):
-        return
+        return ""
     totals = subtract_first(lists.totals, lists.sizes)
     error = np.abs(score_differences(lists, values) - totals)
     allowed = tolerance * (np.abs(totals) + np.abs(lists.totals)) + 1e-4
     wrong = float(np.mean(error > allowed))
-    if wrong > 0.05:
-        share = f"the totals of {100 * wrong:.0f}% of the candidates of {name_lists(lists.origin)}"
-        warn_user(f"the weights do not reproduce {share}: check that the decoder run used them")
+    if wrong <= 0.05:
+        return ""
+    share = f"the totals of {100 * wrong:.0f}% of the candidates of {name_lists(lists.origin)}"
+    return f"the weights do not reproduce {share}: check that the decoder run used them"
 
 
 def _check_features(lists: NBest, names: Iterable[str], parameter: str) -> None:

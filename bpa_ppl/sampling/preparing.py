@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -33,7 +33,14 @@ from bpa_ppl.sampling.settings import (
     resolve_sampler,
 )
 from bpa_ppl.sampling.target import Model
-from bpa_ppl.weights import CANONICAL, AnyStart, Match, StartingWeights, check_totals, has_canonical
+from bpa_ppl.weights import (
+    CANONICAL,
+    AnyStart,
+    Match,
+    StartingWeights,
+    describe_totals,
+    has_canonical,
+)
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -145,6 +152,8 @@ def prepare(lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]
     if not (observes_nothing or oracles):
         _require_references(lists, gain, likelihood)  # before features are computed
     matched = _match(lists, start, gain, settings)
+    for note in filter(None, _note_lists(lists, matched, gain)):
+        warn_user(note)
     prior = _choose_prior(resolve_prior(settings), matched, sampler)
     model = _choose_model(settings.get("model"), prior, matched.match, lists)
     judged = _select_judged(
@@ -227,7 +236,7 @@ def _require_references(lists: NBest, gain: Metric, likelihood: Likelihood) -> N
 
 
 def _match(lists: NBest, start: StartingWeights, gain: Metric, settings: Settings) -> MatchedLists:
-    """Return the lists with all features; warn if canonical weights do not give their totals."""
+    """Return the lists with all features."""
     recipe = recipe_for(
         lists,
         gain,
@@ -236,15 +245,17 @@ def _match(lists: NBest, start: StartingWeights, gain: Metric, settings: Setting
         settings.get("features"),
         settings.get("exclude"),
     )
-    matched = match_lists(lists, start, recipe, progress=settings.get("progress", False))
-    if matched.match.origin == CANONICAL:
-        check_totals(matched.lists, matched.match.values)
+    return match_lists(lists, start, recipe, progress=settings.get("progress", False))
+
+
+def _note_lists(lists: NBest, matched: MatchedLists, gain: Metric) -> Iterator[str]:
+    """Yield what looks wrong with the lists: far values, totals of other weights."""
     features = matched.lists
+    if matched.match.origin == CANONICAL:
+        yield describe_totals(features, matched.match.values)
     outliers = [describe_outliers(features, name) for name in features.feature_names]
     outliers += [describe_outliers(lists, name) for name in gain.columns]
-    for note in filter(None, outliers):
-        warn_user(f"{locate(lists.origin)}{note}")
-    return matched
+    yield from (f"{locate(lists.origin)}{note}" for note in outliers if note)
 
 
 def _choose_prior(
