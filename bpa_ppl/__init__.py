@@ -43,6 +43,7 @@ _MODULES = {
     "bpa_ppl.diagnostics.comparison.comparison": ("compare",),
     "bpa_ppl.diagnostics.comparison.samplers": ("compare_samplers",),
     "bpa_ppl.drawing": ("to_posterior",),
+    "bpa_ppl.diagnostics.traces": ("plot_trace",),
     "bpa_ppl.errors": (
         "BpaError",
         "BpaWarning",
@@ -97,6 +98,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from bpa_ppl.diagnostics.comparison.comparison import compare as compare
     from bpa_ppl.diagnostics.comparison.samplers import compare_samplers as compare_samplers
     from bpa_ppl.drawing import to_posterior as to_posterior
+    from bpa_ppl.diagnostics.traces import plot_trace as plot_trace
     from bpa_ppl.errors import (
         BpaError as BpaError,
         BpaWarning as BpaWarning,

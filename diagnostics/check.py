@@ -109,7 +109,8 @@ def check(posterior: Posterior, limits: Mapping[str, Any] | None = None) -> Repo
     (`bpa calibrate` finds it). At most 1 % of good posteriors fail with the default limits.
 
     Args:
-        posterior: draws with a site `weights`, from this library or another.
+        posterior: draws of any program. Without a variable `weights`, all variables of
+            floating-point numbers are checked.
         limits: name of a diagnostic, as in `DIAGNOSTICS` -> its setting `limit`, if it is not the
             default.
 
@@ -117,7 +118,7 @@ def check(posterior: Posterior, limits: Mapping[str, Any] | None = None) -> Repo
         a `Report`, true if all diagnostics are within their limits.
 
     Raises:
-        DataError: if there are no draws of `weights`.
+        DataError: if there are no draws.
         UsageError: if there is no diagnostic of a name, or it has no such limit.
 
     >>> drawn = np.random.default_rng(0).normal(size=(4, 50, 2))
@@ -125,7 +126,8 @@ def check(posterior: Posterior, limits: Mapping[str, Any] | None = None) -> Repo
     >>> bool(check(draws)), bool(check(draws, {"bulk-ess": 100, "tail-ess": 100, "r-hat": 1.1}))
     (False, True)
     """
-    return _measure(as_draws(posterior, finite=False), _list_diagnostics(limits or {}))
+    draws = as_draws(posterior, finite=False, any_variables=True)
+    return _measure(draws, _list_diagnostics(limits or {}))
 
 
 def _list_diagnostics(limits: Mapping[str, Any]) -> dict[str, Diagnostic]:

@@ -190,7 +190,7 @@ class Tails(Diagnostic, frozen=True):
             "not exist: draw more, or use a prior with lighter tails"
         )
         share = np.fmin(run.bulk_ess, run.tail_ess) / np.prod(run.draws.shape)
-        k_hat = estimate_tail_shapes(run.draws.weights, share)
+        k_hat = estimate_tail_shapes(run.main, share)
         return self.find_worst(k_hat, run.names, self.limit, heavy)
 
 
@@ -207,7 +207,7 @@ class EqualDraws(Diagnostic, frozen=True):
 
     def measure(self, run: Run) -> Finding:
         """Return the longest share."""
-        stays = _count_longest_equal(run.draws.weights) / max(run.draws.shape[1], _SHORT)
+        stays = _count_longest_equal(run.main) / max(run.draws.shape[1], _SHORT)
         stuck = (
             f"{{where}} stays where it is for {{value:.0%}} of its draws: {run.advice.movement()}"
         )

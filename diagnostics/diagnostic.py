@@ -48,6 +48,11 @@ class Run:
         """(C, D, components): their draws; NaN if not finite."""
         return self._components[1]
 
+    @property
+    def main(self) -> Float64:
+        """(C, D, components): the draws of the weights; of all sites if there are no weights."""
+        return self.draws.weights if self.draws.features else self.values
+
     @cached_property
     def _components(self) -> tuple[list[str], Float64]:
         return list_components(self.draws)
@@ -238,6 +243,7 @@ DIAGNOSTICS: Registry[Diagnostic] = Registry(
         "log-density": "bpa_ppl.diagnostics.usable:LogDensity",
         "divergences": "bpa_ppl.diagnostics.of_samplers:Divergences",
         "bfmi": "bpa_ppl.diagnostics.of_samplers:BFMI",
+        "tree-depth": "bpa_ppl.diagnostics.of_samplers:TreeDepth",
         "acceptance": "bpa_ppl.diagnostics.of_samplers:Acceptance",
         "burn-in": "bpa_ppl.diagnostics.convergence:BurnIn",
         "r-hat": "bpa_ppl.diagnostics.convergence:RHat",

@@ -53,6 +53,25 @@ class BFMI(Diagnostic, frozen=True):
         return self.find_worst(fractions, run.chain_labels, self.limit, slow)
 
 
+class TreeDepth(Diagnostic, frozen=True):
+    """The largest depth of the trees of NUTS, as other programs record it; it never fails.
+
+    A run with many trees of the largest depth that its program allows, usually 10, is slow but not
+    wrong (Hoffman & Gelman 2014).
+    """
+
+    title = "tree depth"
+
+    def applies(self, run: Run) -> bool:
+        """Return whether chains record the depths."""
+        return run.draws.kind == "chains" and "tree_depth" in run.draws.statistics
+
+    def measure(self, run: Run) -> Finding:
+        """Return the largest depth."""
+        depth = float(np.max(run.draws.statistics["tree_depth"], initial=0))
+        return self.finding(depth, "reported", True, "")
+
+
 class Acceptance(Diagnostic, frozen=True):
     """The acceptance rate of each chain.
 

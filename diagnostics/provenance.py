@@ -92,7 +92,7 @@ def signature(posterior: Posterior) -> str:
     >>> signature(Draws({"weights": np.zeros((2, 10, 1))}, ("LM0",), record=record))
     'sampler:imh|chains:2|draws:10|seed:7|jax:0.9'
     """
-    draws = as_draws(posterior, finite=False)
+    draws = as_draws(posterior, finite=False, any_variables=True)
     record, (chains, count) = draws.record, draws.shape
     observed, recipe, prior = record.observed, record.recipe, record.prior
     sources = to_attributes(record).get("feature_sources", [])

@@ -83,7 +83,7 @@ class CopiedChains(Diagnostic, frozen=True):
 
     def measure(self, run: Run) -> Finding | None:
         """Return the number of such pairs of chains."""
-        pairs = find_copied_chains(run.draws.weights)
+        pairs = find_copied_chains(run.main)
         if not pairs:
             return None
         first, second = pairs[0]

@@ -33,12 +33,13 @@ _FIGURE_AND_PAGE = Written(lambda path: (path, path.parent / f"{path.stem}.html"
 def check(posterior: shared.PosteriorPath, /, *, as_json: shared.AsJson = False) -> None:
     """Print the diagnostics of a posterior; exit with 3 if it has not converged.
 
-    The diagnostics that the posterior records are printed, if it has not changed since. For
-    preferences, also the agreement and the slip rates of the raters.
+    The posterior may be of any program: NetCDF as ArviZ writes it. The diagnostics that it records
+    are printed, if it has not changed since. For preferences, also the agreement and the slip rates
+    of the raters.
 
     Example: `bpa check posterior.nc`
     """
-    draws = read_draws(posterior)
+    draws = read_draws(posterior, any_variables=True)
     report, raters = check_and_record(draws)[1], compare_raters(draws)
     if as_json:
         of_raters = {} if raters is None else {"raters": raters.as_dict()}
@@ -92,29 +93,30 @@ def trace(
     *,
     output: Annotated[shared.OutputPath, _FIGURE_AND_PAGE],
     html: bool = False,
-    weights: Annotated[list[str] | None, Parameter(consume_multiple=1)] = None,
+    var_names: Annotated[list[str] | None, Parameter(consume_multiple=1)] = None,
     top: int = 8,
     quiet: shared.Quiet = False,
 ) -> None:
     """Plot the traces of the chains, with the warm-up on grey, and the ranks of their draws.
 
-    Weights are multiplied by the standard deviation of their feature within the adaptation lists,
-    so that they can be compared.
+    The posterior may be of any program. Weights are multiplied by the standard deviation of their
+    feature within the adaptation lists, so that they can be compared. A page also has
+    autocorrelations, effective draws as the run grows, energies and divergences.
 
     Example: `bpa trace posterior.nc --output trace.png`
 
     Args:
         output: Figure (.png, .svg or .pdf) or page (.html).
         html: Write the page next to the figure, too: trace.html for trace.png.
-        weights: Features, or other sites of the model, to plot: one or more names, after POSTERIOR
-            (default: those that mix worst).
-        top: Number of features to plot if --weights names none.
+        var_names: Features, variables with all their cells, or single cells, to plot: one or more
+            names, after POSTERIOR (default: those that mix worst).
+        top: Number of these if --var-names names none.
     """
     from bpa_ppl.diagnostics.traces import write_traces
 
-    draws = read_draws(posterior)
+    draws = read_draws(posterior, any_variables=True)
     title = f"Traces of {posterior.name}"
-    written = write_traces(draws, output, weights, top=top, title=title, html=html)
+    written = write_traces(draws, output, var_names, top=top, title=title, html=html)
     shared.echo_status(f"wrote {', '.join(map(str, written))}", quiet)
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.messages import warn_user
+from bpa_ppl._runtime.messages import log_info, warn_user
 from bpa_ppl.errors import DataError, list_names
 from bpa_ppl.posterior.arviz_functions import split_groups, to_arviz_data, to_tree
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, check_finite, total
@@ -109,7 +109,7 @@ def to_groups(draws: Draws) -> tuple[dict[str, Group], dict[str, Any]]:
     return label_groups(groups, coords, dims), attrs
 
 
-def as_draws(posterior: Posterior, *, finite: bool = True) -> Draws:
+def as_draws(posterior: Posterior, *, finite: bool = True, any_variables: bool = False) -> Draws:
     """Return any posterior with draws of `weights` as `Draws`.
 
     A single weight becomes one feature, and a table of weights as many as it has cells, named by
@@ -119,10 +119,12 @@ def as_draws(posterior: Posterior, *, finite: bool = True) -> Draws:
     Args:
         posterior: InferenceData, a DataTree or a Dataset, or Draws, which are returned as they are.
         finite: whether to refuse weights that are not finite numbers.
+        any_variables: whether a posterior without `weights` is taken, too: as the draws of its
+            other variables of floating-point numbers, with no feature.
 
     Raises:
-        DataError: if there are no draws of `weights`, one is not a finite number, or the parts of
-            the posterior do not fit together.
+        DataError: if there are no draws, one is not a finite number, or the parts of the posterior
+            do not fit together.
         UsageError: if it is not a posterior.
 
     >>> from xarray import Dataset, DataTree
@@ -133,18 +135,26 @@ def as_draws(posterior: Posterior, *, finite: bool = True) -> Draws:
     """
     draws = posterior
     if not isinstance(draws, Draws):
-        draws = from_groups(*split_groups(draws))
+        draws = from_groups(*split_groups(draws), any_variables=any_variables)
     if finite:
         check_finite(draws)
     return draws
 
 
-def from_groups(groups: Mapping[str, Group], recorded: Mapping[Any, Any]) -> Draws:
+def from_groups(
+    groups: Mapping[str, Group], recorded: Mapping[Any, Any], *, any_variables: bool = False
+) -> Draws:
     """Return the groups of any posterior, and what it records as attributes, as draws."""
-    weights, features = _read_weights(groups)
-    nothing = Group({}, {}, {}, {})
     draws = {name: find_draws(group) for name, group in groups.items()}
-    values, statistics = draws["posterior"] | {WEIGHTS: weights}, draws.get("sample_stats", {})
+    variables = draws.get("posterior", {})
+    if any_variables and variables and WEIGHTS not in variables:
+        variables = _select_continuous(variables)
+        features: tuple[str, ...] = ()
+        weights = np.zeros((*next(iter(variables.values())).shape[:2], 0))
+    else:
+        weights, features = _read_weights(groups)
+    nothing = Group({}, {}, {}, {})
+    values, statistics = variables | {WEIGHTS: weights}, draws.get("sample_stats", {})
     attrs = {str(key): _decode(value) for key, value in recorded.items()}
     of_group = {str(key): _decode(value) for key, value in groups["posterior"].attrs.items()}
     foreign = SCHEMA not in attrs
@@ -203,6 +213,25 @@ def from_groups(groups: Mapping[str, Group], recorded: Mapping[Any, Any]) -> Dra
     )
 
 
+def _select_continuous(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the variables of floating-point numbers; log those that are left out.
+
+    Raises:
+        DataError: if there are none.
+    """
+    chosen = {name: x for name, x in variables.items() if x.dtype.kind == "f"}
+    discrete = [name for name in variables if name not in chosen]
+    if not chosen:
+        problem = f"all variables are discrete: {list_names(discrete)}"
+        raise DataError(f"{problem}; give draws of continuous ones", code="no-data")
+    constant = [name for name, x in chosen.items() if x.size and np.all(x == x[:1, :1])]
+    left_out = (("discrete", discrete), ("the same in all draws", constant))
+    for what, names in left_out:
+        if names:
+            log_info(f"not checked, because {what}: {list_names(names)}")
+    return chosen
+
+
 def _read_weights(groups: Mapping[str, Group]) -> tuple[npt.NDArray[Any], tuple[str, ...]]:
     """Return the draws of the weights as (chain, draw, feature), and the features."""
     group = groups.get("posterior", Group({}, {}, {}, {}))
@@ -253,7 +282,7 @@ def _suggest_call(group: Group) -> str:
             made = f"['{name}']].rename({ {name: WEIGHTS, dim: 'feature'} })"
     call = f"{_VARIABLES}[{made}.assign_coords(feature=features)"
     names = "with these variables and the names of their features"
-    take = "only compare takes any variables; if some are weights, take"
+    take = "only compare, check and trace take any variables; if some are weights, take"
     return f"{take} {call} {names}, where data is the posterior or arviz.from_netcdf(path)"
 
 

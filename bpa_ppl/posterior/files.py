@@ -111,22 +111,29 @@ def read_posterior(path: str | Path) -> InferenceData:
     return to_arviz_data(to_tree(groups, attrs))
 
 
-def read_draws(path: str | Path) -> Draws:
+def read_draws(path: str | Path, *, any_variables: bool = False) -> Draws:
     """Load a posterior as plain arrays, without ArviZ and xarray; see `read_posterior`.
+
+    Args:
+        path: the file.
+        any_variables: whether a posterior without weights is taken, too, as by `as_draws`.
 
     >>> import numpy as np
     >>> write_posterior(Draws({"weights": np.array([[[0.5], [1.5]]])}, ("LM0",)), "posterior.nc")
     >>> read_draws("posterior.nc").mean.tolist()
     [1.0]
     """
-    return _load(path)[-1]
+    return _load(path, any_variables=any_variables)[-1]
 
 
-def _load(path: str | Path) -> tuple[dict[str, Group], dict[str, Any], Draws]:
+def _load(
+    path: str | Path, *, any_variables: bool = False
+) -> tuple[dict[str, Group], dict[str, Any], Draws]:
     """Return the groups of a file, its attributes, and the draws; errors name the file."""
     groups, attrs = read_groups(path)
     try:
-        return groups, attrs, as_draws(from_groups(groups, attrs))
+        draws = from_groups(groups, attrs, any_variables=any_variables)
+        return groups, attrs, as_draws(draws)
     except BpaError as error:
         raise DataError(str(error), path, parameter=error.parameter, code=error.code) from error
     # Groups, attributes and types may be any that NetCDF can hold.

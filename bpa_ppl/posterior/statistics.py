@@ -84,6 +84,17 @@ def _apply(name: str, values: npt.ArrayLike, **options: Any) -> Float64:
         return np.asarray(getattr(_arviz(), name)(array, chain_axis=0, draw_axis=1, **options))
 
 
+def autocorrelation(values: npt.ArrayLike, lags: int) -> Float64:
+    """Return the autocorrelation of each chain up to a lag, (C, D) ↦ (C, lags + 1).
+
+    >>> autocorrelation([[0.0, 1.0, 0.0, 1.0]], 2).round(2).tolist()
+    [[1.0, -0.75, 0.5]]
+    """
+    with np.errstate(all="ignore"):
+        found = np.asarray(_arviz().autocorr(np.asarray(values, np.float64), axis=-1))
+    return found[:, : lags + 1]
+
+
 def bfmi(energy: npt.ArrayLike) -> Float64:
     """Return the Bayesian fraction of missing information of each chain, (C, D) ↦ (C,).
 

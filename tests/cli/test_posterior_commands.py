@@ -35,16 +35,16 @@ def test_check_prints_the_verdict(folder: Path) -> None:
 def test_traces_are_written(folder: Path) -> None:
     names = bpa.read_posterior("poor.nc")["posterior"]["feature"].values.tolist()
     succeed("trace", "poor.nc", "-o", "all.png", "-q")
-    succeed("trace", "poor.nc", "-o", "one.png", "--weights", names[0], "-q")
+    succeed("trace", "poor.nc", "-o", "one.png", "--var-names", names[0], "-q")
     sizes = [int.from_bytes(Path(f"{n}.png").read_bytes()[20:24]) for n in ("all", "one")]
     assert sizes[0] > 2 * sizes[1] > 0  # the heights
     for figure, written in {"t.svg": "t.svg, t.html", "page.html": "page.html"}.items():
-        result = succeed("trace", "poor.nc", "-o", figure, "--html", "--weights", *names[:2])
+        result = succeed("trace", "poor.nc", "-o", figure, "--html", "--var-names", *names[:2])
         assert result.err == f"wrote {written}\n"
     page = Path("t.html").read_text("utf-8")
     assert page == Path("page.html").read_text("utf-8")
     assert f'alt="Traces of {names[0]}, {names[1]}"' in page
-    refused("trace", "poor.nc", "-o", "x.png", "--weights", names[0], "no", mention="has no no")
+    refused("trace", "poor.nc", "-o", "x.png", "--var-names", names[0], "no", mention="has no no")
 
 
 def test_several_weights_follow_one_option(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,16 +56,18 @@ def test_several_weights_follow_one_option(folder: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr("bpa_ppl.diagnostics.traces.write_traces", record)
     trace = ("trace", "-o", "x.png")
-    together = ("--weights", "LM", "TM", "W")
-    repeated = ("--weights", "LM", "--weights", "TM", "--weights", "W")
-    for words in (together, repeated, ("--weights", "LM", "TM", "--weights", "W")):
+    together = ("--var-names", "LM", "TM", "W")
+    repeated = ("--var-names", "LM", "--var-names", "TM", "--var-names", "W")
+    for words in (together, repeated, ("--var-names", "LM", "TM", "--var-names", "W")):
         succeed("trace", "poor.nc", "-o", "x.png", *words, "-q")
         succeed("trace", *words, "-o", "x.png", "poor.nc")
     succeed(*trace, *together, "--", "poor.nc")
     assert plotted == [["LM", "TM", "W"]] * 7
-    refused(*trace, "poor.nc", "--weights", mention="--weights requires at least 1")
-    refused("trace", "poor.nc", "--weights", *trace[1:], mention="--weights requires at least 1")
-    refused(*trace, "--weights", "LM", "poor.nc", mention="POSTERIOR requires")
+    refused(*trace, "poor.nc", "--var-names", mention="--var-names requires at least 1")
+    refused(
+        "trace", "poor.nc", "--var-names", *trace[1:], mention="--var-names requires at least 1"
+    )
+    refused(*trace, "--var-names", "LM", "poor.nc", mention="POSTERIOR requires")
 
 
 def test_rerank_scores_where_there_are_references(folder: Path) -> None:

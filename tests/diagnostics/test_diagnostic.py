@@ -117,7 +117,7 @@ def measured(name: str, draws: Draws, **settings: Any) -> Finding | None:
 
 def test_each_diagnostic_fails_by_itself() -> None:
     """So no diagnostic depends on another one having been measured before."""
-    assert {*CASES, "gaussian-prior"} == set(DIAGNOSTICS)
+    assert {*CASES, "gaussian-prior", "tree-depth"} == set(DIAGNOSTICS)
     for name, (poor, good) in CASES.items():
         failed, passed = measured(name, poor), measured(name, good)
         assert failed is not None, name

@@ -116,13 +116,14 @@ def test_a_page_has_the_figure_and_the_verdict(tmp_path: Path) -> None:
     path = tmp_path / "traces.html"
     write_traces(chains(), path, title="Traces of a walk")
     outline = Outline(path.read_text(encoding="utf-8"))
-    assert outline.values("img", "alt") == ["Traces of LM0, TM0"]
+    pictures = ["Traces of LM0, TM0", "Mixing of LM0, TM0"]
+    assert outline.values("img", "alt") == pictures
     assert "Converged." in outline.texts
 
 
 def test_what_has_no_traces_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "traces.png"
-    with raises(DataError, "missing-feature", parameter="weights"):
+    with raises(DataError, "missing-feature", parameter="var_names"):
         write_traces(chains(), path, ["LM0", "lm"])
     with raises(UsageError, "unknown-format", parameter="output"):
         write_traces(chains(), tmp_path / "traces.txt")
