@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -218,9 +218,9 @@ class _UnitPairs:
         units: the words or characters of distinct texts.
     """
 
-    def __init__(self, units: Sequence[Any]):
+    def __init__(self, units: Ragged):
         self._units = units
-        self._lengths: Int64 = np.array(list(map(len, self._units)), np.int64)
+        self._lengths: Int64 = np.diff(units[1])
 
     def best(self, p: Float64) -> tuple[int, float]:
         """Return the best text and its expected score; see `_EditedPairs`."""
@@ -232,11 +232,9 @@ class _UnitPairs:
 
     def scores(self, rows: Int64, columns: Int64) -> Float64:
         """Return minus the error rates in percent, (rows, columns)."""
-        from rapidfuzz import process
-        from rapidfuzz.distance import Levenshtein
+        from bpa_ppl.metrics.levenshtein import edit_distances
 
-        candidates, references = ([self._units[i] for i in index] for index in (rows, columns))
-        edits = process.cdist(candidates, references, scorer=Levenshtein.distance, dtype=np.int64)
+        edits = edit_distances(*self._units, rows, columns)
         return np.asarray(0.0 - 100 * edits / np.maximum(self._lengths[columns], 1))
 
 

@@ -1,4 +1,4 @@
-"""WER and CER, the error rates of speech recognition, with edit distances of RapidFuzz.
+"""WER and CER, the error rates of speech recognition.
 
 Without settings they equal those of the package JiWER with its default transformations.
 """
@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.errors import DataError
 from bpa_ppl.metrics.metric import Lists, Metric, References
+from bpa_ppl.text.words import Ragged, Vocabulary, find_starts
 
 _BLANKS = re.compile(r"\s\s+")
 
@@ -44,34 +45,26 @@ class WER(Metric, frozen=True):
 
     width = 2
 
-    def units(self, texts: Sequence[str]) -> list[Any]:
+    def units(self, texts: Sequence[str]) -> Ragged:
         """Return the sequences that are compared: each word is an integer."""
-        number: dict[str, int] = {}
-        return [
-            [
-                number.setdefault(word, len(number))
-                for word in self._fold_case(text).split(" ")
-                if word
-            ]
-            for text in (_BLANKS.sub(" ", text).strip() for text in texts)
-        ]
+        spaced = (_BLANKS.sub(" ", text).strip() for text in map(self._fold_case, texts))
+        return Vocabulary().number([list(filter(None, text.split(" "))) for text in spaced])
 
     def counts(self, lists: Lists, references: References) -> Float64:
         """Return (candidates, 2) edits and reference lengths, one list after the other."""
-        from rapidfuzz.distance import Levenshtein
+        from bpa_ppl.metrics.levenshtein import edit_distances
 
-        rows = []
+        parts = [np.empty((0, self.width))]
         for texts, refs in zip(lists, references, strict=True):
             if len(refs) != 1:
                 problem = f"a sentence has {len(refs)} references, and {self.title} takes one"
                 remedy = "give one for each sentence, or choose the metric ter"
                 message = f"{problem}: {remedy}"
                 raise DataError(message, parameter="references", code="not-supported")
-            reference, *candidates = self.units([refs[0], *texts])
-            rows += [
-                (Levenshtein.distance(units, reference), len(reference)) for units in candidates
-            ]
-        return np.array(rows, np.float64).reshape(-1, 2)
+            units, starts = self.units([refs[0], *texts])
+            edits = edit_distances(units, starts, np.arange(1, len(starts) - 1), np.arange(1))
+            parts.append(np.column_stack([edits, np.full(len(edits), starts[1])]))
+        return np.concatenate(parts)
 
     def value(self, sums: Float64) -> Float64:
         """Return percent, (…, 2) ↦ (…)."""
@@ -103,6 +96,11 @@ class CER(WER, frozen=True):
 
     key: ClassVar[str] = "cer"
 
-    def units(self, texts: Sequence[str]) -> list[Any]:
-        """Return the sequences that are compared: the texts without blanks at their ends."""
-        return [self._fold_case(text).strip() for text in texts]
+    def units(self, texts: Sequence[str]) -> Ragged:
+        """Return the sequences that are compared: the texts without blanks at their ends.
+
+        Each character is its code point.
+        """
+        compared = [self._fold_case(text).strip() for text in texts]
+        encoded = "".join(compared).encode("utf-32-le", "surrogatepass")
+        return np.frombuffer(encoded, "<i4").astype(np.int32), find_starts(compared)

@@ -67,6 +67,19 @@ def test_scores_agree_with_jiwer(name: str) -> None:
     assert gains(LISTS, name).tolist() == (-counts[:, 0]).tolist()
 
 
+@pytest.mark.parametrize("name", GAINS)
+def test_long_texts_agree_with_jiwer(name: str) -> None:
+    """Distances are computed in blocks of 64 units: here of one to five, with a common end."""
+    rng = np.random.default_rng(3)
+    metric = resolve(name)
+    for _ in range(20):
+        end = random_text(rng, 60)
+        reference, *texts = (f"{random_text(rng, 200)} {end}".strip() for _ in range(4))
+        counts = metric.counts([texts], [(reference,)])
+        expected = [100 * GAINS[name](reference, text) for text in texts]
+        assert metric.value(counts) == pytest.approx(expected, rel=1e-12)
+
+
 def test_case_counts_unless_it_is_ignored() -> None:
     texts, references = ["A b"], [("a B",)]
     assert corpus_score(texts, references, "wer").value == 100
