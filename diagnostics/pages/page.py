@@ -16,7 +16,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from functools import cache
 from itertools import islice, pairwise
 from pathlib import Path
@@ -24,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NewType, TypeAlias
 
 from bpa_ppl._runtime.messages import format_table
 from bpa_ppl.formats.streams import atomic_writer
+from bpa_ppl.text.differences import Parts, mark_differences, token_pattern
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -35,11 +35,6 @@ Block: TypeAlias = "str | Html | Table"
 
 # A number, or two of an interval; a limit has a sign before it.
 _NUMBER = re.compile(r"([≤≥] )?{0}%?(( ± | to |–){0}%?)?".format(r"[+−-]?\d+(\.\d+)?(e[+-]?\d+)?"))
-# A word, or a character of Chinese or Japanese, which are written without spaces.
-_WITHOUT_SPACES = (
-    "\u3000-\u30ff\u31f0-\u31ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
-)
-_WORD = re.compile(rf"[{_WITHOUT_SPACES}]|[^\s{_WITHOUT_SPACES}]+")
 _LONG = 60  # characters of a cell, whose column is then wide enough for several words
 _MAX_COMPARED = 2000  # words of a text that are shown side by side
 #: How the template marks results that are good, bad or neither.
@@ -140,7 +135,7 @@ def side_by_side(
 ) -> Html:
     """Return texts side by side, with the words marked in which they differ.
 
-    Words are separated by spaces; each Chinese or Japanese character counts as one.
+    What counts as a word is described at `mark_differences`.
 
     Args:
         title: of the block.
@@ -155,37 +150,20 @@ def side_by_side(
     return render("side_by_side", title, context, sides, blocks)
 
 
-def differences(texts: Sequence[str]) -> list[list[tuple[str, bool]]]:
+def differences(texts: Sequence[str]) -> list[Parts]:
     """Return the parts of each text, and whether the text before it (the first: after) lacks them.
 
     >>> differences(["the cat", "a cat"])
     [[('the', True), (' cat', False)], [('a', True), (' cat', False)]]
     """
-    compared = [_mark(*pair) for pair in pairwise(_shorten(t, _MAX_COMPARED) for t in texts)]
+    compared = [mark_differences(*pair) for pair in pairwise(map(_shorten, texts))]
     return [compared[0][0], *(inserted for _, inserted in compared)]
 
 
-def _shorten(text: str, words: int) -> str:
-    """Return a text, or its first words if it has more."""
-    end = next((m.end() for m in islice(_WORD.finditer(text), words - 1, None)), len(text))
-    return text if not _WORD.search(text, end) else f"{text[:end]} …"
-
-
-def _mark(before: str, after: str) -> tuple[list[tuple[str, bool]], list[tuple[str, bool]]]:
-    """Return the parts of two texts, and whether each is marked: words that only one has."""
-    words = [list(_WORD.finditer(text)) for text in (before, after)]
-    one, other = ([word[0] for word in found] for found in words)
-    matcher = SequenceMatcher(None, one, other, autojunk=False)
-    changes = [(slice(*c[1:3]), slice(*c[3:])) for c in matcher.get_opcodes() if c[0] != "equal"]
-    result = []
-    for side, (text, found) in enumerate(zip((before, after), words, strict=True)):
-        parts, done = list[tuple[str, bool]](), 0
-        for only in filter(None, (found[change[side]] for change in changes)):
-            start, end = only[0].start(), only[-1].end()
-            parts += [(text[done:start], False), (text[start:end], True)]
-            done = end
-        result.append([part for part in (*parts, (text[done:], False)) if part[0]])
-    return result[0], result[1]
+def _shorten(text: str) -> str:
+    """Return a text, or its first words if it has very many."""
+    words = list(islice(token_pattern().finditer(text), _MAX_COMPARED + 1))
+    return text if len(words) <= _MAX_COMPARED else f"{text[: words[-1].start()].rstrip()} …"
 
 
 class Outcome:

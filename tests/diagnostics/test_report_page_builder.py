@@ -143,26 +143,6 @@ def test_words_that_differ_are_marked_by_more_than_a_colour() -> None:
     assert html.endswith("<p>&lt;why&gt;</p></article>")
 
 
-@pytest.mark.parametrize(
-    ("texts", "marked"),
-    [
-        (("他喜欢猫。", "她喜欢小猫。"), (["他"], ["她", "小"])),
-        (("猫がすき です", "犬がすき です"), (["猫"], ["犬"])),
-        (("قط أسود", "قط أبيض"), (["أسود"], ["أبيض"])),
-        (("ab\nc", "ab c"), ([], [])),
-        (("", "a  b"), ([], ["a  b"])),
-        (("a<b", "a&b"), (["a<b"], ["a&b"])),
-    ],
-)
-def test_words_and_characters_that_differ(
-    texts: tuple[str, str], marked: tuple[list[str], list[str]]
-) -> None:
-    """The parts are those of the texts, to the character."""
-    for text, words, parts in zip(texts, marked, differences(texts), strict=True):
-        assert "".join(part for part, _ in parts) == text
-        assert [part for part, is_marked in parts if is_marked] == words
-
-
 def test_long_texts_are_cut() -> None:
     long = " ".join(map(str, range(5000)))
     for parts in differences((long, long)):

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import groupby
-from operator import itemgetter
 from threading import Lock
 from typing import Any
 
 import msgspec
 import numpy as np
-from rapidfuzz.distance import Indel
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -26,6 +21,7 @@ from bpa_ppl.extras.judging.serving.web import Refused, read_body, static_routes
 from bpa_ppl.extras.judging.session import Session
 from bpa_ppl.formats.values import require_unique_fields
 from bpa_ppl.nbest import NBest
+from bpa_ppl.text.differences import Parts, mark_differences
 
 #: Bytes of the body of a request; corrections are the only long part.
 _LIMIT = 2**18
@@ -41,15 +37,10 @@ _WORTHWHILE, _CERTAIN = 0.005, 0.7
 #: The least number of answers that test the prior, and of answers to random questions that test the
 #: predictions.
 _TEST, _ENOUGH = 10, 20
-#: If a larger share of the words differs, marks would not help.
+#: If a larger share of the characters differs, marks would not help.
 _UNRELATED = 0.5
-#: Letters of scripts without blanks between words: Thai, Lao, Tibetan, Burmese, Khmer, CJK.
-_UNSPACED = "\u0e00-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_MARKS = "".join(c for c in map(chr, range(0x300, 0xFE30)) if unicodedata.category(c)[0] in "MC")
-#: Words, punctuation marks and characters without blanks, with the marks and blanks after them.
-_TOKEN = re.compile(
-    rf"(?:[^\W{_UNSPACED}](?:[^\W{_UNSPACED}]|[{_MARKS}])*|.)[{_MARKS}]*\s*", re.DOTALL
-)
+#: Texts with more characters are not compared, which could take seconds.
+_LONGEST = 5000
 
 
 class _Body(msgspec.Struct, forbid_unknown_fields=True):
@@ -162,7 +153,7 @@ def show_question(session: Session) -> dict[str, Any]:
         "last": judgements[-1].answer if judgements else None,
         "context": find_context(session.lists, question.sentence),
         "source": question.source,
-        "candidates": mark_differences(question.texts),
+        "candidates": split_candidates(question.texts),
     }
 
 
@@ -187,44 +178,20 @@ def find_context(lists: NBest, sentence: int) -> list[str]:
     return list(lists.sources[start:sentence])
 
 
-def mark_differences(texts: Sequence[str]) -> list[list[tuple[str, bool]]]:
-    """Split two texts into parts, each with whether the other text lacks it.
+def split_candidates(texts: Sequence[str]) -> Sequence[Parts]:
+    """Split two texts by `mark_differences`, unless they are very long or have little in common.
 
-    Words, punctuation marks, and single characters of scripts without blanks are compared. Texts
-    that share less than half of them are not split.
-
-    >>> mark_differences(["a red cat", "a cat!"])
-    [[('a ', False), ('red', True), (' cat', False)], [('a cat', False), ('!', True)]]
-    >>> mark_differences(["我爱猫", "我爱狗"])[1]
-    [('我爱', False), ('狗', True)]
-    >>> mark_differences(["a cat sat", "one dog"])
+    >>> split_candidates(["a red cat", "a cat"])[1]
+    [('a cat', False)]
+    >>> split_candidates(["a cat sat", "one dog"])
     [[('a cat sat', False)], [('one dog', False)]]
-    >>> _TOKEN.findall(" a cat's  hat"), _TOKEN.findall("สวัสดี")
-    ([' ', 'a ', 'cat', "'", 's  ', 'hat'], ['ส', 'วั', 'ส', 'ดี'])
     """
-    tokens = [_TOKEN.findall(text) for text in texts]
-    words = [[token.rstrip() for token in side] for side in tokens]
-    differs = [np.zeros(len(side), np.bool_) for side in words]
-    for part in Indel.opcodes(*words):
-        if part.tag != "equal":
-            differs[0][part.src_start : part.src_end] = True
-            differs[1][part.dest_start : part.dest_end] = True
-    if sum(marked.sum() for marked in differs) > _UNRELATED * sum(map(len, tokens)):
-        return [[(text, False)] for text in texts]
-    return [
-        _join_tokens(side, marked.tolist()) for side, marked in zip(tokens, differs, strict=True)
-    ]
-
-
-def _join_tokens(tokens: list[str], differs: list[bool]) -> list[tuple[str, bool]]:
-    """Join tokens to parts; blanks at the end of a part that differs go to the next part."""
-    runs = groupby(zip(tokens, differs, strict=True), key=itemgetter(1))
-    parts = [("".join(token for token, _ in run), different) for different, run in runs]
-    for k, (text, different) in enumerate(parts[:-1]):
-        if different:
-            kept = text.rstrip()
-            parts[k : k + 2] = [(kept, True), (text[len(kept) :] + parts[k + 1][0], False)]
-    return [part for part in parts if part[0]]
+    if max(map(len, texts)) <= _LONGEST:
+        sides = mark_differences(*texts)
+        differing = sum(len(text) for parts in sides for text, differs in parts if differs)
+        if differing <= _UNRELATED * sum(map(len, texts)):
+            return sides
+    return [[(text, False)] for text in texts]
 
 
 def show_panel(session: Session) -> dict[str, Any]:
