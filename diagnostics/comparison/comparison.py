@@ -252,7 +252,12 @@ def compare(
                 result = replace(result, verdict=NOT_CONVERGED, reason=problem)
             else:
                 report = check(concatenate_runs(recorded))
-                result = _judge(result, draws, truth, report, selection.incomplete, seed)
+                result = _judge(result, draws, truth, report, seed)
+            if selection.incomplete:
+                verdict = INCONCLUSIVE if result.verdict == AGREES else result.verdict
+                remedy = "give these the same names, or choose what to compare by var_names"
+                reason = f"{result.reason}; {selection.incomplete}: {remedy}"
+                result = replace(result, verdict=verdict, reason=reason)
         if test is not None and standard is not None:
             choice = rerank(test, recorded[0], unchecked=True).choice
             downstream = compare_downstream(test, choice, standard, seed=seed)
@@ -285,23 +290,22 @@ def _group_runs(posteriors: Any, name: str) -> dict[str, list[Any]]:
 
 
 def _judge(
-    result: SamplerResult, draws: Draws, truth: Draws, report: Report, incomplete: str, seed: int
+    result: SamplerResult, draws: Draws, truth: Draws, report: Report, seed: int
 ) -> SamplerResult:
     """Return the result with its verdict, and with the differences that it is based on."""
     properties, distance = compare_moments(draws, truth), measure_joint_distance(draws, truth, seed)
-    result = replace(result, discrepancies=properties, distance=distance)
+    differences = "; ".join(_describe_differences(properties, distance))
+    bound, weight = bound_bias(draws, truth)
+    # Three decimals, rounded up, because it is a bound.
+    size = f"{math.ceil(1000 * bound) / 1000:g}"
     if not report:
         d = max(properties, key=lambda d: abs(d["bias"]))
         status = f"{d['quantity']} of {d['variable']} is now off by {d['bias']:+.2f} posterior sd"
         first, *others = report.failures
         more = f"; {list_names(one.name for one in others)} failed, too" if others else ""
-        reason = f"{first.advice}{more} (the {status})"
-        return replace(result, verdict=NOT_CONVERGED, reason=reason)
-    bound, weight = bound_bias(draws, truth)
-    # Three decimals, rounded up, because it is a bound.
-    size = f"{math.ceil(1000 * bound) / 1000:g}"
-    if reason := "; ".join(_describe_differences(properties, distance)):
-        verdict = DIFFERS
+        verdict, reason = NOT_CONVERGED, f"{first.advice}{more} (the {status})"
+    elif differences:
+        verdict, reason = DIFFERS, differences
     elif bound <= MAX_BIAS:
         verdict, confidence = AGREES, f"with {PROBABILITY:.0%} confidence"
         reason = f"{confidence}, no posterior mean is biased by more than {size} sd"
@@ -312,11 +316,14 @@ def _judge(
             f"({PROBABILITY:.0%}), more than {MAX_BIAS:g}; if there is no bias, {times} times as "
             "many draws of the sampler and of the reference are enough"
         )
-    if incomplete:
-        verdict = INCONCLUSIVE if verdict == AGREES else verdict
-        remedy = "give these the same names, or choose what to compare by var_names"
-        reason = f"{reason}; {incomplete}: {remedy}"
-    return replace(result, verdict=verdict, reason=reason, bound=bound)
+    return replace(
+        result,
+        verdict=verdict,
+        reason=reason,
+        bound=None if verdict == NOT_CONVERGED else bound,
+        discrepancies=properties,
+        distance=distance,
+    )
 
 
 def _describe_differences(properties: Sequence[Row], distance: Distance) -> Iterator[str]:

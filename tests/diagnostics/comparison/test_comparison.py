@@ -534,6 +534,11 @@ def test_a_variable_that_only_some_have_leaves_no_agreement(
     )
     assert found["wrong"].verdict == DIFFERS
     assert "1 of 3 variables were compared" in found["wrong"].reason
+    short = {name: values[:, :50] for name, values in posterior.items()}
+    for pair in ((short, reference), (posterior, {n: x[:, :50] for n, x in reference.items()})):
+        result = compare(*pair)["a"]
+        assert result.verdict == NOT_CONVERGED
+        assert "1 of 3 variables were compared" in result.reason
     html = render_comparison(found)
     assert html.count("only the reference has it: log_tau") == 1
     assert "1 of 3 variables were compared" in html
