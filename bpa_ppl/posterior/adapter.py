@@ -244,7 +244,7 @@ def _read_weights(groups: Mapping[str, Group]) -> tuple[npt.NDArray[Any], tuple[
         raise DataError(problem, code="no-data")
     dims, others = group.dims[WEIGHTS], [d for d in group.dims[WEIGHTS] if d not in SAMPLE_DIMS]
     if len(dims) != len(others) + 2:
-        raise DataError(_describe_dims(group, WEIGHTS), code="wrong-length")
+        raise DataError(describe_dims(group, WEIGHTS), code="wrong-length")
     weights = find_draws(group)[WEIGHTS]
     if len(others) == 1 and others[0] not in group.coords:
         problem = f"weights has no coordinate {others[0]}, which names the features: take"
@@ -256,8 +256,12 @@ def _read_weights(groups: Mapping[str, Group]) -> tuple[npt.NDArray[Any], tuple[
     return weights.reshape(*weights.shape[:2], len(names)), names
 
 
-def _describe_dims(group: Group, name: str) -> str:
-    """Return what to do about a variable without chains or draws, for a message."""
+def describe_dims(group: Group, name: str) -> str:
+    """Return what to do about a variable without chains or draws, for a message.
+
+    >>> describe_dims(Group({}, {"mu": ("draw",)}, {}, {}), "mu")
+    'mu has the dimensions draw: it needs chain and draw, as ArviZ writes them; select ...'
+    """
     dims = group.dims[name]
     remedy = 'select by lists, sel(chain=[0]), or add a chain, expand_dims("chain")'
     if "sample" in dims and "chain" in group.coords:
@@ -273,7 +277,7 @@ def _suggest_call(group: Group) -> str:
     """Return the call that makes the variable `weights` of other variables, for a message."""
     drawn = {name: dims for name, dims in group.dims.items() if {*SAMPLE_DIMS} <= {*dims}}
     if not drawn:
-        return _describe_dims(group, next(iter(group.dims)))
+        return describe_dims(group, next(iter(group.dims)))
     scalars = [n for n, dims in drawn.items() if len(dims) == 2 and not _NO_WEIGHT.fullmatch(n)]
     made = f'{scalars[:_MOST]}].to_dataarray("feature").to_dataset(name="{WEIGHTS}")'
     for name, dims in drawn.items():

@@ -16,7 +16,14 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.errors import DataError, UsageError, list_names
 from bpa_ppl.names import find_positions
-from bpa_ppl.posterior.adapter import SCHEMA, as_draws, find_draws, from_groups, to_groups
+from bpa_ppl.posterior.adapter import (
+    SCHEMA,
+    as_draws,
+    describe_dims,
+    find_draws,
+    from_groups,
+    to_groups,
+)
 from bpa_ppl.posterior.arviz_functions import split_groups
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
 from bpa_ppl.posterior.files import read_groups
@@ -28,6 +35,9 @@ from bpa_ppl.weights import Weights
 _Groups = tuple[Mapping[str, Group], Mapping[str, Any]]
 #: A variable that is one cell of an array: `theta[1]`, `theta[1,2]`, `theta.1.2`.
 _CELL = re.compile(r"(.+?)(?:\[(\d+(?:, ?\d+)*)\]|\.(\d+(?:\.\d+)*))")
+
+#: How samples of NumPyro keep their chains.
+_GROUPED = "mcmc.get_samples(group_by_chain=True) of NumPyro"
 
 
 class _Variable(NamedTuple):
@@ -163,8 +173,9 @@ def _open(data: Any, name: str) -> _Run:
         for key, values in arrays.items():
             if values.ndim < 2:
                 problem = f"{key} of {name} has the shape {values.shape}: it must begin with"
-                remedy = f'join chains by np.array([chain["{key}"] for chain in chains])'
-                raise DataError(f"{problem} (chains, draws): {remedy}", code="wrong-length")
+                remedy = f'join chains by np.array([chain["{key}"] for chain in chains]), or take'
+                problem = f"{problem} (chains, draws): {remedy} {_GROUPED}"
+                raise DataError(problem, code="wrong-length")
         groups = label_groups({"posterior": arrays})
     else:
         groups, attrs = read_groups(data) if isinstance(data, str | Path) else split_groups(data)
@@ -242,13 +253,18 @@ def _find_variables(groups: Mapping[str, Group], name: str) -> dict[str, _Variab
     """Return the variables of a posterior that have chains and draws.
 
     Raises:
-        DataError: if there are more chains than draws.
+        DataError: if there are more chains than draws, or no variable has both.
     """
     group, result = groups.get("posterior", Group({}, {}, {}, {})), {}
-    for variable, array in find_draws(group).items():
+    drawn = find_draws(group)
+    if group.arrays and not drawn:
+        problem = describe_dims(group, next(iter(group.arrays)))
+        raise DataError(f"in {name}, {problem}", code="wrong-length")
+    for variable, array in drawn.items():
         chains, draws, *shape = array.shape
         if chains > draws:
-            problem = f"{name} has {chains} chains of {draws} draws: are chain and draw exchanged?"
+            problem = f"{variable} of {name} has {chains} chains of {draws} draws: are chain and "
+            problem += f"draw exchanged, or are its chains one array? Then take {_GROUPED}"
             raise DataError(problem, code="wrong-length")
         dims = [dim for dim in group.dims[variable] if dim not in SAMPLE_DIMS]
         sizes = zip(dims, shape, strict=True)

@@ -640,6 +640,17 @@ RENAMED = {"coords": {"school": ["A", "B", "C"]}, "dims": {"theta": ["school"]}}
     [
         ({"zeta": X}, "no-data", "no variable in common: a has zeta; the reference has mu, theta"),
         ({"mu": X.T}, "wrong-length", "a has 1500 chains of 4 draws: are chain and draw exchanged"),
+        ({"mu": X.reshape(-1)}, "wrong-length", r"get_samples\(group_by_chain=True\)"),
+        (
+            {"theta": X.reshape(-1, 1)},
+            "wrong-length",
+            r"theta of a has 6000 chains of 1 draws.*get_samples\(group_by_chain=True\)",
+        ),
+        (
+            Dataset({"mu": (("chain", "draw"), X)}).stack(sample=("chain", "draw")),
+            "wrong-length",
+            r'in a, mu has the dimensions sample: .*; call unstack\("sample"\)',
+        ),
         ({"theta": np.stack([X, X], -1)}, "mismatch", r"theta has the shape \(2,\) in a, and \(3,"),
         ({"mu": X[0]}, "wrong-length", r"mu of a has the shape \(1500,\): it must begin with \(ch"),
         (
@@ -649,7 +660,10 @@ RENAMED = {"coords": {"school": ["A", "B", "C"]}, "dims": {"theta": ["school"]}}
         ),
         (as_tree(arrays(0), **RENAMED), "mismatch", r"other labels .*school=A.*school=Choate"),
     ],
-    ids=["name", "transposed", "shape", "one chain", "nan", "labels"],
+    ids=[
+        *("name", "transposed", "flat", "flat vector", "stacked"),
+        *("shape", "one chain", "nan", "labels"),
+    ],
 )
 def test_what_cannot_be_compared_is_refused(posterior: Any, code: str, message: str) -> None:
     with raises(DataError, code, match=message):
