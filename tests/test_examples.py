@@ -130,7 +130,9 @@ NUMBER = r"-?\d+(?:\.\d+)?"
 def test_notebook_reproduces_its_outputs(name: str) -> None:
     path = ROOT / "docs" / "notebooks" / f"{name}.ipynb"
     cells = [cell for cell in HOOK["cells_of"](path) if cell["cell_type"] == "code"]
-    for cell, output in zip(cells, HOOK["run"](cells), strict=True):
+    with jax.numpy_rank_promotion("allow"):  # az.from_numpyro traces models as NumPyro does
+        outputs = HOOK["run"](cells)
+    for cell, output in zip(cells, outputs, strict=True):
         expected = HOOK["printed"](cell)
         if HOOK["VARIES"] in cell["metadata"].get("tags", ()):
             assert bool(output) == bool(expected)
