@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, compress, product
 from pathlib import Path
@@ -36,6 +36,8 @@ _Groups = tuple[Mapping[str, Group], Mapping[str, Any]]
 #: A variable that is one cell of an array: `theta[1]`, `theta[1,2]`, `theta.1.2`.
 _CELL = re.compile(r"(.+?)(?:\[(\d+(?:, ?\d+)*)\]|\.(\d+(?:\.\d+)*))")
 
+#: Why a variable is left out of which a draw is not a finite number.
+_INFINITE = "not finite"
 #: How samples of NumPyro keep their chains.
 _GROUPED = "mcmc.get_samples(group_by_chain=True) of NumPyro"
 
@@ -94,8 +96,8 @@ def select_comparable(
     A posterior of `adapt` records its parameters, of which all its variables are functions. If
     there is one, the weights are compared by feature, and all parameters.
 
-    Left out are variables that not all posteriors have, discrete variables, and cells that are
-    constant, or whose mean may not exist, in the reference.
+    Left out are variables that not all posteriors have, discrete variables, cells that are not
+    finite in all draws, and cells that are constant, or whose mean may not exist, in the reference.
 
     Args:
         posteriors: the runs of each sampler by its name: InferenceData, a DataTree, a Dataset,
@@ -125,7 +127,14 @@ def select_comparable(
     others = [v for v in common if v not in features]
     discrete = [v for v in others if any(_is_discrete(run.variables[v]) for run in runs)]
     others = [v for v in others if v not in discrete]
-    left_out = {"discrete": discrete, **_find_unsuitable(others, runs, reference)}
+    infinite = _find_infinite(others, runs, expected)
+    if var_names and infinite:
+        why, (label, *_) = next(iter(infinite.items()))
+        problem = f"{label} is {why}: fix the sampler that drew it, or leave it out of var_names"
+        raise DataError(problem, code="bad-number")
+    without = {*chain.from_iterable(infinite.values())}
+    unsuitable = _find_unsuitable(others, runs, reference, without)
+    left_out = {"discrete": discrete, **infinite, **unsuitable}
     one_sided = {} if var_names else _find_one_sided(runs)
     sentences = [_describe_left_out(found, why) for why, found in left_out.items() if found]
     sentences += [
@@ -133,10 +142,10 @@ def select_comparable(
         + ", ".join(found)
         for owner, found in one_sided.items()
     ]
-    unsuitable = {*chain.from_iterable(left_out.values())}
+    excluded = {*chain.from_iterable(left_out.values())}
     kept = [v for v in common if v not in discrete]
     labels = [label for v in kept for label in expected[v].labels]
-    chosen = [k for k, label in enumerate(labels) if label not in unsuitable]
+    chosen = [k for k, label in enumerate(labels) if label not in excluded]
     if not chosen:
         raise DataError("; ".join(["there is nothing to compare", *sentences]), code="no-data")
     cells = tuple(labels[k] for k in chosen)
@@ -148,11 +157,17 @@ def select_comparable(
         else:
             draws = [_build_draws(run, x, cells) for run, x in zip(runs, values, strict=True)]
     incomplete = ""
-    if one_sided and not any(run.parameters and run.parameters <= {*common} for run in runs):
+    # What is not finite anywhere is as a constant; otherwise the posteriors differ in it.
+    uneven = {why: of for why, of in infinite.items() if why != _INFINITE}
+    finite = {v for v in common if {*chain(*uneven.values())}.isdisjoint(expected[v].labels)}
+    determined = any(run.parameters and run.parameters <= finite for run in runs)
+    if (one_sided or uneven) and not determined:
         sizes = {v: len(of.labels) for run in runs for v, of in run.variables.items()}
         total = sum(sizes[v] for v in {*common, *chain.from_iterable(one_sided.values())})
-        has = " and only ".join(f"{owner} {list_names(of)}" for owner, of in one_sided.items())
-        incomplete = f"{len(cells)} of {total} variables were compared, because only {has}"
+        reasons = [f"only {owner} {list_names(of)}" for owner, of in one_sided.items()]
+        reasons += [f"{list_names(of)} is {why}" for why, of in uneven.items()]
+        why = " and ".join(reasons)
+        incomplete = f"{len(cells)} of {total} variables were compared, because {why}"
     pairs = list(zip(runs, draws, recorded or draws, strict=True))
     return Selection(
         {name: [one for run, one, _ in pairs if run.name == name] for name in posteriors},
@@ -348,20 +363,48 @@ def _align(name: str, run: _Run, expected: _Variable) -> Float64:
     return values
 
 
+def _find_infinite(
+    names: Sequence[str], runs: Sequence[_Run], expected: Mapping[str, _Variable]
+) -> dict[str, list[str]]:
+    """Return the cells of which a draw is not a finite number, by the reason.
+
+    Raises:
+        DataError: if shapes or labels differ.
+    """
+    result: dict[str, list[str]] = {}
+    every = dict.fromkeys(run.name for run in runs)
+    for v in names:
+        wrong = [(run.name, ~np.isfinite(_align(v, run, expected[v]))) for run in runs]
+        for k, label in enumerate(expected[v].labels):
+            owners = list(dict.fromkeys(name for name, of in wrong if of[..., k].any()))
+            if owners:
+                where = "" if len(owners) == len(every) else f" in {' and '.join(owners)}"
+                result.setdefault(f"{_INFINITE}{where}", []).append(label)
+    return result
+
+
 def _find_unsuitable(
-    names: Sequence[str], runs: Sequence[_Run], reference: str
+    names: Sequence[str], runs: Sequence[_Run], reference: str, without: Collection[str]
 ) -> dict[str, list[str]]:
     """Return the cells that have no comparable means in the reference, by the reason.
+
+    Args:
+        names: of variables.
+        runs: of all posteriors.
+        reference: the name of the one that the others are compared with.
+        without: cells that are left out already.
 
     Raises:
         DataError: if a constant of the reference has another value elsewhere, or shapes or labels
             differ.
     """
-    if not names:
-        return {}
     expected = next(run.variables for run in runs if run.name == reference)
     labels = [label for v in names for label in expected[v].labels]
-    values = [(run.name, _stack(names, run, expected)) for run in runs]
+    places = [k for k, label in enumerate(labels) if label not in without]
+    if not places:
+        return {}
+    labels = [labels[k] for k in places]
+    values = [(run.name, _stack(names, run, expected)[..., places]) for run in runs]
     of_reference = [x for name, x in values if name == reference]
     length = min(x.shape[1] for x in of_reference)
     x = np.concatenate([run[:, :length] for run in of_reference])

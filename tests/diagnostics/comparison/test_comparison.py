@@ -400,6 +400,32 @@ def test_what_has_no_comparable_mean_is_left_out() -> None:
 
 
 @pytest.mark.usefixtures("without_joint_test")
+def test_what_is_not_finite_is_left_out_by_name() -> None:
+    def run(seed: int, *, infinite: float = -np.inf) -> Arrays:
+        values = arrays(seed)
+        logs = np.stack([values["mu"], values["mu"]], axis=-1)
+        logs[0, 7, 1] = infinite
+        return values | {"logs": logs, "never": np.full((4, 1500), np.nan)}
+
+    found = compare(run(0), run(1))
+    assert found["a"].verdict == AGREES
+    assert found.left_out == ("not compared, because they are not finite: logs[1], never",)
+    assert "logs[0]" in {row["variable"] for row in found["a"].discrepancies}
+    # What only one side has as numbers is a difference.
+    for pair, owner in (((run(0), run(1, infinite=0.0)), "a"), ((run(0, infinite=0.0), run(1)), 0)):
+        found = compare(*pair)
+        owner = owner or "the reference"
+        assert f"not compared, because it is not finite in {owner}: logs[1]" in found.left_out
+        assert found["a"].verdict == INCONCLUSIVE
+        assert f"5 of 7 variables were compared, because logs[1] is not finite in {owner}: " in (
+            found["a"].reason
+        )
+        assert compare(*pair, var_names=["mu"])["a"].verdict == AGREES
+        with raises(DataError, "bad-number", match=rf"logs\[1\] is not finite in {owner}: fix"):
+            compare(*pair, var_names=["mu", "logs"])
+
+
+@pytest.mark.usefixtures("without_joint_test")
 def test_statistics_and_data_of_the_posteriors_count() -> None:
     """Divergent transitions fail the check, and other observed data are another posterior."""
 
@@ -655,8 +681,8 @@ RENAMED = {"coords": {"school": ["A", "B", "C"]}, "dims": {"theta": ["school"]}}
         ({"mu": X[0]}, "wrong-length", r"mu of a has the shape \(1500,\): it must begin with \(ch"),
         (
             {"mu": np.where(X < 3.25, X, np.nan)},
-            "bad-number",
-            "mu is not .* in draw 801 of chain 2",
+            "no-data",
+            "nothing to compare; not compared, because it is not finite in a: mu",
         ),
         (as_tree(arrays(0), **RENAMED), "mismatch", r"other labels .*school=A.*school=Choate"),
     ],
