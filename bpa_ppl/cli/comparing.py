@@ -163,6 +163,7 @@ def compare(
     output: Annotated[shared.OutputPath, in_folder("index.html", "comparison.json")] | None = None,
     problem: TestedProblem = TestedProblem(),
     var_names: list[str] | None = None,
+    log_weights: str | None = None,
     samplers: Samplers = ("heuristic", "rwm-isotropic", "rwm", "imh", "nuts", "laplace"),
     runs: Annotated[int, Parameter(group=shared.SAMPLING)] = 4,
     reference_sampler: Annotated[str, Parameter(group=shared.SAMPLING)] = "nuts",
@@ -186,6 +187,7 @@ def compare(
     Args:
         output: Folder of the page and the tables.
         var_names: Of posteriors, the variable to compare.
+        log_weights: Of posteriors, the variable with the logarithms of importance weights, or none.
         runs: Runs of each sampler, with different seeds.
         reference_sampler: Sampler of the long reference run.
         reference_draws: Draws of each of the four chains of the reference run.
@@ -207,7 +209,9 @@ def compare(
         if posteriors:
             *others, last = (nbest, *map(str, posteriors))
             named = dict(zip(others, others, strict=True))
-            comparison = comparing.compare(named, last, var_names=var_names, seed=seed)
+            comparison = comparing.compare(
+                named, last, var_names=var_names, log_weights=log_weights, seed=seed
+            )
             made = {"posteriors": ", ".join(others), "reference file": last, "seed": str(seed)}
         else:
             canonical = str(weights)

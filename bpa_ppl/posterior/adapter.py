@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 #: Of the groups below; raise it when an older bpa_ppl could no longer read the files.
 SCHEMA_VERSION = 1
 SCHEMA = "schema_version"
-_DENSITY, _LOG_WEIGHT, _FIXED = "lp", "log_weight", "fixed"
+_DENSITY, LOG_WEIGHT, _FIXED = "lp", "log_weight", "fixed"
 #: The prior of all sites together, as Stan's packages call it.
 _JOINT = "lprior"
 _OF_FEATURES = {"feature", "other_feature"}
@@ -75,7 +75,7 @@ def to_groups(draws: Draws) -> tuple[dict[str, Group], dict[str, Any]]:
     statistics = {
         **draws.statistics,
         **({} if draws.log_density is None else {_DENSITY: draws.log_density}),
-        **({} if draws.log_weight is None else {_LOG_WEIGHT: draws.log_weight}),
+        **({} if draws.log_weight is None else {LOG_WEIGHT: draws.log_weight}),
     }
     constants = {**draws.constants, **({_FIXED: draws.fixed.values_array} if draws.fixed else {})}
     log_prior = draws.log_prior
@@ -185,7 +185,7 @@ def from_groups(
     for name in [n for n, x in log_prior.items() if kept and x.shape[:2] != (chains, kept)]:
         shape = " × ".join(map(str, log_prior.pop(name).shape[:2]))
         warn_user(f"log_prior of {name} is left out: it has {shape} draws, not {chains} × {kept}")
-    log_weight = statistics.pop(_LOG_WEIGHT, None)
+    log_weight = statistics.pop(LOG_WEIGHT, None)
     sites = attrs.pop(_SITES, None)
     if not isinstance(sites, list) or not sites:
         sites = [n for n, v in values.items() if n == WEIGHTS or np.any(v != v[:1, :1])]

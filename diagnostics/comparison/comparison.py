@@ -157,6 +157,7 @@ def compare(
     reference: Any = None,
     *,
     var_names: Sequence[str] | None = None,
+    log_weights: str | None = None,
     test: NBest | None = None,
     seed: int = 0,
 ) -> Comparison:
@@ -190,6 +191,11 @@ def compare(
             statistics per second.
         reference: long reference runs: a posterior, or a list of several; None leaves verdicts out.
         var_names: the variables to compare.
+        log_weights: the variable, (chains, draws), with the logarithms of the importance weights of
+            draws, up to a constant, such as `logwt` of a nested sampler: of the group
+            `sample_stats` or `posterior`, in the posteriors that have it. A variable that has the
+            name of weights is refused if this is None; `none` says that it has none. The variable
+            `log_weight` of `sample_stats` has them without being named.
         test: lists that are reranked with the reference and with the first run of each sampler.
         seed: of permutations and resamples.
 
@@ -197,8 +203,9 @@ def compare(
         DataError: if a sampler has no run, the same draws are given twice, as runs or as reference,
             there is no common variable, its shapes or labels differ, or a posterior has other data
             or another model than the reference (the first posterior if there is none), as far as
-            they record them.
-        UsageError: if something is not a posterior, or does not have a variable of `var_names`.
+            they record them; or a variable may have importance weights, and is not named.
+        UsageError: if something is not a posterior, or does not have a variable of `var_names`, or
+            none has `log_weights`.
 
     >>> rng = np.random.default_rng(0)
     >>> def draws(shift, count):
@@ -222,7 +229,9 @@ def compare(
         several[standard_name] = runs
     if empty := [name for name, runs in several.items() if not runs]:
         raise DataError(f"there is no run of {empty[0]} to compare", code="no-data")
-    selection = select_comparable(several, standard_name, var_names, weights=test is not None)
+    selection = select_comparable(
+        several, standard_name, var_names, weights=test is not None, log_weights=log_weights
+    )
     expected = selection.recorded[standard_name][0]
     for name, recorded in selection.recorded.items():
         for run in recorded:

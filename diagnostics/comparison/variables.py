@@ -17,6 +17,7 @@ from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.errors import DataError, UsageError, list_names
 from bpa_ppl.names import find_positions
 from bpa_ppl.posterior.adapter import (
+    LOG_WEIGHT,
     SCHEMA,
     as_draws,
     describe_dims,
@@ -25,7 +26,7 @@ from bpa_ppl.posterior.adapter import (
     to_groups,
 )
 from bpa_ppl.posterior.arviz_functions import split_groups
-from bpa_ppl.posterior.draws import WEIGHTS, Draws
+from bpa_ppl.posterior.draws import WEIGHTS, Draws, importance_weights, kish
 from bpa_ppl.posterior.files import read_groups
 from bpa_ppl.posterior.groups import SAMPLE_DIMS, Group, label_groups
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, ess, estimate_tail_shapes
@@ -36,6 +37,10 @@ _Groups = tuple[Mapping[str, Group], Mapping[str, Any]]
 #: A variable that is one cell of an array: `theta[1]`, `theta[1,2]`, `theta.1.2`.
 _CELL = re.compile(r"(.+?)(?:\[(\d+(?:, ?\d+)*)\]|\.(\d+(?:\.\d+)*))")
 
+#: Says that draws have no importance weights, although a variable has the name of weights.
+NO_WEIGHTS = "none"
+#: A name that says weight: importance_weights, logwt, log_w, lw.
+_IS_WEIGHT = re.compile(r"weight|(?<![a-z])(log_?wt?|lw)s?(?![a-z])", re.IGNORECASE)
 #: Why a variable is left out of which a draw is not a finite number.
 _INFINITE = "not finite"
 #: How samples of NumPyro keep their chains.
@@ -61,6 +66,7 @@ class _Run(NamedTuple):
     variables: dict[str, _Variable]
     parameters: set[str] | None
     recorded: Draws | _Groups
+    log_weight: Float64 | None = None
 
 
 class Selection(NamedTuple):
@@ -87,6 +93,7 @@ def select_comparable(
     var_names: Sequence[str] | None = None,
     *,
     weights: bool = False,
+    log_weights: str | None = None,
 ) -> Selection:
     """Return draws of the same variables from all posteriors, and what is left out.
 
@@ -105,12 +112,21 @@ def select_comparable(
         reference: the name of the one that the others are compared with.
         var_names: the variables to compare; None takes all that are common.
         weights: whether all posteriors must have the weights of n-best lists.
+        log_weights: the variable with the logarithms of the importance weights of draws; `none`
+            if there are no such weights.
 
     Raises:
-        DataError: if there is nothing to compare, or the posteriors differ in shapes or labels.
-        UsageError: if something is not a posterior, or does not have a variable of `var_names`.
+        DataError: if there is nothing to compare, the posteriors differ in shapes or labels, or a
+            variable has the name of weights and `log_weights` is None.
+        UsageError: if something is not a posterior, or does not have a variable of `var_names`, or
+            none has `log_weights`.
     """
-    runs = [_open(one, name) for name, several in posteriors.items() for one in several]
+    pairs_of_runs = [(name, one) for name, several in posteriors.items() for one in several]
+    runs = [_open(one, name, log_weights) for name, one in pairs_of_runs]
+    named = log_weights not in (None, NO_WEIGHTS)
+    if named and all(run.log_weight is None for run in runs):
+        problem = f"no posterior has the variable {log_weights} with one number for each draw"
+        raise UsageError(problem, parameter="log_weights", code="bad-name")
     _gather_cells([run.variables for run in runs])
     place = [run.name for run in runs].index(reference)
     recorded: list[Draws] = []
@@ -177,10 +193,11 @@ def select_comparable(
     )
 
 
-def _open(data: Any, name: str) -> _Run:
+def _open(data: Any, name: str, log_weights: str | None) -> _Run:
     """Return a posterior in any form with its variables, and its parameters if it records them."""
     if isinstance(data, Draws):
-        return _Run(name, _find_variables(to_groups(data)[0], name), {*data.sites}, data)
+        variables = _find_variables(to_groups(data)[0], name)
+        return _Run(name, variables, {*data.sites}, data, data.log_weight)
     groups: Mapping[str, Group]
     attrs: Mapping[str, Any] = {}
     if isinstance(data, dict):
@@ -195,8 +212,54 @@ def _open(data: Any, name: str) -> _Run:
     else:
         groups, attrs = read_groups(data) if isinstance(data, str | Path) else split_groups(data)
     if SCHEMA in attrs:
-        return _open(from_groups(groups, attrs), name)
-    return _Run(name, _find_variables(groups, name), None, (groups, attrs))
+        return _open(from_groups(groups, attrs), name, log_weights)
+    groups = _name_log_weights(groups, name, log_weights)
+    statistics = groups["sample_stats"].arrays if "sample_stats" in groups else {}
+    logs = statistics.get(LOG_WEIGHT)
+    return _Run(name, _find_variables(groups, name), None, (groups, attrs), logs)
+
+
+def _name_log_weights(
+    groups: Mapping[str, Group], name: str, log_weights: str | None
+) -> Mapping[str, Group]:
+    """Return groups with importance weights where `from_groups` reads them, or without any.
+
+    Named weights have the sum 1, so that runs with other constants count alike.
+
+    Raises:
+        DataError: if a variable has the name of weights, and it is not known whether it is.
+    """
+    statistics = groups.get("sample_stats", Group({}, {}, {}, {}))
+    if log_weights == NO_WEIGHTS:
+        return {**groups, "sample_stats": _without(statistics, LOG_WEIGHT)}
+    drawn = {
+        title: {v: x for v, x in find_draws(groups[title]).items() if x.ndim == 2}
+        for title in ("posterior", "sample_stats")
+        if title in groups
+    }
+    if found := [of[log_weights] for of in drawn.values() if log_weights in of]:
+        parts = {title: _without(groups[title], str(log_weights)) for title in drawn}
+        with np.errstate(divide="ignore", invalid="ignore"):  # a weight of 0; NaN is refused later
+            logs = np.log(importance_weights(found[0]))
+        statistics = parts.get("sample_stats", statistics)
+        arrays, dims = statistics.arrays, statistics.dims
+        parts["sample_stats"] = statistics._replace(
+            arrays={**arrays, LOG_WEIGHT: logs}, dims={**dims, LOG_WEIGHT: SAMPLE_DIMS}
+        )
+        return {**groups, **parts}
+    suspected = [v for of in drawn.values() for v in of if v != WEIGHTS and _IS_WEIGHT.search(v)]
+    if suspected and LOG_WEIGHT not in drawn.get("sample_stats", {}):
+        problem = f"{suspected[0]} of {name} may be importance weights of the draws"
+        remedy = (
+            f"if it has their logarithms, name it by log_weights={suspected[0]!r}, otherwise say "
+            f"log_weights={NO_WEIGHTS!r} (of the command: --log-weights)"
+        )
+        raise DataError(f"{problem}: {remedy}", parameter="log_weights", code="missing-argument")
+    return groups
+
+
+def _without(group: Group, name: str) -> Group:
+    return group._replace(arrays={v: x for v, x in group.arrays.items() if v != name})
 
 
 def _gather_cells(tables: Sequence[dict[str, _Variable]]) -> None:
@@ -414,7 +477,14 @@ def _find_unsuitable(
         for k in np.flatnonzero(differs).tolist():
             problem = f"{labels[k]} is {x[0, 0, k]:g} in all draws of {reference}, and not in"
             raise DataError(f"{problem} {name}: they differ in their model", code="mismatch")
-    share = np.nan_to_num(np.minimum(ess(x), ess(x, "tail"))) / x[..., 0].size
+    logs = [run.log_weight for run in runs if run.name == reference]
+    if all(of is not None for of in logs):
+        logs = np.concatenate([np.asarray(of)[:, :length] for of in logs])
+        weighted = Draws({WEIGHTS: x}, tuple(labels), "weighted", logs)
+        x = weighted.resampled().weights
+        share = np.full(len(labels), kish(weighted.importance) / len(weighted.flat))
+    else:
+        share = np.nan_to_num(np.minimum(ess(x), ess(x, "tail"))) / x[..., 0].size
     heavy = ~constant & (estimate_tail_shapes(x, share) > POOR_PARETO_K)
     cells = {"constant": constant, "too heavy in the tails, so that a mean may not exist": heavy}
     return {why: list(compress(labels, of)) for why, of in cells.items()}

@@ -237,6 +237,59 @@ def test_weighted_draws_are_compared_by_their_weights(reference: list[Draws]) ->
     assert found["unweighted"].verdict == DIFFERS
 
 
+def nested_sample(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Draws of a sampler of another program, (1, n), and logarithms of their importance weights."""
+    draws = importance_sample(seed, 6000)
+    assert draws.log_weight is not None
+    return draws.weights, draws.log_weight - 400.0
+
+
+@pytest.mark.usefixtures("without_joint_test")
+def test_importance_weights_of_other_programs_are_named() -> None:
+    values, logs = nested_sample(8)
+    truth = {"x": tied(autoregressive(0.2, 4, 1500, 3, seed=999))}
+    forms = {
+        "arrays": {"x": values, "logwt": logs},
+        "statistics": inference_data({"posterior": {"x": values}, "sample_stats": {"logwt": logs}}),
+    }
+    named, unnamed = {"log_weights": "logwt"}, {"parameter": "log_weights"}
+    for form in forms.values():
+        with raises(DataError, "missing-argument", **unnamed, match="log_weights='logwt'"):
+            compare(form, truth)
+        found = compare(form, truth, **named)["a"]
+        assert (found.verdict, len(found.discrepancies)) == (AGREES, 15)
+        assert compare(truth, form, **named)["a"].verdict == AGREES
+        two_runs = nested_sample(9)
+        second = {"x": two_runs[0], "logwt": two_runs[1] + 800.0}  # with another constant
+        runs = compare({"two": [form, second]}, truth, **named)["two"]
+        assert runs.draws is not None
+        assert runs.verdict == AGREES
+        assert runs.draws.importance.reshape(2, -1).sum(axis=1) == pytest.approx([0.5, 0.5])
+        assert compare(form, truth, log_weights="none")["a"].verdict != AGREES
+    with raises(UsageError, "bad-name", **unnamed, match="no posterior has the variable logw "):
+        compare(truth, truth, log_weights="logw")
+
+
+@pytest.mark.parametrize("name", ["Importance_Weights", "weight", "log_w", "lw", "logWT"])
+def test_a_variable_with_the_name_of_weights_is_not_ignored(name: str) -> None:
+    may_be = f"{name} of a may be importance weights"
+    with raises(DataError, "missing-argument", parameter="log_weights", match=may_be):
+        compare(arrays(0) | {name: X}, arrays(1))
+    # A table, or a name that only contains such letters, is a variable.
+    for other in ({"weight": np.stack([X, X], -1)}, {"blw_t": X}, {"b_wt": X}):
+        with raises(DataError, "no-data", match="no variable in common"):
+            compare(other, arrays(1))
+
+
+@pytest.mark.usefixtures("without_joint_test")
+def test_tails_of_a_weighted_reference_are_those_of_its_distribution() -> None:
+    """Draws from a Cauchy distribution, with importance weights of a normal one."""
+    draws = np.random.default_rng(0).standard_cauchy((1, 20_000))
+    logs = np.log1p(draws**2) - draws**2 / 2
+    found = compare({"x": X}, {"x": draws, "logwt": logs}, log_weights="logwt")
+    assert (found["a"].verdict, found.left_out) == (AGREES, ())
+
+
 def recorded(**changes: object) -> Draws:
     """Draws with what `adapt` records of its data and of its model."""
     known = {
@@ -755,6 +808,11 @@ def test_the_command_compares_files(
     html = Path("page/index.html").read_text("utf-8")
     assert html.index("<svg") < html.index("<table")
     run_command(["compare", "a.nc", "c.nc", "b.nc", "--var-names", "theta"])
+    logs = {"logwt": np.random.default_rng(0).normal(scale=0.1, size=(4, 1500))}
+    as_tree(arrays(0) | logs).to_netcdf("weighted.nc")
+    with raises(DataError, "missing-argument", parameter="log_weights", match="--log-weights"):
+        run_command(["compare", "weighted.nc", "b.nc"])
+    run_command(["compare", "weighted.nc", "b.nc", "--log-weights", "logwt"])
     with raises(UsageError, parameter="weights", match="a second posterior"):
         run_command(["compare", "a.nc"])
     remedy = "give a NetCDF file of `bpa adapt`, or of .* any program's ArviZ data"
