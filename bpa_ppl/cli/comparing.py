@@ -164,6 +164,7 @@ def compare(
     problem: TestedProblem = TestedProblem(),
     var_names: list[str] | None = None,
     log_weights: str | None = None,
+    bias: float = 0.1,
     samplers: Samplers = ("heuristic", "rwm-isotropic", "rwm", "imh", "nuts", "laplace"),
     runs: Annotated[int, Parameter(group=shared.SAMPLING)] = 4,
     reference_sampler: Annotated[str, Parameter(group=shared.SAMPLING)] = "nuts",
@@ -188,6 +189,8 @@ def compare(
         output: Folder of the page and the tables.
         var_names: Of posteriors, the variable to compare.
         log_weights: Of posteriors, the variable with the logarithms of importance weights, or none.
+        bias: Largest bias of a mean that agrees, in posterior sd, at most 0.1; a smaller one takes
+            more draws, and the reason says how many.
         runs: Runs of each sampler, with different seeds.
         reference_sampler: Sampler of the long reference run.
         reference_draws: Draws of each of the four chains of the reference run.
@@ -210,7 +213,7 @@ def compare(
             *others, last = (nbest, *map(str, posteriors))
             named = dict(zip(others, others, strict=True))
             comparison = comparing.compare(
-                named, last, var_names=var_names, log_weights=log_weights, seed=seed
+                named, last, var_names=var_names, log_weights=log_weights, bias=bias, seed=seed
             )
             made = {"posteriors": ", ".join(others), "reference file": last, "seed": str(seed)}
         else:
@@ -228,6 +231,7 @@ def compare(
                 reference_draws=reference_draws,
                 settings=settings,
                 others=given,
+                bias=bias,
                 progress=not quiet,
                 **problem.arguments(),
             )

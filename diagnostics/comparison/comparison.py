@@ -39,7 +39,8 @@ from bpa_ppl.posterior.statistics import find_copied_chains
 #: The level at which a correct sampler is found to differ (13 of 900 were). Half of it is for the
 #: marginal distributions of the weights together, half for their joint distribution.
 LEVEL = 0.01
-#: A sampler agrees if the bias of every mean is below this, in posterior standard deviations.
+#: A sampler agrees if the bias of every mean is below this, in posterior standard deviations; a
+#: smaller one may be asked for.
 MAX_BIAS = 0.1
 
 AGREES, DIFFERS = "agrees", "DIFFERS"
@@ -48,11 +49,15 @@ FAILED = "failed"  # it raised an error
 _REFERENCE = "the reference"
 #: Verdicts of samplers that are not ranked by their cost.
 _UNRANKED = (DIFFERS, NOT_CONVERGED, FAILED)
-_HEADER = ("sampler", "verdict", "R-hat", "ESS", "ESS/s", "95% interval", "ESS/evaluation")
+_HEADER = (
+    *("sampler", "verdict", "bias ≤", "R-hat"),
+    *("ESS", "ESS/s", "95% interval", "ESS/evaluation"),
+)
 _SHOWN = ("r_hat", "ess", "ess_per_second", "ess_per_second_interval", "ess_per_evaluation")
 _NOTE = (
-    "ESS: effective draws for the posterior mean of the worst variable; interval: of the spread "
-    "over runs; in brackets: not ranked, because of the verdict"
+    "bias: of every mean, in posterior sd, with 95% confidence; ESS: effective draws for the "
+    "posterior mean of the worst variable; interval: of the spread over runs; in brackets: not "
+    "ranked, because of the verdict"
 )
 _ORACLE = "oracle"
 #: What differs between lists and the tables that a model makes of them.
@@ -111,6 +116,7 @@ class Comparison(Outcome):
         reference: a description of the reference run; empty if there was none.
         left_out: a sentence on each kind of variables that are not compared.
         truth: the draws of the reference.
+        bias: that every mean of a sampler that agrees is below, in posterior standard deviations.
 
     >>> drawn = np.random.default_rng(0).normal(size=(4, 500, 1))
     >>> result = compare({"a": [Draws({"weights": drawn}, ("LM0",))]})  # no reference, no verdict
@@ -122,6 +128,7 @@ class Comparison(Outcome):
     reference: str = ""
     left_out: tuple[str, ...] = ()
     truth: Draws | None = field(default=None, repr=False)
+    bias: float = MAX_BIAS
 
     @property
     def passed(self) -> bool:
@@ -137,6 +144,7 @@ class Comparison(Outcome):
         for result in samplers.values():
             del result["draws"]
         head = {"reference": self.reference, "passed": self.passed, "level": LEVEL}
+        head["bias"] = self.bias
         return head | {"left_out": list(self.left_out), "samplers": samplers}
 
     def _summarise(self) -> tuple[str, Table, list[str]]:
@@ -146,7 +154,8 @@ class Comparison(Outcome):
             cells = [format_value(r.efficiency[name]) for name in _SHOWN]
             if not r.ranked and r.efficiency["ess_per_second"] is not None:
                 cells[2] = f"({cells[2]})"
-            rows.append((r.sampler, r.verdict, *cells))
+            bound = "–" if r.bound is None else format_bound(r.bound)
+            rows.append((r.sampler, r.verdict, bound, *cells))
         table = Table(_HEADER, rows, passed=[result.agrees for result in self.samplers])
         reasons = [f"{r.sampler}: {r.reason}" for r in self.samplers if r.reason]
         return "", table, [*reasons, *self.left_out, _NOTE]
@@ -158,6 +167,7 @@ def compare(
     *,
     var_names: Sequence[str] | None = None,
     log_weights: str | None = None,
+    bias: float = MAX_BIAS,
     test: NBest | None = None,
     seed: int = 0,
 ) -> Comparison:
@@ -178,8 +188,8 @@ def compare(
       draws or chains that disagree; then nothing else is concluded;
     * `DIFFERS` if there is a significant difference, at a level of 1%: 13 of 900 correct samplers
       had one;
-    * `agrees` if there is none, and the absolute bias of every mean is below 0.1 posterior
-      standard deviations, with a probability of 95%;
+    * `agrees` if there is none, and the absolute bias of every mean is below `bias` posterior
+      standard deviations, with a probability of 95%; the reason has the bound that was reached;
     * `inconclusive` otherwise: more draws are needed, or there are variables that only some of the
       posteriors have, `var_names` does not say what to compare, and no posterior records that the
       compared variables are all its parameters.
@@ -196,6 +206,8 @@ def compare(
             `sample_stats` or `posterior`, in the posteriors that have it. A variable that has the
             name of weights is refused if this is None; `none` says that it has none. The variable
             `log_weight` of `sample_stats` has them without being named.
+        bias: in posterior standard deviations, at most 0.1. A smaller one takes more draws; the
+            reason of `inconclusive` says how many.
         test: lists that are reranked with the reference and with the first run of each sampler.
         seed: of permutations and resamples.
 
@@ -205,7 +217,7 @@ def compare(
             or another model than the reference (the first posterior if there is none), as far as
             they record them; or a variable may have importance weights, and is not named.
         UsageError: if something is not a posterior, or does not have a variable of `var_names`, or
-            none has `log_weights`.
+            none has `log_weights`, or `bias` is not a number above 0 and at most 0.1.
 
     >>> rng = np.random.default_rng(0)
     >>> def draws(shift, count):
@@ -218,6 +230,7 @@ def compare(
     >>> result["low"].verdict, result["high"].verdict
     ('DIFFERS', 'DIFFERS')
     """
+    check_bias(bias)
     several = _group_runs(posteriors, "a")
     standard_name = next(iter(several))
     if reference is not None:
@@ -261,7 +274,7 @@ def compare(
                 result = replace(result, verdict=NOT_CONVERGED, reason=problem)
             else:
                 report = check(concatenate_runs(recorded))
-                result = _judge(result, draws, truth, report, seed)
+                result = _judge(result, draws, truth, report, bias, seed)
             if selection.incomplete:
                 verdict = INCONCLUSIVE if result.verdict == AGREES else result.verdict
                 remedy = "give these the same names, or choose what to compare by var_names"
@@ -272,7 +285,28 @@ def compare(
             downstream = compare_downstream(test, choice, standard, seed=seed)
             result = replace(result, downstream=downstream)
         results.append(result)
-    return Comparison(tuple(results), description, selection.left_out, truth)
+    return Comparison(tuple(results), description, selection.left_out, truth, bias)
+
+
+def check_bias(bias: float) -> None:
+    """Refuse a bias that a comparison cannot ask for.
+
+    >>> check_bias(0.2)
+    Traceback (most recent call last):
+    bpa_ppl.errors.UsageError: bias must be above 0 and at most 0.1 posterior sd, got 0.2
+    """
+    if not 0 < bias <= MAX_BIAS:
+        problem = f"bias must be above 0 and at most {MAX_BIAS:g} posterior sd, got {bias}"
+        raise UsageError(problem, parameter="bias", code="invalid-setting")
+
+
+def format_bound(bound: float) -> str:
+    """Return a bound of the bias with three decimals, rounded up, because it is a bound.
+
+    >>> format_bound(0.0501)
+    '0.051'
+    """
+    return f"{math.ceil(1000 * bound) / 1000:g}"
 
 
 def reference_problem(draws: Draws, name: str) -> str:
@@ -299,14 +333,13 @@ def _group_runs(posteriors: Any, name: str) -> dict[str, list[Any]]:
 
 
 def _judge(
-    result: SamplerResult, draws: Draws, truth: Draws, report: Report, seed: int
+    result: SamplerResult, draws: Draws, truth: Draws, report: Report, bias: float, seed: int
 ) -> SamplerResult:
     """Return the result with its verdict, and with the differences that it is based on."""
     properties, distance = compare_moments(draws, truth), measure_joint_distance(draws, truth, seed)
     differences = "; ".join(_describe_differences(properties, distance))
     bound, weight = bound_bias(draws, truth)
-    # Three decimals, rounded up, because it is a bound.
-    size = f"{math.ceil(1000 * bound) / 1000:g}"
+    size = format_bound(bound)
     if not report:
         d = max(properties, key=lambda d: abs(d["bias"]))
         status = f"{d['quantity']} of {d['variable']} is now off by {d['bias']:+.2f} posterior sd"
@@ -315,15 +348,16 @@ def _judge(
         verdict, reason = NOT_CONVERGED, f"{first.advice}{more} (the {status})"
     elif differences:
         verdict, reason = DIFFERS, differences
-    elif bound <= MAX_BIAS:
+    elif bound <= bias:
         verdict, confidence = AGREES, f"with {PROBABILITY:.0%} confidence"
         reason = f"{confidence}, no posterior mean is biased by more than {size} sd"
     else:
-        verdict, times = INCONCLUSIVE, math.ceil((bound / MAX_BIAS) ** 2)
+        verdict, times = INCONCLUSIVE, math.ceil((bound / bias) ** 2)
+        ours, theirs = (times * len(one.flat) for one in (draws, truth))
         reason = (
             f"no difference was found, but the mean of {weight} may be biased by up to {size} sd "
-            f"({PROBABILITY:.0%}), more than {MAX_BIAS:g}; if there is no bias, {times} times as "
-            "many draws of the sampler and of the reference are enough"
+            f"({PROBABILITY:.0%}), more than {bias:g}; if there is no bias, {times} times as many "
+            f"draws are enough: {ours} of {result.sampler} and {theirs} of the reference"
         )
     return replace(
         result,

@@ -7,7 +7,13 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from bpa_ppl.diagnostics.comparison.comparison import AGREES, LEVEL, Comparison, SamplerResult
+from bpa_ppl.diagnostics.comparison.comparison import (
+    AGREES,
+    LEVEL,
+    Comparison,
+    SamplerResult,
+    format_bound,
+)
 from bpa_ppl.diagnostics.comparison.efficiency import (
     QUALITY,
     Row,
@@ -123,7 +129,9 @@ def _describe_verdict(comparison: Comparison) -> Headline:
     advice = [f"{r.sampler} {r.verdict}: {r.reason}" for r in samplers if r.reason]
     names: dict[str, list[str]] = {}
     for r in samplers:
-        names.setdefault(r.verdict, []).append(r.sampler)
+        agreed = r.bound is not None and r.verdict == AGREES
+        bound = f" (every mean within {format_bound(r.bound)} sd)" if agreed else ""
+        names.setdefault(r.verdict, []).append(f"{r.sampler}{bound}")
     words = {AGREES: "agree with the reference"}
     text = "; ".join(f"{words.get(v, v)}: {', '.join(group)}" for v, group in names.items())
     return Headline(f"{text[0].upper()}{text[1:]}.", comparison.passed, advice)

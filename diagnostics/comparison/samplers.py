@@ -21,8 +21,10 @@ from bpa_ppl.adapting import log_density
 from bpa_ppl.diagnostics.calibration import Calibration, Replication, calibrate
 from bpa_ppl.diagnostics.comparison.comparison import (
     FAILED,
+    MAX_BIAS,
     Comparison,
     SamplerResult,
+    check_bias,
     check_same_posterior,
     compare,
     reference_problem,
@@ -81,6 +83,7 @@ def compare_samplers(
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     others: Mapping[str, Sequence[Posterior]] | None = None,
     test: NBest | None = None,
+    bias: float = MAX_BIAS,
     gain: AnyGain | None = None,
     progress: bool | Reporter = False,
     clock: Callable[[], float] = time.perf_counter,
@@ -102,6 +105,8 @@ def compare_samplers(
         settings: of each sampler, by its name.
         others: posteriors of the same data from elsewhere, by name.
         test: lists to be reranked with each posterior; None uses the adaptation lists.
+        bias: that every mean of a sampler that agrees is below, in posterior standard deviations,
+            as for `compare`.
         gain: as for `adapt`.
         progress: True draws a bar on standard error.
         clock: returns the time in seconds.
@@ -122,6 +127,7 @@ def compare_samplers(
     True
     """
     seed = check_seed(seed)
+    check_bias(bias)
     if not samplers or runs < 1:
         message = "a comparison needs at least one sampler and one run of each"
         raise UsageError(message, parameter="runs" if samplers else "samplers")
@@ -165,7 +171,7 @@ def compare_samplers(
             raise next(one for one in timed.values() if isinstance(one, Exception))
         report(0, 1, f"statistics, about {_STATISTICS_SECONDS * len(drawn):.0f} s left")
         new = lists if test is None else test
-        comparison = compare(drawn | elsewhere, [truth], test=new, seed=seed)
+        comparison = compare(drawn | elsewhere, [truth], bias=bias, test=new, seed=seed)
     results = [
         SamplerResult(name, dict.fromkeys(COLUMNS), FAILED, _shorten(one))
         if isinstance(one, Exception)

@@ -166,7 +166,42 @@ def test_agreement_needs_enough_draws(reference: list[Draws]) -> None:
     assert (found["few"].agrees, found["more"].agrees) == (None, True)
     bounds = [found.as_dict()["samplers"][name]["bound"] for name in ("few", "more")]
     assert bounds[0] > MAX_BIAS >= bounds[1]
-    assert " 5 times as many draws" in found["few"].reason
+    counts = "5 times as many draws are enough: 5000 of few and 30000 of the reference"
+    assert f" {counts}" in found["few"].reason
+    # The bound is part of what is said of an agreement.
+    bound = f"{np.ceil(1000 * bounds[1]) / 1000:g}"
+    assert f"no posterior mean is biased by more than {bound} sd" in found["more"].reason
+    assert re.search(rf"^more +agrees +{bound} ", str(found), re.MULTILINE)
+    assert f"more (every mean within {bound} sd)" in render_comparison(found)
+
+
+@pytest.mark.usefixtures("without_joint_test")
+def test_a_smaller_bias_takes_more_draws(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The draws that the reason names are enough."""
+    values = [arrays(seed, 500) for seed in (0, 1)]
+    few = compare(*values, bias=0.1)["a"]
+    assert few.bound is not None
+    asked = few.bound / 2.5
+    few = compare(*values, bias=asked)["a"]
+    times = int(np.ceil((few.bound / asked) ** 2))
+    counts = f"{times} times as many draws are enough: {times * 2000} of a and {times * 2000} of"
+    assert few.verdict == INCONCLUSIVE
+    assert f"more than {asked:g}; if there is no bias, {counts}" in few.reason
+    enough = compare(arrays(2, 500 * times), arrays(3, 500 * times), bias=asked)
+    assert enough["a"].verdict == AGREES
+    assert enough.as_dict()["bias"] == asked
+    for wrong in (0.0, 0.2, float("nan")):
+        with raises(UsageError, "invalid-setting", parameter="bias", match=f"got {wrong}"):
+            compare(*values, bias=wrong)
+    monkeypatch.chdir(tmp_path)
+    for name, posterior in zip("ab", values, strict=True):
+        as_tree(posterior).to_netcdf(f"{name}.nc")
+    with pytest.raises(SystemExit) as ending:
+        run_command(["compare", "a.nc", "b.nc", "--bias", "0.02"])
+    assert ending.value.code == 3
+    assert "more than 0.02; if there is no bias" in capsys.readouterr().out
 
 
 def test_a_sampler_that_fails_its_check_is_not_judged(reference: list[Draws]) -> None:
