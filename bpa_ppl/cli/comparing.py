@@ -151,13 +151,34 @@ class _SimulatedProblem(_Problem):
     ] = "oracle"
 
 
+def _label_posteriors(files: Iterable[str]) -> dict[str, str]:
+    """Return files by the labels of `NAME=FILE`, or by their own names.
+
+    >>> _label_posteriors(["stan=output_*.csv", "b.nc"])
+    {'stan': 'output_*.csv', 'b.nc': 'b.nc'}
+
+    Raises:
+        UsageError: if two have the same name.
+    """
+    result: dict[str, str] = {}
+    for file in files:
+        name, equals, path = file.partition("=")
+        name, path = (name, path) if equals and not Path(file).exists() else (file, file)
+        if name in result:
+            problem = f"two posteriors are called {name}: give them labels, NAME=FILE"
+            raise UsageError(problem, parameter="posteriors", code="duplicate")
+        result[name] = path
+    return result
+
+
 def compare(
     nbest: Annotated[
-        str, Parameter(help="N-best lists to run samplers on, or a posterior (NetCDF).")
+        str,
+        Parameter(help="N-best lists to run samplers on, or a posterior, as FILE or NAME=FILE."),
     ],
     /,
     *posteriors: Annotated[
-        Path, Parameter(help="More posteriors of any program; the last one is the reference.")
+        str, Parameter(help="More posteriors of any program; the last one is the reference.")
     ],
     weights: shared.Weights | None = None,
     output: Annotated[shared.OutputPath, in_folder("index.html", "comparison.json")] | None = None,
@@ -165,6 +186,7 @@ def compare(
     var_names: list[str] | None = None,
     log_weights: str | None = None,
     bias: float = 0.1,
+    no_reference: Annotated[bool, Parameter(negative=())] = False,
     samplers: Samplers = ("heuristic", "rwm-isotropic", "rwm", "imh", "nuts", "laplace"),
     runs: Annotated[int, Parameter(group=shared.SAMPLING)] = 4,
     reference_sampler: Annotated[str, Parameter(group=shared.SAMPLING)] = "nuts",
@@ -179,9 +201,11 @@ def compare(
     """Compare posteriors of any program, or samplers on n-best lists.
 
     `bpa compare a.nc b.nc` says whether the draws of a.nc agree with those of b.nc, in all
-    continuous variables; exit with 3 if they do not, or if only one has some of the variables and
-    --var-names does not choose. With lists, samplers are run, and compared with a long run: cost,
-    errors, and choices. A sampler that fails does not stop the others; exit with 2 if there is one.
+    continuous variables. Files are NetCDF, or CSV of CmdStan: a quoted pattern, such as
+    stan='output_*.csv', names all chains of a run. Exit with 3 if they do not, or if only one has
+    some of the variables and --var-names does not choose. With lists, samplers are run, and
+    compared with a long run: cost, errors, and choices. A sampler that fails does not stop the
+    others; exit with 2 if there is one.
 
     Example: `bpa compare dev.nbest -r dev.ref -w moses.ini --samplers imh,nuts -o comparison`
 
@@ -189,6 +213,7 @@ def compare(
         output: Folder of the page and the tables.
         var_names: Of posteriors, the variable to compare.
         log_weights: Of posteriors, the variable with the logarithms of importance weights, or none.
+        no_reference: Compare each posterior with all others, pooled, without a reference.
         bias: Largest bias of a mean that agrees, in posterior sd, at most 0.1; a smaller one takes
             more draws, and the reason says how many.
         runs: Runs of each sampler, with different seeds.
@@ -210,12 +235,14 @@ def compare(
     settings = _split_settings(samplers, setting)
     with nullcontext() if output is None else output_folder(output):
         if posteriors:
-            *others, last = (nbest, *map(str, posteriors))
-            named = dict(zip(others, others, strict=True))
+            named = _label_posteriors((nbest, *posteriors))
+            reference = None if no_reference else dict([named.popitem()])
             comparison = comparing.compare(
-                named, last, var_names=var_names, log_weights=log_weights, bias=bias, seed=seed
+                named, reference, var_names=var_names, log_weights=log_weights, bias=bias, seed=seed
             )
-            made = {"posteriors": ", ".join(others), "reference file": last, "seed": str(seed)}
+            last = "none" if reference is None else ", ".join(reference.values())
+            files = ", ".join(named.values())
+            made = {"posteriors": files, "reference file": last, "seed": str(seed)}
         else:
             canonical = str(weights)
             given = {

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +47,10 @@ AGREES, DIFFERS = "agrees", "DIFFERS"
 INCONCLUSIVE, NOT_CONVERGED = "inconclusive", "not converged"
 FAILED = "failed"  # it raised an error
 _REFERENCE = "the reference"
+#: What to do if draws that are not a reference disagree.
+_FIND_WRONG = "draw more, or give a reference if these disagree among themselves"
+#: The description of the reference if there is none.
+_POOLED = "the draws of all others, pooled"
 #: Verdicts of samplers that are not ranked by their cost.
 _UNRANKED = (DIFFERS, NOT_CONVERGED, FAILED)
 _HEADER = (
@@ -65,6 +69,14 @@ _OF_SENTENCES = {"number of sentences", "sentence_ids", _ORACLE}
 _PRIOR = {"prior_mean", "prior_variance", "prior_covariance", "prior_degrees"}
 
 
+class _Standard(NamedTuple):
+    """The draws that a sampler is compared with, and what to do if they cannot be a reference."""
+
+    name: str
+    draws: Draws
+    remedy: str = "draw more"
+
+
 @dataclass(frozen=True)
 class SamplerResult:
     """The result of the comparison for one sampler.
@@ -73,7 +85,7 @@ class SamplerResult:
         sampler: its name.
         efficiency: cost and quality of its draws, with the `COLUMNS` of `measure_efficiency`.
         verdict: `agrees`, `DIFFERS`, `inconclusive`, `not converged`, or `failed` if it raised an
-            error; empty without a reference.
+            error; empty if it was compared with nothing.
         reason: of the verdict, one sentence.
         bound: that no mean's absolute bias exceeds, with a probability of 95%, in posterior
             standard deviations; None without a reference, or if the sampler has not converged.
@@ -113,9 +125,10 @@ class Comparison(Outcome):
 
     Attributes:
         samplers: in the order given.
-        reference: a description of the reference run; empty if there was none.
+        reference: a description of the reference run, or of the others that each sampler is
+            compared with; empty if there was nothing to compare with.
         left_out: a sentence on each kind of variables that are not compared.
-        truth: the draws of the reference.
+        truth: the draws of the reference; None without one.
         bias: that every mean of a sampler that agrees is below, in posterior standard deviations.
 
     >>> drawn = np.random.default_rng(0).normal(size=(4, 500, 1))
@@ -132,7 +145,7 @@ class Comparison(Outcome):
 
     @property
     def passed(self) -> bool:
-        """Whether every sampler agrees; true without a reference, as there are no verdicts."""
+        """Whether every sampler agrees; true for one without a reference, as it has no verdict."""
         return all(result.verdict in (AGREES, "") for result in self.samplers)
 
     def __getitem__(self, sampler: str) -> SamplerResult:
@@ -174,7 +187,8 @@ def compare(
     """Compare draws with reference draws, or with another run, and say whether they agree.
 
     Posteriors are ArviZ data of any program: InferenceData, a DataTree, a Dataset, arrays by name,
-    (chains, draws, …), the path of a NetCDF file, or `Draws`. All continuous variables of the group
+    (chains, draws, …), the path of a NetCDF file, CSV files of CmdStan by a pattern such as
+    `output_*.csv`, each of which is a chain, or `Draws`. All continuous variables of the group
     `posterior` that they have in common are compared; cells that are variables of their own, such
     as `theta[1]` or `theta.1`, with the array `theta` of another program. Posteriors of `adapt`
     record their parameters, of which all other variables are functions: of them, the weights and
@@ -199,7 +213,9 @@ def compare(
             dictionary of several by their names, each a posterior or a list of runs with different
             seeds. An attribute `sampling_time` of the group `posterior`, in seconds, gives the
             statistics per second.
-        reference: long reference runs: a posterior, or a list of several; None leaves verdicts out.
+        reference: long reference runs: a posterior, or a list of several. If it is None, each of
+            several posteriors is compared with the others, pooled, and the reason says so: they may
+            share an error, and if one is wrong, others differ from the pool, too.
         var_names: the variables to compare.
         log_weights: the variable, (chains, draws), with the logarithms of the importance weights of
             draws, up to a constant, such as `logwt` of a nested sampler: of the group
@@ -252,29 +268,34 @@ def compare(
     all_runs = dict(selection.runs)
     order = all_runs[standard_name][0].features
     references = all_runs.pop(standard_name) if reference is not None else []
-    truth, description, problem = None, "", ""
+    truth, description = None, ""
     if references:
         truth = concatenate_runs(references)
-        problem = reference_problem(truth, standard_name)
         sampler = expected.record.sampler
         made_by = sampler.name or sampler.library or standard_name
         description = f"{made_by}, {len(truth.flat)} draws, {smallest_ess(truth):.0f} effective"
+    elif len(all_runs) > 1:
+        if len({run.weighted for runs in all_runs.values() for run in runs}) > 1:
+            problem = "only some posteriors have importance weights, and cannot be pooled"
+            raise DataError(f"{problem}: give one of them as the reference", code="mismatch")
+        description = _POOLED
     standard = rerank(test, expected, unchecked=True).choice if test and references else None
     results = []
     for name, runs in all_runs.items():
         recorded = selection.recorded[name]
         draws = concatenate_runs(runs).reordered(order)
         result = SamplerResult(name, measure_efficiency(runs, draws), draws=draws)
-        if truth is not None:
-            copies = find_copied_chains([*draws.weights, *truth.weights])
-            if any(i < len(draws.weights) <= j for i, j in copies):
-                same = f"{name} has the draws of the reference, which they cannot be compared with"
-                raise DataError(f"{same}: pass other runs", code="duplicate")
-            if problem:
-                result = replace(result, verdict=NOT_CONVERGED, reason=problem)
-            else:
-                report = check(concatenate_runs(recorded))
-                result = _judge(result, draws, truth, report, bias, seed)
+        against = None if truth is None else _Standard(standard_name, truth)
+        if description == _POOLED:
+            others = {other: of for other, of in all_runs.items() if other != name}
+            pool = [run.reordered(order) for of in others.values() for run in of]
+            against = _Standard(_name_pool(list(others)), concatenate_runs(pool), _FIND_WRONG)
+        if against is not None:
+            report = check(concatenate_runs(recorded))
+            result = _judge(result, draws, against, report, bias, seed)
+            if description == _POOLED:
+                reason = f"{result.reason}; compared with {against.name}, without a reference"
+                result = replace(result, reason=reason)
             if selection.incomplete:
                 verdict = INCONCLUSIVE if result.verdict == AGREES else result.verdict
                 remedy = "give these the same names, or choose what to compare by var_names"
@@ -286,6 +307,16 @@ def compare(
             result = replace(result, downstream=downstream)
         results.append(result)
     return Comparison(tuple(results), description, selection.left_out, truth, bias)
+
+
+def _name_pool(others: Sequence[str]) -> str:
+    """Return in words whose draws a sampler is compared with.
+
+    >>> _name_pool(["b"]), _name_pool(["b", "c"])
+    ('b', 'b and c pooled')
+    """
+    *most, last = others
+    return f"{', '.join(most)} and {last} pooled" if most else last
 
 
 def check_bias(bias: float) -> None:
@@ -309,8 +340,13 @@ def format_bound(bound: float) -> str:
     return f"{math.ceil(1000 * bound) / 1000:g}"
 
 
-def reference_problem(draws: Draws, name: str) -> str:
+def reference_problem(draws: Draws, name: str, remedy: str = "draw more") -> str:
     """Return in a sentence why draws cannot be a reference; empty if they can.
+
+    Args:
+        draws: the draws.
+        name: of the draws.
+        remedy: what to do about it.
 
     >>> reference_problem(Draws({"weights": np.eye(20)[None, :, :1]}, ("mu",)), "b")
     'b has 20 effective draws and R-hat 1.000, and needs at least 400 and at most 1.01: draw more'
@@ -320,7 +356,7 @@ def reference_problem(draws: Draws, name: str) -> str:
     if r_hat <= largest and size >= least:
         return ""
     reached = f"{name} has {size:.0f} effective draws and R-hat {r_hat:.3f}"
-    return f"{reached}, and needs at least {least:g} and at most {largest:g}: draw more"
+    return f"{reached}, and needs at least {least:g} and at most {largest:g}: {remedy}"
 
 
 def _group_runs(posteriors: Any, name: str) -> dict[str, list[Any]]:
@@ -333,9 +369,33 @@ def _group_runs(posteriors: Any, name: str) -> dict[str, list[Any]]:
 
 
 def _judge(
-    result: SamplerResult, draws: Draws, truth: Draws, report: Report, bias: float, seed: int
+    result: SamplerResult,
+    draws: Draws,
+    standard: _Standard,
+    report: Report,
+    bias: float,
+    seed: int,
 ) -> SamplerResult:
-    """Return the result with its verdict, and with the differences that it is based on."""
+    """Return the result with its verdict, and with the differences that it is based on.
+
+    Args:
+        result: without a verdict.
+        draws: of the sampler.
+        standard: the draws that they are compared with.
+        report: the check of the sampler.
+        bias: that every mean must be below.
+        seed: of the permutations.
+
+    Raises:
+        DataError: if both have the same draws.
+    """
+    truth = standard.draws
+    copies = find_copied_chains([*draws.weights, *truth.weights])
+    if any(i < len(draws.weights) <= j for i, j in copies):
+        same = f"{result.sampler} has the draws of {standard.name}, which are no other run"
+        raise DataError(f"{same}: pass other runs", code="duplicate")
+    if problem := reference_problem(truth, standard.name, standard.remedy):
+        return replace(result, verdict=NOT_CONVERGED, reason=problem)
     properties, distance = compare_moments(draws, truth), measure_joint_distance(draws, truth, seed)
     differences = "; ".join(_describe_differences(properties, distance))
     bound, weight = bound_bias(draws, truth)
@@ -357,7 +417,7 @@ def _judge(
         reason = (
             f"no difference was found, but the mean of {weight} may be biased by up to {size} sd "
             f"({PROBABILITY:.0%}), more than {bias:g}; if there is no bias, {times} times as many "
-            f"draws are enough: {ours} of {result.sampler} and {theirs} of the reference"
+            f"draws are enough: {ours} of {result.sampler} and {theirs} of {standard.name}"
         )
     return replace(
         result,

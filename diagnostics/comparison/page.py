@@ -132,7 +132,7 @@ def _describe_verdict(comparison: Comparison) -> Headline:
         agreed = r.bound is not None and r.verdict == AGREES
         bound = f" (every mean within {format_bound(r.bound)} sd)" if agreed else ""
         names.setdefault(r.verdict, []).append(f"{r.sampler}{bound}")
-    words = {AGREES: "agree with the reference"}
+    words = {AGREES: f"agree with {'the others' if comparison.truth is None else 'the reference'}"}
     text = "; ".join(f"{words.get(v, v)}: {', '.join(group)}" for v, group in names.items())
     return Headline(f"{text[0].upper()}{text[1:]}.", comparison.passed, advice)
 

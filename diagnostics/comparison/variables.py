@@ -29,6 +29,7 @@ from bpa_ppl.posterior.arviz_functions import split_groups
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, importance_weights, kish
 from bpa_ppl.posterior.files import read_groups
 from bpa_ppl.posterior.groups import SAMPLE_DIMS, Group, label_groups
+from bpa_ppl.posterior.stan import CSV, read_cmdstan
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, ess, estimate_tail_shapes
 from bpa_ppl.weights import Weights
 
@@ -108,7 +109,8 @@ def select_comparable(
 
     Args:
         posteriors: the runs of each sampler by its name: InferenceData, a DataTree, a Dataset,
-            `Draws`, arrays by name, (chains, draws, …), or the path of a NetCDF file.
+            `Draws`, arrays by name, (chains, draws, …), the path of a NetCDF file, or the path or
+            pattern of CSV files of CmdStan.
         reference: the name of the one that the others are compared with.
         var_names: the variables to compare; None takes all that are common.
         weights: whether all posteriors must have the weights of n-best lists.
@@ -210,13 +212,17 @@ def _open(data: Any, name: str, log_weights: str | None) -> _Run:
                 raise DataError(problem, code="wrong-length")
         groups = label_groups({"posterior": arrays})
     else:
-        groups, attrs = read_groups(data) if isinstance(data, str | Path) else split_groups(data)
+        groups, attrs = _read(data) if isinstance(data, str | Path) else split_groups(data)
     if SCHEMA in attrs:
         return _open(from_groups(groups, attrs), name, log_weights)
     groups = _name_log_weights(groups, name, log_weights)
     statistics = groups["sample_stats"].arrays if "sample_stats" in groups else {}
     logs = statistics.get(LOG_WEIGHT)
     return _Run(name, _find_variables(groups, name), None, (groups, attrs), logs)
+
+
+def _read(path: str | Path) -> _Groups:
+    return read_cmdstan(path) if Path(path).suffix == CSV else read_groups(path)
 
 
 def _name_log_weights(

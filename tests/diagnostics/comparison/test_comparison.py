@@ -13,6 +13,7 @@ from zipfile import ZipFile
 import numpy as np
 import pytest
 from scipy.stats import binom, energy_distance
+from support.cmdstan import write_cmdstan
 from support.external_posterior import autoregressive, external_posterior, inference_data
 from support.raising import raises
 from xarray import Dataset, DataTree
@@ -41,6 +42,7 @@ from bpa_ppl.diagnostics.comparison.statistics import (
 from bpa_ppl.diagnostics.estimates import concatenate_runs, holm
 from bpa_ppl.diagnostics.pages.figures import Layer
 from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.arviz_functions import arviz_version
 from bpa_ppl.posterior.record import ComponentRecord, Observed, PriorRecord, Record
 
 NAMES = ("LM0", "TM0", "WP0")
@@ -853,6 +855,66 @@ def test_the_command_compares_files(
     remedy = "give a NetCDF file of `bpa adapt`, or of .* any program's ArviZ data"
     with raises(DataError, "missing-file", match=rf"none\.nc: no such file: {remedy}"):
         run_command(["compare", "a.nc", "none.nc"])
+
+
+@pytest.mark.usefixtures("without_joint_test")
+def test_without_a_reference_each_is_compared_with_the_others() -> None:
+    wrong = arrays(3)
+    wrong["mu"] = wrong["mu"] + 0.6  # 0.3 posterior standard deviations
+    alone = compare({"a": arrays(0), "b": [arrays(1), arrays(2)]})
+    assert alone
+    assert (alone.truth, alone.reference) == (None, "the draws of all others, pooled")
+    for name, against in (("a", "b"), ("b", "a")):
+        assert alone[name].reason.endswith(f" sd; compared with {against}, without a reference")
+    assert "Agree with the others: a (every mean within" in render_comparison(alone)
+    assert compare(arrays(0), [arrays(1), arrays(2)])["a"].bound == alone["a"].bound
+    found = compare({"a": arrays(0), "b": arrays(1), "c": arrays(2), "wrong": wrong})
+    assert found["wrong"].verdict == DIFFERS
+    assert "compared with a, b and c pooled, without a reference" in found["wrong"].reason
+    assert found["wrong"].discrepancies[0]["bias"] == pytest.approx(0.3, abs=0.06)
+    assert found["a"].verdict == NOT_CONVERGED
+    assert "give a reference if these disagree among themselves; compared with b, c and wr" in (
+        found["a"].reason
+    )
+    few = compare({"a": arrays(0, 300), "b": arrays(1, 300)})["a"]
+    assert few.verdict == INCONCLUSIVE
+    assert re.search(r"enough: \d+ of a and \d+ of b; compared with b, without a ref", few.reason)
+    with raises(DataError, "duplicate", match="a has the draws of b, which"):
+        compare({"a": arrays(0), "b": arrays(0)})
+    logs = {"logwt": np.zeros((4, 1500))}
+    with raises(DataError, "mismatch", match="only some posteriors have importance weights"):
+        compare({"a": arrays(0) | logs, "b": arrays(1)}, log_weights="logwt")
+
+
+@pytest.mark.usefixtures("without_joint_test")
+@pytest.mark.skipif(arviz_version() >= 1, reason="ArviZ 1 has no reader of CSV files of CmdStan")
+def test_csv_files_of_cmdstan_are_chains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    drawn = arrays(0)
+    draws = np.concatenate([drawn["mu"][..., None], drawn["theta"]], axis=-1)
+    write_cmdstan(tmp_path, ["mu", "theta.1", "theta.2", "theta.3"], draws)
+    as_tree(arrays(1)).to_netcdf("b.nc")
+    found = compare({"stan": "output_*.csv"}, "b.nc")["stan"]
+    same = compare(drawn, arrays(1))["a"]
+    assert found.bound == pytest.approx(same.bound)
+    assert (found.verdict, found.efficiency["chains"]) == (AGREES, 4)
+    assert found.efficiency["evaluations"] == 7 * 6000
+    run_command(["compare", "stan=output_*.csv", "truth=b.nc"])
+    assert re.search(r"^stan +agrees ", capsys.readouterr().out, re.MULTILINE)
+    run_command(["compare", "stan=output_*.csv", "b.nc", "--no-reference"])
+    printed = capsys.readouterr().out
+    assert re.findall(r"^(\S+) +agrees ", printed, re.MULTILINE) == ["stan", "b.nc"]
+    assert "compared with stan, without a reference" in printed
+    assert compare("output_1.csv", "b.nc")["output_1.csv"].efficiency["chains"] == 1
+    with raises(UsageError, "duplicate", parameter="posteriors", match=r"are called b\.nc"):
+        run_command(["compare", "b.nc", "output_1.csv", "b.nc"])
+    with raises(DataError, "missing-file", match=r"none_\*\.csv: no such file"):
+        run_command(["compare", "none_*.csv", "b.nc"])
+    Path("other.csv").write_text("# a,b\n")
+    with raises(DataError, "damaged", match=r"other\.csv: ArviZ cannot read it"):
+        run_command(["compare", "other.csv", "b.nc"])
 
 
 # --- the levels of the tests ---------------------------------------------------------------------

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import jax
 import numpy as np
+import numpyro
+import numpyro.distributions as dist
 import pytest
+from numpyro.infer import MCMC, NUTS
 from scipy.stats import t as student
 from support.external_posterior import autoregressive, external_posterior
 from support.raising import raises
@@ -43,6 +47,19 @@ def test_the_numbers_are_those_of_arviz() -> None:
         assert cost[name] == pytest.approx(expected)
     assert cost["r_hat"] == pytest.approx(arviz.rhat(some[0])["weights"].values.max())
     assert cost["kish_ess"] is None
+
+
+def test_evaluations_of_numpyro_are_its_steps() -> None:
+    def model() -> None:
+        numpyro.sample("mu", dist.Normal(0.0, 1.0))
+
+    chains = {"num_chains": 2, "chain_method": "sequential", "progress_bar": False}
+    mcmc = MCMC(NUTS(model), num_warmup=100, num_samples=200, **chains)
+    mcmc.run(jax.random.key(0), extra_fields=("num_steps",))
+    cost = cost_of(import_arviz().from_numpyro(mcmc))
+    steps = float(mcmc.get_extra_fields()["num_steps"].sum())
+    assert cost["evaluations"] == pytest.approx(steps)
+    assert cost["ess_per_evaluation"] == pytest.approx(cost["ess"] / steps)
 
 
 def test_the_ess_of_weighted_draws_is_the_variance_ratio_of_their_means() -> None:
