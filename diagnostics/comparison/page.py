@@ -129,9 +129,10 @@ def _describe_verdict(comparison: Comparison) -> Headline:
     advice = [f"{r.sampler} {r.verdict}: {r.reason}" for r in samplers if r.reason]
     names: dict[str, list[str]] = {}
     for r in samplers:
-        agreed = r.bound is not None and r.verdict == AGREES
-        bound = f" (every mean within {format_bound(r.bound)} sd)" if agreed else ""
-        names.setdefault(r.verdict, []).append(f"{r.sampler}{bound}")
+        name = r.sampler
+        if r.verdict == AGREES and r.bound is not None:
+            name = f"{name} (every mean within {format_bound(r.bound)} sd)"
+        names.setdefault(r.verdict, []).append(name)
     words = {AGREES: f"agree with {'the others' if comparison.truth is None else 'the reference'}"}
     text = "; ".join(f"{words.get(v, v)}: {', '.join(group)}" for v, group in names.items())
     return Headline(f"{text[0].upper()}{text[1:]}.", comparison.passed, advice)

@@ -483,10 +483,10 @@ def _find_unsuitable(
         for k in np.flatnonzero(differs).tolist():
             problem = f"{labels[k]} is {x[0, 0, k]:g} in all draws of {reference}, and not in"
             raise DataError(f"{problem} {name}: they differ in their model", code="mismatch")
-    logs = [run.log_weight for run in runs if run.name == reference]
-    if all(of is not None for of in logs):
-        logs = np.concatenate([np.asarray(of)[:, :length] for of in logs])
-        weighted = Draws({WEIGHTS: x}, tuple(labels), "weighted", logs)
+    weights = [run.log_weight for run in runs if run.name == reference]
+    logs = [of[:, :length] for of in weights if of is not None]
+    if len(logs) == len(weights):
+        weighted = Draws({WEIGHTS: x}, tuple(labels), "weighted", np.concatenate(logs))
         x = weighted.resampled().weights
         share = np.full(len(labels), kish(weighted.importance) / len(weighted.flat))
     else:
