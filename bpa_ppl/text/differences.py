@@ -45,8 +45,8 @@ def mark_differences(before: str, after: str) -> tuple[Parts, Parts]:
     [('我爱', False), ('狗', True)]
     """
     one, other = (token_pattern().findall(text) for text in (before, after))
-    words = ([token.rstrip() for token in tokens] for tokens in (one, other))
-    same, equal = SequenceMatcher(None, *words, autojunk=False), (set[int](), set[int]())
+    first, second = ([token.rstrip() for token in tokens] for tokens in (one, other))
+    same, equal = SequenceMatcher(None, first, second, autojunk=False), (set[int](), set[int]())
     for block in same.get_matching_blocks():
         equal[0].update(range(block.a, block.a + block.size))
         equal[1].update(range(block.b, block.b + block.size))
