@@ -51,9 +51,10 @@ def test_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 #: What the pages of the reference show.
+DOCS = Path(__file__).resolve().parent.parent / "docs"
 REFERENCE = sorted(
     name
-    for page in (Path(__file__).resolve().parent.parent / "docs" / "api").glob("*.md")
+    for page in (*DOCS.glob("api/*.md"), *DOCS.glob("extras/api/*.md"))
     for name in re.findall(r"^::: (\S+)$", page.read_text("utf-8"), re.MULTILINE)
 )
 #: Functions without an example, and the reason.

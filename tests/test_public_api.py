@@ -40,17 +40,26 @@ def members_of(module: ModuleType, prefix: str = "") -> Iterator[str]:
             yield f"{title}{parameters(inspect.signature(value))}"
 
 
-def public_api() -> Iterator[str]:
-    """Yield a line for each public name, other name in the reference, and component in words."""
-    yield from members_of(bpa_ppl)
-    yield from members_of(extending, "extending.")
+def public_api(*, of_extras: bool = False) -> Iterator[str]:
+    """Yield a line for each public name, other name in the reference, and component in words.
+
+    Args:
+        of_extras: whether to list those of `bpa_ppl.extras`, which may be absent, or the others.
+    """
+    if not of_extras:
+        yield from members_of(bpa_ppl)
+        yield from members_of(extending, "extending.")
     components = {(title, *one) for title, all_ in REGISTRIES.items() for one in all_.load()}
     classes = {f"{kind.__module__}.{kind.__name__}" for *_, kind in components}
-    pages = "".join(path.read_text("utf-8") for path in ROOT.glob("docs/api/*.md"))
+    paths = [*ROOT.glob("docs/api/*.md"), *ROOT.glob("docs/extras/api/*.md")]
+    pages = "".join(path.read_text("utf-8") for path in paths)
     named = set(re.findall(r"^::: (bpa_ppl\..+)", pages, re.MULTILINE)) - classes
     others = {name.removeprefix("bpa_ppl.") for name in named}
-    yield from sorted(name for name in others if "." in name and "extending." not in name)
+    others = {name for name in others if "." in name and not name.startswith("extending.")}
+    yield from sorted(name for name in others if name.startswith("extras.") == of_extras)
     for title, name, kind in sorted(components, key=lambda one: one[:2]):
+        if kind.__module__.startswith("bpa_ppl.extras.") != of_extras:
+            continue
         settings = ", ".join(one.name for one in structs.fields(kind))
         yield f"{title} {name}: {settings}".rstrip(": ")
 

@@ -20,7 +20,6 @@ import numpy as np
 
 import bpa_ppl as bpa
 from bpa_ppl.cli.app import run_command
-from bpa_ppl.extras.judging.session import Session
 from bpa_ppl.formats.journal import read_journal
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.files import write_posterior
@@ -72,6 +71,8 @@ def make_journal() -> None:
     path = FOLDER / "journal.jsonl"
     path.unlink(missing_ok=True)
     lists = bpa.read_nbest(FOLDER / "lists.jsonl", features=FEATURES)
+    from bpa_ppl.extras.judging.session import Session
+
     session = Session(lists, journal=path, rater="ann", seed=3)
     for number in range(12):
         first, second = map(len, session.next().texts)

@@ -7,15 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support import (
-    areas,  # noqa: F401
-    attempts,
-)
+from support import attempts
 from support.attempts import AREAS, Area, attempt
 from support.fuzzing import ACCEPTED, REFUSED, Failure
 
 from bpa_ppl.errors import DataError
 
+#: They have areas of all packages.
+areas = pytest.importorskip("support.areas", reason="bpa_ppl.extras is not installed")
 #: Areas with tests of their own, in `test_fuzz.py`, and one that takes seconds.
 ELSEWHERE = {"lists", "weights", "extreme numbers"}
 FEW = {
