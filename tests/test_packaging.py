@@ -383,6 +383,13 @@ def test_extras_that_messages_and_pages_name_exist() -> None:
     assert named <= PROJECT["optional-dependencies"].keys()
 
 
+def test_each_required_package_has_its_reason() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    table = text.partition("### Required packages\n")[2].partition("\n#")[0]
+    names = re.findall(r"^\| `([\w-]+)` \|", table, re.M)
+    assert names == [Requirement(one).name for one in PROJECT["dependencies"]]
+
+
 @pytest.mark.skipif(
     sys.version_info >= (3, 12), reason="the pinned packages are those of older Python versions"
 )
