@@ -44,13 +44,13 @@ def mark_differences(before: str, after: str) -> tuple[Parts, Parts]:
     >>> mark_differences("我爱猫", "我爱狗")[1]
     [('我爱', False), ('狗', True)]
     """
-    one, other = (token_pattern().findall(text) for text in (before, after))
-    first, second = ([token.rstrip() for token in tokens] for tokens in (one, other))
-    same, equal = SequenceMatcher(None, first, second, autojunk=False), (set[int](), set[int]())
-    for block in same.get_matching_blocks():
+    tokens = [list[str](token_pattern().findall(text)) for text in (before, after)]
+    one, other = ([token.rstrip() for token in side] for side in tokens)
+    equal = set[int](), set[int]()
+    for block in SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks():
         equal[0].update(range(block.a, block.a + block.size))
         equal[1].update(range(block.b, block.b + block.size))
-    return _join_tokens(one, equal[0]), _join_tokens(other, equal[1])
+    return _join_tokens(tokens[0], equal[0]), _join_tokens(tokens[1], equal[1])
 
 
 def _join_tokens(tokens: list[str], equal: set[int]) -> Parts:
