@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 LOWEST := .venv-lowest
+CORE := build/core
 
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile \
 	--constraint .ci/constraints.txt --constraint .ci/constraints-others.txt
@@ -26,8 +27,15 @@ demo: $(READY)
 test: $(READY)
 	$(PYTEST) --durations 10
 
+# A copy without bpa_ppl.extras, in an environment of its own with links to the other packages.
 core: $(READY)
-	$(PYTEST) --ignore tests/extras
+	rm -rf $(CORE)
+	$(BIN)/python tools/without_extras.py $(CORE)
+	$(BIN)/python -m venv --without-pip $(CORE)/$(VENV)
+	find "$(CURDIR)"/$(VENV)/lib/python3*/site-packages -mindepth 1 -maxdepth 1 \
+		! -name '*bpa_ppl*' -exec ln -s {} $(CORE)/$(VENV)/lib/python3*/site-packages \;
+	cd $(CORE) && $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	cd $(CORE) && JAX_COMPILATION_CACHE_DIR="$(CURDIR)/build/compiled" $(PYTEST) $(TESTS)
 
 quick: $(READY)
 	$(PYTEST) --quiet $(QUICK)

@@ -19,6 +19,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 import pytest
 from support.browser import CHROMIUM, Browser
+from support.extras import require_extras
 
 from bpa_ppl import NBest, from_lists, read_nbest
 from bpa_ppl._runtime.messages import LOGGER, WarningsHandler
@@ -45,6 +46,12 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     if not config.getoption("numprocesses", None):  # the main process of pytest-xdist runs no tests
         _set_up_jax()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what needs the extras if they are not installed."""
+    if item.get_closest_marker("needs_extras") is not None:
+        require_extras()
 
 
 def _set_up_jax() -> None:

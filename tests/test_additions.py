@@ -12,6 +12,7 @@ from unittest.mock import ANY
 import jax
 import numpy as np
 import pytest
+from support.extras import require_extras
 from support.raising import raises
 from support.registries import REGISTRIES
 
@@ -71,6 +72,7 @@ def installed_recipe(
     return tmp_path
 
 
+@pytest.mark.needs_extras
 def test_every_registry_has_a_table_row_and_a_recipe() -> None:
     assert set(TABLE) == set(RECIPES)
     listed = set(TABLE.values())
@@ -86,6 +88,8 @@ def test_recipe_works_in_another_package(
     installed_recipe: Path, lists: NBest, request: pytest.FixtureRequest
 ) -> None:
     kind = request.node.callspec.params["installed_recipe"]
+    if kind in ("metric", "tuner"):  # the use of a metric includes tuning
+        require_extras()
     scope: dict[str, Any] = {"lists": lists, "canonical": CANONICAL}
     with ordinary_jax():
         exec(compile(RECIPES[kind][1], f"{PAGE}, {kind}", "exec"), scope)
@@ -238,7 +242,10 @@ LISTS = from_lists(
         (RULES, "mbr:gain=bleu", "mbr", {"gain": "bleu"}),
         (NBEST_FORMATS, "plain:list_size=2,scores=a", "plain", {"list_size": 2, "scores": "a"}),
         (NBEST_FORMATS, "plain:scores=a,b", "plain", {"scores": ("a", "b")}),
-        (FEATURES, "lexicon=a.fr,a.en", "lexicon", {"pairs": ("a.fr", "a.en")}),
+        pytest.param(
+            *(FEATURES, "lexicon=a.fr,a.en", "lexicon", {"pairs": ("a.fr", "a.en")}),
+            marks=pytest.mark.needs_extras,
+        ),
         (FEATURES, "lm=in.txt,order=2", "lm", {"text": "in.txt", "order": 2}),
         (FEATURES, "length:ratio=true", "length", {"ratio": True}),
         (GAINS, "ter:", "ter", {}),

@@ -125,6 +125,7 @@ LOOKED_UP = {("bpa_ppl.diagnostics.advice", "sampling")}
 NAMED = re.compile(r"bpa_ppl\.[\w.]+:")
 
 
+@pytest.mark.needs_extras
 def test_imports_come_from_lower_layers() -> None:
     """So no module imports `bpa_ppl` itself, which is above all others."""
     assert {package_of(name) for name in MODULES} == HEIGHT.keys(), "add packages to LAYERS"
@@ -155,6 +156,7 @@ def test_no_modules_import_each_other() -> None:
     TopologicalSorter(graph).prepare()  # raises an error that names a cycle
 
 
+@pytest.mark.needs_extras
 def test_imported_packages_are_declared_dependencies() -> None:
     used = {name.split(".")[0] for name in set().union(*imports().values())}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

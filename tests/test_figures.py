@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from support.extras import require_extras
 
 ROOT = Path(__file__).resolve().parent.parent
 README, RESULTS = "README.md", "docs/results.md"
@@ -60,6 +61,8 @@ def means(row: str) -> list[tuple[float, ...]]:
 def test_shares_are_those_of_the_measurements(
     page: str, row: str, other: str, of_other: str
 ) -> None:
+    if page.startswith("docs/extras/"):
+        require_extras()
     assert numbers(row_of(page, row))[-3:] == numbers(row_of(other, of_other))[-3:]
 
 

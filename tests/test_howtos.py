@@ -67,6 +67,7 @@ def parse(line: str) -> None:
             raise
 
 
+@pytest.mark.needs_extras
 def test_command_options_exist() -> None:
     assert len(SHOWN) > 25
     for page, line in SHOWN:
@@ -78,6 +79,7 @@ def test_command_options_exist() -> None:
         parse("bpa adapt lists --no-such-option")
 
 
+@pytest.mark.needs_extras
 def test_commands_in_sentences_exist() -> None:
     """With their options; the sentence may leave out the rest."""
     shown = [(page, code) for page, code in INLINE_CODE if code.startswith("bpa ")]

@@ -164,6 +164,7 @@ def test_calls_run(
         inspect.signature(function).bind(*call.args, **{str(k.arg): k for k in call.keywords})
 
 
+@pytest.mark.needs_extras
 def test_names_exist() -> None:
     """Names of the package, with the modules that they are in, and groups of entry points."""
     groups = {"bpa_ppl.commands", *(registry.group for registry in REGISTRIES.values())}
@@ -188,6 +189,7 @@ def resolves(text: str) -> bool:
     return text.startswith(("none:", "equal:")) and bool(StartingWeights.of(text))
 
 
+@pytest.mark.needs_extras
 def test_settings_exist() -> None:
     """Names of components with settings, `margin:gamma=4`, alone or as the value of an option."""
     written = re.compile(r"(?:^|(?<=[\s'\"]))[a-z-]+(?::\w+)?[:,][a-z_]+=[^\s'\"]+")

@@ -50,6 +50,7 @@ def problem(page: Path, link: str) -> str | None:
     return None
 
 
+@pytest.mark.needs_extras
 def test_links_lead_to_files_and_sections() -> None:
     found = [(page, link) for page in READ for link in links(page)]
     assert len(found) > 400

@@ -151,6 +151,7 @@ def test_content_of_the_source_archive(unpacked: Path) -> None:
     assert {path.name for path in unpacked.iterdir()} == {*SOURCES, *added}
 
 
+@pytest.mark.needs_extras
 def test_content_of_the_wheel(wheel: Path, clone: Path) -> None:
     """All files of the package and of the demo's data, and no others."""
     mapping = {"bpa_ppl": "bpa_ppl", "bpa_ppl/models": "models", "bpa_ppl/demo_data": DATA}
@@ -240,6 +241,7 @@ USER = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if IS_ROOT else []
 @pytest.mark.parametrize(  # arviz-stats needs its docstrings, which -OO removes
     "options", [["-W", "error"], pytest.param(["-O"], marks=pytest.mark.slow)], ids=" ".join
 )
+@pytest.mark.needs_extras
 def test_use_of_a_read_only_installation_without_extras(
     environment: Path, tmp_path: Path, options: list[str]
 ) -> None:
@@ -311,6 +313,7 @@ for call in (lambda: bpa.adapt, lambda: bpa.BayesianRanker, lambda: bpa.Reranker
 
 @pytest.mark.filterwarnings("ignore:the adapted weights are worse:bpa_ppl.errors.BpaWarning")
 @pytest.mark.skipif(os.name != "posix", reason="ends a server by SIGTERM")
+@pytest.mark.needs_extras
 def test_choosing_and_serving_in_the_small_installation(
     small_environment: Path, tmp_path: Path
 ) -> None:

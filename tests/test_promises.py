@@ -11,6 +11,7 @@ TESTS = Path(__file__).resolve().parent
 
 
 @pytest.mark.parametrize("page", ["docs/promises.md", "SECURITY.md"])
+@pytest.mark.needs_extras
 def test_named_tests_exist(page: str) -> None:
     text = (TESTS.parent / page).read_text("utf-8")
     named = re.findall(r"`(?:tests/)?([\w/]+\.py)::(\w+)`", text)

@@ -75,6 +75,7 @@ def assert_prints(printed: str, expected: str) -> None:
 
 
 @pytest.mark.usefixtures("optimised", "without_drawing")
+@pytest.mark.needs_extras
 def test_all_blocks_run_in_their_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

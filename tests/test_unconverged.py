@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from importlib.util import find_spec
 from inspect import isclass, isfunction, signature
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from support.extras import HAS_EXTRAS
 from support.raising import raises
 from support.records import with_record
 
@@ -73,7 +73,7 @@ USES: dict[str, Callable[..., Any]] = {
         replace(posterior, constants=STUDENT), **options
     ),
 }
-if find_spec("bpa_ppl.extras") is not None:
+if HAS_EXTRAS:
     from bpa_ppl.extras.judging.juries import judges
     from bpa_ppl.extras.judging.session import Session
 
@@ -81,7 +81,7 @@ if find_spec("bpa_ppl.extras") is not None:
     USES["Session"] = lambda posterior, **options: Session(LISTS, prior=posterior, **options)
 #: What describes, stores or compares one, whatever its verdict, or takes nothing from its draws.
 DESCRIBES = {"as_draws", "check", "compare", "compare_baselines", "write_posterior"}
-DESCRIBES |= {"recorded_options"}
+DESCRIBES |= {"plot_trace", "recorded_options"}
 
 
 def is_refused(use: Callable[..., Any], posterior: Any, **options: Any) -> bool:

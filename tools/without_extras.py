@@ -1,39 +1,39 @@
-"""Copy the repository without its extras, to run the tests of the core as in an installation of it.
+"""Copy the repository without `bpa_ppl.extras`: the core must work alone.
 
-    python tools/without_extras.py FOLDER
+    python tools/without_extras.py TARGET
 
-The folder receives all tracked files but those of `bpa_ppl/extras`, and its tests and pages;
-`pyproject.toml` no longer names its packages and entry points.
+`TARGET` must not exist. The copy has the files that git tracks and new ones that it does not
+ignore, as they are now, except the folders of extras; `pyproject.toml` loses each line that names
+`bpa_ppl.extras`: packages, data and entry points.
 """
 
 from __future__ import annotations
 
+import argparse
 import shutil
-import subprocess  # noqa: TID251 - asks Git for the tracked files
-import sys
+import subprocess  # noqa: TID251 - runs git
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-EXTRAS = ("bpa_ppl/extras/", "tests/extras/", "docs/extras/")
+FOLDERS = ("bpa_ppl/extras/", "docs/extras/", "tests/extras/")
 
 
-def copy_core(folder: Path) -> None:
-    """Copy the tracked files of the core to a folder, which is emptied first."""
-    shutil.rmtree(folder, ignore_errors=True)
-    command = ["git", "ls-files", "-z"]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True).stdout
-    for name in filter(None, listed.split("\0")):
-        if name.startswith(EXTRAS) or not (ROOT / name).exists():
-            continue
-        target = folder / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(ROOT / name, target)
-    project = folder / "pyproject.toml"
+def copy_core(target: Path) -> None:
+    """Write the copy; `FileExistsError` if the target exists."""
+    target.mkdir(parents=True)
+    git = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(git, cwd=ROOT, check=True, capture_output=True, encoding="utf-8").stdout
+    for name in listed.split("\0"):
+        # Git also lists files that were removed, but not yet from its index.
+        if not name.startswith(FOLDERS) and (ROOT / name).is_file():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, target / name)
+    project = target / "pyproject.toml"
     lines = project.read_text("utf-8").splitlines(keepends=True)
     project.write_text("".join(one for one in lines if "bpa_ppl.extras" not in one), "utf-8")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    copy_core(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("target", type=Path)
+    copy_core(parser.parse_args().target)

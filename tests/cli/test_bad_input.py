@@ -142,6 +142,7 @@ def test_only_the_options_of_a_repeated_posterior_count(folder: Path) -> None:
     assert run("adapt", "nbest", "-r", "ref", "--like", "poor.nc", "-o", "new.nc", "-q").code == 0
 
 
+@pytest.mark.needs_extras
 def test_every_command_that_takes_a_posterior_is_listed() -> None:
     def takes(name: str) -> bool:
         arguments = app[name].assemble_argument_collection()

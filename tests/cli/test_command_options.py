@@ -55,6 +55,7 @@ def boxes_of(*words: str) -> dict[str, str]:
     return dict(re.findall(r"^╭─ (.*?) ─.*?\n(.*?)^╰─", printed, re.MULTILINE | re.DOTALL))
 
 
+@pytest.mark.needs_extras
 def test_what_everybody_needs_comes_first() -> None:
     boxes = boxes_of("adapt")
     assert list(boxes)[:3] == ["Arguments", "Options", "What is observed"]

@@ -155,6 +155,7 @@ def list_slots() -> tuple[list[Slot], set[str]]:
     return slots, unknown
 
 
+@pytest.mark.needs_extras
 def test_all_parameters_are_known_as_outputs_or_others() -> None:
     slots, unknown = list_slots()
     assert unknown == set()
@@ -263,6 +264,7 @@ def test_outputs_whose_names_differ_in_case_or_in_their_unicode_form(folder: Pat
         refused("rerank", "nbest", *words, mention="is also another file")
 
 
+@pytest.mark.needs_extras
 def test_an_output_that_is_a_file_from_which_the_posterior_computes_features(folder: Path) -> None:
     Path("domain.txt").write_text("the cat sat\non the mat\n" * 9, "utf-8")
     os.link("domain.txt", "picture.png")

@@ -15,6 +15,7 @@ import pytest
 
 from bpa_ppl.cli.app import main
 from bpa_ppl.errors import BpaWarning
+from support.extras import COMMANDS, require_extras
 
 # The program starts as from a terminal, even where Ctrl-C is ignored for background jobs.
 PROGRAM = (
@@ -33,6 +34,8 @@ class Outcome(NamedTuple):
 
 def run(*arguments: object, stdin: str = "") -> Outcome:
     """Run `bpa` in this process, which spares the import of JAX."""
+    if arguments and arguments[0] in COMMANDS:
+        require_extras()
     out, err, given = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(3))
     given.buffer.write(stdin.encode())
     given.seek(0)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 from bpa_ppl.components import Registry
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics.diagnostic import DIAGNOSTICS
@@ -13,6 +11,7 @@ from bpa_ppl.metrics.metric import GAINS
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.priors.prior import PRIORS
 from bpa_ppl.sampling.sampler import SAMPLERS
+from support.extras import HAS_EXTRAS
 
 REGISTRIES: dict[str, Registry] = {
     "DIAGNOSTICS": DIAGNOSTICS,
@@ -25,7 +24,7 @@ REGISTRIES: dict[str, Registry] = {
     "SAMPLERS": SAMPLERS,
     "WEIGHT_FORMATS": WEIGHT_FORMATS,
 }
-if find_spec("bpa_ppl.extras") is not None:
+if HAS_EXTRAS:
     from bpa_ppl.extras.studies.tuning.tuner import TUNERS
 
     REGISTRIES["TUNERS"] = TUNERS
