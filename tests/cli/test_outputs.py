@@ -61,6 +61,7 @@ READ = {
         "--mixture",
         "--model",
         "--lists",
+        "--log-weights",
         "--out-corpus",
         "--posterior",
         "--preset",

@@ -18,7 +18,7 @@ from bpa_ppl.extras.studies.tuning.weight_trace import WeightTrace
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: partial(reestimate, weights=WEIGHTS, tuner=name) for name in TUNERS},
-    "visited weights": partial(WeightTrace().fitted, weights=WEIGHTS, fixed=None),
+    "visited weights": lambda nbest, seed: WeightTrace(nbest).fitted(WEIGHTS, fixed=[], seed=seed),
     "demo": lambda nbest, seed: run_demo(Path("never made"), seed=seed),
 }
 

@@ -184,7 +184,7 @@ class Subject(NamedTuple):
 
 def names() -> list[str]:
     """Return the names of all formats whose lists are files."""
-    return [name for name in NBEST_FORMATS if name != "espnet"]
+    return [name for name in NBEST_FORMATS if name not in ("auto", "espnet")]
 
 
 @cache
