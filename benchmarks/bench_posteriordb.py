@@ -1,0 +1,428 @@
+"""What `compare` says of samplers, correct ones and broken ones, on 17 posteriors of posteriordb.
+
+    python benchmarks/bench_posteriordb.py [--tables verdicts jacobians] [--only arK-arK]
+        [--samplers "NumPyro NUTS"]
+
+Each sampler draws four chains, which are compared with the reference draws. Samplers of packages
+that are not installed (BlackJAX, nutpie) are left out. Hamiltonian Monte Carlo of fixed length,
+with the inverse Hessian of the mode as metric, is a control: the broken samplers are this one with
+
+* every proposal accepted, at a step that is too large,
+* the log determinant of the Jacobian of constrained parameters left out,
+* chains that start 5 standard deviations away, take small steps, and keep all draws,
+* momenta with 1.25 times the standard deviation that the acceptance step assumes.
+
+`jacobians` has the errors that a missing Jacobian makes: with many observations they are much
+smaller than the 0.1 standard deviations that a sampler that agrees may be off. The exit status is 1
+if a correct sampler differs, or a broken one agrees whose error is larger than that.
+
+Seconds are those of warm-up and draws, with compilation in brackets; evaluations those of kept
+draws. Compiled programs are stored in `build/compiled`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from time import perf_counter
+from typing import Any, NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from measuring import Table, run_tables
+from numpyro.infer import NUTS
+from numpyro.infer.util import constrain_fn, initialize_model, log_density, potential_energy
+from posteriordb_models import PROGRAMS, START, read_data, read_reference, to_data
+from scipy.optimize import minimize
+
+from bpa_ppl import compare
+from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl.errors import BpaError
+from bpa_ppl.posterior.arviz_functions import InferenceData
+
+CHAINS, WARMUP, DRAWS = 4, 1000, 2000
+#: Acceptance that NUTS aims at: with 0.8 or 0.9, a few transitions of eight_schools diverge.
+TARGET = 0.95
+#: Draws that HMC discards: it starts near the mode.
+HMC_WARMUP = 200
+#: A sampler with a smaller error, in posterior standard deviations, may agree.
+SMALL_ERROR = 0.1
+VERDICTS = ("agrees", "inconclusive", "not converged", "DIFFERS", "refused")
+
+Model: TypeAlias = Callable[..., None]
+Options: TypeAlias = dict[str, Any]
+#: From a model, its arguments and a seed to draws: those of chains, with the statistic `n_steps`.
+Sampler: TypeAlias = Callable[[Model, tuple[Any, ...], Options, int], InferenceData]
+Density: TypeAlias = Callable[[jax.Array], jax.Array]
+
+
+class Flat(NamedTuple):
+    """A model as a function of one unconstrained vector.
+
+    Attributes:
+        potential: −log density of a vector, (d,).
+        without_jacobian: the same of the constrained values: what a wrong program would use.
+        unflatten: from a vector to the values of latent sites.
+        constrain: from (chains, draws, d) to the values of all sites.
+        mode: (d,).
+        root: a root of the inverse Hessian at the mode, (d, d).
+        starts: of the chains, (chains, d), from the normal distribution with this covariance.
+    """
+
+    potential: Density
+    without_jacobian: Density
+    unflatten: Callable[[jax.Array], dict[str, Any]]
+    constrain: Callable[[Any], dict[str, Any]]
+    mode: Float64
+    root: Float64
+    starts: Float64
+
+
+def flatten(model: Model, args: tuple[Any, ...], kwargs: Options, seed: int) -> Flat:
+    """Return a model as a function of one vector.
+
+    Chains start near the mode. With a dense metric, which is estimated on the way there, an eighth
+    of the chains of arma11 would leave for |theta| > 1, where the density is a needle.
+    """
+    keys = jax.random.split(jax.random.key(seed), CHAINS)
+    options = {"model_args": args, "model_kwargs": kwargs, "init_strategy": START}
+    points = initialize_model(keys, model, **options).param_info.z
+    _, unflatten = ravel_pytree(jax.tree.map(lambda x: x[0], points))
+
+    def potential(z: jax.Array) -> jax.Array:
+        return potential_energy(model, args, kwargs, unflatten(z))
+
+    def constrain(z: jax.Array, **options: bool) -> dict[str, Any]:
+        return constrain_fn(model, args, kwargs, unflatten(z), **options)
+
+    mode, root = find_mode(potential, np.asarray(jax.vmap(lambda z: ravel_pytree(z)[0])(points)))
+    noise = np.random.default_rng(seed).normal(size=(CHAINS, len(mode)))
+    return Flat(
+        potential,
+        lambda z: -log_density(model, args, kwargs, constrain(z))[0],
+        unflatten,
+        jax.jit(jax.vmap(jax.vmap(partial(constrain, return_deterministic=True)))),
+        mode,
+        root,
+        mode + noise @ root.T,
+    )
+
+
+def find_mode(potential: Density, points: Float64) -> tuple[Float64, Float64]:
+    """Return the best mode that is found from some points, and a root of the inverse Hessian."""
+    evaluate = jax.jit(jax.value_and_grad(potential))
+
+    def objective(z: Float64) -> tuple[float, Float64]:
+        value, gradient = evaluate(z)
+        if not np.isfinite(value):  # a step of the search was too long
+            return 1e100, np.zeros_like(z)
+        return float(value), np.nan_to_num(gradient)
+
+    found = [minimize(objective, z, jac=True, method="BFGS") for z in points]
+    mode = min(found, key=lambda one: one.fun).x
+    values, vectors = np.linalg.eigh(jax.jit(jax.hessian(potential))(mode))
+    return mode, vectors / np.sqrt(np.abs(values))
+
+
+def run_compiled(function: Callable[..., Any], *operands: Any) -> tuple[Any, float]:
+    """Compile and call a function, and return its result with the seconds of the call."""
+    compiled = jax.jit(function).lower(*operands).compile()
+    start = perf_counter()
+    result = jax.block_until_ready(compiled(*operands))
+    return result, perf_counter() - start
+
+
+def draw_numpyro(model: Model, args: tuple[Any, ...], kwargs: Options, seed: int) -> InferenceData:
+    """Draw by NumPyro's NUTS with a dense metric."""
+    flat = flatten(model, args, kwargs, seed)
+    kernel = NUTS(model, dense_mass=True, target_accept_prob=TARGET)
+
+    def chain(key: jax.Array, start: jax.Array) -> Any:
+        def step(state: Any, _: None) -> tuple[Any, Any]:
+            state = kernel.sample(state, args, kwargs)
+            values = ravel_pytree(state.z)[0]
+            return state, (
+                values,
+                {
+                    "n_steps": state.num_steps,
+                    "diverging": state.diverging,
+                    "energy": state.energy,
+                    "acceptance_rate": state.accept_prob,
+                },
+            )
+
+        state = kernel.init(key, WARMUP, flat.unflatten(start), args, kwargs)
+        return jax.lax.scan(step, state, length=WARMUP + DRAWS)[1]
+
+    keys = jax.random.split(jax.random.key(seed), CHAINS)
+    (z, statistics), seconds = run_compiled(jax.vmap(chain), keys, flat.starts)
+    kept = {name: x[:, WARMUP:] for name, x in statistics.items()}
+    return to_data(flat.constrain(z[:, WARMUP:]), kept, seconds)
+
+
+def draw_blackjax(model: Model, args: tuple[Any, ...], kwargs: Options, seed: int) -> InferenceData:
+    """Draw by BlackJAX's NUTS with a dense metric."""
+    blackjax = import_module("blackjax")
+    flat = flatten(model, args, kwargs, seed)
+
+    def density(z: jax.Array) -> jax.Array:
+        return -flat.potential(z)
+
+    def chain(key: jax.Array, start: jax.Array) -> Any:
+        first, second = jax.random.split(key)
+        warmup = blackjax.window_adaptation(
+            blackjax.nuts, density, is_mass_matrix_diagonal=False, target_acceptance_rate=TARGET
+        )
+        (state, tuned), _ = warmup.run(first, start, WARMUP)
+        algorithm = blackjax.nuts(density, **tuned)
+
+        def step(state: Any, key: jax.Array) -> tuple[Any, Any]:
+            state, info = algorithm.step(key, state)
+            return state, (
+                state.position,
+                {
+                    "n_steps": info.num_integration_steps,
+                    "diverging": info.is_divergent,
+                    "energy": info.energy,
+                    "acceptance_rate": info.acceptance_rate,
+                },
+            )
+
+        return jax.lax.scan(step, state, jax.random.split(second, DRAWS))[1]
+
+    keys = jax.random.split(jax.random.key(seed), CHAINS)
+    (z, statistics), seconds = run_compiled(jax.vmap(chain), keys, flat.starts)
+    return to_data(flat.constrain(z), statistics, seconds)
+
+
+def draw_nutpie(model: Model, args: tuple[Any, ...], kwargs: Options, seed: int) -> InferenceData:
+    """Draw by nutpie with a metric of low rank."""
+    flat = flatten(model, args, kwargs, seed)
+    evaluate = jax.jit(jax.value_and_grad(lambda z: -flat.potential(z)))
+    evaluate(flat.starts[0])  # compiled before the threads begin
+
+    def value_and_gradient(z: Float64) -> tuple[float, Float64]:
+        value, gradient = evaluate(z)
+        return float(value), np.asarray(gradient)
+
+    dimension = len(flat.mode)
+    compiled = import_module("nutpie.compiled_pyfunc").from_pyfunc(
+        ndim=dimension,
+        make_logp_fn=lambda: value_and_gradient,
+        make_expand_fn=lambda *_: lambda z: {"z": np.array(z)},
+        expanded_dtypes=[np.dtype("float64")],
+        expanded_shapes=[(dimension,)],
+        expanded_names=["z"],
+        make_initial_point_fn=lambda seed: flat.starts[seed % CHAINS],
+    )
+    start = perf_counter()
+    data = import_module("nutpie").sample(
+        compiled,
+        draws=DRAWS,
+        tune=WARMUP,
+        chains=CHAINS,
+        seed=seed,
+        low_rank_modified_mass_matrix=True,
+        target_accept=TARGET,
+        progress_bar=False,
+    )
+    seconds = perf_counter() - start
+    statistics = {
+        name: data["sample_stats"][name].values for name in ("n_steps", "diverging", "energy")
+    }
+    return to_data(flat.constrain(data["posterior"]["z"].values), statistics, seconds)
+
+
+class Settings(NamedTuple):
+    """Settings of Hamiltonian Monte Carlo; distances are standard deviations at the mode.
+
+    Attributes:
+        step: mean size of a leapfrog step.
+        steps: leapfrog steps of a draw; the number is drawn from 1 to 2 steps − 1.
+        momentum: standard deviation of the momenta, 1 in a correct sampler.
+        always: whether all proposals of finite density are accepted.
+        offset: where chains start; None is at random near the mode.
+        jacobian: whether the density has the Jacobian of constrained parameters.
+    """
+
+    step: float = 0.25
+    steps: int = 16
+    momentum: float = 1.0
+    always: bool = False
+    offset: float | None = None
+    jacobian: bool = True
+
+
+def draw_hmc(
+    settings: Settings, model: Model, args: tuple[Any, ...], kwargs: Options, seed: int
+) -> InferenceData:
+    """Draw by Hamiltonian Monte Carlo in coordinates in which the Hessian is the identity."""
+    flat = flatten(model, args, kwargs, seed)
+    z, statistics, seconds = run_hmc(settings, flat, seed)
+    return to_data(flat.constrain(z), statistics, seconds)
+
+
+def run_hmc(settings: Settings, flat: Flat, seed: int) -> tuple[Any, dict[str, Any], float]:
+    """Return unconstrained draws, (chains, draws, d), their statistics and the seconds."""
+    mode, root = flat.mode, flat.root
+    density = flat.potential if settings.jacobian else flat.without_jacobian
+    evaluate = jax.value_and_grad(lambda u: density(mode + root @ u))
+
+    def chain(key: jax.Array, u: jax.Array, options: Settings) -> Any:
+        def draw(state: Any, key: jax.Array) -> tuple[Any, Any]:
+            u, potential, gradient = state
+            keys = jax.random.split(key, 4)
+            step = options.step * jax.random.uniform(keys[0], minval=0.8, maxval=1.2)
+            momentum = options.momentum * jax.random.normal(keys[1], u.shape)
+
+            def leap(_: int, at: Any) -> Any:
+                u, momentum, _, gradient = at
+                momentum = momentum - step / 2 * gradient
+                u = u + step * momentum
+                potential, gradient = evaluate(u)
+                return u, momentum - step / 2 * gradient, potential, gradient
+
+            first = u, momentum, potential, gradient
+            steps = jax.random.randint(keys[3], (), 1, 2 * options.steps)
+            last = jax.lax.fori_loop(0, steps, leap, first)
+            energies = [p + (m @ m) / 2 for _, m, p, _ in (first, last)]
+            rate = jnp.minimum(jnp.exp(energies[0] - energies[1]), 1.0)
+            accepted = options.always | (jax.random.uniform(keys[2]) < rate)
+            accepted &= jnp.isfinite(last[2]) & jnp.isfinite(last[3]).all()
+            state = jax.tree.map(
+                lambda new, old: jnp.where(accepted, new, old),
+                (last[0], last[2], last[3]),
+                state,
+            )
+            return state, (mode + root @ state[0], accepted, steps)
+
+        state = u, *evaluate(u)
+        return jax.lax.scan(draw, state, jax.random.split(key, HMC_WARMUP + DRAWS))[1]
+
+    keys = jax.random.split(jax.random.key(seed), CHAINS + 1)
+    u = jax.random.normal(keys[-1], (CHAINS, len(mode)))
+    if settings.offset is not None:
+        u = jnp.full_like(u, settings.offset)
+    # None would be another argument: the same program is compiled once for all settings.
+    traced = settings._replace(offset=0.0, jacobian=True)
+    run = jax.vmap(chain, in_axes=(0, 0, None))
+    (z, accepted, steps), seconds = run_compiled(run, keys[:CHAINS], u, traced)
+    kept = slice(HMC_WARMUP, None) if settings.offset is None else slice(DRAWS)
+    statistics = {"n_steps": steps[:, kept], "acceptance_rate": 1.0 * accepted[:, kept]}
+    return z[:, kept], statistics, seconds
+
+
+HMC, NO_JACOBIAN = "HMC", "HMC, no Jacobian"
+#: Correct samplers; those of the package for any model belong here, too.
+CORRECT: list[tuple[str, Sampler]] = [
+    ("NumPyro NUTS", draw_numpyro),
+    *([("BlackJAX NUTS", draw_blackjax)] if find_spec("blackjax") else []),
+    *([("nutpie", draw_nutpie)] if find_spec("nutpie") else []),
+    (HMC, partial(draw_hmc, Settings())),
+]
+BROKEN: list[tuple[str, Sampler]] = [
+    ("HMC, all accepted", partial(draw_hmc, Settings(step=1.0, always=True))),
+    (NO_JACOBIAN, partial(draw_hmc, Settings(jacobian=False))),
+    ("HMC, unfinished", partial(draw_hmc, Settings(steps=1, offset=5.0))),
+    ("HMC, wide momenta", partial(draw_hmc, Settings(momentum=1.25))),
+]
+SAMPLERS = dict(CORRECT + BROKEN)
+
+
+def print_verdicts(options: argparse.Namespace) -> None:
+    """Print the verdicts on all samplers, a table for each posterior, and how many there are."""
+    columns = "verdict", "bound, sd", "R-hat", "ESS", "ESS/s", "ESS/evaluation", "seconds"
+    found: dict[str, Counter[str]] = {name: Counter() for name in options.samplers}
+    for name in options.only:
+        table = Table(name, *columns, width=13)
+        reference = read_reference(name)
+        variables = list(reference["posterior"].data_vars)
+        model = partial(PROGRAMS[name], **read_data(name))
+        for sampler in options.samplers:
+            start = perf_counter()
+            draws = SAMPLERS[sampler](model, (), {}, options.seed)
+            total = perf_counter() - start
+            try:
+                result = compare({sampler: draws}, reference, var_names=variables)[sampler]
+            except BpaError as error:
+                found[sampler]["refused"] += 1
+                table.row(sampler, "refused", str(error))
+                continue
+            of = result.efficiency
+            bound = "–" if result.bound is None else f"{result.bound:.3f}"
+            cells = [f"{of['r_hat']:.3f}", f"{of['ess']:.0f}", f"{of['ess_per_second']:.0f}"]
+            cells += [f"{of['ess_per_evaluation']:.4f}", f"{of['seconds']:.1f} ({total:.0f})"]
+            table.row(sampler, result.verdict, bound, *cells)
+            if options.reasons:
+                print(f"  {result.reason}")
+            found[sampler][result.verdict] += 1
+            if result.verdict == "DIFFERS" and sampler in dict(CORRECT):
+                options.failed.append(f"{sampler} differs on {name}: {result.reason}")
+            if result.verdict == "agrees" and sampler in dict(BROKEN):
+                error = measure_jacobian(name) if sampler == NO_JACOBIAN else (np.inf, 0)
+                if max(error) > SMALL_ERROR:
+                    options.failed.append(f"{sampler} agrees on {name}: {result.reason}")
+    table = Table("posteriors", *VERDICTS)
+    for sampler, verdicts in found.items():
+        table.row(sampler, *(str(verdicts[verdict]) for verdict in VERDICTS))
+
+
+def print_jacobians(options: argparse.Namespace) -> None:
+    """Print the largest errors of means and standard deviations without the Jacobian."""
+    table = Table("without the Jacobian", "mean, sd", "sd, relative")
+    for name in options.only:
+        table.row(name, *(f"{error:.3f}" for error in measure_jacobian(name)))
+
+
+def measure_jacobian(name: str) -> tuple[float, float]:
+    """Return the largest errors of a mean, in sd, and of an sd, relative, without the Jacobian.
+
+    Draws of HMC are weighted by the inverse of the Jacobian.
+    """
+    flat = flatten(partial(PROGRAMS[name], **read_data(name)), (), {}, 0)
+    z, _, _ = run_hmc(Settings(), flat, 0)
+    values = flat.constrain(z)
+    x = np.concatenate([np.reshape(values[key], (CHAINS * DRAWS, -1)) for key in sorted(values)], 1)
+    ratio = jax.jit(jax.vmap(lambda z: flat.potential(z) - flat.without_jacobian(z)))
+    log_weight = np.asarray(ratio(z.reshape(len(x), -1)))
+    weight = np.exp(log_weight - log_weight.max())
+    mean = np.average(x, axis=0, weights=weight)
+    deviation = np.sqrt(np.average((x - mean) ** 2, axis=0, weights=weight))
+    shift = np.abs(mean - x.mean(0)) / x.std(0)
+    return float(shift.max()), float(np.abs(deviation / x.std(0) - 1).max())
+
+
+def main() -> None:
+    """Print the tables, and exit with 1 if a verdict is wrong."""
+    jax.config.update("jax_enable_x64", True)
+    compiled = Path(__file__).resolve().parents[1] / "build" / "compiled"
+    jax.config.update("jax_compilation_cache_dir", str(compiled))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+    failed: list[str] = []
+
+    def verdicts(options: argparse.Namespace) -> None:
+        options.failed = failed
+        print_verdicts(options)
+
+    run_tables(
+        __doc__,
+        {"verdicts": verdicts, "jacobians": print_jacobians},
+        only=tuple(PROGRAMS),
+        samplers=tuple(SAMPLERS),
+        seed=0,
+        reasons=False,
+    )
+    if failed:
+        sys.exit("\n".join(failed))
+
+
+if __name__ == "__main__":
+    main()
