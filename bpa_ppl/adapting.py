@@ -60,9 +60,8 @@ def adapt(lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]) 
             `rwm-isotropic` and `weight-trace`, whose default likelihood is `oracle`; any kernel of
             NumPyro, `numpyro:HMC`; or a `Sampler`. None is `auto`. The published 100 samples of
             `heuristic` with delta=8 cannot pass `check`, which needs 100 effective ones:
-            draws=1000 with `heuristic:delta=50` pass.
-        draws: of each chain. None is the number of the sampler, which may not name another one.
-        chains: how many; None as for `draws`.
+            `heuristic:draws=1000,delta=50` passes. The number of draws of each chain and of chains
+            are settings of the sampler: `nuts:draws=2000,chains=2`.
         features: the columns of the lists that are features: names, labels and patterns such as
             `judge_*`; `*` is every column of numbers without another role. The others become
             extras, here and in `rerank`. None takes the features of the lists.
@@ -75,10 +74,11 @@ def adapt(lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]) 
             `lm=domain.txt`: the posterior records their recipe, with the hashes of their files, and
             `rerank` computes the same features of new lists.
         preset: the sampler, the likelihood and the prior of a paper: `published` is the random walk
-            of 2015, in four chains (`chains=1` is the one of the paper), `published-2010` the
-            heuristic sample of COLING 2010 with 100 draws, delta=8 and σ_T = 1, `published-sspr`
-            the weight trace of S+SSPR 2010, which needs the lists that the canonical weights were
-            tuned on: `sampler="weight-trace:lists=FILE"`. What is named explicitly replaces it.
+            of 2015, in four chains (`sampler="rwm-isotropic:chains=1"` is the one of the paper),
+            `published-2010` the heuristic sample of COLING 2010 with 100 draws, delta=8 and
+            σ_T = 1, `published-sspr` the weight trace of S+SSPR 2010, which needs the lists that
+            the canonical weights were tuned on: `sampler="weight-trace:lists=FILE"`. What is named
+            explicitly replaces it.
         seed: the same seed gives the same draws, to the bit on the same machine.
         jobs: processes that score candidates; -1 uses every core.
         progress: True draws a bar on standard error.

@@ -29,14 +29,15 @@ _SAMPLERS = EntryPoint("samplers", "bpa_ppl.sampling.sampler:SAMPLERS", "")
 class Advice:
     """What helps if diagnostics of the draws of a sampler fail.
 
-    A setting is named with a value to try, `draws=4000`, as Python takes it. For draws of other
-    programs, whose settings are unknown, the advice names no values. A sampler that needs other
-    advice has a subclass of its own (`Sampler.advice`).
+    Settings with values to try are named with their sampler, `imh:draws=4000`, as `adapt` and its
+    command take them. For draws of other programs, whose settings are unknown, the advice names no
+    values. A sampler that needs other advice has a subclass of its own (`Sampler.advice`).
 
     Args:
         draws: with the record of the sampler, if it is known.
 
     Attributes:
+        name: of the sampler; None if it is unknown.
         settings: those of the sampler; empty if they are unknown.
         known: whether they are known.
         count: the number of draws per chain.
@@ -47,13 +48,14 @@ class Advice:
     >>> sampler = SamplerRecord(name="imh", settings={"draws": 1000, "warmup": 100})
     >>> draws = Draws({"weights": [[[0.0]]]}, ("LM0",), record=Record(sampler=sampler))
     >>> Advice(draws).more_draws(3.0)
-    'draw more (draws=7), or use a sampler that mixes better (nuts)'
+    'draw more (imh:draws=7), or use a sampler that mixes better (nuts)'
     """
 
     sound_acceptance: ClassVar[tuple[float, float]] = (0.1, 1.0)
 
     def __init__(self, draws: Draws):
         settings = draws.record.sampler.settings
+        self.name = draws.record.sampler.name
         self.known = settings is not None
         self.settings: dict[str, Any] = settings or {}
         self.count = draws.shape[1]
@@ -93,7 +95,7 @@ class Advice:
         warmup = self.settings.get("warmup") if settled else None
         if warmup is None:
             return self.more_draws(shortage)
-        return f"raise warmup (warmup={_round_up(int(warmup) + self.count)})"
+        return f"raise warmup{self.try_settings(warmup=_round_up(int(warmup) + self.count))}"
 
     def movement(self) -> str:
         """Return how to keep chains from staying where they are."""
@@ -117,16 +119,32 @@ class Advice:
 
     def _of_nuts(self, target: float, action: str) -> str:
         """Return an action, with the target acceptance of NUTS to try if its settings are known."""
-        name = "" if "target_accept" in self.settings else "nuts with "
-        values = f" ({name}target_accept={target:g}, warmup={_WARMUP})"
-        return f"{action}{values if self.known else ''}"
+        if not self.known:
+            return action
+        name = self.name if "target_accept" in self.settings else "nuts"
+        return action + self.try_settings(name, target_accept=target, warmup=_WARMUP)
 
     def _draw_more(self, shortage: float) -> str:
         """Return the advice to draw more; empty if so many would be needed that it is useless."""
         if not shortage * _RESERVE <= _MOST:  # NaN if it is unknown
             return ""
-        value = f" (draws={_round_up(self.count * shortage * _RESERVE)})"
-        return f"draw more{value if 'draws' in self.settings else ''}"
+        if "draws" not in self.settings:
+            return "draw more"
+        return f"draw more{self.try_settings(draws=_round_up(self.count * shortage * _RESERVE))}"
+
+    def try_settings(self, name: str | None = None, **settings: float) -> str:
+        """Return settings to try, in brackets after an advice.
+
+        Args:
+            name: of the sampler that has them; None is the one that has drawn.
+            settings: by name, with their values.
+
+        >>> Advice(Draws({"weights": [[[0.0]]]}, ("LM0",))).try_settings("rwm", thinning=5)
+        ' (rwm:thinning=5)'
+        """
+        name = name or self.name or ""
+        values = ",".join(f"{setting}={value}" for setting, value in settings.items())
+        return f" ({name}{',' if ':' in name else ':'}{values})"
 
 
 class HamiltonianAdvice(Advice):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Unpack
 
 from cyclopts import Parameter
 
@@ -21,10 +21,11 @@ def adapt(
     weights: shared.Weights | None = None,
     reading: shared.Reading = shared.Reading(),
     judgements: Annotated[list[Path] | None, Parameter(group=shared.OBSERVED)] = None,
-    flags: shared.AdaptFlags = shared.AdaptFlags(),
+    fixed: Annotated[shared.Fixed, Parameter(group=shared.PRIOR)] = None,
     unchecked: Annotated[shared.Unchecked, Parameter(group=shared.PRIOR)] = False,
     like: Annotated[Path | None, Parameter(group=shared.OTHERS)] = None,
     quiet: Annotated[shared.Quiet, Parameter(group=shared.OTHERS)] = False,
+    **settings: Unpack[shared.AdaptOptions],
 ) -> None:
     """Adapt the weights to a few lists with judgements or references.
 
@@ -44,16 +45,22 @@ def adapt(
     from bpa_ppl.formats.roles import to_patterns
     from bpa_ppl.formats.streams import require_writable
     from bpa_ppl.models.likelihoods.likelihood import NoLikelihood
-    from bpa_ppl.sampling.settings import check_settings, recorded_options
+    from bpa_ppl.sampling.settings import (
+        check_settings,
+        recorded_options,
+        resolve_likelihood,
+    )
 
     if not weights and like is None:
         problem = "give the canonical weights, or none, or equal; or a posterior with --like"
         raise UsageError(problem, parameter="weights", code="missing-argument")
-    if isinstance(flags.likelihood, NoLikelihood) and reading.references:
-        problem = "there is no adaptation: leave out --references"
-        raise UsageError(problem, parameter="likelihood", code="conflict")
-    arguments = {**flags.arguments(unchecked=unchecked), "progress": not quiet}
-    arguments |= {"weights": shared.parse_start(weights)} if weights else {}
+    arguments = {**settings, "progress": not quiet}
+    if isinstance(prior := settings.get("prior"), str):
+        arguments["prior"] = shared.parse_prior(prior, unchecked=unchecked)
+    if fixed is not None:
+        arguments["fixed"] = fixed
+    if weights:
+        arguments["weights"] = shared.parse_start(weights)
     repeated = None if like is None else read_draws(like)
     if repeated is None:
         start, arguments = split_arguments(arguments)
@@ -61,6 +68,9 @@ def adapt(
         keep_recorded_files(repeated, output=output)
         start, arguments = recorded_options(repeated, **arguments)
     check_settings(**arguments)  # finds mistakes before files are read
+    if reading.references and isinstance(resolve_likelihood(arguments), NoLikelihood):
+        problem = "there is no adaptation: leave out --references"
+        raise UsageError(problem, parameter="likelihood", code="conflict")
     require_writable(output)  # before the sampling, which takes a while
     chosen, categorical = (arguments.get(name) for name in ("gain", "categorical"))
     columns = shared.ColumnFlags(

@@ -21,7 +21,10 @@ def lists_(
     columns: shared.ColumnFlags = shared.ColumnFlags(),
     gain: Annotated[
         str | None,
-        shared.make_gain_parameter("Gain of the candidates (default: that of `bpa adapt`)."),
+        Parameter(
+            allow_leading_hyphen=True,
+            help="Gain of the candidates (default: that of `bpa adapt`).",
+        ),
     ] = None,
     as_json: shared.AsJson = False,
 ) -> None:

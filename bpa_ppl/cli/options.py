@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypedDict, get_args
 
 from cyclopts import UNSET, Group, Parameter, Token
 
@@ -24,16 +24,14 @@ from bpa_ppl.cli.outputs import WORD, Written, expand_patterns
 from bpa_ppl.components import read_value
 from bpa_ppl.decoding.rules import RULES, Rule
 from bpa_ppl.errors import UsageError
-from bpa_ppl.features.source import FEATURES
 from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, resolve_format
 from bpa_ppl.formats.roles import Roles, make_roles
 from bpa_ppl.metrics.gains import resolve_without_lists
-from bpa_ppl.metrics.metric import GAINS
-from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.priors.prior import PRIORS, Prior
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.sampling.sampler import SAMPLERS
+from bpa_ppl.sampling.settings import SETTINGS
+from bpa_ppl.sampling.settings import Settings as AdaptSettings
 from bpa_ppl.weights import EQUAL, NONE, AnyStart, StartingWeights
 
 if TYPE_CHECKING:
@@ -41,7 +39,8 @@ if TYPE_CHECKING:
     from bpa_ppl.models.priors.prior import PriorFamily
     from bpa_ppl.weights import Weights as Canonical
 
-#: Boxes of help, in their order, below those options that everybody needs first.
+#: Boxes of help, in their order, below those options that everybody needs first. Those of settings
+#: of `adapt` have the titles of their declarations.
 OBSERVED = Group("What is observed", sort_key=1)
 FEATURES_USED = Group("Features", sort_key=2)
 PRIOR = Group("Weights and prior", sort_key=3)
@@ -49,6 +48,7 @@ SAMPLING = Group("Sampling", sort_key=4)
 _CHOICE = Group("How candidates are chosen", sort_key=5)
 _READING = Group("Reading files", sort_key=6)
 OTHERS = Group("Other options", sort_key=7)
+_BOXES = {group.name: group for group in (OBSERVED, FEATURES_USED, PRIOR, SAMPLING, OTHERS)}
 
 
 def make_parameter(
@@ -180,6 +180,27 @@ def _parse_missing(texts: Sequence[str]) -> float | dict[str, float]:
     return float(value)
 
 
+def describe_setting(name: str) -> Parameter:
+    """Return the parameter of a setting of `adapt`, as it is declared (see `Setting`).
+
+    >>> describe_setting("seed").help
+    'The same seed gives the same draws (default: 0).'
+    """
+    setting = SETTINGS[name]
+    registry = setting.registry
+    names = "" if registry is None else format_names(registry.titles)
+    text = setting.help.replace("{names}", names)
+    others: dict[str, Any] = {"group": _BOXES[setting.box]} if setting.box else {}
+    if setting.several and registry is not None:
+        return make_parameter(
+            lambda texts: [registry.resolve(text) for text in texts], text, several=True, **others
+        )
+    if setting.several:
+        others["consume_multiple"] = 1
+    # A gain may be `-ter`, as no option is called.
+    return Parameter(help=text, allow_leading_hyphen=name == "gain", **others)
+
+
 _LISTS = "N-best lists; plain, gzip, xz or zstd; - for stdin."
 NBestPath = Annotated[str, Parameter(help=_LISTS)]
 NBestPaths = Annotated[
@@ -247,16 +268,7 @@ Defaults = Annotated[
         name="--default",
     ),
 ]
-Add = Annotated[
-    list[Any] | None,
-    make_parameter(
-        lambda texts: [FEATURES.resolve(text) for text in texts],
-        f"Add features: {format_names(FEATURES)}. Examples: lm=domain.txt, "
-        "lexicon=memory.fr,memory.en, phrases=table.parquet; with settings lm=domain.txt,order=5; "
-        "learned from the adaptation sentences lm=self.",
-        several=True,
-    ),
-]
+Add = Annotated[list[Any] | None, describe_setting("add")]
 Fixed = Annotated[
     list[str] | None,
     make_parameter(
@@ -266,52 +278,17 @@ Fixed = Annotated[
         several=True,
     ),
 ]
-Likelihood = Annotated[
-    Any,
-    make_parameter(
-        LIKELIHOODS.resolve,
-        f"{format_names(LIKELIHOODS)}, with settings as in margin:gamma=4 or oracle:ties=shared "
-        "(default: margin if --gain is ter, bleu, chrf, ter+bleu, wer or cer, else risk; "
-        "preference for lists with preferences and no references). With none the posterior equals "
-        "the prior, and no references are needed: for a --prior learned from other domains, or "
-        "--weights equal.",
-    ),
-]
-
-
-def make_gain_parameter(help: str = "") -> Parameter:
-    """Return the parameter `--gain`, whose value may be `-ter`, as no option is called."""
-    described: dict[str, Any] = {"help": help} if help else {}  # else by the command
-    return Parameter(name="--gain", allow_leading_hyphen=True, **described)
-
-
-Gain = Annotated[
-    str | None,
-    make_gain_parameter(
-        f"Metric of the oracle: {format_names(GAINS)}, with settings as in chrf:word_order=2; or "
-        "a numeric column of the lists, such as comet, or -ter if lower is better (default: ter if "
-        "there are canonical weights or totals, else chrf)."
-    ),
-]
-
-
-_Columns = Annotated[list[str] | None, Parameter(group=FEATURES_USED, consume_multiple=1), WORD]
+Likelihood = Annotated[str | None, describe_setting("likelihood")]
+Gain = Annotated[str | None, describe_setting("gain")]
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class ColumnFlags:
-    """Which columns of lists are features: options of commands that learn or describe.
+    """Which columns of lists are features: options of commands that learn or describe."""
 
-    Args:
-        features: Columns that are features, by name, label or pattern such as `'judge_*'`; `'*'`
-            is every column of numbers without another role (default: those that the file or its
-            format defines).
-        exclude: Columns that are not features, by name, label or pattern.
-    """
-
-    features: _Columns = None
-    exclude: _Columns = None
+    features: Annotated[list[str] | None, describe_setting("features"), WORD] = None
+    exclude: Annotated[list[str] | None, describe_setting("exclude"), WORD] = None
 
     def roles(self, gain: str | None = None, categorical: Sequence[str] = ()) -> Roles:
         """Return the roles of columns.
@@ -331,14 +308,10 @@ class ColumnFlags:
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class FeatureFlags(ColumnFlags):
-    """What the features of lists are: options of which None is one that is not given.
+    """What the features of lists are: options of which None is one that is not given."""
 
-    Args:
-        categorical: Columns whose values, such as names of systems, become features of 0 and 1.
-    """
-
-    categorical: _Columns = None
-    add: Annotated[Add, Parameter(group=FEATURES_USED)] = None
+    categorical: Annotated[list[str] | None, describe_setting("categorical"), WORD] = None
+    add: Add = None
 
     def arguments(self) -> dict[str, Any]:
         """Return the options that were given, as keyword arguments.
@@ -349,61 +322,24 @@ class FeatureFlags(ColumnFlags):
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class AdaptFlags(FeatureFlags):
-    """How weights are adapted: options of `bpa adapt`, of which None is one that is not given.
+def _make_options() -> Iterator[tuple[str, Any]]:
+    """Yield the settings of `adapt` that are options, with their types on the command line."""
+    for name, annotation in AdaptSettings.__annotations__.items():
+        setting = SETTINGS[name]
+        if not setting.help:
+            continue
+        if setting.several and setting.registry is None:
+            yield name, Annotated[list[str], describe_setting(name), WORD]
+            continue
+        kind = list[Any] if setting.several else int if get_args(annotation)[0] is int else str
+        yield name, Annotated[kind, describe_setting(name)]
 
-    Args:
-        jobs: Processes that score candidates; -1 uses every core (default: 1).
-        prior: isotropic or horseshoe, with settings as in isotropic:variance=0.5,single.LM0=2; a
-            file of `bpa learn-prior`; or a posterior of other lists, whose mean and covariance are
-            then the prior (default: isotropic, with a variance of 0.1, and a learned one for
-            features without a canonical weight).
-        model: log_linear, or hierarchical, with weights for each `domain` of the lists, such as a
-            customer or a language (default: log_linear).
-        preset: Sampler, likelihood and prior of a paper: published (2015),
-            published-2010, or published-sspr (needs --sampler weight-trace:lists=FILE). Other
-            options have precedence.
-        draws: Number of draws, of each chain.
-        chains: Number of chains.
-        seed: The same seed gives the same draws (default: 0).
-    """
 
-    gain: Gain = None
-    sampler: Annotated[
-        str | None,
-        Parameter(
-            help=f"{format_names(SAMPLERS.titles)}, with settings as in nuts:warmup=500 (default: "
-            "auto)."
-        ),
-    ] = None
-    likelihood: Annotated[Likelihood, Parameter(group=OBSERVED)] = None
-    prior: Annotated[str | None, Parameter(group=PRIOR)] = None
-    model: Annotated[str | None, Parameter(group=PRIOR)] = None
-    fixed: Annotated[Fixed, Parameter(group=PRIOR)] = None
-    preset: Annotated[str | None, Parameter(group=SAMPLING)] = None
-    draws: Annotated[int | None, Parameter(group=SAMPLING)] = None
-    chains: Annotated[int | None, Parameter(group=SAMPLING)] = None
-    seed: Annotated[int | None, Parameter(group=SAMPLING)] = None
-    jobs: Annotated[int | None, Parameter(group=OTHERS)] = None
-
-    def arguments(self, *, unchecked: bool = False) -> dict[str, Any]:
-        """Return the arguments of `adapt` and of `StartingWeights` that were given.
-
-        Args:
-            unchecked: whether a posterior that fails its check can be the prior.
-
-        Raises:
-            NotConverged: if it fails its check and `unchecked` is false.
-
-        >>> AdaptFlags(sampler="nuts:warmup=500", draws=200, fixed=[]).arguments()
-        {'sampler': 'nuts:warmup=500', 'fixed': [], 'draws': 200}
-        """
-        given = super().arguments()
-        if self.prior is None:
-            return given
-        return {**given, "prior": parse_prior(self.prior, unchecked=unchecked)}
+if TYPE_CHECKING:
+    AdaptOptions = AdaptSettings
+else:  # as Cyclopts reads them: what may be an object in Python is a text here
+    _OPTIONS = dict(_make_options())
+    AdaptOptions = TypedDict("AdaptOptions", _OPTIONS, total=False)
 
 
 @Parameter(name="*", group=_CHOICE)

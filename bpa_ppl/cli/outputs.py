@@ -18,7 +18,7 @@ from dataclasses import is_dataclass
 from glob import glob
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final, NamedTuple, get_args, get_type_hints
+from typing import Any, Final, NamedTuple, Unpack, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -61,7 +61,7 @@ def check_outputs(command: Callable[..., Any], values: Mapping[str, Any]) -> dic
     bpa_ppl.errors.UsageError: ./new.txt is also another file of this command: choose another name
     """
     values, inputs, outputs = dict(values), set[str](), dict[str, tuple[AnyPath, ...]]()
-    for name, (default, marks) in read_marks(command).items():
+    for name, (default, marks, kind) in read_marks(command).items():
         value = values.get(name, default)
         written = [mark for mark in marks if isinstance(mark, Written)]
         if written and value is not None and is_standard(value):
@@ -70,7 +70,7 @@ def check_outputs(command: Callable[..., Any], values: Mapping[str, Any]) -> dic
         elif written and value is not None:
             outputs[name] = (*written[-1].files(value),)
         elif name in values and WORD not in marks:
-            texts = _texts(msgspec.to_builtins(_without_words(value), enc_hook=str))
+            texts = _texts(msgspec.to_builtins(_without_words(value, kind), enc_hook=str))
             names = expand_patterns(texts)
             inputs.update(chain(names, *map(_files_of_lists, names)))
     require_distinct(outputs, inputs)
@@ -85,13 +85,16 @@ def _files_of_lists(path: str) -> Iterator[str]:
             yield from map(str, folder.rglob("*"))
 
 
-def read_marks(command: Callable[..., Any]) -> dict[str, tuple[Any, tuple[object, ...]]]:
-    """Return the default of each parameter of a command, and what marks its type."""
+def read_marks(command: Callable[..., Any]) -> dict[str, tuple[Any, tuple[object, ...], object]]:
+    """Return the default of each parameter of a command, what marks its type, and its type."""
     if not inspect.isfunction(command):  # a method of Cyclopts, such as one that prints help
         return {}
     hints = get_type_hints(command, include_extras=True)
     parameters = inspect.signature(command).parameters
-    return {name: (one.default, (*_marks(hints[name]),)) for name, one in parameters.items()}
+    return {
+        name: (one.default, (*_marks(hints[name]),), hints[name])
+        for name, one in parameters.items()
+    }
 
 
 def _marks(hint: object) -> Iterator[object]:
@@ -101,12 +104,21 @@ def _marks(hint: object) -> Iterator[object]:
         yield from _marks(member)
 
 
-def _without_words(value: Any) -> Any:
-    """Return the fields of a group of options that may name files; other values as they are."""
-    if not is_dataclass(value):
+def _without_words(value: Any, kind: object) -> Any:
+    """Return the options of a group that may name files; other values as they are.
+
+    Args:
+        value: of a parameter of a command.
+        kind: the type of the parameter; a group is a dataclass or an unpacked TypedDict.
+    """
+    if get_origin(kind) is Unpack:
+        group, options = get_args(kind)[0], value
+    elif is_dataclass(value):
+        group, options = type(value), vars(value)
+    else:
         return value
-    hints = get_type_hints(type(value), include_extras=True)
-    return {name: getattr(value, name) for name, hint in hints.items() if WORD not in _marks(hint)}
+    hints = get_type_hints(group, include_extras=True)
+    return {name: one for name, one in options.items() if WORD not in _marks(hints[name])}
 
 
 def require_distinct(outputs: Mapping[str, Iterable[AnyPath]], inputs: Iterable[AnyPath]) -> None:

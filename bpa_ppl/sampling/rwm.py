@@ -108,7 +108,7 @@ class WalkAdvice(Advice):
     def other_steps(self, larger: bool) -> str:
         """Return how to change the scale of the steps."""
         is_best = np.isclose(self.settings.get("scale", _BEST_STEP), _BEST_STEP, rtol=0.05)
-        value = "" if is_best else f" (scale={_BEST_STEP})"
+        value = "" if is_best else self.try_settings(scale=_BEST_STEP)
         return f"{'raise' if larger else 'lower'} scale{value}, or use nuts"
 
 

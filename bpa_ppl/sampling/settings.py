@@ -1,36 +1,29 @@
 """The settings of `adapt`: declared once, resolved to objects, and as a posterior records them."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterable, KeysView, Mapping, Sequence
+from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypedDict, Unpack
 
-import msgspec
 import numpy as np
 
 from bpa_ppl._runtime.arguments import check_seed, require_one_of, suggest_name
+from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.components import Component, Registry
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.recipe import with_tuples
-from bpa_ppl.features.source import FEATURES
+from bpa_ppl.features.source import FEATURES, AnySource, resolve_sources
+from bpa_ppl.metrics.gains import AnyGain
 from bpa_ppl.metrics.metric import GAINS
 from bpa_ppl.metrics.oracles import Oracles
-from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
-from bpa_ppl.models.priors.prior import PRIORS, Prior
+from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood
+from bpa_ppl.models.priors.prior import PRIORS, Prior, PriorFamily
 from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.sampling.sampler import SAMPLERS
+from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
 from bpa_ppl.weights import AnyStart, StartingWeights, Weights, split_arguments
 
-if TYPE_CHECKING:
-    from bpa_ppl._runtime.progress import Reporter
-    from bpa_ppl.features.source import AnySource
-    from bpa_ppl.metrics.gains import AnyGain
-    from bpa_ppl.models.likelihoods.likelihood import Likelihood
-    from bpa_ppl.models.priors.prior import PriorFamily
+if TYPE_CHECKING:  # they load ArviZ and JAX
     from bpa_ppl.posterior.adapter import Posterior
-    from bpa_ppl.sampling.sampler import Sampler
     from bpa_ppl.sampling.target import Model
 
 #: The arguments of `adapt` that a preset chooses, as the papers of Sanchis-Trilles and Casacuberta
@@ -51,45 +44,154 @@ PRESETS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
 )
 #: Entries of the record that are not options.
 _WEIGHTS, _NO_WEIGHTS, _SETTINGS = "weights", "none", "settings"
-#: Settings that the draws do not depend on.
-_NOT_RECORDED = ("jobs", "progress")
-#: The defaults of settings that are not None by default.
-_DEFAULTS: Mapping[str, Any] = {"categorical": (), "add": (), "seed": 0}
-#: The registries of options that may be components.
-_REGISTRIES: Mapping[str, Registry[Any]] = {
-    "sampler": SAMPLERS,
-    "likelihood": LIKELIHOODS,
-    "prior": PRIORS,
-    "gain": GAINS,
-    "add": FEATURES,
-}
+
+
+class Setting(NamedTuple):
+    """What there is to know of a setting besides its type.
+
+    Attributes:
+        help: of its option; `{names}` are those of the registry. Empty if it is none.
+        box: the title of the box of options that has it; empty for the first one.
+        registry: of the components that it names.
+        several: whether it is a collection, and its option has several values.
+        default: its value if it is left out.
+        recorded: whether a posterior records it, since the draws depend on it.
+
+    >>> SETTINGS["seed"].default
+    0
+    """
+
+    help: str = ""
+    box: str = ""
+    registry: Registry[Any] | None = None
+    several: bool = False
+    default: Any = None
+    recorded: bool = True
 
 
 class Settings(TypedDict, total=False):
     """The keyword arguments of `adapt`, which describes them; those left out have their defaults.
 
-    `log_density`, studies and the command line take the same ones.
+    `log_density`, `bpa adapt` and studies take the same ones.
 
-    >>> settings: Settings = {"sampler": "nuts", "draws": 500}
-    >>> resolve_sampler(settings).draws
+    >>> settings: Settings = {"sampler": "nuts:draws=500", "seed": 1}
+    >>> resolve_sampler(settings).settings()["draws"]
     500
     """
 
-    gain: AnyGain | Oracles | None
-    likelihood: str | Likelihood | None
-    prior: str | PriorFamily | Prior | None
-    model: str | Model | None
-    sampler: str | Sampler | None
-    draws: int | None
-    chains: int | None
-    features: Iterable[str] | None
-    exclude: Iterable[str] | None
-    categorical: str | Iterable[str]
-    add: AnySource | Iterable[AnySource]
-    preset: str | None
-    seed: int
-    jobs: int
-    progress: bool | Reporter
+    gain: Annotated[
+        AnyGain | Oracles | None,
+        Setting(
+            "Metric of the oracle: {names}, with settings as in chrf:word_order=2; or a numeric "
+            "column of the lists, such as comet, or -ter if lower is better (default: ter if there "
+            "are canonical weights or totals, else chrf).",
+            registry=GAINS,
+        ),
+    ]
+    sampler: Annotated[
+        str | Sampler | None,
+        Setting(
+            "{names}, with settings as in nuts:draws=2000,chains=2 (default: auto).",
+            registry=SAMPLERS,
+        ),
+    ]
+    likelihood: Annotated[
+        str | Likelihood | None,
+        Setting(
+            "{names}, with settings as in margin:gamma=4 or oracle:ties=shared (default: margin if "
+            "--gain is ter, bleu, chrf, ter+bleu, wer or cer, else risk; preference for lists with "
+            "preferences and no references). With none the posterior equals the prior, and no "
+            "references are needed: for a --prior learned from other domains, or --weights equal.",
+            "What is observed",
+            registry=LIKELIHOODS,
+        ),
+    ]
+    features: Annotated[
+        Iterable[str] | None,
+        Setting(
+            "Columns that are features, by name, label or pattern such as 'judge_*'; '*' is every "
+            "column of numbers without another role (default: those that the file or its format "
+            "defines).",
+            "Features",
+            several=True,
+        ),
+    ]
+    exclude: Annotated[
+        Iterable[str] | None,
+        Setting(
+            "Columns that are not features, by name, label or pattern.", "Features", several=True
+        ),
+    ]
+    categorical: Annotated[
+        str | Iterable[str],
+        Setting(
+            "Columns whose values, such as names of systems, become features of 0 and 1.",
+            "Features",
+            several=True,
+            default=(),
+        ),
+    ]
+    add: Annotated[
+        AnySource | Iterable[AnySource],
+        Setting(
+            "Add features: {names}. Examples: lm=domain.txt, lexicon=memory.fr,memory.en, "
+            "phrases=table.parquet; with settings lm=domain.txt,order=5; learned from the "
+            "adaptation sentences lm=self.",
+            "Features",
+            registry=FEATURES,
+            several=True,
+            default=(),
+        ),
+    ]
+    prior: Annotated[
+        str | PriorFamily | Prior | None,
+        Setting(
+            "{names}, with settings as in isotropic:variance=0.5,single.LM0=2; a file of bpa "
+            "learn-prior; or a posterior of other lists, whose mean and covariance are then the "
+            "prior (default: isotropic, with a variance of 0.1, and a learned one for features "
+            "without a canonical weight).",
+            "Weights and prior",
+            registry=PRIORS,
+        ),
+    ]
+    model: Annotated[
+        "str | Model | None",
+        Setting(
+            "log_linear, or hierarchical, with weights for each domain of the lists, such as a "
+            "customer or a language (default: log_linear).",
+            "Weights and prior",
+        ),
+    ]
+    preset: Annotated[
+        str | None,
+        Setting(
+            "Sampler, likelihood and prior of a paper: published (2015), published-2010, or "
+            "published-sspr (needs --sampler weight-trace:lists=FILE). Other options have "
+            "precedence.",
+            "Sampling",
+        ),
+    ]
+    seed: Annotated[
+        int, Setting("The same seed gives the same draws (default: 0).", "Sampling", default=0)
+    ]
+    jobs: Annotated[
+        int,
+        Setting(
+            "Processes that score candidates; -1 uses every core (default: 1).",
+            "Other options",
+            recorded=False,
+        ),
+    ]
+    progress: Annotated[bool | Reporter, Setting(recorded=False)]
+
+
+def _read_settings() -> Iterator[tuple[str, Setting]]:
+    for name, annotation in Settings.__annotations__.items():
+        yield name, annotation.__metadata__[0]
+
+
+#: What is declared of each setting, by name.
+SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(dict(_read_settings()))
 
 
 def check_settings(**settings: Unpack[Settings]) -> None:
@@ -97,48 +199,33 @@ def check_settings(**settings: Unpack[Settings]) -> None:
 
     Raises:
         TypeError: if `adapt` has no such argument.
-        UsageError: if a seed, sampler or preset does not exist or makes no sense.
+        UsageError: if a seed, or a component that is named, does not exist or makes no sense.
 
     >>> check_settings(sampel="nuts")
     Traceback (most recent call last):
     TypeError: adapt() got an unexpected keyword argument 'sampel': did you mean sampler?
     """
-    known = Settings.__annotations__
     for name in settings:
-        if name not in known:
+        if name not in SETTINGS:
             problem = f"adapt() got an unexpected keyword argument {name!r}"
-            raise TypeError(problem + suggest_name(name, known))
+            raise TypeError(problem + suggest_name(name, SETTINGS))
     check_seed(settings.get("seed", 0))
-    if any(settings.get(name) is not None for name in ("sampler", "draws", "chains")):
+    if settings.get("sampler") is not None:
         resolve_sampler(settings)  # the default loads JAX
+    if settings.get("likelihood") is not None:
+        resolve_likelihood(settings)
+    resolve_sources(settings.get("add") or ())
 
 
 def resolve_sampler(settings: Settings) -> Sampler:
     """Return the sampler with its settings, by default that of the preset, else `auto`.
 
-    Raises:
-        UsageError: if the sampler has no draws or chains, or names another number of them.
-
-    >>> resolve_sampler({"sampler": "imh", "draws": 500}).draws
-    500
-    >>> resolve_sampler({"preset": "published-2010", "draws": 50})
-    Heuristic(draws=50, delta=8.0)
+    >>> resolve_sampler({"preset": "published-2010"})
+    Heuristic(draws=100, delta=8.0)
     """
-    chosen = settings.get("sampler")
-    engine = SAMPLERS.resolve(
-        _preset(settings).get("sampler", "auto") if chosen is None else chosen
-    )
-    numbers = {"draws": settings.get("draws"), "chains": settings.get("chains")}
-    numbers = {name: number for name, number in numbers.items() if number is not None}
-    if not numbers:
-        return engine
-    title = f"sampler {SAMPLERS.name_of(engine)}"
-    for field in msgspec.structs.fields(engine) if chosen is not None else ():
-        own, number = getattr(engine, field.name), numbers.get(field.name)
-        if number is not None and own not in (field.default, number):
-            problem = f"the {title} has {field.name} {own} already: leave one of them out"
-            raise UsageError(problem, parameter=field.name, code="conflict")
-    return engine.configured(title, {**msgspec.structs.asdict(engine), **numbers})
+    sampler = settings.get("sampler")
+    sampler = _preset(settings).get("sampler", "auto") if sampler is None else sampler
+    return SAMPLERS.resolve(sampler)
 
 
 def resolve_likelihood(settings: Settings) -> Likelihood | None:
@@ -187,27 +274,27 @@ def record_settings(weights: AnyStart, settings: Settings) -> dict[str, Any]:
         named = list(named.values())
     record = {_WEIGHTS: _NO_WEIGHTS if named is None else _plain_or_none(named)}
     given: Mapping[str, Any] = settings
-    options = {**vars(start), **{n: given[n] for n in Settings.__annotations__ if n in given}}
-    defaults = {**vars(StartingWeights()), **_DEFAULTS}
+    recorded = {name: setting.default for name, setting in SETTINGS.items() if setting.recorded}
+    options = {**vars(start), **{name: given[name] for name in recorded if name in given}}
+    defaults = {**vars(StartingWeights()), **recorded}
     for name, value in options.items():
-        at_default = defaults.get(name)
-        if name in (_WEIGHTS, *_NOT_RECORDED) or value is at_default:
+        at_default = defaults[name]
+        if name == _WEIGHTS or value is at_default:
             continue
-        plain = _plain_or_none(value, _REGISTRIES.get(name))
+        plain = _plain_or_none(value, SETTINGS[name].registry if name in SETTINGS else None)
         if plain != _plain_or_none(at_default) or plain is None:
             record[name] = plain
     return record
 
 
-def recorded_options(posterior: Posterior, **changes: Any) -> tuple[AnyStart, dict[str, Any]]:
+def recorded_options(posterior: "Posterior", **changes: Any) -> tuple[AnyStart, dict[str, Any]]:
     """Return the weights and the other arguments that a posterior was adapted with.
 
     On the same lists, machine and versions they give the same draws.
 
     Args:
         posterior: of `adapt`.
-        changes: arguments of `adapt`, or of `StartingWeights`, in place of the recorded ones. With
-            another sampler or preset the recorded `draws` and `chains` are left out.
+        changes: arguments of `adapt`, or of `StartingWeights`, in place of the recorded ones.
 
     Returns:
         the weights as `adapt` takes them, and its keyword arguments.
@@ -233,8 +320,7 @@ def recorded_options(posterior: Posterior, **changes: Any) -> tuple[AnyStart, di
         )
     if isinstance(start := changes.get(_WEIGHTS), StartingWeights):
         changes = {**vars(start), **{n: v for n, v in changes.items() if n != _WEIGHTS}}
-    unused = () if changes.keys().isdisjoint(("sampler", "preset")) else ("draws", "chains")
-    kept = {name: value for name, value in record.items() if name not in (*changes, *unused)}
+    kept = {name: value for name, value in record.items() if name not in changes}
     for name, value in kept.items():
         if value is None:
             problem = f"{name} was a Python object, which is not recorded: pass {name} again"
@@ -277,10 +363,11 @@ def _restore(name: str, value: Any) -> Any:
     """Return an option from its record."""
     if isinstance(value, list) and name == "add":
         return [_restore(name, one) for one in value]
-    if name in _REGISTRIES and isinstance(value, dict):
+    registry = SETTINGS[name].registry if name in SETTINGS else None
+    if registry is not None and isinstance(value, dict):
         if isinstance(settings := value.get(_SETTINGS), dict):
             restored = {key: with_tuples(one) for key, one in settings.items()}
-            return _REGISTRIES[name].restore(str(value.get("name")), restored)
+            return registry.restore(str(value.get("name")), restored)
         if name == "prior":
             return Prior.from_dict(value)
     return value

@@ -125,7 +125,7 @@ def list_slots() -> tuple[list[Slot], set[str]]:
     """Return each output of each command with each other parameter, and those not known here."""
     slots, unknown = [], set[str]()
     for words, command in iter_commands(app):
-        marks = {name: of for name, (_, of) in read_marks(command.default_command).items()}
+        marks = {name: of for name, (_, of, _) in read_marks(command.default_command).items()}
         parameters = [
             (one, marks.get(one.field_info.name, ()))
             for one in command.assemble_argument_collection()

@@ -29,7 +29,7 @@ def tune(
     reading: shared.Reading = shared.Reading(),
     columns: shared.ColumnFlags = shared.ColumnFlags(),
     tuner: Annotated[str, Parameter(help=f"{shared.format_names(TUNERS)}.")] = "mert",
-    gain: Annotated[str, shared.make_gain_parameter()] = "bleu",
+    gain: Annotated[str, Parameter(allow_leading_hyphen=True)] = "bleu",
     template: Path | None = None,
     fixed: Annotated[shared.Fixed, Parameter(group=shared.PRIOR)] = None,
     defaults: Annotated[shared.Defaults, Parameter(group=shared.PRIOR)] = None,
