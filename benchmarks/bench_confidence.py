@@ -77,7 +77,7 @@ def translations(_: Any) -> None:
         oracle_texts = test.chosen(oracles(test).index)
         results: list[tuple[float, float]] = []
         for seed in range(3):
-            settings = {"sampler": "laplace", "likelihood": likelihood, "seed": seed, "draws": 300}
+            settings = {"sampler": "laplace:draws=300", "likelihood": likelihood, "seed": seed}
             posterior = bpa.adapt(draw(pool, 50, seed), canonical(), **settings)
             summed = bpa.rerank(test, posterior, unchecked=True, derivations="summed")
             right = [text == other for text, other in zip(summed.texts, oracle_texts, strict=True)]

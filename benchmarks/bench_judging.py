@@ -244,7 +244,7 @@ def raters(options: Any) -> None:
                     zero,
                     likelihood=Preference(slip=slip),
                     prior="isotropic:variance=1.0",
-                    draws=500,
+                    sampler="auto:draws=500",
                 )
             )
             mean = posterior.mean

@@ -45,6 +45,7 @@ from bpa_ppl.models.likelihoods.oracle import Margin
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.statistics import ess, r_hat
+from bpa_ppl.sampling.sampler import SAMPLERS
 from bpa_ppl.weights import StartingWeights
 
 SIZES = (0, 10, 50)
@@ -264,7 +265,9 @@ def sparse_table(options: Any) -> None:
     for prior in ("horseshoe", "isotropic"):
         start = with_new_features(lists)
         adapt = partial(bpa.adapt, lists, start, gain=oracle, likelihood="oracle", prior=prior)
-        seconds, _, posterior = best_time(partial(adapt, sampler="nuts", **settings))
+        seconds, _, posterior = best_time(
+            partial(adapt, sampler=SAMPLERS.resolve("nuts", settings))
+        )
         draws = bpa.as_draws(posterior)
         statistics = draws.statistics
         add(

@@ -34,7 +34,9 @@ def moses(domain: str, kept: int) -> tuple[NBest, NBest, Adapt]:
     weights = canonical()
 
     def adapt(lists: NBest, prior: Any = "isotropic") -> Draws:
-        return as_draws(bpa.adapt(lists, weights, prior=prior, draws=kept, seed=1))
+        return as_draws(
+            bpa.adapt(lists, weights, prior=prior, sampler=f"auto:draws={kept}", seed=1)
+        )
 
     return read_lists(domain, "adapt"), read_lists(domain, "test"), adapt
 
@@ -48,7 +50,9 @@ def judged(kept: int) -> tuple[NBest, NBest, Adapt]:
     options["likelihood"] = Risk(kappa=whole.record.likelihood.settings["kappa"])
 
     def adapt(lists: NBest, prior: Any = "isotropic") -> Draws:
-        return as_draws(bpa.adapt(lists, None, prior=prior, draws=kept, **options))
+        return as_draws(
+            bpa.adapt(lists, None, prior=prior, sampler=f"auto:draws={kept}", **options)
+        )
 
     return half.pool, half.test, adapt
 

@@ -129,9 +129,8 @@ def test_model_of_the_guide_runs(lists: NBest) -> None:
     (source,) = re.findall(r"```python\n(import numpyro\n.*?def learned_scale.*?)```", GUIDE, re.S)
     scope: dict[str, Any] = {}
     exec(source, scope)
-    posterior = bpa.adapt(
-        lists, CANONICAL, model=scope["learned_scale"], sampler="rwm-isotropic", draws=200
-    )
+    sampler = "rwm-isotropic:draws=200"
+    posterior = bpa.adapt(lists, CANONICAL, model=scope["learned_scale"], sampler=sampler)
     assert "scale" in posterior["posterior"]
     assert {finding.where for finding in bpa.check(posterior).findings} & {"scale", "LM0", "WP0"}
     assert "prior_variance" not in posterior["constant_data"]

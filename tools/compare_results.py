@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 import bpa_ppl as bpa
 from bpa_ppl._runtime.messages import capture_notes
@@ -42,6 +43,7 @@ from bpa_ppl.models.likelihoods.oracle import Margin
 from bpa_ppl.models.priors.isotropic import Isotropic
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.record import to_attributes
+from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
 from bpa_ppl.sklearn import BayesianRanker
 from bpa_ppl.weights import StartingWeights
 
@@ -170,7 +172,7 @@ def adapt(
 ) -> Results:
     """Adapt, and choose from other lists."""
     if options.get("sampler") not in {"map", "laplace"} and "preset" not in options:
-        options = {**SMALL, **options}
+        options["sampler"] = with_few_draws(options.get("sampler", "auto"))
     posterior = bpa.adapt(lists, weights, **options)
     chosen = bpa.Reranker(posterior, unchecked=True, rule=rule)(new or lists)
     return {
@@ -179,6 +181,13 @@ def adapt(
         "probability": chosen.probabilities,
         "texts": "\n".join(chosen.texts),
     }
+
+
+def with_few_draws(sampler: Any) -> Sampler:
+    """Return a sampler with fewer draws than its default, if it has this setting."""
+    engine = SAMPLERS.resolve(sampler)
+    few = {name: number for name, number in SMALL.items() if hasattr(engine, name)}
+    return structs.replace(engine, **few)
 
 
 def estimate(**settings: Any) -> Results:

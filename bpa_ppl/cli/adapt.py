@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Unpack
+from typing import Annotated, Any, Unpack
 
 from cyclopts import Parameter
 
@@ -54,7 +54,7 @@ def adapt(
     if not weights and like is None:
         problem = "give the canonical weights, or none, or equal; or a posterior with --like"
         raise UsageError(problem, parameter="weights", code="missing-argument")
-    arguments = {**settings, "progress": not quiet}
+    arguments: dict[str, Any] = {**settings, "progress": not quiet}
     if isinstance(prior := settings.get("prior"), str):
         arguments["prior"] = shared.parse_prior(prior, unchecked=unchecked)
     if fixed is not None:
@@ -68,7 +68,8 @@ def adapt(
         keep_recorded_files(repeated, output=output)
         start, arguments = recorded_options(repeated, **arguments)
     check_settings(**arguments)  # finds mistakes before files are read
-    if reading.references and isinstance(resolve_likelihood(arguments), NoLikelihood):
+    likelihood = resolve_likelihood({"likelihood": arguments.get("likelihood")})
+    if reading.references and isinstance(likelihood, NoLikelihood):
         problem = "there is no adaptation: leave out --references"
         raise UsageError(problem, parameter="likelihood", code="conflict")
     require_writable(output)  # before the sampling, which takes a while

@@ -17,7 +17,7 @@ from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.outputs import Written
 from bpa_ppl.errors import BpaError, NotConverged, UsageError
-from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood
+from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.nbest import NBest
 from bpa_ppl.sampling.sampler import SAMPLERS
 
@@ -339,8 +339,9 @@ def _in_words(likelihood: Any, default: str) -> str:
     """Return the name and the settings of a likelihood of the command line, or the default."""
     from bpa_ppl.diagnostics.provenance import in_words
 
-    if not isinstance(likelihood, Likelihood):
+    if likelihood is None:
         return default
+    likelihood = LIKELIHOODS.resolve(likelihood)
     return in_words({"name": LIKELIHOODS.name_of(likelihood), **likelihood.settings()})
 
 

@@ -11,7 +11,6 @@ from support.command_line import refused, succeed
 from support.judged_pairs import compared_lists
 
 import bpa_ppl as bpa
-from bpa_ppl.models.likelihoods.oracle import Margin
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.posterior.files import read_draws
 from bpa_ppl.posterior.record import ComponentRecord, Observed, Record
@@ -27,7 +26,7 @@ def test_an_adaptation_by_python_by_the_command_and_repeated(folder: Path) -> No
     prior.write("prior.json")
     chosen = ("--prior", "prior.json", "--seed", 3, "--likelihood", "margin:gamma=3")
     assert succeed(*ADAPT, *chosen, "--sampler", "map", "-o", "./new.nc") == (0, "", "")
-    options = {"prior": bpa.Prior.read("prior.json"), "likelihood": Margin(gamma=3), "seed": 3}
+    options = {"prior": bpa.Prior.read("prior.json"), "likelihood": "margin:gamma=3", "seed": 3}
     bpa.write_posterior(bpa.adapt(lists, weights, sampler="map", **options), "python.nc")
     assert Path("python.nc").read_bytes() == Path("new.nc").read_bytes()
     like = ("adapt", "nbest", "-r", "ref", "--like", "new.nc", "-o", "again.nc")
@@ -35,7 +34,7 @@ def test_an_adaptation_by_python_by_the_command_and_repeated(folder: Path) -> No
     Path("prior.json").unlink()
     assert "the draws are those of new.nc" in succeed(*like).err
     assert Path("again.nc").read_bytes() == Path("new.nc").read_bytes()
-    other = ("--seed", 0, "--sampler", "laplace", "--draws", "500")
+    other = ("--seed", 0, "--sampler", "laplace:draws=500")
     assert "other options, sampler, draws, seed" in succeed(*like, *other).err
     record = read_draws("again.nc").record
     assert (record.seed, record.sampler.settings["draws"]) == (0, 500)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import fields
 from inspect import signature
 
 import pytest
@@ -12,14 +11,15 @@ from cyclopts import App
 from cyclopts.argument import Argument
 from support.command_line import run
 
+from bpa_ppl.cli.adapt import adapt
 from bpa_ppl.cli.app import app
-from bpa_ppl.cli.options import AdaptFlags
+from bpa_ppl.cli.options import describe_setting
 from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.decoding.rules import RULES
-from bpa_ppl.extending import Settings
 from bpa_ppl.formats.format import NBEST_FORMATS
 from bpa_ppl.metrics.metric import GAINS
 from bpa_ppl.sampling.sampler import SAMPLERS
+from bpa_ppl.sampling.settings import SETTINGS
 
 
 def commands_of(group: App) -> list[App]:
@@ -110,9 +110,19 @@ def test_the_options_of_rerank_are_those_of_python() -> None:
         assert shown[name].field_info.default == library[name].default, name
 
 
-def test_options_of_adapt_that_are_not_given_are_none() -> None:
-    shown = options_of("adapt")
-    assert Settings.__annotations__.keys() - {"progress"} <= set(shown)
-    assert {"progress"}.isdisjoint(shown)
-    assert AdaptFlags().arguments() == {}
-    assert all(shown[field.name].field_info.default is None for field in fields(AdaptFlags))
+def test_the_options_of_adapt_are_its_declared_settings() -> None:
+    """One declaration has a setting for Python, its option, its help, and how it is recorded."""
+    shown = {name for name, option in options_of("adapt").items() if not option.children}
+    others = {"nbest", "output", "weights", "fixed", "like", "judgements", "unchecked", "quiet"}
+    reading = {"references", "sources", "bad", "format", "missing"}
+    assert shown == others | reading | (SETTINGS.keys() - {"progress"})
+    assert len(shown) - 1 == 24  # without the files
+    for name, setting in SETTINGS.items():
+        if setting.help:
+            assert options_of("adapt")[name].parameter.help == describe_setting(name).help
+
+
+def test_settings_that_are_not_given_are_left_out() -> None:
+    command, bound, _ = app.parse_args(["adapt", "x", "-w", "none", "-o", "x.nc", "--seed", "3"])
+    assert command is adapt
+    assert bound.arguments["settings"] == {"seed": 3}

@@ -129,7 +129,7 @@ def list_slots() -> tuple[list[Slot], set[str]]:
         parameters = [
             (one, marks.get(one.field_info.name, ()))
             for one in command.assemble_argument_collection()
-            if takes_texts(one.hint)
+            if one.names and takes_texts(one.hint)
         ]
         written = {
             one.name: tuple(mark.files(Path("out")))
@@ -165,7 +165,9 @@ def test_all_parameters_are_known_as_outputs_or_others() -> None:
     }
     assert {("adapt",), ("compare",), ("phrases", "mix")} <= {slot.command for slot in slots}
     collections = [command.assemble_argument_collection() for _, command in iter_commands(app)]
-    assert {one.name for of in collections for one in of} >= READ | {*PARSED}  # none in vain
+    assert {one.name for of in collections for one in of if one.names} >= READ | {
+        *PARSED
+    }  # none in vain
 
 
 def test_every_output_of_every_command_against_everything_that_it_may_read(

@@ -50,7 +50,7 @@ def test_the_installed_program(folder: Path) -> None:
 def test_ctrl_c_leaves_nothing(folder: Path) -> None:
     os.mkfifo("lists")
     before = sorted(os.listdir())
-    many = ("--sampler", "rwm:thinning=200", "--draws", "1000000")
+    many = ("--sampler", "rwm:thinning=200,draws=1000000")
     process = start("adapt", "lists", "-r", "ref", "-w", "moses.ini", "-o", "new.nc", *many)
     with open("lists", "wb", opener=_when_read) as lists:
         lists.write(Path("nbest").read_bytes())

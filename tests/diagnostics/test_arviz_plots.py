@@ -101,8 +101,8 @@ def draw(plots: dict[str, Plot], names: Any, data: Any) -> None:
 
 def data_of(sampler: str, **options: Any) -> Any:
     known = target("two-candidates")
-    options = {**known.options, "draws": 100, **options}
-    posterior = bpa.adapt(known.lists, known.weights, sampler=sampler, **options)
+    options = {**known.options, "sampler": f"{sampler}:draws=100", **options}
+    posterior = bpa.adapt(known.lists, known.weights, **options)
     return with_predictions(posterior, known.lists)
 
 

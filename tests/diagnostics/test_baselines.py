@@ -518,12 +518,12 @@ def test_draws_that_have_not_converged_give_no_advice() -> None:
     pool = judged(20, 3).with_extras(system=["s0", "s1", "s2", "s3", "s4", "s5"] * 20)
     pool = pool.with_extras(mqm=np.tile([5.0, 4, 3, 2, 1, 0], 20))
     pool = pool.with_features("best", np.tile([1.0, 0, 0, 0, 0, 0], 20))
-    options = {"gain": "mqm", "sampler": "rwm", "prior": "isotropic:variance=1e-3"}
+    options = {"gain": "mqm", "prior": "isotropic:variance=1e-3"}
     start = StartingWeights([0.1, 3.0, -3.0, 30.0])
     pages, warned = [], []
     for draws in (10, 4000):
         with capture_notes() as notes:
-            found = bpa.adapt(pool, start, draws=draws, **options)
+            found = bpa.adapt(pool, start, sampler=f"rwm:draws={draws}", **options)
         assert bool(bpa.check(found)) == (draws == 4000)
         assert read_comparison(bpa.as_draws(found)) is not None
         warned.append([note.message for note in notes if "adapted weights" in note.message])

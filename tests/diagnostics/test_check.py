@@ -597,4 +597,4 @@ def test_a_longer_warmup_is_advised_only_where_it_helps() -> None:
         advice = failed(draws)["R-hat"].advice
         assert ("warmup" in advice) == expected, advice
     walk = with_record(draws, sampler=SamplerRecord(name="rwm", settings=settings))
-    assert find_advice(walk).agreement(3.0, settled=True) == "raise warmup (warmup=1100)"
+    assert find_advice(walk).agreement(3.0, settled=True) == "raise warmup (rwm:warmup=1100)"

@@ -25,7 +25,7 @@ TRUTH = np.array([1.0, -0.5])
 
 def test_loo_is_that_of_leaving_one_out() -> None:
     """ArviZ's, from the log-likelihoods that a posterior records."""
-    adapted = balanced().adapt("imh", prior=Isotropic(variance=1.0), draws=4000)
+    adapted = balanced().adapt("imh", {"draws": 4000}, prior=Isotropic(variance=1.0))
     found = import_arviz().loo(adapted, pointwise=True)
     pointwise = found.elpd_i if hasattr(found, "elpd_i") else found.loo_i
     np.testing.assert_allclose(pointwise, np.log(left_out(1.0)), atol=0.03)

@@ -59,7 +59,7 @@ def external(draws: int = 100, **parts: Any) -> InferenceData:
 
 @pytest.fixture(scope="module")
 def chains(lists: NBest) -> InferenceData:
-    return adapted(lists, "imh", draws=500)
+    return adapted(lists, "imh:draws=500")
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def test_the_weight_that_the_data_change_is_reported(lists: NBest, page_of_chain
     moved = {"LM0": "", "TM0": "▲ up", "WP0": "", "UnknownWordPenalty0": "fixed"}
     assert page_of_chains.column(WEIGHTS, "moved") == moved
     assert any(text.startswith("1 of 3 weights clearly moved") for text in page_of_chains.texts)
-    down = adapted(lists, "imh", oracle=1, canonical={"TM0": 4.0}, draws=500)
+    down = adapted(lists, "imh:draws=500", oracle=1, canonical={"TM0": 4.0})
     assert Outline(posterior_page(down, top=1)).column(WEIGHTS, "moved")["TM0"] == "▼ down"
 
 
@@ -131,7 +131,7 @@ def test_the_call_on_the_page_repeats_the_adaptation(
     monkeypatch.chdir(tmp_path)
     lists = lists.with_references([lists.text(0)] * len(lists))
     start = StartingWeights(CANONICAL, fixed=["WP0"])
-    posterior = adapt(lists, start, sampler="heuristic", draws=40)
+    posterior = adapt(lists, start, sampler="heuristic:draws=40")
     bpa_ppl.write_posterior(posterior, "POSTERIOR")
     texts = Outline(posterior_page(posterior)).texts
     call = next(text for text in texts if "recorded_options" in text)
@@ -163,7 +163,7 @@ def test_a_failed_check_is_reported_first() -> None:
 
 @pytest.mark.parametrize("sampler", ["heuristic", "laplace"])
 def test_weighted_samples_have_weighted_numbers_and_no_chains(lists: NBest, sampler: str) -> None:
-    posterior = adapted(lists, sampler, draws=300)
+    posterior = adapted(lists, f"{sampler}:draws=300")
     outline = Outline(posterior_page(posterior))
     assert any("heaviest sample" in text for text in outline.texts)
     assert not any("Traces" in text for text in outline.values("img", "alt"))

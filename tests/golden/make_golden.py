@@ -43,7 +43,7 @@ def recipes(part: str) -> bpa.NBest:
 def make_posterior() -> None:
     """Write a posterior with added features, and the lists that it is used on."""
     options = {"gain": "chrf", "add": ["consensus", "length"], "seed": 1}
-    posterior = bpa.adapt(recipes("adapt"), None, sampler="laplace", draws=200, **options)
+    posterior = bpa.adapt(recipes("adapt"), None, sampler="laplace:draws=200", **options)
     assert bpa.check(posterior)
     small = replace(as_draws(posterior), prior={})  # draws of the prior take most of the file
     with tempfile.TemporaryDirectory() as folder:

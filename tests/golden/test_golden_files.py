@@ -54,11 +54,10 @@ def test_the_posterior_is_checked_and_has_its_record(posterior: Path) -> None:
     weights, options = bpa.recorded_options(data)
     assert weights is None
     assert options == {
-        "sampler": "laplace",
+        "sampler": "laplace:draws=200",
         "seed": 1,
         "gain": "chrf",
         "add": ["consensus", "length"],
-        "draws": 200,
     }
 
 

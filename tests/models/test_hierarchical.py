@@ -30,7 +30,7 @@ NAMES = ("judge a", "judge b")
 #: Customers with opposite opinions of the second judge.
 WEIGHTS = {"bank": (1.0, 1.5), "shop": (1.0, -1.5), "zoo": (1.0, 0.0)}
 PRIOR = Prior.isotropic(dict.fromkeys(NAMES, 0.0), 1.0)
-NUTS_DRAWS: dict[str, Any] = {"sampler": "nuts", "draws": 500, "chains": 2, "prior": PRIOR}
+NUTS_DRAWS: dict[str, Any] = {"sampler": "nuts:draws=500,chains=2", "prior": PRIOR}
 
 
 def pairs(count: int, seed: int = 0, domains: Any = WEIGHTS) -> NBest:
@@ -55,7 +55,7 @@ def accuracy(posterior: Any, lists: NBest) -> float:
 @pytest.fixture(scope="module")
 def posterior() -> Draws:
     """The posterior of 40 pairs of each customer."""
-    options = {**NUTS_DRAWS, "draws": 1500, "model": "hierarchical"}
+    options = {"sampler": "nuts:draws=1500,chains=2", "prior": PRIOR, "model": "hierarchical"}
     return bpa.as_draws(bpa.adapt(pairs(40), gain="gain", likelihood="oracle", **options))
 
 
@@ -95,8 +95,9 @@ def test_no_chain_of_nuts_is_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auto, "find_failures", lambda target, sampled: ([], 1.0, None))
     monkeypatch.setattr(chains, "_PIECES", 1)  # the program of the fixture
     stages: list[str] = []
-    options: dict[str, Any] = {"prior": PRIOR, "draws": 300, "chains": 2, "model": "hierarchical"}
-    options |= {"seed": 4, "progress": lambda done, total, note: stages.append(note)}
+    options: dict[str, Any] = {"prior": PRIOR, "model": "hierarchical"}
+    options |= {"sampler": "auto:draws=300,chains=2", "seed": 4}
+    options |= {"progress": lambda done, total, note: stages.append(note)}
     draws = bpa.as_draws(bpa.adapt(pairs(40), gain="gain", likelihood="oracle", **options))
     assert draws.record.figures.chosen == "nuts"
     assert draws.record.figures.chosen_because.endswith("are a hierarchy")
@@ -203,7 +204,7 @@ def test_files_and_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         bpa.write_nbest(lists.without("gain").with_features(["gain"], gain), f"{name}.jsonl")
     adapt = ("adapt", "judged.jsonl", "-w", "none", "--gain", "gain", "-q", "-o", "post.nc")
     monkeypatch.setattr(chains, "_PIECES", 1)  # the program of the fixture
-    nuts = ("--sampler", "nuts", "--draws", 100, "--chains", 2)
+    nuts = ("--sampler", "nuts:draws=100,chains=2")
     succeed(*adapt, "--model", "hierarchical", *nuts, "--prior", "isotropic:variance=1")
     draws = bpa.as_draws(bpa.read_posterior("post.nc"))
     assert draws.domains == tuple(WEIGHTS)

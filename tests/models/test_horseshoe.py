@@ -85,7 +85,7 @@ def test_the_horseshoe_is_sampled_as_brute_force_says() -> None:
     rows = rng.normal(size=(30, 2)) * [1.5, 0.7]
     rows[:, 0] = -np.abs(rows[:, 0]) * np.where(rng.uniform(size=30) < 0.85, 1, -1)
     lists = reference_model.pairs(rows, ["a", "b"])
-    options = {"sampler": "nuts:target_accept=0.95", "draws": 1500, "likelihood": "oracle"}
+    options = {"sampler": "nuts:target_accept=0.95,draws=1500", "likelihood": "oracle"}
     options |= {"prior": Horseshoe(relevant=1.0), "gain": reference_model.given(*[0] * 30)}
     start = StartingWeights({}, defaults={"a": 0.0, "b": 0.0})
     draws = as_draws(adapt(lists, start, **options))

@@ -279,7 +279,7 @@ def test_chains_with_gaps_are_read(tmp_path: Path) -> None:
         canonical,
         gain=reference_model.given(*[0] * 20),
         likelihood="oracle",
-        draws=300,
+        sampler="auto:draws=300",
         seed=1,
     )
     tree = to_tree(*split_groups(whole))

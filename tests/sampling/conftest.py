@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @cache
 def posterior_of(sampler: str, name: str, seed: int = 0, draws: int = 1000) -> InferenceData:
     """Draw from a target with a known answer."""
-    return TARGETS[name]().adapt(sampler, seed=seed, draws=draws)
+    return TARGETS[name]().adapt(sampler, {"draws": draws}, seed=seed)
 
 
 @pytest.fixture(scope="session")

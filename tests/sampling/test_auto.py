@@ -71,7 +71,7 @@ def test_failed_checks_are_followed_by_fitted_proposals_more_draws_and_nuts(
     found = iter([*[(names, shortage, None) for names in diagnostics[:failures]], ([], 1.0, None)])
     monkeypatch.setattr(auto, "find_failures", lambda target, sampled: next(found))
     monkeypatch.setattr(chains, "_PIECE_DRAWS", 10)  # one compiled program for any number of draws
-    options = {"sampler": "auto", "seed": 1, "draws": 128, "chains": 1}
+    options = {"sampler": "auto:draws=128,chains=1", "seed": 1}
     post = adapt(pool, {"A": 0.1, "B": 0.2}, **options)
     assert post.attrs["chosen"] == chosen
     assert post["posterior"]["weights"].shape[:2] == (1, count)
@@ -97,7 +97,8 @@ def test_proposals_are_fitted_to_a_posterior_far_from_its_laplace_approximation(
 
 @pytest.mark.slow
 def test_it_falls_back_to_nuts(pool: NBest) -> None:
-    post = adapt(pool, {"A": 0.1, "B": 0.2}, sampler="auto", model=_modeless, draws=50, chains=2)
+    sampler = "auto:draws=50,chains=2"
+    post = adapt(pool, {"A": 0.1, "B": 0.2}, sampler=sampler, model=_modeless)
     assert post.attrs["chosen"] == "nuts"
     assert "n_steps" in post["sample_stats"]
 

@@ -224,7 +224,7 @@ def test_many_features_are_adapted_and_checked() -> None:
     draws = adapt_draws(
         judged(features=300, lists=10, size=6),
         gain="quality",
-        draws=400,
+        sampler="auto:draws=400",
         progress=lambda *step: steps.append(step),
     )
     assert draws.sites == ("weights", "directions")

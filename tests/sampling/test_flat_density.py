@@ -118,7 +118,7 @@ def test_threads_need_not_enable_float64() -> None:
 
 def test_draws_become_the_posterior_of_adapt() -> None:
     target, density = plane_density()
-    expected = target.adapt("imh", draws=1000)
+    expected = target.adapt("imh")
     z = expected["posterior"]["weights"].values
     rates = expected["sample_stats"]["acceptance_rate"].values
     found = to_posterior(density, z, sampler="mine", statistics={"acceptance_rate": rates})

@@ -19,9 +19,7 @@ from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.sampling import chains
 from bpa_ppl.sampling.chains import repeat_start
 from bpa_ppl.sampling.kernels import KERNELS, NumpyroKernel
-from bpa_ppl.sampling.nuts import Nuts
 from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
-from bpa_ppl.sampling.settings import resolve_sampler
 from bpa_ppl.sampling.target import Sampled, Target
 
 TARGET = targets.plane()
@@ -122,12 +120,10 @@ def test_a_sampler_has_settings_and_sample(name: str) -> None:
     ("arguments", "code", "parameter"),
     [
         ({"sampler": "gibbs"}, "unknown-name", "sampler"),
-        ({"sampler": "map", "draws": 10}, "unknown-setting", "draws"),
-        ({"sampler": "nuts", "chains": float("nan")}, "invalid-setting", "chains"),
+        ({"sampler": "map:draws=10"}, "unknown-setting", "draws"),
+        ({"sampler": "nuts:chains=nan"}, "invalid-setting", "chains"),
         ({"sampler": "nuts:target_accept=5"}, "invalid-setting", "target_accept"),
-        ({"sampler": "nuts:draws=500", "draws": 200}, "conflict", "draws"),
-        ({"sampler": Nuts(chains=2), "chains": 3}, "conflict", "chains"),
-        ({"sampler": "imh", "draws": 10.5}, "invalid-setting", "draws"),
+        ({"sampler": "imh:draws=10.5"}, "invalid-setting", "draws"),
         ({"sampler": "map", "prior": "isotropic:variance=0.0"}, "bad-number", "variance"),
         ({"sampler": "map", "prior": Isotropic(variance=[0.1, 0.2])}, "wrong-length", "variance"),
         ({"sampler": "map", "likelihood": "hinge"}, "unknown-name", "likelihood"),
@@ -139,12 +135,6 @@ def test_invalid_settings_are_refused(arguments: dict[str, Any], code: str, para
     pool = reference_model.pairs([[1.0]], ["LM0"])
     with raises(UsageError, code, parameter=parameter):
         adapt(pool, {"LM0": 0.5}, gain=reference_model.given(0), **arguments)
-
-
-def test_draws_and_chains_are_those_of_the_sampler() -> None:
-    for sampler in ("nuts:warmup=50", Nuts(warmup=50), Nuts(warmup=50, draws=20)):
-        chosen = resolve_sampler({"sampler": sampler, "draws": 20, "chains": np.int64(2)})
-        assert chosen == Nuts(warmup=50, draws=20, chains=2)
 
 
 TWO = from_lists([["a", "b"]] * 5, [np.eye(2)] * 5, ["A", "B"], references=[("a",)] * 5)
@@ -185,5 +175,5 @@ def test_draws_of_no_worth_are_refused_without_a_fuss(
 
 
 def test_more_chains_than_draws_are_no_reason_to_warn() -> None:
-    found = adapt(TWO, {"A": 0.1, "B": 0.2}, sampler="imh", draws=2)
+    found = adapt(TWO, {"A": 0.1, "B": 0.2}, sampler="imh:draws=2")
     assert found["posterior"]["weights"].shape == (4, 2, 2)

@@ -127,7 +127,7 @@ def test_prior_draws_are_of_the_prior(priors: Any) -> None:
 def test_a_tight_prior_gives_the_canonical_first_best(lists: NBest, sampler: str) -> None:
     settings = {} if sampler == "map" else {"draws": 4000}
     target = TARGETS["plane"]()._replace(canonical=CANONICAL)
-    posterior = target.adapt(sampler, prior="isotropic:variance=1e-10", **settings)
+    posterior = target.adapt(sampler, settings, prior="isotropic:variance=1e-10")
     result = rerank(lists, posterior)
     np.testing.assert_array_equal(result.choice, lists.best(lists.scores(MEAN)))
     np.testing.assert_array_equal(result.choice, result.canonical)
@@ -142,13 +142,13 @@ import sys
 sys.path.insert(0, {tests!r})
 from support.targets import DRAWS, TARGETS
 import numpy as np
-posterior = TARGETS["plane"]().adapt({sampler!r}, seed=0, draws=DRAWS)
+posterior = TARGETS["plane"]().adapt({sampler!r}, {{"draws": DRAWS}}, seed=0)
 np.save({path!r}, posterior["posterior"]["weights"].values)
 """
 
 
-def drawn(sampler: str, seed: int, **settings: Any) -> np.ndarray:
-    posterior = TARGETS["plane"]().adapt(sampler, seed=seed, **{"draws": DRAWS, **settings})
+def drawn(sampler: str, seed: int, **options: Any) -> np.ndarray:
+    posterior = TARGETS["plane"]().adapt(sampler, {"draws": DRAWS}, seed=seed, **options)
     return np.asarray(posterior["posterior"]["weights"].values)
 
 

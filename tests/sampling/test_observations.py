@@ -149,7 +149,7 @@ def test_draws_have_the_moments_of_shared_ties() -> None:
     """By quadrature."""
     pool, zeros = graded_lists(sentences=24), dict.fromkeys(FEATURES, 0.0)
     options = {"gain": "mqm", "likelihood": "oracle:ties=shared", "prior": "isotropic:variance=4.0"}
-    draws = as_draws(adapt(pool, zeros, sampler="imh", draws=500, **options))
+    draws = as_draws(adapt(pool, zeros, sampler="imh:draws=500", **options))
 
     def log_density(weights: np.ndarray) -> np.ndarray:
         prior = norm.logpdf(weights, 0.0, 2.0).sum(axis=1)
@@ -179,14 +179,15 @@ def test_many_draws_side_by_side_have_the_density_of_each() -> None:
 
 
 @quiet
-@pytest.mark.parametrize(("sampler", "likelihood"), [("map", "oracle"), ("imh", "risk")])
+@pytest.mark.parametrize(
+    ("sampler", "likelihood"), [("map", "oracle"), ("imh:draws=60,chains=2", "risk")]
+)
 def test_the_order_of_candidates_does_not_matter(sampler: str, likelihood: str) -> None:
     pool = graded_lists()
     rng, places = np.random.default_rng(1), np.arange(len(pool.features))
     rows = np.concatenate([rng.permutation(places[pool.rows(s)]) for s in range(SENTENCES)])
     other = pool.regroup(slice(None), rows, pool.sizes)
     options: dict[str, Any] = {"gain": "mqm", "likelihood": likelihood, "sampler": sampler}
-    options |= {} if sampler == "map" else {"draws": 60, "chains": 2}
     one, two = (as_draws(adapt(p, None, **options)) for p in (pool, other))
     np.testing.assert_allclose(one.weights, two.weights, rtol=1e-9, atol=1e-9)
     chosen = rows[other.offsets[:-1] + two.observed["oracle"]]
@@ -222,7 +223,7 @@ def test_shared_ties_are_counted_and_lists_of_ties_alone_are_an_error() -> None:
 
 @quiet
 def test_without_canonical_weights_the_mean_of_the_scores_decides() -> None:
-    posterior = adapt(graded_lists(), None, gain="mqm", sampler="imh", draws=300, chains=2)
+    posterior = adapt(graded_lists(), None, gain="mqm", sampler="imh:draws=300,chains=2")
     draws, new = as_draws(posterior), graded_lists(3, 40)
     found = rerank(new, posterior, unchecked=True)
     assert draws.record.start == "none"

@@ -22,6 +22,7 @@ import bpa_ppl as bpa
 from bpa_ppl.errors import BpaWarning
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.sampling.nuts import Nuts
+from bpa_ppl.sampling.sampler import SAMPLERS
 
 NAMES = ["LM0", "TM0"]
 DIFFERENCES = np.random.default_rng(8).normal(-0.3, 1.5, size=(14, 2))
@@ -378,7 +379,8 @@ def test_weights_with_a_support_are_sampled_as_quadrature_says(
     lists = reference_model.pairs(DIFFERENCES[:, : len(names)], names)
     weights = dict(zip(names, canonical, strict=False))
     options: dict[str, Any] = {"gain": ORACLE, "likelihood": "oracle", "seed": 1}
-    posterior = bpa.adapt(lists, weights, model=model, sampler=sampler, draws=2000, **options)
+    options["sampler"] = SAMPLERS.resolve(sampler, {"draws": 2000})
+    posterior = bpa.adapt(lists, weights, model=model, **options)
     draws = as_draws(posterior).weights
     mean, covariance = moments_of(*integrated(log_p, [3.0], 3.0, 6001))
     assert_moments(draws[..., :1], mean, covariance)
@@ -501,8 +503,9 @@ def test_domains_that_share_weights_are_sampled_as_quadrature_says(sampler: str)
     domain = np.arange(14) % 2
     lists = reference_model.pairs(differences, ["LM0"])
     lists = lists.with_sentence_extras(domain=tuple(np.array(["talks", "leaflets"] * 7)))
-    options = {"prior": "isotropic:variance=0.7", "gain": ORACLE, "draws": 2000}
-    found = as_draws(bpa.adapt(lists, {"LM0": 0.5}, sampler=sampler, model=by_domain, **options))
+    options: dict[str, Any] = {"prior": "isotropic:variance=0.7", "gain": ORACLE}
+    options["sampler"] = SAMPLERS.resolve(sampler, {"draws": 2000})
+    found = as_draws(bpa.adapt(lists, {"LM0": 0.5}, model=by_domain, **options))
     features, number = differences[:, 0], 1 - domain  # leaflets, then talks: in order of names
     covariance = 0.7 + BETWEEN**2 * np.eye(2)
 
@@ -550,8 +553,8 @@ def moments() -> tuple[np.ndarray, np.ndarray]:
 def test_a_prior_with_a_learned_scale_is_sampled_as_quadrature_says(sampler: str) -> None:
     target = TARGETS["balanced"]()
     draws = 2000 if sampler == "imh" else 5000
-    options: dict[str, Any] = {"draws": draws, "prior": "isotropic:variance=0.1"}
-    posterior = target.adapt(sampler, model=learned_scale, **options)
+    prior = "isotropic:variance=0.1"
+    posterior = target.adapt(sampler, {"draws": draws}, model=learned_scale, prior=prior)
     sites = posterior["posterior"]
     drawn = np.stack([sites["weights"].values[..., 0], sites["scale"].values], axis=-1)
     assert_moments(drawn, *moments())

@@ -53,7 +53,7 @@ def lists() -> NBest:
 
 def adapted(lists: NBest, **options: Any) -> Draws:
     options = {"prior": "isotropic:variance=1.0", **options}
-    options |= {} if "sampler" in options else {"sampler": "imh", "draws": 500}
+    options |= {} if "sampler" in options else {"sampler": "imh:draws=500"}
     return as_draws(adapt(lists, ZERO, **options))
 
 
@@ -127,7 +127,7 @@ def answers(slips: dict[str, float], count: int, seed: int) -> NBest:
 
 RATED = 300
 SLIPS = {"ann": 0.03, "bob": 0.3}
-SMALL: dict[str, Any] = {"prior": "isotropic:variance=4.0", "sampler": "imh", "draws": 1000}
+SMALL: dict[str, Any] = {"prior": "isotropic:variance=4.0", "sampler": "imh:draws=1000"}
 NONE = {f"F{k}": 0.0 for k in range(4)}
 
 

@@ -45,8 +45,8 @@ def test_any_other_gain_has_the_risk_or_pairs_with_indicators(options: dict[str,
 
 
 def test_presets_are_their_samplers_and_settings(toy: NBest) -> None:
-    preset = as_draws(adapt(toy, CANONICAL, preset="published", draws=50))
-    by_name = made(toy, sampler="rwm-isotropic", draws=50)
+    preset = as_draws(adapt(toy, CANONICAL, preset="published", sampler="rwm-isotropic:draws=50"))
+    by_name = made(toy, sampler="rwm-isotropic:draws=50")
     np.testing.assert_array_equal(preset.weights, by_name.weights)
     assert by_name.record.likelihood.name == "oracle"
     assert preset.record.sampler.settings["proposal_variance"] == 0.01
@@ -64,8 +64,9 @@ def test_presets_are_their_samplers_and_settings(toy: NBest) -> None:
 
 def test_what_is_named_has_precedence_over_a_preset(toy: NBest) -> None:
     prior = "isotropic:variance=0.3"
-    mine = made(toy, sampler=None, preset="published-2010", prior=prior, draws=50)
-    assert mine.record.sampler.settings == {"draws": 50, "delta": 8.0}
+    mine = made(toy, sampler="heuristic:draws=50,delta=2", preset="published-2010", prior=prior)
+    assert mine.record.sampler.settings == {"draws": 50, "delta": 2.0}
+    assert mine.record.likelihood.name == "oracle"
     assert mine.constants["prior_variance"].tolist() == [0.3] * len(CANONICAL)
     # The settings of a preset are those of its sampler and of its prior.
     settings: Settings = {"preset": "published-2010", "sampler": "map", "prior": "horseshoe"}

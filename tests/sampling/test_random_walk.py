@@ -62,5 +62,5 @@ def test_the_steps_of_a_draw_grow_with_the_number_of_weights(features: int, thin
     assert report, str(report)
     assert {one.name: one.value for one in report.findings}["bulk ESS"] > 1000
     if features == 2:
-        few = adapt(lists, canonical, **{**options, "sampler": "rwm:thinning=3"}, draws=100)
+        few = adapt(lists, canonical, **{**options, "sampler": "rwm:thinning=3,draws=100"})
         assert (few["sample_stats"]["n_steps"].values == 3).all()

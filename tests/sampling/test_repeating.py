@@ -27,7 +27,7 @@ CANONICAL = {"lm": 0.5, "tm": 0.2, "wp": -1.0}
 pytestmark = pytest.mark.filterwarnings("ignore:the judged lists do not separate")
 SHARED = "margin:ties=shared"
 #: The pilot sample has as many draws.
-FAST: dict[str, Any] = {"sampler": "laplace", "draws": 256}
+FAST: dict[str, Any] = {"sampler": "laplace:draws=256"}
 
 
 def lists_of(seed: int) -> NBest:
@@ -63,7 +63,7 @@ LISTS = lists_of(0)
             StartingWeights(CANONICAL, defaults={"LengthWords": 0.25}),
             {"add": ["consensus", Length(ratio=True)]},
         ),
-        (CANONICAL, {"preset": "published-2010", "sampler": None, "draws": 30}),
+        (CANONICAL, {"preset": "published-2010", "sampler": "heuristic:draws=30"}),
         ({"lm": 0.5, "tm": np.float32(0.2)}, {"exclude": ["wp"], "likelihood": SHARED}),
         (StartingWeights(pretrained=False), {"add": ["consensus", "length"]}),
         (None, {"features": NAMES[:2], "gain": "tm", "categorical": ("system",)}),
@@ -88,9 +88,9 @@ def test_only_what_was_given_is_recorded() -> None:
 
 def test_changes_take_the_place_of_recorded_options() -> None:
     posterior = bpa.adapt(LISTS, CANONICAL, **FAST, seed=3, likelihood="oracle")
-    weights, options = recorded_options(posterior, seed=0, draws=10, weights="equal")
-    assert (weights, options) == ("equal", {**FAST, "seed": 0, "draws": 10, "likelihood": "oracle"})
-    _, options = recorded_options(posterior, sampler="map")  # without the settings of another one
+    weights, options = recorded_options(posterior, seed=0, weights="equal")
+    assert (weights, options) == ("equal", {**FAST, "seed": 0, "likelihood": "oracle"})
+    _, options = recorded_options(posterior, sampler="map")
     assert options == {"sampler": "map", "seed": 3, "likelihood": "oracle"}
 
 
@@ -125,7 +125,7 @@ def test_signatures_are_equal_exactly_for_equal_adaptations() -> None:
     first = signed(LISTS)
     assert signed(lists_of(0)) == first
     others = [signed(lists_of(1)), signed(LISTS, {**CANONICAL, "lm": 0.25}), signed(LISTS, seed=1)]
-    others += [signed(LISTS, likelihood="oracle"), signed(LISTS, draws=257)]
+    others += [signed(LISTS, likelihood="oracle"), signed(LISTS, sampler="laplace:draws=257")]
     assert len({first, *others}) == len(others) + 1
     parts = ("lists:12|data:", "|metric:ter|", "|likelihood:margin,", "|prior:isotropic,")
     parts += ("|sampler:laplace", "|chains:1|draws:256|seed:0|numpyro:")

@@ -28,13 +28,15 @@ DIFFERENCES = np.abs(np.random.default_rng(2).normal(size=(LISTS, 3))) * [4.0, 2
 MILD, STRONG = 0.4, 1.0
 
 
-def posterior_of(first: int, last: int, *, contradiction: float, **options: Any) -> Draws:
+def posterior_of(
+    first: int, last: int, *, contradiction: float, draws: int = 2000, **options: Any
+) -> Draws:
     differences = DIFFERENCES.copy()
     differences[OLD:] *= -contradiction
     lists = reference_model.pairs(-differences[first:last], NAMES)
     oracle = reference_model.given(*[0] * (last - first))
-    options = {"prior": "isotropic:variance=4", "draws": 2000, **options}
-    options |= {"sampler": "imh", "likelihood": "oracle", "seed": 1}
+    options = {"prior": "isotropic:variance=4", **options}
+    options |= {"sampler": f"imh:draws={draws}", "likelihood": "oracle", "seed": 1}
     return as_draws(adapt(lists, CANONICAL, gain=oracle, **options))
 
 

@@ -56,8 +56,8 @@ def test_the_runs_are_those_of_adapt(originals: Path, lists: NBest, walk: SweepR
     assert "0 of 2" in str(walk)
     settings = {"proposal_variance": 1e-3, "warmup": 200}
     weights = read_weights(originals / "moses.ini")
-    options = {"likelihood": "oracle", "seed": 1, "draws": 200}
-    sampler = SAMPLERS.resolve("rwm-isotropic", settings)
+    options = {"likelihood": "oracle", "seed": 1}
+    sampler = SAMPLERS.resolve("rwm-isotropic", settings | {"draws": 200})
     posterior = adapt(lists[:6], weights, sampler=sampler, **options)
     (row,) = (row for row in walk.runs if row.items() >= (settings | {"run": 1}).items())
     statistics = as_draws(posterior).statistics["acceptance_rate"]
