@@ -11,6 +11,7 @@ from cyclopts import App
 from cyclopts.argument import Argument
 from support.command_line import run
 
+import bpa_ppl
 from bpa_ppl.cli.adapt import adapt
 from bpa_ppl.cli.app import app
 from bpa_ppl.cli.options import describe_setting
@@ -118,6 +119,7 @@ def test_the_options_of_adapt_are_its_declared_settings() -> None:
     assert shown == others | reading | (SETTINGS.keys() - {"progress"})
     assert len(shown) - 1 == 24  # without the files
     for name, setting in SETTINGS.items():
+        assert f"\n        {name}: " in (bpa_ppl.adapt.__doc__ or "")
         if setting.help:
             assert options_of("adapt")[name].parameter.help == describe_setting(name).help
 
