@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from msgspec import structs
 
+from bpa_ppl.describing import warn_about
 from bpa_ppl.diagnostics.check import check_and_record
 from bpa_ppl.drawing import compare_indicators, draw_posterior, require_adaptation
 from bpa_ppl.nbest import NBest
@@ -143,6 +144,7 @@ def adapt_draws(lists: NBest, weights: AnyStart = None, **settings: Unpack[Setti
 
 def _build(prepared: Prepared) -> Target:
     """Return the density of the posterior: all steps from the lists to the target."""
+    warn_about(prepared)
     observed = observe(prepared)
     prior = choose_prior(observed, prepared)
     target = leave_out_indicators(prepared, observed, prior)

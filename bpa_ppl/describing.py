@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from bpa_ppl._runtime.arguments import require
-from bpa_ppl._runtime.messages import format_count
+from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.columns import (
     LIST,
     TEXT,
@@ -35,7 +35,10 @@ from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.nbest import NBest, demote_to_extras, promote_to_features
 from bpa_ppl.proposing import PLACEHOLDER, Proposal, find_gains, propose
 from bpa_ppl.sampling.likelihood_choice import UNUSED, choose_likelihood
-from bpa_ppl.weights import initial_weights
+from bpa_ppl.weights import CANONICAL, describe_totals, initial_weights
+
+if TYPE_CHECKING:  # it loads JAX
+    from bpa_ppl.sampling.preparing import Prepared
 
 _HEADER = ("column", "type", "kind", "min", "median", "max", "within lists", "missing", "different")
 
@@ -293,6 +296,26 @@ def describe(
     )
 
 
+def warn_about(prepared: Prepared) -> None:
+    """Warn of what looks wrong with the lists of an adaptation.
+
+    Values of features or gains far from all others, and totals of other weights.
+
+    Args:
+        prepared: from `prepare`.
+    """
+    lists, match = prepared.lists, prepared.match
+    if match.origin == CANONICAL and (note := describe_totals(lists, match.values)):
+        warn_user(note)
+    for note in _find_outliers(lists, (*lists.feature_names, *prepared.gain.columns)):
+        warn_user(f"{locate(lists.origin)}{note}")
+
+
+def _find_outliers(lists: NBest, columns: Iterable[str]) -> Iterator[str]:
+    """Yield a sentence about each column with values far from all others."""
+    yield from filter(None, (describe_outliers(lists, name) for name in columns))
+
+
 def _count(lists: NBest, with_reference: Iterable[int]) -> dict[str, Any]:
     """Return what is counted of lists, by attribute of the description."""
     sizes, ids, references = lists.sizes, lists.sentence_ids, lists.references or ()
@@ -393,4 +416,4 @@ def _warnings(
     for column in features:
         if not column.summary.within:
             yield f"{column.name} is constant within each list, so its weight has no effect"
-    yield from filter(None, (describe_outliers(lists, name) for name in used))
+    yield from _find_outliers(lists, used)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bpa_ppl._runtime.arguments import require, require_one_of
 from bpa_ppl._runtime.messages import format_count, log_info, warn_user
-from bpa_ppl.errors import DataError, UsageError, locate
+from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.indicators import has_indicators
 from bpa_ppl.features.matching import MatchedLists, match_lists
 from bpa_ppl.features.recipe import recipe_for
-from bpa_ppl.metrics.column import describe_outliers, select_judged
+from bpa_ppl.metrics.column import select_judged
 from bpa_ppl.metrics.gains import default_gain, no_references, resolve
 from bpa_ppl.metrics.metric import GAINS
 from bpa_ppl.metrics.oracles import Oracles
@@ -38,7 +38,6 @@ from bpa_ppl.weights import (
     AnyStart,
     Match,
     StartingWeights,
-    describe_totals,
     has_canonical,
 )
 
@@ -152,8 +151,6 @@ def prepare(lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]
     if not (observes_nothing or oracles):
         _require_references(lists, gain, likelihood)  # before features are computed
     matched = _match(lists, start, gain, settings)
-    for note in filter(None, _note_lists(lists, matched, gain)):
-        warn_user(note)
     prior = _choose_prior(resolve_prior(settings), matched, sampler)
     model = _choose_model(settings.get("model"), prior, matched.match, lists)
     judged = _select_judged(
@@ -246,16 +243,6 @@ def _match(lists: NBest, start: StartingWeights, gain: Metric, settings: Setting
         settings.get("exclude"),
     )
     return match_lists(lists, start, recipe, progress=settings.get("progress", False))
-
-
-def _note_lists(lists: NBest, matched: MatchedLists, gain: Metric) -> Iterator[str]:
-    """Yield what looks wrong with the lists: far values, totals of other weights."""
-    features = matched.lists
-    if matched.match.origin == CANONICAL:
-        yield describe_totals(features, matched.match.values)
-    outliers = [describe_outliers(features, name) for name in features.feature_names]
-    outliers += [describe_outliers(lists, name) for name in gain.columns]
-    yield from (f"{locate(lists.origin)}{note}" for note in outliers if note)
 
 
 def _choose_prior(

@@ -16,6 +16,7 @@ from bpa_ppl._runtime.arguments import check_seed, require
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.adapting import adapt
+from bpa_ppl.describing import warn_about
 from bpa_ppl.errors import DataError, UsageError, list_names, quote
 from bpa_ppl.extras.judging.answers import LOG_SCALES, Gaussian, fit_posterior, integrate_scales
 from bpa_ppl.extras.judging.questions import (
@@ -450,6 +451,7 @@ def _prepare(
     gain = default_gain(lists, canonical=False)
     family = Isotropic() if prior is None else prior
     prepared = prepare(lists, start, gain=gain, likelihood=likelihood, prior=family, **options)
+    warn_about(prepared)
     match = prepared.match
     if unknown := [name for name in named if name not in match.names]:
         warn_user(f"{list_names(unknown)} left out, because the lists do not have it")
