@@ -36,7 +36,7 @@ from bpa_ppl.diagnostics.convergence import compare_beginning
 from bpa_ppl.drawing import draw_posterior
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.sampling.imh import accept
-from bpa_ppl.sampling.target import Target
+from bpa_ppl.sampling.weights_target import WeightsTarget
 
 CHAINS, DRAWS, WARMUP, DEGREES, SCALE = 4, 1000, 100, 20.0, 1.1
 
@@ -191,14 +191,14 @@ def demo_lists() -> tuple[NBest, Weights]:
     return pool.truncate(CANDIDATES), read_weights(demo / "moses.ini")
 
 
-def moses_problem(likelihood: str, size: int, seed: int) -> Target:
+def moses_problem(likelihood: str, size: int, seed: int) -> WeightsTarget:
     """Return the adaptation to lists of the demo, drawn with replacement."""
     pool, canonical = demo_lists()
     rows = np.random.default_rng([seed, size]).integers(len(pool), size=size)
     return log_density(pool.select(rows), canonical, likelihood=likelihood)
 
 
-def simulated_problem(likelihood: str, size: int, seed: int, weights: int) -> Target:
+def simulated_problem(likelihood: str, size: int, seed: int, weights: int) -> WeightsTarget:
     """Return the adaptation to simulated gains or preferences, without canonical weights."""
     rng = np.random.default_rng([seed, size])
     shape = (size, CANDIDATES)

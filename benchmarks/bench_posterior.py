@@ -33,7 +33,7 @@ import bpa_ppl as bpa
 from bpa_ppl.extending import Oracles, oracles
 from bpa_ppl.posterior.draws import importance_weights, kish
 from bpa_ppl.posterior.statistics import ess
-from bpa_ppl.sampling.target import Target
+from bpa_ppl.sampling.weights_target import WeightsTarget
 
 SEED = 1
 SAMPLERS = ("rwm-isotropic", "rwm", "nuts", "imh", "laplace")
@@ -63,7 +63,7 @@ class Run(NamedTuple):
     result: Result
 
 
-def target(sample: Sample) -> Target:
+def target(sample: Sample) -> WeightsTarget:
     """Return the posterior that the other packages sample."""
     return bpa.log_density(sample.nbest, canonical(), likelihood="oracle", gain=sample.oracle)
 

@@ -18,7 +18,8 @@ from bpa_ppl.sampling.observing import observe
 from bpa_ppl.sampling.preparing import Prepared, prepare
 from bpa_ppl.sampling.prior_choice import choose_prior, log_scale
 from bpa_ppl.sampling.settings import Settings, record_settings
-from bpa_ppl.sampling.target import NUMPYRO_LOCK, Target
+from bpa_ppl.sampling.target import NUMPYRO_LOCK
+from bpa_ppl.sampling.weights_target import WeightsTarget
 from bpa_ppl.weights import AnyStart
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def adapt_draws(lists: NBest, weights: AnyStart = None, **settings: Unpack[Setti
     return replace(draws, record=structs.replace(draws.record, options=options))
 
 
-def _build(prepared: Prepared) -> Target:
+def _build(prepared: Prepared) -> WeightsTarget:
     """Return the density of the posterior: all steps from the lists to the target."""
     warn_about(prepared)
     observed = observe(prepared)
@@ -152,7 +153,9 @@ def _build(prepared: Prepared) -> Target:
     return target
 
 
-def log_density(lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]) -> Target:
+def log_density(
+    lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]
+) -> WeightsTarget:
     """Return the log density of the posterior that `adapt` samples, for any algorithm.
 
     Args:

@@ -39,12 +39,9 @@ from bpa_ppl.sampling.observations import Compared, Scored
 from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
 from bpa_ppl.sampling.target import (
     NUMPYRO_LOCK,
-    Adaptation,
     Sampled,
-    Target,
     constrain,
     constrain_draws,
-    draw_from_prior,
     evaluate,
     evaluate_priors,
     inspect_model,
@@ -52,6 +49,7 @@ from bpa_ppl.sampling.target import (
     unflatten,
 )
 from bpa_ppl.sampling.updating import gaussian_shift, report_shift
+from bpa_ppl.sampling.weights_target import Adaptation, WeightsTarget
 from bpa_ppl.weights import Weights
 
 if TYPE_CHECKING:
@@ -63,7 +61,7 @@ _MIN_LISTS = 5
 
 
 def draw_posterior(
-    target: Target,
+    target: WeightsTarget,
     sampler: str | Sampler = "auto",
     *,
     seed: int = 0,
@@ -110,7 +108,7 @@ def draw_posterior(
     return _record_draws(target, sampled, made, is_exact=kept is not None)
 
 
-def require_adaptation(target: Target) -> Adaptation:
+def require_adaptation(target: WeightsTarget) -> Adaptation:
     """Return what a target records.
 
     Raises:
@@ -123,7 +121,7 @@ def require_adaptation(target: Target) -> Adaptation:
 
 
 def _record_draws(
-    target: Target, sampled: Sampled, sampler: SamplerRecord, *, is_exact: bool = False
+    target: WeightsTarget, sampled: Sampled, sampler: SamplerRecord, *, is_exact: bool = False
 ) -> Draws:
     """Return the result of a sampler with everything that `adapt` records.
 
@@ -156,7 +154,7 @@ def _record_draws(
     return record_comparison(draws, chosen_from, observed.gain, observed.gains)
 
 
-def compare_indicators(target: Target, draws: Draws) -> Draws:
+def compare_indicators(target: WeightsTarget, draws: Draws) -> Draws:
     """Return draws with a comparison with weights without indicators, and log the result.
 
     The sampler for the posterior without indicators is `laplace`, which takes less than a second.
@@ -183,7 +181,7 @@ def compare_indicators(target: Target, draws: Draws) -> Draws:
     return record_without_indicators(draws, others, observed.lists, observed.gain, observed.gains)
 
 
-def make_draws(target: Target, sampled: Sampled, sampler: SamplerRecord) -> Draws:
+def make_draws(target: WeightsTarget, sampled: Sampled, sampler: SamplerRecord) -> Draws:
     """Return the result of a sampler with everything that `adapt` records except comparisons.
 
     Args:
@@ -212,7 +210,7 @@ def make_draws(target: Target, sampled: Sampled, sampler: SamplerRecord) -> Draw
         if sampled.mode is not None:
             mode = unflatten(sampled.mode, target.start)
             constants["mode"] = constrain(target, mode)[WEIGHTS]
-        from_prior = draw_from_prior(target, _PRIOR_DRAWS, target.seed)
+        from_prior = target.draw_prior(_PRIOR_DRAWS, target.seed)
         values, warmup, from_prior, constants = jax.device_get(
             (
                 constrain_draws(target, sampled.z),
@@ -276,7 +274,7 @@ def _warn_single_system(draws: Draws, observed: Scored | Compared) -> None:
 
 
 def to_posterior(
-    density: Target,
+    density: WeightsTarget,
     z: npt.ArrayLike,
     *,
     sampler: str = "unknown sampler",
@@ -335,7 +333,7 @@ def to_posterior(
     return to_arviz(check_and_record(draws)[0])
 
 
-def _to_draws(density: Target, name: str, z: npt.ArrayLike) -> Float64:
+def _to_draws(density: WeightsTarget, name: str, z: npt.ArrayLike) -> Float64:
     """Return draws as finite numbers, (chains, draws, d)."""
     values = to_floats(z, name)
     if values.ndim != 3 or values.shape[2] != density.dimension or not values.size:

@@ -13,7 +13,7 @@ import bpa_ppl as bpa
 from bpa_ppl import NBest, from_lists
 from bpa_ppl.adapting import log_density
 from bpa_ppl.drawing import require_adaptation
-from bpa_ppl.sampling.target import Adaptation, Target
+from bpa_ppl.sampling.weights_target import Adaptation, WeightsTarget
 
 LM, QE = [-2.0, -1.5, -3.0, -1.0, -2.5, -0.5], [0.5, 0.75, 0.25, 0.5, 0.125, 0.875]
 HUMAN = [3.0, None, 1.0, 2.0, 5.0, 4.0]
@@ -28,7 +28,7 @@ def lists(**extras: Any) -> NBest:
 def as_printed(command: str, nbest: NBest) -> Adaptation:
     """Return the adaptation of a call of `adapt` as it is printed."""
     scope = {"bpa": SimpleNamespace(adapt=log_density), "lists": nbest}
-    target: Target = eval(command, scope)
+    target: WeightsTarget = eval(command, scope)
     return require_adaptation(target)
 
 

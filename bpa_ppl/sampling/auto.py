@@ -14,7 +14,6 @@ from msgspec import structs
 from bpa_ppl.components import Count
 from bpa_ppl.diagnostics.check import check_and_record, find_shortage
 from bpa_ppl.errors import UsageError
-from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.record import Record, Verdict
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
@@ -30,6 +29,7 @@ from bpa_ppl.sampling.laplace import (
 from bpa_ppl.sampling.nuts import Nuts
 from bpa_ppl.sampling.sampler import Sampler
 from bpa_ppl.sampling.target import Sampled, Target, constrain_draws, inspect_model
+from bpa_ppl.sampling.weights_target import has_unknown_scale
 
 #: With fewer draws per chain the result is not checked: such runs are trials.
 _MIN_CHECKED_DRAWS = 100
@@ -117,11 +117,11 @@ class Auto(Sampler, frozen=True):
     def _attempts(self, target: Target) -> Iterator[_Attempt]:
         """Yield ways to draw, in the order in which they are tried."""
         sites = [name for name, value in target.start.items() if np.size(value) > 1]
-        if target.model is not log_linear and len(sites) > 1:
-            if target.lists.features > _MOST_FEATURES:
+        if not target.is_log_linear and len(sites) > 1:
+            if len(target.features) > _MOST_FEATURES:
                 raise UsageError(
                     f"NUTS would take hours for {' and '.join(sites)} of "
-                    f"{target.lists.features:,} features: keep at most {_MOST_FEATURES} (features, "
+                    f"{len(target.features):,} features: keep at most {_MOST_FEATURES} (features, "
                     "exclude), use the prior isotropic without a model, which is quick with any "
                     "number of features, or name the sampler nuts to wait for it",
                     parameter="sampler",
@@ -145,7 +145,7 @@ class Auto(Sampler, frozen=True):
         """Yield the attempts with independent proposals; return why they do not fit, or nothing."""
         mode, pareto_k, finding = assess_proposals(target)
         # A mixture over scales has the tails of the posterior.
-        mixed = target.prior.degrees is not None
+        mixed = has_unknown_scale(target)
         fits, limit = _compare(pareto_k, POOR_PARETO_K if mixed else GOOD_PARETO_K)
         reason = finding.replace(" of proposals", f" {limit} of proposals")
         independence = [
@@ -187,7 +187,7 @@ def find_failures(target: Target, sampled: Sampled) -> tuple[list[str], float, V
     values = jax.device_get(constrain_draws(target, sampled.z))
     draws = Draws(
         values,
-        target.match.free_names,
+        target.features,
         statistics=sampled.statistics,
         sites=inspect_model(target).latent,
         record=Record(figures=sampled.figures),

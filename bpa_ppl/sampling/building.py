@@ -26,7 +26,8 @@ from bpa_ppl.sampling.observations import Compared, Scored
 from bpa_ppl.sampling.preparing import Prepared
 from bpa_ppl.sampling.prior_choice import choose_prior
 from bpa_ppl.sampling.sampler import Sampler
-from bpa_ppl.sampling.target import NUMPYRO_LOCK, Adaptation, Target, inspect_model
+from bpa_ppl.sampling.target import NUMPYRO_LOCK, inspect_model
+from bpa_ppl.sampling.weights_target import Adaptation, WeightsTarget
 
 #: The likelihood of the order of the candidates by which indicators are left out. With this
 #: exponent its intervals are about as wide as they should be: see `Pairs`.
@@ -36,7 +37,7 @@ LEFT_OUT_BELOW = -3.0
 _PACKAGES = ("bpa_ppl", "numpyro", "jax", "jaxlib", "numpy", "sacrebleu", "arviz", "arviz-stats")
 
 
-def build_target(prepared: Prepared, observed: Scored | Compared, prior: Prior) -> Target:
+def build_target(prepared: Prepared, observed: Scored | Compared, prior: Prior) -> WeightsTarget:
     """Return the log density of the posterior, with what its draws record.
 
     Args:
@@ -101,13 +102,15 @@ def _make_target(
     prior: Prior,
     likelihood: Likelihood,
     seed: int = 0,
-) -> Target:
+) -> WeightsTarget:
     table = observed.table(prepared.match, domains=prepared.model is not log_linear)
     with NUMPYRO_LOCK, jax.enable_x64(True):
         return make_target(table, prior, prepared.match, likelihood, prepared.model, seed)
 
 
-def leave_out_indicators(prepared: Prepared, observed: Scored | Compared, prior: Prior) -> Target:
+def leave_out_indicators(
+    prepared: Prepared, observed: Scored | Compared, prior: Prior
+) -> WeightsTarget:
     """Build the target, without indicators that do not explain the order of the candidates.
 
     Indicators, such as those of systems, are left out with a warning if the log Bayes factor of the
@@ -147,8 +150,8 @@ def leave_out_indicators(prepared: Prepared, observed: Scored | Compared, prior:
 
 
 def _with_indicators(
-    target: Target, found: IndicatorsRecord | None, without: Target | None = None
-) -> Target:
+    target: WeightsTarget, found: IndicatorsRecord | None, without: WeightsTarget | None = None
+) -> WeightsTarget:
     """Return a target with the record of its indicators, and the target without them."""
     adaptation = target.adaptation
     assert adaptation is not None  # `build_target` has made it

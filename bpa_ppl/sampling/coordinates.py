@@ -10,7 +10,7 @@ lists are. So u has as many dimensions as rows, and draws of u and ε are draws 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import jax
 import numpy as np
@@ -24,6 +24,7 @@ from bpa_ppl.models.priors.prior import Prior, log_student
 from bpa_ppl.models.priors.sparse import SparseLogLinear
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.sampling.target import Sampled, Sites, Target, evaluate, unflatten
+from bpa_ppl.sampling.weights_target import WeightsTarget
 from bpa_ppl.weights import Match
 
 if TYPE_CHECKING:
@@ -48,8 +49,8 @@ class Coordinates:
         target: what samplers see.
     """
 
-    original: Target
-    target: Target
+    original: WeightsTarget
+    target: WeightsTarget
 
     def project(self, prior: Prior) -> Prior:
         """Return another prior of the weights as a prior of `target`; see `choose_coordinates`."""
@@ -66,13 +67,13 @@ class Coordinates:
 
 def draw(sampler: Sampler, target: Target) -> Sampled:
     """Return the draws of a sampler, in the coordinates that suit it."""
-    if not sampler.any_coordinates:
+    if not sampler.any_coordinates or not isinstance(target, WeightsTarget):
         return sampler.sample(target)
     coordinates = choose_coordinates(target)
     return coordinates.restore(sampler.sample(coordinates.target))
 
 
-def choose_coordinates(target: Target, varying: npt.ArrayLike = False) -> Coordinates:
+def choose_coordinates(target: WeightsTarget, varying: npt.ArrayLike = False) -> Coordinates:
     """Return the coordinates in which a posterior is sampled.
 
     They are the weights themselves if the model is one of a user, or the prior neither Gaussian nor
@@ -187,7 +188,7 @@ class _Rescaled(Coordinates):
         return {name: z[name] * self.unit if name in self.sites else z[name] for name in z}
 
 
-def _rescale(target: Target, unit: Float64, sites: tuple[str, ...]) -> Coordinates:
+def _rescale(target: WeightsTarget, unit: Float64, sites: tuple[str, ...]) -> Coordinates:
     """Return a posterior in other units of the weights."""
     coordinates = _Rescaled(target, target, unit, sites)
     start = {n: value / unit if n in sites else value for n, value in target.start.items()}
@@ -329,7 +330,9 @@ def _group(prior: Prior, size: Float64, varying: npt.ArrayLike) -> Int64:
     return np.asarray(np.unique(keys, axis=1, return_inverse=True)[1]).reshape(-1)
 
 
-def _make_spanned(target: Target, rows: Float64, group: Int64, stretch: Float64) -> Coordinates:
+def _make_spanned(
+    target: WeightsTarget, rows: Float64, group: Int64, stretch: Float64
+) -> Coordinates:
     """Return a posterior of directions.
 
     Args:
@@ -379,8 +382,10 @@ def _make_spanned(target: Target, rows: Float64, group: Int64, stretch: Float64)
     return replace(coordinates, target=changed)
 
 
-def has_wide_scale(target: Target) -> bool:
+def has_wide_scale(target: Target) -> TypeGuard[WeightsTarget]:
     """Return whether a posterior is one of many directions with a common scale."""
+    if not isinstance(target, WeightsTarget):
+        return False
     prior = target.prior
     are_directions = target.model is log_linear and prior.covariance is None
     return are_directions and prior.degrees is not None and target.dimension > _MANY_SCALED
@@ -391,7 +396,7 @@ class Scaled(Coordinates):
     """Directions with a common scale, by the scale and the directions in units of it."""
 
     @classmethod
-    def of(cls, target: Target) -> Scaled:
+    def of(cls, target: WeightsTarget) -> Scaled:
         """Return the coordinates of a posterior for which `has_wide_scale` is true."""
         degrees = np.asarray(target.prior.degrees)
         start = {name: target.start[name] for name in target.start if name != WEIGHTS}

@@ -20,7 +20,6 @@ from msgspec import structs
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.components import Count, Positive
-from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors.prior import log_student
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.record import Figures
@@ -40,6 +39,7 @@ from bpa_ppl.sampling.target import (
     unflatten,
     with_evaluations,
 )
+from bpa_ppl.sampling.weights_target import WeightsTarget, has_unknown_scale
 
 #: The mode of a hierarchy of more values is not searched: its Hessian is expensive, and in so many
 #: dimensions the typical draws lie far from the mode.
@@ -348,7 +348,7 @@ def assess_proposals(target: Target) -> Fit:
         return None, np.inf, reason
     around = "around the mode"
     student: AnyProposal | None = None
-    if target.prior.degrees is not None:
+    if has_unknown_scale(target):
         student, around = fit_scale_mixture(target), "for scales of the prior"
     elif mode_of(target).converged:
         student = _make_student(mode_of(target))
@@ -386,7 +386,7 @@ def make_pilot_proposal(target: Target, degrees_of_freedom: float) -> AnyProposa
     Raises:
         DataError: if there is no mode.
     """
-    if target.prior.degrees is not None:
+    if has_unknown_scale(target):
         mixture = fit_scale_mixture(target)
         if mixture is not None:
             return mixture
@@ -449,7 +449,7 @@ def can_be_fitted(target: Target) -> bool:
 
     Other models, such as hierarchies, have shapes that they do not describe.
     """
-    return target.model is log_linear and target.dimension <= _MAX_FITTED
+    return target.is_log_linear and target.dimension <= _MAX_FITTED
 
 
 def _refit_proposals(target: Target) -> tuple[SkewedProposal, float] | None:
@@ -483,11 +483,17 @@ def find_moments(target: Target) -> Mode:
         DataError: if there is no mode.
     """
     # The mode of a Student t with many values is far from most of its draws.
-    mixture = None if target.prior.degrees is None else fit_scale_mixture(target)
+    mixture = fit_scale_mixture(target) if has_unknown_scale(target) else None
     if mixture is not None:
         return mixture.mode
     refitted = _refit_proposals(target)
     return require_mode(target) if refitted is None else refitted[0].mode
+
+
+def _has_gaussian_prior(target: Target) -> bool:
+    """Return whether it is a posterior of weights alone with a Gaussian prior."""
+    only_weights = inspect_model(target).latent == (WEIGHTS,)
+    return only_weights and isinstance(target, WeightsTarget) and target.prior.is_gaussian
 
 
 def draw_starts(target: Target, chains: int) -> tuple[Sites, Fit]:
@@ -497,7 +503,7 @@ def draw_starts(target: Target, chains: int) -> tuple[Sites, Fit]:
     is no mode, or its covariance is not a good metric, the starts are near the medians of the
     prior, and the result has no moments.
     """
-    if inspect_model(target).latent == (WEIGHTS,) and target.prior.is_gaussian:
+    if _has_gaussian_prior(target):
         mode = mode_of(target)
         fit: Fit = (None, np.inf, "there is no mode")
         if mode.converged:

@@ -18,15 +18,14 @@ from bpa_ppl.sampling.coordinates import choose_coordinates
 from bpa_ppl.sampling.newton import MAX_ITERATIONS, Mode, Point, maximise
 from bpa_ppl.sampling.sampler import Sampler
 from bpa_ppl.sampling.target import (
-    Model,
     Sampled,
     Sites,
     Target,
-    find_start,
     inspect_model,
     potential,
     unflatten,
 )
+from bpa_ppl.sampling.weights_target import Model, WeightsTarget, find_start
 from bpa_ppl.weights import Match
 
 #: The mode of a hierarchy of more values is not searched: its Hessian is expensive.
@@ -35,7 +34,7 @@ _MOST_SEARCHED = 1000
 
 def _is_large_hierarchy(target: Target) -> bool:
     """Return whether a model with several sites has too many values for Newton's method."""
-    return target.model is not log_linear and target.dimension > _MOST_SEARCHED
+    return not target.is_log_linear and target.dimension > _MOST_SEARCHED
 
 
 @jax.jit
@@ -112,7 +111,7 @@ def make_target(
     likelihood: Likelihood,
     model: Model = log_linear,
     seed: int = 0,
-) -> Target:
+) -> WeightsTarget:
     """Return the log density of a posterior with its starting point; x64 must be enabled.
 
     It starts at the mean of the prior or, where the likelihood is not log-concave, at the mode of a
@@ -127,10 +126,18 @@ def make_target(
         seed: the only source of randomness.
     """
 
-    def build(likelihood: Likelihood) -> Target:
+    def build(likelihood: Likelihood) -> WeightsTarget:
         prepared, observing = likelihood.prepare(lists)
         on_device, arrays = jax.device_put((prepared, prior.as_arrays()))
-        return Target(model, observing, on_device, arrays, {}, match, seed)
+        return WeightsTarget(
+            model=model,
+            likelihood=observing,
+            lists=on_device,
+            prior=arrays,
+            start={},
+            match=match,
+            seed=seed,
+        )
 
     target = build(likelihood)
     start, log_concave = find_start(target), likelihood.log_concave_start()

@@ -14,13 +14,13 @@ from numpyro.infer import NUTS
 
 from bpa_ppl.components import Positive
 from bpa_ppl.diagnostics.advice import HamiltonianAdvice
-from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.sampling.chains import Chains, ChainSampler, run_chains
 from bpa_ppl.sampling.coordinates import Scaled, has_wide_scale
 from bpa_ppl.sampling.laplace import GOOD_PARETO_K, draw_starts
 from bpa_ppl.sampling.mode import mode_of
 from bpa_ppl.sampling.target import Sampled, Sites, Target
+from bpa_ppl.sampling.weights_target import has_unknown_scale
 
 #: Target acceptance of a warm-up that tunes the step: posteriors may have narrow regions. With many
 #: values the same target makes steps needlessly short: 500 sparse weights took half as many again,
@@ -110,7 +110,7 @@ class Nuts(ChainSampler, frozen=True):
         if has_wide_scale(target):
             coordinates = Scaled.of(target)
             return coordinates.restore(self.sample(coordinates.target))
-        small, default = target.dimension <= _FEW, target.model is log_linear
+        small, default = target.dimension <= _FEW, target.is_log_linear
         accept = _TARGET if default else _TARGET_OF_OTHERS
         accept = self.target_accept or (accept if small else _TARGET_OF_MANY)
         warmup = max(self.warmup, _MIN_TUNING)
@@ -122,7 +122,7 @@ class Nuts(ChainSampler, frozen=True):
         # A posterior that integrates over the scale of its prior has the tails of a Student t. Of
         # other models, such as a hierarchy, the Pareto k̂ of a pilot sample may be low by chance.
         near = small and pareto_k <= GOOD_PARETO_K
-        near = near and target.prior.degrees is None and default
+        near = near and not has_unknown_scale(target) and default
         sampled = run_chains(self if near else tuning, target, moments.covariance, start)
         accepted = np.mean(sampled.statistics["acceptance_rate"], axis=1)
         if near and self.target_accept is None and accepted.min() < _STUCK:

@@ -32,8 +32,8 @@ class CheckedSites(Messenger):  # type: ignore[misc] # NumPyro has no types
 
     Args:
         model: a NumPyro program.
-        features: the number of free features.
-        sentences: the number of sentences.
+        features: the number of free features; None if the site `weights` has no special meaning.
+        sentences: the number of sentences; None without lists.
 
     >>> import numpyro
     >>> model = CheckedSites(lambda: numpyro.param("scale", 1.0), features=2, sentences=5)
@@ -42,7 +42,12 @@ class CheckedSites(Messenger):  # type: ignore[misc] # NumPyro has no types
     bpa_ppl.errors.UsageError: the site scale of the model is a numpyro.param, which has no ...
     """
 
-    def __init__(self, model: Callable[..., Any], features: int, sentences: int):
+    def __init__(
+        self,
+        model: Callable[..., Any],
+        features: int | None = None,
+        sentences: int | None = None,
+    ):
         self._features, self._sentences = features, sentences
         self._names = set[str]()
         super().__init__(model)
@@ -78,14 +83,16 @@ class CheckedSites(Messenger):  # type: ignore[misc] # NumPyro has no types
 
     def postprocess_message(self, site: dict[str, Any]) -> None:
         """Refuse weights of another shape than one value for each free feature."""
-        if site.get("name") == WEIGHTS and site["type"] in ("sample", "deterministic"):
+        if self._features is None or site.get("name") != WEIGHTS:
+            return
+        if site["type"] in ("sample", "deterministic"):
             require_shape(np.shape(site["value"]), self._features)
 
     def _check_plate(self, name: Any, size: int, subsample_size: int | None) -> None:
         if subsample_size not in (None, size):
             problem = f"the plate {name} of the model has a subsample_size: leave it out, because"
             raise model_error(f"{problem} samplers need the density of all data", "not-supported")
-        if name == SENTENCE and size != self._sentences:
+        if name == SENTENCE and self._sentences not in (None, size):
             raise model_error(
                 f"the plate {SENTENCE} of the model has {size} members, but there are "
                 f"{self._sentences} sentences: write numpyro.plate('{SENTENCE}', "

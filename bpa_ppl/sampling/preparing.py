@@ -32,7 +32,7 @@ from bpa_ppl.sampling.settings import (
     resolve_prior,
     resolve_sampler,
 )
-from bpa_ppl.sampling.target import Model
+from bpa_ppl.sampling.weights_target import Model
 from bpa_ppl.weights import (
     CANONICAL,
     AnyStart,

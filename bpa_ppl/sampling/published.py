@@ -24,6 +24,7 @@ from bpa_ppl.sampling.chains import Chains, ChainSampler, repeat_start, run_chai
 from bpa_ppl.sampling.rwm import WalkAdvice, random_walk
 from bpa_ppl.sampling.sampler import Sampler
 from bpa_ppl.sampling.target import Sampled, Sites, Target, evaluate, with_evaluations
+from bpa_ppl.sampling.weights_target import require_weights
 
 _SAME = 1e-9  # relative difference of two equal values of δ
 _ROUNDED = 0.01  # difference of Σ|λ| from 1 that rounding explains
@@ -59,10 +60,11 @@ class Heuristic(Sampler, frozen=True):
         """Return S(λ_T) with the logarithms of its weights.
 
         Raises:
-            UsageError: if the model has other sites than the weights, or the posterior that is the
-                prior another δ.
+            UsageError: if the target has no canonical weights, the model other sites than the
+                weights, or the posterior that is the prior another δ.
         """
-        canonical = target.match.values[target.match.free]
+        match = require_weights(target, "heuristic").match
+        canonical = match.values[match.free]
         length = float(np.abs(canonical).sum())
         if abs(length - 1) > _ROUNDED:
             log_info(

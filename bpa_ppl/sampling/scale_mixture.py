@@ -19,7 +19,8 @@ from bpa_ppl.models.priors.prior import log_density_of_scale, log_student
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.sampling.mode import mode_of
 from bpa_ppl.sampling.newton import Mode, combine_components
-from bpa_ppl.sampling.target import Target, unflatten
+from bpa_ppl.sampling.target import unflatten
+from bpa_ppl.sampling.weights_target import WeightsTarget
 
 #: Distance of the logarithms of scales: the radius of K weights has a relative deviation of
 #: 1 / √(2 K) given the scale, and their Student t is wider.
@@ -88,7 +89,7 @@ class ScaleMixture(NamedTuple):
         return log_density, log_density
 
 
-def fit_scale_mixture(target: Target) -> ScaleMixture | None:
+def fit_scale_mixture(target: WeightsTarget) -> ScaleMixture | None:
     """Return the mixture for a target with an unknown scale; None if there is no mode."""
     modes: dict[int, tuple[Mode, float]] = {}
 

@@ -24,7 +24,7 @@ from bpa_ppl.weights import AnyStart, StartingWeights, Weights, split_arguments
 
 if TYPE_CHECKING:  # they load ArviZ and JAX
     from bpa_ppl.posterior.adapter import Posterior
-    from bpa_ppl.sampling.target import Model
+    from bpa_ppl.sampling.weights_target import Model
 
 #: The arguments of `adapt` that a preset chooses, as the papers of Sanchis-Trilles and Casacuberta
 #: describe the method. `published` is that of 2015: an isotropic random walk with σ_o = 0.01,

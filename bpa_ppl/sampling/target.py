@@ -25,30 +25,13 @@ from numpyro.infer import Predictive, init_to_uniform, log_likelihood
 from numpyro.infer.util import constrain_fn, potential_energy
 
 from bpa_ppl._runtime.arguments import require
-from bpa_ppl._runtime.arrays import Float64, to_floats
+from bpa_ppl._runtime.arrays import Float64, Int64, to_floats
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.errors import UsageError
-from bpa_ppl.models.likelihoods.likelihood import Likelihood
-from bpa_ppl.models.lists import Lists, find_order
-from bpa_ppl.models.log_linear import log_linear
-from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.nbest import NBest
-from bpa_ppl.posterior.draws import WEIGHTS, Draws
-from bpa_ppl.posterior.record import Figures, Record, Verdict
-from bpa_ppl.sampling.observations import Compared, Scored
-from bpa_ppl.sampling.own_models import (
-    LISTS,
-    CheckedSites,
-    explain_errors,
-    find_unused,
-    model_error,
-    require_shape,
-    start_error,
-)
-from bpa_ppl.weights import Match
+from bpa_ppl.posterior.draws import WEIGHTS
+from bpa_ppl.posterior.record import Figures, Verdict
+from bpa_ppl.sampling.own_models import CheckedSites, explain_errors, model_error, start_error
 
-#: A NumPyro program over lists, a prior and a likelihood.
-Model = Callable[[Lists, Prior, Likelihood], None]
 #: The unconstrained values of the sites of a model, by name.
 Sites = dict[str, Any]
 
@@ -62,7 +45,6 @@ NUMPYRO_LOCK = threading.RLock()
 #: the thread that started them holds `NUMPYRO_LOCK`.
 _EVALUATION_LOCK = threading.Lock()
 
-_NO_FEATURES = Match((), np.zeros(0), np.zeros(0, bool))
 #: Standard deviation of the starts of chains around the initial position.
 _JITTER = 0.1
 #: Draws evaluated side by side: the scores of one block of lists still fit into a cache.
@@ -80,34 +62,6 @@ def _no_report(done: int, total: int, note: str) -> None:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Adaptation:
-    """What the posterior of an adaptation was made from, for its record.
-
-    Attributes:
-        lists: all adaptation lists, with their features.
-        observed: what was observed of them.
-        record: of the posterior, without the sampler.
-        constants: arrays that the posterior keeps.
-        earlier: the draws of the posterior whose Gaussian is the prior, or None.
-        without_indicators: the target in which the weights of indicators, such as systems, are 0;
-            None if there are no indicators, or no other features.
-    """
-
-    lists: NBest
-    observed: Scored | Compared
-    record: Record
-    constants: Mapping[str, Any]
-    earlier: Draws | None = None
-    without_indicators: Target | None = None
-
-
-@partial(
-    jax.tree_util.register_dataclass,
-    data_fields=("lists", "prior", "start"),
-    meta_fields=("model", "likelihood"),
-    drop_fields=("match", "seed", "progress", "adaptation"),
-)
-@dataclass(frozen=True, eq=False)
 class Target:
     """A posterior to sample: the log density of its unconstrained values as one flat vector z.
 
@@ -120,18 +74,15 @@ class Target:
     it is not compiled into the program: `jax.jit(run)(target, key)`. Data of the same shapes share
     one compilation.
 
+    It is a `WeightsTarget`, the posterior of the weights of lists, or a `ModelTarget`, that of any
+    NumPyro program with its arguments. A sampler that needs neither lists nor weights takes both.
+
     Attributes:
-        model: a function of lists, a prior and a likelihood.
-        likelihood: its last argument.
-        lists: the tabulated sentences, on JAX's device.
-        prior: of the free features.
-        start: z by site, at the mean of the prior.
-        match: the canonical weights, matched to the features of the lists; like the following ones,
-            not part of the density, so that compiled functions have its default.
-        seed: the only source of randomness.
+        model: the function that is the program, or that it calls.
+        start: z by site, where searches and chains start.
+        seed: the only source of randomness; like the following one not part of the density, so that
+            compiled functions have its default.
         progress: receives the progress of the sampling.
-        adaptation: what `to_posterior` records of draws of any algorithm; None if the density is
-            not that of an adaptation.
 
     >>> from bpa_ppl import from_lists, log_density
     >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
@@ -152,34 +103,62 @@ class Target:
     2
     """
 
-    model: Model
-    likelihood: Likelihood
-    lists: Lists
-    prior: Prior
+    model: Callable[..., Any]
     start: Sites
-    match: Match = _NO_FEATURES
     seed: int = 0
     progress: Reporter = _no_report
-    adaptation: Adaptation | None = None
-
-    def program(self, lists: Lists, prior: Prior) -> None:
-        """Run the model: a NumPyro program of the arrays of `data`."""
-        self.model(lists, prior, self.likelihood)
 
     @property
-    def data(self) -> tuple[Lists, Prior]:
-        """The arguments of the program."""
-        return self.lists, self.prior
+    def is_log_linear(self) -> bool:
+        """Whether the model is the log-linear one."""
+        return False
+
+    @property
+    def runs_in_threads(self) -> bool:
+        """Whether blocks of draws are evaluated in parallel: see `NUMPYRO_LOCK`."""
+        return False
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The features that the site `weights` has a value for."""
-        return self.match.free_names
+        """The features that the site `weights` has a value for; none without such a site."""
+        return ()
 
     @property
-    def uses_prior(self) -> bool:
-        """Whether the weights have the prior: a model may have `uses_prior = False`."""
-        return bool(getattr(self.model, "uses_prior", True))
+    def order(self) -> Int64 | None:
+        """(sentences,) their positions in sites in the plate over sentences; None without lists."""
+        return None
+
+    @property
+    def program(self) -> Callable[..., None]:
+        """A NumPyro program of the arrays of `data`."""
+        raise NotImplementedError
+
+    @property
+    def data(self) -> tuple[Any, ...]:
+        """The arguments of the program."""
+        raise NotImplementedError
+
+    def checked_program(self) -> Callable[..., None]:
+        """The program, which refuses sites and plates that samplers cannot use."""
+        return CheckedSites(self.program)
+
+    def is_per_sentence(self, site: dict[str, Any]) -> bool:
+        """Return whether an observed site has one value for each sentence."""
+        return False
+
+    def find_unused(self, sites: Sites, latent: Sites, observed: tuple[str, ...]) -> str | None:
+        """Return what the observations do not depend on, see `bpa_ppl.sampling.own_models`.
+
+        Args:
+            sites: of a trace.
+            latent: the shape of each latent site.
+            observed: the observed sites.
+        """
+        return None
+
+    def draw_prior(self, count: int, seed: int) -> Sites:
+        """Return draws of the latent sites from the prior, (count, …)."""
+        return draw_prior(self, inspect_model(self).latent, count, seed)
 
     def __call__(self, z: Any) -> jax.Array:
         """Return log p(z, data), the value that posteriors call `lp`.
@@ -364,11 +343,9 @@ def inspect_model(target: Target) -> ModelInfo:
 def _inspect_model(structure: Any, shapes: tuple[Any, ...]) -> ModelInfo:
     sites: dict[str, Any] = {}
     target: Target = jax.tree.unflatten(structure, shapes)
-    features, sentences = target.lists.features, len(target.lists.oracle)
 
     def run(target: Target) -> Sites:
-        checked = CheckedSites(target.program, features, sentences)
-        seeded = handlers.seed(checked, jax.random.key(0))
+        seeded = handlers.seed(target.checked_program(), jax.random.key(0))
         sites.update(handlers.trace(seeded).get_trace(*target.data))
         return {name: sites[name]["value"] for name in _unconstrain(sites)}
 
@@ -377,24 +354,16 @@ def _inspect_model(structure: Any, shapes: tuple[Any, ...]) -> ModelInfo:
             support = support.base_constraint
         return support is real
 
-    def is_per_sentence(site: dict[str, Any]) -> bool:
-        plates = {frame.name for frame in site["cond_indep_stack"]}
-        return "sentence" in plates and tuple(site["fn"].batch_shape) == target.lists.oracle.shape
-
     with explain_errors(target.model):
         values = jax.eval_shape(run, target)
-    if WEIGHTS not in sites:
-        require_shape(None, features, list(sites))
     sampled = {name: site for name, site in sites.items() if site["type"] == "sample"}
     observed = tuple(name for name, site in sampled.items() if site["is_observed"])
     latent = tuple(name for name in sampled if name not in observed)
     deterministic = any(site["type"] == "deterministic" for site in sites.values())
-    check = target.model is not log_linear or not observed
-    data = {LISTS: target.lists, "the prior": target.prior}
     return ModelInfo(
         latent=latent,
-        per_sentence=tuple(name for name in observed if is_per_sentence(sites[name])),
-        unused=find_unused(target.program, data, values, observed) if check else None,
+        per_sentence=tuple(name for name in observed if target.is_per_sentence(sites[name])),
+        unused=target.find_unused(sites, values, observed),
         unconstrained=not deterministic and all(is_real(sites[n]["fn"].support) for n in latent),
     )
 
@@ -420,30 +389,16 @@ def _unconstrain(sites: Mapping[str, Any]) -> Sites:
     return z
 
 
-def find_start(target: Target) -> Sites:
-    """Return z at the mean of the prior, (site shape) each; other sites at their prior's median.
+def is_usable_start(target: Target, z: Sites) -> bool:
+    """Return whether the density and its gradient are finite numbers at a value of z."""
+    leaves = jax.tree.leaves(_value_and_slope(target, z))
+    return all(np.isfinite(leaf).all() for leaf in leaves)
 
-    A random start would be far from probable values of scales, and in a hierarchy even farther
-    for everything that is multiplied by a scale. Weights start at their prior's median, too, where
-    the mean of the prior is outside their support, or the density is 0 or has no gradient there.
 
-    Raises:
-        UsageError: if the density is 0, or it or its gradient is not a number, at both.
-    """
-    prior, info = target.prior, inspect_model(target)
-    simple = target.model is log_linear and prior.other is None
-    if simple and info.unconstrained and info.latent == (WEIGHTS,):
-        return {WEIGHTS: prior.mean}
-    with explain_errors(target.model):
-        for mean in (prior.mean, jnp.full_like(prior.mean, jnp.nan)):
-            z: Sites = _start(target, mean)
-            # A simple model has a density there: compiling its gradient would take long.
-            if simple or all(
-                np.isfinite(x).all() for x in jax.tree.leaves(_value_and_slope(target, z))
-            ):
-                return z
-        values = {name: constrain(target, z)[name] for name in info.latent}
-        raise start_error(*jax.device_get((*_site_densities(target, z), values)))
+def refuse_start(target: Target, z: Sites) -> UsageError:
+    """Return the error of a model whose density cannot be sampled from a value of z."""
+    values = {name: constrain(target, z)[name] for name in inspect_model(target).latent}
+    return start_error(*jax.device_get((*_site_densities(target, z), values)))
 
 
 @partial(jax.jit, compiler_options=_RUN_ONCE)
@@ -467,8 +422,8 @@ def _site_densities(target: Target, z: Sites) -> tuple[Sites, dict[str, Sites]]:
 
 
 @jax.jit
-def _start(target: Target, mean: Any) -> Sites:
-    """Return z with the weights at a mean, if their support contains it, and others at medians."""
+def start_at_medians(target: Target, mean: Any = None) -> Sites:
+    """Return z at the medians of the prior; weights at a mean, if their support contains it."""
     seeded = handlers.seed(target.program, jax.random.key(0))
     start = partial(_initial_value, mean)
     values = handlers.substitute(seeded, substitute_fn=start)
@@ -490,7 +445,7 @@ def _initial_value(mean: Any, site: Any) -> Any:
 
     draws = jax.vmap(draw)(jax.random.split(options["rng_key"], _START_DRAWS))
     median = transform(jnp.median(draws, axis=0))
-    if site["name"] != WEIGHTS:
+    if mean is None or site["name"] != WEIGHTS:
         return median
     # A mean outside of the support, or at its edge, is not the value of any finite z.
     z = transform.inv(mean)
@@ -634,7 +589,7 @@ def evaluate(target: Target, z: Sites) -> tuple[Float64, dict[str, np.ndarray]]:
     require(z, dict, "z is given by site, {name: (chains, draws, …)}", "z")
     shape = np.shape(jax.tree.leaves(z)[0])[:2]
     flat = jax.tree.map(lambda x: np.asarray(x).reshape(-1, *np.shape(x)[2:]), z)
-    per_sentence, order = inspect_model(target).per_sentence, find_order(target.lists)
+    per_sentence, order = inspect_model(target).per_sentence, target.order
     count, x64 = shape[0] * shape[1], jax.dtypes.canonicalize_dtype(float) == np.float64
     size = min(_DRAWS, count)
     log_density, likelihoods = np.empty(count), dict[str, np.ndarray]()
@@ -649,9 +604,7 @@ def evaluate(target: Target, z: Sites) -> tuple[Float64, dict[str, np.ndarray]]:
 
     # The last block is moved back so that all blocks have one shape and share one compilation.
     starts = (*range(0, count - size, size), count - size)
-    # A model or distribution of a user may call LAPACK: see `NUMPYRO_LOCK`.
-    calls_none = target.model is log_linear and target.prior.other is None
-    with ThreadPoolExecutor(_THREADS if calls_none else 1) as threads:
+    with ThreadPoolExecutor(_THREADS if target.runs_in_threads else 1) as threads:
         blocks = threads.map(evaluate_block, [slice(start, start + size) for start in starts])
         for block, potentials, sites in blocks:
             log_density[block] = -potentials
@@ -694,19 +647,14 @@ def _evaluate_priors(target: Target, values: Sites) -> Sites:
     return jax.vmap(jax.vmap(evaluate_one))(values)
 
 
-def draw_from_prior(target: Target, count: int, seed: int) -> Sites:
-    """Return draws of the weights and the other latent sites from the prior, (count, …)."""
-    only_weights = inspect_model(target).latent == (WEIGHTS,)
-    if target.model is log_linear and only_weights and target.prior.other is None:
-        return {WEIGHTS: target.prior.sample(np.random.default_rng([seed, 5]), count)}
-    draws: Sites = _draw_from_prior(target, count, jax.random.key(seed))
+def draw_prior(target: Target, names: tuple[str, ...], count: int, seed: int) -> Sites:
+    """Return draws of some sites from the prior, (count, …) each."""
+    draws: Sites = _draw_prior(target, names, count, jax.random.key(seed))
     return draws
 
 
-@partial(jax.jit, static_argnums=1, compiler_options=_RUN_ONCE)
-def _draw_from_prior(target: Target, count: int, key: jax.Array) -> Sites:
-    sites = list(dict.fromkeys([WEIGHTS, *inspect_model(target).latent]))
-    draws: Sites = Predictive(target.program, num_samples=count, return_sites=sites)(
-        key, *target.data
-    )
+@partial(jax.jit, static_argnums=(1, 2), compiler_options=_RUN_ONCE)
+def _draw_prior(target: Target, names: tuple[str, ...], count: int, key: jax.Array) -> Sites:
+    program = Predictive(target.program, num_samples=count, return_sites=list(names))
+    draws: Sites = program(key, *target.data)
     return draws

@@ -11,17 +11,17 @@ from msgspec import structs
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import log_info, warn_user
-from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, importance_weights
 from bpa_ppl.posterior.record import Shift
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, ess, smooth_log_weights
-from bpa_ppl.sampling.target import Target, evaluate, inspect_model
+from bpa_ppl.sampling.target import evaluate, inspect_model
+from bpa_ppl.sampling.weights_target import WeightsTarget
 
 #: A larger shift is warned about.
 _LARGE = 0.25
 
 
-def gaussian_shift(target: Target, old: Draws, new: Draws) -> Shift | None:
+def gaussian_shift(target: WeightsTarget, old: Draws, new: Draws) -> Shift | None:
     """Return how far the Gaussian of a posterior, as a prior, shifts the means of the weights.
 
     Args:
@@ -34,7 +34,7 @@ def gaussian_shift(target: Target, old: Draws, new: Draws) -> Shift | None:
         of `new`, unless k̂ shows that they are unreliable. None if the model has other sites than
         the weights.
     """
-    if target.model is not log_linear or inspect_model(target).latent != (WEIGHTS,):
+    if not target.is_log_linear or inspect_model(target).latent != (WEIGHTS,):
         return None
     mean, covariance = np.asarray(target.prior.mean), np.asarray(target.prior.covariance)
     units = np.linalg.solve(np.linalg.cholesky(covariance), (old.flat - mean).T)

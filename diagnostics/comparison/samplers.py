@@ -48,13 +48,12 @@ from bpa_ppl.sampling.preparing import choose_gain
 from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
 from bpa_ppl.sampling.target import (
     NUMPYRO_LOCK,
-    Model,
-    Target,
     constrain,
     constrain_draws,
     evaluate,
     inspect_model,
 )
+from bpa_ppl.sampling.weights_target import Model, WeightsTarget
 from bpa_ppl.weights import AnyStart, StartingWeights
 
 if TYPE_CHECKING:
@@ -190,7 +189,7 @@ def _shorten(error: Exception) -> str:
 
 
 def run_samplers(
-    target: Target,
+    target: WeightsTarget,
     samplers: Mapping[str, Sampler],
     *,
     runs: int = 4,
@@ -383,7 +382,7 @@ def calibrate_sampler(
     )
 
 
-def _replicate(engine: Sampler, target: Target, seed: int, i: int) -> Replication:
+def _replicate(engine: Sampler, target: WeightsTarget, seed: int, i: int) -> Replication:
     """Simulate data, and draw from the posterior given the data."""
     # The setting is local to a thread.
     with NUMPYRO_LOCK, jax.enable_x64(True):
@@ -402,13 +401,13 @@ def _replicate(engine: Sampler, target: Target, seed: int, i: int) -> Replicatio
         return Replication(np.append(truth, likelihood), draws, sampled.log_weight)
 
 
-def _find_parameters(target: Target) -> tuple[str, ...]:
+def _find_parameters(target: WeightsTarget) -> tuple[str, ...]:
     """Return the sites whose true values are compared with draws: the weights come first."""
     latent = inspect_model(target).latent
     return (WEIGHTS, *(name for name in latent if name != WEIGHTS))
 
 
-def _label_components(target: Target) -> list[str]:
+def _label_components(target: WeightsTarget) -> list[str]:
     """Return a name for each component of the parameters other than the weights."""
     values = constrain(target, target.start)
     return [
@@ -420,7 +419,7 @@ def _label_components(target: Target) -> list[str]:
 
 @partial(jax.jit, static_argnums=1)
 def simulate(
-    target: Target, names: tuple[str, ...], key: jax.Array
+    target: WeightsTarget, names: tuple[str, ...], key: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return parameters from the prior, oracles from the model given them, and log p(A|λ)."""
     unconditioned = handlers.trace(handlers.uncondition(handlers.seed(target.program, key)))

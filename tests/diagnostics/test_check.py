@@ -37,7 +37,7 @@ from functools import cache
 from bpa_ppl import from_lists
 from bpa_ppl.adapting import log_density
 from bpa_ppl.drawing import draw_posterior
-from bpa_ppl.sampling.target import Target
+from bpa_ppl.sampling.weights_target import WeightsTarget
 
 NAMES = ("LM0", "TM0", "WP0")
 CHAINS, DRAWS = 4, 1000
@@ -528,7 +528,7 @@ FEATURES = [f"F{k}" for k in range(8)]
 
 
 @cache
-def problem(kind: str) -> Target:
+def problem(kind: str) -> WeightsTarget:
     """Twenty lists of five candidates: with an oracle, a gain, or 60 with a preference."""
     count = 60 if kind == "preference" else 20
     rng = np.random.default_rng(4)

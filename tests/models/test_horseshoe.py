@@ -15,7 +15,8 @@ from bpa_ppl import UsageError, adapt, as_draws
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.lists import tabulate
 from bpa_ppl.models.priors.sparse import Horseshoe
-from bpa_ppl.sampling.target import Target, constrain, potential
+from bpa_ppl.sampling.target import constrain, potential
+from bpa_ppl.sampling.weights_target import WeightsTarget
 from bpa_ppl.weights import Match, StartingWeights, match
 
 #: A dense weight and three sparse ones.
@@ -35,7 +36,7 @@ def test_horseshoe_density_agrees_with_scipy() -> None:
         "overall": jnp.array(-0.7),
         "slab": jnp.array(0.4),
     }
-    target = Target(model, Oracle(), table, prior, z)
+    target = WeightsTarget(model=model, likelihood=Oracle(), lists=table, prior=prior, start=z)
     local, overall, slab = (np.exp(np.asarray(z[n])) for n in ("local", "overall", "slab"))
     kappa = np.sqrt(slab * local**2 / (slab + overall**2 * local**2))
     factor = np.append(1.0, overall * kappa)

@@ -27,7 +27,8 @@ from bpa_ppl.diagnostics.comparison.samplers import calibrate_sampler
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.log_linear import hierarchical
 from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.sampling.target import Target, evaluate, potential
+from bpa_ppl.sampling.target import evaluate, potential
+from bpa_ppl.sampling.weights_target import WeightsTarget
 
 value_and_gradient = jax.jit(jax.value_and_grad(lambda z, target: -potential(target, z)))
 pytestmark = pytest.mark.usefixtures("several_buckets")
@@ -110,7 +111,7 @@ def reference_log_likelihood(lists: NBest, weights: Array, nu: float | None, sli
     return np.array(result)
 
 
-def posterior_target(lists: NBest, likelihood: Preference, **options: Any) -> Target:
+def posterior_target(lists: NBest, likelihood: Preference, **options: Any) -> WeightsTarget:
     """Return the posterior given lists with judgements, which starts at 0."""
     prior = Isotropic(variance=VARIANCE)
     with starting_at_zero():
@@ -130,7 +131,7 @@ CASES = {
 @pytest.fixture(params=CASES, scope="module")
 def preference_case(
     request: pytest.FixtureRequest, lists: NBest
-) -> tuple[NBest, Preference, Target]:
+) -> tuple[NBest, Preference, WeightsTarget]:
     """Lists with judgements, a likelihood, and the posterior."""
     judgements, likelihood = CASES[request.param]
     compared_lists = with_judgements(lists, **judgements)
@@ -159,7 +160,7 @@ def log_density(lists: NBest, likelihood: Preference, z: Mapping[str, Array]) ->
 
 
 def test_density_gradient_and_log_likelihood_agree_with_formulas(
-    preference_case: tuple[NBest, Preference, Target],
+    preference_case: tuple[NBest, Preference, WeightsTarget],
 ) -> None:
     lists, likelihood, posterior = preference_case
     free = "log_nu" in posterior.start

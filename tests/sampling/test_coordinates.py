@@ -27,7 +27,8 @@ from bpa_ppl.sampling.mode import PosteriorMode
 from bpa_ppl.sampling.nuts import Nuts
 from bpa_ppl.sampling.published import IsotropicRandomWalk
 from bpa_ppl.sampling.rwm import RandomWalkMetropolis
-from bpa_ppl.sampling.target import Sampled, Target, evaluate
+from bpa_ppl.sampling.target import Sampled, evaluate
+from bpa_ppl.sampling.weights_target import WeightsTarget
 
 FEATURES, LISTS, SIZE = 16, 3, 3
 #: The differences within lists have so many dimensions.
@@ -64,7 +65,7 @@ PRIORS: dict[str, dict[str, Any]] = {
 }
 
 
-def build(name: str, likelihood: str = "oracle") -> Target:
+def build(name: str, likelihood: str = "oracle") -> WeightsTarget:
     options = dict(PRIORS[name])
     weights = options.pop("weights", None)
     weights = dict.fromkeys(NAMES, 0.0) if weights == {} else weights
@@ -77,13 +78,13 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coordinates, "_MANY", 10)
 
 
-def in_span(target: Target, sampler: Any) -> Sampled:
+def in_span(target: WeightsTarget, sampler: Any) -> Sampled:
     with jax.enable_x64(True):
         assert choose_coordinates(target).target.dimension == DIRECTIONS
         return draw(sampler, target)
 
 
-def rows_of(target: Target) -> np.ndarray:
+def rows_of(target: WeightsTarget) -> np.ndarray:
     """Return h − h* of all candidates but the oracles."""
     (bucket,) = target.lists.buckets
     rows = np.swapaxes(np.asarray(bucket["features"], np.float64), 2, 3)
@@ -139,7 +140,7 @@ def test_the_mode_and_the_evidence_are_those_of_the_weights(few: None) -> None:
     np.testing.assert_allclose(in_directions.log_density, direct.log_density, atol=1e-4)
 
 
-def with_common_scale() -> Target:
+def with_common_scale() -> WeightsTarget:
     """Return a posterior whose first nine weights are a Student t."""
     target = build("canonical")
     degrees = np.where(np.arange(FEATURES) < 9, 5.0, 0.0)

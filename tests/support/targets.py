@@ -21,8 +21,8 @@ from bpa_ppl.diagnostics.known_targets import target
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.sampling import mode
 from bpa_ppl.sampling.sampler import SAMPLERS
-from bpa_ppl.sampling.target import Target as Density
-from bpa_ppl.sampling.target import _start
+from bpa_ppl.sampling.target import start_at_medians
+from bpa_ppl.sampling.weights_target import WeightsTarget as Density
 from support.reference_model import Array, given, pairs
 
 SENTENCES = 12
@@ -90,7 +90,7 @@ def starting_at_zero() -> Iterator[None]:
     """Let densities start at 0: the search for a start compiles more than the density itself."""
 
     def zeros(density: Density) -> Any:
-        start = jax.eval_shape(_start, density, density.prior.mean)
+        start = jax.eval_shape(start_at_medians, density, density.prior.mean)
         return {name: np.zeros(value.shape) for name, value in start.items()}
 
     with pytest.MonkeyPatch.context() as patch:

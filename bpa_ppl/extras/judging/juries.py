@@ -40,7 +40,8 @@ from bpa_ppl.sampling.laplace import Laplace
 from bpa_ppl.sampling.mode import require_mode
 from bpa_ppl.sampling.prior_choice import correlate_within
 from bpa_ppl.sampling.settings import recorded_options
-from bpa_ppl.sampling.target import NUMPYRO_LOCK, Target, unflatten
+from bpa_ppl.sampling.target import NUMPYRO_LOCK, unflatten
+from bpa_ppl.sampling.weights_target import WeightsTarget
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -374,7 +375,7 @@ class _Refits:
     A prior that fixes its weight at 0 leaves a feature out, so that nothing is compiled again.
     """
 
-    target: Target
+    target: WeightsTarget
 
     @cached_property
     def judged(self) -> Judged:
@@ -389,7 +390,7 @@ class _Refits:
         shares = (judged.gains - np.repeat(random, judged.lists.sizes)) / (best - random).mean()
         return replace(judged, gains=shares)
 
-    def build_target(self, kept: _Kept) -> Target:
+    def build_target(self, kept: _Kept) -> WeightsTarget:
         """Return the posterior of the features that are kept."""
         target, prior = self.target, self.target.prior
         full, mean = prior.full_covariance, np.asarray(prior.mean) * kept

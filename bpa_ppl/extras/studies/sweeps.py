@@ -34,7 +34,7 @@ from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.sampling.preparing import choose_gain
 from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
-from bpa_ppl.sampling.target import Target
+from bpa_ppl.sampling.weights_target import WeightsTarget
 from bpa_ppl.weights import AnyStart, StartingWeights
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def sweep(
     varied = [_split(one, sampler, settings or {}, options) for one in grid]
     start = StartingWeights.of(weights)
     chosen = choose_gain(lists, start, gain)
-    targets: dict[str, Target] = {}
+    targets: dict[str, WeightsTarget] = {}
     rows: list[dict[str, float]] = []
     with reporter(progress, "sweep") as report:
         for combination, (engine, others) in zip(grid, varied, strict=True):

@@ -17,6 +17,7 @@ from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.sampling.published import weight_again, weight_vectors
 from bpa_ppl.sampling.sampler import Sampler
 from bpa_ppl.sampling.target import Sampled, Target
+from bpa_ppl.sampling.weights_target import require_weights
 from bpa_ppl.weights import match
 
 
@@ -100,7 +101,7 @@ class WeightTrace(Sampler, frozen=True):
                 code="missing-setting",
             )
         vectors = np.asarray(self.visited, np.float64)
-        features = len(target.match.free_names)
+        features = len(require_weights(target, "weight-trace").features)
         if vectors.ndim != 2 or vectors.shape[1] != features:
             raise UsageError(
                 f"visited weights have the shape (steps, {features}), one value for each free "
