@@ -14,7 +14,12 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.diagnostics.check import Report, check
-from bpa_ppl.diagnostics.comparison.efficiency import Row, format_value, measure_efficiency
+from bpa_ppl.diagnostics.comparison.efficiency import (
+    Row,
+    format_value,
+    measure_efficiency,
+    measure_running_error,
+)
 from bpa_ppl.diagnostics.comparison.statistics import (
     PROBABILITY,
     Distance,
@@ -93,6 +98,7 @@ class SamplerResult:
         distance: of the joint distributions.
         downstream: its choices compared with those of the reference, see `compare_downstream`.
         draws: all of its runs as chains.
+        running_error: of its means, by the evaluations that are spent, see `measure_running_error`.
 
     >>> SamplerResult("nuts", {}, "agrees", bound=0.08).verdict
     'agrees'
@@ -107,6 +113,7 @@ class SamplerResult:
     distance: Distance | None = None
     downstream: dict[str, Any] | None = None
     draws: Draws | None = field(default=None, repr=False)
+    running_error: tuple[Row, ...] = field(default=(), repr=False)
 
     @property
     def ranked(self) -> bool:
@@ -291,6 +298,8 @@ def compare(
             pool = [run.reordered(order) for of in others.values() for run in of]
             against = _Standard(_name_pool(list(others)), concatenate_runs(pool), _FIND_WRONG)
         if against is not None:
+            running_error = measure_running_error(runs, against.draws)
+            result = replace(result, running_error=running_error)
             report = check(concatenate_runs(recorded))
             result = _judge(result, draws, against, report, bias, seed)
             if description == _POOLED:

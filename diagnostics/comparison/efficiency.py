@@ -20,6 +20,7 @@ from bpa_ppl.posterior.draws import WEIGHTS, Draws, kish
 #: Of the intervals of costs.
 PROBABILITY = 0.95
 
+_POINTS = 40  # of a curve of errors
 _Bounds = tuple[float, float]
 #: Name of a column -> value; None if it is unknown.
 Row = dict[str, Any]
@@ -94,7 +95,7 @@ def _measure_cost(run: Draws) -> Row:
         "seconds": seconds,
         "ess": ess,
         "ess_per_second": ratio(ess, seconds),
-        "evaluations": _count_evaluations(run),
+        "evaluations": None if (steps := _add_evaluations(run)) is None else float(steps[-1]),
     }
 
 
@@ -115,6 +116,52 @@ def ess_of_means(draws: Draws) -> Float64:
     share, squares = draws.importance, (draws.flat - draws.mean) ** 2
     variance, error = share @ squares, share**2 @ squares
     return np.divide(variance, error, out=np.zeros_like(variance), where=error > 0)
+
+
+def measure_running_error(runs: Sequence[Draws], reference: Draws) -> tuple[Row, ...]:
+    """Return how the error of the posterior means falls with the evaluations that are spent.
+
+    The mean of the first t draws of all chains of a run is compared with the mean of the reference.
+    Of independent draws the error is 1/√n, except for the Monte-Carlo error of the reference, below
+    which no error can be measured.
+
+    Args:
+        runs: of the same sampler with different seeds; of longer ones, as many draws of each chain
+            as the shortest one has.
+        reference: draws of the same variables.
+
+    Returns:
+        at most 40 rows: `evaluations` of the density in a run, the mean over runs, and the `error`,
+        the root mean square over variables and runs, in posterior standard deviations of the
+        reference. Empty if a run does not record its evaluations.
+
+    >>> draws = Draws({"weights": [[[2.0], [0.0]]]}, ("LM0",), statistics={"n_steps": [[3, 5]]})
+    >>> reference = Draws({"weights": [[[-1.0], [1.0]]]}, ("LM0",))
+    >>> measure_running_error([draws], reference)
+    ({'evaluations': 3.0, 'error': 2.0}, {'evaluations': 8.0, 'error': 1.0})
+    """
+    budgets = [steps for run in runs if (steps := _add_evaluations(run)) is not None]
+    if len(budgets) < len(runs):
+        return ()
+    length = min(map(len, budgets))
+    last = np.unique(np.geomspace(1, length, _POINTS).astype(int)) - 1
+    varies = reference.deviation > 0
+    squares = []
+    for run in runs:
+        centred = run.reordered(reference.features).weights - reference.mean
+        share = run.importance.reshape(run.shape)
+        sums = np.cumsum((share[..., None] * centred).sum(axis=0), axis=0)[last]
+        total = np.cumsum(share.sum(axis=0))[last]
+        # Until a draw has a weight above 0, there is no mean.
+        means = sums / np.where(total > 0, total, np.nan)[:, None]
+        squares.append((means[:, varies] / reference.deviation[varies]) ** 2)
+    errors = np.sqrt(np.concatenate(squares, axis=1).mean(axis=1))
+    spent = np.mean([budget[last] for budget in budgets], axis=0)
+    return tuple(
+        {"evaluations": float(count), "error": float(error)}
+        for count, error in zip(spent, errors, strict=True)
+        if np.isfinite(error)
+    )
 
 
 def rank_samplers(costs: Mapping[str, Row]) -> list[Row]:
@@ -198,18 +245,18 @@ def make_table(rows: Sequence[Row], caption: str = "") -> Table:
     return Table(titles, cells, caption)
 
 
-def _count_evaluations(run: Draws) -> float | None:
-    """Return the number of evaluations of the density, or None if the run does not record it.
+def _add_evaluations(run: Draws) -> Float64 | None:
+    """Return the evaluations of the density until each draw, (D,), of all chains together.
 
-    The statistic `n_steps` has those of each kept draw. Draws of the warm-up are counted as if
-    they had taken as many.
+    None if the run does not record them. The statistic `n_steps` has those of each kept draw. Draws
+    of the warm-up are counted as if they had taken as many.
     """
     steps = run.statistics.get("n_steps")
     if steps is None:
         return None
-    chains, draws = run.shape
     warmup = np.shape(run.warmup.get(WEIGHTS, run.weights[:, :0]))[1]
-    return float(chains * (draws + warmup) * np.mean(steps))
+    each = np.sum(steps, axis=0, dtype=np.float64)
+    return np.asarray(warmup * each.mean() + np.cumsum(each))
 
 
 def ratio(size: float, cost: float | None) -> float | None:

@@ -75,9 +75,10 @@ def render_comparison(
         command: that reproduces it.
     """
     ran = {r.sampler: r.draws for r in comparison.samplers if r.draws is not None}
-    worst = [_find_worst(comparison[name], draws) for name, draws in ran.items()]
+    worst = {name: _order_variables(comparison[name], draws) for name, draws in ran.items()}
     ranks = _rank_samplers(comparison)
-    figures = draw_pictures(ran, comparison.truth, worst, ranks)
+    errors = {name: comparison[name].running_error for name in ran}
+    figures = draw_pictures(ran, comparison.truth, worst, ranks, errors)
     costs = [{"sampler": r.sampler, **r.efficiency} for r in comparison.samplers]
     tables = [
         make_table([{name: row[name] for name in ("sampler", *columns)} for row in costs], caption)
@@ -116,10 +117,10 @@ def render_comparison(
     return page("Samplers compared", _describe_verdict(comparison), sections)
 
 
-def _find_worst(result: SamplerResult, draws: Draws) -> str:
-    """Return the variable that is furthest off; the first one without a reference."""
-    first = {"variable": draws.features[0], "z": 0.0}
-    return str(max(result.discrepancies or [first], key=lambda row: abs(row["z"]))["variable"])
+def _order_variables(result: SamplerResult, draws: Draws) -> list[str]:
+    """Return the variables, the ones that are furthest off first."""
+    rows = sorted(result.discrepancies, key=lambda row: -abs(row["z"]))
+    return list(dict.fromkeys([*(str(row["variable"]) for row in rows), *draws.features]))
 
 
 def _describe_verdict(comparison: Comparison) -> Headline:

@@ -28,7 +28,8 @@ _MAX_LABEL = 28  # characters
 WIDTH, NARROW = 10.0, 5.6
 #: Of a plot, and of its margins, in units of a little less than a CSS pixel.
 _WIDTH, _LEFT, _RIGHT, _TOP, _BOTTOM = 320.0, 44.0, 10.0, 24.0, 36.0
-_COLOURS = 6  # in style.css
+#: Lines that differ in their colour in style.css.
+COLOURS = 6
 _LONGEST = 42  # characters of a title
 #: Kinds of images and their media types.
 _MEDIA = {"svg": "image/svg+xml", "webp": "image/webp"}
@@ -125,8 +126,8 @@ class Layer(NamedTuple):
 
 
 def choose_style(number: int) -> str:
-    """Return the style of a line among several: a colour, then dashes."""
-    return f"line c{number % _COLOURS}{' dashed' if number >= _COLOURS else ''}"
+    """Return the style of a line among at most `COLOURS`."""
+    return f"line c{number}"
 
 
 def plot(
@@ -136,7 +137,8 @@ def plot(
     *,
     height: float = 190.0,
     y_axis: bool = True,
-    log: bool = False,
+    log_x: bool = False,
+    log_y: bool = False,
 ) -> Html:
     """Return a plot as an SVG element.
 
@@ -146,7 +148,8 @@ def plot(
         label: of the x axis.
         height: of the plot.
         y_axis: whether the y axis has numbers.
-        log: whether x are decimal logarithms.
+        log_x: whether x are decimal logarithms.
+        log_y: whether y are decimal logarithms.
     """
     x = np.concatenate([layer.x for layer in layers])
     y = np.concatenate([part for layer in layers for part in (layer.y, layer.base)])
@@ -160,12 +163,8 @@ def plot(
         down = place_y(np.append(layer.y, layer.base[::-1])).tolist()
         points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(across, down, strict=True))
         shapes.append((len(back) > 0, layer.style, points, (across[0], down[0] - 8), layer.text))
-    ticks_x = [
-        (float(place_x(np.array(t))), _number(10**t if log else t)) for t in _choose_ticks(x, log)
-    ]
-    ticks_y = (
-        [(float(place_y(np.array(t))), _number(t)) for t in _choose_ticks(y)] if y_axis else []
-    )
+    ticks_x = _place_ticks(x, place_x, log_x)
+    ticks_y = _place_ticks(y, place_y, log_y) if y_axis else []
     short = title if len(title) <= _LONGEST else f"{title[:24]}…{title[-15:]}"
     return render("plot", title, short, label, (_WIDTH, height), shapes, ticks_x, ticks_y)
 
@@ -186,6 +185,13 @@ def _scale(values: Float64, low: float, high: float) -> Callable[[npt.ArrayLike]
     least, most = float(values.min()), float(values.max())
     width = (most - least) or 1.0
     return lambda x: low + (np.asarray(x) - least) / width * (high - low)
+
+
+def _place_ticks(
+    values: Float64, place: Callable[[npt.ArrayLike], Float64], log: bool
+) -> list[tuple[float, str]]:
+    """Return the places and texts of ticks."""
+    return [(float(place(t)), _number(10**t if log else t)) for t in _choose_ticks(values, log)]
 
 
 def _choose_ticks(values: Float64, log: bool = False) -> list[float]:

@@ -109,7 +109,7 @@ def test_long_signatures_may_be_broken_between_their_parts() -> None:
 )
 def test_log_axes_have_several_numbers(low: float, high: float, shown: str) -> None:
     line = Layer(np.log10([low, high]), np.zeros(2), "line c0")
-    html = plot("rate", [line], y_axis=False, log=True)
+    html = plot("rate", [line], y_axis=False, log_x=True)
     assert re.findall(r'text-anchor="middle">([^<]+)<', html) == shown.split()
 
 
