@@ -28,10 +28,10 @@ _ECDFS = (
     f"independent draws; grey: {PROBABILITY:.0%} of correct samplers have their whole curve here."
 )
 _RANKS = (
-    "Ranks of nearly independent draws among those of both, of the variables furthest off: how "
-    "many draws of the sampler there are where both have the lowest to the highest values, as a "
-    f"multiple of what is expected; grey: {PROBABILITY:.0%} of correct samplers are here with all "
-    "of their ranks. A slope is a bias; a hill or a valley is a spread too small or too large."
+    "Ranks of the draws of each sampler among its own and the reference's, of the variables "
+    "furthest off, as a multiple of the expected number of nearly independent draws; grey: at "
+    f"least {PROBABILITY:.0%} of correct samplers have their whole curve here. A slope shows a "
+    "bias; a hill, draws that are too narrow; a valley, draws that are too wide."
 )
 _COSTS = "Effective draws per second for the mean of the worst variable, with 95% intervals."
 _ERRORS = (
@@ -41,7 +41,7 @@ _ERRORS = (
 )
 _FLOOR = (
     "Dashed: the Monte-Carlo error of the reference, below which no error can be measured. A "
-    "curve that becomes flat above it is that of a biased sampler."
+    "curve that stays flat above it shows a bias."
 )
 _TRACES = "Traces of the variable that is furthest off; grey: 90% interval of the reference."
 
@@ -84,14 +84,16 @@ def draw_pictures(
                 strict=True,
             )
         ]
-        result.append(plots(shown, f"{_RANKS} Compared with {grey}."))
+        of_all = "" if truth is not None else f" The reference is {grey}."
+        result.append(plots(shown, f"{_RANKS}{of_all}"))
     if ranks:
         result.append(plots([_draw_costs(ranks, list(samplers))], _COSTS))
     if any(errors.values()):
         floor = None if truth is None else _find_error(truth)
         caption = f"{_ERRORS} Compared with {grey}." if floor is None else f"{_ERRORS} {_FLOOR}"
         caption += "" if legend else " Thin: the other samplers."
-        result.append(plots(_draw_errors(errors, floor), caption, legend))
+        drawn = [(style, name) for style, name in legend if errors[name]]
+        result.append(plots(_draw_errors(errors, floor), caption, drawn))
         if unknown := [name for name, rows in errors.items() if not rows]:
             reason = "because n_steps, the evaluations of the density, is not recorded"
             result.append(f"Without a curve of the error, {reason}: {', '.join(unknown)}.")

@@ -19,6 +19,7 @@ from bpa_ppl.diagnostics.calibration import Replication, calibrate, render_calib
 from bpa_ppl.diagnostics.comparison.comparison import FAILED, Comparison, SamplerResult, compare
 from bpa_ppl.diagnostics.comparison.efficiency import COLUMNS
 from bpa_ppl.diagnostics.comparison.page import render_comparison, write_comparison
+from bpa_ppl.posterior.arviz_functions import InferenceData
 
 NAMES = ("LM0", "<script>TM0</script>")
 
@@ -63,11 +64,12 @@ def test_the_page_begins_with_pictures_whose_text_is_text(comparison: Comparison
     assert "img" not in tags
     drawn = re.findall(r'<svg class="plot".*?</svg>', html, re.DOTALL)
     titles = [re.findall(r'class="title"[^>]*>(.*?)<', one)[0] for one in drawn]
-    first, second, (costs, *traces) = titles[:2], titles[2:4], titles[4:]
+    first, second, ranks, (costs, *traces) = titles[:2], titles[2:4], titles[4:8], titles[8:]
+    assert [title.split(", ")[-1] for title in ranks] == [escape("<b>right")] * 2 + ["wrong"] * 2
     assert first == second == [escape(name) for name in NAMES]
     assert costs == "effective draws per second"
     assert [trace.split(", ")[-1] for trace in traces] == [escape("<b>right"), "wrong"]
-    assert "wrong" not in drawn[4]  # it differs, and is not ranked
+    assert "wrong" not in drawn[8]  # it differs, and is not ranked
     for one in drawn[2:4]:
         band, *lines = (
             np.array([pair.split(",") for pair in points.split()], np.float64)[:, 1]
@@ -75,6 +77,44 @@ def test_the_page_begins_with_pictures_whose_text_is_text(comparison: Comparison
         )
         inside = [bool(band.min() <= y.min() and y.max() <= band.max()) for y in lines]
         assert inside == [True, False]
+
+
+def test_errors_are_drawn_where_evaluations_are_known_and_the_others_are_named() -> None:
+    def run(seed: int, **stats: np.ndarray) -> InferenceData:
+        return external_posterior(autoregressive(0.3, 4, 200, 2, seed), NAMES, **stats)
+
+    steps = np.full((4, 200), 3)
+    given = {"counted": run(1, n_steps=steps), "unknown": run(2)}
+    for reference, floors in ((run(3), 1), (None, 0)):
+        html = render_comparison(compare(given, reference))
+        assert "is not recorded: unknown." in html
+        drawn = re.findall(r'<svg class="plot".*?</svg>', html, re.DOTALL)
+        (errors,) = (one for one in drawn if 'aria-label="error of the means' in one)
+        assert errors.count('class="line guide dashed"') == floors
+        assert re.findall(r'class="line (c\d)', errors) == ["c0"]
+        assert html.count("lowest to the highest values") == 4
+    assert "error of the means" not in render_comparison(compare({"one": run(1, n_steps=steps)}))
+
+
+@pytest.mark.parametrize("with_reference", [True, False])
+def test_more_samplers_than_colours_have_a_plot_each(with_reference: bool) -> None:
+    steps = np.ones((4, 200))
+    names = [f"sampler {k}" for k in range(7)]
+    given = {
+        name: external_posterior(autoregressive(0.1, 4, 200, 2, k), NAMES, n_steps=steps)
+        for k, name in enumerate(names)
+    }
+    reference = external_posterior(autoregressive(0.1, 4, 400, 2, 9), NAMES)
+    html = render_comparison(compare(given, reference if with_reference else None))
+    figures = re.findall(r"<figure>.*?</figure>", html, re.DOTALL)
+    assert len(figures) == 4 + with_reference  # densities, ECDFs, ranks, errors, traces
+    for figure in figures:
+        titles = re.findall(r'aria-label="([^"]*)"', figure)
+        assert [title.split(", ")[-1] for title in titles] == names
+        assert "legend" not in figure
+    for figure in figures[:-1]:  # the colours of traces are chains
+        assert set(re.findall(r'class="line (c\d)', figure)) == {"c0"}
+        assert figure.count('class="line c0"') == len(names)
 
 
 def test_the_numbers_are_written(comparison: Comparison, tmp_path: Path) -> None:

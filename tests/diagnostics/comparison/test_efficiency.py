@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jax
 import numpy as np
 import numpyro
@@ -18,6 +20,7 @@ from bpa_ppl.diagnostics.comparison.efficiency import (
     COLUMNS,
     Row,
     ess_of_means,
+    measure_running_error,
     rank_samplers,
 )
 from bpa_ppl.posterior.adapter import as_draws
@@ -100,6 +103,43 @@ def test_costs_are_stated_as_far_as_recorded() -> None:
     np.testing.assert_allclose(np.log([low, high]), [rates.mean() - half, rates.mean() + half])
     assert cost["evaluations"] == 4 * 500 * 3
     assert cost["ess_per_evaluation"] == pytest.approx(np.sqrt(np.prod(sizes)) / 6000)
+
+
+def test_the_running_error_of_independent_draws_is_one_over_the_root_of_their_number() -> None:
+    rng = np.random.default_rng(5)
+    exact = Draws({"weights": np.full((1, 2, 50), [[3.0], [7.0]])}, tuple(map(str, range(50))))
+    drawn = [
+        Draws(
+            {"weights": 5 + 2 * rng.normal(size=(2, 500, 50))},
+            exact.features,
+            statistics={"n_steps": np.ones((2, 500))},
+        )
+        for _ in range(8)
+    ]
+    rows = measure_running_error(drawn, exact)
+    assert (rows[0]["evaluations"], rows[-1]["evaluations"]) == (2, 1000)
+    for row in rows:  # 400 squared errors: their mean has a relative error of √(2 / 400)
+        squared = row["error"] ** 2 * row["evaluations"]
+        assert abs(squared - 1) < 4 * np.sqrt(2 / 400)
+    shifted = [replace(run, values={"weights": run.weights + 1}) for run in drawn]
+    assert measure_running_error(shifted, exact)[-1]["error"] == pytest.approx(0.5, abs=0.01)
+
+
+def test_the_running_error_of_weighted_draws_counts_weights_and_the_warm_up() -> None:
+    """By hand: the means are 4, then (3 · 4 + 1 · 0) / 4 = 3; the reference has 1 ± 2."""
+    reference = Draws({"weights": np.array([[[-1.0], [3.0]]])}, ("x",))
+    run = Draws(
+        {"weights": np.array([[[4.0], [0.0]]])},
+        ("x",),
+        "weighted",
+        np.log([[3.0, 1.0]]),
+        statistics={"n_steps": np.array([[10, 20]])},
+        warmup={"weights": np.zeros((1, 6, 1))},
+    )
+    first, second = measure_running_error([run], reference)
+    assert (first["evaluations"], first["error"]) == (6 * 15 + 10, pytest.approx(1.5))
+    assert (second["evaluations"], second["error"]) == (6 * 15 + 30, pytest.approx(1.0))
+    assert measure_running_error([run, replace(run, statistics={})], reference) == ()
 
 
 @pytest.mark.parametrize("seconds", ["12 s", float("nan"), True])
