@@ -129,12 +129,12 @@ def _draw_marginals(
         groups = [({name: of}, standards[name], places[name][:1]) for name, of in samplers.items()]
         note = " Each plot has one sampler, and its variable that is furthest off."
     densities, differences = [], []
-    for of_plot, standard, chosen in groups:
+    for of_plot, standard, columns in groups:
         title = "" if legend else f", {next(iter(of_plot))}"
-        densities += [_draw_densities(f"{names[k]}{title}", of_plot, standard, k) for k in chosen]
+        densities += [_draw_densities(f"{names[k]}{title}", of_plot, standard, k) for k in columns]
         if truth is not None:
             curves = compute_ecdf_differences(of_plot, truth)
-            differences += [plot(f"{names[k]}{title}", curves[k], y_axis=False) for k in chosen]
+            differences += [plot(f"{names[k]}{title}", curves[k], y_axis=False) for k in columns]
     caption = f"Marginal densities; grey: {grey}. High peaks are cut off."
     caption = caption if truth is not None or not legend else "Densities."
     result = [plots(densities, f"{caption}{note}", legend)]
