@@ -37,7 +37,8 @@ _COSTS = "Effective draws per second for the mean of the worst variable, with 95
 _ERRORS = (
     "Error of the mean of the draws so far, the root mean square over all variables and runs, by "
     "the evaluations of the density that a run has spent, with those of the warm-up where the "
-    "posterior has its draws. Grey: independent draws that take one evaluation each, 1/√n."
+    "posterior has its draws; very small errors are cut off. Grey: independent draws that take one "
+    "evaluation each, 1/√n."
 )
 _FLOOR = (
     "Dashed: the Monte-Carlo error of the reference, below which no error can be measured. A "
