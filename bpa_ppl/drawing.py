@@ -30,16 +30,18 @@ from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.nbest import score_differences
 from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.draws import DIRECTIONS, WEIGHTS, Draws
-from bpa_ppl.posterior.record import Figures, SamplerRecord
+from bpa_ppl.posterior.record import Figures, Record, SamplerRecord
 from bpa_ppl.posterior.statistics import smooth_log_weights
-from bpa_ppl.sampling.building import list_versions
+from bpa_ppl.sampling.building import describe_machine, list_versions
 from bpa_ppl.sampling.coordinates import choose_coordinates, draw
 from bpa_ppl.sampling.mode import mode_of
+from bpa_ppl.sampling.model_target import ModelTarget, read_structure
 from bpa_ppl.sampling.observations import Compared, Scored
 from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
 from bpa_ppl.sampling.target import (
     NUMPYRO_LOCK,
     Sampled,
+    Target,
     constrain,
     constrain_draws,
     evaluate,
@@ -61,17 +63,17 @@ _MIN_LISTS = 5
 
 
 def draw_posterior(
-    target: WeightsTarget,
+    target: Target,
     sampler: str | Sampler = "auto",
     *,
     seed: int = 0,
     progress: bool | Reporter = False,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Draws:
-    """Return draws of a sampler, with everything that `adapt` records.
+    """Return draws of a sampler, with everything that `adapt` or `sample` records.
 
     Args:
-        target: from `log_density`.
+        target: from `log_density`, or from `make_model_target`.
         sampler: the sampler, as for `adapt`.
         seed: the seed of the draws.
         progress: True shows a bar on standard error.
@@ -85,14 +87,15 @@ def draw_posterior(
     >>> draw_posterior(log_density(lists, {"LM0": 0.5}), "map").kind
     'point'
     """
-    engine, seed, match = SAMPLERS.resolve(sampler), check_seed(seed), target.match
-    adaptation = require_adaptation(target)
+    engine, seed, kept = SAMPLERS.resolve(sampler), check_seed(seed), None
     engine.require_packages()
     name, target = SAMPLERS.name_of(engine), replace(target, seed=seed)
-    kept = adaptation.earlier if engine.keeps(adaptation.earlier) else None
-    if kept is None:
-        canonical = Weights(zip(match.names, match.values.tolist(), strict=True))
-        engine = engine.fitted(canonical, fixed=match.fixed_names, seed=seed)
+    if isinstance(target, WeightsTarget):
+        match, earlier = target.match, require_adaptation(target).earlier
+        kept = earlier if engine.keeps(earlier) else None
+        if kept is None:
+            canonical = Weights(zip(match.names, match.values.tolist(), strict=True))
+            engine = engine.fitted(canonical, fixed=match.fixed_names, seed=seed)
     with (
         NUMPYRO_LOCK,
         jax.enable_x64(True),
@@ -103,9 +106,65 @@ def draw_posterior(
         sampled = draw(engine, running) if kept is None else engine.reweight(running, kept)
         seconds = clock() - start
     made = SamplerRecord(name=name, settings=engine.settings(), seconds=seconds)
+    if isinstance(target, ModelTarget):
+        draws = _make_model_draws(target, sampled, made, list_versions(engine))
+        with NUMPYRO_LOCK:  # SciPy fails in a thread while xarray imports Dask in another
+            return check_and_record(draws)[0]
+    assert isinstance(target, WeightsTarget)  # there is no other target
+    adaptation = require_adaptation(target)
     record = structs.replace(adaptation.record, seed=seed, versions=list_versions(engine))
     target = replace(target, adaptation=replace(adaptation, record=record))
     return _record_draws(target, sampled, made, is_exact=kept is not None)
+
+
+def _make_model_draws(
+    target: ModelTarget, sampled: Sampled, sampler: SamplerRecord, versions: Mapping[str, str]
+) -> Draws:
+    """Return the result of a sampler for any program.
+
+    Raises:
+        UsageError: if the sampler did not return draws of the sites of the target.
+    """
+    require(sampled, Sampled, "the method `sample` of a sampler returns Sampled", "sampled")
+    require_sites(sampled.z, target.start)
+    with NUMPYRO_LOCK, jax.enable_x64(True):
+        info, likelihood = inspect_model(target), sampled.log_likelihood
+        if likelihood is None:
+            likelihood = evaluate(target, sampled.z)[1]
+        values, warmup, prior = jax.device_get(
+            (
+                constrain_draws(target, sampled.z),
+                constrain_draws(target, sampled.warmup),
+                {n: x[None] for n, x in target.draw_prior(_PRIOR_DRAWS, target.seed).items()},
+            )
+        )
+        log_prior = evaluate_priors(target, values)
+    values, features = target.label(values)
+    structure = read_structure(target)
+    return Draws(
+        values,
+        features,
+        kind=sampled.kind,
+        log_weight=sampled.log_weight,
+        log_density=None if sampled.log_density is None else np.asarray(sampled.log_density),
+        log_likelihood=likelihood,
+        log_prior=log_prior,
+        statistics=sampled.statistics,
+        warmup=target.label(warmup)[0] if warmup else {},
+        prior=target.label(prior)[0],
+        sites=info.latent,
+        dims={name: dims for name, dims in structure.dims.items() if name != WEIGHTS},
+        observed=structure.observed,
+        record=Record(
+            sampler=sampler,
+            seed=target.seed,
+            model=target.model.__name__,
+            versions=dict(versions),
+            machine=describe_machine(),
+            figures=sampled.figures,
+            verdict=sampled.verdict,
+        ),
+    )
 
 
 def require_adaptation(target: WeightsTarget) -> Adaptation:

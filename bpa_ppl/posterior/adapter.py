@@ -86,7 +86,7 @@ def to_groups(draws: Draws) -> tuple[dict[str, Group], dict[str, Any]]:
     attrs = to_attributes(draws.record)
     attrs |= {"kind": draws.kind, _SITES: list(draws.sites), SCHEMA: SCHEMA_VERSION}
     groups = {  # in ArviZ's order
-        "posterior": draws.values,
+        "posterior": {n: x for n, x in draws.values.items() if n != WEIGHTS or draws.features},
         "posterior_predictive": draws.predictive,
         "log_likelihood": draws.log_likelihood,
         "log_prior": log_prior,

@@ -496,6 +496,24 @@ def standardise(draws: Draws) -> Draws | None:
     )
 
 
+def find_features(values: Arrays) -> tuple[dict[str, npt.NDArray[Any]], tuple[str, ...]]:
+    """Return draws of any sites as `Draws` takes them, and the names of its features.
+
+    A site `weights` has a feature for each of its cells; without it there are none.
+
+    Args:
+        values: site -> (C, D, …).
+
+    >>> values, features = find_features({"mu": np.zeros((4, 100))})
+    >>> values["weights"].shape, features
+    ((4, 100, 0), ())
+    """
+    shape = np.shape(next(iter(values.values())))[:2]
+    weights = np.asarray(values.get(WEIGHTS, np.zeros((*shape, 0)))).reshape(*shape, -1)
+    features = tuple(f"{WEIGHTS}[{k}]" for k in range(weights.shape[-1]))
+    return {**values, WEIGHTS: weights}, features
+
+
 def importance_weights(log_weight: npt.ArrayLike) -> Float64:
     """Return importance weights that sum to one, from their logarithms.
 

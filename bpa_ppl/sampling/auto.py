@@ -184,10 +184,10 @@ def find_failures(target: Target, sampled: Sampled) -> tuple[list[str], float, V
         the names; how many times as many draws they call for; and, if there are none, the verdict,
         with which the posterior is not checked again.
     """
-    values = jax.device_get(constrain_draws(target, sampled.z))
+    values, features = target.label(jax.device_get(constrain_draws(target, sampled.z)))
     draws = Draws(
         values,
-        target.features,
+        features,
         statistics=sampled.statistics,
         sites=inspect_model(target).latent,
         record=Record(figures=sampled.figures),

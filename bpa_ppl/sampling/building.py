@@ -76,7 +76,7 @@ def build_target(prepared: Prepared, observed: Scored | Compared, prior: Prior) 
         lists=observed.lists.origin,
         data=observed.hashes(),
         versions=list_versions(prepared.sampler),
-        machine=f"{platform.system()} {platform.machine()}, {jax.default_backend()}",
+        machine=describe_machine(),
         recipe=recipe.record(prepared.matched.columns),
     )
     constants = {**observed.constants(), **recipe.constants()}
@@ -186,6 +186,11 @@ def _log_evidence_of_order(prepared: Prepared, observed: Scored | Compared, prio
     with NUMPYRO_LOCK, jax.enable_x64(True):
         target = choose_coordinates(_make_target(prepared, observed, prior, _OF_ORDER)).target
         return mode_of(target).log_evidence
+
+
+def describe_machine() -> str:
+    """Return the system, the processor and the device."""
+    return f"{platform.system()} {platform.machine()}, {jax.default_backend()}"
 
 
 def list_versions(engine: Sampler) -> dict[str, str]:

@@ -28,7 +28,7 @@ from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, Int64, to_floats
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.errors import UsageError
-from bpa_ppl.posterior.draws import WEIGHTS
+from bpa_ppl.posterior.draws import WEIGHTS, find_features
 from bpa_ppl.posterior.record import Figures, Verdict
 from bpa_ppl.sampling.own_models import CheckedSites, explain_errors, model_error, start_error
 
@@ -155,6 +155,14 @@ class Target:
             observed: the observed sites.
         """
         return None
+
+    def label(self, values: Sites) -> tuple[Sites, tuple[str, ...]]:
+        """Return the values of all sites as `Draws` takes them, and the names of the features.
+
+        Args:
+            values: of the sites, (chains, draws, …) each.
+        """
+        return find_features(values)
 
     def draw_prior(self, count: int, seed: int) -> Sites:
         """Return draws of the latent sites from the prior, (count, …)."""

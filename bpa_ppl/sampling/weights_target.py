@@ -154,6 +154,10 @@ class WeightsTarget(Target):
         data = {LISTS: self.lists, "the prior": self.prior}
         return find_unused(self.program, data, latent, observed)
 
+    def label(self, values: Sites) -> tuple[Sites, tuple[str, ...]]:
+        """Return the values of all sites, and the names of the features of the weights."""
+        return values, self.features
+
     def draw_prior(self, count: int, seed: int) -> Sites:
         """Return draws of the weights and the other latent sites from the prior, (count, …)."""
         latent = inspect_model(self).latent

@@ -1,0 +1,185 @@
+"""The posterior of any NumPyro program with its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpyro import handlers
+
+from bpa_ppl._runtime.arguments import check_seed
+from bpa_ppl._runtime.cache import prepare_jax
+from bpa_ppl.errors import UsageError
+from bpa_ppl.sampling.own_models import explain_errors, model_error
+from bpa_ppl.sampling.target import (
+    NUMPYRO_LOCK,
+    Sites,
+    Target,
+    inspect_model,
+    is_usable_start,
+    refuse_start,
+    start_at_medians,
+)
+
+#: If the density is not finite at the medians of the prior, so many random starts are tried, with
+#: unconstrained values between −2 and 2, as Stan and NumPyro start chains.
+_TRIES, _RADIUS = 20, 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """A NumPyro program with its arguments: a program without any.
+
+    Its arguments are constants of compiled functions, as in NumPyro, because a model may compute
+    the sizes of its plates from them.
+
+    Attributes:
+        model: the program.
+        args: its positional arguments.
+        kwargs: its keyword arguments.
+    """
+
+    model: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+
+    def __call__(self) -> None:
+        """Run the program."""
+        self.model(*self.args, **self.kwargs)
+
+    @property
+    def __name__(self) -> str:
+        """The name of the program."""
+        return str(getattr(self.model, "__name__", type(self.model).__name__))
+
+
+class Structure(NamedTuple):
+    """What a program has besides its latent sites.
+
+    Attributes:
+        dims: site -> the names of its dimensions, for sites in plates.
+        observed: site -> what was observed.
+    """
+
+    dims: dict[str, tuple[str, ...]]
+    observed: dict[str, np.ndarray]
+
+
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=("observed", "start"),
+    meta_fields=("model",),
+    drop_fields=("seed", "progress"),
+)
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ModelTarget(Target):
+    """The posterior of any NumPyro program with its arguments.
+
+    Attributes:
+        model: the program with its arguments.
+        start: z by site, at the medians of the prior.
+        observed: values that take the place of what the program observes, by site: simulated data.
+    """
+
+    model: Bound
+    observed: dict[str, Any] = field(default_factory=dict)
+
+    def program(self, observed: dict[str, Any]) -> None:
+        """Run the program, given what it observes."""
+        handlers.condition(self.model, data=observed)()
+
+    @property
+    def data(self) -> tuple[dict[str, Any]]:
+        """The argument of the program: what takes the place of its data."""
+        return (self.observed,)
+
+
+def make_model_target(
+    model: Callable[..., Any],
+    args: tuple[Any, ...] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    seed: int = 0,
+) -> ModelTarget:
+    """Return the log density of the posterior of a NumPyro program with its arguments.
+
+    Args:
+        model: the program: its latent sites are continuous and have proper priors.
+        args: its positional arguments.
+        kwargs: its keyword arguments.
+        seed: of the search for a start.
+
+    Raises:
+        UsageError: if the program cannot be run or sampled: a site is discrete or has an improper
+            prior, there is nothing to sample, or the density is not finite at any start.
+
+    >>> import numpyro
+    >>> import numpyro.distributions as dist
+    >>> def model(y):
+    ...     mean = numpyro.sample("mean", dist.Normal(0.0, 10.0))
+    ...     scale = numpyro.sample("scale", dist.HalfNormal(5.0))
+    ...     numpyro.sample("y", dist.Normal(mean, scale), obs=y)
+    >>> target = make_model_target(model, (np.array([1.0, 3.0]),))
+    >>> target.dimension, sorted(target.start)
+    (2, ['mean', 'scale'])
+    """
+    if not callable(model):
+        problem = f"a model is a function that calls numpyro.sample, not {model!r:.80}"
+        raise UsageError(problem, parameter="model", code="wrong-type")
+    if not isinstance(args, tuple | list):
+        problem = "the arguments of the model are a tuple, even of one: write args=(data,)"
+        raise UsageError(problem, parameter="args", code="wrong-type")
+    if not isinstance(kwargs, Mapping | None):
+        problem = "the keyword arguments of the model are a dictionary: write kwargs={'y': data}"
+        raise UsageError(problem, parameter="kwargs", code="wrong-type")
+    prepare_jax()
+    seed, bound = check_seed(seed), Bound(model, tuple(args), dict(kwargs or {}))
+    empty = ModelTarget(model=bound, start={})
+    with NUMPYRO_LOCK, jax.enable_x64(True):
+        if not inspect_model(empty).latent:
+            problem = f"the model {bound.__name__} has no latent site, so there is nothing to draw"
+            raise model_error(f"{problem}: call numpyro.sample without obs", "no-data")
+        return ModelTarget(model=bound, start=_find_start(empty, seed), seed=seed)
+
+
+def read_structure(target: ModelTarget) -> Structure:
+    """Return the names of the dimensions of the sites of a program, and its data.
+
+    The names are those of the plates; dimensions without a plate are called `site_dim_0`, as ArviZ
+    calls them, and so are those of a plate that has the name of a site.
+    """
+    with NUMPYRO_LOCK, jax.enable_x64(True):
+        seeded = handlers.seed(target.program, jax.random.key(0))
+        sites = handlers.trace(seeded).get_trace(*target.data)
+    named = {n: s for n, s in sites.items() if s["type"] in ("sample", "deterministic")}
+    dims: dict[str, tuple[str, ...]] = {}
+    for name, site in named.items():
+        plates = {p.dim: p.name for p in site.get("cond_indep_stack", ()) if p.name not in named}
+        shape = np.shape(site["value"])
+        batch = len(shape) - (site["fn"].event_dim if site["type"] == "sample" else 0)
+        if plates and batch >= -min(plates):
+            dims[name] = tuple(plates.get(k - batch, f"{name}_dim_{k}") for k in range(len(shape)))
+    observed = {n: np.asarray(s["value"]) for n, s in named.items() if s.get("is_observed")}
+    return Structure(dims, observed)
+
+
+def _find_start(target: ModelTarget, seed: int) -> Sites:
+    """Return z at the medians of the prior, or at a random place with a finite density."""
+    with explain_errors(target.model):
+        medians: Sites = start_at_medians(target)
+        if is_usable_start(target, medians):
+            return medians
+        rng = np.random.default_rng([seed, 7])
+        for _ in range(_TRIES):
+            z = {
+                name: jnp.asarray(rng.uniform(-_RADIUS, _RADIUS, np.shape(value)))
+                for name, value in medians.items()
+            }
+            if is_usable_start(target, z):
+                return z
+        raise refuse_start(target, medians)
