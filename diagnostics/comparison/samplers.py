@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -30,31 +31,31 @@ from bpa_ppl.diagnostics.comparison.comparison import (
     reference_problem,
 )
 from bpa_ppl.diagnostics.comparison.efficiency import COLUMNS
+from bpa_ppl.diagnostics.comparison.variables import stack_sites
 from bpa_ppl.diagnostics.estimates import concatenate_runs
 from bpa_ppl.drawing import draw_posterior, require_adaptation
 from bpa_ppl.errors import BpaError, NotConverged, UsageError, escape_controls, find_interruption
-from bpa_ppl.features.indicators import has_indicators
 from bpa_ppl.metrics.gains import AnyGain, resolve
 from bpa_ppl.metrics.oracles import Oracles
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood
 from bpa_ppl.models.log_linear import log_linear
-from bpa_ppl.nbest import NBest, demote_to_extras
+from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, total
 from bpa_ppl.sampling.coordinates import draw
-from bpa_ppl.sampling.likelihood_choice import choose_likelihood
+from bpa_ppl.sampling.model_target import make_model_target
 from bpa_ppl.sampling.observations import Compared
-from bpa_ppl.sampling.preparing import choose_gain
 from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
 from bpa_ppl.sampling.target import (
     NUMPYRO_LOCK,
+    Target,
     constrain,
     constrain_draws,
     evaluate,
     inspect_model,
 )
 from bpa_ppl.sampling.weights_target import Model, WeightsTarget
-from bpa_ppl.weights import AnyStart, StartingWeights
+from bpa_ppl.weights import AnyStart
 
 if TYPE_CHECKING:
     from bpa_ppl.models.priors.prior import Prior, PriorFamily
@@ -71,59 +72,65 @@ _COMPILATION = "/jax/core/compile/"
 
 
 def compare_samplers(
-    lists: NBest,
-    weights: AnyStart,
-    samplers: Sequence[str],
+    model: Callable[..., Any] | Target,
+    args: tuple[Any, ...] = (),
+    kwargs: Mapping[str, Any] | None = None,
     *,
+    samplers: Sequence[str],
     runs: int = 4,
     seed: int = 0,
-    reference: str = "nuts",
+    reference: str | Posterior = "nuts",
     reference_draws: int = 5000,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     others: Mapping[str, Sequence[Posterior]] | None = None,
+    var_names: Sequence[str] | None = None,
     test: NBest | None = None,
     bias: float = MAX_BIAS,
-    gain: AnyGain | None = None,
     progress: bool | Reporter = False,
     clock: Callable[[], float] = time.perf_counter,
-    **options: Any,
 ) -> Comparison:
-    """Run samplers and a long reference on the same data, and compare them.
+    """Run samplers on the same posterior, and compare them with a long reference run.
 
     A sampler that raises an error has the verdict `failed`, and the others go on; see
     `run_samplers` for the order of the runs.
 
     Args:
-        lists: as for `adapt`.
-        weights: as for `adapt`.
-        samplers: their names.
+        model: a NumPyro program, as for `sample`, or what `log_density` returns for n-best lists.
+        args: the positional arguments of the program, as a tuple.
+        kwargs: its keyword arguments.
+        samplers: their names, with settings as in `rwm:thinning=20`.
         runs: the number of runs of each sampler, with different seeds.
         seed: of the first run.
-        reference: the sampler of the reference run.
-        reference_draws: of each of its four chains.
+        reference: the sampler of the reference run; or a posterior that was drawn before, of any
+            program, or the path of its file.
+        reference_draws: of each of the four chains of the reference run.
         settings: of each sampler, by its name.
         others: posteriors of the same data from elsewhere, by name.
-        test: lists to be reranked with each posterior; None uses the adaptation lists.
+        var_names: the variables to compare; None compares all that the posteriors have in common.
+        test: lists to be reranked with each posterior of weights.
         bias: that every mean of a sampler that agrees is below, in posterior standard deviations,
             as for `compare`.
-        gain: as for `adapt`.
         progress: True draws a bar on standard error.
         clock: returns the time in seconds.
-        options: other keyword arguments of `adapt`: `likelihood`, `prior`, `add`, …
 
     Raises:
-        DataError: if the lists, references and weights do not fit together, or one of `others` has
-            other data, another model, or a `sampling_time` that is not a number of seconds.
+        DataError: if one of `others` has other data, another model, or a `sampling_time` that is
+            not a number of seconds.
         NotConverged: if the reference run did not converge.
-        UsageError: if there is nothing to run, or a setting is invalid.
+        UsageError: if there is nothing to run, a setting is invalid, or the program cannot be run
+            or sampled.
 
-    >>> from bpa_ppl import from_lists
-    >>> texts, features = [["a cat", "the cat"]] * 8, [[[1.0], [0.0]], [[0.0], [2.0]]] * 4
-    >>> lists = from_lists(texts, features, ["Errors"], references=["the cat"] * 8)
-    >>> reference = {"reference": "laplace", "reference_draws": 5000}
-    >>> result = compare_samplers(lists, {"Errors": 0.5}, ["imh"], runs=2, **reference)
-    >>> result["imh"].verdict in ("agrees", "inconclusive", "DIFFERS")
-    True
+    >>> import jax.numpy as jnp
+    >>> import numpyro
+    >>> import numpyro.distributions as dist
+    >>> def model(y):
+    ...     mean = numpyro.sample("mean", dist.Normal(0.0, 10.0))
+    ...     numpyro.sample("y", dist.Normal(mean, 1.0), obs=y)
+    >>> data = jnp.array([1.0, 2.0, 3.0])
+    >>> options = {"runs": 2, "reference": "laplace"}
+    >>> result = compare_samplers(model, (data,), samplers=["imh", "rwm"], **options)
+    >>> [one.verdict in ("agrees", "inconclusive", "DIFFERS") for one in result.samplers]
+    [True, True]
     """
     seed = check_seed(seed)
     check_bias(bias)
@@ -131,31 +138,25 @@ def compare_samplers(
         message = "a comparison needs at least one sampler and one run of each"
         raise UsageError(message, parameter="runs" if samplers else "samplers")
     engines = {name: SAMPLERS.resolve(name, (settings or {}).get(name)) for name in samplers}
-    engine = SAMPLERS.resolve(reference, {"draws": reference_draws})
+    engine = _find_reference_sampler(reference, reference_draws)
     elsewhere = {name: [as_draws(one) for one in given] for name, given in (others or {}).items()}
     if twice := elsewhere.keys() & set(samplers):
         message = f"{min(twice)} is already the name of a sampler: choose another label"
         raise UsageError(message, parameter="others", code="duplicate")
-    start = StartingWeights.of(weights)
-    chosen = choose_gain(lists, start, gain)
-    lists = demote_to_extras(lists, chosen.columns)
-    options |= {"gain": chosen}
-    if options.get("likelihood") is None and options.get("preset") is None:
-        # One for all samplers: published ones would take another by default.
-        indicators = has_indicators(options.get("categorical"), options.get("add"))
-        options["likelihood"] = choose_likelihood(chosen, lists, indicators=indicators)
-    target = log_density(lists, start, sampler=reference, **options)
+    target = _find_target(model, args, kwargs, seed)
     if elsewhere:  # runs on other data are refused before the long computation
         quick = draw_posterior(target, "map")
         for name, given in elsewhere.items():
             for one in given:
                 check_same_posterior(name, one, quick)
     with reporter(progress, "compare", even=False) as report:
-        report(0, 1, f"reference {reference}")
-        seeds = (seed + _SEED_OFFSET) % SEEDS
-        truth = draw_posterior(target, engine, seed=seeds, progress=report)
-        if problem := reference_problem(truth, "the reference"):
-            raise NotConverged(problem)
+        truth: Any = reference
+        if engine is not None:
+            report(0, 1, f"reference {reference}")
+            seeds = (seed + _SEED_OFFSET) % SEEDS
+            truth = draw_posterior(target, engine, seed=seeds, progress=report)
+            if problem := reference_problem(stack_sites(truth), "the reference"):
+                raise NotConverged(problem)
         timed = run_samplers(
             target,
             engines,
@@ -169,8 +170,9 @@ def compare_samplers(
         if not drawn:
             raise next(one for one in timed.values() if isinstance(one, Exception))
         report(0, 1, f"statistics, about {_STATISTICS_SECONDS * len(drawn):.0f} s left")
-        new = lists if test is None else test
-        comparison = compare(drawn | elsewhere, [truth], bias=bias, test=new, seed=seed)
+        comparison = compare(
+            drawn | elsewhere, [truth], var_names=var_names, bias=bias, test=test, seed=seed
+        )
     results = [
         SamplerResult(name, dict.fromkeys(COLUMNS), FAILED, _shorten(one))
         if isinstance(one, Exception)
@@ -178,6 +180,26 @@ def compare_samplers(
         for name, one in timed.items()
     ]
     return replace(comparison, samplers=(*results, *(comparison[name] for name in elsewhere)))
+
+
+def _find_reference_sampler(reference: Any, draws: int) -> Sampler | None:
+    """Return the sampler of the reference run, or None if a posterior is the reference."""
+    is_name = isinstance(reference, str) and not Path(reference).exists()
+    return SAMPLERS.resolve(reference, {"draws": draws}) if is_name else None
+
+
+def _find_target(model: Callable[..., Any] | Target, args: Any, kwargs: Any, seed: int) -> Target:
+    """Return the density of a program with its arguments, or the one that is given.
+
+    Raises:
+        UsageError: if a density has arguments, or the program cannot be run or sampled.
+    """
+    if not isinstance(model, Target):
+        return make_model_target(model, args, kwargs, seed=seed)
+    if args or kwargs:
+        problem = "a density of log_density has its data already: leave args and kwargs out"
+        raise UsageError(problem, parameter="args", code="conflict")
+    return model
 
 
 def _shorten(error: Exception) -> str:
@@ -189,7 +211,7 @@ def _shorten(error: Exception) -> str:
 
 
 def run_samplers(
-    target: WeightsTarget,
+    target: Target,
     samplers: Mapping[str, Sampler],
     *,
     runs: int = 4,
@@ -208,7 +230,7 @@ def run_samplers(
     A sampler that raises an error is not run again, and the others go on.
 
     Args:
-        target: the posterior, from `log_density`.
+        target: the posterior.
         samplers: by name.
         runs: the number of runs of each sampler, with different seeds.
         seed: of the first run, and of the order of the runs.

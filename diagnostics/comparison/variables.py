@@ -515,6 +515,19 @@ def _build_draws(run: _Run, values: Float64, cells: tuple[str, ...]) -> Draws:
     return as_draws(from_groups(parts, without_sites))
 
 
+def stack_sites(draws: Draws) -> Draws:
+    """Return draws whose weights are all cells of the sampled sites, if they have no weights.
+
+    >>> draws = Draws({"weights": np.zeros((1, 2, 0)), "mu": np.ones((1, 2))}, (), sites=("mu",))
+    >>> stack_sites(draws).features, stack_sites(draws).weights.shape
+    (('mu',), (1, 2, 1))
+    """
+    if draws.features:
+        return draws
+    cells = draws.components()
+    return _replace_weights(draws, np.stack(list(cells.values()), axis=-1), tuple(cells))
+
+
 def _replace_weights(draws: Draws, values: Float64, cells: tuple[str, ...]) -> Draws:
     """Return draws with cells as weights, without anything that belongs to the features."""
     names = "constants", "dims", "coords", "prior", "log_prior"
