@@ -26,7 +26,7 @@ from zipfile import ZipFile
 import numpy as np
 from measuring import DATA, Table, best_time, run_tables
 
-from bpa_ppl import compare, compare_samplers, read_nbest, read_weights
+from bpa_ppl import compare, compare_samplers, log_density, read_nbest, read_weights
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.diagnostics.comparison.page import render_comparison
 
@@ -162,9 +162,8 @@ def print_remaining(options: argparse.Namespace) -> None:
     for count, runs, samplers in SETUPS * options.repeats:
         notes: list[tuple[float, str]] = []
         compare_samplers(
-            lists[:count],
-            weights,
-            samplers.split(),
+            log_density(lists[:count], weights),
+            samplers=samplers.split(),
             runs=runs,
             progress=lambda done, total, note, notes=notes: notes.append((perf_counter(), note)),
         )

@@ -23,14 +23,16 @@ def main(folder: Path) -> None:
     with as_file(files("bpa_ppl.demo_data")) as data:
         pool = bpa.read_nbest(data / "leaflet.nbest100.gz", references=data / "leaflet.ref")
         prior = bpa.read_weights(data / "moses.ini")
+    lists = pool.select(np.arange(SENTENCES))
+    # The likelihood as published, for which the heuristic sample was made.
+    posterior = bpa.log_density(lists, prior, likelihood="oracle")
     comparison = bpa.compare_samplers(
-        pool.select(np.arange(SENTENCES)),
-        prior,
-        ["imh", "rwm", "heuristic"],
+        posterior,
+        samplers=["imh", "rwm", "heuristic"],
         runs=2,
         seed=1,
         reference="imh",  # the long run that all are held against
-        likelihood="oracle",  # as published, for which the heuristic sample was made
+        test=lists,
     )
     print(comparison)
     for path in write_comparison(comparison, folder):

@@ -25,7 +25,9 @@ SAMPLING = [name for name in SAMPLERS if name != "weight-trace"]
 FUNCTIONS: dict[str, Function] = {
     **{name: partial(bpa_ppl.adapt, weights=WEIGHTS, sampler=name) for name in SAMPLING},
     "bootstrap": lambda nbest, seed: draw_resamples(10, 3, seed=seed),
-    "comparison": lambda nbest, seed: compare_samplers(nbest, WEIGHTS, ["map"], seed=seed),
+    "comparison": lambda nbest, seed: compare_samplers(
+        bpa_ppl.log_density(nbest, WEIGHTS), samplers=["map"], seed=seed
+    ),
     "calibration": lambda nbest, seed: calibrate_sampler(nbest, WEIGHTS, "map", seed=seed),
     "draws": lambda _, seed: Draws(
         {"weights": np.zeros((1, 2, 1))}, ("LM0",), "weighted", np.array([[0.0, -1.0]])

@@ -15,14 +15,19 @@ from cyclopts import Group, Parameter
 
 from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.cli import options as shared
+from bpa_ppl.cli.models import read_arguments, read_model
 from bpa_ppl.cli.outputs import Written
 from bpa_ppl.errors import BpaError, NotConverged, UsageError
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.nbest import NBest
 from bpa_ppl.sampling.sampler import SAMPLERS
 
-#: A box of the help of a command.
+#: Boxes of the help of a command.
+_MODEL = Group("A NumPyro model", sort_key=0)
 _TEST = Group("Lists to rerank", sort_key=5)
+#: The samplers that are compared by default: on n-best lists, and on other models.
+_OF_LISTS = ("heuristic", "rwm-isotropic", "rwm", "imh", "nuts", "laplace")
+_OF_MODELS = ("rwm", "imh", "nuts", "laplace")
 #: Packages whose versions the results depend on.
 _VERSIONS = ("bpa_ppl", "numpyro", "jax", "sacrebleu")
 #: Packages of extras that may be installed.
@@ -69,12 +74,7 @@ def _split_settings(samplers: Iterable[str], values: dict[str, Any] | None) -> d
     return settings
 
 
-Samplers = Annotated[
-    Any,
-    shared.make_parameter(
-        _parse_names, "Names of samplers, separated by commas.", show_default=",".join, several=True
-    ),
-]
+Samplers = Annotated[Any, shared.make_parameter(_parse_names, several=True)]
 _SamplerSettings = Annotated[
     dict[str, Any] | None,
     shared.make_parameter(
@@ -173,21 +173,23 @@ def _label_posteriors(files: Iterable[str]) -> dict[str, str]:
 
 def compare(
     nbest: Annotated[
-        str,
+        str | None,
         Parameter(help="N-best lists to run samplers on, or a posterior, as FILE or NAME=FILE."),
-    ],
+    ] = None,
     /,
     *posteriors: Annotated[
         str, Parameter(help="More posteriors of any program; the last one is the reference.")
     ],
     weights: shared.Weights | None = None,
     output: Annotated[shared.OutputPath, in_folder("index.html", "comparison.json")] | None = None,
+    model: Annotated[shared.Word | None, Parameter(group=_MODEL)] = None,
+    data: Annotated[Path | None, Parameter(group=_MODEL)] = None,
     problem: TestedProblem = TestedProblem(),
     var_names: list[str] | None = None,
     log_weights: str | None = None,
     bias: float = 0.1,
     no_reference: Annotated[bool, Parameter(negative=())] = False,
-    samplers: Samplers = ("heuristic", "rwm-isotropic", "rwm", "imh", "nuts", "laplace"),
+    samplers: Samplers = None,
     runs: Annotated[int, Parameter(group=shared.SAMPLING)] = 4,
     reference_sampler: Annotated[str, Parameter(group=shared.SAMPLING)] = "nuts",
     reference_draws: Annotated[int, Parameter(group=shared.SAMPLING)] = 5000,
@@ -198,24 +200,29 @@ def compare(
     seed: Annotated[int, Parameter(group=shared.SAMPLING)] = 0,
     quiet: shared.Quiet = False,
 ) -> None:
-    """Compare posteriors of any program, or samplers on n-best lists.
+    """Compare posteriors of any program, or samplers on a NumPyro model or on n-best lists.
 
     `bpa compare a.nc b.nc` says whether the draws of a.nc agree with those of b.nc, in all
     continuous variables. Files are NetCDF, or CSV of CmdStan: a quoted pattern, such as
     stan='output_*.csv', names all chains of a run. Exit with 3 if they do not, or if only one has
-    some of the variables and --var-names does not choose. With lists, samplers are run, and
-    compared with a long run: cost, errors, and choices. A sampler that fails does not stop the
-    others; exit with 2 if there is one.
+    some of the variables and --var-names does not choose. With --model, or with lists, samplers are
+    run, and compared with a long run: cost and errors, and choices from lists. A sampler that fails
+    does not stop the others; exit with 2 if there is one.
 
-    Example: `bpa compare dev.nbest -r dev.ref -w moses.ini --samplers imh,nuts -o comparison`
+    Example: `bpa compare --model schools:model --data schools.json -o comparison`
 
     Args:
         output: Folder of the page and the tables.
-        var_names: Of posteriors, the variable to compare.
+        model: NumPyro program to run samplers on, as module:function; a posterior that is given,
+            too, is the reference in place of a long run.
+        data: Arguments of the program: a JSON object, whose lists become arrays.
+        var_names: Of posteriors and models, the variable to compare.
         log_weights: Of posteriors, the variable with the logarithms of importance weights, or none.
         no_reference: Compare each posterior with all others, pooled, without a reference.
         bias: Largest bias of a mean that agrees, in posterior sd, at most 0.1; a smaller one takes
             more draws, and the reason says how many.
+        samplers: Names of samplers, separated by commas (default: heuristic, rwm-isotropic, rwm,
+            imh, nuts, laplace on lists; rwm, imh, nuts, laplace on a model).
         runs: Runs of each sampler, with different seeds.
         reference_sampler: Sampler of the long reference run.
         reference_draws: Draws of each of the four chains of the reference run.
@@ -223,19 +230,38 @@ def compare(
             NAME=FILE,FILE. An attribute sampling_time, in seconds, gives its cost.
         seed: Seed of the first run.
     """
+    from bpa_ppl.adapting import log_density
     from bpa_ppl.diagnostics.comparison import comparison as comparing
     from bpa_ppl.diagnostics.comparison.page import write_comparison
     from bpa_ppl.diagnostics.comparison.samplers import compare_samplers
     from bpa_ppl.formats.streams import output_folder
     from bpa_ppl.posterior.files import read_draws
 
-    if not posteriors and weights is None:
+    if model is None and data is not None:
+        raise UsageError("data are those of a --model: name it", parameter="data", code="conflict")
+    if model is None and nbest is None:
+        message = "give posteriors, or n-best lists with weights, or a --model"
+        raise UsageError(message, code="missing-argument")
+    if model is not None and posteriors:
+        message = "a model has one reference: give the other posteriors as --posterior NAME=FILE"
+        raise UsageError(message, parameter="model", code="conflict")
+    if model is None and not posteriors and weights is None:
         message = f"{nbest} alone: give weights (none, to start without) if these are n-best lists"
         raise UsageError(f"{message}, or a second posterior", parameter="weights")
-    settings = _split_settings(samplers, setting)
+    chosen = samplers or (_OF_LISTS if model is None else _OF_MODELS)
+    settings = _split_settings(chosen, setting)
+    running: dict[str, Any] = {
+        "runs": runs,
+        "seed": seed,
+        "reference": reference_sampler,
+        "reference_draws": reference_draws,
+        "settings": settings,
+        "bias": bias,
+        "progress": not quiet,
+    }
     with nullcontext() if output is None else output_folder(output):
         if posteriors:
-            named = _label_posteriors((nbest, *posteriors))
+            named = _label_posteriors((str(nbest), *posteriors))
             reference = None if no_reference else dict([named.popitem()])
             comparison = comparing.compare(
                 named, reference, var_names=var_names, log_weights=log_weights, bias=bias, seed=seed
@@ -243,27 +269,29 @@ def compare(
             last = "none" if reference is None else ", ".join(reference.values())
             files = ", ".join(named.values())
             made = {"posteriors": files, "reference file": last, "seed": str(seed)}
+        elif model is not None:
+            program = read_model(model)
+            arguments = {} if data is None else read_arguments(data, program)
+            if nbest is not None:
+                running["reference"] = nbest
+            others = {name: list(paths) for name, paths in (posterior or {}).items()}
+            running |= {"others": others, "var_names": var_names}
+            comparison = compare_samplers(program, (), arguments, samplers=chosen, **running)
+            made = {"model": model, "data": str(data or "none"), **_list_runs(seed, settings)}
         else:
-            canonical = str(weights)
+            canonical, lists = str(weights), problem.read(str(nbest))
+            options = problem.arguments()
+            test = options.pop("test")
+            target = log_density(
+                lists, shared.parse_start(canonical), sampler=reference_sampler, **options
+            )
             given = {
                 name: list(map(read_draws, paths)) for name, paths in (posterior or {}).items()
             }
-            comparison = compare_samplers(
-                problem.read(nbest),
-                shared.parse_start(canonical),
-                samplers,
-                runs=runs,
-                seed=seed,
-                reference=reference_sampler,
-                reference_draws=reference_draws,
-                settings=settings,
-                others=given,
-                bias=bias,
-                progress=not quiet,
-                **problem.arguments(),
-            )
+            running |= {"others": given, "test": lists if test is None else test}
+            comparison = compare_samplers(target, samplers=chosen, **running)
             made = {
-                "adaptation lists": nbest,
+                "adaptation lists": str(nbest),
                 "likelihood": _in_words(problem.likelihood, "the default for the metric"),
                 "oracle metric": str(problem.gain or "the default for the weights"),
                 **_provenance(canonical, problem.prior, seed, settings),
@@ -285,7 +313,10 @@ def calibrate(
     *,
     weights: shared.Weights,
     problem: _SimulatedProblem = _SimulatedProblem(),
-    samplers: Samplers = ("imh", "laplace", "nuts", "rwm"),
+    samplers: Annotated[
+        Samplers,
+        Parameter(help="Names of samplers, separated by commas.", show_default=",".join),
+    ] = ("imh", "laplace", "nuts", "rwm"),
     output: shared.OutputPath | None = None,
     replications: int = 200,
     setting: Annotated[_SamplerSettings, Parameter(group=shared.SAMPLING)] = None,
@@ -346,12 +377,16 @@ def _in_words(likelihood: Any, default: str) -> str:
 
 
 def _provenance(weights: str, prior: str, seed: int, settings: dict[str, Any]) -> dict[str, str]:
+    """Return the rows of the provenance of pages about lists."""
+    return {"weights": weights, "prior": prior, **_list_runs(seed, settings)}
+
+
+def _list_runs(seed: int, settings: dict[str, Any]) -> dict[str, str]:
     """Return the rows of the provenance that all pages have."""
     packages = (*_VERSIONS, *filter(find_spec, _OTHERS))
     versions = {f"version of {name}": version(name) for name in packages}
-    made = {"weights": weights, "prior": prior, "seed": str(seed)}
     given = [f"{s}.{name}={x}" for s, own in settings.items() for name, x in own.items()]
-    return {**made, "settings": ", ".join(given) or "the defaults", **versions}
+    return {"seed": str(seed), "settings": ", ".join(given) or "the defaults", **versions}
 
 
 def echo_files(written: list[Path], quiet: bool) -> None:

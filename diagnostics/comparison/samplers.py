@@ -139,12 +139,14 @@ def compare_samplers(
         raise UsageError(message, parameter="runs" if samplers else "samplers")
     engines = {name: SAMPLERS.resolve(name, (settings or {}).get(name)) for name in samplers}
     engine = _find_reference_sampler(reference, reference_draws)
-    elsewhere = {name: [as_draws(one) for one in given] for name, given in (others or {}).items()}
+    elsewhere: dict[str, Sequence[Any]] = dict(others or {})
     if twice := elsewhere.keys() & set(samplers):
         message = f"{min(twice)} is already the name of a sampler: choose another label"
         raise UsageError(message, parameter="others", code="duplicate")
     target = _find_target(model, args, kwargs, seed)
-    if elsewhere:  # runs on other data are refused before the long computation
+    if elsewhere and isinstance(target, WeightsTarget):
+        # Runs on other data are refused before the long computation.
+        elsewhere = {name: [as_draws(one) for one in given] for name, given in elsewhere.items()}
         quick = draw_posterior(target, "map")
         for name, given in elsewhere.items():
             for one in given:
@@ -184,7 +186,7 @@ def compare_samplers(
 
 def _find_reference_sampler(reference: Any, draws: int) -> Sampler | None:
     """Return the sampler of the reference run, or None if a posterior is the reference."""
-    is_name = isinstance(reference, str) and not Path(reference).exists()
+    is_name = isinstance(reference, str) and "*" not in reference and not Path(reference).exists()
     return SAMPLERS.resolve(reference, {"draws": draws}) if is_name else None
 
 

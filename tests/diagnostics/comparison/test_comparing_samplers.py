@@ -115,15 +115,13 @@ def test_the_remaining_time_is_that_of_the_runs_that_are_left(toy: NBest) -> Non
 def test_a_sampler_that_fails_does_not_stop_the_others(toy: NBest) -> None:
     messages = []
     found = compare_samplers(
-        toy,
-        WEIGHTS,
-        ["imh", "Missing", "Raising", "map"],
+        log_density(toy, WEIGHTS, prior="isotropic:variance=1.0"),
+        samplers=["imh", "Missing", "Raising", "map"],
         runs=2,
         reference="imh",
         reference_draws=500,
         settings={"imh": {"draws": 500}},
         progress=lambda done, total, note: messages.append(note),
-        prior="isotropic:variance=1.0",
     )
     verdicts = {result.sampler: result.verdict for result in found.samplers}
     assert list(verdicts) == ["imh", "Missing", "Raising", "map"]

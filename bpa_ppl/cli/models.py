@@ -1,0 +1,92 @@
+"""NumPyro programs that the command line names, and their data."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bpa_ppl.errors import DataError, UsageError, list_names
+
+
+def read_model(text: str) -> Callable[..., Any]:
+    """Return the function that `module:function` names; modules of the working folder come first.
+
+    Raises:
+        UsageError: if there is no such module or function, or the module cannot be imported.
+
+    >>> read_model("json:dumps").__name__
+    'dumps'
+    >>> read_model("json")
+    Traceback (most recent call last):
+    bpa_ppl.errors.UsageError: a model is named module:function, such as schools:model, not 'json'
+    """
+    module, colon, name = text.partition(":")
+    if not (module and colon and name):
+        problem = f"a model is named module:function, such as schools:model, not {text!r}"
+        raise UsageError(problem, parameter="model", code="bad-name")
+    if (folder := os.getcwd()) not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        loaded = import_module(module)
+    except Exception as error:  # any error of a module of the user
+        problem = f"the module {module} cannot be imported: {type(error).__name__}: {error}"
+        raise UsageError(problem, parameter="model", code="damaged") from error
+    model: Callable[..., Any] | None = getattr(loaded, name, None)
+    if not callable(model):
+        functions = [n for n, of in inspect.getmembers(loaded, inspect.isfunction)]
+        problem = f"the module {module} has no function {name}: it has {list_names(functions)}"
+        raise UsageError(problem, parameter="model", code="unknown-name")
+    return model
+
+
+def read_arguments(path: str | Path, model: Callable[..., Any]) -> dict[str, Any]:
+    """Read the keyword arguments of a program from a JSON object: lists of numbers become arrays.
+
+    Args:
+        path: the file.
+        model: the program, which has a parameter for each entry.
+
+    Raises:
+        DataError: if the file is not a JSON object, an array has rows of different lengths, or the
+            program has no parameter of that name, or needs others.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            data = json.load(file)
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror}", path, code="missing-file") from error
+    except ValueError as error:
+        raise DataError(f"is not JSON: {error}", path, code="bad-line") from error
+    if not isinstance(data, dict):
+        problem = 'is not an object: write {"NAME": VALUE} with the arguments of the model'
+        raise DataError(problem, path, code="wrong-type")
+    arguments = {name: _to_array(value, name, path) for name, value in data.items()}
+    try:
+        inspect.signature(model).bind(**arguments)
+    except TypeError as error:
+        title = getattr(model, "__name__", "the model")
+        problem = f"does not fit {title}{inspect.signature(model)}: {error}"
+        raise DataError(problem, path, code="mismatch") from error
+    return arguments
+
+
+def _to_array(value: Any, name: str, path: str | Path) -> Any:
+    """Return a list of numbers as an array; other values as they are."""
+    if not isinstance(value, list):
+        return value
+    try:
+        array = np.array(value)
+    except ValueError as error:
+        problem = f"{name} has rows of different lengths: write equal ones"
+        raise DataError(problem, path, code="wrong-length") from error
+    if array.dtype.kind not in "biuf":
+        raise DataError(f"{name} is not made of numbers: give numbers", path, code="bad-number")
+    return array
