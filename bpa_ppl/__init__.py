@@ -20,6 +20,7 @@ _MODULES = {
         "adapt",
         "log_density",
     ),
+    "bpa_ppl.any_model": ("sample",),
     "bpa_ppl.building": (
         "concatenate",
         "from_arrays",
@@ -41,7 +42,10 @@ _MODULES = {
         "check",
     ),
     "bpa_ppl.diagnostics.comparison.comparison": ("compare",),
-    "bpa_ppl.diagnostics.comparison.samplers": ("compare_samplers",),
+    "bpa_ppl.diagnostics.comparison.samplers": (
+        "calibrate",
+        "compare_samplers",
+    ),
     "bpa_ppl.drawing": ("to_posterior",),
     "bpa_ppl.diagnostics.traces": ("plot_trace",),
     "bpa_ppl.errors": (
@@ -81,6 +85,7 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 
 if TYPE_CHECKING:  # the same names, for type checkers and editors
     from bpa_ppl.adapting import adapt as adapt, log_density as log_density
+    from bpa_ppl.any_model import sample as sample
     from bpa_ppl.building import (
         concatenate as concatenate,
         from_arrays as from_arrays,
@@ -96,6 +101,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from bpa_ppl.diagnostics.baselines import compare_baselines as compare_baselines
     from bpa_ppl.diagnostics.check import Report as Report, check as check
     from bpa_ppl.diagnostics.comparison.comparison import compare as compare
+    from bpa_ppl.diagnostics.comparison.samplers import calibrate as calibrate
     from bpa_ppl.diagnostics.comparison.samplers import compare_samplers as compare_samplers
     from bpa_ppl.drawing import to_posterior as to_posterior
     from bpa_ppl.diagnostics.traces import plot_trace as plot_trace

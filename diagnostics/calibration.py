@@ -121,7 +121,7 @@ class Calibration(Outcome):
         return Section(title, [plots(pictures, _READING), table, *notes])
 
 
-def calibrate(
+def run_calibration(
     replicate: Callable[[int], Replication],
     names: Sequence[str],
     *,
@@ -153,7 +153,7 @@ def calibrate(
     ...     truth = rng.normal()
     ...     data = rng.normal(truth)
     ...     return Replication([truth], rng.normal(data / 2, 0.5**0.5, size=(1, 99, 1)))
-    >>> bool(calibrate(exact, ["location"], replications=100))
+    >>> bool(run_calibration(exact, ["location"], replications=100))
     True
     """
     if replications < 20:

@@ -46,7 +46,7 @@ LAYERS = (
     ("columns",),
     ("proposing",),
     ("describing", "drawing"),
-    ("adapting",),
+    ("adapting", "any_model"),
     ("diagnostics.comparison",),
     ("reporting", "sklearn"),
     ("cli",),

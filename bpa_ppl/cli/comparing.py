@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
@@ -21,6 +21,9 @@ from bpa_ppl.errors import BpaError, NotConverged, UsageError
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.nbest import NBest
 from bpa_ppl.sampling.sampler import SAMPLERS
+
+if TYPE_CHECKING:
+    from bpa_ppl.sampling.target import Target
 
 #: Boxes of the help of a command.
 _MODEL = Group("A NumPyro model", sort_key=0)
@@ -308,10 +311,12 @@ def compare(
 
 
 def calibrate(
-    nbest: shared.NBestPath,
+    nbest: shared.NBestPath | None = None,
     /,
     *,
-    weights: shared.Weights,
+    weights: shared.Weights | None = None,
+    model: Annotated[shared.Word | None, Parameter(group=_MODEL)] = None,
+    data: Annotated[Path | None, Parameter(group=_MODEL)] = None,
     problem: _SimulatedProblem = _SimulatedProblem(),
     samplers: Annotated[
         Samplers,
@@ -326,36 +331,55 @@ def calibrate(
 ) -> None:
     """Simulation-based calibration of samplers; exit with 3 if one is not calibrated.
 
+    Data are simulated from a NumPyro model (--model), or oracles or answers of n-best lists.
+
     Example: `bpa calibrate dev.nbest -w moses.ini --samplers imh,nuts -o calibration.html`
 
     Args:
+        model: NumPyro program, as module:function.
+        data: Arguments of the program: a JSON object, whose lists become arrays.
         output: Page (HTML), or the numbers if it ends in .json.
         replications: Number of simulated data sets for each sampler.
         jobs: Number of threads.
         seed: The same seed gives the same ranks.
     """
     from bpa_ppl.diagnostics.calibration import render_calibration
-    from bpa_ppl.diagnostics.comparison.samplers import calibrate_sampler
+    from bpa_ppl.diagnostics.comparison.samplers import calibrate as calibrate_samplers
+    from bpa_ppl.diagnostics.comparison.samplers import density_to_simulate
     from bpa_ppl.formats.streams import atomic_writer
+    from bpa_ppl.sampling.model_target import make_model_target
 
+    if (model is None) == (nbest is None):
+        message = "give n-best lists with weights, or a --model with its --data"
+        raise UsageError(message, parameter="model", code="conflict")
     settings = _split_settings(samplers, setting)
-    lists = problem.read(nbest)
-    canonical = shared.parse_start(weights)
-    options: dict[str, Any] = {
-        **problem.arguments(),
-        "replications": replications,
-        "seed": seed,
-        "jobs": jobs,
-        "progress": not quiet,
-    }
+    engines = [SAMPLERS.resolve(name, values) for name, values in settings.items()]
+    target: Target
+    if model is not None:
+        program = read_model(model)
+        arguments = {} if data is None else read_arguments(data, program)
+        target = make_model_target(program, (), arguments, seed=seed)
+        made = {"model": model, "data": str(data or "none"), **_list_runs(seed, settings)}
+    elif weights is None:
+        message = "give the canonical weights, or none, to start without"
+        raise UsageError(message, parameter="weights", code="missing-argument")
+    else:
+        lists, start = problem.read(str(nbest)), shared.parse_start(weights)
+        target = density_to_simulate(lists, start, **problem.arguments())
+        made = {"lists": str(nbest), "likelihood": _in_words(problem.likelihood, "oracle")}
+        made |= _provenance(weights, problem.prior, seed, settings)
     results = []
-    for name, values in settings.items():
-        sampler = SAMPLERS.resolve(name, values)
-        results.append(calibrate_sampler(lists, canonical, sampler, **options))
+    for engine in engines:
+        results += calibrate_samplers(
+            target,
+            samplers=[engine],
+            replications=replications,
+            seed=seed,
+            jobs=jobs,
+            progress=not quiet,
+        )
         print(results[-1])
     if output is not None:
-        made = {"lists": nbest, "likelihood": _in_words(problem.likelihood, "oracle")}
-        made |= _provenance(weights, problem.prior, seed, settings)
         if output.suffix != ".json":
             text = render_calibration(results, made=made, command=shared.command_line())
         else:

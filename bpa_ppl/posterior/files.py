@@ -60,7 +60,7 @@ def write_posterior(posterior: Posterior, path: str | Path, *, timed: bool = Fal
     there at all.
 
     Args:
-        posterior: as `adapt` returns it, or `Draws`.
+        posterior: as `adapt` or `sample` returns it, or `Draws`.
         path: of the file.
         timed: Record the seconds that sampling took, as the attribute `sampling_time`.
 
@@ -74,7 +74,7 @@ def write_posterior(posterior: Posterior, path: str | Path, *, timed: bool = Fal
     """
     from h5netcdf import CompatibilityError
 
-    draws = as_draws(posterior)  # refuses what `read_posterior` would refuse
+    draws = as_draws(posterior, any_variables=True)  # refuses what could not be read
     try:
         groups, attrs = (
             to_groups(draws) if isinstance(posterior, Draws) else split_groups(posterior)

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from numpyro import handlers
+from numpyro.distributions import Unit
 
 from bpa_ppl._runtime.arguments import check_seed
 from bpa_ppl._runtime.cache import prepare_jax
@@ -138,13 +139,20 @@ def make_model_target(
         problem = "the keyword arguments of the model are a dictionary: write kwargs={'y': data}"
         raise UsageError(problem, parameter="kwargs", code="wrong-type")
     prepare_jax()
-    seed, bound = check_seed(seed), Bound(model, tuple(args), dict(kwargs or {}))
+    # JAX remembers the type of a NumPy array that it has seen: of the same array in a program that
+    # NumPyro has run in float32 before, it would not make float64.
+    given, named = jax.tree.map(_copy_array, (tuple(args), dict(kwargs or {})))
+    seed, bound = check_seed(seed), Bound(model, given, named)
     empty = ModelTarget(model=bound, start={})
     with NUMPYRO_LOCK, jax.enable_x64(True):
         if not inspect_model(empty).latent:
             problem = f"the model {bound.__name__} has no latent site, so there is nothing to draw"
             raise model_error(f"{problem}: call numpyro.sample without obs", "no-data")
         return ModelTarget(model=bound, start=_find_start(empty, seed), seed=seed)
+
+
+def _copy_array(value: Any) -> Any:
+    return value.copy() if isinstance(value, np.ndarray) else value
 
 
 def read_structure(target: ModelTarget) -> Structure:
@@ -166,6 +174,26 @@ def read_structure(target: ModelTarget) -> Structure:
             dims[name] = tuple(plates.get(k - batch, f"{name}_dim_{k}") for k in range(len(shape)))
     observed = {n: np.asarray(s["value"]) for n, s in named.items() if s.get("is_observed")}
     return Structure(dims, observed)
+
+
+def require_simulated(target: ModelTarget) -> None:
+    """Refuse a program whose data cannot be simulated.
+
+    Raises:
+        UsageError: if it observes nothing, or has a `numpyro.factor`.
+    """
+    with NUMPYRO_LOCK, jax.enable_x64(True):
+        seeded = handlers.seed(target.program, jax.random.key(0))
+        sites = handlers.trace(seeded).get_trace(*target.data)
+    observed = {n: s for n, s in sites.items() if s["type"] == "sample" and s["is_observed"]}
+    title = target.model.__name__
+    for name, site in observed.items():
+        if isinstance(site["fn"], Unit):
+            problem = f"the site {name} of {title} is a numpyro.factor, which cannot be simulated"
+            raise model_error(f"{problem}: write it as a distribution with obs", "not-supported")
+    if not observed:
+        problem = f"{title} observes nothing, so no data can be simulated: call numpyro.sample"
+        raise model_error(f"{problem} with obs", "no-data")
 
 
 def _find_start(target: ModelTarget, seed: int) -> Sites:

@@ -101,6 +101,42 @@ class CheckedSites(Messenger):  # type: ignore[misc] # NumPyro has no types
             )
 
 
+class Simulated(Messenger):  # type: ignore[misc] # NumPyro has no types
+    """Draws what a program observes, in the shape of its data.
+
+    NumPyro's `uncondition` draws one value where data of several are compared with one distribution
+    without a plate.
+
+    Args:
+        program: a NumPyro program.
+
+    Attributes:
+        sites: the names of the observed sites, once the program has run.
+
+    >>> import numpyro
+    >>> from numpyro.distributions import Normal
+    >>> program = Simulated(lambda: numpyro.sample("y", Normal(0.0, 1.0), obs=np.zeros(5)))
+    >>> handlers.trace(handlers.seed(program, 0)).get_trace()["y"]["value"].shape, program.sites
+    ((5,), ['y'])
+    """
+
+    def __init__(self, program: Callable[..., Any]):
+        self.sites: list[str] = []
+        super().__init__(program)
+
+    def process_message(self, site: dict[str, Any]) -> None:
+        """Let a handler outside this one draw an observed site."""
+        if site["type"] != "sample" or not site["is_observed"]:
+            return
+        shape, distribution = np.shape(site["value"]), site["fn"]
+        batch = shape[: len(shape) - distribution.event_dim]
+        if batch != distribution.batch_shape:
+            site["fn"] = distribution.expand(batch)
+        site["is_observed"], site["value"] = False, None
+        if site["name"] not in self.sites:
+            self.sites.append(site["name"])
+
+
 def require_shape(shape: tuple[int, ...] | None, features: int, sites: Sequence[str] = ()) -> None:
     """Raise a UsageError unless the site `weights` has one value for each free feature.
 
@@ -146,6 +182,11 @@ def explain_errors(model: Any) -> Iterator[None]:
             remedy = (
                 "a model is compiled, so it has the same sites whatever their values are, and "
                 "computes with jax.numpy: use jnp.where in place of if, and jnp in place of np"
+            )
+        if "same dtypes" in text:
+            remedy = (
+                "NumPyro may have run it in float32 before, and JAX keeps the NumPy arrays in it: "
+                'pass them as arguments, or call jax.config.update("jax_enable_x64", True) first'
             )
         problem = f"the model {name} failed with {type(error).__name__}: {text.rstrip('.')}"
         raise model_error(f"{problem}; {remedy}", "not-supported") from error

@@ -110,8 +110,8 @@ class Settings(TypedDict, total=False):
         Iterable[str] | None,
         Setting(
             "Columns that are features, by name, label or pattern such as `'judge_*'`; `'*'` is "
-            "every column of numbers without another role (default: those that the file or its format "
-            "defines).",
+            "every column of numbers without another role (default: those that the file or its "
+            "format defines).",
             "Features",
             several=True,
         ),

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ from bpa_ppl._runtime.arguments import SEEDS, check_seed
 from bpa_ppl._runtime.messages import LOGGER
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.adapting import log_density
-from bpa_ppl.diagnostics.calibration import Calibration, Replication, calibrate
+from bpa_ppl.diagnostics.calibration import Calibration, Replication, run_calibration
 from bpa_ppl.diagnostics.comparison.comparison import (
     FAILED,
     MAX_BIAS,
@@ -43,8 +43,9 @@ from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, total
 from bpa_ppl.sampling.coordinates import draw
-from bpa_ppl.sampling.model_target import make_model_target
+from bpa_ppl.sampling.model_target import ModelTarget, make_model_target, require_simulated
 from bpa_ppl.sampling.observations import Compared
+from bpa_ppl.sampling.own_models import Simulated
 from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
 from bpa_ppl.sampling.target import (
     NUMPYRO_LOCK,
@@ -322,6 +323,7 @@ def describe_remaining(
 #: Calibrated next to the weights: a quantity that depends on the data, and so detects errors that
 #: the weights do not show (Modrák et al. 2023).
 LOG_LIKELIHOOD = "log p(A|λ)"
+_LOG_LIKELIHOOD = "log likelihood"  # of other programs
 _OBSERVED = "oracle"
 
 
@@ -372,84 +374,206 @@ def calibrate_sampler(
     >>> result.names, bool(result)
     (('LM0', 'log p(A|λ)'), True)
     """
-    engine, resolved = SAMPLERS.resolve(sampler), LIKELIHOODS.resolve(likelihood)
-    if not resolved.generative:
-        name = LIKELIHOODS.name_of(resolved)
-        message = f"oracles cannot be simulated from {name}: choose oracle or preference"
-        raise UsageError(message, parameter="likelihood", code="not-supported")
-    seed, first = check_seed(seed), np.zeros(len(lists), np.int64)
+    target = density_to_simulate(
+        lists, weights, prior=prior, likelihood=likelihood, gain=gain, model=model
+    )
+    options: dict[str, Any] = {"replications": replications, "seed": seed, "jobs": jobs}
+    return calibrate(target, samplers=[sampler], progress=progress, **options)[0]
+
+
+def density_to_simulate(
+    lists: NBest,
+    weights: AnyStart,
+    *,
+    prior: str | PriorFamily | Prior = "isotropic:variance=0.1",
+    likelihood: str | Likelihood = "oracle",
+    gain: AnyGain | None = None,
+    model: Model = log_linear,
+) -> WeightsTarget:
+    """Return the log density of lists whose oracles or answers are simulated, for `calibrate`.
+
+    The lists need no references; the arguments are those of `calibrate_sampler`.
+
+    Raises:
+        DataError: if lists and weights do not fit together.
+        UsageError: if the likelihood cannot be simulated.
+    """
+    resolved = LIKELIHOODS.resolve(likelihood)
+    _require_generative(resolved)
+    first = np.zeros(len(lists), np.int64)
     key = "" if gain is None else resolve(gain, lists).key
-    simulated_later = Oracles(first, np.full(len(first), np.nan), first + 1, "", key, "")
-    target = log_density(
+    return log_density(
         lists,
         weights,
-        gain=simulated_later,
+        gain=Oracles(first, np.full(len(first), np.nan), first + 1, "", key, ""),
         likelihood=resolved,
         prior=prior,
         model=model,
-        sampler=engine,
     )
+
+
+def calibrate(
+    model: Callable[..., Any] | Target,
+    args: tuple[Any, ...] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    samplers: Sequence[str | Sampler],
+    replications: int = 200,
+    seed: int = 0,
+    jobs: int = 1,
+    progress: bool | Reporter = False,
+) -> list[Calibration]:
+    """Run simulation-based calibration of samplers on a posterior.
+
+    Parameters are drawn from the prior, and everything that the program observes is simulated given
+    them. The ranks of the true values among the draws of a sampler given the simulated data are
+    tested for uniformity, and so is that of the log likelihood (Talts et al. 2018; Modrák et al.
+    2023). Arguments of the program that it does not observe stay as they are: a program that also
+    computes with its data, such as an autoregression of the observed series, is not simulated as it
+    would have to be, and is then found not to be calibrated.
+
+    Args:
+        model: a NumPyro program, as for `sample`, or what `log_density` returns for n-best lists.
+        args: the positional arguments of the program, as a tuple.
+        kwargs: its keyword arguments.
+        samplers: names, with settings as in `nuts:warmup=200`, or samplers of your own.
+        replications: the number of simulated data sets.
+        seed: of all random numbers.
+        jobs: the number of threads.
+        progress: True draws a bar on standard error.
+
+    Returns:
+        the result of each sampler, in their order; it is true if the sampler is calibrated.
+
+    Raises:
+        DataError: if a posterior cannot be sampled in this way.
+        UsageError: if there is no such sampler or setting, or the data cannot be simulated.
+
+    >>> import jax.numpy as jnp
+    >>> import numpyro
+    >>> import numpyro.distributions as dist
+    >>> def program(y):
+    ...     mean = numpyro.sample("mean", dist.Normal(0.0, 1.0))
+    ...     numpyro.sample("y", dist.Normal(mean, 1.0), obs=y)
+    >>> data = (jnp.zeros(5),)
+    >>> (result,) = calibrate(program, data, samplers=["laplace:draws=200"], replications=20)
+    >>> result.names, bool(result)
+    (('mean', 'log likelihood'), True)
+    """
+    engines = [SAMPLERS.resolve(sampler) for sampler in samplers]
+    target = _find_target(model, args, kwargs, seed)
+    with NUMPYRO_LOCK, jax.enable_x64(True):
+        simulation = _of_weights(target) if isinstance(target, WeightsTarget) else _of_model(target)
+    return [
+        run_calibration(
+            partial(_replicate, engine, simulation, check_seed(seed)),
+            simulation.labels,
+            replications=replications,
+            sampler=SAMPLERS.name_of(engine),
+            seed=seed,
+            jobs=jobs,
+            progress=progress,
+        )
+        for engine in engines
+    ]
+
+
+class _Simulation(NamedTuple):
+    """How data are simulated from a target.
+
+    Attributes:
+        target: the posterior of the data that are there.
+        names: the sites whose true values are compared with draws.
+        labels: of their cells, and of the log likelihood.
+        given: returns the posterior of simulated data, from what the program observes, by site.
+    """
+
+    target: Target
+    names: tuple[str, ...]
+    labels: tuple[str, ...]
+    given: Callable[[dict[str, Any]], Target]
+
+
+def _require_generative(likelihood: Likelihood) -> None:
+    """Refuse a likelihood that is no distribution of what is observed."""
+    if not likelihood.generative:
+        name = LIKELIHOODS.name_of(likelihood)
+        message = f"oracles cannot be simulated from {name}: choose oracle or preference"
+        raise UsageError(message, parameter="likelihood", code="not-supported")
+
+
+def _of_weights(target: WeightsTarget) -> _Simulation:
+    """Return how oracles or answers are simulated.
+
+    Raises:
+        UsageError: if the likelihood is no distribution of them.
+    """
+    _require_generative(target.likelihood)
     observed = require_adaptation(target).observed
     if isinstance(observed, Compared) and (observed.choices.weight != 1).any():
         message = "answers with weights other than 1 cannot be simulated: leave out the weights"
         raise UsageError(message, parameter="likelihood", code="not-supported")
-    with NUMPYRO_LOCK, jax.enable_x64(True):
-        labels = _label_components(target)
-    return calibrate(
-        partial(_replicate, engine, target, seed),
-        [*target.features, *labels, LOG_LIKELIHOOD],
-        replications=replications,
-        sampler=SAMPLERS.name_of(engine),
-        seed=seed,
-        jobs=jobs,
-        progress=progress,
-    )
+    latent = inspect_model(target).latent
+    names = (WEIGHTS, *(name for name in latent if name != WEIGHTS))
+
+    def given(simulated: dict[str, Any]) -> Target:
+        oracle = simulated[_OBSERVED].astype(target.lists.oracle.dtype)
+        return replace(target, lists=target.lists._replace(oracle=oracle))
+
+    labels = (*target.features, *_label_cells(target, names[1:]), LOG_LIKELIHOOD)
+    return _Simulation(target, names, labels, given)
 
 
-def _replicate(engine: Sampler, target: WeightsTarget, seed: int, i: int) -> Replication:
+def _of_model(target: Target) -> _Simulation:
+    """Return how the data of any program are simulated.
+
+    Raises:
+        UsageError: if it observes nothing, or a `numpyro.factor`.
+    """
+    assert isinstance(target, ModelTarget)  # there is no other target
+    require_simulated(target)
+    names = inspect_model(target).latent
+    labels = (*_label_cells(target, names), _LOG_LIKELIHOOD)
+    return _Simulation(target, names, labels, lambda data: replace(target, observed=data))
+
+
+def _replicate(engine: Sampler, simulation: _Simulation, seed: int, i: int) -> Replication:
     """Simulate data, and draw from the posterior given the data."""
     # The setting is local to a thread.
     with NUMPYRO_LOCK, jax.enable_x64(True):
-        names = _find_parameters(target)
         key = jax.random.fold_in(jax.random.key(seed), i)
-        truth, oracle, likelihood = simulate(target, names, key)
-        target = replace(target, lists=target.lists._replace(oracle=oracle), seed=seed + i)
+        truth, observed, likelihood = simulate(simulation.target, simulation.names, key)
+        target = replace(simulation.given(observed), seed=seed + i)
         sampled = draw(engine, target)
         log_likelihood = sampled.log_likelihood
         if log_likelihood is None:
             log_likelihood = evaluate(target, sampled.z)[1]
         values = constrain_draws(target, sampled.z)
-        shape = np.shape(values[WEIGHTS])[:2]
-        parts = [np.reshape(values[name], (*shape, -1)) for name in names]
+        shape = np.shape(values[simulation.names[0]])[:2]
+        parts = [np.reshape(values[name], (*shape, -1)) for name in simulation.names]
         draws = np.concatenate([*parts, total(log_likelihood, shape)[..., None]], -1)
         return Replication(np.append(truth, likelihood), draws, sampled.log_weight)
 
 
-def _find_parameters(target: WeightsTarget) -> tuple[str, ...]:
-    """Return the sites whose true values are compared with draws: the weights come first."""
-    latent = inspect_model(target).latent
-    return (WEIGHTS, *(name for name in latent if name != WEIGHTS))
-
-
-def _label_components(target: WeightsTarget) -> list[str]:
-    """Return a name for each component of the parameters other than the weights."""
+def _label_cells(target: Target, names: Sequence[str]) -> list[str]:
+    """Return a name for each cell of some sites."""
     values = constrain(target, target.start)
     return [
         name if np.size(values[name]) == 1 else f"{name}[{k}]"
-        for name in _find_parameters(target)[1:]
+        for name in names
         for k in range(np.size(values[name]))
     ]
 
 
 @partial(jax.jit, static_argnums=1)
 def simulate(
-    target: WeightsTarget, names: tuple[str, ...], key: jax.Array
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return parameters from the prior, oracles from the model given them, and log p(A|λ)."""
-    unconditioned = handlers.trace(handlers.uncondition(handlers.seed(target.program, key)))
-    sites = unconditioned.get_trace(*target.data)
-    oracle = sites[_OBSERVED]
-    likelihood = oracle["fn"].log_prob(oracle["value"]).sum()
-    chosen = oracle["value"].astype(target.lists.oracle.dtype)
+    target: Target, names: tuple[str, ...], key: jax.Array
+) -> tuple[jax.Array, dict[str, jax.Array], jax.Array]:
+    """Return parameters from the prior, data from the model given them, and their log density."""
+    simulated = Simulated(target.program)
+    sites = handlers.trace(handlers.seed(simulated, key)).get_trace(*target.data)
+    observed = {name: sites[name] for name in simulated.sites}
+    data = {name: site["value"] for name, site in observed.items()}
+    likelihood = sum(site["fn"].log_prob(data[name]).sum() for name, site in observed.items())
     truth = jnp.concatenate([jnp.ravel(sites[name]["value"]) for name in names])
-    return truth, chosen, likelihood
+    return truth, data, jnp.asarray(likelihood)

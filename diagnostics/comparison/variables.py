@@ -135,7 +135,10 @@ def select_comparable(
     features: tuple[str, ...] = ()
     if weights or (var_names is None and any(run.parameters for run in runs)):
         sources = (run.recorded for run in runs)
-        recorded = [as_draws(r if isinstance(r, Draws) else from_groups(*r)) for r in sources]
+        recorded = [
+            as_draws(r if isinstance(r, Draws) else from_groups(*r, any_variables=not weights))
+            for r in sources
+        ]
         if var_names is None:
             features = recorded[place].features
             runs = [_split_weights(run, draws) for run, draws in zip(runs, recorded, strict=True)]
@@ -214,7 +217,7 @@ def _open(data: Any, name: str, log_weights: str | None) -> _Run:
     else:
         groups, attrs = _read(data) if isinstance(data, str | Path) else split_groups(data)
     if SCHEMA in attrs:
-        return _open(from_groups(groups, attrs), name, log_weights)
+        return _open(from_groups(groups, attrs, any_variables=True), name, log_weights)
     groups = _name_log_weights(groups, name, log_weights)
     statistics = groups["sample_stats"].arrays if "sample_stats" in groups else {}
     logs = statistics.get(LOG_WEIGHT)

@@ -42,6 +42,7 @@ READ = {
         "--acoustic",
         "--allowed-hosts",
         "--bad",
+        "--data",
         "--decoder",
         "--derivations",
         "--dev",

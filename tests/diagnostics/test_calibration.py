@@ -18,7 +18,7 @@ from bpa_ppl import Isotropic, UsageError, log_density
 from bpa_ppl.diagnostics.calibration import (
     RANKED,
     Replication,
-    calibrate,
+    run_calibration,
     uniform_bands,
     uniformity_test,
 )
@@ -71,7 +71,7 @@ def test_p_values_of_uniform_values_are_uniform() -> None:
 
 
 def test_an_exact_sampler_is_calibrated() -> None:
-    found = calibrate(gaussian, ["x"], replications=300)
+    found = run_calibration(gaussian, ["x"], replications=300)
     assert found
     assert "calibrated" in str(found)
     assert kstest(found.ranks[:, 0], "uniform").pvalue > 0.01
@@ -88,7 +88,7 @@ def test_an_exact_sampler_is_calibrated() -> None:
     ],
 )
 def test_the_fault_is_named(fault: dict[str, Any], message: str) -> None:
-    found = calibrate(partial(gaussian, **fault), ["x"])
+    found = run_calibration(partial(gaussian, **fault), ["x"])
     assert not found
     assert message in str(found)
 
@@ -101,12 +101,14 @@ def test_weighted_draws_are_ranked_by_their_weights() -> None:
         draws = centre + rng.normal(size=(1, 2000, 1))
         return Replication([truth], draws, -0.5 * (draws[..., 0] - centre) ** 2)
 
-    assert calibrate(weighted, ["x"])
-    assert not calibrate(lambda i: weighted(i)._replace(log_weight=None), ["x"])
+    assert run_calibration(weighted, ["x"])
+    assert not run_calibration(lambda i: weighted(i)._replace(log_weight=None), ["x"])
 
 
 def test_a_chain_that_never_moves_is_not_an_error() -> None:
-    still = calibrate(lambda i: Replication([0.0], np.zeros((1, 50, 1))), ["x"], replications=50)
+    still = run_calibration(
+        lambda i: Replication([0.0], np.zeros((1, 50, 1))), ["x"], replications=50
+    )
     assert still.ess == 0
     assert "effective draws" in str(still)
     assert kstest(still.ranks[:, 0], "uniform").pvalue > 0.001
@@ -114,12 +116,14 @@ def test_a_chain_that_never_moves_is_not_an_error() -> None:
 
 def test_threads_change_nothing() -> None:
     steps: list[int] = []
-    alone = calibrate(gaussian, ["x"], replications=40, progress=lambda n, *_: steps.append(n))
-    together = calibrate(gaussian, ["x"], replications=40, jobs=3)
+    alone = run_calibration(
+        gaussian, ["x"], replications=40, progress=lambda n, *_: steps.append(n)
+    )
+    together = run_calibration(gaussian, ["x"], replications=40, jobs=3)
     np.testing.assert_array_equal(alone.ranks, together.ranks)
     assert steps == list(range(1, 41))
     with raises(UsageError, parameter="replications"):
-        calibrate(gaussian, ["x"], replications=5)
+        run_calibration(gaussian, ["x"], replications=5)
 
 
 def test_weights_are_simulated_from_the_prior_and_oracles_from_the_model() -> None:
@@ -128,7 +132,8 @@ def test_weights_are_simulated_from_the_prior_and_oracles_from_the_model() -> No
     target = log_density(TARGET.pool, TARGET.canonical, **options)
     keys = jax.random.split(jax.random.key(0), 4000)
     simulate_once = partial(simulate, target, ("weights",))
-    weights, oracle, likelihood = jax.vmap(simulate_once)(keys)
+    weights, simulated, likelihood = jax.vmap(simulate_once)(keys)
+    oracle = simulated["oracle"].astype(int)
     centre = list(TARGET.canonical.values())
     z = (np.asarray(weights) - centre) / np.sqrt(TARGET.variance)
     assert all(kstest(z[:, k], "norm").pvalue > 0.001 for k in range(2))

@@ -15,7 +15,7 @@ from support.html_outline import Outline
 from support.raising import raises
 
 from bpa_ppl import DataError, from_lists
-from bpa_ppl.diagnostics.calibration import Replication, calibrate, render_calibration
+from bpa_ppl.diagnostics.calibration import Replication, render_calibration, run_calibration
 from bpa_ppl.diagnostics.comparison.comparison import FAILED, Comparison, SamplerResult, compare
 from bpa_ppl.diagnostics.comparison.efficiency import COLUMNS
 from bpa_ppl.diagnostics.comparison.page import render_comparison, write_comparison
@@ -145,7 +145,7 @@ def test_the_page_of_calibrations() -> None:
     def replicate(i: int) -> Replication:
         return Replication([0.1], autoregressive(0.0, 1, 99, 1, seed=i))
 
-    found = calibrate(replicate, ["<i>λ"], replications=30, sampler="<b>")
+    found = run_calibration(replicate, ["<i>λ"], replications=30, sampler="<b>")
     html = render_calibration([found], command="bpa calibrate")
     assert "NOT calibrated: &lt;b&gt;" in html
     assert not {"script", "b", "i"} & set(Outline(html).tags)
