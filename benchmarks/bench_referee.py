@@ -180,7 +180,7 @@ def draw_picture(options: argparse.Namespace) -> None:
     """Run the example of the page, and write four plots of its comparison as one SVG file."""
     page = ROOT / "docs/how-to/is-my-sampler-right.md"
     scope: dict[str, Any] = {}
-    for block in re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)[:2]:
+    for block in re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)[:4]:
         exec(block, scope)
     html = render_comparison(scope["result"])
     drawn = re.findall(r'<svg class="plot".*?</svg>', html, re.DOTALL)

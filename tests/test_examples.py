@@ -8,6 +8,7 @@ import runpy
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import jax
 import pytest
@@ -80,12 +81,17 @@ def run_example(name: str, monkeypatch: pytest.MonkeyPatch) -> set[str]:
 @pytest.mark.slow
 def test_is_my_sampler_right(capsys: pytest.CaptureFixture[str]) -> None:
     page = "docs/how-to/is-my-sampler-right.md"
+    scope: dict[str, Any] = {}
     with jax.numpy_rank_promotion("allow"):  # guides of NumPyro promote ranks
-        exec("".join(code_of(page)), {})
-    (command,) = re.findall(r"^bpa (.*)$", (ROOT / page).read_text("utf-8"), re.MULTILINE)
-    run_command(command.split())
-    verdicts = re.findall(r"^(\S+) +(agrees|DIFFERS)", capsys.readouterr().out, re.MULTILINE)
-    assert verdicts == [("nuts", "agrees"), ("variational", "DIFFERS"), ("nuts.nc", "agrees")]
+        exec("".join(code_of(page)), scope)
+    (of_model, of_draws) = re.findall(r"^bpa (.*)$", (ROOT / page).read_text("utf-8"), re.MULTILINE)
+    run_command(of_draws.split())
+    verdicts = re.findall(r"^(\S+) +(agrees|DIFFERS|failed)", capsys.readouterr().out, re.MULTILINE)
+    expected = [("rwm", "agrees"), ("nuts:target_accept=0.99", "agrees"), ("heuristic", "failed")]
+    expected += [("nuts", "agrees"), ("variational", "DIFFERS"), ("nuts.nc", "agrees")]
+    assert verdicts == expected
+    assert scope["data"].attrs["chosen"] == "nuts"
+    assert "--model schools:schools --data schools.json" in of_model
     assert Path("comparison/index.html").is_file()
 
 

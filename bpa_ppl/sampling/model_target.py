@@ -85,6 +85,13 @@ class ModelTarget(Target):
         model: the program with its arguments.
         start: z by site, at the medians of the prior.
         observed: values that take the place of what the program observes, by site: simulated data.
+
+    >>> import numpyro
+    >>> import numpyro.distributions as dist
+    >>> target = make_model_target(lambda: numpyro.sample("mean", dist.Normal(0.0, 1.0)))
+    >>> with jax.enable_x64(True):
+    ...     print(target(jnp.array([1.0])).round(3), target.constrain(jnp.array([1.0])))
+    -1.419 {'mean': Array(1., dtype=float64)}
     """
 
     model: Bound

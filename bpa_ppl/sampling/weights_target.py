@@ -86,6 +86,12 @@ class WeightsTarget(Target):
             not part of the density.
         adaptation: what `to_posterior` records of draws of any algorithm; None if the density is
             not that of an adaptation.
+
+    >>> from bpa_ppl import from_lists, log_density
+    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+    >>> target = log_density(lists, {"LM0": 0.5})
+    >>> target.features, target.is_log_linear, target.lists.features
+    (('LM0',), True, 1)
     """
 
     model: Model

@@ -5,8 +5,13 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
-from support.command_line import run
+import pytest
+from support.command_line import run, succeed
+
+import bpa_ppl as bpa
+from bpa_ppl.cli.models import read_arguments, read_model
 
 LISTS = ("nbest", "-w", "moses.ini")
 COMPARE = ("compare", *LISTS, "-r", "ref", "-o", "report")
@@ -32,3 +37,76 @@ def test_compare_writes_a_page_and_tables_and_names_what_failed(folder: Path) ->
     assert "failed: map" in html.replace("F", "f")
     assert "<td>laplace.draws=1500</td>" in html
     assert "<td>margin, gamma 2</td>" in html
+
+
+MODEL = """
+import numpyro
+import numpyro.distributions as dist
+
+
+def model(count, y):
+    mean = numpyro.sample("mean", dist.Normal(0.0, 2.0))
+    with numpyro.plate("row", count):
+        numpyro.sample("y", dist.Normal(mean, 1.0), obs=y)
+"""
+
+
+@pytest.fixture
+def of_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module with a model of its own name, and its data."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    Path("normal_mean.py").write_text(MODEL, "utf-8")
+    Path("data.json").write_text('{"count": 3, "y": [1.0, 2, 0.5]}', "utf-8")
+
+
+@pytest.mark.usefixtures("of_model")
+def test_samplers_are_compared_on_a_model() -> None:
+    model = ("--model", "normal_mean:model", "--data", "data.json")
+    imh = ("--samplers", "imh,heuristic", "--reference-sampler", "imh")
+    done = run("compare", *model, *imh, "--runs", "2", "-o", "page")
+    assert done.code == 2  # a sampler failed
+    assert re.search(r"^imh +agrees", done.out, re.MULTILINE)
+    assert "heuristic needs canonical weights" in done.out
+    page = Path("page/index.html").read_text("utf-8")
+    assert "<td>normal_mean:model</td>" in page
+    draws = bpa.sample(*loaded("normal_mean", "data.json"), sampler="imh:draws=4000", seed=5)
+    bpa.write_posterior(draws, "reference.nc")
+    again = succeed("compare", "reference.nc", *model, "--samplers", "laplace", "--runs", "1")
+    assert re.search(r"^laplace +agrees", again.out, re.MULTILINE)
+    done = succeed("calibrate", *model, "--samplers", "laplace", "--replications", "20")
+    assert "laplace, 20 replications: calibrated" in done.out
+
+
+def loaded(module: str, data: str) -> tuple[Any, tuple[()], dict[str, Any]]:
+    program = read_model(f"{module}:model")
+    return program, (), read_arguments(data, program)
+
+
+@pytest.mark.usefixtures("of_model")
+@pytest.mark.parametrize(
+    ("words", "data", "mention"),
+    [
+        ("--model normal_mean", "{}", "a model is named module:function"),
+        ("--model nowhere:model", "{}", "the module nowhere cannot be imported"),
+        ("--model normal_mean:modle", "{}", "has no function modle: it has model"),
+        ("--model normal_mean:model", '{"count": 3}', "missing a required argument: 'y'"),
+        ("--model normal_mean:model", '{"count": 3, "z": 1}', "missing a required argument: 'y'"),
+        (
+            "--model normal_mean:model",
+            '{"count": 1, "y": [[1], [1, 2]]}',
+            "y has rows of different",
+        ),
+        ("--model normal_mean:model", '{"count": 1, "y": ["a"]}', "y is not made of numbers"),
+        ("--model normal_mean:model", "[]", "is not an object"),
+        ("--model normal_mean:model", "{", "is not JSON"),
+        ("", "{}", "data are those of a --model"),
+        ("a.nc b.nc --model normal_mean:model", "{}", "a model has one reference"),
+    ],
+)
+def test_what_is_no_model_or_no_data_is_refused(words: str, data: str, mention: str) -> None:
+    Path("other.json").write_text(data, "utf-8")
+    done = run("compare", *words.split(), "--data", "other.json")
+    assert (done.code, done.out) == (2, "")
+    assert mention in done.err
+    assert done.err.count("\n") == 1
