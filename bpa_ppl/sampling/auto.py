@@ -138,8 +138,8 @@ class Auto(Sampler, frozen=True):
             Nuts(draws=draws, chains=self.chains, warmup=_WARMUP, target_accept=_TARGET_ACCEPT)
             for draws in (_MORE * self.draws, _MORE**2 * self.draws)
         )
-        yield _Attempt("nuts", "", more.sample)
-        yield _Attempt("nuts", "", most.sample, limit=_MORE)
+        yield _Attempt("nuts", reason, more.sample)
+        yield _Attempt("nuts", reason, most.sample, limit=_MORE)
 
     def _independence_attempts(self, target: Target) -> Generator[_Attempt, None, str]:
         """Yield the attempts with independent proposals; return why they do not fit, or nothing."""

@@ -20,12 +20,13 @@ from msgspec import structs
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.components import Count, Positive
+from bpa_ppl.errors import DataError
 from bpa_ppl.models.priors.prior import log_student
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, smooth_log_weights
 from bpa_ppl.sampling.chains import repeat_start
-from bpa_ppl.sampling.mode import disperse_starts, mode_of, require_mode
+from bpa_ppl.sampling.mode import disperse_starts, mode_of, modes_of, require_mode
 from bpa_ppl.sampling.newton import Mode
 from bpa_ppl.sampling.sampler import Sampler
 from bpa_ppl.sampling.scale_mixture import ScaleMixture, fit_scale_mixture
@@ -346,6 +347,8 @@ def assess_proposals(target: Target) -> Fit:
     if latent != (WEIGHTS,) and size > _MAX_SEARCHED:
         reason = f"a hierarchy of {size} values has no typical mode, and nuts needs none"
         return None, np.inf, reason
+    if len(modes_of(target)) > 1:
+        return None, np.inf, f"there are {len(modes_of(target))} modes"
     around = "around the mode"
     student: AnyProposal | None = None
     if has_unknown_scale(target):
@@ -384,13 +387,20 @@ def make_pilot_proposal(target: Target, degrees_of_freedom: float) -> AnyProposa
     If the prior has an unknown scale, it is a mixture over scales.
 
     Raises:
-        DataError: if there is no mode.
+        DataError: if there is no mode, or there are several.
     """
     if has_unknown_scale(target):
         mixture = fit_scale_mixture(target)
         if mixture is not None:
             return mixture
     mode = require_mode(target)
+    if len(modes_of(target)) > 1:
+        raise DataError(
+            f"there are {len(modes_of(target))} modes, and proposals around one miss the others: "
+            "use the samplers nuts or rwm, whose chains start at all of them",
+            parameter="sampler",
+            code="not-supported",
+        )
     return SkewedProposal(mode, fit_skewed(target, mode), degrees_of_freedom, 0.5)
 
 
@@ -515,11 +525,13 @@ def draw_starts(target: Target, chains: int) -> tuple[Sites, Fit]:
         fit = fitted if pareto_k <= POOR_PARETO_K else None, pareto_k, reason
     if fit[0] is not None:
         return disperse_starts(target, fit[0], chains), fit
+    modes = modes_of(target) if fit[1] == np.inf and target.dimension <= _MAX_SEARCHED else ()
+    start = repeat_start(target.start, chains)
+    if len(modes) > 1:  # else a chain that stays at one mode is not noticed
+        places = np.array([modes[k % len(modes)].position for k in range(chains)])
+        start = unflatten(places, target.start)
     rng = np.random.default_rng([target.seed, 3])
-    start = jax.tree.map(
-        lambda x: x + _JITTER * rng.normal(size=x.shape), repeat_start(target.start, chains)
-    )
-    return start, fit
+    return jax.tree.map(lambda x: x + _JITTER * rng.normal(size=x.shape), start), fit
 
 
 def _effective_share(log_weight: Float64) -> float:

@@ -15,6 +15,7 @@ from bpa_ppl.models.lists import Lists
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.sampling.coordinates import choose_coordinates
+from bpa_ppl.sampling.model_target import ModelTarget
 from bpa_ppl.sampling.newton import MAX_ITERATIONS, Mode, Point, maximise
 from bpa_ppl.sampling.sampler import Sampler
 from bpa_ppl.sampling.target import (
@@ -22,7 +23,9 @@ from bpa_ppl.sampling.target import (
     Sites,
     Target,
     inspect_model,
+    is_usable_start,
     potential,
+    unconstrain_each,
     unflatten,
 )
 from bpa_ppl.sampling.weights_target import Model, WeightsTarget, find_start
@@ -30,6 +33,11 @@ from bpa_ppl.weights import Match
 
 #: The mode of a hierarchy of more values is not searched: its Hessian is expensive.
 _MOST_SEARCHED = 1000
+#: Other modes of a program of at most so many values are searched from so many draws of its prior.
+_FEW, _SEARCHES, _SEED = 50, 8, 0
+#: Different modes are so many posterior standard deviations apart; less probable ones by this
+#: factor, in nats, are left out.
+_APART, _NEGLIGIBLE = 3.0, 7.0
 
 
 def _is_large_hierarchy(target: Target) -> bool:
@@ -78,14 +86,47 @@ def find_mode(target: Target) -> Mode:
 
 
 #: The modes of posteriors, so that each is searched once.
-_MODES: WeakKeyDictionary[Target, Mode] = WeakKeyDictionary()
+_MODES: WeakKeyDictionary[Target, tuple[Mode, ...]] = WeakKeyDictionary()
 
 
 def mode_of(target: Target) -> Mode:
-    """Return the mode of a posterior; the search runs once for each target."""
+    """Return the mode of a posterior, the most probable one; searched once for each target."""
+    return modes_of(target)[0]
+
+
+def modes_of(target: Target) -> tuple[Mode, ...]:
+    """Return the modes of a posterior that were found, the most probable first.
+
+    The posterior of the weights of lists has one. Of another program with at most 50 values, the
+    search also starts at draws of the prior. Modes are different if they are three posterior
+    standard deviations apart, and those with less than a thousandth of the mass of the most
+    probable one, by Laplace's approximation, are left out.
+    """
     if target not in _MODES:
-        _MODES[target] = find_mode(target)
+        first = find_mode(target)
+        few = isinstance(target, ModelTarget) and target.dimension <= _FEW
+        _MODES[target] = _find_others(target, first) if few else (first,)
     return _MODES[target]
+
+
+def _find_others(target: Target, first: Mode) -> tuple[Mode, ...]:
+    """Return the modes that searches from draws of the prior find, and the first one."""
+    drawn = jax.device_get(unconstrain_each(target, target.draw_prior(_SEARCHES, _SEED)))
+    starts = [{name: values[k] for name, values in drawn.items()} for k in range(_SEARCHES)]
+    searched = [find_mode(replace(target, start=z)) for z in starts if is_usable_start(target, z)]
+    found = [mode for mode in (first, *searched) if mode.converged]
+    result: list[Mode] = []
+    for mode in sorted(found, key=lambda mode: -mode.log_evidence):
+        negligible = bool(result) and mode.log_evidence < result[0].log_evidence - _NEGLIGIBLE
+        if not negligible and all(_measure_distance(mode, one) > _APART for one in result):
+            result.append(mode)
+    return tuple(result) or (first,)
+
+
+def _measure_distance(mode: Mode, other: Mode) -> float:
+    """Return the distance of two modes in posterior standard deviations around the second."""
+    step = mode.position - other.position
+    return float(np.sqrt(step @ np.linalg.solve(other.covariance, step)))
 
 
 def require_mode(target: Target) -> Mode:
@@ -153,12 +194,14 @@ def make_target(
 
 
 def disperse_starts(target: Target, mode: Mode, chains: int) -> Sites:
-    """Return z of a start for each chain, drawn from N(mode, 2 × Laplace).
+    """Return z of a start for each chain, drawn from N(mode, 2 × Laplace), of all modes in turn.
 
     They are wider than the posterior, so that chains that still depend on their start disagree.
     """
     rng = np.random.default_rng([target.seed, 2])
     draws = rng.multivariate_normal(mode.position, 2 * mode.covariance, size=chains)
+    if len(modes := modes_of(target)) > 1:  # else a chain that stays at one mode is not noticed
+        draws += np.array([modes[k % len(modes)].position for k in range(chains)]) - mode.position
     return unflatten(draws, target.start)
 
 

@@ -22,7 +22,7 @@ from numpyro import handlers
 from numpyro.distributions import biject_to
 from numpyro.distributions.constraints import real
 from numpyro.infer import Predictive, init_to_uniform, log_likelihood
-from numpyro.infer.util import constrain_fn, potential_energy
+from numpyro.infer.util import constrain_fn, potential_energy, unconstrain_fn
 
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, Int64, to_floats
@@ -500,6 +500,17 @@ def constrain(target: Target, z: Sites) -> Sites:
 def _constrain(target: Target, z: Sites) -> Sites:
     values: Sites = constrain_fn(target.program, target.data, {}, z, return_deterministic=True)
     return values
+
+
+@jax.jit
+def unconstrain_each(target: Target, values: Sites) -> Sites:
+    """Return the unconstrained values of the latent sites, of values with a leading dimension."""
+
+    def unconstrain(one: Sites) -> Sites:
+        z: Sites = unconstrain_fn(target.program, target.data, {}, one)
+        return z
+
+    return jax.vmap(unconstrain)(values)
 
 
 def constrain_draws(target: Target, z: Sites) -> Sites:

@@ -77,6 +77,25 @@ def test_auto_says_why_it_takes_nuts() -> None:
     assert re.search("Pareto k̂|earlier draws failed: imh", data.attrs["chosen_because"])
 
 
+def two_modes(y: float) -> None:
+    """Its posterior has a mode near √y, and one near −√y."""
+    root = numpyro.sample("root", dist.Normal(0.0, 10.0))
+    numpyro.sample("y", dist.Normal(root**2, 1.0), obs=y)
+
+
+def test_several_modes_are_said_and_never_pass_in_silence() -> None:
+    data = bpa.sample(two_modes, (25.0,))
+    assert data.attrs["chosen"] == "nuts"
+    assert data.attrs["chosen_because"].endswith("there are 2 modes")
+    drawn = data["posterior"]["root"].values
+    assert (drawn > 4).any()
+    assert (drawn < -4).any()
+    assert not bpa.check(data)
+    assert not bpa.check(bpa.sample(two_modes, (25.0,), sampler="rwm"))
+    with pytest.raises(DataError, match="there are 2 modes, and proposals around one miss"):
+        bpa.sample(two_modes, (25.0,), sampler="imh")
+
+
 @pytest.mark.parametrize("sampler", ["imh", "laplace", "nuts", "rwm", "numpyro:HMC"])
 def test_a_normal_mean_has_its_closed_form(sampler: str) -> None:
     data = bpa.sample(known_scale, (DATA,), sampler=sampler, seed=2)
