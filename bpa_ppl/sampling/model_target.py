@@ -152,7 +152,12 @@ def make_model_target(
     seed, bound = check_seed(seed), Bound(model, given, named)
     empty = ModelTarget(model=bound, start={})
     with NUMPYRO_LOCK, jax.enable_x64(True):
-        if not inspect_model(empty).latent:
+        latent = inspect_model(empty).latent
+        if slashed := [name for name in latent if "/" in name]:
+            problem = f"the site {slashed[0]} of the model has a slash in its name"
+            remedy = "rename it, or call numpyro.handlers.scope with divider='.'"
+            raise model_error(f"{problem}, which ArviZ data cannot have: {remedy}", "bad-name")
+        if not latent:
             problem = f"the model {bound.__name__} has no latent site, so there is nothing to draw"
             raise model_error(f"{problem}: call numpyro.sample without obs", "no-data")
         return ModelTarget(model=bound, start=_find_start(empty, seed), seed=seed)

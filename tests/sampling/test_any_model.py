@@ -194,6 +194,11 @@ def undefined() -> None:
     numpyro.factor("odd", jnp.log(-jnp.exp(mean)))
 
 
+def scoped() -> None:
+    with numpyro.handlers.scope(prefix="prior"):
+        numpyro.sample("mean", dist.Normal(0.0, 1.0))
+
+
 def nothing() -> None:
     numpyro.sample("y", dist.Normal(0.0, 1.0), obs=1.0)
 
@@ -206,6 +211,7 @@ def nothing() -> None:
         (untraceable, (DATA,), "the model untraceable failed with TracerBool"),
         (undefined, (), "the site odd of the model is not a number where samplers start"),
         (nothing, (), "the model nothing has no latent site"),
+        (scoped, (), "the site prior/mean of the model has a slash in its name"),
         (known_scale, (), "the model known_scale failed with TypeError"),
         (known_scale, DATA, "are a tuple, even of one"),
         (3, (), "a model is a function"),
