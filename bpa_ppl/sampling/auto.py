@@ -71,9 +71,9 @@ class Auto(Sampler, frozen=True):
 
     Another model with several sites of more than one value is a hierarchy, whose shape independent
     proposals do not fit: NUTS draws at once, or, because it would take hours, raises an error if
-    there are more than 500 features. It draws at once, from all modes, if searches from draws of
-    the prior of another program find several. It also draws at once if more than 50 directions of the span
-    of the lists have a common unknown scale.
+    there are more than 500 features. It also draws at once if more than 50 directions of the span
+    of the lists have a common unknown scale; and, with chains that start at all modes, if searches
+    from draws of the prior of another program find several.
 
     >>> Auto(draws=500)
     Auto(draws=500, chains=4)
