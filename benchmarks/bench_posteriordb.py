@@ -1,10 +1,12 @@
 """What `compare` says of samplers, correct ones and broken ones, on 17 posteriors of posteriordb.
 
     python benchmarks/bench_posteriordb.py [--tables verdicts jacobians] [--only arK-arK]
-        [--samplers "NumPyro NUTS"]
+        [--samplers "NumPyro NUTS"] [--reasons]
 
-Each sampler draws four chains, which are compared with the reference draws. Samplers of packages
-that are not installed (BlackJAX, nutpie) are left out. Hamiltonian Monte Carlo of fixed length,
+Each sampler draws four chains, which are compared with the reference draws. Those of this package
+are called `bpa`: `nuts` has the settings of the other NUTS samplers, and the others their defaults,
+with as many draws. A sampler that raises an error has `failed`, with its message. Samplers of
+packages that are not installed (BlackJAX, nutpie) are left out. Hamiltonian Monte Carlo of fixed length,
 with the inverse Hessian of the mode as metric, is a control: the broken samplers are this one with
 
 * every proposal accepted, at a step that is too large,
@@ -16,8 +18,10 @@ with the inverse Hessian of the mode as metric, is a control: the broken sampler
 smaller than the 0.1 standard deviations that a sampler that agrees may be off. The exit status is 1
 if a correct sampler differs, or a broken one agrees whose error is larger than that.
 
-Seconds are those of warm-up and draws, with compilation in brackets; evaluations those of kept
-draws. Compiled programs are stored in `build/compiled`.
+Seconds are those of warm-up and draws. Those of `bpa` are of a second run, and include the search
+for the mode and pilot samples. In brackets are those of everything, with compilation and the first
+run. Evaluations are those from one kept draw to the next, with the gradient for NUTS and HMC, and
+without it for `imh` and `rwm`. Compiled programs are stored in `build/compiled`.
 """
 
 from __future__ import annotations
@@ -45,8 +49,10 @@ from scipy.optimize import minimize
 
 from bpa_ppl import compare
 from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl.drawing import draw_posterior
 from bpa_ppl.errors import BpaError
 from bpa_ppl.posterior.arviz_functions import InferenceData
+from bpa_ppl.sampling.model_target import make_model_target
 
 CHAINS, WARMUP, DRAWS = 4, 1000, 2000
 #: Acceptance that NUTS aims at: with 0.8 or 0.9, a few transitions of eight_schools diverge.
@@ -55,7 +61,7 @@ TARGET = 0.95
 HMC_WARMUP = 200
 #: A sampler with a smaller error, in posterior standard deviations, may agree.
 SMALL_ERROR = 0.1
-VERDICTS = ("agrees", "inconclusive", "not converged", "DIFFERS", "refused")
+VERDICTS = ("agrees", "inconclusive", "not converged", "DIFFERS", "failed")
 
 Model: TypeAlias = Callable[..., None]
 Options: TypeAlias = dict[str, Any]
@@ -166,6 +172,16 @@ def draw_numpyro(model: Model, args: tuple[Any, ...], kwargs: Options, seed: int
     (z, statistics), seconds = run_compiled(jax.vmap(chain), keys, flat.starts)
     kept = {name: x[:, WARMUP:] for name, x in statistics.items()}
     return to_data(flat.constrain(z[:, WARMUP:]), kept, seconds)
+
+
+def draw_bpa(
+    settings: str, model: Model, args: tuple[Any, ...], kwargs: Options, seed: int
+) -> InferenceData:
+    """Draw by a sampler of this package; the first of two equal runs compiles it."""
+    target = make_model_target(model, args, kwargs, seed=seed)
+    draw_posterior(target, settings, seed=seed)
+    draws = draw_posterior(target, settings, seed=seed)
+    return to_data(dict(draws.values), dict(draws.statistics), draws.record.sampler.seconds)
 
 
 def draw_blackjax(model: Model, args: tuple[Any, ...], kwargs: Options, seed: int) -> InferenceData:
@@ -321,8 +337,11 @@ def run_hmc(settings: Settings, flat: Flat, seed: int) -> tuple[Any, dict[str, A
 
 
 HMC, NO_JACOBIAN = "HMC", "HMC, no Jacobian"
-#: Correct samplers; those of the package for any model belong here, too.
+#: Of the sampler `nuts`: those of the other NUTS samplers.
+NUTS_SETTINGS = f"nuts:draws={DRAWS},chains={CHAINS},warmup={WARMUP},target_accept={TARGET}"
 CORRECT: list[tuple[str, Sampler]] = [
+    ("bpa nuts", partial(draw_bpa, NUTS_SETTINGS)),
+    *((f"bpa {n}", partial(draw_bpa, f"{n}:draws={DRAWS}")) for n in ("auto", "imh", "rwm")),
     ("NumPyro NUTS", draw_numpyro),
     *([("BlackJAX NUTS", draw_blackjax)] if find_spec("blackjax") else []),
     *([("nutpie", draw_nutpie)] if find_spec("nutpie") else []),
@@ -348,13 +367,14 @@ def print_verdicts(options: argparse.Namespace) -> None:
         model = partial(PROGRAMS[name], **read_data(name))
         for sampler in options.samplers:
             start = perf_counter()
-            draws = SAMPLERS[sampler](model, (), {}, options.seed)
-            total = perf_counter() - start
             try:
+                draws = SAMPLERS[sampler](model, (), {}, options.seed)
+                total = perf_counter() - start
                 result = compare({sampler: draws}, reference, var_names=variables)[sampler]
             except BpaError as error:
-                found[sampler]["refused"] += 1
-                table.row(sampler, "refused", str(error))
+                found[sampler]["failed"] += 1
+                table.row(sampler, "failed", *[""] * (len(columns) - 1))
+                print(f"  {error}")
                 continue
             of = result.efficiency
             bound = "–" if result.bound is None else f"{result.bound:.3f}"
@@ -370,6 +390,8 @@ def print_verdicts(options: argparse.Namespace) -> None:
                 error = measure_jacobian(name) if sampler == NO_JACOBIAN else (np.inf, 0)
                 if max(error) > SMALL_ERROR:
                     options.failed.append(f"{sampler} agrees on {name}: {result.reason}")
+    if len(options.only) < 2:
+        return
     table = Table("posteriors", *VERDICTS)
     for sampler, verdicts in found.items():
         table.row(sampler, *(str(verdicts[verdict]) for verdict in VERDICTS))

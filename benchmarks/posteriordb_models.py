@@ -11,8 +11,8 @@ Parameters without a prior in the Stan programs have a flat one, which is improp
 * `sigma` of kilpisjarvi,
 * `mu` and `alpha0` of garch11.
 
-All others are proper; ordered parameters have an `ImproperUniform` site for their support, and a
-factor with their prior. Values are in float64: call `jax.config.update("jax_enable_x64", True)`
+All others are proper; ordered parameters have a flat prior on their support, and a factor with
+their own. Values are in float64: call `jax.config.update("jax_enable_x64", True)`
 first, because the Cholesky decomposition of gp_pois_regr has a jitter of 1e-10.
 """
 
@@ -34,6 +34,7 @@ import numpyro
 import numpyro.distributions as dist
 from measuring import DATA
 from numpyro.distributions import constraints
+from numpyro.distributions.transforms import ExpTransform, OrderedTransform, Transform
 from numpyro.infer import init_to_uniform
 
 from bpa_ppl._runtime.arrays import Float64
@@ -49,11 +50,15 @@ _CELL = re.compile(r"(.+)\[(\d+)\]")
 Array: TypeAlias = jax.Array | npt.NDArray[Any]
 
 
-def flat(
-    support: constraints.Constraint = constraints.real, shape: tuple[int, ...] = ()
-) -> dist.Distribution:
-    """Return the flat prior on a support."""
-    return dist.ImproperUniform(support, (), shape)
+def flat(*transforms: Transform, shape: tuple[int, ...] = ()) -> dist.Distribution:
+    """Return the flat prior on the image of transforms, one after the other.
+
+    It has no density, but draws values, which samplers start from: those of a normal distribution.
+    """
+    prior = dist.Normal(0, 1).expand(shape).to_event(len(shape))
+    if transforms:
+        prior = dist.TransformedDistribution(prior, list(transforms))
+    return prior.mask(False)
 
 
 def observe_regression(columns: Sequence[Array], y: Array, beta: Array, sigma: Array) -> None:
@@ -65,7 +70,7 @@ def observe_regression(columns: Sequence[Array], y: Array, beta: Array, sigma: A
 def observe_flat_regression(columns: Sequence[Array], y: Array) -> None:
     """Observe a regression with flat priors of β and of σ > 0."""
     beta = numpyro.sample("beta", flat(shape=(len(columns) + 1,)))
-    sigma = numpyro.sample("sigma", flat(constraints.positive))
+    sigma = numpyro.sample("sigma", flat(ExpTransform()))
     observe_regression(columns, y, beta, sigma)
 
 
@@ -125,7 +130,7 @@ def kilpisjarvi(
     """Regress summer temperatures at Kilpisjärvi on the year, with informative priors."""
     alpha = numpyro.sample("alpha", dist.Normal(pmualpha, psalpha))
     beta = numpyro.sample("beta", dist.Normal(pmubeta, psbeta))
-    sigma = numpyro.sample("sigma", flat(constraints.positive))
+    sigma = numpyro.sample("sigma", flat(ExpTransform()))
     numpyro.sample("y", dist.Normal(alpha + beta * x, sigma), obs=y)
 
 
@@ -171,7 +176,7 @@ def garch(y: Array, sigma1: float) -> None:
     conditional one.
     """
     mu = numpyro.sample("mu", flat())
-    alpha0 = numpyro.sample("alpha0", flat(constraints.positive))
+    alpha0 = numpyro.sample("alpha0", flat(ExpTransform()))
     alpha1 = numpyro.sample("alpha1", dist.Beta(1, 2))
     # ImproperUniform on this interval has the same density, but NumPyro 0.22 then constrains draws
     # with the bound of the initial value of alpha1.
@@ -228,7 +233,9 @@ def hidden_markov(y: Array) -> None:
     All first states are equally probable. Rows of transition probabilities have flat priors.
     """
     rows = [numpyro.sample(f"theta{k}", dist.Dirichlet(jnp.ones(2))) for k in (1, 2)]
-    mu = numpyro.sample("mu", flat(constraints.positive_ordered_vector, (2,)))
+    mu = numpyro.sample(
+        "mu", flat(OrderedTransform(), ExpTransform(constraints.ordered_vector), shape=(2,))
+    )
     numpyro.factor("prior of mu", dist.Normal(jnp.array([3.0, 10.0]), 1).log_prob(mu).sum())
     transitions = jnp.stack(rows)
     outputs = dist.Normal(mu, 1).log_prob(y[:, None])
@@ -248,7 +255,7 @@ def hidden_markov(y: Array) -> None:
 
 def gaussian_mixture(y: Array) -> None:
     """Mixture of two normal distributions with ordered means."""
-    mu = numpyro.sample("mu", flat(constraints.ordered_vector, (2,)))
+    mu = numpyro.sample("mu", flat(OrderedTransform(), shape=(2,)))
     numpyro.factor("prior of mu", dist.Normal(0, 2).log_prob(mu).sum())
     sigma = numpyro.sample("sigma", dist.HalfNormal(2).expand([2]).to_event(1))
     theta = numpyro.sample("theta", dist.Beta(5, 5))
