@@ -4,10 +4,11 @@
         [--samplers "NumPyro NUTS"] [--reasons]
 
 Each sampler draws four chains, which are compared with the reference draws. Those of this package
-are called `bpa`: `nuts` has the settings of the other NUTS samplers, and the others their defaults,
-with as many draws. A sampler that raises an error has `failed`, with its message. Samplers of
-packages that are not installed (BlackJAX, nutpie) are left out. Hamiltonian Monte Carlo of fixed length,
-with the inverse Hessian of the mode as metric, is a control: the broken samplers are this one with
+are called `bpa`: `nuts` has the settings of the other NUTS samplers, the others have their defaults
+and as many draws. A sampler that raises an error has `failed`, with its message. Samplers of
+packages that are not installed (BlackJAX, nutpie) are left out. Hamiltonian Monte Carlo of fixed
+length, with the inverse Hessian of the mode as metric, is a control: the broken samplers are this
+one with
 
 * every proposal accepted, at a step that is too large,
 * the log determinant of the Jacobian of constrained parameters left out,
@@ -339,6 +340,7 @@ def run_hmc(settings: Settings, flat: Flat, seed: int) -> tuple[Any, dict[str, A
 HMC, NO_JACOBIAN = "HMC", "HMC, no Jacobian"
 #: Of the sampler `nuts`: those of the other NUTS samplers.
 NUTS_SETTINGS = f"nuts:draws={DRAWS},chains={CHAINS},warmup={WARMUP},target_accept={TARGET}"
+#: Correct samplers.
 CORRECT: list[tuple[str, Sampler]] = [
     ("bpa nuts", partial(draw_bpa, NUTS_SETTINGS)),
     *((f"bpa {n}", partial(draw_bpa, f"{n}:draws={DRAWS}")) for n in ("auto", "imh", "rwm")),
