@@ -343,9 +343,11 @@ def check_bias(bias: float) -> None:
 def format_bound(bound: float) -> str:
     """Return a bound of the bias with three decimals, rounded up, because it is a bound.
 
-    >>> format_bound(0.0501)
-    '0.051'
+    >>> format_bound(0.0501), format_bound(np.inf)
+    ('0.051', '∞')
     """
+    if not math.isfinite(bound):
+        return "∞"
     return f"{math.ceil(1000 * bound) / 1000:g}"
 
 
@@ -417,6 +419,9 @@ def _judge(
         verdict, reason = NOT_CONVERGED, f"{first.advice}{more} (the {status})"
     elif differences:
         verdict, reason = DIFFERS, differences
+    elif not math.isfinite(bound):
+        problem = f"the draws of {weight} are too large for their mean to be compared"
+        verdict, reason = INCONCLUSIVE, f"{problem}: look at its trace"
     elif bound <= bias:
         verdict, confidence = AGREES, f"with {PROBABILITY:.0%} confidence"
         reason = f"{confidence}, no posterior mean is biased by more than {size} sd"

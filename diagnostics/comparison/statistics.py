@@ -131,6 +131,7 @@ def bound_bias(draws: Draws, reference: Draws) -> tuple[float, str]:
     a, b = (estimate_mean(one, one.weights) for one in (draws, reference))
     quantile = student.ppf(PROBABILITY, _degrees_of_freedom(np.minimum(a.ess, b.ess)))
     bounds = (abs(a.mean - b.mean) + quantile * np.hypot(a.error, b.error)) / reference.deviation
+    bounds = np.where(np.isfinite(bounds), bounds, np.inf)  # the squares of draws may overflow
     worst = int(bounds.argmax())
     return float(bounds[worst]), reference.features[worst]
 

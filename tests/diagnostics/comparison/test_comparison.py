@@ -990,3 +990,13 @@ def test_a_file_of_pymc_is_compared(tmp_path: Path) -> None:
     assert result.efficiency["seconds"] == 2.5
     names = {row["variable"] for row in result.discrepancies}
     assert names == {"mu", *(f"theta[{k}]" for k in range(3)), "mean[0]", "mean[1]"}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of NumPy
+def test_draws_whose_squares_overflow_do_not_agree() -> None:
+    rng = np.random.default_rng(0)
+    right, draws = {"mu": rng.normal(size=(4, 2000))}, rng.normal(size=(4, 2000))
+    far = np.where(rng.random((4, 2000)) < 0.01, 1e200 * draws, draws)
+    found = compare({"mu": far}, right)
+    assert not found
+    assert found["a"].reason
