@@ -123,6 +123,22 @@ def _find_others(target: Target, first: Mode) -> tuple[Mode, ...]:
     return tuple(result) or (first,)
 
 
+def start_at_modes(target: Target, positions: Float64) -> Float64:
+    """Return starts around all modes in turn, if a program has several; else the given ones.
+
+    Args:
+        target: the posterior.
+        positions: (chains, d) around the start of the target.
+    """
+    few = isinstance(target, ModelTarget) and target.dimension <= _FEW
+    modes = modes_of(target) if few else ()
+    if len(modes) < 2:
+        return positions
+    places = np.array([modes[k % len(modes)].position for k in range(len(positions))])
+    shift: Float64 = places - np.asarray(target.initial_position)
+    return positions + shift
+
+
 def _measure_distance(mode: Mode, other: Mode) -> float:
     """Return the distance of two modes in posterior standard deviations around the second."""
     step = mode.position - other.position

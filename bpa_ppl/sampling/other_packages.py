@@ -14,6 +14,7 @@ from bpa_ppl.components import Count
 from bpa_ppl.errors import DataError
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS
+from bpa_ppl.sampling.mode import start_at_modes
 from bpa_ppl.sampling.sampler import Sampler
 from bpa_ppl.sampling.target import Sampled, Target, unflatten
 
@@ -27,7 +28,7 @@ class Blackjax(Sampler, frozen=True):
     """The No-U-Turn sampler of BlackJAX (Cabezas et al. 2024): `blackjax:nuts`.
 
     Its warm-up tunes metric and step in windows, as Stan's does. Chains start near the mean of the
-    prior. The package is in the extra `compare`.
+    prior, or at all modes that are found of another program. The package is in the extra `compare`.
 
     Args:
         algorithm: `nuts`.
@@ -50,7 +51,7 @@ class Blackjax(Sampler, frozen=True):
         """Draw by an algorithm of BlackJAX."""
         self.require_packages()
         keys = jax.random.split(jax.random.key(target.seed), self.chains)
-        start = target.initial_positions(self.chains, target.seed)
+        start = start_at_modes(target, target.initial_positions(self.chains, target.seed))
         keys, warm_keys = jax.vmap(jax.random.split, out_axes=1)(keys)
         states, tuned, warmup = _warm_up(self, target, warm_keys, start)
         pieces, length = [], -(-self.draws // _PIECES)
@@ -127,8 +128,9 @@ def _advance(
 class Nutpie(Sampler, frozen=True):
     """NUTS of nutpie (Seyboldt et al.), which tunes its metric by draws and gradients.
 
-    Each chain runs in a thread and starts near the mean of the prior. The package is in the extra
-    `compare`; it needs an ArviZ below 1, and so Python 3.11.
+    Each chain runs in a thread and starts near the mean of the prior, or at all modes that are
+    found of another program. The package is in the extra `compare`; it needs an ArviZ below 1, and
+    so Python 3.11.
 
     Args:
         warmup: draws that tune a chain.
@@ -147,7 +149,7 @@ class Nutpie(Sampler, frozen=True):
     def sample(self, target: Target) -> Sampled:
         """Draw by nutpie."""
         self.require_packages()
-        starts = target.initial_positions(self.chains, target.seed)
+        starts = start_at_modes(target, target.initial_positions(self.chains, target.seed))
         target.progress(0, 1, "nutpie")
         model = import_module("nutpie.compiled_pyfunc").from_pyfunc(
             ndim=target.dimension,

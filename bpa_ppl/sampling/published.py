@@ -20,10 +20,18 @@ from bpa_ppl.diagnostics.advice import MORE
 from bpa_ppl.errors import UsageError
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, total
 from bpa_ppl.posterior.record import Figures
-from bpa_ppl.sampling.chains import Chains, ChainSampler, repeat_start, run_chains
+from bpa_ppl.sampling.chains import Chains, ChainSampler, run_chains
+from bpa_ppl.sampling.mode import start_at_modes
 from bpa_ppl.sampling.rwm import WalkAdvice, random_walk
 from bpa_ppl.sampling.sampler import Sampler
-from bpa_ppl.sampling.target import Sampled, Sites, Target, evaluate, with_evaluations
+from bpa_ppl.sampling.target import (
+    Sampled,
+    Sites,
+    Target,
+    evaluate,
+    unflatten,
+    with_evaluations,
+)
 from bpa_ppl.sampling.weights_target import require_weights
 
 _SAME = 1e-9  # relative difference of two equal values of δ
@@ -175,6 +183,8 @@ class IsotropicAdvice(WalkAdvice):
 class IsotropicRandomWalk(ChainSampler, frozen=True):
     """The published random walk N(λ', σ_o I), which starts at λ_T, the mean of the prior.
 
+    Of a program without lists it starts at the medians of the prior, or at all modes in turn.
+
     The published settings: σ_o = 0.01, burn-in 500, 1000 draws kept. The paper has one chain; here
     are four of them, which the check can compare, and which are used together.
     """
@@ -191,6 +201,8 @@ class IsotropicRandomWalk(ChainSampler, frozen=True):
 
     def sample(self, target: Target) -> Sampled:
         """Draw from the posterior by the published random walk."""
-        sampled = run_chains(self, target, None, repeat_start(target.start, self.chains))
+        same = np.tile(np.asarray(target.initial_position), (self.chains, 1))
+        start = unflatten(start_at_modes(target, same), target.start)
+        sampled = run_chains(self, target, None, start)
         figures = Figures(step_setting="proposal_variance")
         return replace(with_evaluations(sampled, self.thinning), figures=figures)

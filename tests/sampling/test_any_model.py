@@ -91,7 +91,9 @@ def test_several_modes_are_said_and_never_pass_in_silence() -> None:
     assert (drawn > 4).any()
     assert (drawn < -4).any()
     assert not bpa.check(data)
-    assert not bpa.check(bpa.sample(two_modes, (25.0,), sampler="rwm"))
+    for sampler in ("rwm", "rwm-isotropic"):
+        report = bpa.check(bpa.sample(two_modes, (25.0,), sampler=sampler))
+        assert "R-hat" in {finding.name for finding in report.failures}
     with pytest.raises(DataError, match="there are 2 modes, and proposals around one miss"):
         bpa.sample(two_modes, (25.0,), sampler="imh")
 

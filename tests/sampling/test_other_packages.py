@@ -9,15 +9,18 @@ from typing import Any
 
 import jax
 import numpy as np
+import numpyro
+import numpyro.distributions as dist
 import pytest
 from support.moment_checks import assert_moments
 from support.raising import raises
 from support.reference_model import given
 from support.targets import SENTENCES, TARGETS
 
-from bpa_ppl import Isotropic, UsageError, check, log_density
+from bpa_ppl import Isotropic, UsageError, check, log_density, sample
 from bpa_ppl._runtime import arguments
 from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.sampling.sampler import SAMPLERS
 
 needs_blackjax = pytest.mark.skipif(
     find_spec("blackjax") is None, reason="the extra `compare` is not installed: no blackjax"
@@ -50,6 +53,20 @@ def test_moments_are_those_of_quadrature(sampler: str, settings: dict[str, Any])
     np.testing.assert_array_equal(again.weights, draws.weights)
     other = as_draws(target.adapt(sampler, settings, seed=1))
     assert not np.array_equal(other.weights, draws.weights)
+
+
+def two_modes() -> None:
+    root = numpyro.sample("root", dist.Normal(0.0, 10.0))
+    numpyro.sample("y", dist.Normal(root**2, 1.0), obs=25.0)
+
+
+@pytest.mark.parametrize(("sampler", "settings"), CHAINS)
+def test_chains_start_at_all_modes(sampler: str, settings: dict[str, Any]) -> None:
+    data = sample(two_modes, sampler=SAMPLERS.resolve(sampler, {**settings, "draws": 300}))
+    drawn = data["posterior"]["root"].values
+    assert (drawn > 4).any()
+    assert (drawn < -4).any()
+    assert not check(data)
 
 
 def test_a_missing_package_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
