@@ -135,9 +135,10 @@ def compare_samplers(
     """
     seed = check_seed(seed)
     check_bias(bias)
-    if not samplers or runs < 1:
-        message = "a comparison needs at least one sampler and one run of each"
-        raise UsageError(message, parameter="runs" if samplers else "samplers")
+    _check_samplers(samplers)
+    if runs < 1:
+        message = f"a comparison needs at least one run of each sampler, not {runs}"
+        raise UsageError(message, parameter="runs")
     engines = {name: SAMPLERS.resolve(name, (settings or {}).get(name)) for name in samplers}
     engine = _find_reference_sampler(reference, reference_draws)
     elsewhere: dict[str, Sequence[Any]] = dict(others or {})
@@ -145,6 +146,9 @@ def compare_samplers(
         message = f"{min(twice)} is already the name of a sampler: choose another label"
         raise UsageError(message, parameter="others", code="duplicate")
     target = _find_target(model, args, kwargs, seed)
+    if test is not None and not isinstance(target, WeightsTarget):
+        message = "test lists are reranked with weights, which only a density of log_density has"
+        raise UsageError(f"{message}: leave test out", parameter="test", code="conflict")
     if elsewhere and isinstance(target, WeightsTarget):
         # Runs on other data are refused before the long computation.
         elsewhere = {name: [as_draws(one) for one in given] for name, given in elsewhere.items()}
@@ -183,6 +187,19 @@ def compare_samplers(
         for name, one in timed.items()
     ]
     return replace(comparison, samplers=(*results, *(comparison[name] for name in elsewhere)))
+
+
+def _check_samplers(samplers: Sequence[str | Sampler]) -> None:
+    """Refuse one name in place of a list, and an empty list.
+
+    Raises:
+        UsageError: if that is what was given.
+    """
+    if isinstance(samplers, str):
+        problem = f"samplers are a list, even of one: write samplers=[{samplers!r}]"
+        raise UsageError(problem, parameter="samplers", code="wrong-type")
+    if not samplers:
+        raise UsageError("name at least one sampler", parameter="samplers", code="no-data")
 
 
 def _find_reference_sampler(reference: Any, draws: int) -> Sampler | None:
@@ -460,6 +477,7 @@ def calibrate(
     >>> result.names, bool(result)
     (('mean', 'log likelihood'), True)
     """
+    _check_samplers(samplers)
     engines = [SAMPLERS.resolve(sampler) for sampler in samplers]
     target = _find_target(model, args, kwargs, seed)
     with NUMPYRO_LOCK, jax.enable_x64(True):

@@ -262,6 +262,11 @@ def test_samplers_are_compared_and_failures_are_rows(shifted: str, tmp_path: Any
     assert bpa.compare_samplers(density, samplers=["laplace"], **options)["laplace"].verdict
     with pytest.raises(UsageError, match="has its data already"):
         bpa.compare_samplers(density, (DATA,), samplers=["imh"])
+    with pytest.raises(UsageError, match=r"samplers are a list, .* samplers=\['imh'\]"):
+        bpa.compare_samplers(known_scale, (DATA,), samplers="imh")
+    lists = bpa.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+    with pytest.raises(UsageError, match="leave test out"):
+        bpa.compare_samplers(known_scale, (DATA,), samplers=["imh"], test=lists)
 
 
 def test_calibration_of_any_model_finds_a_wrong_sampler(shifted: str) -> None:
