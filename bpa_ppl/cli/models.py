@@ -17,7 +17,9 @@ from bpa_ppl.errors import DataError, UsageError, list_names
 
 
 def read_model(text: str) -> Callable[..., Any]:
-    """Return the function that `module:function` names; modules of the working folder come first.
+    """Return the function that `module:function` names.
+
+    While the module is imported, and only then, modules of the working folder come first.
 
     Raises:
         UsageError: if there is no such module or function, or the module cannot be imported.
@@ -32,13 +34,15 @@ def read_model(text: str) -> Callable[..., Any]:
     if not (module and colon and name):
         problem = f"a model is named module:function, such as schools:model, not {text!r}"
         raise UsageError(problem, parameter="model", code="bad-name")
-    if (folder := os.getcwd()) not in sys.path:
-        sys.path.insert(0, folder)
+    folder = os.getcwd()
+    sys.path.insert(0, folder)
     try:
         loaded = import_module(module)
-    except Exception as error:  # any error of a module of the user
+    except (Exception, SystemExit) as error:  # any error of a module of the user, and sys.exit
         problem = f"the module {module} cannot be imported: {type(error).__name__}: {error}"
         raise UsageError(problem, parameter="model", code="damaged") from error
+    finally:  # a file there must not replace what is imported later
+        sys.path.remove(folder)
     model: Callable[..., Any] | None = getattr(loaded, name, None)
     if not callable(model):
         functions = [n for n, of in inspect.getmembers(loaded, inspect.isfunction)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,7 @@ def loaded(module: str, data: str) -> tuple[Any, tuple[()], dict[str, Any]]:
     [
         ("--model normal_mean", "{}", "a model is named module:function"),
         ("--model nowhere:model", "{}", "the module nowhere cannot be imported"),
+        ("--model ends:model", "{}", "the module ends cannot be imported: SystemExit: 3"),
         ("--model normal_mean:modle", "{}", "has no function modle: it has model"),
         ("--model normal_mean:model", '{"count": 3}', "missing a required argument: 'y'"),
         ("--model normal_mean:model", '{"count": 3, "z": 1}', "missing a required argument: 'y'"),
@@ -106,7 +108,10 @@ def loaded(module: str, data: str) -> tuple[Any, tuple[()], dict[str, Any]]:
 )
 def test_what_is_no_model_or_no_data_is_refused(words: str, data: str, mention: str) -> None:
     Path("other.json").write_text(data, "utf-8")
+    Path("ends.py").write_text("raise SystemExit(3)", "utf-8")
+    path = list(sys.path)
     done = run("compare", *words.split(), "--data", "other.json")
     assert (done.code, done.out) == (2, "")
     assert mention in done.err
     assert done.err.count("\n") == 1
+    assert sys.path == path
