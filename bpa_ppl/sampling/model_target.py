@@ -21,6 +21,7 @@ from bpa_ppl.sampling.target import (
     NUMPYRO_LOCK,
     Sites,
     Target,
+    constrain,
     inspect_model,
     is_usable_start,
     refuse_start,
@@ -30,6 +31,8 @@ from bpa_ppl.sampling.target import (
 #: If the density is not finite at the medians of the prior, so many random starts are tried, with
 #: unconstrained values between −2 and 2, as Stan and NumPyro start chains.
 _TRIES, _RADIUS = 20, 2.0
+#: The dimensions of all draws in ArviZ data.
+_DIMENSIONS = ("chain", "draw")
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,14 +155,10 @@ def make_model_target(
     seed, bound = check_seed(seed), Bound(model, given, named)
     empty = ModelTarget(model=bound, start={})
     with NUMPYRO_LOCK, jax.enable_x64(True):
-        latent = inspect_model(empty).latent
-        if slashed := [name for name in latent if "/" in name]:
-            problem = f"the site {slashed[0]} of the model has a slash in its name"
-            remedy = "rename it, or call numpyro.handlers.scope with divider='.'"
-            raise model_error(f"{problem}, which ArviZ data cannot have: {remedy}", "bad-name")
-        if not latent:
+        if not inspect_model(empty).latent:
             problem = f"the model {bound.__name__} has no latent site, so there is nothing to draw"
             raise model_error(f"{problem}: call numpyro.sample without obs", "no-data")
+        _check_sites(empty)
         return ModelTarget(model=bound, start=_find_start(empty, seed), seed=seed)
 
 
@@ -167,19 +166,59 @@ def _copy_array(value: Any) -> Any:
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
-def read_structure(target: ModelTarget) -> Structure:
-    """Return the names of the dimensions of the sites of a program, and its data.
-
-    The names are those of the plates; dimensions without a plate are called `site_dim_0`, as ArviZ
-    calls them, and so are those of a plate that has the name of a site.
-    """
+def _trace_sites(target: ModelTarget) -> dict[str, Any]:
+    """Return the sites that are drawn, observed or computed, in one run of a program."""
     with NUMPYRO_LOCK, jax.enable_x64(True):
         seeded = handlers.seed(target.program, jax.random.key(0))
         sites = handlers.trace(seeded).get_trace(*target.data)
-    named = {n: s for n, s in sites.items() if s["type"] in ("sample", "deterministic")}
+    return {n: s for n, s in sites.items() if s["type"] in ("sample", "deterministic")}
+
+
+def _check_sites(target: ModelTarget) -> None:
+    """Refuse sites that have no values, or names that they cannot have in ArviZ data.
+
+    Raises:
+        UsageError: if there is one.
+    """
+    sites = _trace_sites(target)
+    automatic = {f"{n}_dim_{k}": n for n, s in sites.items() for k in range(np.ndim(s["value"]))}
+    for name, site in sites.items():
+        problem, remedy = "", "rename it"
+        if "/" in name:
+            problem = "a slash in its name"
+            remedy += ", or call numpyro.handlers.scope with divider='.'"
+        elif name in _DIMENSIONS:
+            problem = "the name of a dimension of all draws"
+        elif name in automatic:
+            problem = f"the name of a dimension of the site {automatic[name]}"
+        if problem:
+            problem = f"the site {name} of the model has {problem}, which ArviZ data cannot have"
+            raise model_error(f"{problem}: {remedy}", "bad-name")
+        if name in inspect_model(target).latent and not np.size(site["value"]):
+            problem = f"the site {name} of the model has no values, so there is nothing to draw"
+            raise model_error(f"{problem}: leave it out where it is empty", "no-data")
+
+
+def read_structure(target: ModelTarget) -> Structure:
+    """Return the names of the dimensions of the sites of a program, and its data.
+
+    The names are those of the plates. Dimensions without a plate are called `site_dim_0`, as ArviZ
+    calls them, and so are those of plates whose names ArviZ data cannot have: that of a site or of
+    a dimension of all draws, or of plates of several sizes.
+    """
+    named = _trace_sites(target)
+    sizes: dict[str, set[int]] = {}
+    for site in named.values():
+        for plate in site.get("cond_indep_stack", ()):
+            sizes.setdefault(plate.name, set()).add(plate.size)
+    taken = {*named, *_DIMENSIONS, *(name for name, size in sizes.items() if len(size) > 1)}
     dims: dict[str, tuple[str, ...]] = {}
     for name, site in named.items():
-        plates = {p.dim: p.name for p in site.get("cond_indep_stack", ()) if p.name not in named}
+        plates = {
+            p.dim: p.name
+            for p in site.get("cond_indep_stack", ())
+            if p.name not in taken and "/" not in p.name
+        }
         shape = np.shape(site["value"])
         batch = len(shape) - (site["fn"].event_dim if site["type"] == "sample" else 0)
         if plates and batch >= -min(plates):
@@ -192,17 +231,18 @@ def require_simulated(target: ModelTarget) -> None:
     """Refuse a program whose data cannot be simulated.
 
     Raises:
-        UsageError: if it observes nothing, or has a `numpyro.factor`.
+        UsageError: if it observes nothing, or has a `numpyro.factor` or a scaled density.
     """
-    with NUMPYRO_LOCK, jax.enable_x64(True):
-        seeded = handlers.seed(target.program, jax.random.key(0))
-        sites = handlers.trace(seeded).get_trace(*target.data)
-    observed = {n: s for n, s in sites.items() if s["type"] == "sample" and s["is_observed"]}
+    observed = {n: s for n, s in _trace_sites(target).items() if s.get("is_observed")}
     title = target.model.__name__
     for name, site in observed.items():
         if isinstance(site["fn"], Unit):
             problem = f"the site {name} of {title} is a numpyro.factor, which cannot be simulated"
             raise model_error(f"{problem}: write it as a distribution with obs", "not-supported")
+        if site["scale"] is not None and np.any(np.asarray(site["scale"]) != 1):
+            problem = f"the density of the site {name} of {title} is scaled, so its data cannot be"
+            remedy = "leave numpyro.handlers.scale out"
+            raise model_error(f"{problem} simulated: {remedy}", "not-supported")
     if not observed:
         problem = f"{title} observes nothing, so no data can be simulated: call numpyro.sample"
         raise model_error(f"{problem} with obs", "no-data")
@@ -222,4 +262,27 @@ def _find_start(target: ModelTarget, seed: int) -> Sites:
             }
             if is_usable_start(target, z):
                 return z
+        _check_observed(target, medians)
         raise refuse_start(target, medians)
+
+
+def _check_observed(target: ModelTarget, z: Sites) -> None:
+    """Refuse data that their distribution cannot take, where the density is 0 because of them.
+
+    Raises:
+        UsageError: if there are any.
+    """
+    seeded = handlers.seed(target.program, jax.random.key(0))
+    program = handlers.substitute(seeded, data=constrain(target, z))
+    for name, site in handlers.trace(program).get_trace(*target.data).items():
+        if not site.get("is_observed") or isinstance(site["fn"], Unit):
+            continue
+        fits = np.asarray(site["fn"].support(site["value"]))
+        density = jax.jit(site["fn"].log_prob)(site["value"])  # compiled, it does not warn
+        if np.isfinite(density).all() or fits.all():
+            continue
+        wrong = np.asarray(site["value"])[~fits] if fits.shape == np.shape(site["value"]) else ()
+        given = f", such as {np.ravel(wrong)[0]:.6g}" if np.size(wrong) else ""
+        problem = f"the site {name} of the model observes values that its distribution cannot take"
+        remedy = "correct them, leave them out, or mask them by numpyro.handlers.mask"
+        raise model_error(f"{problem}{given}: {remedy}", "bad-number")

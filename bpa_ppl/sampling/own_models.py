@@ -255,7 +255,11 @@ def find_unused(
 
 
 def start_error(
-    densities: Mapping[str, Any], slopes: Mapping[str, Mapping[str, Any]], values: Mapping[str, Any]
+    densities: Mapping[str, Any],
+    slopes: Mapping[str, Mapping[str, Any]],
+    values: Mapping[str, Any],
+    *,
+    canonical: bool = True,
 ) -> UsageError:
     """Return the error of a model whose density cannot be sampled from where samplers start.
 
@@ -263,6 +267,7 @@ def start_error(
         densities: the log density of each site there.
         slopes: the sum of the gradient of the log density of each site, by latent site.
         values: of the latent sites there.
+        canonical: whether there are canonical weights, which another start could come from.
 
     >>> str(start_error({"bound": np.nan}, {}, {"weights": np.zeros(2)}))[:80]
     'the log density of the site bound of the model is not a number where samplers st'
@@ -274,7 +279,8 @@ def start_error(
     ]
     if zero:
         problem = f"density of the site {zero[0]} of the model is 0"
-        remedy = "bound sites by distributions such as TruncatedNormal, or change canonical weights"
+        remedy = "bound sites by distributions such as TruncatedNormal"
+        remedy += ", or change canonical weights" if canonical else ""
     elif odd:
         problem = f"log density of the site {odd[0]} of the model is not a number"
         remedy = "logarithms, roots and scales need positive values, such as those of jnp.exp"

@@ -406,7 +406,8 @@ def is_usable_start(target: Target, z: Sites) -> bool:
 def refuse_start(target: Target, z: Sites) -> UsageError:
     """Return the error of a model whose density cannot be sampled from a value of z."""
     values = {name: constrain(target, z)[name] for name in inspect_model(target).latent}
-    return start_error(*jax.device_get((*_site_densities(target, z), values)))
+    found = jax.device_get((*_site_densities(target, z), values))
+    return start_error(*found, canonical=bool(target.features))
 
 
 @partial(jax.jit, compiler_options=_RUN_ONCE)

@@ -178,6 +178,20 @@ def test_a_site_may_be_called_weights_and_have_any_shape() -> None:
     assert bpa.check(data)
 
 
+def test_plates_may_have_the_names_of_dimensions_and_several_sizes() -> None:
+    def program() -> None:
+        with numpyro.plate("chain", 3):
+            numpyro.sample("a", dist.Normal(0.0, 1.0))
+        for name, size in (("b", 2), ("c", 4)):
+            with numpyro.plate("row", size):
+                numpyro.sample(name, dist.Normal(0.0, 1.0))
+
+    posterior = bpa.sample(program, sampler="map")["posterior"]
+    assert {name: x.dims[2:] for name, x in posterior.data_vars.items()} == {
+        name: (f"{name}_dim_0",) for name in "abc"
+    }
+
+
 def discrete() -> None:
     numpyro.sample("kind", dist.Bernoulli(0.3))
 
@@ -201,6 +215,25 @@ def scoped() -> None:
         numpyro.sample("mean", dist.Normal(0.0, 1.0))
 
 
+def scoped_result() -> None:
+    mean = numpyro.sample("mean", dist.Normal(0.0, 1.0))
+    numpyro.deterministic("prior/mean", mean)
+
+
+def draw() -> None:
+    numpyro.sample("mean", dist.Normal(0.0, 1.0))
+    numpyro.sample("draw", dist.Normal(0.0, 1.0), obs=1.0)
+
+
+def dimension() -> None:
+    numpyro.sample("mean", dist.Normal(jnp.zeros(2), 1.0).to_event(1))
+    numpyro.deterministic("mean_dim_0", jnp.ones(()))
+
+
+def empty() -> None:
+    numpyro.sample("mean", dist.Normal(jnp.zeros(0), 1.0).to_event(1))
+
+
 def nothing() -> None:
     numpyro.sample("y", dist.Normal(0.0, 1.0), obs=1.0)
 
@@ -214,6 +247,11 @@ def nothing() -> None:
         (undefined, (), "the site odd of the model is not a number where samplers start"),
         (nothing, (), "the model nothing has no latent site"),
         (scoped, (), "the site prior/mean of the model has a slash in its name"),
+        (scoped_result, (), "the site prior/mean of the model has a slash in its name"),
+        (draw, (), "the site draw of the model has the name of a dimension of all draws"),
+        (dimension, (), "the site mean_dim_0 of the model has the name of a dimension of the site"),
+        (empty, (), "the site mean of the model has no values"),
+        (known_scale, (jnp.array([1.0, jnp.nan]),), "the site y .* cannot take, such as nan"),
         (known_scale, (), "the model known_scale failed with TypeError"),
         (known_scale, DATA, "are a tuple, even of one"),
         (3, (), "a model is a function"),
@@ -285,9 +323,16 @@ def test_data_of_plates_and_several_sites_are_simulated() -> None:
     assert found.ranks.shape == (20, 11)
 
 
+def scaled() -> None:
+    mean = numpyro.sample("mean", dist.Normal(0.0, 1.0))
+    with numpyro.handlers.scale(scale=2.0):
+        numpyro.sample("y", dist.Normal(mean, 1.0), obs=1.0)
+
+
 @pytest.mark.parametrize(
     ("program", "message"),
     [
+        (scaled, "the density of the site y of scaled is scaled"),
         (lambda: numpyro.sample("mean", dist.Normal(0.0, 1.0)), "observes nothing"),
         (undefined, "not a number"),
     ],
