@@ -63,7 +63,7 @@ _MIN_LISTS = 5
 
 
 def draw_posterior(
-    target: Target,
+    target: WeightsTarget | ModelTarget,
     sampler: str | Sampler = "auto",
     *,
     seed: int = 0,
@@ -89,8 +89,9 @@ def draw_posterior(
     """
     engine, seed, kept = SAMPLERS.resolve(sampler), check_seed(seed), None
     engine.require_packages()
-    name, target = SAMPLERS.name_of(engine), replace(target, seed=seed)
+    name, target, title = SAMPLERS.name_of(engine), replace(target, seed=seed), "sample"
     if isinstance(target, WeightsTarget):
+        title = "adapt"
         match, earlier = target.match, require_adaptation(target).earlier
         kept = earlier if engine.keeps(earlier) else None
         if kept is None:
@@ -99,7 +100,7 @@ def draw_posterior(
     with (
         NUMPYRO_LOCK,
         jax.enable_x64(True),
-        reporter(progress, f"adapt {name}") as report,
+        reporter(progress, f"{title} {name}") as report,
     ):
         start = clock()
         running = replace(target, progress=report)
@@ -110,7 +111,6 @@ def draw_posterior(
         draws = _make_model_draws(target, sampled, made, list_versions(engine))
         with NUMPYRO_LOCK:  # SciPy fails in a thread while xarray imports Dask in another
             return check_and_record(draws)[0]
-    assert isinstance(target, WeightsTarget)  # there is no other target
     adaptation = require_adaptation(target)
     record = structs.replace(adaptation.record, seed=seed, versions=list_versions(engine))
     target = replace(target, adaptation=replace(adaptation, record=record))
@@ -118,9 +118,26 @@ def draw_posterior(
 
 
 def _make_model_draws(
-    target: ModelTarget, sampled: Sampled, sampler: SamplerRecord, versions: Mapping[str, str]
+    target: ModelTarget, sampled: Sampled, sampler: SamplerRecord, versions: dict[str, str]
 ) -> Draws:
-    """Return the result of a sampler for any program.
+    """Return the result of a sampler for any program, with everything that `sample` records."""
+    structure = read_structure(target)
+    record = Record(
+        sampler=sampler,
+        seed=target.seed,
+        model=target.model.__name__,
+        versions=versions,
+        machine=describe_machine(),
+        figures=sampled.figures,
+        verdict=sampled.verdict,
+    )
+    dims = {name: dims for name, dims in structure.dims.items() if name != WEIGHTS}
+    draws = _evaluate_draws(target, sampled)
+    return replace(draws, dims=dims, observed=structure.observed, record=record)
+
+
+def _evaluate_draws(target: Target, sampled: Sampled) -> Draws:
+    """Return the result of a sampler with its densities and draws of the prior.
 
     Raises:
         UsageError: if the sampler did not return draws of the sites of the target.
@@ -131,16 +148,16 @@ def _make_model_draws(
         info, likelihood = inspect_model(target), sampled.log_likelihood
         if likelihood is None:
             likelihood = evaluate(target, sampled.z)[1]
-        values, warmup, prior = jax.device_get(
+        from_prior = target.draw_prior(_PRIOR_DRAWS, target.seed)
+        values, warmup, from_prior = jax.device_get(
             (
                 constrain_draws(target, sampled.z),
                 constrain_draws(target, sampled.warmup),
-                {n: x[None] for n, x in target.draw_prior(_PRIOR_DRAWS, target.seed).items()},
+                {name: draws[None] for name, draws in from_prior.items()},
             )
         )
         log_prior = evaluate_priors(target, values)
     values, features = target.label(values)
-    structure = read_structure(target)
     return Draws(
         values,
         features,
@@ -149,21 +166,11 @@ def _make_model_draws(
         log_density=None if sampled.log_density is None else np.asarray(sampled.log_density),
         log_likelihood=likelihood,
         log_prior=log_prior,
+        sentence_sites=info.per_sentence,
         statistics=sampled.statistics,
         warmup=target.label(warmup)[0] if warmup else {},
-        prior=target.label(prior)[0],
+        prior=target.label(from_prior)[0],
         sites=info.latent,
-        dims={name: dims for name, dims in structure.dims.items() if name != WEIGHTS},
-        observed=structure.observed,
-        record=Record(
-            sampler=sampler,
-            seed=target.seed,
-            model=target.model.__name__,
-            versions=dict(versions),
-            machine=describe_machine(),
-            figures=sampled.figures,
-            verdict=sampled.verdict,
-        ),
     )
 
 
@@ -251,56 +258,32 @@ def make_draws(target: WeightsTarget, sampled: Sampled, sampler: SamplerRecord) 
     Raises:
         UsageError: if the sampler did not return draws of the sites of the target.
     """
-    require(sampled, Sampled, "the method `sample` of a sampler returns Sampled", "sampled")
+    draws = _evaluate_draws(target, sampled)
     adaptation, match = require_adaptation(target), target.match
     observed = adaptation.observed
-    require_sites(sampled.z, target.start)
-    with NUMPYRO_LOCK, jax.enable_x64(True):
-        info, likelihood = inspect_model(target), sampled.log_likelihood
-        if likelihood is None:
-            likelihood = evaluate(target, sampled.z)[1]
-        recorded = target.uses_prior and target.prior.other is None
-        prior = target.prior._asdict() if recorded else {}
-        constants = {
-            "canonical": match.values[match.free],
-            **{f"prior_{name}": value for name, value in prior.items() if value is not None},
-            **sampled.constants,
-        }
-        if sampled.mode is not None:
-            mode = unflatten(sampled.mode, target.start)
-            constants["mode"] = constrain(target, mode)[WEIGHTS]
-        from_prior = target.draw_prior(_PRIOR_DRAWS, target.seed)
-        values, warmup, from_prior, constants = jax.device_get(
-            (
-                constrain_draws(target, sampled.z),
-                constrain_draws(target, sampled.warmup),
-                {name: draws[None] for name, draws in from_prior.items()},
-                constants,
-            )
-        )
-        log_prior = evaluate_priors(target, values)
+    recorded = target.uses_prior and target.prior.other is None
+    prior = target.prior._asdict() if recorded else {}
+    constants = {
+        "canonical": match.values[match.free],
+        **{f"prior_{name}": value for name, value in prior.items() if value is not None},
+        **sampled.constants,
+    }
+    if sampled.mode is not None:
+        with NUMPYRO_LOCK, jax.enable_x64(True):
+            constants["mode"] = constrain(target, unflatten(sampled.mode, target.start))[WEIGHTS]
+    values, sites = draws.values, draws.sites
     of_sites = {**target.likelihood.dims, **getattr(target.model, "dims", {})}
     dims = {site: names for site, names in of_sites.items() if site in values}
-    sites = info.latent
     if sampled.directions is not None:
         values, sites = {**values, DIRECTIONS: sampled.directions}, (*sites, DIRECTIONS)
-    return Draws(
-        values,
-        match.free_names,
-        kind=sampled.kind,
-        log_weight=sampled.log_weight,
-        log_density=None if sampled.log_density is None else np.asarray(sampled.log_density),
-        log_likelihood=likelihood,
-        log_prior=log_prior,
-        sentence_sites=info.per_sentence,
-        statistics=sampled.statistics,
-        warmup=warmup,
-        prior=from_prior,
+    return replace(
+        draws,
+        values=values,
         sites=sites,
         dims=dims,
         coords={dim: names for dim, names in observed.coords.items() if dims and names},
         observed={"oracle": observed.chosen},
-        constants={**constants, **adaptation.constants},
+        constants={**jax.device_get(constants), **adaptation.constants},
         fixed=Weights(zip(match.fixed_names, match.fixed_values.tolist(), strict=True)),
         sentence_ids=observed.lists.sentence_ids,
         record=structs.replace(

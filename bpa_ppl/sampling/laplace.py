@@ -25,8 +25,13 @@ from bpa_ppl.models.priors.prior import log_student
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, smooth_log_weights
-from bpa_ppl.sampling.chains import repeat_start
-from bpa_ppl.sampling.mode import disperse_starts, mode_of, modes_of, require_mode
+from bpa_ppl.sampling.mode import (
+    disperse_starts,
+    mode_of,
+    modes_of,
+    require_mode,
+    spread_over_modes,
+)
 from bpa_ppl.sampling.newton import Mode
 from bpa_ppl.sampling.sampler import Sampler
 from bpa_ppl.sampling.scale_mixture import ScaleMixture, fit_scale_mixture
@@ -525,11 +530,9 @@ def draw_starts(target: Target, chains: int) -> tuple[Sites, Fit]:
         fit = fitted if pareto_k <= POOR_PARETO_K else None, pareto_k, reason
     if fit[0] is not None:
         return disperse_starts(target, fit[0], chains), fit
-    modes = modes_of(target) if fit[1] == np.inf and target.dimension <= _MAX_SEARCHED else ()
-    start = repeat_start(target.start, chains)
-    if len(modes) > 1:  # else a chain that stays at one mode is not noticed
-        places = np.array([modes[k % len(modes)].position for k in range(chains)])
-        start = unflatten(places, target.start)
+    centre = np.asarray(target.initial_position)
+    same = np.tile(centre, (chains, 1))
+    start = unflatten(spread_over_modes(target, same, centre), target.start)
     rng = np.random.default_rng([target.seed, 3])
     return jax.tree.map(lambda x: x + _JITTER * rng.normal(size=x.shape), start), fit
 

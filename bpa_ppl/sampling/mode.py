@@ -104,9 +104,29 @@ def modes_of(target: Target) -> tuple[Mode, ...]:
     """
     if target not in _MODES:
         first = find_mode(target)
-        few = isinstance(target, ModelTarget) and target.dimension <= _FEW
-        _MODES[target] = _find_others(target, first) if few else (first,)
+        _MODES[target] = _find_others(target, first) if _may_have_several(target) else (first,)
     return _MODES[target]
+
+
+def _may_have_several(target: Target) -> bool:
+    return isinstance(target, ModelTarget) and target.dimension <= _FEW
+
+
+def spread_over_modes(target: Target, positions: Float64, centre: Float64) -> Float64:
+    """Return starts around all modes in turn, if several were found; else the given ones.
+
+    A chain that never leaves its mode is not noticed if all others are at the same one.
+
+    Args:
+        target: the posterior.
+        positions: (chains, d) of the starts.
+        centre: (d,) around which they are.
+    """
+    modes = modes_of(target) if _may_have_several(target) else ()
+    if len(modes) < 2:
+        return positions
+    places = np.array([modes[k % len(modes)].position for k in range(len(positions))])
+    return np.asarray(positions + places - centre)
 
 
 def _find_others(target: Target, first: Mode) -> tuple[Mode, ...]:
@@ -121,22 +141,6 @@ def _find_others(target: Target, first: Mode) -> tuple[Mode, ...]:
         if not negligible and all(_measure_distance(mode, one) > _APART for one in result):
             result.append(mode)
     return tuple(result) or (first,)
-
-
-def start_at_modes(target: Target, positions: Float64) -> Float64:
-    """Return starts around all modes in turn, if a program has several; else the given ones.
-
-    Args:
-        target: the posterior.
-        positions: (chains, d) around the start of the target.
-    """
-    few = isinstance(target, ModelTarget) and target.dimension <= _FEW
-    modes = modes_of(target) if few else ()
-    if len(modes) < 2:
-        return positions
-    places = np.array([modes[k % len(modes)].position for k in range(len(positions))])
-    shift: Float64 = places - np.asarray(target.initial_position)
-    return positions + shift
 
 
 def _measure_distance(mode: Mode, other: Mode) -> float:
@@ -216,9 +220,7 @@ def disperse_starts(target: Target, mode: Mode, chains: int) -> Sites:
     """
     rng = np.random.default_rng([target.seed, 2])
     draws = rng.multivariate_normal(mode.position, 2 * mode.covariance, size=chains)
-    if len(modes := modes_of(target)) > 1:  # else a chain that stays at one mode is not noticed
-        draws += np.array([modes[k % len(modes)].position for k in range(chains)]) - mode.position
-    return unflatten(draws, target.start)
+    return unflatten(spread_over_modes(target, draws, mode.position), target.start)
 
 
 class PosteriorMode(Sampler, frozen=True):

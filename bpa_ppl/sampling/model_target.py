@@ -24,7 +24,7 @@ from bpa_ppl.sampling.target import (
     constrain,
     inspect_model,
     is_usable_start,
-    refuse_start,
+    make_start_error,
     start_at_medians,
 )
 
@@ -36,7 +36,7 @@ _DIMENSIONS = ("chain", "draw")
 
 
 @dataclass(frozen=True, eq=False)
-class Bound:
+class BoundModel:
     """A NumPyro program with its arguments: a program without any.
 
     Its arguments are constants of compiled functions, as in NumPyro, because a model may compute
@@ -97,7 +97,7 @@ class ModelTarget(Target):
     -1.419 {'mean': Array(1., dtype=float64)}
     """
 
-    model: Bound
+    model: BoundModel
     observed: dict[str, Any] = field(default_factory=dict)
 
     def program(self, observed: dict[str, Any]) -> None:
@@ -152,7 +152,7 @@ def make_model_target(
     # JAX remembers the type of a NumPy array that it has seen: of the same array in a program that
     # NumPyro has run in float32 before, it would not make float64.
     given, named = jax.tree.map(_copy_array, (tuple(args), dict(kwargs or {})))
-    seed, bound = check_seed(seed), Bound(model, given, named)
+    seed, bound = check_seed(seed), BoundModel(model, given, named)
     empty = ModelTarget(model=bound, start={})
     with NUMPYRO_LOCK, jax.enable_x64(True):
         if not inspect_model(empty).latent:
@@ -263,7 +263,7 @@ def _find_start(target: ModelTarget, seed: int) -> Sites:
             if is_usable_start(target, z):
                 return z
         _check_observed(target, medians)
-        raise refuse_start(target, medians)
+        raise make_start_error(target, medians)
 
 
 def _check_observed(target: ModelTarget, z: Sites) -> None:

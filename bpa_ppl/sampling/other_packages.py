@@ -14,7 +14,7 @@ from bpa_ppl.components import Count
 from bpa_ppl.errors import DataError
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS
-from bpa_ppl.sampling.mode import start_at_modes
+from bpa_ppl.sampling.mode import spread_over_modes
 from bpa_ppl.sampling.sampler import Sampler
 from bpa_ppl.sampling.target import Sampled, Target, unflatten
 
@@ -51,7 +51,8 @@ class Blackjax(Sampler, frozen=True):
         """Draw by an algorithm of BlackJAX."""
         self.require_packages()
         keys = jax.random.split(jax.random.key(target.seed), self.chains)
-        start = start_at_modes(target, target.initial_positions(self.chains, target.seed))
+        start = target.initial_positions(self.chains, target.seed)
+        start = spread_over_modes(target, start, np.asarray(target.initial_position))
         keys, warm_keys = jax.vmap(jax.random.split, out_axes=1)(keys)
         states, tuned, warmup = _warm_up(self, target, warm_keys, start)
         pieces, length = [], -(-self.draws // _PIECES)
@@ -149,7 +150,8 @@ class Nutpie(Sampler, frozen=True):
     def sample(self, target: Target) -> Sampled:
         """Draw by nutpie."""
         self.require_packages()
-        starts = start_at_modes(target, target.initial_positions(self.chains, target.seed))
+        starts = target.initial_positions(self.chains, target.seed)
+        starts = spread_over_modes(target, starts, np.asarray(target.initial_position))
         target.progress(0, 1, "nutpie")
         model = import_module("nutpie.compiled_pyfunc").from_pyfunc(
             ndim=target.dimension,

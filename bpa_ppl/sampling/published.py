@@ -21,7 +21,7 @@ from bpa_ppl.errors import UsageError
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, total
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.sampling.chains import Chains, ChainSampler, run_chains
-from bpa_ppl.sampling.mode import start_at_modes
+from bpa_ppl.sampling.mode import spread_over_modes
 from bpa_ppl.sampling.rwm import WalkAdvice, random_walk
 from bpa_ppl.sampling.sampler import Sampler
 from bpa_ppl.sampling.target import (
@@ -201,8 +201,9 @@ class IsotropicRandomWalk(ChainSampler, frozen=True):
 
     def sample(self, target: Target) -> Sampled:
         """Draw from the posterior by the published random walk."""
-        same = np.tile(np.asarray(target.initial_position), (self.chains, 1))
-        start = unflatten(start_at_modes(target, same), target.start)
+        centre = np.asarray(target.initial_position)
+        same = np.tile(centre, (self.chains, 1))
+        start = unflatten(spread_over_modes(target, same, centre), target.start)
         sampled = run_chains(self, target, None, start)
         figures = Figures(step_setting="proposal_variance")
         return replace(with_evaluations(sampled, self.thinning), figures=figures)

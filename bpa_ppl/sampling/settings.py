@@ -185,13 +185,13 @@ class Settings(TypedDict, total=False):
     progress: Annotated[bool | Reporter, Setting(recorded=False)]
 
 
-def _read_settings() -> Iterator[tuple[str, Setting]]:
+def _list_settings() -> Iterator[tuple[str, Setting]]:
     for name, annotation in Settings.__annotations__.items():
         yield name, annotation.__metadata__[0]
 
 
 #: What is declared of each setting, by name.
-SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(dict(_read_settings()))
+SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(dict(_list_settings()))
 
 
 def check_settings(**settings: Unpack[Settings]) -> None:

@@ -403,7 +403,7 @@ def is_usable_start(target: Target, z: Sites) -> bool:
     return all(np.isfinite(leaf).all() for leaf in leaves)
 
 
-def refuse_start(target: Target, z: Sites) -> UsageError:
+def make_start_error(target: Target, z: Sites) -> UsageError:
     """Return the error of a model whose density cannot be sampled from a value of z."""
     values = {name: constrain(target, z)[name] for name in inspect_model(target).latent}
     found = jax.device_get((*_site_densities(target, z), values))

@@ -34,7 +34,7 @@ from bpa_ppl.sampling.target import (
     draw_prior,
     inspect_model,
     is_usable_start,
-    refuse_start,
+    make_start_error,
     start_at_medians,
 )
 from bpa_ppl.weights import Match
@@ -217,4 +217,4 @@ def find_start(target: WeightsTarget) -> Sites:
             # A simple model has a density there: compiling its gradient would take long.
             if simple or is_usable_start(target, z):
                 return z
-        raise refuse_start(target, z)
+        raise make_start_error(target, z)

@@ -19,6 +19,7 @@ from bpa_ppl._runtime.arguments import SEEDS, check_seed
 from bpa_ppl._runtime.messages import LOGGER
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.adapting import log_density
+from bpa_ppl.components import read_name
 from bpa_ppl.diagnostics.calibration import Calibration, Replication, run_calibration
 from bpa_ppl.diagnostics.comparison.comparison import (
     FAILED,
@@ -204,17 +205,26 @@ def _check_samplers(samplers: Sequence[str | Sampler]) -> None:
 
 def _find_reference_sampler(reference: Any, draws: int) -> Sampler | None:
     """Return the sampler of the reference run, or None if a posterior is the reference."""
-    is_name = isinstance(reference, str) and "*" not in reference and not Path(reference).exists()
-    return SAMPLERS.resolve(reference, {"draws": draws}) if is_name else None
+    if not isinstance(reference, str) or "*" in reference or Path(reference).exists():
+        return None
+    if read_name(reference) not in SAMPLERS:
+        problem = f"the reference {reference} is neither a sampler nor a file"
+        names = ", ".join(SAMPLERS.titles)
+        raise UsageError(
+            f"{problem}: choose one of {names}, or give the draws", parameter="reference"
+        )
+    return SAMPLERS.resolve(reference, {"draws": draws})
 
 
-def _find_target(model: Callable[..., Any] | Target, args: Any, kwargs: Any, seed: int) -> Target:
+def _find_target(
+    model: Callable[..., Any] | Target, args: Any, kwargs: Any, seed: int
+) -> WeightsTarget | ModelTarget:
     """Return the density of a program with its arguments, or the one that is given.
 
     Raises:
         UsageError: if a density has arguments, or the program cannot be run or sampled.
     """
-    if not isinstance(model, Target):
+    if not isinstance(model, WeightsTarget | ModelTarget):
         return make_model_target(model, args, kwargs, seed=seed)
     if args or kwargs:
         problem = "a density of log_density has its data already: leave args and kwargs out"
@@ -231,7 +241,7 @@ def _shorten(error: Exception) -> str:
 
 
 def run_samplers(
-    target: Target,
+    target: WeightsTarget | ModelTarget,
     samplers: Mapping[str, Sampler],
     *,
     runs: int = 4,
@@ -542,13 +552,12 @@ def _of_weights(target: WeightsTarget) -> _Simulation:
     return _Simulation(target, names, labels, given)
 
 
-def _of_model(target: Target) -> _Simulation:
+def _of_model(target: ModelTarget) -> _Simulation:
     """Return how the data of any program are simulated.
 
     Raises:
         UsageError: if it observes nothing, or a `numpyro.factor`.
     """
-    assert isinstance(target, ModelTarget)  # there is no other target
     require_simulated(target)
     names = inspect_model(target).latent
     labels = (*_label_cells(target, names), _LOG_LIKELIHOOD)
