@@ -13,7 +13,11 @@ from support.seeds import WEIGHTS, refuses_invalid_seeds
 import bpa_ppl
 from bpa_ppl import NBest
 from bpa_ppl._runtime.arguments import SEEDS, check_seed
-from bpa_ppl.diagnostics.comparison.samplers import calibrate_sampler, compare_samplers
+from bpa_ppl.diagnostics.comparison.samplers import (
+    calibrate,
+    compare_samplers,
+    density_to_simulate,
+)
 from bpa_ppl.metrics.scoreboard import draw_resamples
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.sampling.sampler import SAMPLERS
@@ -28,7 +32,9 @@ FUNCTIONS: dict[str, Function] = {
     "comparison": lambda nbest, seed: compare_samplers(
         bpa_ppl.log_density(nbest, WEIGHTS), samplers=["map"], seed=seed
     ),
-    "calibration": lambda nbest, seed: calibrate_sampler(nbest, WEIGHTS, "map", seed=seed),
+    "calibration": lambda nbest, seed: calibrate(
+        density_to_simulate(nbest, WEIGHTS), samplers=["map"], seed=seed
+    ),
     "draws": lambda _, seed: Draws(
         {"weights": np.zeros((1, 2, 1))}, ("LM0",), "weighted", np.array([[0.0, -1.0]])
     ).resampled(seed),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -174,6 +174,33 @@ def _label_posteriors(files: Iterable[str]) -> dict[str, str]:
     return result
 
 
+def _check_inputs(
+    nbest: str | None,
+    posteriors: Sequence[str],
+    weights: str | None,
+    model: str | None,
+    data: Path | None,
+) -> None:
+    """Refuse what is neither posteriors, nor a model, nor lists with weights.
+
+    Raises:
+        UsageError: if too little is given, or what does not belong together.
+    """
+    if model is None and data is not None:
+        raise UsageError(
+            "the data belong to a model: give --model, too", parameter="data", code="conflict"
+        )
+    if model is None and nbest is None:
+        message = "give posteriors, or n-best lists with weights, or a --model"
+        raise UsageError(message, code="missing-argument")
+    if model is not None and posteriors:
+        message = "a model has one reference: give the other posteriors as --posterior NAME=FILE"
+        raise UsageError(message, parameter="model", code="conflict")
+    if model is None and not posteriors and weights is None:
+        message = f"{nbest} alone: give weights (none, to start without) if these are n-best lists"
+        raise UsageError(f"{message}, or a second posterior", parameter="weights")
+
+
 def compare(
     nbest: Annotated[
         str | None,
@@ -240,17 +267,7 @@ def compare(
     from bpa_ppl.formats.streams import output_folder
     from bpa_ppl.posterior.files import read_draws
 
-    if model is None and data is not None:
-        raise UsageError("data are those of a --model: name it", parameter="data", code="conflict")
-    if model is None and nbest is None:
-        message = "give posteriors, or n-best lists with weights, or a --model"
-        raise UsageError(message, code="missing-argument")
-    if model is not None and posteriors:
-        message = "a model has one reference: give the other posteriors as --posterior NAME=FILE"
-        raise UsageError(message, parameter="model", code="conflict")
-    if model is None and not posteriors and weights is None:
-        message = f"{nbest} alone: give weights (none, to start without) if these are n-best lists"
-        raise UsageError(f"{message}, or a second posterior", parameter="weights")
+    _check_inputs(nbest, posteriors, weights, model, data)
     chosen = samplers or (_OF_LISTS if model is None else _OF_MODELS)
     settings = _split_settings(chosen, setting)
     running: dict[str, Any] = {

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -177,7 +179,7 @@ def explain_errors(model: Any) -> Iterator[None]:
     except Exception as error:
         name = getattr(model, "__name__", str(model))
         text = " ".join(str(error).split("\n", 1)[0].split()) or "no message"
-        remedy = "the line is in the traceback of this cause"
+        remedy = _find_line(error, model) or "the line is in the traceback of this cause"
         if isinstance(error, jax.errors.JAXTypeError):
             remedy = (
                 "a model is compiled, so it has the same sites whatever their values are, and "
@@ -190,6 +192,15 @@ def explain_errors(model: Any) -> Iterator[None]:
             )
         problem = f"the model {name} failed with {type(error).__name__}: {text.rstrip('.')}"
         raise model_error(f"{problem}; {remedy}", "not-supported") from error
+
+
+def _find_line(error: Exception, model: Any) -> str:
+    """Return the last line of the file of a model that an error has passed; empty if unknown."""
+    code = getattr(getattr(model, "model", model), "__code__", None)  # of a model with arguments
+    file = getattr(code, "co_filename", "")
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == file]
+    return f"look at line {lines[-1]} of {Path(file).name}" if lines else ""
 
 
 def find_unused(

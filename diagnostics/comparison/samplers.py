@@ -354,60 +354,6 @@ _LOG_LIKELIHOOD = "log likelihood"  # of other programs
 _OBSERVED = "oracle"
 
 
-def calibrate_sampler(
-    lists: NBest,
-    weights: AnyStart,
-    sampler: str | Sampler,
-    *,
-    replications: int = 200,
-    prior: str | PriorFamily | Prior = "isotropic:variance=0.1",
-    seed: int = 0,
-    jobs: int = 1,
-    likelihood: str | Likelihood = "oracle",
-    gain: AnyGain | None = None,
-    model: Model = log_linear,
-    progress: bool | Reporter = False,
-) -> Calibration:
-    """Run simulation-based calibration of a sampler on given lists.
-
-    Weights and other parameters are drawn from the prior, and oracles from the model given them;
-    the ranks of the true values among the draws of the sampler are tested for uniformity.
-
-    Args:
-        lists: their references are needed only for a likelihood that uses gains, because oracles
-            are simulated. For `preference` the preferences of the lists say which candidates are
-            compared and who answered, and the answers are simulated.
-        weights: the canonical weights λ_T.
-        sampler: a name, with its settings as in `nuts:warmup=200`, or a sampler, such as one of
-            your own.
-        replications: the number of simulated data sets.
-        prior: from which the weights are drawn.
-        seed: of all random numbers.
-        jobs: the number of threads.
-        likelihood: one that is a distribution of the observations: `oracle` or `preference`.
-        gain: if the likelihood uses gains; as for `adapt`.
-        model: a NumPyro model with the sites `weights` and `oracle`, such as one of your own; its
-            other sampled sites are calibrated, too.
-        progress: True draws a bar on standard error.
-
-    Raises:
-        DataError: if lists and weights do not fit together.
-        UsageError: if there is no such sampler or setting, or the likelihood cannot be simulated.
-
-    >>> from bpa_ppl import from_lists
-    >>> texts, features = [["a", "b"]] * 8, [[[1.0], [0.0]], [[0.0], [2.0]]] * 4
-    >>> lists = from_lists(texts, features, ["LM0"])
-    >>> result = calibrate_sampler(lists, {"LM0": 0.5}, "laplace:draws=200", replications=20)
-    >>> result.names, bool(result)
-    (('LM0', 'log p(A|λ)'), True)
-    """
-    target = density_to_simulate(
-        lists, weights, prior=prior, likelihood=likelihood, gain=gain, model=model
-    )
-    options: dict[str, Any] = {"replications": replications, "seed": seed, "jobs": jobs}
-    return calibrate(target, samplers=[sampler], progress=progress, **options)[0]
-
-
 def density_to_simulate(
     lists: NBest,
     weights: AnyStart,
@@ -419,11 +365,27 @@ def density_to_simulate(
 ) -> WeightsTarget:
     """Return the log density of lists whose oracles or answers are simulated, for `calibrate`.
 
-    The lists need no references; the arguments are those of `calibrate_sampler`.
+    Args:
+        lists: their references are needed only for a likelihood that uses gains, because oracles
+            are simulated. For `preference` the preferences of the lists say which candidates are
+            compared and who answered, and the answers are simulated.
+        weights: the canonical weights λ_T.
+        prior: from which the weights are drawn.
+        likelihood: one that is a distribution of the observations: `oracle` or `preference`.
+        gain: if the likelihood uses gains; as for `adapt`.
+        model: a NumPyro model with the sites `weights` and `oracle`, such as one of your own; its
+            other sampled sites are calibrated, too.
 
     Raises:
         DataError: if lists and weights do not fit together.
         UsageError: if the likelihood cannot be simulated.
+
+    >>> from bpa_ppl import from_lists
+    >>> texts, features = [["a", "b"]] * 8, [[[1.0], [0.0]], [[0.0], [2.0]]] * 4
+    >>> density = density_to_simulate(from_lists(texts, features, ["LM0"]), {"LM0": 0.5})
+    >>> (result,) = calibrate(density, samplers=["laplace:draws=200"], replications=20)
+    >>> result.names, bool(result)
+    (('LM0', 'log p(A|λ)'), True)
     """
     resolved = LIKELIHOODS.resolve(likelihood)
     _require_generative(resolved)
@@ -460,7 +422,8 @@ def calibrate(
     would have to be, and is then found not to be calibrated.
 
     Args:
-        model: a NumPyro program, as for `sample`, or what `log_density` returns for n-best lists.
+        model: a NumPyro program, as for `sample`, or a density of n-best lists, by
+            `density_to_simulate` or, with references, `log_density`.
         args: the positional arguments of the program, as a tuple.
         kwargs: its keyword arguments.
         samplers: names, with settings as in `nuts:warmup=200`, or samplers of your own.

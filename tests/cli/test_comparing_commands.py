@@ -49,6 +49,10 @@ def model(count, y):
     mean = numpyro.sample("mean", dist.Normal(0.0, 2.0))
     with numpyro.plate("row", count):
         numpyro.sample("y", dist.Normal(mean, 1.0), obs=y)
+
+
+def fails():
+    numpyro.sample("mean", dist.Normal(1 / 0, 1.0))
 """
 
 
@@ -91,7 +95,12 @@ def loaded(module: str, data: str) -> tuple[Any, tuple[()], dict[str, Any]]:
         ("--model normal_mean", "{}", "a model is named module:function"),
         ("--model nowhere:model", "{}", "the module nowhere cannot be imported"),
         ("--model ends:model", "{}", "the module ends cannot be imported: SystemExit: 3"),
-        ("--model normal_mean:modle", "{}", "has no function modle: it has model"),
+        (
+            "--model normal_mean:fails",
+            "{}",
+            "ZeroDivisionError: division by zero; look at line 13 of normal_mean.py",
+        ),
+        ("--model normal_mean:modle", "{}", "has no function modle: it has"),
         ("--model normal_mean:model", '{"count": 3}', "missing a required argument: 'y'"),
         ("--model normal_mean:model", '{"count": 3, "z": 1}', "missing a required argument: 'y'"),
         (
@@ -102,7 +111,7 @@ def loaded(module: str, data: str) -> tuple[Any, tuple[()], dict[str, Any]]:
         ("--model normal_mean:model", '{"count": 1, "y": ["a"]}', "y is not made of numbers"),
         ("--model normal_mean:model", "[]", "is not an object"),
         ("--model normal_mean:model", "{", "is not JSON"),
-        ("", "{}", "data are those of a --model"),
+        ("", "{}", "the data belong to a model"),
         ("a.nc b.nc --model normal_mean:model", "{}", "a model has one reference"),
     ],
 )

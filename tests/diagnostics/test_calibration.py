@@ -17,14 +17,20 @@ from support.targets import plane
 from bpa_ppl import Isotropic, UsageError, log_density
 from bpa_ppl.diagnostics.calibration import (
     RANKED,
+    Calibration,
     Replication,
     run_calibration,
     uniform_bands,
     uniformity_test,
 )
-from bpa_ppl.diagnostics.comparison.samplers import LOG_LIKELIHOOD, calibrate_sampler, simulate
+from bpa_ppl.diagnostics.comparison.samplers import (
+    LOG_LIKELIHOOD,
+    calibrate,
+    density_to_simulate,
+    simulate,
+)
 from bpa_ppl.sampling.rwm import RandomWalkMetropolis, random_walk
-from bpa_ppl.sampling.sampler import SAMPLERS
+from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
 
 TARGET = plane()
 #: A walk of the published step would need far more draws where the prior is as wide as here.
@@ -37,13 +43,12 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "rwm": {"draws": 250},
     "rwm-isotropic": {"draws": 250, "proposal_variance": 2.0, "thinning": 5},
 }
-calibrated = partial(
-    calibrate_sampler,
-    TARGET.pool,
-    TARGET.canonical,
-    prior=Isotropic(variance=TARGET.variance),
-    replications=60,
-)
+
+
+def calibrated(sampler: Sampler) -> Calibration:
+    prior = Isotropic(variance=TARGET.variance)
+    density = density_to_simulate(TARGET.pool, TARGET.canonical, prior=prior)
+    return calibrate(density, samplers=[sampler], replications=60)[0]
 
 
 def gaussian(i: int, shift: float = 0.0, width: float = 1.0) -> Replication:
@@ -181,7 +186,7 @@ class DriftingSampler(RandomWalkMetropolis, frozen=True):
 
 @pytest.mark.slow
 def test_a_wrong_accept_ratio_is_found() -> None:
-    found = calibrated(DriftingSampler(draws=250), replications=60)
+    found = calibrated(DriftingSampler(draws=250))
     assert not found
     assert found.sampler == "DriftingSampler"
     assert found.ess > RANKED  # not because of too few draws

@@ -18,7 +18,7 @@ from support.raising import raises
 from support.reference_model import Array
 
 from bpa_ppl import NBest, UsageError, adapt, as_draws, from_lists
-from bpa_ppl.diagnostics.comparison.samplers import calibrate_sampler
+from bpa_ppl.diagnostics.comparison.samplers import density_to_simulate
 from bpa_ppl.models.likelihoods.likelihood import Likelihood
 from bpa_ppl.models.likelihoods.oracle import Margin, Risk
 from bpa_ppl.models.likelihoods.pairs import Pairs
@@ -172,7 +172,7 @@ def test_default_settings_are_derived_from_gains(lists: NBest, gain_values: Arra
 @pytest.mark.parametrize("likelihood", [Margin(), Risk(), Pairs()])
 def test_rejects_simulation_and_lists_without_gains(lists: NBest, likelihood: Likelihood) -> None:
     with raises(UsageError, "not-supported", parameter="likelihood"):
-        calibrate_sampler(lists, CANONICAL, "laplace", likelihood=likelihood)
+        density_to_simulate(lists, CANONICAL, likelihood=likelihood)
     with raises(UsageError, "missing-setting", parameter="gains"):
         likelihood.prepare(tabulate(lists, match(CANONICAL, lists)))
 

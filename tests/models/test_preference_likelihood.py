@@ -23,7 +23,7 @@ from support.targets import by_domain, moments_of, starting_at_zero
 
 from bpa_ppl import Isotropic, NBest, UsageError, adapt, from_lists
 from bpa_ppl.adapting import log_density as density_of
-from bpa_ppl.diagnostics.comparison.samplers import calibrate_sampler
+from bpa_ppl.diagnostics.comparison.samplers import calibrate, density_to_simulate
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.log_linear import hierarchical
 from bpa_ppl.posterior.adapter import as_draws
@@ -281,9 +281,8 @@ def test_weights_ties_and_slips_are_calibrated(
     # With raters there are more values, and fewer effective draws.
     options: dict[str, Any] = {"prior": Isotropic(variance=VARIANCE), "likelihood": likelihood}
     sampler = f"imh:draws={600 if raters else 300}"
-    result = calibrate_sampler(
-        judged_lists, CANONICAL, sampler, replications=200, seed=1, **options
-    )
+    density = density_to_simulate(judged_lists, CANONICAL, **options)
+    (result,) = calibrate(density, samplers=[sampler], replications=200, seed=1)
     slips = ("slip_location", *(f"slip_offset[{r}]" for r in range(3))) if raters else ()
     assert result.names == ("LM0", "WP0", "log_nu", *slips, "log p(A|λ)")
     assert result, str(result)
@@ -292,7 +291,9 @@ def test_weights_ties_and_slips_are_calibrated(
 def test_answers_with_weights_are_not_simulated_and_no_judge_always_slips(lists: NBest) -> None:
     judged_lists = with_judgements(lists, ties=True, strengths=True)
     with raises(UsageError, "not-supported", parameter="likelihood"):
-        calibrate_sampler(judged_lists, CANONICAL, "imh", likelihood="preference")
+        calibrate(
+            density_to_simulate(judged_lists, CANONICAL, likelihood="preference"), samplers=["imh"]
+        )
     with raises(UsageError, "invalid-setting", parameter="slip"):
         Preference(slip=1.0)
 
