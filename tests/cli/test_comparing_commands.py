@@ -98,7 +98,7 @@ def loaded(module: str, data: str) -> tuple[Any, tuple[()], dict[str, Any]]:
         (
             "--model normal_mean:fails",
             "{}",
-            "ZeroDivisionError: division by zero; look at line 13 of normal_mean.py",
+            "division by zero; look at line 13 of normal_mean.py",
         ),
         ("--model normal_mean:modle", "{}", "has no function modle: it has"),
         ("--model normal_mean:model", '{"count": 3}', "missing a required argument: 'y'"),
