@@ -7,20 +7,18 @@ choices from wrong ones: docs/results/asking.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
-from bpa_ppl._runtime.arrays import Float64, is_number, to_float
+from bpa_ppl._runtime.arrays import Float64, Int64, is_number, to_float
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.diagnostics.baselines import read_comparison
 from bpa_ppl.errors import UsageError, quote
-from bpa_ppl.posterior.draws import Draws, quantiles
+from bpa_ppl.posterior.draws import Draws
 
-#: The agreement is at least the promised one less this margin, but for this risk. That 95 of 100
-#: promises are kept takes a smaller one than 5%, since answers that agree by luck make the
-#: probabilities higher, too: docs/results/asking.md.
-_MARGIN, _RISK = 0.02, 0.005
+#: Of a promised agreement, by default.
+CONFIDENCE = 0.9
 #: Slopes of the logits and shares of random answers, (curves,), with the log density of their
 #: prior: log slope ~ N(0, 0.17²), share ~ Exp(mean 0.03). docs/results/asking.md has others.
 SLOPES, RANDOM = (
@@ -30,6 +28,29 @@ SLOPES, RANDOM = (
 _LOG_PRIOR = -((np.log(SLOPES) / 0.17) ** 2) / 2 - RANDOM / 0.03
 _HIGHEST = 1 - 1e-9
 _MOST = 500  # choices of nearly equal probability are merged beyond this number
+_ROUNDING = 1e-6  # of sums of weights
+_SIMULATIONS = 200
+#: Numbers of labels to plan with.
+_LABELS = (20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000, 1500, 2000, 3000, 5000)
+
+
+@dataclass(frozen=True)
+class Promise:
+    """An agreement that choices between two candidates can be promised to have.
+
+    Attributes:
+        agree: the promised agreement.
+        confidence: how sure the promise is.
+        threshold: choices are sure from this probability on; None if nothing can be promised.
+        share: of the choices that are sure.
+        expected: this share with twice the labels, the mean of simulations.
+    """
+
+    agree: float
+    confidence: float
+    threshold: float | None
+    share: float
+    expected: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,18 +58,18 @@ class Reliability:
     """How often choices between two candidates agree with a judge, by leave-one-out.
 
     A choice of probability p agrees with probability ε / 2 + (1 − ε) σ(a logit p), where the slope
-    a is 1 and the share ε of random answers is 0 if the probabilities are right.
+    a is 1 and the share ε of random answers is 0 if the probabilities are right. Promises do not
+    depend on this curve; pictures and plans do.
 
     Attributes:
         probability: (n,) of each choice, the highest first.
         agreement: (n,) 1 where the judge preferred the chosen candidate, 0 where the other one.
         weight: (n,) the number of lists.
 
-    >>> p = np.linspace(0.99, 0.5, 50)
-    >>> agreement = (np.arange(50) < 25) | (np.arange(50) % 4 > 0)
-    >>> result = Reliability(p, agreement.astype(float), np.ones(50))
-    >>> round(result.threshold(0.85), 2), result.threshold(0.98)
-    (0.78, inf)
+    >>> right = np.arange(50) != 40
+    >>> result = Reliability(np.linspace(0.99, 0.5, 50), right.astype(float), np.ones(50))
+    >>> [round(result.threshold(agree), 2) for agree in (0.9, 0.93, 0.95)]
+    [0.5, 0.6, inf]
     """
 
     probability: Float64
@@ -62,9 +83,10 @@ class Reliability:
         if comparison is None or not comparison.predictions:
             return None
         preferred, weight = np.array(comparison.predictions).T
-        choices = np.maximum(preferred, 1 - preferred), np.heaviside(preferred - 0.5, 0.5), weight
-        order = np.argsort(-choices[0], kind="stable")
-        return cls(*(column[order] for column in choices)).merged(_MOST)
+        probability = np.maximum(preferred, 1 - preferred)
+        agreement = np.heaviside(preferred - 0.5, 0.5)
+        order = np.argsort(-probability, kind="stable")
+        return cls(probability[order], agreement[order], weight[order])
 
     def merged(self, count: int) -> Reliability:
         """Return as many choices, or fewer, each the mean of some of nearly equal probability."""
@@ -78,48 +100,160 @@ class Reliability:
 
     def curves(self, probability: Float64) -> Float64:
         """Return the agreement of choices for each slope and share, (curves, probabilities)."""
-        p = np.minimum(probability, _HIGHEST)
-        share, odds = RANDOM[:, None], (p / (1 - p)) ** SLOPES[:, None]
-        agreement = share / 2 + (1 - share) * odds / (1 + odds)
-        return np.asarray(np.minimum(agreement, _HIGHEST))
+        return _find_agreement(probability, SLOPES[:, None], RANDOM[:, None])
 
     @cached_property
     def posterior(self) -> Float64:
         """The probability of each curve, (curves,)."""
-        p = self.curves(self.probability)
-        of_answers = self.agreement * np.log(p) + (1 - self.agreement) * np.log1p(-p)
-        log_p = of_answers @ self.weight + _LOG_PRIOR
+        few = self.merged(_MOST)
+        p = few.curves(few.probability)
+        of_answers = few.agreement * np.log(p) + (1 - few.agreement) * np.log1p(-p)
+        log_p = of_answers @ few.weight + _LOG_PRIOR
         shares = np.exp(log_p - log_p.max())
         return np.asarray(shares / shares.sum())
 
-    def threshold(self, agree: float) -> float:
-        """Return the lowest probability from which on choices have a promised agreement.
+    def threshold(self, agree: float, confidence: float = CONFIDENCE) -> float:
+        """Return the lowest probability from which on an agreement can be promised.
 
-        The expected agreement of the choices from there on is at least the promised one, and its
-        0.5% quantile at least that less two points. Infinite if there is no such probability.
+        With this confidence, choices of at least this probability agree with the judge as often as
+        promised, or more often, if their lists are drawn like the judged ones. Infinite if nothing
+        can be promised.
+
+        The choices of the highest probabilities are tested, then more and more of them, as long as
+        an exact binomial test rejects that they agree less often: always as soon as one more of
+        them may be wrong. In such a fixed sequence each test has the whole level (Angelopoulos,
+        Bates, Candès, Jordan & Lei 2021, Learn then Test). Several pairs of one list count once
+        together.
 
         Args:
             agree: the promised agreement.
+            confidence: 1 less the level of the tests.
         """
-        total = np.cumsum(self.weight)
-        means = np.cumsum(self.curves(self.probability) * self.weight, axis=1) / total
-        low = quantiles(means, (_RISK,), self.posterior)[0]
-        reached = (self.posterior @ means >= agree) & (low >= agree - _MARGIN)
-        return float(np.min(self.probability, initial=np.inf, where=reached))
+        last = np.flatnonzero(np.diff(self.probability, append=0.0))  # of equal probabilities
+        lists = np.cumsum(self.weight)[last] + _ROUNDING
+        wrong = np.cumsum(self.weight * (1 - self.agreement))[last] - _ROUNDING
+        allowed = count_allowed(int(lists[-1]), agree, confidence)[lists.astype(int)]
+        tested = np.diff(allowed, prepend=-1) > 0
+        tested[np.flatnonzero(allowed == allowed[-1])] = allowed[-1] >= 0
+        least = np.inf
+        for k in np.flatnonzero(tested):
+            if wrong[k] > allowed[k]:
+                break
+            least = float(self.probability[last[k]])
+        return least
+
+    def share(self, threshold: float) -> float:
+        """Return the share of the choices with at least a probability."""
+        return float(self.weight @ (self.probability >= threshold) / self.weight.sum())
+
+    def promise(self, agree: float, confidence: float = CONFIDENCE) -> Promise:
+        """Return what can be promised now, and with twice the labels.
+
+        Args:
+            agree: the promised agreement.
+            confidence: of the promise.
+        """
+        threshold = self.threshold(agree, confidence)
+        twice = self.expect(2 * self.labels, agree, confidence)
+        least = threshold if threshold <= 1 else None
+        return Promise(agree, confidence, least, self.share(threshold), float(np.mean(twice)))
+
+    @property
+    def labels(self) -> int:
+        """The number of judged lists."""
+        return round(float(self.weight.sum()))
+
+    def expect(self, labels: int, agree: float, confidence: float = CONFIDENCE) -> Float64:
+        """Return shares of choices that are sure with so many labels, as far as these labels show.
+
+        The probabilities of the choices are drawn again, with replacement, and answers are
+        simulated by curves from their posterior.
+
+        Args:
+            labels: their number.
+            agree: the promised agreement.
+            confidence: of the promise.
+
+        Returns:
+            (200,) the share in each simulation.
+        """
+        rng, weight = np.random.default_rng(0), self.weight / self.weight.sum()
+        shares = []
+        for curve in rng.choice(len(SLOPES), _SIMULATIONS, p=self.posterior):
+            p = -np.sort(-rng.choice(self.probability, labels, p=weight))
+            agreement = _find_agreement(p, SLOPES[curve], RANDOM[curve])
+            right = (rng.random(labels) < agreement).astype(float)
+            simulated = Reliability(p, right, np.ones(labels))
+            shares.append(self.share(simulated.threshold(agree, confidence)))
+        return np.array(shares)
+
+    def labels_needed(self, agree: float, confidence: float = CONFIDENCE) -> int | None:
+        """Return about how many labels a promise needs, as far as these labels show.
+
+        With so many, something can be promised in at least half of the simulations of `expect`;
+        None if not with 5,000.
+
+        Args:
+            agree: the promised agreement.
+            confidence: of the promise.
+        """
+        for labels in _LABELS:
+            if np.median(self.expect(labels, agree, confidence)) > 0:
+                return labels
+        return None
 
 
-def choose_threshold(draws: Draws, ask_below: float | None, agree: float | None) -> float | None:
+def _find_agreement(probability: Float64, slope: Float64, random: Float64) -> Float64:
+    """Return how often choices agree if the probabilities have this slope and random answers."""
+    p = np.minimum(probability, _HIGHEST)
+    odds = (p / (1 - p)) ** slope
+    return np.asarray(np.minimum(random / 2 + (1 - random) * odds / (1 + odds), _HIGHEST))
+
+
+@cache
+def count_allowed(count: int, agree: float, confidence: float) -> Int64:
+    """Return how many of 0, 1, …, `count` choices may be wrong, (count + 1,).
+
+    With at most so many, a binomial test rejects that they agree less often than promised; −1 if it
+    does not even with none.
+
+    Args:
+        count: the number of choices.
+        agree: the promised agreement.
+        confidence: 1 less the level of the test.
+
+    >>> allowed = count_allowed(52, 0.9, 0.9)
+    >>> allowed[[21, 22, 37, 38, 51, 52]].tolist()
+    [-1, 0, 0, 1, 1, 2]
+    """
+    chance, allowed = np.zeros(count + 1), np.full(count + 1, -1)
+    chance[0] = 1.0  # of each number of wrong choices
+    for size in range(1, count + 1):
+        chance[1:] = agree * chance[1:] + (1 - agree) * chance[:-1]
+        chance[0] *= agree
+        one_more = chance[: allowed[size - 1] + 2].sum() <= 1 - confidence
+        allowed[size] = allowed[size - 1] + one_more
+    return allowed
+
+
+def choose_threshold(
+    draws: Draws,
+    ask_below: float | None,
+    agree: float | None,
+    confidence: float = CONFIDENCE,
+) -> float | None:
     """Return the probability below which a person is asked; None if neither argument is given.
 
     Args:
         draws: of a posterior.
         ask_below: this probability.
-        agree: or the promised agreement of the other choices, which is warned about if no
-            probability is high enough.
+        agree: or the promised agreement of the other choices, which is warned about if it cannot
+            be promised.
+        confidence: of the promise.
 
     Raises:
-        UsageError: if both are given, one is not above 0.5 and at most 1, or the posterior does not
-            record how reliable its probabilities are.
+        UsageError: if both are given, one is not above 0.5 and at most 1, the confidence is not
+            between 0.5 and 1, or the posterior does not record how reliable its probabilities are.
 
     >>> choose_threshold(Draws({"weights": np.zeros((1, 4, 1))}, ("lm",)), 0.9, None)
     Traceback (most recent call last):
@@ -134,6 +268,9 @@ def choose_threshold(draws: Draws, ask_below: float | None, agree: float | None)
     if not (is_number(value) and 0.5 < to_float(value) <= 1):
         problem = f"{name} must be a number above 0.5 and at most 1, not {quote(value)}"
         raise UsageError(problem, parameter=name)
+    if not (is_number(confidence) and 0.5 <= to_float(confidence) < 1):
+        problem = f"confidence must be a number from 0.5 to below 1, not {quote(confidence)}"
+        raise UsageError(problem, parameter="confidence")
     reliability = Reliability.of(draws)
     if reliability is None:
         reason = "the posterior does not record how often its choices agree with a judge"
@@ -141,8 +278,24 @@ def choose_threshold(draws: Draws, ask_below: float | None, agree: float | None)
             reason = "probabilities of graded lists do not tell right choices from wrong ones"
         problem = f"{reason}: adapt to preferences between two candidates, with draws (not map)"
         raise UsageError(problem, parameter=name, code="not-supported")
-    threshold = float(value) if agree is None else reliability.threshold(value)
+    if agree is None:
+        return float(value)
+    threshold = reliability.threshold(to_float(value), to_float(confidence))
     if threshold > 1:
-        problem = f"no choice is sure enough for an agreement of {agree}"
-        warn_user(f"{problem}: promise less, or give more answers")
+        warn_user(_refuse_promise(reliability, to_float(value), to_float(confidence)))
     return threshold
+
+
+def _refuse_promise(reliability: Reliability, agree: float, confidence: float) -> str:
+    """Say that nothing can be promised, and how many labels it would take."""
+    labels = reliability.labels
+    problem = (
+        f"with {confidence:.0%} confidence an agreement of {agree:g} cannot be promised for any "
+        f"choice from {labels} judged lists"
+    )
+    needed = reliability.labels_needed(agree, confidence)
+    if needed is None:
+        return f"{problem}, and, as far as these show, not from 5,000: promise less, or ask for all"
+    if needed <= labels:
+        return f"{problem}: too many of the most probable choices are wrong; promise less"
+    return f"{problem}: as far as these show, about {needed} are needed; or promise less"

@@ -32,7 +32,7 @@ from bpa_ppl.diagnostics.pages.page import (
 )
 from bpa_ppl.diagnostics.provenance import read_attributes, signature, suggest_command
 from bpa_ppl.diagnostics.raters import compare_raters
-from bpa_ppl.diagnostics.reliability import Reliability
+from bpa_ppl.diagnostics.reliability import CONFIDENCE, Reliability
 from bpa_ppl.diagnostics.traces import CAPTION, MAX_CHAINS, draw_traces, find_worst_mixing
 from bpa_ppl.diagnostics.ways import BaselineRow
 from bpa_ppl.errors import UsageError
@@ -71,8 +71,8 @@ _RELIABLE = (
     "intervals; blue: the expected agreement and its 90% interval; dashed: the probability itself."
 )
 _PROMISED = (
-    "From this probability on, choices agree with the judge as often as promised, as far as the "
-    "answers show. Ask a person about the others: bpa rerank --agree."
+    "From this probability on, choices agree with the judge at least as often as promised, with "
+    f"{CONFIDENCE:.0%} confidence. Ask a person about the others: bpa rerank --agree."
 )
 _DOUBT = "The draws failed their check: do not rely on these numbers."
 #: The unit of the weights in tables and figures.
@@ -171,11 +171,12 @@ def _describe_reliability(draws: Draws) -> list[Section]:
     reliability = Reliability.of(draws)
     if reliability is None:
         return []
-    weight, rows = reliability.weight / reliability.weight.sum(), []
-    for agree, least in ((agree, reliability.threshold(agree)) for agree in _PROMISES):
-        share = weight @ (reliability.probability >= least)
-        rows.append([f"{agree:g}", f"{least:.3f}" if share else "–", f"{share:.0%}"])
-    table = Table(("promised agreement", "from probability", "choices"), rows, _PROMISED)
+    rows = []
+    for made in map(reliability.promise, _PROMISES):
+        least = "–" if made.threshold is None else f"{made.threshold:.3f}"
+        rows.append([f"{made.agree:g}", least, f"{made.share:.0%}", f"{made.expected:.0%}"])
+    header = ("promised agreement", "from probability", "choices", "with twice the labels")
+    table = Table(header, rows, _PROMISED)
     figure = _draw_reliability(reliability)
     picture = embed_figure(figure, "Agreement by probability", _RELIABLE, "svg")
     return [Section("How sure are the choices?", [picture, table])]

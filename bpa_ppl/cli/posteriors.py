@@ -183,6 +183,9 @@ def rerank(
     if (threshold := reranker.ask_below) is not None:
         sure = f"{summary.sentences - summary.unsure} of {summary.sentences} choices are sure"
         sure += f" (probability at least {threshold:.3f})" if threshold <= 1 else ""
+        if flags.agree is not None and threshold <= 1:
+            sure += f": with {flags.confidence:.0%} confidence at least {flags.agree:.0%} of such "
+            sure += "choices agree with the judge"
         if ask is not None and summary.unsure:
             sure += f"; ask about the others: bpa judge {ask} -p {posterior} -o answers.jsonl"
         shared.echo_status(sure, quiet)

@@ -25,7 +25,7 @@ from bpa_ppl.building import from_lists
 from bpa_ppl.decoding.choices import Candidate, Choices
 from bpa_ppl.decoding.rules import RULES, Decided, Decider, Mean, Predictive, Rule
 from bpa_ppl.diagnostics.check import refuse_unconverged
-from bpa_ppl.diagnostics.reliability import choose_threshold
+from bpa_ppl.diagnostics.reliability import CONFIDENCE, choose_threshold
 from bpa_ppl.drift import DriftMonitor
 from bpa_ppl.errors import DataError, UsageError, list_names, quote
 from bpa_ppl.features.recipe import MovedFiles, Recipe
@@ -98,6 +98,7 @@ class Reranker:
         unchecked: bool = False,
         ask_below: float | None = None,
         agree: float | None = None,
+        confidence: float = CONFIDENCE,
         jobs: int = 1,
         progress: bool | Reporter = False,
     ) -> None:
@@ -114,8 +115,9 @@ class Reranker:
             without: features of the posterior that lists may lack.
             unchecked: use the posterior although it fails its check.
             ask_below: a choice between two candidates is `sure` from this probability on.
-            agree: or it is sure if choices of at least its probability are expected to agree with
-                the judge this often: see `rerank`.
+            agree: or it is sure if choices of at least its probability agree with the judge this
+                often, as can be promised: see `rerank`.
+            confidence: of this promise.
             jobs: processes that rerank.
             progress: True draws a bar on standard error.
 
@@ -143,7 +145,7 @@ class Reranker:
             refuse_unconverged(self.draws)
         by_default = "predictive" if self.draws.record.canonical else "mean"
         self.rule = chosen or RULES.resolve(by_default)
-        self.ask_below = choose_threshold(self.draws, ask_below, agree)
+        self.ask_below = choose_threshold(self.draws, ask_below, agree, confidence)
         if agree is not None and type(self.rule) not in (Mean, Predictive):
             problem = f"the rule {RULES.name_of(self.rule)} promises no agreement: use mean"
             raise UsageError(problem, parameter="agree", code="not-supported")
@@ -545,6 +547,7 @@ def rerank(
     unchecked: bool = False,
     ask_below: float | None = None,
     agree: float | None = None,
+    confidence: float = CONFIDENCE,
     jobs: int = 1,
     progress: bool | Reporter = False,
 ) -> Choices:
@@ -578,9 +581,10 @@ def rerank(
         ask_below: A choice between two candidates is `sure` from this probability on; about the
             other lists, ask a person.
         agree: The promised agreement of sure choices with the judge, in place of `ask_below`. The
-            probability comes from leave-one-out predictions on the adaptation lists: for these,
-            the expected agreement is at least the promised one, and with 95 % probability at least
-            that less two points.
+            probability comes from exact binomial tests of leave-one-out predictions on the
+            adaptation lists. If nothing can be promised, no choice is sure.
+        confidence: Of this promise: in this share of samples of judged lists it is kept for new
+            lists that are drawn like them.
         jobs: Processes that rerank; -1 uses every core. Few lists are reranked in this process,
             and the choices are the same.
         progress: True draws a bar on standard error.
@@ -614,6 +618,7 @@ def rerank(
         unchecked=unchecked,
         ask_below=ask_below,
         agree=agree,
+        confidence=confidence,
         jobs=jobs,
         progress=progress,
     )

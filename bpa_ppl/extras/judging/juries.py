@@ -24,6 +24,7 @@ from bpa_ppl.diagnostics.judged import ACCURACY, Judged, read_judgements
 from bpa_ppl.diagnostics.left_out import predict_answers, score_left_out
 from bpa_ppl.diagnostics.pages.figures import NARROW, label
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
+from bpa_ppl.diagnostics.reliability import Promise, Reliability
 from bpa_ppl.diagnostics.ways import values_of
 from bpa_ppl.drawing import make_draws, require_adaptation
 from bpa_ppl.errors import DataError, UsageError, quote
@@ -61,6 +62,7 @@ _DRAWS, _FEW = 1000, 200
 _ENDS = (0.05, 0.95)  # the ends of 90% intervals
 #: A judge counts if it is this many standard errors better than chance.
 _CHANCE = 2.0
+_PROMISES = (0.8, 0.85, 0.9)  # agreements with the judge
 #: A jury is as good as all judges if it loses at most this gain, and its log evidence is higher by
 #: at least this. The gain of few lists alone is too noisy: docs/extras/judges.md, "Prices".
 _TOLERANCE, _EVIDENCE = 0.005, 0.5
@@ -172,6 +174,8 @@ class Judges(Outcome):
         juries: the juries that remain if priced judges leave one after the other, the cheapest
             first; empty without prices.
         cascade: the cascade, if it was requested.
+        promises: how many choices can be promised to agree with the judge in 80, 85 and 90 %, now
+            and with twice the labels; empty if the lists were not answers about pairs.
 
     >>> rows = [JudgeRow("gpt", 1.06, 0.4, 1.7, 0.99, 0.03, 0.02, 4.1)]
     >>> one, nothing = (1.0, 1.0, 1.0, 1), (0.0, 0.0, 0.0)
@@ -191,6 +195,7 @@ class Judges(Outcome):
     further: tuple[int | None, ...]
     juries: tuple[Jury, ...] = ()
     cascade: Cascade | None = None
+    promises: tuple[Promise, ...] = ()
 
     @property
     def cheapest(self) -> Jury | None:
@@ -233,6 +238,12 @@ class Judges(Outcome):
             loss = f"loses {jury.lost:+z.3f} ± {jury.error:.3f}, evidence {-jury.evidence:+z.1f}"
             notes.append(f"for {jury.price:.3g} a list, {names}: {loss}{good}")
         notes += [] if self.cascade is None else [str(self.cascade)]
+        notes += [
+            f"with {made.confidence:.0%} confidence, an agreement of {made.agree:.0%} can be "
+            f"promised for {made.share:.0%} of the choices, and with {2 * size} labels for about "
+            f"{made.expected:.0%}"
+            for made in self.promises
+        ]
         lists = format_count(size, "judged list")
         title = f"{lists}, {self.unit} {gain:.3f} by leave-one-out"
         return title, Table((*header, "largest correlation"), rows), notes
@@ -350,7 +361,10 @@ def judges(
         juries = refits.shrink_jury(groups, prices) if prices else ()
         remaining, further = refits.forecast(sample)
         rows, correlation, effective = *refits.make_rows(sample), refits.count_effective()
-    return Judges(*(rows, unit, curve, effective, correlation, remaining, further, juries, found))
+    reliability = Reliability.of(draws)
+    promises = () if reliability is None else tuple(map(reliability.promise, _PROMISES))
+    parts = rows, unit, curve, effective, correlation, remaining, further, juries, found
+    return Judges(*parts, promises)
 
 
 def _group(names: Sequence[str], prices: Mapping[str, float]) -> _Groups:
