@@ -1,13 +1,15 @@
 """Choose, or ask a person: the agreement of choices that are not asked about, and their share.
 
-    python benchmarks/bench_asking.py [--tables NAME ...] [--draws 400] [--size 50]
+    python benchmarks/bench_asking.py [--tables NAME ...] [--draws 100] [--size 50]
 
 Tables:
     promises   pairs of answers: the probability below which to ask is learned from `--size` labels
-               for a promised agreement of 0.85, 0.9 and 0.95. A cell has the share of the draws
-               where the choices that are not asked about agree with the test labels at least as
-               often as promised, less two points (also if there are no such choices); their mean
-               agreement; and their mean share of all choices
+               for a promised agreement of 0.7 to 0.95. A cell has the share of the draws in which
+               any choice is sure; the share of those in which the sure choices agree with the test
+               labels as often as promised; the share of all draws in which they do not; and the
+               mean share of choices that are sure
+    plans      the share of sure choices that is expected with twice the labels, and the share with
+               twice the labels
     lists      judged lists: the share of choices that are among the best candidates, in the half of
                the choices with the higher and in that with the lower predictive probability
 
@@ -15,10 +17,14 @@ Collections of pairs:
     RewardBench   all 2,755 pairs, with nine reward models
     LLMBar        226 of them that were made to mislead
     safety        740 of them, of five other subsets
+    translations  pairs of WMT 2023, zh-en, with another MQM, with three metrics (two halves of each
+                  domain with enough pairs)
     arena         simulated: three judges that grade from 1 to 10 and share a part of their errors;
                   the labels follow the difference in quality (Bradley and Terry), and the weighted
                   judges agree with 81 % of them
     plateau       the same, steeper, but one in seven labels is random
+    weak          simulated: three judges with errors of their own, which agree with 61 % together
+    six           six such judges, which agree with 66 % together
 
 Each half of the real collections is once the pool and once the test set, in half of the draws each.
 The simulated ones have 2,000 test pairs a draw.
@@ -26,9 +32,9 @@ The simulated ones have 2,000 test pairs a draw.
 Rows:
     probabilities as they are   the lowest probability from which on the mean leave-one-out
                                 probability is at least the promised agreement
-    Clopper and Pearson         from which on the lower 95% limit of the leave-one-out agreement is
-                                at least the promised one, less two points
-    slope alone                 as ours, without random answers
+    curve                       from which on the agreement expected by the curve of the reliability
+                                is at least the promised one, and its 10 % quantile less two points
+    from a quarter on           as ours, but the first test is of a quarter of the labels
     ours                        `bpa rerank --agree`
 """
 
@@ -37,12 +43,15 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from dataclasses import replace
+from functools import partial
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from bench_judged import (
+    SIX,
     SUMMARIES,
     WMT23,
     draw_lists,
@@ -52,17 +61,18 @@ from bench_judged import (
     reward_halves,
 )
 from measuring import Table, run_tables
-from scipy.stats import beta
 
 import bpa_ppl as bpa
 from bpa_ppl import NBest, from_arrays
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.adapting import adapt_draws
-from bpa_ppl.diagnostics.reliability import RANDOM, Reliability
+from bpa_ppl.diagnostics.reliability import CONFIDENCE, Reliability, count_allowed
 from bpa_ppl.metrics.column import read_column
+from bpa_ppl.posterior.draws import quantiles
 
-PROMISES, MARGIN = (0.85, 0.9, 0.95), 0.02
+PROMISES = (0.7, 0.8, 0.85, 0.9, 0.95)
 TESTED = 2000  # simulated pairs
+NAMES = ("RewardBench", "LLMBar", "safety", "translations", "arena", "plateau", "weak", "six")
 SAFETY = ("donotanswer", "refusals-dangerous", "refusals-offensive")
 SAFETY = (*SAFETY, "xstest-should-refuse", "xstest-should-respond")
 
@@ -87,20 +97,67 @@ def arena(count: int, seed: int, slope: float = 2.4, random: float = 0.0) -> NBe
     return lists.with_extras(gain=np.stack([first, ~first], axis=1).ravel().astype(float))
 
 
+def weak(count: int, seed: int, judges: int, slope: float, error: float) -> NBest:
+    """Return pairs with the scores of judges that see little of the quality.
+
+    Args:
+        count: of pairs.
+        seed: of quality, errors and labels.
+        judges: their number.
+        slope: of the logit of the label, for each unit of quality.
+        error: the standard deviation of their errors.
+    """
+    rng = np.random.default_rng(5000 + seed)
+    quality = rng.normal(size=(count, 2))
+    first = rng.random(count) < 1 / (1 + np.exp(-slope * (quality[:, 0] - quality[:, 1])))
+    scores = [quality + rng.normal(0, error, (count, 2)) for _ in range(judges)]
+    table = np.stack(scores, axis=-1).reshape(-1, judges)
+    lists = from_arrays([""] * len(table), table, [f"j{k}" for k in range(judges)], 2)
+    return lists.with_extras(gain=np.stack([first, ~first], axis=1).ravel().astype(float))
+
+
+def compare_two(lists: NBest, seed: int) -> NBest:
+    """Return a random pair of each list; 1 is the better, and equal ones are left out."""
+    rng, mqm = np.random.default_rng(seed), read_column(lists, "mqm")
+    rows = [
+        lists.offsets[s] + rng.choice(lists.sizes[s], 2, replace=False) for s in range(len(lists))
+    ]
+    pairs = np.array([pair for pair in rows if mqm[pair[0]] != mqm[pair[1]]])
+    better = mqm[pairs] > mqm[pairs[:, ::-1]]
+    table = lists.features[pairs.ravel()]
+    found = from_arrays([""] * len(table), table, lists.feature_names, 2)
+    return found.with_extras(gain=better.ravel().astype(float))
+
+
+SIMULATED: dict[str, Callable[[int, int], NBest]] = {
+    "arena": arena,
+    "plateau": partial(arena, slope=4.5, random=1 / 7),
+    "weak": partial(weak, judges=3, slope=0.5, error=0.8),
+    "six": partial(weak, judges=6, slope=0.75, error=1.0),
+}
+
+
 def samples(name: str, size: int, draws: int) -> Iterator[tuple[NBest, NBest]]:
     """Yield pairs to adapt on, and test pairs."""
-    if name in ("arena", "plateau"):
-        options = {"slope": 4.5, "random": 1 / 7} if name == "plateau" else {}
+    if name in SIMULATED:
         for seed in range(draws):
-            lists = arena(size + TESTED, seed, **options)
+            lists = SIMULATED[name](size + TESTED, seed)
             yield lists[:size], lists[size:]
         return
-    members = {
-        "RewardBench": True,
-        "LLMBar": hard_pairs(),
-        "safety": np.isin(read_rewards().sentence_extras["domain"], SAFETY),
-    }
-    for half, seed in product(reward_halves(members[name]), range(draws // 2)):
+    if name == "translations":
+        halves = read_halves(("wmt23.zh-en",), SIX[:3])
+        halves = [
+            replace(h, pool=compare_two(h.pool, 0), test=compare_two(h.test, 1)) for h in halves
+        ]
+        halves = [half for half in halves if len(half.pool) >= 100]
+    else:
+        members = {
+            "RewardBench": True,
+            "LLMBar": hard_pairs(),
+            "safety": np.isin(read_rewards().sentence_extras["domain"], SAFETY),
+        }
+        halves = reward_halves(members[name])
+    for half, seed in product(halves, range(-(-draws // len(halves)))):
         yield draw_lists(half, size, seed), half.test
 
 
@@ -110,66 +167,86 @@ def as_they_are(predicted: Reliability, agree: float) -> float:
     return float(np.min(predicted.probability, initial=np.inf, where=means >= agree))
 
 
-def clopper_pearson(predicted: Reliability, agree: float) -> float:
-    """Return the probability from which on the lower limit of the agreement is as promised."""
-    right = np.cumsum(predicted.agreement)
-    low = beta.ppf(0.05, right, np.arange(1, len(right) + 1) - right + 1)
-    reached = np.nan_to_num(low) >= agree - MARGIN
+def by_curve(predicted: Reliability, agree: float) -> float:
+    """Return the probability from which on the expected agreement is as promised."""
+    curves = np.cumsum(predicted.curves(predicted.probability), axis=1)
+    means = curves / np.arange(1, len(predicted.probability) + 1)
+    low = quantiles(means, (1 - CONFIDENCE,), predicted.posterior)[0]
+    reached = (predicted.posterior @ means >= agree) & (low >= agree - 0.02)
     return float(np.min(predicted.probability, initial=np.inf, where=reached))
 
 
-class SlopeAlone(Reliability):
-    """Reliability if no label is random."""
-
-    @cached_property
-    def posterior(self) -> Float64:
-        """The probability of each curve, (curves,)."""
-        shares = super().posterior * (RANDOM == 0)
-        return np.asarray(shares / shares.sum())
-
-
-def slope_alone(predicted: Reliability, agree: float) -> float:
-    """Return the probability to ask below if no label is random."""
-    columns = predicted.probability, predicted.agreement, predicted.weight
-    return SlopeAlone(*columns).threshold(agree)
+def from_a_quarter(predicted: Reliability, agree: float) -> float:
+    """Return the probability to ask below if the first test is of a quarter of the labels."""
+    wrong, least = np.cumsum(1 - predicted.agreement), np.inf
+    allowed = count_allowed(len(wrong), agree, CONFIDENCE)[1:]
+    sizes = np.flatnonzero(np.diff(allowed, prepend=-1))
+    sizes = np.union1d(sizes, np.arange(sizes[-1], len(wrong)) if len(sizes) else [])
+    for k in sizes[sizes >= len(wrong) / 4].astype(int):
+        if wrong[k] > allowed[k]:
+            break
+        least = float(predicted.probability[k])
+    return least
 
 
 WAYS: dict[str, Callable[[Reliability, float], float]] = {
     "probabilities as they are": as_they_are,
-    "Clopper and Pearson": clopper_pearson,
-    "slope alone": slope_alone,
+    "curve": by_curve,
+    "from a quarter on": from_a_quarter,
     "**ours**": Reliability.threshold,
 }
 
 
-def cell(kept: Float64, agreement: Float64, share: Float64) -> str:
-    """Return the share of kept promises, the mean agreement and the mean share of choices."""
-    answered = agreement[share > 0]
-    mean = f"{answered.mean():.3f}" if len(answered) else "–"
-    return f"{kept.mean():.2f} / {mean} / {share.mean():.2f}"
+def predict(name: str, options: Any) -> Iterator[tuple[Reliability, Float64, Float64]]:
+    """Yield the reliability by leave-one-out, and probabilities and agreement of test choices."""
+    for lists, test in samples(name, options.size, options.draws):
+        draws = adapt_draws(lists, None, gain="gain")
+        predicted = Reliability.of(draws)
+        assert predicted is not None
+        choices = bpa.rerank(test, draws, unchecked=True)
+        right = read_column(test, "gain")[test.offsets[:-1] + choices.choice]
+        yield predicted, choices.probability, right
+
+
+def cell(agreement: Float64, share: Float64, promised: float) -> str:
+    """Return how many draws have sure choices, how many promises are kept, and the mean share."""
+    answered = share > 0
+    kept = answered & (agreement >= promised)
+    of_answered = f"{kept.sum() / answered.sum():.2f}" if answered.any() else "–"
+    broken = (answered & ~kept).mean()
+    return f"{answered.mean():.2f} / {of_answered} / {broken:.2f} / {share.mean():.2f}"
 
 
 def promises(options: Any) -> None:
-    """Print the agreement and the share of the choices that are not asked about."""
-    for name in ("arena", "plateau", "RewardBench", "LLMBar", "safety"):
-        results: dict[str, list[list[tuple[bool, float, float]]]] = {way: [] for way in WAYS}
-        for lists, test in samples(name, options.size, options.draws):
-            draws = adapt_draws(lists, None, gain="gain")
-            predicted = Reliability.of(draws)
-            assert predicted is not None
-            choices = bpa.rerank(test, draws, unchecked=True)
-            right = read_column(test, "gain")[test.offsets[:-1] + choices.choice]
+    """Print how often promises are kept, and the share of the choices that are not asked about."""
+    for name in NAMES:
+        results: dict[str, list[list[tuple[float, float]]]] = {way: [] for way in WAYS}
+        for predicted, probability, right in predict(name, options):
             for way, threshold in WAYS.items():
                 row = []
                 for agree in PROMISES:
-                    sure = choices.probability >= threshold(predicted, agree)
-                    agreement = right[sure].mean() if sure.any() else np.nan
-                    row.append((not agreement < agree - MARGIN, agreement, sure.mean()))
+                    sure = probability >= threshold(predicted, agree)
+                    row.append((right[sure].mean() if sure.any() else np.nan, sure.mean()))
                 results[way].append(row)
         table = Table(f"{name}, {options.size} labels", *(f"promised {p}" for p in PROMISES))
         for way, rows in results.items():
-            cells = [np.transpose(column) for column in zip(*rows, strict=True)]
-            table.row(way, *(cell(*columns) for columns in cells))
+            columns = zip(*rows, strict=True)
+            parts = zip(columns, PROMISES, strict=True)
+            table.row(way, *(cell(*np.transpose(column), agree) for column, agree in parts))
+
+
+def plans(options: Any) -> None:
+    """Print what twice the labels are expected to promise, and what they promise."""
+    table = Table(f"{options.size} labels", *(f"promised {p}" for p in PROMISES))
+    more = SimpleNamespace(size=2 * options.size, draws=options.draws)
+    for name in NAMES:
+        few, many = ([part[0] for part in predict(name, one)] for one in (options, more))
+        cells = []
+        for agree in PROMISES:
+            expected = [one.promise(agree).expected for one in few]
+            found = [one.share(one.threshold(agree)) for one in many]
+            cells.append(f"{np.mean(expected):.2f} / {np.mean(found):.2f}")
+        table.row(name, *cells)
 
 
 def share_of_best(right: Float64, p: Float64) -> tuple[float, float]:
@@ -196,5 +273,5 @@ def lists(options: Any) -> None:
 if __name__ == "__main__":
     warnings.filterwarnings("ignore", "Estimated shape parameter of Pareto")
     logging.getLogger("bpa_ppl").setLevel("ERROR")
-    tables = (promises, lists)
-    run_tables(__doc__, {table.__name__: table for table in tables}, draws=400, size=50)
+    tables = (promises, plans, lists)
+    run_tables(__doc__, {table.__name__: table for table in tables}, draws=100, size=50)
