@@ -34,7 +34,7 @@ Rows:
                                 probability is at least the promised agreement
     curve                       from which on the agreement expected by the curve of the reliability
                                 is at least the promised one, and its 10 % quantile less two points
-    from a quarter on           as ours, but the first test is of a quarter of the labels
+    from the top on             as ours, but the first test may be of few labels
     ours                        `bpa rerank --agree`
 """
 
@@ -176,13 +176,12 @@ def by_curve(predicted: Reliability, agree: float) -> float:
     return float(np.min(predicted.probability, initial=np.inf, where=reached))
 
 
-def from_a_quarter(predicted: Reliability, agree: float) -> float:
-    """Return the probability to ask below if the first test is of a quarter of the labels."""
+def from_the_top(predicted: Reliability, agree: float) -> float:
+    """Return the probability to ask below if the first test may be of few labels."""
     wrong, least = np.cumsum(1 - predicted.agreement), np.inf
     allowed = count_allowed(len(wrong), agree, CONFIDENCE)[1:]
-    sizes = np.flatnonzero(np.diff(allowed, prepend=-1))
-    sizes = np.union1d(sizes, np.arange(sizes[-1], len(wrong)) if len(sizes) else [])
-    for k in sizes[sizes >= len(wrong) / 4].astype(int):
+    last = allowed == allowed[-1]
+    for k in np.flatnonzero((np.diff(allowed, prepend=-1) > 0) | (last & (allowed >= 0))):
         if wrong[k] > allowed[k]:
             break
         least = float(predicted.probability[k])
@@ -192,7 +191,7 @@ def from_a_quarter(predicted: Reliability, agree: float) -> float:
 WAYS: dict[str, Callable[[Reliability, float], float]] = {
     "probabilities as they are": as_they_are,
     "curve": by_curve,
-    "from a quarter on": from_a_quarter,
+    "from the top on": from_the_top,
     "**ours**": Reliability.threshold,
 }
 

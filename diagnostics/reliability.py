@@ -28,6 +28,9 @@ SLOPES, RANDOM = (
 _LOG_PRIOR = -((np.log(SLOPES) / 0.17) ** 2) / 2 - RANDOM / 0.03
 _HIGHEST = 1 - 1e-9
 _MOST = 500  # choices of nearly equal probability are merged beyond this number
+#: The share of the judged lists in the first test. A smaller test ends where one of the most
+#: probable choices is wrong, with however many labels: docs/results/asking.md.
+_FIRST = 0.25
 _ROUNDING = 1e-6  # of sums of weights
 _SIMULATIONS = 200
 #: Numbers of labels to plan with.
@@ -119,11 +122,11 @@ class Reliability:
         promised, or more often, if their lists are drawn like the judged ones. Infinite if nothing
         can be promised.
 
-        The choices of the highest probabilities are tested, then more and more of them, as long as
-        an exact binomial test rejects that they agree less often: always as soon as one more of
-        them may be wrong. In such a fixed sequence each test has the whole level (Angelopoulos,
-        Bates, Candès, Jordan & Lei 2021, Learn then Test). Several pairs of one list count once
-        together.
+        The choices of the highest probabilities, at least a quarter of all, are tested, then more
+        and more of them, as long as an exact binomial test rejects that they agree less often:
+        always as soon as one more of them may be wrong. In such a fixed sequence each test has the
+        whole level (Angelopoulos, Bates, Candès, Jordan & Lei 2021, Learn then Test). Several pairs
+        of one list count once together.
 
         Args:
             agree: the promised agreement.
@@ -134,7 +137,8 @@ class Reliability:
         wrong = np.cumsum(self.weight * (1 - self.agreement))[last] - _ROUNDING
         allowed = count_allowed(int(lists[-1]), agree, confidence)[lists.astype(int)]
         tested = np.diff(allowed, prepend=-1) > 0
-        tested[np.flatnonzero(allowed == allowed[-1])] = allowed[-1] >= 0
+        tested[allowed == allowed[-1]] = allowed[-1] >= 0
+        tested &= lists >= _FIRST * lists[-1]
         least = np.inf
         for k in np.flatnonzero(tested):
             if wrong[k] > allowed[k]:

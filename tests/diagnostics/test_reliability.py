@@ -103,6 +103,13 @@ def test_tests_go_on_until_one_fails() -> None:
     assert reliability(p, right).threshold(0.9) == np.inf
 
 
+def test_the_first_test_is_of_a_quarter_of_the_lists() -> None:
+    p, right = np.linspace(0.99, 0.6, 400), np.arange(400) > 0
+    assert reliability(p, right).threshold(0.9) == pytest.approx(0.6)
+    right = np.arange(400) >= 10  # 100 choices of which 10 are wrong are too few
+    assert reliability(p, right).threshold(0.9) == np.inf
+
+
 def test_equal_probabilities_are_tested_together() -> None:
     right = np.arange(44) > 0
     assert reliability(np.full(44, 0.9), right).threshold(0.9) == 0.9  # 38 suffice
