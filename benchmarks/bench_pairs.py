@@ -63,7 +63,8 @@ def pairs_of(chosen: Float64, other: Float64) -> NBest:
         [np.where(first[:, None], a, b) for a, b in ((chosen, other), (other, chosen))]
     )
     table = table.swapaxes(0, 1).reshape(-1, chosen.shape[1])
-    lists = from_arrays([""] * len(table), table, [f"F{k}" for k in range(chosen.shape[1])], 2)
+    names = [f"judge{k}" for k in range(chosen.shape[1])]
+    lists = from_arrays([""] * len(table), table, names, 2)
     return lists.with_extras(gain=np.stack([first, ~first], axis=1).ravel().astype(float))
 
 

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from bpa_ppl.models.likelihoods.likelihood import Likelihood
     from bpa_ppl.models.lists import Lists
     from bpa_ppl.models.priors.prior import Prior
+    from bpa_ppl.models.priors.scale import Scale
 
 #: Of the prior of `scale` in `hierarchical`, a half-t whose median is 1 in units of the prior of
 #: the weights. Domains that need the same weights lose with a wide normal prior. With a
@@ -49,20 +50,20 @@ def log_linear(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
 
 @dataclass(frozen=True)
 class ScaledLogLinear:
-    """The log-linear model with the scale of a Student t as a site: λ = m + τ x.
+    """The log-linear model with the common scale of weights as a site: λ = m + τ x.
 
-    Integrated over τ it is `log_linear` with the prior `bpa_ppl.models.priors.student.SharedScale`.
-    Sites: `precision` () is 1/τ² ~ Γ(ν/2, ν/2); `unit` (Q,) is x, with mean 0 and the variances of
-    the prior; `weights` (Q,) is a function of them. NUTS samples it well where it does not sample
-    the tails of a Student t of many weights.
+    Integrated over τ it is `log_linear` with the prior
+    `bpa_ppl.models.priors.shared_scale.SharedScale`. Sites: `precision` () is 1/τ²; `unit` (Q,) is
+    x, with mean 0 and the variances of the prior; `weights` (Q,) is a function of them. NUTS
+    samples it well where it does not sample the tails of the integral over τ for many weights.
 
     Args:
         shared: for each of the Q weights whether it has the scale.
-        degrees: ν.
+        scale: the distribution of τ.
     """
 
     shared: tuple[bool, ...]
-    degrees: float
+    scale: Scale
 
     def __call__(self, lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
         """Run the model."""
@@ -70,8 +71,7 @@ class ScaledLogLinear:
         import numpyro
         import numpyro.distributions as dist
 
-        half = self.degrees / 2
-        precision = numpyro.sample("precision", dist.Gamma(half, half))
+        precision = numpyro.sample("precision", self.scale.precision())
         deviation = jnp.sqrt(jnp.asarray(prior.variance))
         unit = numpyro.sample("unit", dist.Normal(0.0, deviation).to_event(1))
         scale = jnp.where(jnp.asarray(self.shared), 1 / jnp.sqrt(precision), 1.0)

@@ -48,7 +48,15 @@ _NO_WEIGHT = re.compile(r"(b_)?[Ii]ntercept|lprior|lp|sigma|(sd|cor|r)_.*|.*__|.
 _MOST = 20
 #: The variables of a posterior in any form, as an expression.
 _VARIABLES = 'xarray.Dataset(data.get("posterior", data).data_vars)'
-_VECTORS = (WEIGHTS, "canonical", "prior_mean", "prior_variance", "prior_degrees", "mode")
+_VECTORS = (
+    WEIGHTS,
+    "canonical",
+    "prior_mean",
+    "prior_variance",
+    "prior_degrees",
+    "prior_log_deviation",
+    "mode",
+)
 _DIMS = {
     **{name: ["feature"] for name in _VECTORS},
     **{name: ["sentence"] for name in ("oracle_score", "observation_weight", "observation_rater")},

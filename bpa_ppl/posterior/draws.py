@@ -30,7 +30,14 @@ OWN, DOMAIN = "own", "domain"
 #: The slip rates of raters, and the name of their dimension.
 SLIP, RATER = "slip", "rater"
 
-_BY_FEATURE = ("canonical", "prior_mean", "prior_variance", "prior_degrees", "mode")
+_BY_FEATURE = (
+    "canonical",
+    "prior_mean",
+    "prior_variance",
+    "prior_degrees",
+    "prior_log_deviation",
+    "mode",
+)
 #: Names of features that are printed.
 _FEW = 5
 

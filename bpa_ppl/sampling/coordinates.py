@@ -20,7 +20,8 @@ from scipy.linalg import qr, solve_triangular
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.models.lists import Lists
 from bpa_ppl.models.log_linear import ScaledLogLinear, hierarchical, log_linear
-from bpa_ppl.models.priors.prior import Prior, log_student
+from bpa_ppl.models.priors.prior import Prior
+from bpa_ppl.models.priors.scale import Scale, in_floats
 from bpa_ppl.models.priors.sparse import SparseLogLinear
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.sampling.target import Sampled, Sites, Target, evaluate, unflatten
@@ -223,9 +224,13 @@ class _Spanned(Coordinates):
     def project(self, prior: Prior) -> Prior:
         """Return a prior of the weights as one of y, which has the mean 0."""
         ratio = prior_variances(prior) / prior_variances(self.original.prior)
-        degrees = None if prior.degrees is None else np.asarray(prior.degrees)[self.member]
         variance = self.stretch**2 * ratio[self.member]
-        return Prior(np.zeros(len(variance)), variance, degrees=degrees)
+        degrees, log_deviation = (
+            None if values is None else np.asarray(values)[self.member]
+            for values in (prior.degrees, prior.log_deviation)
+        )
+        mean = np.zeros(len(variance))
+        return Prior(mean, variance, degrees=degrees, log_deviation=log_deviation)
 
     def restore(self, sampled: Sampled) -> Sampled:
         """Return draws of y as draws of the weights, with their log density."""
@@ -265,23 +270,22 @@ class _Spanned(Coordinates):
             rng: draws the other directions from their prior, given y; None takes 0.
         """
         u = np.asarray(y, np.float64) / self.stretch
-        shared, most = np.zeros(len(self.basis), bool), 0.0
-        if (degrees := self.original.prior.degrees) is not None:
-            shared, most = np.asarray(degrees) > 0, float(np.max(degrees))
+        prior = self.original.prior
+        shared, scale = np.asarray(prior.has_scale), in_floats(prior.scale)
         noise = np.zeros((*u.shape[:2], len(shared)))
         if rng is not None:
             noise = np.asarray(rng.normal(size=noise.shape))
-            if shared.any():  # their common scale, given the directions
+            if scale is not None:  # of the common scale, given the directions
                 of_span = shared[self.member]
                 squared = np.square(u[..., of_span]).sum(axis=-1)
-                chi_squared = rng.chisquare(most + of_span.sum(), squared.shape)
-                noise[..., shared] *= np.sqrt((most + squared) / chi_squared)[..., None]
+                given = scale.draw_given(rng, squared, int(of_span.sum()))
+                noise[..., shared] *= given[..., None]
             moves = np.ones(u.shape[:2], bool)
             moves[:, 1:] = (u[:, 1:] != u[:, :-1]).any(axis=-1)
             origin = np.maximum.accumulate(np.where(moves, np.arange(u.shape[1]), 0), axis=1)
             noise = np.take_along_axis(noise, origin[..., None], axis=1)
         z = noise + (u - noise @ self.basis) @ self.basis.T
-        log_ratio = _log_density(z, shared, most) - _log_density(u, shared[self.member], most)
+        log_ratio = _log_density(z, shared, scale) - _log_density(u, shared[self.member], scale)
         if self.factor.ndim == 1:
             weights, diagonal = z * self.factor, self.factor
         else:
@@ -290,13 +294,13 @@ class _Spanned(Coordinates):
         return np.asarray(self.original.prior.mean) + weights, log_ratio
 
 
-def _log_density(z: Float64, shared: npt.NDArray[np.bool_], degrees: float) -> Float64:
-    """Return the log density of standard normal values, of which some are a Student t together."""
+def _log_density(z: Float64, shared: npt.NDArray[np.bool_], scale: Scale | None) -> Float64:
+    """Return the log density of standard normal values, some of which have a common scale."""
     normal = np.square(z[..., ~shared])
     log_p = -0.5 * (normal.sum(axis=-1) + normal.shape[-1] * np.log(2 * np.pi))
-    if shared.any():
-        squared = np.square(z[..., shared]).sum(axis=-1)
-        log_p += log_student(squared, int(shared.sum()), degrees)
+    if scale is not None:
+        squared, count = np.square(z[..., shared]).sum(axis=-1), int(shared.sum())
+        log_p += scale.log_marginal(squared, count, count)
     return np.asarray(log_p)
 
 
@@ -323,7 +327,7 @@ def _group(prior: Prior, size: Float64, varying: npt.ArrayLike) -> Int64:
         size: (Q,) the deviation of the score of each feature, a priori, as a power of 2^20.
         varying: as for `choose_coordinates`.
     """
-    shared = np.zeros(len(size)) if prior.degrees is None else np.asarray(prior.degrees)
+    shared = np.asarray(prior.has_scale, np.float64)
     # Weights of different groups are independent.
     size = size if prior.covariance is None else np.ones(len(size))
     keys = np.stack(np.broadcast_arrays(shared, varying, np.maximum(size, 1.0)))
@@ -388,7 +392,7 @@ def has_wide_scale(target: Target) -> TypeGuard[WeightsTarget]:
         return False
     prior = target.prior
     are_directions = target.model is log_linear and prior.covariance is None
-    return are_directions and prior.degrees is not None and target.dimension > _MANY_SCALED
+    return are_directions and prior.scale is not None and target.dimension > _MANY_SCALED
 
 
 @dataclass(frozen=True, eq=False)
@@ -398,12 +402,13 @@ class Scaled(Coordinates):
     @classmethod
     def of(cls, target: WeightsTarget) -> Scaled:
         """Return the coordinates of a posterior for which `has_wide_scale` is true."""
-        degrees = np.asarray(target.prior.degrees)
+        prior, scale = target.prior, in_floats(target.prior.scale)
+        assert scale is not None
         start = {name: target.start[name] for name in target.start if name != WEIGHTS}
         changed = replace(
             target,
-            model=ScaledLogLinear(tuple((degrees > 0).tolist()), float(degrees.max())),
-            prior=target.prior._replace(degrees=None),
+            model=ScaledLogLinear(tuple(np.asarray(prior.has_scale).tolist()), scale),
+            prior=prior._replace(degrees=None, log_deviation=None),
             start=start | {"precision": np.zeros(()), "unit": np.asarray(target.start[WEIGHTS])},
         )
         return cls(target, changed)
@@ -427,7 +432,7 @@ class Scaled(Coordinates):
     def restore_sites(self, z: Sites) -> Sites:
         """Return values of the scale and the units as directions."""
         log_precision = np.asarray(z["precision"])[..., None]
-        shared = np.asarray(self.original.prior.degrees) > 0
+        shared = np.asarray(self.original.prior.has_scale)
         mean, unit = np.asarray(self.original.prior.mean), np.asarray(z["unit"])
         weights = mean + np.where(shared, np.exp(-log_precision / 2), 1.0) * unit
         return {WEIGHTS: weights, **{name: z[name] for name in z if name in self.original.start}}

@@ -5,11 +5,9 @@ that differ little. The scale τ (see `Isotropic`) maximises the marginal likeli
 
     log p(A | τ) + log p(τ),   log τ ~ N(log τ₀, ½²),   τ₀² = 1 / (2 K) for K such features
 
-(1 in place of ½ for data sets of pairs of which one is chosen), with Laplace's approximation of
-p(A | τ) (MacKay 1992). The likelihood in it is that of `Likelihood.evidence`:
+with Laplace's approximation of p(A | τ) (MacKay 1992). The likelihood in it is that of
+`Likelihood.evidence`:
 
-* that of the answers, if preferences in lists of two are observed; in longer lists the posterior
-  integrates over τ instead, see `bpa_ppl.models.priors.isotropic.with_shared_scale`;
 * `pairs`, where candidates have gains. How much worse the others are shows in the order of all
   candidates; the evidence of the best ones alone is blind to it, and with indicators of systems
   finds τ of several times the best value;
@@ -19,6 +17,10 @@ p(A | τ) (MacKay 1992). The likelihood in it is that of `Likelihood.evidence`:
 
 One number, chosen before sampling, keeps the posterior log-concave. A site for τ would give it the
 shape of a funnel, which fast samplers cannot follow.
+
+Where answers of judges are observed, the posterior integrates over τ instead, see
+`bpa_ppl.models.priors.isotropic.with_shared_scale`; models other than the log-linear one use the
+most probable τ, with 1 in place of ½ for data sets of pairs.
 """
 
 from __future__ import annotations
@@ -50,8 +52,8 @@ from bpa_ppl.weights import CANONICAL, EQUAL, Match
 #: The standard deviation of log τ. 0.5 and 1 do the same on held-out judged lists, on average over
 #: five data sets; 0.5 keeps τ away from 0 where features say little.
 _OF_LISTS = 0.5
-#: Of data sets of pairs of which one is chosen. Twice as much, so that easy and hard pairs have
-#: calibrated probabilities: docs/results/confidence.md.
+#: Of data sets of pairs of which one is chosen, in models that need one number. Twice as much, so
+#: that easy and hard pairs have calibrated probabilities: docs/results/pairs.md.
 _OF_PAIRS = 1.0
 #: The first scales to try, as multiples of the median; the neighbours of the best bound the search.
 _GRID = np.geomspace(1 / 30, 100, 9)
@@ -65,8 +67,7 @@ def choose_prior(observed: Scored | Compared, prepared: Prepared) -> Prior:
     """Choose the prior of the free weights; its `record` says how.
 
     The scale of weights without a canonical value is learned from the observations, expected if
-    there are none, or unknown with a typical value if judges have compared candidates of lists of
-    three or more, or will.
+    there are none, or unknown with a typical value if judges have compared candidates, or will.
 
     Args:
         observed: from `observe`.
@@ -87,10 +88,13 @@ def choose_prior(observed: Scored | Compared, prepared: Prepared) -> Prior:
     family, match, missing = prepared.prior, prepared.match, list[str]()
     scaled = isotropic.learns_scale(family, match)
     is_unknown = bool(scaled) and _is_unknown(observed, prepared)
+    of_pairs = bool(len(prepared.lists)) and int(prepared.lists.sizes.max()) <= 2
     if not scaled:
         scale = None
-    elif is_unknown:
+    elif is_unknown and not of_pairs:
         scale = _expect_scale_of_answers(scaled, prepared)
+    elif is_unknown:
+        scale = float(f"{expected_scale(len(scaled)):.3g}")
     elif not len(observed.lists):
         scale = expected_scale(len(scaled))
     else:
@@ -101,10 +105,10 @@ def choose_prior(observed: Scored | Compared, prepared: Prepared) -> Prior:
         prior = isotropic.build_prior(family, match, scale)
     if is_unknown:
         correlation = correlate_within(prepared.lists, scaled)
-        prior = isotropic.with_shared_scale(prior, scaled, correlation)
+        prior = isotropic.with_shared_scale(prior, scaled, correlation, of_pairs=of_pairs)
     if prior.other is None:
         _require_width(prior)
-    return prior._replace(record=_record(family, match, scale, missing, is_unknown=is_unknown))
+    return prior._replace(record=_record(prior, family, match, scale, missing))
 
 
 def _is_unknown(observed: Scored | Compared, prepared: Prepared) -> bool:
@@ -112,9 +116,7 @@ def _is_unknown(observed: Scored | Compared, prepared: Prepared) -> bool:
     lists, likelihood = prepared.lists, prepared.likelihood
     if not len(lists) or prepared.model is not log_linear:  # others may use the variance
         return False
-    to_be_judged = likelihood.observes == "preferences" and not isinstance(observed, Compared)
-    answers = likelihood.observes_answers(observed.gain, lists)
-    return answers and (to_be_judged or int(lists.sizes.max()) > 2)
+    return likelihood.observes_answers(observed.gain, lists)
 
 
 def _expect_scale_of_answers(scaled: list[str], prepared: Prepared) -> float:
@@ -145,21 +147,22 @@ def _require_width(prior: Prior) -> None:
 
 
 def _record(
+    prior: Prior,
     family: PriorFamily | Prior,
     match: Match,
     scale: float | None,
     missing: list[str],
-    *,
-    is_unknown: bool,
 ) -> PriorRecord:
-    """Return the record of a prior."""
-    degrees = isotropic.DEGREES if is_unknown else None
+    """Return the record of a prior that was built from a family, or from a prior of the user."""
+    of_scale = dict[str, float]()
+    if prior.degrees is not None:
+        of_scale = {"degrees_of_freedom": float(np.max(prior.degrees))}
+    elif prior.log_deviation is not None:
+        of_scale = {"log_deviation": float(np.max(prior.log_deviation))}
     if isinstance(family, Prior):
         kind = "NumPyro distribution" if family.other is not None else "Gaussian"
-        kind = kind if family.degrees is None else "Student t"
-        if missing:
-            return PriorRecord(kind, isotropic=tuple(missing), degrees_of_freedom=degrees)
-        return PriorRecord(kind)
+        kind = kind if family.scale is None else "Gaussian with a common scale"
+        return PriorRecord(kind, isotropic=tuple(missing), **of_scale)
     name = PRIORS.name_of(family)
     if not isinstance(family, isotropic.Isotropic):
         return PriorRecord(name, {n: np.asarray(v).tolist() for n, v in family.settings().items()})
@@ -168,8 +171,8 @@ def _record(
     if not (scaled := family.scaled(match)):
         return PriorRecord(name, settings)
     tau = family.scale if scale is None else scale
-    fitted = scale is not None and not degrees
-    return PriorRecord(name, settings, tau, fitted, scaled, degrees)
+    fitted = scale is not None and prior.scale is None
+    return PriorRecord(name, settings, tau, fitted, scaled, **of_scale)
 
 
 def log_scale(record: PriorRecord | None, match: Match) -> None:
@@ -184,7 +187,7 @@ def log_scale(record: PriorRecord | None, match: Match) -> None:
     means = dict(zip(match.free_names, match.free_values.tolist(), strict=True))
     nonzero = [f"{name} ({means[name]:.3g})" for name in record.spread if means[name]]
     mean = f"mean 0, except {', '.join(nonzero)}," if nonzero else "mean 0"
-    is_unknown = record.degrees_of_freedom is not None
+    is_unknown = (record.degrees_of_freedom, record.log_deviation) != (None, None)
     scale = "an unknown scale, typically" if is_unknown else "standard deviation"
     log_info(
         f"no canonical weight for {', '.join(record.spread)}: the prior has {mean} and {scale} "

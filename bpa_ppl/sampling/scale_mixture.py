@@ -15,7 +15,8 @@ from msgspec import structs
 from scipy.special import logsumexp, softmax
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.models.priors.prior import log_density_of_scale, log_student
+from bpa_ppl.models.priors.prior import log_student
+from bpa_ppl.models.priors.scale import in_floats
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.sampling.mode import mode_of
 from bpa_ppl.sampling.newton import Mode, combine_components
@@ -25,8 +26,8 @@ from bpa_ppl.sampling.weights_target import WeightsTarget
 #: Distance of the logarithms of scales: the radius of K weights has a relative deviation of
 #: 1 / √(2 K) given the scale, and their Student t is wider.
 _STEP = 0.25
-#: The share of a component with the degrees of freedom of the prior: the posterior has its tails in
-#: directions that the data say nothing about.
+#: The share of a component with the tails of the prior: the posterior has them in directions that
+#: the data say nothing about.
 _DEFENSIVE = 0.1
 #: The degrees of freedom of the other components.
 _DEGREES = 10.0
@@ -92,6 +93,8 @@ class ScaleMixture(NamedTuple):
 def fit_scale_mixture(target: WeightsTarget) -> ScaleMixture | None:
     """Return the mixture for a target with an unknown scale; None if there is no mode."""
     modes: dict[int, tuple[Mode, float]] = {}
+    scale = in_floats(target.prior.scale)
+    assert scale is not None
 
     def log_probability(step: int, start: Any) -> float:
         """Add the mode given a scale, and return the log probability of this scale."""
@@ -100,8 +103,7 @@ def fit_scale_mixture(target: WeightsTarget) -> ScaleMixture | None:
         mode = mode_of(given)
         if not mode.converged:
             return -np.inf
-        degrees = float(np.max(prior.degrees))
-        modes[step] = mode, mode.log_evidence + log_density_of_scale(degrees, log_scale)
+        modes[step] = mode, mode.log_evidence + scale.log_density(log_scale)
         return modes[step][1]
 
     best = log_probability(0, target.start)
@@ -129,6 +131,6 @@ def fit_scale_mixture(target: WeightsTarget) -> ScaleMixture | None:
         np.log(np.append((1 - _DEFENSIVE) * share, _DEFENSIVE)),
         ((centres - mean) @ unit.T)[repeated],
         (unit @ np.linalg.cholesky(covariances))[repeated],
-        np.append(np.full(len(kept), _DEGREES), np.max(target.prior.degrees)),
+        np.append(np.full(len(kept), _DEGREES), scale.tail_degrees),
         float(logsumexp(log_p) + np.log(_STEP)),
     )

@@ -174,7 +174,7 @@ class WeightsTarget(Target):
 
 def has_unknown_scale(target: Target) -> TypeGuard[WeightsTarget]:
     """Return whether it is a posterior of weights whose prior has an unknown scale."""
-    return isinstance(target, WeightsTarget) and target.prior.degrees is not None
+    return isinstance(target, WeightsTarget) and target.prior.scale is not None
 
 
 def require_weights(target: Target, sampler: str) -> WeightsTarget:

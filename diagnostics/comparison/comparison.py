@@ -71,7 +71,13 @@ _NOTE = (
 _ORACLE = "oracle"
 #: What differs between lists and the tables that a model makes of them.
 _OF_SENTENCES = {"number of sentences", "sentence_ids", _ORACLE}
-_PRIOR = {"prior_mean", "prior_variance", "prior_covariance", "prior_degrees"}
+_PRIOR = {
+    "prior_mean",
+    "prior_variance",
+    "prior_covariance",
+    "prior_degrees",
+    "prior_log_deviation",
+}
 
 
 class _Standard(NamedTuple):

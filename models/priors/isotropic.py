@@ -23,6 +23,10 @@ _SCORE_VARIANCE = 0.5
 #: The typical τ of answers about lists of three candidates or more, in units of τ₀, and the degrees
 #: of freedom of its prior: `docs/results/judging.md`, "Intervals of weights".
 ANSWERS_FACTOR, DEGREES = 0.4, 8.0
+#: The standard deviation of log τ of data sets of pairs of which one is chosen, whose typical τ is
+#: τ₀: over collections of pairs, the evidence of 1 / √(2 K) as the median and 1.2 is the highest
+#: (`docs/results/pairs.md`).
+LOG_DEVIATION = 1.25
 #: The typical τ where the weights start at values that the user has given: "From a trusted metric".
 FROM_START_FACTOR = 0.2
 
@@ -172,16 +176,20 @@ def expected_scale(features: int) -> float:
     return float(np.sqrt(_SCORE_VARIANCE / max(features, 1)))
 
 
-def with_shared_scale(prior: Prior, names: Sequence[str], correlation: Float64) -> Prior:
+def with_shared_scale(
+    prior: Prior, names: Sequence[str], correlation: Float64, *, of_pairs: bool = False
+) -> Prior:
     """Return the prior of answers: weights have an unknown common scale, and are correlated.
 
-    It is a Student t; the correlation of two weights is half of that of their features within the
-    lists, so that features that agree have similar weights.
+    It is a Student t, or for data sets of pairs has a log-normal scale; the correlation of two
+    weights is half of that of their features within the lists, so that features that agree have
+    similar weights.
 
     Args:
         prior: Gaussian, with independent weights for these features.
         names: the features whose weights have the common scale (n of them).
         correlation: (n, n) of these features.
+        of_pairs: whether all lists have two candidates.
 
     >>> prior = Prior.isotropic({"a": 0.0, "b": 0.0, "c": 1.0}, [1.0, 4.0, 0.1])
     >>> student = with_shared_scale(prior, "ab", np.array([[1.0, 0.8], [0.8, 1.0]]))
@@ -189,13 +197,14 @@ def with_shared_scale(prior: Prior, names: Sequence[str], correlation: Float64) 
     ([[1.0, 0.8, 0.0], [0.8, 4.0, 0.0], [0.0, 0.0, 0.1]], [8.0, 8.0, 0.0])
     """
     covariance, places = prior.full_covariance, find_positions(names, prior.names)
-    degrees = np.zeros(len(prior.names))
-    degrees[places] = DEGREES
+    of_scale = np.zeros(len(prior.names))
+    of_scale[places] = LOG_DEVIATION if of_pairs else DEGREES
     variance = np.diag(covariance)[places]
     shared = correlation / 2 * np.sqrt(np.outer(variance, variance))
     np.fill_diagonal(shared, variance)
     covariance[np.ix_(places, places)] = shared
-    return Prior(prior.mean, covariance=covariance, names=tuple(prior.names), degrees=degrees)
+    correlated = Prior(prior.mean, covariance=covariance, names=tuple(prior.names))
+    return correlated._replace(**{"log_deviation" if of_pairs else "degrees": of_scale})
 
 
 def complete_prior(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,6 +17,7 @@ from bpa_ppl.diagnostics.check import refuse_unconverged
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import atomic_writer, read_text
 from bpa_ppl.formats.values import check_pairs
+from bpa_ppl.models.priors.scale import InverseChi, LogNormalScale, Scale
 from bpa_ppl.names import find_positions
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
@@ -56,12 +56,15 @@ class Prior(NamedTuple):
         mean: (Q,) float64; samplers start there.
         variance: (Q,) float64 of independent weights, or None.
         covariance: (Q, Q) float64 of a Gaussian, or None.
-        other: a NumPyro distribution of event shape (Q,), if the prior is neither Gaussian nor a
-            Student t.
+        other: a NumPyro distribution of event shape (Q,), if the prior is not Gaussian given a
+            common scale.
         names: the features, in order; None while the prior is inside a model.
         degrees: (Q,) of weights that are a Student t together: its degrees of freedom, the same
             for all of them, and 0 for weights that are Gaussian; variance or covariance are then
-            those of a Gaussian with the typical scale. None if all are Gaussian.
+            those of a Gaussian with the typical scale. None if there is no such scale.
+        log_deviation: (Q,) of weights with a log-normal common scale τ: the standard deviation of
+            log τ, the same for all of them, and 0 for others; variance or covariance are then
+            those with the median of τ. None if there is no such scale.
         posterior: the draws that the Gaussian of `of` represents; None inside a model.
         record: how `choose_prior` chose it; None inside a model.
 
@@ -78,6 +81,7 @@ class Prior(NamedTuple):
     other: Any = None
     names: Any = None
     degrees: Any = None
+    log_deviation: Any = None
     posterior: Any = None
     record: PriorRecord | None = None
 
@@ -88,17 +92,32 @@ class Prior(NamedTuple):
     @property
     def is_gaussian(self) -> bool:
         """Whether it is a Gaussian."""
-        return self.other is None and self.degrees is None
+        return self.other is None and self.scale is None
+
+    @property
+    def scale(self) -> Scale | None:
+        """The distribution of the common scale, in units of the typical one; None without it."""
+        if self.degrees is not None:
+            return InverseChi(self.degrees.max())
+        return None if self.log_deviation is None else LogNormalScale(self.log_deviation.max())
+
+    @property
+    def has_scale(self) -> npt.NDArray[np.bool_]:
+        """(Q,) whether a weight has the common scale."""
+        shared = self.degrees if self.log_deviation is None else self.log_deviation
+        has_scale: npt.NDArray[np.bool_]
+        has_scale = np.zeros(len(self.mean), bool) if shared is None else shared > 0
+        return has_scale
 
     def distribution(self) -> dist.Distribution:
         """Return the prior as a NumPyro distribution of event shape (Q,)."""
         if self.other is not None:
             return self.other
-        if self.degrees is not None:
-            from bpa_ppl.models.priors.student import SharedScale
+        if (scale := self.scale) is not None:
+            from bpa_ppl.models.priors.shared_scale import SharedScale
 
             covariance = self.variance if self.covariance is None else self.covariance
-            return SharedScale(self.mean, covariance, self.degrees)
+            return SharedScale(self.mean, covariance, self.has_scale, scale)
         import numpyro.distributions as dist
 
         if self.covariance is not None:
@@ -242,7 +261,8 @@ class Prior(NamedTuple):
     def recorded(cls, posterior: Posterior, *, unchecked: bool = False) -> Prior:
         """Return the Gaussian prior that a posterior was adapted from.
 
-        Of a Student t it is the Gaussian whose precision is the posterior mean of the precision.
+        With a common scale it is the Gaussian whose precision is the posterior mean of the
+        precision.
 
         Args:
             posterior: from `adapt`.
@@ -250,8 +270,8 @@ class Prior(NamedTuple):
 
         Raises:
             DataError: if it does not record a Gaussian prior.
-            NotConverged: if the prior is a Student t, the posterior fails `check` and `unchecked`
-                is false.
+            NotConverged: if the prior has a common scale, the posterior fails `check` and
+                `unchecked` is false.
 
         >>> from bpa_ppl import Draws
         >>> constants = {"prior_mean": np.array([0.5]), "prior_variance": np.array([0.1])}
@@ -260,9 +280,9 @@ class Prior(NamedTuple):
         [0.1]
         """
         draws = as_draws(posterior)
-        mean, variance, covariance, degrees = (
+        mean, variance, covariance, degrees, log_deviation = (
             draws.constants.get(f"prior_{name}")
-            for name in ("mean", "variance", "covariance", "degrees")
+            for name in ("mean", "variance", "covariance", "degrees", "log_deviation")
         )
         # If weights are a function of other sites, the recorded Gaussian is not their prior.
         no_spread = variance is None and covariance is None
@@ -273,43 +293,41 @@ class Prior(NamedTuple):
                 problem += "to the lists of each domain"
             raise DataError(problem, parameter="posterior", code="not-supported")
         means = dict(zip(draws.features, np.asarray(mean).tolist(), strict=True))
-        if degrees is not None:
+        student = cls(
+            np.asarray(mean), variance, covariance, degrees=degrees, log_deviation=log_deviation
+        )
+        if student.scale is not None:
             if not unchecked:
                 refuse_unconverged(draws)
-            student = cls(np.asarray(mean), covariance=np.asarray(covariance), degrees=degrees)
-            scale = student._precision(draws) ** -0.5
-            covariance = student.with_scale(scale).covariance
+            typical = student.with_scale(student._precision(draws, student.scale) ** -0.5)
+            variance, covariance = typical.variance, typical.covariance
         if covariance is not None:
             return cls.gaussian(means, covariance)
         return cls.isotropic(means, np.asarray(variance))
 
-    def _precision(self, draws: Draws) -> float:
-        """Return the mean of 1 / scale² of a Student t given the weights, over draws of them."""
-        shared, degrees = self._shared_scale()
+    def _precision(self, draws: Draws, scale: Scale) -> float:
+        """Return the mean of 1 / scale² given the weights, over draws of them."""
+        shared = self.has_scale
         factor = np.linalg.cholesky(self.full_covariance)
         units = np.linalg.solve(factor, (draws.flat - self.mean).T)[shared]
-        precision = (degrees + shared.sum()) / (degrees + (units**2).sum(axis=0))
+        precision = scale.mean_precision((units**2).sum(axis=0), int(shared.sum()))
         return float(np.average(precision, weights=draws.importance))
 
-    def _shared_scale(self) -> tuple[npt.NDArray[np.bool_], float]:
-        """Return which weights a Student t has, and its degrees of freedom."""
-        degrees = np.asarray(self.degrees, np.float64)
-        return degrees > 0, float(degrees.max())
-
     def with_scale(self, scale: float) -> Prior:
-        """Return a Student t given its scale, in units of the typical one: a Gaussian.
+        """Return the prior given the common scale, in units of the typical one: a Gaussian.
 
         >>> prior = Prior.gaussian({"a": 0.0, "b": 0.0}, [[1.0, 0.5], [0.5, 1.0]])
         >>> student = prior._replace(degrees=np.array([3.0, 3.0]))
         >>> student.with_scale(2.0).covariance.tolist()
         [[4.0, 2.0], [2.0, 4.0]]
         """
-        if self.degrees is None:
+        if self.scale is None:
             return self
-        factor = np.where(self.degrees > 0, scale, 1.0)
+        factor = np.where(self.has_scale, scale, 1.0)
+        given = self._replace(degrees=None, log_deviation=None)
         if self.covariance is None:
-            return self._replace(variance=self.variance * factor**2, degrees=None)
-        return self._replace(covariance=self.covariance * np.outer(factor, factor), degrees=None)
+            return given._replace(variance=self.variance * factor**2)
+        return given._replace(covariance=self.covariance * np.outer(factor, factor))
 
     def matched(self, names: Sequence[str]) -> Prior:
         """Return the prior of some features, in their order, given that the other weights are 0.
@@ -413,36 +431,35 @@ class Prior(NamedTuple):
     def full_covariance(self) -> Float64:
         """(Q, Q) the covariance of a Gaussian, with zeros where features are independent.
 
-        Of a Student t it is that of a Gaussian with the typical scale.
+        With a common scale it is that given the typical one.
         """
         return np.diag(self.variance) if self.covariance is None else np.array(self.covariance)
 
     def sample(self, rng: np.random.Generator, count: int) -> Float64:
-        """Draw from a prior that is Gaussian or a Student t, (count, Q).
+        """Draw from a prior that is Gaussian, or is so given a common scale, (count, Q).
 
         >>> prior = Prior.isotropic({"LM0": 0.5, "WP0": -1.0}, [1.0, 4.0])
         >>> prior.sample(np.random.default_rng(0), 10_000).std(axis=0).round(1).tolist()
         [1.0, 2.0]
         """
         unit = rng.normal(size=(count, len(self.mean)))
-        if self.degrees is not None:
-            shared, degrees = self._shared_scale()
-            unit[:, shared] *= np.sqrt(degrees / rng.chisquare(degrees, size=(count, 1)))
+        if (scale := self.scale) is not None:
+            unit[:, self.has_scale] *= scale.draw(rng, (count, 1))
         if self.covariance is None:
             return np.asarray(self.mean) + unit * np.sqrt(np.asarray(self.variance, np.float64))
         return np.asarray(self.mean) + unit @ np.linalg.cholesky(self.full_covariance).T
 
     def as_dict(self) -> dict[str, Any]:
-        """Return a prior that is Gaussian or a Student t as plain data, for JSON.
+        """Return a prior that is Gaussian, or is so given a common scale, as plain data, for JSON.
 
         >>> Prior.isotropic({"LM0": 0.5}).as_dict()
         {'mean': {'LM0': 0.5}, 'variance': {'LM0': 0.1}}
         """
         mean = dict(zip(self.names, self.mean.tolist(), strict=True))
-        if self.degrees is not None:
-            covariance = np.asarray(self.covariance).tolist()
-            degrees = np.asarray(self.degrees).tolist()
-            return {"mean": mean, "covariance": covariance, "degrees": degrees}
+        if self.scale is not None:
+            name = "degrees" if self.log_deviation is None else "log_deviation"
+            of_scale = {name: np.asarray(getattr(self, name)).tolist()}
+            return {"mean": mean, "covariance": self.full_covariance.tolist(), **of_scale}
         if self.covariance is not None:
             return {"mean": mean, "covariance": self.covariance.tolist()}
         return {"mean": mean, "variance": dict(zip(mean, self.variance.tolist(), strict=True))}
@@ -457,8 +474,8 @@ class Prior(NamedTuple):
         mean = {str(name): float(value) for name, value in content["mean"].items()}
         if "covariance" in content:
             prior = cls.gaussian(mean, content["covariance"])
-            degrees = content.get("degrees")
-            return prior if degrees is None else prior._replace(degrees=np.array(degrees, float))
+            of_scale = {"degrees", "log_deviation"} & content.keys()
+            return prior._replace(**{name: np.array(content[name], float) for name in of_scale})
         return cls.isotropic(mean, [float(content["variance"][name]) for name in mean])
 
     def write(self, path: str | Path, record: Mapping[str, Any] | None = None) -> None:
@@ -506,22 +523,6 @@ class Prior(NamedTuple):
                 path,
                 code="unknown-format",
             ) from error
-
-
-def log_density_of_scale(degrees: float, log_scale: float | Float64) -> Any:
-    """Return log p(log τ) of a scale with τ² = d / χ²(d).
-
-    Args:
-        degrees: d, the degrees of freedom of the Student t.
-        log_scale: log τ.
-
-    >>> grid = np.linspace(-3, 9, 10_001)
-    >>> round(float(np.exp(log_density_of_scale(3.0, grid)).sum() * (grid[1] - grid[0])), 6)
-    1.0
-    """
-    half = degrees / 2
-    constant = math.log(2) + half * math.log(half) - math.lgamma(half)
-    return constant - degrees * (log_scale + np.exp(-2 * log_scale) / 2)
 
 
 def log_student(squared: Float64, size: int, degrees: float) -> Float64:

@@ -19,7 +19,8 @@ from support.raising import raises
 
 from bpa_ppl import BpaWarning, DataError, Draws, UsageError, adapt, from_lists
 from bpa_ppl.models.priors.isotropic import Isotropic, complete_prior, with_shared_scale
-from bpa_ppl.models.priors.prior import Prior, log_density_of_scale
+from bpa_ppl.models.priors.prior import Prior
+from bpa_ppl.models.priors.scale import InverseChi, LogNormalScale
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.sampling.prior_choice import correlate_within
 from bpa_ppl.weights import Match
@@ -231,7 +232,7 @@ def test_the_density_is_the_integral_over_the_scale() -> None:
             given = student_prior().with_scale(float(np.exp(log_scale))).full_covariance
             chi_squared = DEGREES * np.exp(-2 * log_scale)
             density = chi2.pdf(chi_squared, DEGREES) * 2 * chi_squared
-            expected = np.exp(log_density_of_scale(DEGREES, log_scale))
+            expected = np.exp(InverseChi(DEGREES).log_density(log_scale))
             assert density == pytest.approx(expected, rel=1e-9)
             return float(density * multivariate_normal.pdf(value, MEAN, given))
 
@@ -241,6 +242,56 @@ def test_the_density_is_the_integral_over_the_scale() -> None:
         expected = multivariate_t.logpdf(value[SHARED], MEAN[SHARED], OF_LETTERS[blocks[0]], 3)
         expected += multivariate_normal.logpdf(value[REST], MEAN[REST], OF_LETTERS[blocks[1]])
         assert log_p == pytest.approx(expected, abs=1e-9)
+
+
+LOG_DEVIATION = 1.25
+
+
+def log_normal_prior() -> Prior:
+    of_scale = np.where(np.isin(np.arange(4), SHARED), LOG_DEVIATION, 0.0)
+    return student_prior()._replace(degrees=None, log_deviation=of_scale)
+
+
+@pytest.mark.parametrize("size", [0.1, 1.0, 30.0])
+def test_the_density_is_the_integral_over_a_log_normal_scale(size: float) -> None:
+    value = MEAN + size * np.random.default_rng(0).normal(size=4)
+
+    def integrand(log_scale: float, power: int = 0) -> float:
+        given = log_normal_prior().with_scale(float(np.exp(log_scale))).full_covariance
+        log_p = multivariate_normal.logpdf(value, MEAN, given)
+        log_p += norm.logpdf(log_scale, 0.0, LOG_DEVIATION) - 2 * power * log_scale
+        return float(np.exp(log_p))
+
+    total = quad(integrand, -6, 8, epsabs=0, limit=200)[0]
+    assert log_density(log_normal_prior(), value) == pytest.approx(np.log(total), abs=1e-4)
+    in_units = np.linalg.solve(np.linalg.cholesky(OF_LETTERS), value - MEAN)
+    scale, squared = LogNormalScale(LOG_DEVIATION), np.square(in_units[SHARED]).sum()
+    precision = quad(integrand, -6, 8, args=(1,), epsabs=0, limit=200)[0] / total
+    assert scale.mean_precision(squared[None], 2)[0] == pytest.approx(precision, rel=1e-3)
+    scales = scale.draw_given(np.random.default_rng(1), np.full(40_000, squared), 2)
+    assert np.mean(scales**-2) == pytest.approx(precision, rel=0.05)
+
+
+@pytest.mark.parametrize("library", ["numpy", "numpyro"])
+def test_draws_of_a_log_normal_scale(library: str) -> None:
+    """Single weights, and the ratio of two, in which their common scale cancels."""
+    prior = log_normal_prior()
+    if library == "numpy":
+        draws = prior.sample(np.random.default_rng(1), 4000)
+    else:
+        sample = jax.jit(lambda prior, key: prior.distribution().sample(key, (4000,)))
+        draws = np.asarray(sample(prior._replace(names=None), jax.random.key(1)))
+    units = np.linalg.solve(np.linalg.cholesky(OF_LETTERS), (draws - MEAN).T)
+    grid = np.linspace(-5, 5, 201)
+
+    def cdf(values: np.ndarray) -> np.ndarray:
+        return norm.cdf(np.outer(values, np.exp(-LOG_DEVIATION * grid))) @ weights
+
+    weights = norm.pdf(grid) / norm.pdf(grid).sum()
+    assert kstest(units[0], cdf).pvalue > 1e-3
+    for k in REST:
+        assert kstest(units[k], norm.cdf).pvalue > 1e-3
+    assert kstest(units[0] / units[2], "cauchy").pvalue > 1e-3
 
 
 @pytest.mark.parametrize("library", ["numpy", "numpyro"])
@@ -280,6 +331,8 @@ def test_a_record_is_the_gaussian_with_the_mean_precision() -> None:
 
 
 def test_it_is_written_and_read_and_cannot_be_restricted() -> None:
+    of_pairs = Prior.from_dict(log_normal_prior().as_dict())
+    np.testing.assert_array_equal(of_pairs.log_deviation, log_normal_prior().log_deviation)
     again = Prior.from_dict(student_prior().as_dict())
     np.testing.assert_array_equal(again.degrees, student_prior().degrees)
     np.testing.assert_array_equal(again.covariance, OF_LETTERS)
@@ -304,3 +357,6 @@ def test_weights_of_features_that_agree_are_correlated() -> None:
     np.testing.assert_allclose(built.full_covariance[0, 1], expected, rtol=1e-3)
     np.testing.assert_array_equal(np.diag(built.covariance), [1.0, 4.0, 9.0])
     assert built.degrees.tolist() == [8.0, 8.0, 0.0]
+    of_pairs = with_shared_scale(gaussian, LETTERS[:2], correlation, of_pairs=True)
+    assert of_pairs.log_deviation.tolist() == [1.25, 1.25, 0.0]
+    np.testing.assert_array_equal(of_pairs.covariance, built.covariance)

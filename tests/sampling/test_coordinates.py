@@ -140,20 +140,21 @@ def test_the_mode_and_the_evidence_are_those_of_the_weights(few: None) -> None:
     np.testing.assert_allclose(in_directions.log_density, direct.log_density, atol=1e-4)
 
 
-def with_common_scale() -> WeightsTarget:
-    """Return a posterior whose first nine weights are a Student t."""
+def with_common_scale(**of_scale: float) -> WeightsTarget:
+    """Return a posterior whose first nine weights have a common scale."""
     target = build("canonical")
-    degrees = np.where(np.arange(FEATURES) < 9, 5.0, 0.0)
-    matrix = np.where(np.equal.outer(degrees, degrees), 0.3, 0.0) + 0.5 * np.eye(FEATURES)
-    prior = target.prior._replace(variance=None, covariance=matrix, degrees=degrees)
-    return replace(target, prior=prior)
+    shared = np.arange(FEATURES) < 9
+    matrix = np.where(np.equal.outer(shared, shared), 0.3, 0.0) + 0.5 * np.eye(FEATURES)
+    given = {name: np.where(shared, value, 0.0) for name, value in of_scale.items()}
+    return replace(target, prior=target.prior._replace(variance=None, covariance=matrix, **given))
 
 
+@pytest.mark.parametrize("of_scale", [{"degrees": 5.0}, {"log_deviation": 0.5}])
 def test_nuts_draws_the_common_scale_of_many_directions(
-    few: None, monkeypatch: pytest.MonkeyPatch
+    of_scale: dict[str, float], few: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The weights are those of the Student t, which independent proposals sample."""
-    target = with_common_scale()
+    """The weights are those of the integral over the scale, which independent proposals sample."""
+    target = with_common_scale(**of_scale)
     with jax.enable_x64(True):
         student = draw(Auto(draws=2000), target)
         monkeypatch.setattr(coordinates, "_MANY_SCALED", 2 * DIRECTIONS - 1)
@@ -170,7 +171,7 @@ def test_nuts_draws_the_common_scale_of_many_directions(
 
 def test_a_common_scale_is_drawn_for_all_directions(few: None) -> None:
     """Of a Student t with ν degrees of freedom, |z|² / n has an F distribution."""
-    target = replace(with_common_scale(), likelihood=NoLikelihood())
+    target = replace(with_common_scale(degrees=5.0), likelihood=NoLikelihood())
     prior, matrix = target.prior, target.prior.covariance
     with jax.enable_x64(True):
         spanned = choose_coordinates(target).target

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import softmax
 
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl.models.priors.prior import log_density_of_scale
+from bpa_ppl.models.priors.scale import Scale
 from bpa_ppl.posterior.probabilities import normalise
 from bpa_ppl.sampling.newton import (
     Point,
@@ -33,8 +33,6 @@ from bpa_ppl.sampling.newton import (
     maximise,
 )
 
-#: Values of the logarithm of the scale that are tried, 0 for the typical one.
-LOG_SCALES = np.arange(-1.0, 4.01, 0.25)
 #: The second derivative is used if its smallest eigenvalue is at least this share of the one of
 #: expectation maximisation.
 _LEAST = 0.1
@@ -217,8 +215,8 @@ def log_evidence(answers: Answers, prior: Gaussian, weights: Gaussian, slip: flo
 def integrate_scales(
     answers: Answers,
     prior_of: Callable[[float], Gaussian],
-    degrees: float,
-    log_scales: Float64 = LOG_SCALES,
+    scale: Scale,
+    log_scales: Float64,
     slip: float = 0.0,
 ) -> tuple[Gaussian, Float64]:
     """Return the posterior integrated over the scale of the prior.
@@ -226,7 +224,7 @@ def integrate_scales(
     Args:
         answers: so far.
         prior_of: returns the prior of λ and log ν with a scale, in units of the typical one.
-        degrees: d; a priori scale² is d / χ²(d).
+        scale: its distribution a priori.
         log_scales: (n,) ascending values in equal distances.
         slip: ε, from 0 to below 1.
 
@@ -237,8 +235,11 @@ def integrate_scales(
     >>> def prior_of(scale):
     ...     return Gaussian.prior(np.zeros(1), 0.04 * scale**2 * np.eye(1))
     >>> pairs = Alternatives.of(np.array([[[2.0], [0.0]]] * 20), np.zeros((20, 2)))
-    >>> weights, probability = integrate_scales((pairs, np.zeros(20, int)), prior_of, 3)
-    >>> bool(weights.mean[0] > 0.5), bool(LOG_SCALES @ probability > 1)
+    >>> from bpa_ppl.models.priors.scale import InverseChi
+    >>> scale = InverseChi(3.0)
+    >>> answers = pairs, np.zeros(20, int)
+    >>> weights, probability = integrate_scales(answers, prior_of, scale, scale.log_scales)
+    >>> bool(weights.mean[0] > 0.5), bool(scale.log_scales @ probability > 1)
     (True, True)
     """
     found, log_p, start = list[Gaussian](), np.empty(len(log_scales)), None
@@ -247,7 +248,7 @@ def integrate_scales(
         found.append(fit_posterior(answers, prior, slip, start))
         log_p[number] = log_evidence(answers, prior, found[-1], slip)
         start = found[-1].mean  # the next mode is near
-    log_p += log_density_of_scale(degrees, log_scales)
+    log_p += scale.log_density(log_scales)
     means, covariances = map(np.array, zip(*found, strict=True))
     probability, mean, covariance = combine_components(log_p, means, covariances)
     return Gaussian(mean, covariance), probability

@@ -410,8 +410,12 @@ class _Refits:
         full, mean = prior.full_covariance, np.asarray(prior.mean) * kept
         covariance = np.where(np.outer(kept, kept), full, _FIXED * np.diag(np.diag(full)))
         shared = kept if np.any(kept) else True
-        degrees = None if prior.degrees is None else np.asarray(prior.degrees) * shared
-        prior = prior._replace(mean=mean, variance=None, covariance=covariance, degrees=degrees)
+        of_scale = {
+            name: np.asarray(values) * shared
+            for name in ("degrees", "log_deviation")
+            if (values := getattr(prior, name)) is not None
+        }
+        prior = prior._replace(mean=mean, variance=None, covariance=covariance, **of_scale)
         return replace(target, prior=prior, start={**target.start, WEIGHTS: mean})
 
     def compute_evidence(self, kept: _Kept) -> float:

@@ -18,7 +18,7 @@ from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.adapting import adapt
 from bpa_ppl.describing import warn_about
 from bpa_ppl.errors import DataError, UsageError, list_names, quote
-from bpa_ppl.extras.judging.answers import LOG_SCALES, Gaussian, fit_posterior, integrate_scales
+from bpa_ppl.extras.judging.answers import Gaussian, fit_posterior, integrate_scales
 from bpa_ppl.extras.judging.questions import (
     ABOUT,
     Candidates,
@@ -183,7 +183,7 @@ class Session:
             problem = "no list has two different candidates: there is nothing to compare"
             raise DataError(problem, lists.origin, code="no-data")
         self._position = {identifier: s for s, identifier in enumerate(lists.ids)}
-        self._scales, self._learned = LOG_SCALES, -1
+        self._start_scales()
         nothing = np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
         self._fit_weights(*nothing, keep=True)
         self.start = self._fit_weights(*nothing)
@@ -357,9 +357,19 @@ class Session:
         chosen = np.array([judgement.chosen for judgement in given], np.int64)
         rounded = count - count % (1 << max(0, count.bit_length() - 3))
         if rounded != self._learned:
-            self._scales, self._learned = LOG_SCALES, rounded
+            self._start_scales(rounded)
             self._fit_weights(rows[:rounded], chosen[:rounded], keep=True)
         self.weights = self._fit_weights(rows, chosen)
+
+    def _start_scales(self, learned: int = -1) -> None:
+        """Use all scales of the prior, until the answers have shown which are probable.
+
+        Args:
+            learned: the number of answers that are about to show it.
+        """
+        scale = self.prior.scale
+        self._scales = np.zeros(1) if scale is None else scale.log_scales
+        self._learned = learned
 
     def _fit_weights(self, rows: Int64, chosen: Int64, *, keep: bool = False) -> Gaussian:
         """Return the posterior given some answers.
@@ -370,14 +380,14 @@ class Session:
             keep: whether to use only the scales that are probable in this posterior from now on.
         """
         answers = self._candidates.alternatives(rows), chosen
-        if self.prior.degrees is None:
+        scale = self.prior.scale
+        if scale is None:
             return fit_posterior(answers, _to_gaussian(self.prior), self.slip)
 
-        def prior_of(scale: float) -> Gaussian:
-            return _to_gaussian(self.prior.with_scale(scale))
+        def prior_of(value: float) -> Gaussian:
+            return _to_gaussian(self.prior.with_scale(value))
 
-        degrees = float(np.max(self.prior.degrees))
-        weights, probability = integrate_scales(answers, prior_of, degrees, self._scales, self.slip)
+        weights, probability = integrate_scales(answers, prior_of, scale, self._scales, self.slip)
         if keep:
             kept = np.flatnonzero(probability > _NEGLIGIBLE)
             self._scales = self._scales[kept[0] : kept[-1] + 1]

@@ -30,6 +30,7 @@ from bpa_ppl.extras.judging.questions import Candidates, choose_informative, mea
 from bpa_ppl.extras.judging.session import Session
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.priors.prior import Prior
+from bpa_ppl.models.priors.scale import InverseChi
 
 PRIOR = Gaussian.prior(np.array([0.2, -0.1]), np.array([[0.5, 0.1], [0.1, 0.3]]))
 FIRST, SECOND, TIE = range(3)
@@ -156,9 +157,10 @@ def test_the_posterior_is_integrated_over_the_scale(count: int, slip: float) -> 
     With slips the posterior is skewed, which a Gaussian given the scale does not describe.
     """
     typical, degrees = 0.2, 3.0
+    scale = InverseChi(degrees)
     answers = clear_answers(count)
     weights, probability = integrate_scales(
-        answers, lambda scale: of_scale(typical * scale), degrees, slip=slip
+        answers, lambda scale: of_scale(typical * scale), scale, scale.log_scales, slip
     )
     grid, log_nus = np.linspace(-4, 8, 101), np.linspace(-8, 4, 25)
     values = np.array(

@@ -1,0 +1,198 @@
+"""The distribution of an unknown common scale τ of weights, in units of a typical one."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.special import gammaln
+
+from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl.posterior.probabilities import normalise
+
+if TYPE_CHECKING:
+    import jax
+    import numpyro.distributions as dist
+
+#: The quadrature over log τ reaches so many standard deviations.
+_REACH = 6.0
+#: Log τ given K weights has a deviation of about 1 / √(2 K); the distance of the nodes is less for
+#: a deviation of up to 2 a priori.
+_FINE = 0.5
+#: Distance of the scales over which answers are integrated.
+_STEP = 0.25
+
+
+class InverseChi(NamedTuple):
+    """τ² = d / χ²(d): weights that are Gaussian given τ are a multivariate Student t.
+
+    Attributes:
+        degrees: d, the degrees of freedom.
+
+    >>> grid = np.linspace(-3, 9, 10_001)
+    >>> density = np.exp(InverseChi(3.0).log_density(grid))
+    >>> round(float(density.sum() * (grid[1] - grid[0])), 6)
+    1.0
+    """
+
+    degrees: Any
+
+    @property
+    def tail_degrees(self) -> float:
+        """The degrees of freedom of a Student t whose tails are not lighter."""
+        return float(self.degrees)
+
+    @property
+    def log_scales(self) -> Float64:
+        """(n,) values of log τ in equal distances that have nearly all of the probability."""
+        return np.arange(-1.0, 4.01, _STEP)
+
+    def log_density(self, log_scale: float | Float64) -> Any:
+        """Return log p(log τ)."""
+        half = self.degrees / 2
+        constant = math.log(2) + half * math.log(half) - math.lgamma(half)
+        return constant - self.degrees * (log_scale + np.exp(-2 * np.asarray(log_scale)) / 2)
+
+    def log_marginal(self, squared: Any, count: Any, most: int) -> Any:
+        """Return the log density of values τ x with x ~ N(0, I), integrated over τ.
+
+        Args:
+            squared: their squared distance from 0, an array of NumPy or JAX.
+            count: how many values.
+            most: see `LogNormalScale.log_marginal`.
+        """
+        arrays = squared.__array_namespace__()
+        log_gamma = gammaln
+        if arrays is not np:
+            from jax.scipy.special import gammaln as log_gamma
+        constant = log_gamma((self.degrees + count) / 2) - log_gamma(self.degrees / 2)
+        constant = constant - count / 2 * arrays.log(self.degrees * np.pi)
+        return constant - (self.degrees + count) / 2 * arrays.log1p(squared / self.degrees)
+
+    def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Float64:
+        """Draw values of τ."""
+        return np.asarray(np.sqrt(self.degrees / rng.chisquare(self.degrees, shape)))
+
+    def draw_by_key(self, key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+        """Draw values of τ in JAX."""
+        import jax.numpy as jnp
+        from jax import random
+
+        return jnp.sqrt(self.degrees / (2 * random.gamma(key, self.degrees / 2, shape)))
+
+    def draw_given(self, rng: np.random.Generator, squared: Float64, count: int) -> Float64:
+        """Draw τ given the squared distance of values τ x from 0."""
+        chi_squared = rng.chisquare(self.degrees + count, squared.shape)
+        return np.asarray(np.sqrt((self.degrees + squared) / chi_squared))
+
+    def mean_precision(self, squared: Float64, count: int) -> Float64:
+        """Return the mean of 1 / τ² given the squared distance of values τ x from 0."""
+        return np.asarray((self.degrees + count) / (self.degrees + squared))
+
+    def precision(self) -> dist.Distribution:
+        """Return the distribution of 1 / τ²."""
+        import numpyro.distributions as dist
+
+        return dist.Gamma(self.degrees / 2, self.degrees / 2)
+
+
+class LogNormalScale(NamedTuple):
+    """log τ ~ N(0, s²): from very easy to very hard data, where s is large.
+
+    Integrals over log τ are sums over equal distances.
+
+    Attributes:
+        log_deviation: s, up to 2.
+
+    >>> narrow = LogNormalScale(1e-3)
+    >>> narrow.log_marginal(np.array([4.0]), 2, 2).round(3).tolist()  # nearly those of a Gaussian
+    [-3.838]
+    """
+
+    log_deviation: Any
+
+    @property
+    def tail_degrees(self) -> float:
+        """The degrees of freedom of a Student t whose tails are not lighter."""
+        return 3.0
+
+    @property
+    def log_scales(self) -> Float64:
+        """(n,) values of log τ in equal distances that have nearly all of the probability."""
+        reach = math.ceil(4 * self.log_deviation / _STEP) * _STEP
+        return np.arange(-reach, reach + _STEP / 2, _STEP)
+
+    def log_density(self, log_scale: float | Float64) -> Any:
+        """Return log p(log τ)."""
+        unit = np.asarray(log_scale) / self.log_deviation
+        return -(unit**2) / 2 - math.log(self.log_deviation * math.sqrt(2 * math.pi))
+
+    def log_marginal(self, squared: Any, count: Any, most: int) -> Any:
+        """Return the log density of values τ x with x ~ N(0, I), integrated over τ.
+
+        Args:
+            squared: their squared distance from 0, an array of NumPy or JAX.
+            count: how many values.
+            most: not less, for JAX, which may not know the count.
+        """
+        joint, _ = self._log_joint(squared, count, most)
+        return normalise(joint)[0][..., 0]
+
+    def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Float64:
+        """Draw values of τ."""
+        return np.asarray(np.exp(self.log_deviation * rng.normal(size=shape)))
+
+    def draw_by_key(self, key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+        """Draw values of τ in JAX."""
+        import jax.numpy as jnp
+        from jax import random
+
+        return jnp.exp(self.log_deviation * random.normal(key, shape))
+
+    def draw_given(self, rng: np.random.Generator, squared: Float64, count: int) -> Float64:
+        """Draw τ given the squared distance of values τ x from 0."""
+        joint, unit = self._log_joint(squared, count, count)
+        below = np.cumsum(normalise(joint)[1], axis=-1)
+        place = (below < rng.random((*squared.shape, 1))).sum(axis=-1).clip(0, len(unit) - 1)
+        within = (unit[1] - unit[0]) * rng.uniform(-0.5, 0.5, squared.shape)
+        return np.asarray(np.exp(self.log_deviation * (unit[place] + within)))
+
+    def mean_precision(self, squared: Float64, count: int) -> Float64:
+        """Return the mean of 1 / τ² given the squared distance of values τ x from 0."""
+        joint, unit = self._log_joint(squared, count, count)
+        return np.asarray(normalise(joint)[1] @ np.exp(-2 * self.log_deviation * unit))
+
+    def precision(self) -> dist.Distribution:
+        """Return the distribution of 1 / τ²."""
+        import numpyro.distributions as dist
+
+        return dist.LogNormal(0.0, 2 * self.log_deviation)
+
+    def _log_joint(self, squared: Any, count: Any, most: int) -> tuple[Any, Float64]:
+        """Return the log density of values and log τ / s, and nodes of the latter.
+
+        Args:
+            squared: as for `log_marginal`.
+            count: as for `log_marginal`.
+            most: as for `log_marginal`.
+
+        Returns:
+            (…, nodes), with the distance of the nodes as a factor; and the nodes.
+        """
+        arrays = squared.__array_namespace__()
+        number = 2 * math.ceil(_REACH * math.sqrt(2 * most + 1) / _FINE) + 1
+        unit = np.linspace(-_REACH, _REACH, number)
+        nodes = np.reshape(unit, (1,) * squared.ndim + unit.shape)
+        log_scale = self.log_deviation * nodes
+        log_p = np.log((unit[1] - unit[0]) / math.sqrt(2 * math.pi)) - nodes**2 / 2
+        log_p = log_p - count * (log_scale + math.log(2 * math.pi) / 2)
+        return log_p - squared[..., None] * arrays.exp(-2 * log_scale) / 2, unit
+
+
+Scale = InverseChi | LogNormalScale
+
+
+def in_floats(scale: Scale | None) -> Scale | None:
+    """Return a distribution of the scale in numbers of Python."""
+    return None if scale is None else scale._make(map(float, scale))
