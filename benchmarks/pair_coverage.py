@@ -21,6 +21,7 @@ def coverage(
     count: int,
     graded: bool = False,
     scale: float = 1.0,
+    power: float = 0.0,
 ) -> Float64:
     """Return the share of intervals at 50 % and 90 % that have the true weight.
 
@@ -33,19 +34,20 @@ def coverage(
         graded: add normal noise of the same variance to the scores, in place of Gumbel's, which
             makes the ranking Plackett–Luce's.
         scale: the standard deviation of the weights a priori.
+        power: of the difference in gain, as for `Pairs`.
     """
     true = scale * rng.normal(size=(count, FEATURES))
     features = rng.normal(size=(count, lists, size, FEATURES))
     shape = features.shape[:-1]
     noise = rng.normal(size=shape) * np.pi / np.sqrt(6) if graded else rng.gumbel(size=shape)
     gain = np.einsum("rlkf,rf->rlk", features, true) + noise
-    mean, covariance = laplace(features, gain, exponent, scale)
+    mean, covariance = laplace(features, gain, exponent, scale, power)
     z = np.abs(mean - true) / np.sqrt(np.einsum("rff->rf", covariance))
     return np.array([np.mean(z < norm.ppf(0.5 + level / 2)) for level in LEVELS])
 
 
 def laplace(
-    features: Float64, gain: Float64, exponent: float, scale: float = 1.0
+    features: Float64, gain: Float64, exponent: float, scale: float = 1.0, power: float = 0.0
 ) -> tuple[Float64, Float64]:
     """Return mode and covariance of the posterior of each data set, (R, Q) and (R, Q, Q).
 
@@ -54,18 +56,22 @@ def laplace(
         gain: (R, lists, k), without ties.
         exponent: c.
         scale: of the prior N(0, scale² I).
+        power: as for `coverage`.
     """
     count, _, size, columns = features.shape
     first, second = np.triu_indices(size, 1)
-    sign = np.sign(gain[..., first] - gain[..., second])[..., None]
-    lead = sign * (features[:, :, first] - features[:, :, second])
+    difference = gain[..., first] - gain[..., second]
+    lead = np.sign(difference)[..., None] * (features[:, :, first] - features[:, :, second])
     lead = lead.reshape(count, -1, columns)
-    mode, factor = np.zeros((count, columns)), 2 * exponent / size
+    unit = np.sqrt(gain.var(axis=-1).mean(axis=1))  # within the lists of a data set
+    weight = (np.abs(difference) / unit[:, None, None]) ** power
+    factor = 2 * exponent / size * weight.reshape(count, -1)
+    mode = np.zeros((count, columns))
     for _ in range(25):
         p = expit(-(lead @ mode[..., None])[..., 0])
-        gradient = factor * (p[:, None] @ lead)[:, 0] - mode / scale**2
-        weighted = lead * (p * (1 - p))[..., None]
-        precision = np.eye(columns) / scale**2 + factor * weighted.swapaxes(1, 2) @ lead
+        gradient = ((factor * p)[:, None] @ lead)[:, 0] - mode / scale**2
+        weighted = lead * (factor * p * (1 - p))[..., None]
+        precision = np.eye(columns) / scale**2 + weighted.swapaxes(1, 2) @ lead
         mode += np.linalg.solve(precision, gradient[..., None])[..., 0]
     assert np.abs(gradient).max() < 1e-6
     return mode, np.linalg.inv(precision)

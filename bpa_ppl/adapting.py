@@ -49,9 +49,9 @@ def adapt(lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]) 
             which the posterior equals the prior: only the features and their spread are taken
             from the lists. Settings left open are derived from the gain, and recorded. None
             is `oracle` for a published sampler, `margin` where the gain is TER, BLEU, chrF,
-            `ter+bleu`, WER or CER, `risk` for any other gain, or `pairs` if there are indicators
-            such as those of systems, and `preference` for lists without references that carry
-            preferences: see `choose_likelihood`.
+            `ter+bleu`, WER or CER, `pairs:exponent=0.25,power=0.75` for any other gain, and
+            `preference` for lists without references that carry preferences: see
+            `choose_likelihood`.
         prior: `isotropic`, as published, also with its variance, `isotropic:variance=0.5`;
             `horseshoe`; a `Prior`, such as that of other lists; or a family of priors. None is
             `isotropic` with the variance 0.1, and for features without a canonical weight with a

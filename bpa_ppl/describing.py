@@ -257,7 +257,7 @@ def describe(
     ...
     - proposed: bpa.adapt(lists)
     >>> describe(lists).plan.likelihood, describe(lists, "comet").plan.likelihood
-    ('margin', 'risk')
+    ('margin', 'pairs')
     """
     require(
         lists, NBest, "describe takes n-best lists (NBest): read a file with read_nbest", "lists"

@@ -78,7 +78,7 @@ def test_a_constant_changes_nothing(constant: float, likelihood: str | None) -> 
 
 @NOTED
 @pytest.mark.parametrize("unit", [1e-300, 1e-9, 1e58])
-@pytest.mark.parametrize("likelihood", [None, "pairs:gain_scale=raw"])
+@pytest.mark.parametrize("likelihood", [None, "pairs:power=0.5"])
 def test_the_unit_of_a_gain_changes_nothing(likelihood: str | None, unit: float) -> None:
     require_equal(fit(X, Y * unit, likelihood), fit_usual(likelihood))
 

@@ -63,7 +63,7 @@ def test_counts() -> None:
     assert (system.type, system.missing, system.different) == ("text", 0, 2)
     assert np.isnan(system.median)
     plan = plan_of(known, "mqm")
-    assert plan[:5] == ("mqm", "risk", "isotropic", "auto", "shared")
+    assert plan[:5] == ("mqm", "pairs", "isotropic", "auto", "shared")
     assert (plan.start, plan.judged, plan.tied, plan.equal) == (("logprob",), 1, 0, 0)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -12,11 +11,9 @@ from bpa_ppl._runtime.arrays import is_missing
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, locate
 from bpa_ppl.features.source import (
-    AnySource,
     Features,
     FeatureSource,
     missing_column,
-    resolve_sources,
 )
 from bpa_ppl.formats.values import abbreviate
 from bpa_ppl.nbest import NBest, describe_candidate, find_feature
@@ -98,19 +95,3 @@ def _to_category(value: Any) -> str | None:
     if isinstance(value, np.floating) and value.is_integer():  # as features hold integers
         return str(int(value))
     return str(value) if isinstance(value, str | Integral | np.bool_) else None
-
-
-def has_indicators(
-    categorical: str | Iterable[str] | None, add: AnySource | Iterable[AnySource] | None
-) -> bool:
-    """Return whether categories become features.
-
-    Args:
-        categorical: as for `adapt`.
-        add: as for `adapt`.
-
-    >>> has_indicators("system", None), has_indicators(None, "length")
-    (True, False)
-    """
-    sources = resolve_sources(() if add is None else add)
-    return bool(categorical) or any(isinstance(source, Indicators) for source in sources)

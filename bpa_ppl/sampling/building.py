@@ -175,7 +175,6 @@ def _fix_at_zero(prepared: Prepared, names: Sequence[str]) -> Prepared | None:
         prepared,
         matched=prepared.matched._replace(match=match),
         prior=family,
-        likelihood=prepared.likelihood_of_others,
         defaults=None,
         progress=False,
     )

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from bpa_ppl._runtime.arguments import require, require_one_of
 from bpa_ppl._runtime.messages import format_count, log_info, warn_user
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.features.indicators import has_indicators
 from bpa_ppl.features.matching import MatchedLists, match_lists
 from bpa_ppl.features.recipe import recipe_for
 from bpa_ppl.metrics.column import select_judged
@@ -63,7 +62,6 @@ class Prepared:
         judged: the lists that are observed; none if the likelihood is `none`.
         gain: how good a candidate is.
         likelihood: of what is observed, with the settings that were given.
-        likelihood_of_others: the likelihood if there were no indicators.
         prior: a prior, or the family of priors.
         model: the NumPyro program.
         sampler: what draws from the posterior.
@@ -86,7 +84,6 @@ class Prepared:
     judged: NBest
     gain: Metric
     likelihood: Likelihood
-    likelihood_of_others: Likelihood
     prior: PriorFamily | Prior
     model: Model
     sampler: Sampler
@@ -146,8 +143,7 @@ def prepare(lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]
     asked = settings.get("gain")
     oracles = asked if isinstance(asked, Oracles) else None
     gain = choose_gain(lists, start, asked, observes_nothing=observes_nothing)
-    indicators = has_indicators(settings.get("categorical", ()), settings.get("add", ()))
-    likelihood = chosen or _default_likelihood(gain, lists, sampler, indicators=indicators)
+    likelihood = chosen or _default_likelihood(gain, lists, sampler)
     if not (observes_nothing or oracles):
         _require_references(lists, gain, likelihood)  # before features are computed
     matched = _match(lists, start, gain, settings)
@@ -156,13 +152,11 @@ def prepare(lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]
     judged = _select_judged(
         matched.lists, gain, likelihood, oracles, observes_nothing=observes_nothing
     )
-    is_chosen = chosen is not None or sampler.likelihood is not None
     return Prepared(
         matched=matched,
         judged=judged,
         gain=gain,
         likelihood=likelihood,
-        likelihood_of_others=likelihood if is_chosen else choose_likelihood(gain, lists),
         prior=prior,
         model=model,
         sampler=sampler,
@@ -210,11 +204,9 @@ def choose_gain(
     return default
 
 
-def _default_likelihood(
-    gain: Metric, lists: NBest, sampler: Sampler, *, indicators: bool
-) -> Likelihood:
+def _default_likelihood(gain: Metric, lists: NBest, sampler: Sampler) -> Likelihood:
     """Return the likelihood of a published sampler, else that of the gain."""
-    default = choose_likelihood(gain, lists, indicators=indicators)
+    default = choose_likelihood(gain, lists)
     if sampler.likelihood is None or default.observes != "gains":
         return default
     log_info(

@@ -99,9 +99,10 @@ class Settings(TypedDict, total=False):
         str | Likelihood | None,
         Setting(
             "{names}, with settings as in margin:gamma=4 or oracle:ties=shared (default: margin if "
-            "--gain is ter, bleu, chrf, ter+bleu, wer or cer, else risk; preference for lists with "
-            "preferences and no references). With none the posterior equals the prior, and no "
-            "references are needed: for a --prior learned from other domains, or --weights equal.",
+            "--gain is ter, bleu, chrf, ter+bleu, wer or cer, else "
+            "pairs:exponent=0.25,power=0.75; preference for lists with preferences and no "
+            "references). With none the posterior equals the prior, and no references are needed: "
+            "for a --prior learned from other domains, or --weights equal.",
             "What is observed",
             registry=LIKELIHOODS,
         ),

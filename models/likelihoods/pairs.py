@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 
 from bpa_ppl._runtime.arrays import Float32
-from bpa_ppl.components import Positive
+from bpa_ppl.components import NotNegative, Positive
 from bpa_ppl.models.likelihoods.likelihood import (
     Likelihood,
     Observations,
@@ -42,8 +42,8 @@ class Pairs(OfOracles, frozen=True):
         exponent: c. In simulated rankings intervals are wider than necessary with ½: those of 90 %
             have the true weight in 92 to 99 %. With 1 it is 88 to 97 %, with 1.5 81 to 94 %, and
             with k / 2, as if pairs were independent, 47 to 80 %. docs/model.md has a table.
-        gain_scale: `ranked`: only the order of gains matters. `raw`: the weight of a comparison is
-            also multiplied by √((gain_i − gain_j) / unit).
+        power: the weight of a comparison is also multiplied by ((gain_i − gain_j) / unit) ** power.
+            With 0 only the order of the gains matters.
         unit: the difference in gain that has the weight 1. None is 1 edit, and for other gains
             their standard deviation within the lists.
         ties: how ties between the best candidates are broken, `canonical` or `shared`; see
@@ -64,12 +64,12 @@ class Pairs(OfOracles, frozen=True):
 
     observes = "gains"
     exponent: Positive = 0.5
-    gain_scale: Literal["ranked", "raw"] = "ranked"
+    power: NotNegative = 0.0
     unit: Positive | None = None
 
     def defaults(self, observed: Observations) -> Pairs:
         """Return the likelihood with a number for the unit, if it is needed."""
-        if observed.edit is None or self.unit or self.gain_scale != "raw":
+        if observed.edit is None or self.unit or not self.power:
             return self
         return replace(self, unit=round_setting(observed.edit))
 
@@ -99,7 +99,7 @@ class Pairs(OfOracles, frozen=True):
                 compared += reached.sum(axis=-1, keepdims=True)
             represented = pairs / np.where(compared > 0, compared, 1.0)
             share = count * np.sqrt(2 * self.exponent / total * represented)
-            if self.gain_scale == "ranked":
+            if not self.power:
                 gain = rankdata(bucket["gain"], method="dense", axis=-1)
             else:
                 differences = bucket["gain"] - bucket["gain"][..., :1]
@@ -109,8 +109,7 @@ class Pairs(OfOracles, frozen=True):
             tables = {name: table.astype(kind) for name, table in tables.items()}
             kept = {name: bucket[name] for name in bucket if name != "count"}
             buckets.append({**kept, **tables})
-        function = _log_p_raw if self.gain_scale == "raw" else _log_p_ranked
-        observing = ScoreFactor(function=function, columns=("gain", "share"))
+        observing = ScoreFactor(function=_LogP(self.power), columns=("gain", "share"))
         return lists._replace(buckets=tuple(buckets)), observing
 
 
@@ -130,6 +129,15 @@ def _shuffle(bucket: dict[str, Any]) -> dict[str, Any]:
         name: np.take_along_axis(values, order[:, :, None] if name == "features" else order, -1)
         for name, values in bucket.items()
     }
+
+
+class _LogP(NamedTuple):
+    """The function of the scores with a power; equal ones are compiled once."""
+
+    power: float
+
+    def __call__(self, scores: jax.Array, extra: Any) -> tuple[jax.Array, jax.Array]:
+        return _log_p_of_pairs(scores, extra, self.power)
 
 
 def _log_p_of_pairs(
@@ -162,14 +170,6 @@ def _log_p_of_pairs(
 
     start = jnp.zeros_like(scores[:, 0]), jnp.zeros_like(scores)
     return jax.lax.scan(add_step, start, (jnp.arange(1, len(factor) + 1), factor))[0]
-
-
-def _log_p_ranked(scores: jax.Array, extra: Any) -> tuple[jax.Array, jax.Array]:
-    return _log_p_of_pairs(scores, extra, 0.0)
-
-
-def _log_p_raw(scores: jax.Array, extra: Any) -> tuple[jax.Array, jax.Array]:
-    return _log_p_of_pairs(scores, extra, 0.5)
 
 
 def _take_rows(values: jax.Array, first: jax.Array, count: int) -> jax.Array:

@@ -17,7 +17,7 @@ from support import reference_model
 from support.raising import raises
 from support.reference_model import Array
 
-from bpa_ppl import NBest, UsageError, adapt, as_draws, from_lists
+from bpa_ppl import Isotropic, NBest, UsageError, adapt, as_draws, from_lists
 from bpa_ppl.diagnostics.comparison.samplers import density_to_simulate
 from bpa_ppl.models.likelihoods.likelihood import Likelihood
 from bpa_ppl.models.likelihoods.oracle import Margin, Risk
@@ -195,11 +195,16 @@ def made(sizes: tuple[int, ...], seed: int) -> tuple[NBest, Array]:
 
 
 def by_hand(
-    lists: NBest, gain: Array, weights: Array, exponent: float = 0.5, unit: float | None = None
+    lists: NBest,
+    gain: Array,
+    weights: Array,
+    exponent: float = 0.5,
+    power: float = 0.0,
+    unit: float = 1.0,
 ) -> tuple[Array, Array]:
     """Return (2 c / k) Σ log σ(s_i − s_j) over the pairs with gain_i > gain_j, and its gradient.
 
-    With a unit each pair counts √((gain_i − gain_j) / unit).
+    Each pair counts ((gain_i − gain_j) / unit) ** power.
     """
     log_p, gradient = [], []
     for s, own in enumerate(np.broadcast_to(weights, (len(lists), 2))):
@@ -208,7 +213,7 @@ def by_hand(
         better, worse = np.nonzero(difference > 0)
         lead = table[better] - table[worse]
         scores, factor = lead @ [*own, 1.0], np.full(len(lead), 2 * exponent / len(table))
-        factor *= 1.0 if unit is None else np.sqrt(difference[better, worse] / unit)
+        factor *= (difference[better, worse] / unit) ** power
         log_p.append(factor @ log_expit(scores))
         gradient.append((factor * expit(-scores)) @ lead[:, :2])
     return np.array(log_p), np.array(gradient)
@@ -240,11 +245,10 @@ def tabulated(
     return prepared, log_likelihood
 
 
-@pytest.mark.parametrize(("exponent", "unit"), [(0.5, None), (0.25, 0.7)])
-def test_density_and_gradient_of_all_pairs(exponent: float, unit: float | None) -> None:
+@pytest.mark.parametrize(("exponent", "power"), [(0.5, 0.0), (0.25, 0.5), (0.25, 0.75)])
+def test_density_and_gradient_of_all_pairs(exponent: float, power: float) -> None:
     lists, gain = made((*LENGTHS, *[7] * 15), 1)  # 17 lists of 7 get one list of padding
-    scale = Pairs().gain_scale if unit is None else "raw"
-    prepared, log_likelihood = tabulated(lists, gain, Pairs(exponent, scale, unit))
+    prepared, log_likelihood = tabulated(lists, gain, Pairs(exponent, power, 0.7))
     assert len(prepared.buckets) == 4
     merged = sum(int((bucket["candidate"] >= 0).sum()) for bucket in prepared.buckets)
     assert merged < len(gain)  # several candidates are one row
@@ -252,7 +256,7 @@ def test_density_and_gradient_of_all_pairs(exponent: float, unit: float | None) 
     both = jax.jit(lambda weights: (log_likelihood(weights), jacobian(weights)))
     for weights in (WEIGHTS, -4 * WEIGHTS, np.zeros(2)):
         each, slope = map(np.asarray, both(weights))
-        expected, gradient = by_hand(lists, gain, weights, exponent, unit)
+        expected, gradient = by_hand(lists, gain, weights, exponent, power, 0.7)
         order = find_order(prepared)
         np.testing.assert_allclose(each[order], expected, rtol=2e-5, atol=2e-5)
         np.testing.assert_allclose(slope[order], gradient, rtol=1e-4, atol=1e-4)
@@ -312,7 +316,7 @@ def test_only_judged_candidates_of_a_list_are_compared() -> None:
     gain[[1, 9, 10, 20]] = np.nan
     judged = replace(lists, extras={"quality": gain})
     draws = as_draws(adapt(judged, CANONICAL, likelihood="pairs", gain="quality", sampler="map"))
-    settings = {"exponent": 0.5, "gain_scale": "ranked", "unit": None}
+    settings = {"exponent": 0.5, "power": 0.0, "unit": None}
     assert draws.record.likelihood.plain == {"name": "pairs", **settings}
     known = ~np.isnan(gain)
     sizes = np.add.reduceat(known, lists.offsets[:-1])
@@ -321,3 +325,19 @@ def test_only_judged_candidates_of_a_list_are_compared() -> None:
     np.testing.assert_allclose(draws.pointwise[0, 0], expected, rtol=1e-5, atol=1e-5)
     # At the mode the gradient of the prior N(λ_T, 0.1) cancels that of the likelihood.
     np.testing.assert_allclose((draws.mean - [0.4, -0.2]) / 0.1, slope.sum(axis=0), atol=1e-3)
+
+
+def test_intervals_of_the_default_are_not_too_narrow() -> None:
+    """In simulations from the prior; docs/model.md has more of them."""
+    rng, inside = np.random.default_rng(8), []
+    for _ in range(40):
+        true, features = rng.normal(size=2), rng.normal(size=(20, 6, 2))
+        graded = features @ true + rng.normal(size=(20, 6)) * np.pi / np.sqrt(6)
+        lists = from_lists([[*"abcdef"]] * 20, list(features), ["x", "y"])
+        lists = lists.with_extras(grade=graded.ravel())
+        options = {"gain": "grade", "prior": Isotropic(variance={"x": 1.0, "y": 1.0})}
+        draws = as_draws(adapt(lists, None, sampler="imh:draws=200,chains=2", **options))
+        assert draws.record.likelihood.plain["power"] == 0.75
+        low, high = np.quantile(draws.flat, [0.05, 0.95], axis=0)
+        inside.append((low < true) & (true < high))
+    assert np.sum(inside) > 66  # of 80; intervals of 90 % have fewer in one of 37 runs

@@ -46,7 +46,7 @@ def judged_lists() -> NBest:
 POSTERIORS: dict[str, dict[str, Any]] = {
     "shared ties": {"likelihood": "oracle:ties=shared", "gain": "mqm"},
     "margin": {"likelihood": "margin", "gain": "mqm", "prior": Isotropic(variance=[0.1, 1.0, 4.0])},
-    "risk": {"gain": "mqm"},
+    "risk": {"likelihood": "risk", "gain": "mqm"},
     "covariance": {
         "gain": "mqm",
         "prior": Prior.gaussian(CANONICAL, np.eye(3) + 0.3),

@@ -27,7 +27,8 @@ from bpa_ppl.metrics.column import Column
 from bpa_ppl.metrics.ter import TER
 from bpa_ppl.models.choice import OracleChoice
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Observations
-from bpa_ppl.models.likelihoods.oracle import Oracle, Risk
+from bpa_ppl.models.likelihoods.oracle import Oracle
+from bpa_ppl.models.likelihoods.pairs import Pairs
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.lists import Lists
 from bpa_ppl.models.log_linear import log_linear
@@ -337,8 +338,7 @@ def test_the_default_likelihood_of_choices_of_two() -> None:
     for lists in (pairs, other, unjudged):
         assert isinstance(choose_likelihood(CHOSEN, lists), Oracle)
     for lists in (graded, three.with_extras(chosen=[1, 0, 0] * 2), unjudged[:1]):
-        assert isinstance(choose_likelihood(CHOSEN, lists), Risk)
-    assert isinstance(choose_likelihood(CHOSEN, pairs, indicators=True), Oracle)
+        assert isinstance(choose_likelihood(CHOSEN, lists), Pairs)
     assert isinstance(choose_likelihood(TER(), pairs), Preference)  # no references
 
 

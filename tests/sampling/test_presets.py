@@ -28,15 +28,14 @@ def made(lists: NBest, weights: Any = CANONICAL, **options: Any) -> Any:
 
 
 @pytest.mark.parametrize("options", [{}, {"categorical": "system"}], ids=str)
-def test_any_other_gain_has_the_risk_or_pairs_with_indicators(options: dict[str, Any]) -> None:
+def test_any_other_gain_has_pairs_weighted_by_differences(options: dict[str, Any]) -> None:
     lists = judged_lists(20)
     options = {"weights": {"logprob": 0.1}, "gain": "comet", **options}
     unit = measure_deviation(lists, read_column(lists, "comet"))
-    risk = {"name": "risk", "kappa": pytest.approx(1 / unit, rel=0.005)}
-    pairs = {"name": "pairs", "exponent": 0.25, "gain_scale": "raw"}
+    pairs = {"name": "pairs", "exponent": 0.25, "power": 0.75}
     pairs["unit"] = pytest.approx(unit, rel=0.005)
     expected = {
-        "auto": pairs if "categorical" in options else risk,
+        "auto": pairs,
         "heuristic": {"name": "oracle"},
     }
     for sampler, likelihood in expected.items():

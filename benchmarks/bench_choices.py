@@ -1,0 +1,215 @@
+"""Choices by the default likelihood of judged lists, compared with the best simple way.
+
+    python benchmarks/bench_choices.py [--tables systems without] [--draws 3] [--sets six …]
+
+Data, halves and draws are those of bench_judged.py: seeds 0, 1, … draw the judged lists. Printed is
+the share of the headroom won on the test halves with 10, 20 and 50 judged lists, for each
+collection, and the regret: the difference from the best of a ridge regression, the best single
+feature on the judged lists, the mean of the standardised features, and the default of before, which
+was `risk`, or with the names of systems `pairs:exponent=0.25,power=0.5`. All posteriors are modes,
+with the learned scale of the prior.
+
+Sets of features: `all`, `six` and `ref` (42 metrics, 25 of them with references) of WMT 2023;
+`weak`, three features of the texts of ten files; `grams`, 15 features, of which twelve are
+precision and recall of n-grams against references, or the other candidates; `bad`, the same where
+the candidates of two systems are far worse than all others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import bench_judged
+import measuring
+import numpy as np
+from bench_judged import COMPUTED, CONSENSUS_SETS, SIX, SIZES, SUMMARIES, WMT23, Half
+from measuring import DATA, run_tables
+
+import bpa_ppl as bpa
+from bpa_ppl import Isotropic
+from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl.metrics.column import read_column
+from bpa_ppl.nbest import NBest, centre, measure_deviation, score_differences
+
+WEAK = (*COMPUTED, "chars")
+GRAM_FILES = (*CONSENSUS_SETS, SUMMARIES)
+#: Words, and characters from 10 on: 15 are sequences of five characters.
+ORDERS = (1, 2, 3, 4, 13, 15)
+RISK, ROOT, PAIRS, MARGIN, DEFAULT = "risk", "pairs, root", "pairs", "margin", "default"
+LIKELIHOODS = {
+    RISK: "risk",
+    ROOT: "pairs:exponent=0.25,power=0.5",
+    PAIRS: "pairs",
+    MARGIN: "margin",
+    DEFAULT: None,
+}
+#: Two posteriors, whose standardised scores are added.
+BOTH = (PAIRS, MARGIN)
+SIMPLE = ("ridge", "feature", "mean")
+#: Lists of each file with features of n-grams, of which computing takes a while.
+MOST = 400
+
+
+def count_grams(text: str, order: int) -> Counter[tuple[str, ...]]:
+    """Count the sequences of words, or of `order` − 10 characters."""
+    units = [*text] if order > 10 else text.split()
+    order %= 10
+    return Counter(tuple(units[i : i + order]) for i in range(len(units) - order + 1))
+
+
+def score_grams(texts: list[str], references: Sequence[str]) -> Float64:
+    """Return precision and recall of each order, (candidates, 12).
+
+    The best of several references counts; without any, the mean over the other candidates.
+    """
+    columns = []
+    for order in ORDERS:
+        own = [count_grams(text.lower(), order) for text in texts]
+        others = [count_grams(text.lower(), order) for text in references]
+        rows = []
+        for place, grams in enumerate(own):
+            known = others or own[:place] + own[place + 1 :]
+            shared = np.array([(grams & other).total() for other in known])
+            recall = shared / np.maximum([other.total() for other in known], 1)
+            pair = np.stack([shared / max(grams.total(), 1), recall])
+            rows.append(pair.max(axis=1) if others else pair.mean(axis=1))
+        columns.append(np.array(rows))
+    return np.hstack(columns)
+
+
+def read_grams(file: str) -> list[Half]:
+    """Return the halves of a file with features of n-grams."""
+    path = DATA / ("mqm" if file in bench_judged.TED else "judged") / f"{file}.jsonl.gz"
+    lists = bpa.read_nbest(path, features="*")
+    gain = read_column(lists, bench_judged.JUDGEMENTS.get(file, "mqm"))
+    lists = lists.with_extras(gain=gain)
+    judged = np.flatnonzero(np.logical_and.reduceat(np.isfinite(gain), lists.offsets[:-1]))
+    lists = lists[np.random.default_rng(0).permutation(judged)[:MOST]]
+    references = lists.references or [()] * len(lists)
+    tables = [score_grams(lists.texts(s), references[s]) for s in range(len(lists))]
+    columns = np.column_stack([*(read_column(lists, name) for name in WEAK), np.vstack(tables)])
+    names = [*WEAK, *(f"{kind}{order}" for order in ORDERS for kind in ("precision", "recall"))]
+    lists = lists.without(*lists.feature_names).without("sources", "references")
+    lists = lists.with_features(names, columns).with_extras(mqm=read_column(lists, "gain"))
+    return [Half(file, *pair) for pair in measuring.halves(lists)]
+
+
+def add_bad(half: Half) -> Half:
+    """Return a half where two systems are far worse: by 4 deviations of the gain, 2 of features."""
+    gain, systems = read_column(half.pool, "gain"), np.array(half.pool.extras["system"])
+    bad = np.random.default_rng(1).choice(sorted(set(systems.tolist())), 2, replace=False)
+    both = centre(half.pool.features.astype(np.float64), half.pool.sizes).T @ gain
+    step = 2 * np.sign(both) * half.pool.spread
+    fall = 4 * measure_deviation(half.pool, gain)
+
+    def lower(lists: NBest) -> NBest:
+        is_bad = np.isin(np.array(lists.extras["system"]), bad)
+        worse = read_column(lists, "gain") - fall * is_bad
+        features, names = lists.features - np.outer(is_bad, step), lists.feature_names
+        lists = lists.without(*names).with_features(names, features)
+        return lists.with_extras(gain=worse, mqm=worse)
+
+    return Half(half.name, lower(half.pool), lower(half.test))
+
+
+def read_metrics() -> list[Half]:
+    """Return the halves of WMT 2023 with all metrics, those with references too."""
+    paths = [DATA / "judged" / f"{name}.ref.jsonl.gz" for name in WMT23]
+    first, second = (bpa.read_nbest(path, features="*").feature_names for path in paths)
+    metrics = [name for name in first if name in second and name.startswith(("qe_", "ref_"))]
+    return bench_judged.read_halves(WMT23, (*metrics, *COMPUTED), suffix=".ref")
+
+
+#: By the name of a set, its collections.
+SETS: dict[str, dict[str, Callable[[], list[Half]]]] = {
+    "all": {"WMT 2023, 19": partial(bench_judged.read_halves, WMT23)},
+    "six": {"WMT 2023, 6": partial(bench_judged.read_halves, WMT23, SIX)},
+    "ref": {"WMT 2023, 42": read_metrics},
+    "weak": {
+        f"{file}, 3": partial(bench_judged.read_halves, (file,), WEAK)
+        for file in (*CONSENSUS_SETS, SUMMARIES)
+    },
+    "grams": {f"{file}, 15": partial(read_grams, file) for file in GRAM_FILES},
+    "bad": {
+        f"{file}, 15, two bad": lambda file=file: list(map(add_bad, read_grams(file)))
+        for file in (SUMMARIES, "webnlg2020", "wmt24esa.en-cs")
+    },
+}
+
+
+def win(half: Half, size: int, seed: int, categorical: str | None) -> dict[str, float]:
+    """Return the headroom won by each way, with the mode of the posterior."""
+    lists = bench_judged.draw_lists(half, size, seed)
+    options: dict[str, Any] = {"gain": "gain", "sampler": "map", "categorical": categorical}
+    result, scores = {}, {}
+    for name in (ROOT, DEFAULT) if categorical else LIKELIHOODS:
+        draws = bpa.as_draws(bpa.adapt(lists, None, likelihood=LIKELIHOODS[name], **options))
+        result[name] = bench_judged.shared_headroom(half, draws)
+        if not categorical:  # the scale of the prior is that of all likelihoods
+            options["prior"] = Isotropic(scale=draws.record.prior.scale)
+            scores[name] = score_differences(half.test, draws.mean)
+    if not categorical:
+        both = sum(scores[name] / measure_deviation(half.test, scores[name]) for name in BOTH)
+        result[" | ".join(BOTH)] = half.headroom(half.test.best(both))
+    result["ridge"] = half.headroom(bench_judged.ridge(half, lists, systems=bool(categorical)))
+    result["feature"] = half.headroom(bench_judged.best_feature(half, lists))
+    result["mean"] = half.headroom(bench_judged.mean_of_features(half, lists))
+    if categorical:
+        result["system"] = half.headroom(bench_judged.best_system(half, lists))
+    return result
+
+
+def compare(options: Any, categorical: str | None) -> None:
+    """Print the headroom won by each way on each collection, and the regrets."""
+    before = ROOT if categorical else RISK
+    won: dict[str, dict[str, Float64]] = {}
+    for title, read in [pair for name in options.sets for pair in SETS[name].items()]:
+        halves = read()
+        cells = [
+            [win(half, size, seed, categorical) for half in halves for seed in range(options.draws)]
+            for size in SIZES
+        ]
+        won[title] = {
+            way: np.array([np.mean([one[way] for one in cell]) for cell in cells])
+            for way in cells[0][0]
+        }
+        print(f"\n{title} features, {len(halves)} halves")
+        for way, means in won[title].items():
+            print(f"  {way:<16} {write(means)}", flush=True)
+    print(
+        "\nmean of the collections, mean regret, the worst of it, the worst change from " + before
+    )
+    for way in next(iter(won.values())):
+        best = {t: np.max([w[n] for n in (before, *SIMPLE)], axis=0) for t, w in won.items()}
+        means = np.array([ways[way] for ways in won.values()])
+        regret = means - np.array([*best.values()])
+        change = (means - np.array([ways[before] for ways in won.values()]))[:, 1:]
+        print(
+            f"  {way:<16} {write(means.mean(axis=0))}   {write(regret.mean(axis=0))}   "
+            f"{regret.min():+.3f}   {change.min():+.3f} ({[*won][change.min(axis=1).argmin()]})"
+        )
+
+
+def write(values: Float64) -> str:
+    """Return three decimals of each value."""
+    return " / ".join(f"{value:.3f}" for value in values)
+
+
+def without(options: Any) -> None:
+    """Print the tables without the names of systems."""
+    print("\nwithout the names of systems")
+    compare(options, None)
+
+
+def systems(options: Any) -> None:
+    """Print the tables with the names of systems."""
+    print("\nwith the names of systems")
+    compare(options, "system")
+
+
+if __name__ == "__main__":
+    tables = {"without": without, "systems": systems}
+    run_tables(__doc__, tables, draws=3, sets=tuple(SETS))
