@@ -4,7 +4,8 @@
 
 Tables:
     intervals    how many 95 % intervals contain the true weights: 100 simulated answers, weights of
-                 one size with random signs, four features; and how many posteriors pass their check
+                 one size with random signs, four or nine features; and how many posteriors pass
+                 their check
     calibration  share of right choices, mean probability, expected calibration error and log loss
                  on new pairs, after 10, 20 and 50 labels
 
@@ -23,7 +24,7 @@ Collections:
     WMT 2023      a random pair of translations of each list, Chinese to English, six features
 
 Each half of a real collection is once the pool and once the test set, in half of the draws each;
-simulated collections have 1,000 test pairs a draw.
+simulated collections have 1,000 or 2,000 test pairs a draw.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -162,15 +164,16 @@ def intervals(options: Any) -> None:
     """Print how often intervals have the true weights, and how many posteriors pass their check."""
     table = Table("pairs, 100 answers", "covered", "of", "share", "passed", "data sets")
     count = 2 * options.draws + 10
-    for size in (0.3, 1.0, 1.5):
+    for features, size in product((4, 9), (0.3, 1.0, 1.5)):
         inside, passed = 0, 0
         for seed in range(count):
-            truth = size * np.random.default_rng([seed, 12]).choice([-1.0, 1.0], size=4)
+            truth = size * np.random.default_rng([seed, 12]).choice([-1.0, 1.0], size=features)
             lists = simulated_answers(truth, 100, seed)
             draws = bpa.as_draws(bpa.adapt(lists, None, gain="gain", seed=seed))
             inside, passed = inside + covered(draws, truth), passed + bool(bpa.check(draws))
-        share = f"{inside / 4 / count:.3f}"
-        table.row(f"weights of size {size}", inside, 4 * count, share, passed, count)
+        total = features * count
+        row = f"{features} weights of size {size}"
+        table.row(row, inside, total, f"{inside / total:.3f}", passed, count)
 
 
 if __name__ == "__main__":

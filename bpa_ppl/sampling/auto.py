@@ -153,7 +153,8 @@ class Auto(Sampler, frozen=True):
             IndependenceMetropolis(draws=draws, chains=self.chains)
             for draws in (self.draws, _MORE * self.draws)
         ]
-        simple = can_be_fitted(target)
+        # Those of a mixture are fitted already.
+        simple = can_be_fitted(target) and not mixed
         if fits:
             around_mode = make_pilot_proposal(target, independence[0].degrees_of_freedom)
             # Where these draws fail, fitted proposals need less time than more draws.

@@ -69,6 +69,8 @@ _MIN_TUNING_DRAWS = 50
 _MIN_ROUNDS, _MAX_ROUNDS, _ENOUGH = 4, 16, 0.6
 #: Proposals for more values are not fitted: a covariance needs too many draws.
 _MAX_FITTED = 50
+#: Of a mixture over scales: rounds of fits, and the effective share that needs no further one.
+_SCALE_ROUNDS, _GOOD = 8, 0.8
 #: Proposals around the mode are poor if less than this share of them is effective.
 _POOR = 0.5
 #: k̂ is not used for nearly equal weights: those of at most this multiple of their mean.
@@ -357,7 +359,7 @@ def assess_proposals(target: Target) -> Fit:
     around = "around the mode"
     student: AnyProposal | None = None
     if has_unknown_scale(target):
-        student, around = fit_scale_mixture(target), "for scales of the prior"
+        student, around = _fit_scales(target), "for scales of the prior"
     elif mode_of(target).converged:
         student = _make_student(mode_of(target))
     if student is None:
@@ -395,7 +397,7 @@ def make_pilot_proposal(target: Target, degrees_of_freedom: float) -> AnyProposa
         DataError: if there is no mode, or there are several.
     """
     if has_unknown_scale(target):
-        mixture = fit_scale_mixture(target)
+        mixture = _fit_scales(target)
         if mixture is not None:
             return mixture
     mode = require_mode(target)
@@ -451,6 +453,31 @@ def fit_moments(target: Target, mode: Mode) -> tuple[SkewedProposal, float, floa
         if number + 1 >= _MIN_ROUNDS and effective >= _ENOUGH and k_hat <= GOOD_PARETO_K:
             break
     return student._replace(share=0.5), k_hat, effective
+
+
+def _fit_scales(target: WeightsTarget) -> ScaleMixture | None:
+    """Return proposals for scales of the prior; None if there is no mode.
+
+    If those around the modes are poor, they are fitted to weighted draws of all rounds so far.
+    """
+    mixture = fit_scale_mixture(target)
+    if mixture is None or not can_be_fitted(target):
+        return mixture
+    separate = replace(target, seed=target.seed + _PILOT_SEED)
+    mixtures, flat, log_p = [mixture], list[Float64](), list[Float64]()
+    for number in range(_SCALE_ROUNDS):
+        target.progress(number, _SCALE_ROUNDS, "fitting proposals")
+        drawn = draw_proposals(separate, mixtures[-1], (1, 4 * _PILOT), stream=number)
+        if _effective_share(drawn.log_ratio[0]) >= _GOOD:
+            break
+        flat.append(drawn.position[0])
+        log_p.append(drawn.log_density[0])
+        x = np.concatenate(flat)
+        log_q = np.logaddexp.reduce([one.log_components(x)[0] for one in mixtures])
+        weight = _temper(np.concatenate(log_p) - log_q, 0)
+        previous = mixtures[-1] if number else mixture.to_fit()
+        mixtures.append(previous.fitted(x, weight))
+    return mixtures[-1]
 
 
 def _nearly_equal(log_ratio: Float64) -> bool:

@@ -91,10 +91,8 @@ def choose_prior(observed: Scored | Compared, prepared: Prepared) -> Prior:
     of_pairs = bool(len(prepared.lists)) and int(prepared.lists.sizes.max()) <= 2
     if not scaled:
         scale = None
-    elif is_unknown and not of_pairs:
-        scale = _expect_scale_of_answers(scaled, prepared)
     elif is_unknown:
-        scale = float(f"{expected_scale(len(scaled)):.3g}")
+        scale = _expect_scale_of_answers(scaled, prepared, of_pairs=of_pairs)
     elif not len(observed.lists):
         scale = expected_scale(len(scaled))
     else:
@@ -119,8 +117,10 @@ def _is_unknown(observed: Scored | Compared, prepared: Prepared) -> bool:
     return likelihood.observes_answers(observed.gain, lists)
 
 
-def _expect_scale_of_answers(scaled: list[str], prepared: Prepared) -> float:
+def _expect_scale_of_answers(scaled: list[str], prepared: Prepared, *, of_pairs: bool) -> float:
     """Return the typical scale of the prior of answers."""
+    if of_pairs:
+        return float(f"{isotropic.PAIRS_FACTOR * expected_scale(len(scaled)):.3g}")
     defaults = prepared.defaults or {}
     has_start = prepared.match.origin == EQUAL or any(defaults.get(name) for name in scaled)
     factor = isotropic.FROM_START_FACTOR if has_start else isotropic.ANSWERS_FACTOR

@@ -2,7 +2,10 @@
 
 Given the scale the prior is Gaussian, and the posterior nearly so; integrated over the scale it is
 not. So proposals are a mixture over values of the scale, of a Student t around the mode given each,
-weighted by the prior of the scale and by Laplace's approximation of the evidence.
+weighted by the prior of the scale and by Laplace's approximation of the evidence. A few answers
+that some weights explain perfectly say nothing about larger ones in the same direction; then the
+mode is far from most of the posterior given a large scale, and the components are fitted to draws
+(Cappé, Douc, Guillin, Marin & Robert 2008).
 """
 
 from __future__ import annotations
@@ -31,6 +34,10 @@ _STEP = 0.25
 _DEFENSIVE = 0.1
 #: The degrees of freedom of the other components.
 _DEGREES = 10.0
+#: Of those that are fitted to draws, and how many of the scales these have: every third one.
+_FITTED_DEGREES, _EVERY = 5.0, 3
+#: The share of a component is not below this one.
+_LEAST_SHARE = 1e-4
 #: Scales are left out if they are less probable than the best one by this factor, in nats.
 _NEGLIGIBLE = 7.0
 _MOST = 40  # steps from the typical scale
@@ -78,7 +85,57 @@ class ScaleMixture(NamedTuple):
 
     def log_components(self, x: Float64) -> tuple[Float64, Float64]:
         """Return the log density of draws, (n, d) ↦ (n,), twice."""
-        parts = []
+        log_density = np.asarray(logsumexp(self._log_parts(x)[0], axis=0))
+        return log_density, log_density
+
+    def to_fit(self) -> ScaleMixture:
+        """Return a mixture of fewer components, for `fitted`; the last one stays."""
+        last = len(self.log_share) - 1
+        kept = np.append(np.arange(last // 2 % _EVERY, last, _EVERY), last)
+        log_share = self.log_share[kept]
+        log_share[:-1] += np.log1p(-np.exp(log_share[-1])) - logsumexp(log_share[:-1])
+        degrees = np.append(np.full(len(kept) - 1, _FITTED_DEGREES), self.degrees_of_freedom[last])
+        return self._replace(
+            log_share=log_share,
+            centre=self.centre[kept],
+            factor=self.factor[kept],
+            degrees_of_freedom=degrees,
+        )
+
+    def fitted(self, x: Float64, weight: Float64) -> ScaleMixture:
+        """Return the mixture after a step that fits all components but the last to weighted draws.
+
+        It is a step of expectation maximisation: each draw counts for a component by the
+        probability that it came from it.
+
+        Args:
+            x: (n, d) draws, in standard deviations of the mixture.
+            weight: (n,) weights of importance, with the sum 1.
+        """
+        log_parts, squared = self._log_parts(x)
+        size, share = x.shape[1], weight * softmax(log_parts[:-1], axis=0)
+        centre, factor, shares = self.centre.copy(), self.factor.copy(), share.sum(axis=1)
+        for k, of_part in enumerate(share):
+            effective = shares[k] ** 2 / np.sum(of_part**2)
+            if not effective > 3 * size:
+                continue
+            degrees = self.degrees_of_freedom[k]
+            near = of_part * (degrees + size) / (degrees + squared[k])
+            centre[k] = near @ x / near.sum()
+            difference = x - centre[k]
+            covariance = (difference * near[:, None]).T @ difference / shares[k]
+            # Few draws say little about a covariance.
+            trust = effective / (effective + 2 * size)
+            covariance = trust * covariance + (1 - trust) * factor[k] @ factor[k].T
+            factor[k] = np.linalg.cholesky(covariance)
+        shares = np.maximum(shares, _LEAST_SHARE)
+        log_share = np.log((1 - np.exp(self.log_share[-1])) * shares / shares.sum())
+        log_share = np.append(log_share, self.log_share[-1])
+        return self._replace(log_share=log_share, centre=centre, factor=factor)
+
+    def _log_parts(self, x: Float64) -> tuple[Float64, Float64]:
+        """Return the log density of each component times its share, and squared distances."""
+        parts, distances = [], []
         with np.errstate(all="ignore"):  # draws may be infinitely far
             for log_share, centre, factor, degrees in zip(
                 self.log_share, self.centre, self.factor, self.degrees_of_freedom, strict=True
@@ -86,8 +143,8 @@ class ScaleMixture(NamedTuple):
                 squared = np.square((x - centre) @ np.linalg.inv(factor).T).sum(axis=1)
                 log_q = log_student(squared, x.shape[1], degrees)
                 parts.append(log_share + log_q - np.log(np.diag(factor)).sum())
-        log_density = np.asarray(logsumexp(parts, axis=0))
-        return log_density, log_density
+                distances.append(squared)
+        return np.array(parts), np.array(distances)
 
 
 def fit_scale_mixture(target: WeightsTarget) -> ScaleMixture | None:

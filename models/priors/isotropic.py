@@ -23,10 +23,9 @@ _SCORE_VARIANCE = 0.5
 #: The typical τ of answers about lists of three candidates or more, in units of τ₀, and the degrees
 #: of freedom of its prior: `docs/results/judging.md`, "Intervals of weights".
 ANSWERS_FACTOR, DEGREES = 0.4, 8.0
-#: The standard deviation of log τ of data sets of pairs of which one is chosen, whose typical τ is
-#: τ₀: over collections of pairs, the evidence of 1 / √(2 K) as the median and 1.2 is the highest
-#: (`docs/results/pairs.md`).
-LOG_DEVIATION = 1.25
+#: The same of data sets of pairs of which one is chosen, and the standard deviation of log τ:
+#: `docs/results/pairs.md`, "How the prior was chosen".
+PAIRS_FACTOR, LOG_DEVIATION = 1.25, 1.25
 #: The typical τ where the weights start at values that the user has given: "From a trusted metric".
 FROM_START_FACTOR = 0.2
 

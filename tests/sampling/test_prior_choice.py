@@ -135,12 +135,12 @@ def test_the_posterior_of_answers_integrates_over_the_scale(
     """Compared with quadrature over the weight and over τ.
 
     In lists of three candidates or more τ² has a scaled inverse χ² with 8 degrees of freedom, in
-    pairs log τ ~ N(log τ₀, 1.25²).
+    pairs log τ ~ N(log 1.25 τ₀, 1.25²).
     """
     judged, log_p = answered(weight, size)
     draws = as_draws(adapt(judged, None, sampler=sampler))
     record = draws.record.prior
-    typical = float(f"{(1.0 if size == 2 else 0.4) * np.sqrt(0.5):.3g}")
+    typical = float(f"{(1.25 if size == 2 else 0.4) * np.sqrt(0.5):.3g}")
     assert record.scale == typical
     assert not record.scale_learned
     assert (record.degrees_of_freedom, record.log_deviation) == (
