@@ -34,6 +34,7 @@ SCRIPTS = {
     "learned-priors": "bench_learned_priors.py",
     "likelihoods": "bench_likelihoods.py",
     "minimum-risk": "bench_mbr.py",
+    "pairs": "bench_pairs.py",
     "posteriordb": "bench_posteriordb.py",
     "published-study": "bench_published.py",
     "samplers": "bench_domains.py",

@@ -13,7 +13,7 @@ from scipy.stats import chi2, norm
 from support import reference_model
 from support.raising import raises
 
-from bpa_ppl import DataError, NBest, UsageError, adapt, as_draws, from_lists, rerank
+from bpa_ppl import DataError, NBest, UsageError, adapt, as_draws, check, from_lists, rerank
 from bpa_ppl._runtime.messages import Note, capture_notes
 from bpa_ppl.models.likelihoods.oracle import Margin
 from bpa_ppl.models.priors.isotropic import Isotropic, expected_scale
@@ -182,6 +182,19 @@ def test_intervals_of_pairs_contain_the_weights_and_narrow_ones_do_not() -> None
     # on each other.
     assert inside["auto:draws=300"] >= 52
     assert inside["plugged"] < 40
+
+
+@pytest.mark.filterwarnings("ignore:the judgements do not separate the features")
+def test_few_answers_that_weights_explain_perfectly_are_sampled() -> None:
+    """Ten answers and six features: the likelihood has no maximum, and large scales are likely."""
+    pool = simulated(10, np.full(6, 2.0), size=2)
+    draws = as_draws(adapt(pool, None, gain="gain", sampler="auto:draws=500"))
+    assert draws.record.figures.chosen == "imh"
+    assert check(draws)
+    weighted = as_draws(adapt(pool, None, gain="gain", sampler="laplace:draws=4000"))
+    assert check(weighted)
+    error = np.abs(weighted.mean - draws.mean) / draws.deviation
+    assert error.max() < 0.2
 
 
 def test_a_given_scale_is_not_learned() -> None:

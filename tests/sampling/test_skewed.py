@@ -149,6 +149,32 @@ def test_draws_and_density_are_those_of_scipy() -> None:
         assert quad(density, low, high)[0] == pytest.approx(expected, abs=1e-7)
 
 
+def test_components_are_fitted_to_weighted_draws() -> None:
+    """To a Gaussian far from them; the last component stays."""
+    target = multivariate_normal([5.0, -1.0], [[4.0, 1.0], [1.0, 1.0]])
+    mixture = ScaleMixture(
+        standard_mode(2),
+        np.log([0.2, 0.5, 0.2, 0.1]),
+        np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0], [0.0, 0.0]]),
+        np.array([np.eye(2), 2 * np.eye(2), np.eye(2), 5 * np.eye(2)]),
+        np.array([10.0, 10.0, 10.0, 3.0]),
+        0.0,
+    )
+    rng, fitted = np.random.default_rng(5), mixture.to_fit()
+    assert len(fitted.log_share) == 2
+    for _ in range(8):
+        x = fitted.draw(rng, 4000)
+        log_weight = target.logpdf(x) - fitted.log_components(x)[0]
+        weight = np.exp(log_weight - log_weight.max())
+        effective = weight.sum() ** 2 / (weight**2).sum() / len(x)
+        fitted = fitted.fitted(x, weight / weight.sum())
+    assert effective > 0.7
+    np.testing.assert_allclose(fitted.centre[0], [5.0, -1.0], atol=0.2)
+    assert np.exp(fitted.log_share).sum() == pytest.approx(1.0)
+    assert fitted.log_share[-1] == pytest.approx(np.log(0.1))
+    np.testing.assert_array_equal(fitted.factor[-1], mixture.factor[-1])
+
+
 @pytest.mark.parametrize("paired", [False, True])
 def test_the_walk_over_given_proposals_is_the_plain_loop(paired: bool) -> None:
     log_ratio, log_skewed = np.random.default_rng(3).normal(0, 1.5, size=(2, 3, 202))
