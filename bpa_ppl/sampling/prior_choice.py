@@ -154,15 +154,19 @@ def _record(
     missing: list[str],
 ) -> PriorRecord:
     """Return the record of a prior that was built from a family, or from a prior of the user."""
-    of_scale = dict[str, float]()
-    if prior.degrees is not None:
-        of_scale = {"degrees_of_freedom": float(np.max(prior.degrees))}
-    elif prior.log_deviation is not None:
-        of_scale = {"log_deviation": float(np.max(prior.log_deviation))}
+    degrees, log_deviation = (
+        None if values is None else float(np.max(values))
+        for values in (prior.degrees, prior.log_deviation)
+    )
     if isinstance(family, Prior):
         kind = "NumPyro distribution" if family.other is not None else "Gaussian"
         kind = kind if family.scale is None else "Gaussian with a common scale"
-        return PriorRecord(kind, isotropic=tuple(missing), **of_scale)
+        return PriorRecord(
+            kind,
+            isotropic=tuple(missing),
+            degrees_of_freedom=degrees,
+            log_deviation=log_deviation,
+        )
     name = PRIORS.name_of(family)
     if not isinstance(family, isotropic.Isotropic):
         return PriorRecord(name, {n: np.asarray(v).tolist() for n, v in family.settings().items()})
@@ -172,7 +176,7 @@ def _record(
         return PriorRecord(name, settings)
     tau = family.scale if scale is None else scale
     fitted = scale is not None and prior.scale is None
-    return PriorRecord(name, settings, tau, fitted, scaled, **of_scale)
+    return PriorRecord(name, settings, tau, fitted, scaled, degrees, log_deviation)
 
 
 def log_scale(record: PriorRecord | None, match: Match) -> None:

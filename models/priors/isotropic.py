@@ -203,7 +203,9 @@ def with_shared_scale(
     np.fill_diagonal(shared, variance)
     covariance[np.ix_(places, places)] = shared
     correlated = Prior(prior.mean, covariance=covariance, names=tuple(prior.names))
-    return correlated._replace(**{"log_deviation" if of_pairs else "degrees": of_scale})
+    if of_pairs:
+        return correlated._replace(log_deviation=of_scale)
+    return correlated._replace(degrees=of_scale)
 
 
 def complete_prior(

@@ -474,8 +474,11 @@ class Prior(NamedTuple):
         mean = {str(name): float(value) for name, value in content["mean"].items()}
         if "covariance" in content:
             prior = cls.gaussian(mean, content["covariance"])
-            of_scale = {"degrees", "log_deviation"} & content.keys()
-            return prior._replace(**{name: np.array(content[name], float) for name in of_scale})
+            degrees, log_deviation = (
+                np.array(content[name], float) if name in content else None
+                for name in ("degrees", "log_deviation")
+            )
+            return prior._replace(degrees=degrees, log_deviation=log_deviation)
         return cls.isotropic(mean, [float(content["variance"][name]) for name in mean])
 
     def write(self, path: str | Path, record: Mapping[str, Any] | None = None) -> None:

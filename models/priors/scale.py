@@ -195,4 +195,6 @@ Scale = InverseChi | LogNormalScale
 
 def in_floats(scale: Scale | None) -> Scale | None:
     """Return a distribution of the scale in numbers of Python."""
-    return None if scale is None else scale._make(map(float, scale))
+    if isinstance(scale, InverseChi):
+        return InverseChi(float(scale.degrees))
+    return None if scale is None else LogNormalScale(float(scale.log_deviation))

@@ -410,12 +410,17 @@ class _Refits:
         full, mean = prior.full_covariance, np.asarray(prior.mean) * kept
         covariance = np.where(np.outer(kept, kept), full, _FIXED * np.diag(np.diag(full)))
         shared = kept if np.any(kept) else True
-        of_scale = {
-            name: np.asarray(values) * shared
-            for name in ("degrees", "log_deviation")
-            if (values := getattr(prior, name)) is not None
-        }
-        prior = prior._replace(mean=mean, variance=None, covariance=covariance, **of_scale)
+        degrees, log_deviation = (
+            None if values is None else np.asarray(values) * shared
+            for values in (prior.degrees, prior.log_deviation)
+        )
+        prior = prior._replace(
+            mean=mean,
+            variance=None,
+            covariance=covariance,
+            degrees=degrees,
+            log_deviation=log_deviation,
+        )
         return replace(target, prior=prior, start={**target.start, WEIGHTS: mean})
 
     def compute_evidence(self, kept: _Kept) -> float:
