@@ -8,6 +8,10 @@ Tables:
                  their check
     calibration  share of right choices, mean probability, expected calibration error and log loss
                  on new pairs, after 10, 20 and 50 labels
+    priors       mean log loss and calibration error over all collections for priors of the scale,
+                 and the log evidence of 50 labels with log τ ~ N(μ, σ²), whose μ and σ are those
+                 that are best for the other collections; by importance sampling, 150 test pairs
+                 a draw
 
 The expected calibration error is the mean absolute difference of the probability of the choice and
 the frequency with which it is right, in ten bins from ½ to 1, weighted by their counts; the pairs
@@ -22,6 +26,8 @@ Collections:
     nine          simulated: nine judges who are right in 60 to 65 %, see `bench_confidence`
     safety        740 pairs of RewardBench
     WMT 2023      a random pair of translations of each list, Chinese to English, six features
+    texts         the same of WMT 2024 and medical texts with three features of the texts, in
+                  `priors` alone
 
 Each half of a real collection is once the pool and once the test set, in half of the draws each;
 simulated collections have 1,000 or 2,000 test pairs a draw.
@@ -38,9 +44,10 @@ from typing import Any
 import numpy as np
 from bench_asking import samples
 from bench_confidence import TESTED, simulated_pairs
-from bench_judged import SIX, SIZES, read_halves
+from bench_judged import COMPUTED, SIX, SIZES, read_halves
 from bench_judging import covered
 from measuring import Table, run_tables
+from pair_priors import Given, infer, normal
 from scipy.special import expit
 from scipy.stats import norm
 
@@ -49,6 +56,9 @@ from bpa_ppl import NBest, from_arrays
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.metrics.column import read_column
 
+TEXTS = {"WMT 2024, texts": "wmt24esa.en-cs", "medical, texts": "bio.de-en"}
+#: The correlation of weights as a share of that of the features, μ and σ.
+TRIED = [(0.0, 0.0, 1.0), *product((0.5, 0.75), (-0.25, 0.0, 0.25), (1.0, 1.25, 1.5))]
 NAMES = ("RewardBench", "LLMBar", "weak", "arena", "nine", "safety", "WMT 2023")
 BINS = 10
 
@@ -106,8 +116,9 @@ def draw_samples(name: str, size: int, draws: int) -> Iterator[tuple[NBest, NBes
         for seed in range(draws):
             lists = make(size + TESTED, seed)
             yield lists[:size], lists[size:]
-    elif name == "WMT 2023":
-        halves = read_halves(("wmt23.zh-en",), SIX)
+    elif name == "WMT 2023" or name in TEXTS:
+        names = SIX if name == "WMT 2023" else (*COMPUTED, "chars")
+        halves = read_halves((TEXTS.get(name, "wmt23.zh-en"),), names)
         for seed in range(draws):
             half = halves[seed % len(halves)]
             lists = random_pairs(half.pool, seed)
@@ -145,6 +156,60 @@ def calibration(options: Any) -> None:
             table.row(f"{size} labels", *(f"{value:.3f}" for value in values))
 
 
+def lead(lists: NBest) -> Float64:
+    """Return the features of the chosen candidates less those of the others, (n, K)."""
+    features = lists.features.astype(np.float64).reshape(len(lists), 2, -1)
+    first = read_column(lists, "gain").reshape(-1, 2)[:, :1] == 1
+    difference = features[:, 0] - features[:, 1]
+    return np.asarray(np.where(first, difference, -difference))
+
+
+def priors(options: Any) -> None:
+    """Print what other priors of the scale would do."""
+    names, shares = (*options.names, *TEXTS), sorted({share for share, *_ in TRIED})
+    given: dict[tuple[float, str, int], list[Given]] = {}
+    for share, name, size in product(shares, names, SIZES):
+        found = given[share, name, size] = []
+        for number, (lists, test) in enumerate(draw_samples(name, size, options.draws)):
+            rng = np.random.default_rng([number, 13])
+            chosen = rng.choice(len(test), min(len(test), 150), replace=False)
+            found.append(infer(lead(lists), lead(test)[chosen], share, rng))
+    columns = [f"{what}, {size}" for what in ("log loss", "calibration error") for size in SIZES]
+    table = Table("correlation, μ, σ", *columns)
+    rows = [("the most probable τ", *TRIED[0], True)]
+    rows += [
+        (f"{share} of it, N({mu}, {sigma}²)", share, mu, sigma, False) for share, mu, sigma in TRIED
+    ]
+    for title, share, mu, sigma, plug_in in rows:
+        cells = np.empty((2, len(SIZES), len(names)))
+        for (i, size), (j, name) in product(enumerate(SIZES), enumerate(names)):
+            log_prior = normal(mu, sigma)
+            found = given[share, name, size]
+            p = np.concatenate([one.predict(log_prior, plug_in=plug_in) for one in found])
+            best = np.maximum(p, 1 - p)
+            error = expected_calibration_error(np.asarray(p > 0.5, float), best)
+            cells[:, i, j] = -np.log(np.clip(p, 1e-9, 1)).mean(), error
+        table.row(title, *(f"{value:.4f}" for value in cells.mean(axis=2).ravel()))
+    table = Table("evidence of 50 labels", "all: μ", "all: σ", "of the one left out")
+    grid = list(product(np.arange(-1, 1.01, 0.1), np.arange(0.6, 2.01, 0.1)))
+    for share in shares:
+        evidence = np.array(
+            [
+                [
+                    np.mean(
+                        [one.log_marginal(normal(*at)) for one in given[share, name, SIZES[-1]]]
+                    )
+                    for at in grid
+                ]
+                for name in names
+            ]
+        )
+        best = grid[int(evidence.mean(axis=0).argmax())]
+        others = [np.delete(evidence, k, axis=0).mean(axis=0).argmax() for k in range(len(names))]
+        left_out = np.mean([evidence[k, at] for k, at in enumerate(others)])
+        table.row(f"correlation {share}", *(f"{value:.2f}" for value in (*best, left_out)))
+
+
 def simulated_answers(truth: Float64, answers: int, seed: int) -> NBest:
     """Return pairs of which one was chosen by the weights.
 
@@ -179,5 +244,5 @@ def intervals(options: Any) -> None:
 if __name__ == "__main__":
     warnings.filterwarnings("ignore", "Estimated shape parameter of Pareto")
     logging.getLogger("bpa_ppl").setLevel("ERROR")
-    tables = (intervals, calibration)
+    tables = (intervals, calibration, priors)
     run_tables(__doc__, {table.__name__: table for table in tables}, draws=20, names=NAMES)
