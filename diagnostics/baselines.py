@@ -173,7 +173,8 @@ class BaselineComparison:
         """
         row = self.baseline
         if row is not None and row.verdict == WORSE:
-            return f"{self._than_baseline}, {self.evaluation}; to use that baseline, {row.advice}"
+            advice = f"{row.advice}{self._switch(row)}"
+            return f"{self._than_baseline}, {self.evaluation}; to use that baseline, {advice}"
         if self.association is None or self.association >= _CHANCE:
             return ""
         simple = f"; {self._than_baseline}" if row is not None and row.difference <= 0 else ""
@@ -182,6 +183,12 @@ class BaselineComparison:
             f"({self.association:.1f} standard errors above chance, {self.evaluation}){simple}; "
             "give more of them, or add features"
         )
+
+    def _switch(self, row: BaselineRow) -> str:
+        """Return how `rerank` takes a baseline, if it weights features."""
+        if self.evaluation != LEFT_OUT or not row.weights or row.name == Way.SYSTEM:
+            return ""
+        return ", or choose by the rule best"
 
     @property
     def summary(self) -> str:

@@ -122,6 +122,17 @@ class BaselineRow(Struct, frozen=True, omit_defaults=True):
         first = next(iter(self.weights), "") if self.name in (Way.FEATURE, Way.SYSTEM) else ""
         return f"low {first}" if self.weights.get(first, 1) < 0 else first
 
+    @property
+    def feature_weights(self) -> dict[str, float]:
+        """Its weights of features, where systems are features; empty if it does not weight any.
+
+        >>> BaselineRow("best single system", weights={"A": 2.0}, column="system").feature_weights
+        {'system=A': 2.0}
+        """
+        if self.name == Way.SYSTEM:
+            return {f"{self.column}={name}": weight for name, weight in self.weights.items()}
+        return self.weights
+
     def scores(self, lists: NBest) -> Float64 | None:
         """Return the scores by which it chooses, (candidates,); None if the lists have none.
 

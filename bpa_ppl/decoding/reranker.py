@@ -18,7 +18,7 @@ from msgspec import structs
 
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import LARGEST, Float64, Int64, to_array, to_floats, to_texts
-from bpa_ppl._runtime.messages import format_count, warn_user
+from bpa_ppl._runtime.messages import format_count, log_info, warn_user
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl._runtime.workers import count_workers, parallel_workers
 from bpa_ppl.building import from_lists
@@ -145,6 +145,8 @@ class Reranker:
             refuse_unconverged(self.draws)
         by_default = "predictive" if self.draws.record.canonical else "mean"
         self.rule = chosen or RULES.resolve(by_default)
+        if explanation := self.rule.explain(self.draws):
+            log_info(explanation)
         self.ask_below = choose_threshold(self.draws, ask_below, agree, confidence)
         if agree is not None and type(self.rule) not in (Mean, Predictive):
             problem = f"the rule {RULES.name_of(self.rule)} promises no agreement: use mean"
@@ -562,8 +564,9 @@ def rerank(
         rule: `predictive` (Eq. 11 for weighted samples, Eq. 13 for Markov chains), `viterbi`
             (the best pair of weights and candidate), `map` or `mean` (one weight vector), `mbr`
             (the candidate with the highest expected gain), with settings as in `mbr:gain=bleu`,
-            or a `Rule`. None takes what the posterior records, else `predictive`: `adapt`
-            records `mean` where there were no canonical weights.
+            `best` (a simple way to choose, where the posterior records that it is clearly better,
+            else `mean`), or a `Rule`. None takes what the posterior records, else `predictive`:
+            `adapt` records `mean` where there were no canonical weights.
         derivations: How equal strings are scored: `separate`, each derivation separately, as
             published, or `summed`.
         draws: Number of draws to use, or `all`. They are taken evenly, then moved and stretched

@@ -171,6 +171,10 @@ class Rule(Component, frozen=True):
         """
         raise NotImplementedError
 
+    def explain(self, draws: Draws) -> str:
+        """Return a sentence on what the rule takes from a posterior, to be logged, or none."""
+        return ""
+
     def decide(self, lists: NBest, probabilities: Float64) -> Int64:
         """Return the choice from each list, (S,), by a rule that needs texts.
 
@@ -341,6 +345,7 @@ RULES: Registry[Rule] = Registry(
         "map": "bpa_ppl.decoding.rules:Map",
         "mean": "bpa_ppl.decoding.rules:Mean",
         "mbr": "bpa_ppl.decoding.rules:Mbr",
+        "best": "bpa_ppl.decoding.best:Best",
     },
 )
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from sacrebleu.metrics import BLEU, CHRF, TER
 from support import reference_model
 from support.external_posterior import autoregressive, external_posterior
@@ -14,9 +16,13 @@ from support.raising import raises
 from support.random_lists import NAMES, random_lists, random_sizes
 
 import bpa_ppl as bpa
-from bpa_ppl import Choices, DataError, NBest, NotConverged, UsageError, from_lists
+from bpa_ppl import Choices, DataError, NBest, NotConverged, Reranker, UsageError, from_lists
 from bpa_ppl.decoding.rules import Mbr, Predictive, Rule
+from bpa_ppl.diagnostics.baselines import BaselineComparison
+from bpa_ppl.diagnostics.ways import BaselineRow
 from bpa_ppl.errors import BpaWarning
+from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.record import Record
 
 DRAWS = 600  # more than one batch
 JUDGES: dict[str, Any] = {
@@ -349,3 +355,49 @@ def test_features_without_weights_and_weights_without_features(toy: NBest) -> No
     assert result.texts == rerank(toy.without("TM0[1]"), two).texts
     with raises(DataError, "missing-feature", parameter="without", match="Distortion0"):
         rerank(toy, external_posterior(draws, ("LM0", "TM0[0]", "Distortion0")))
+
+
+def compared(*rows: BaselineRow) -> Any:
+    """Return draws of the weights x = 1 and y = 1 that record a comparison with simple ways."""
+    every = (BaselineRow("adapted weights", "adapted", 30, 1.0), *rows)
+    comparison = BaselineComparison(every, "grade", rows[0].name, "leave-one-out")
+    record = Record(comparison=msgspec.to_builtins(comparison))
+    return Draws({"weights": np.ones((4, 300, 2))}, ("x", "y"), record=record)
+
+
+BETTER = (30, 2.0, 0.5, -1.0, -1.5, -0.5)  # the adapted weights are worse by 0.5 to 1.5
+RIDGE = BaselineRow("ridge regression", "baseline", *BETTER, weights={"x": 1.0, "y": -3.0})
+FIRST = BaselineRow("first candidate", "baseline", 30, 3.0, 0.9, -2.0, -2.5, -1.5)
+
+
+@pytest.mark.parametrize(
+    ("rows", "choice"),
+    [
+        ([RIDGE], 2),
+        ([FIRST, RIDGE], 2),  # the first candidate is no weighting of features
+        ([replace(RIDGE, low=-2.5, high=0.5)], 1),  # no clear difference
+        ([replace(RIDGE, difference=1.0, low=0.5, high=1.5)], 1),
+        ([FIRST], 1),
+        ([BaselineRow("best single system", "baseline", *BETTER, weights={"A": 2.0})], 1),
+    ],
+)
+def test_best_takes_a_clearly_better_simple_way(rows: list[BaselineRow], choice: int) -> None:
+    pool = from_lists([["a", "b", "c"]], [[[0.0, 0.0], [1.0, 2.0], [0.5, -1.0]]], ["x", "y"])
+    draws = compared(*rows)
+    assert rerank(pool, draws, rule="mean").choice.tolist() == [1]
+    assert rerank(pool, draws, rule="best").choice.tolist() == [choice]
+
+
+def test_best_has_probabilities_of_preferences_and_names_its_weights(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    pool = from_lists([["a", "b"]], [[[0.0, 0.0], [1.0, 2.0]]], ["x", "y"])
+    draws = compared(replace(RIDGE, name="logistic regression", slope=0.5))
+    with caplog.at_level("INFO"):
+        reranker = Reranker(draws, rule="best", unchecked=True)
+    assert "the weights of the logistic regression choose" in caplog.text
+    assert "(mean grade 1.000 against 2.000, difference −1.000" in caplog.text
+    probability = reranker(pool).probabilities[1]
+    assert probability == pytest.approx(1 / (1 + np.exp(0.5 * 5)))
+    with raises(UsageError, "not-supported", parameter="agree"):
+        Reranker(draws, rule="best", agree=0.9, unchecked=True)

@@ -34,7 +34,7 @@ from bpa_ppl.posterior.record import Observed, RecipeRecord, Record, SourceRecor
 #: The mode alone, with a prior that is not learned: fast, where the weights do not matter.
 MODE: dict[str, Any] = {"sampler": "map", "prior": "isotropic:variance=1.0"}
 NAMES = ("LM0", "TM0", "WordPenalty0")
-RULES = ["predictive", "viterbi", "map", "mean", "mbr"]
+RULES = ["predictive", "viterbi", "map", "mean", "mbr", "best"]
 
 
 @pytest.fixture
