@@ -34,7 +34,7 @@ Rows:
                                 probability is at least the promised agreement
     curve                       from which on the agreement expected by the curve of the reliability
                                 is at least the promised one, and its 10 % quantile less two points
-    from the top on             as ours, but the first test may be of few labels
+    from the top on             as ours, but the first test is the one of the fewest labels
     ours                        `bpa rerank --agree`
 """
 
@@ -177,7 +177,7 @@ def by_curve(predicted: Reliability, agree: float) -> float:
 
 
 def from_the_top(predicted: Reliability, agree: float) -> float:
-    """Return the probability to ask below if the first test may be of few labels."""
+    """Return the probability to ask below if the first test is the one of the fewest labels."""
     wrong, least = np.cumsum(1 - predicted.agreement), np.inf
     allowed = count_allowed(len(wrong), agree, CONFIDENCE)[1:]
     last = allowed == allowed[-1]

@@ -28,9 +28,10 @@ SLOPES, RANDOM = (
 _LOG_PRIOR = -((np.log(SLOPES) / 0.17) ** 2) / 2 - RANDOM / 0.03
 _HIGHEST = 1 - 1e-9
 _MOST = 500  # choices of nearly equal probability are merged beyond this number
-#: The share of the judged lists in the first test. A smaller test ends where one of the most
-#: probable choices is wrong, with however many labels: docs/results/asking.md.
-_FIRST = 0.25
+#: The first test is to be passed with this probability. If it were that of the fewest choices, one
+#: wrong choice among the most probable would end it, with however many labels:
+#: docs/results/asking.md.
+_PASSED = 0.9
 _ROUNDING = 1e-6  # of sums of weights
 _SIMULATIONS = 200
 #: Numbers of labels to plan with.
@@ -122,11 +123,12 @@ class Reliability:
         promised, or more often, if their lists are drawn like the judged ones. Infinite if nothing
         can be promised.
 
-        The choices of the highest probabilities, at least a quarter of all, are tested, then more
-        and more of them, as long as an exact binomial test rejects that they agree less often:
-        always as soon as one more of them may be wrong. In such a fixed sequence each test has the
-        whole level (Angelopoulos, Bates, Candès, Jordan & Lei 2021, Learn then Test). Several pairs
-        of one list count once together.
+        The choices of the highest probabilities are tested, then more and more of them, as long as
+        an exact binomial test rejects that they agree less often: always as soon as one more of
+        them may be wrong. In such a fixed sequence each test has the whole level (Angelopoulos,
+        Bates, Candès, Jordan & Lei 2021, Learn then Test). The first test is the largest that, by
+        the probabilities, is passed with 90 %, or else the one that is passed most probably.
+        Several pairs of one list count once together.
 
         Args:
             agree: the promised agreement.
@@ -138,13 +140,18 @@ class Reliability:
         allowed = count_allowed(int(lists[-1]), agree, confidence)[lists.astype(int)]
         tested = np.diff(allowed, prepend=-1) > 0
         tested[allowed == allowed[-1]] = allowed[-1] >= 0
-        tested &= lists >= _FIRST * lists[-1]
-        least = np.inf
-        for k in np.flatnonzero(tested):
-            if wrong[k] > allowed[k]:
-                break
-            least = float(self.probability[last[k]])
-        return least
+        if not tested.any():
+            return np.inf
+        expected = np.cumsum(self.weight * (1 - self.probability))[last] / lists
+        lists, wrong, allowed, expected = (
+            column[tested] for column in (lists, wrong, allowed, expected)
+        )
+        sums = zip(allowed, lists.astype(int), expected, strict=True)
+        passed = np.array([_sum_binomial(*one) for one in sums])
+        likely = np.flatnonzero(passed >= _PASSED)
+        first = likely[-1] if len(likely) else int(np.argmax(passed))
+        kept = np.cumprod(wrong[first:] <= allowed[first:]).sum()
+        return float(self.probability[last[tested][first + kept - 1]]) if kept else np.inf
 
     def share(self, threshold: float) -> float:
         """Return the share of the choices with at least a probability."""
@@ -212,6 +219,15 @@ def _find_agreement(probability: Float64, slope: Float64, random: Float64) -> Fl
     p = np.minimum(probability, _HIGHEST)
     odds = (p / (1 - p)) ** slope
     return np.asarray(np.minimum(random / 2 + (1 - random) * odds / (1 + odds), _HIGHEST))
+
+
+def _sum_binomial(most: int, count: int, chance: float) -> float:
+    """Return the probability that at most so many of `count` events occur, of this chance each."""
+    occurred = np.arange(most + 1)
+    log_factorial = np.cumsum(np.log(np.maximum(np.arange(count + 1), 1)))
+    log_p = log_factorial[count] - log_factorial[occurred] - log_factorial[count - occurred]
+    log_p += occurred * np.log(chance) + (count - occurred) * np.log1p(-chance)
+    return float(np.exp(log_p).sum())
 
 
 @cache

@@ -74,7 +74,7 @@ def simulate_pair(number: int, rng: np.random.Generator) -> dict[str, Any]:
 def main() -> None:
     """Write the files."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(4)
     for name, count in COUNTS.items():
         lines = (json.dumps(simulate_pair(number, rng)) for number in range(count))
         (folder / f"answers.{name}.jsonl").write_text("".join(f"{line}\n" for line in lines))

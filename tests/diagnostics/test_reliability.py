@@ -103,11 +103,11 @@ def test_tests_go_on_until_one_fails() -> None:
     assert reliability(p, right).threshold(0.9) == np.inf
 
 
-def test_the_first_test_is_of_a_quarter_of_the_lists() -> None:
-    p, right = np.linspace(0.99, 0.6, 400), np.arange(400) > 0
-    assert reliability(p, right).threshold(0.9) == pytest.approx(0.6)
-    right = np.arange(400) >= 10  # 100 choices of which 10 are wrong are too few
-    assert reliability(p, right).threshold(0.9) == np.inf
+def test_the_first_test_is_one_that_should_be_passed() -> None:
+    p, right = np.linspace(0.99, 0.8, 400), np.arange(400) > 0
+    assert reliability(p, right).threshold(0.8) == pytest.approx(0.8)
+    right = np.arange(400) >= 90  # all should pass, by the probabilities, but not with 90
+    assert reliability(p, right).threshold(0.8) == np.inf
 
 
 def test_equal_probabilities_are_tested_together() -> None:
