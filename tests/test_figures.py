@@ -13,20 +13,22 @@ README, RESULTS = "README.md", "docs/results.md"
 WHICH, PREFERENCES = "docs/extras/which-judge.md", "docs/how-to/preferences.md"
 JURIES, JUDGED = "docs/results/juries.md", "docs/results/judged-lists.md"
 CONTROL, LIKELIHOODS = "docs/results/control.md", "docs/results/likelihoods.md"
-ASKING = "docs/results/asking.md"
+CHOICES, ASKING = "docs/results/choices.md", "docs/results/asking.md"
 
 #: Rows whose last three numbers are the same: a page and the beginning of its row, and another one.
 SAME = [
-    (README, "WMT 2023: **the", RESULTS, "WMT 2023, all metrics"),
-    (README, "RewardBench: **the", RESULTS, "reward models, RewardBench"),
-    (README, "LLMBar: **the", RESULTS, "reward models, LLMBar"),
+    (README, "WMT 2023, 19 metrics", RESULTS, "WMT 2023, all metrics"),
+    (README, "RewardBench", RESULTS, "reward models, RewardBench"),
+    (README, "LLMBar", RESULTS, "reward models, LLMBar"),
     (RESULTS, "reward models, RewardBench", JURIES, "accuracy: RewardBench"),
     (RESULTS, "reward models, LLMBar", JURIES, "accuracy: LLMBar"),
     (WHICH, "right, %: RewardBench", JURIES, "accuracy: RewardBench"),
     (WHICH, "right, %: LLMBar", JURIES, "accuracy: LLMBar"),
     (WHICH, "log loss: LLMBar", JURIES, "log loss: LLMBar"),
     (WHICH, "headroom, %: 19", JURIES, "headroom: WMT 2023, 19"),
-    (RESULTS, "WMT 2023, all metrics", JUDGED, "WMT 2023, all metrics: **default"),
+    (RESULTS, "WMT 2023, all metrics", CHOICES, "WMT 2023, 19"),
+    (RESULTS, "WMT 2023, six features", CHOICES, "WMT 2023, 6"),
+    (README, "SummEval", CHOICES, "thumb.summeval, 15 |"),
     (RESULTS, "texts and systems", JUDGED, "texts and systems: **default"),
 ]
 #: Rows whose first two means, with deviations, are the same.
