@@ -458,17 +458,20 @@ def fit_moments(target: Target, mode: Mode) -> tuple[SkewedProposal, float, floa
 def _fit_scales(target: WeightsTarget) -> ScaleMixture | None:
     """Return proposals for scales of the prior; None if there is no mode.
 
-    If those around the modes are poor, they are fitted to weighted draws of all rounds so far.
+    If those around the modes are poor, they are fitted to weighted draws of all rounds so far, and
+    the best of all rounds are used.
     """
     mixture = fit_scale_mixture(target)
     if mixture is None or not can_be_fitted(target):
         return mixture
     separate = replace(target, seed=target.seed + _PILOT_SEED)
-    mixtures, flat, log_p = [mixture], list[Float64](), list[Float64]()
+    mixtures, shares = [mixture], list[float]()
+    flat, log_p = list[Float64](), list[Float64]()
     for number in range(_SCALE_ROUNDS):
         target.progress(number, _SCALE_ROUNDS, "fitting proposals")
         drawn = draw_proposals(separate, mixtures[-1], (1, 4 * _PILOT), stream=number)
-        if _effective_share(drawn.log_ratio[0]) >= _GOOD:
+        shares.append(_effective_share(drawn.log_ratio[0]))
+        if shares[-1] >= _GOOD:
             break
         flat.append(drawn.position[0])
         log_p.append(drawn.log_density[0])
@@ -477,7 +480,7 @@ def _fit_scales(target: WeightsTarget) -> ScaleMixture | None:
         weight = _temper(np.concatenate(log_p) - log_q, 0)
         previous = mixtures[-1] if number else mixture.to_fit()
         mixtures.append(previous.fitted(x, weight))
-    return mixtures[-1]
+    return mixtures[int(np.argmax(shares))]
 
 
 def _nearly_equal(log_ratio: Float64) -> bool:

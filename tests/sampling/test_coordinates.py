@@ -156,7 +156,7 @@ def test_nuts_draws_the_common_scale_of_many_directions(
     """The weights are those of the integral over the scale, which independent proposals sample."""
     target = with_common_scale(**of_scale)
     with jax.enable_x64(True):
-        student = draw(Auto(draws=2000), target)
+        student = draw(Auto(draws=6000), target)
         monkeypatch.setattr(coordinates, "_MANY_SCALED", 2 * DIRECTIONS - 1)
         scaled = draw(Auto(draws=2000), target)
         log_density, log_likelihood = evaluate(target, scaled.z)
