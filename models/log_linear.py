@@ -72,8 +72,11 @@ class ScaledLogLinear:
         import numpyro.distributions as dist
 
         precision = numpyro.sample("precision", self.scale.precision())
-        deviation = jnp.sqrt(jnp.asarray(prior.variance))
-        unit = numpyro.sample("unit", dist.Normal(0.0, deviation).to_event(1))
+        if prior.covariance is None:
+            units = dist.Normal(0.0, jnp.sqrt(jnp.asarray(prior.variance))).to_event(1)
+        else:
+            units = dist.MultivariateNormal(covariance_matrix=jnp.asarray(prior.covariance))
+        unit = numpyro.sample("unit", units)
         scale = jnp.where(jnp.asarray(self.shared), 1 / jnp.sqrt(precision), 1.0)
         weights = numpyro.deterministic("weights", prior.mean + scale * unit)
         likelihood = likelihood.sample_parameters()

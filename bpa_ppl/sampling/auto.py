@@ -17,7 +17,7 @@ from bpa_ppl.errors import UsageError
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.record import Record, Verdict
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
-from bpa_ppl.sampling.coordinates import has_wide_scale
+from bpa_ppl.sampling.coordinates import Scaled, has_wide_scale, samples_scale
 from bpa_ppl.sampling.imh import IndependenceMetropolis
 from bpa_ppl.sampling.laplace import (
     GOOD_PARETO_K,
@@ -29,7 +29,7 @@ from bpa_ppl.sampling.laplace import (
 from bpa_ppl.sampling.nuts import Nuts
 from bpa_ppl.sampling.sampler import Sampler
 from bpa_ppl.sampling.target import Sampled, Target, constrain_draws, inspect_model
-from bpa_ppl.sampling.weights_target import has_unknown_scale
+from bpa_ppl.sampling.weights_target import WeightsTarget, has_unknown_scale
 
 #: With fewer draws per chain the result is not checked: such runs are trials.
 _MIN_CHECKED_DRAWS = 100
@@ -68,6 +68,9 @@ class Auto(Sampler, frozen=True):
     fail, `imh` draws four times as many. If these fail too, or if the fitted proposals do not fit
     either, NUTS draws, then with shorter steps and four times as many draws. If these are too few,
     but four times as many may be enough, it draws so many; else it ends.
+
+    Where a prior has a log-normal scale, proposals for the scale and the weights in units of it are
+    fitted first.
 
     Another model with several sites of more than one value is a hierarchy, whose shape independent
     proposals do not fit: NUTS draws at once, or, because it would take hours, raises an error if
@@ -132,6 +135,8 @@ class Auto(Sampler, frozen=True):
         elif has_wide_scale(target):
             reason = f"{target.dimension} directions have a common scale"
         else:
+            if samples_scale(target):
+                yield from self._scaled_attempts(target)
             reason = yield from self._independence_attempts(target)
         nuts = Nuts(draws=self.draws, chains=self.chains)
         yield _Attempt("nuts", reason, nuts.sample)
@@ -141,6 +146,29 @@ class Auto(Sampler, frozen=True):
         )
         yield _Attempt("nuts", reason, more.sample)
         yield _Attempt("nuts", reason, most.sample, limit=_MORE)
+
+    def _scaled_attempts(self, target: WeightsTarget) -> Iterator[_Attempt]:
+        """Yield the attempts with fitted proposals for the scale and the weights in units of it.
+
+        The integral over a log-normal scale has heavier tails than they have.
+        """
+        scaled = Scaled.of(target)
+        mode = assess_proposals(scaled.target)[0]
+        if mode is None:
+            return
+        proposal, pareto_k, _ = fit_moments(scaled.target, mode)
+        fits, limit = _compare(pareto_k, POOR_PARETO_K)
+        if not fits:
+            return
+        reason = f"Pareto k̂ {pareto_k:.2f} {limit} of proposals for the scale and the weights"
+
+        def draw(named: Target, draws: int) -> Sampled:
+            reported = replace(scaled.target, progress=named.progress)
+            imh = IndependenceMetropolis(draws=draws, chains=self.chains)
+            return scaled.restore(imh.sample_by(reported, proposal, _MAX_THINNING))
+
+        for draws in (self.draws, _MORE * self.draws):
+            yield _Attempt("imh", reason, partial(draw, draws=draws))
 
     def _independence_attempts(self, target: Target) -> Generator[_Attempt, None, str]:
         """Yield the attempts with independent proposals; return why they do not fit, or nothing."""

@@ -395,13 +395,24 @@ def has_wide_scale(target: Target) -> TypeGuard[WeightsTarget]:
     return are_directions and prior.scale is not None and target.dimension > _MANY_SCALED
 
 
+def samples_scale(target: Target) -> TypeGuard[WeightsTarget]:
+    """Return whether NUTS samples the common scale of the weights as a site of its own.
+
+    The integral over a log-normal scale has heavy tails where few answers leave the scale open,
+    and that over any scale in many directions: NUTS then fails the BFMI.
+    """
+    if not isinstance(target, WeightsTarget) or target.model is not log_linear:
+        return False
+    return target.prior.log_deviation is not None or has_wide_scale(target)
+
+
 @dataclass(frozen=True, eq=False)
 class Scaled(Coordinates):
-    """Directions with a common scale, by the scale and the directions in units of it."""
+    """Weights with a common scale, by the scale and the weights in units of it."""
 
     @classmethod
     def of(cls, target: WeightsTarget) -> Scaled:
-        """Return the coordinates of a posterior for which `has_wide_scale` is true."""
+        """Return the coordinates of a posterior for which `samples_scale` is true."""
         prior, scale = target.prior, in_floats(target.prior.scale)
         assert scale is not None
         start = {name: target.start[name] for name in target.start if name != WEIGHTS}

@@ -16,7 +16,7 @@ from bpa_ppl.components import Positive
 from bpa_ppl.diagnostics.advice import HamiltonianAdvice
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.sampling.chains import Chains, ChainSampler, run_chains
-from bpa_ppl.sampling.coordinates import Scaled, has_wide_scale
+from bpa_ppl.sampling.coordinates import Scaled, samples_scale
 from bpa_ppl.sampling.laplace import GOOD_PARETO_K, draw_starts
 from bpa_ppl.sampling.mode import mode_of
 from bpa_ppl.sampling.target import Sampled, Sites, Target
@@ -107,7 +107,7 @@ class Nuts(ChainSampler, frozen=True):
 
     def sample(self, target: Target) -> Sampled:
         """Draw from the posterior by NUTS."""
-        if has_wide_scale(target):
+        if samples_scale(target):
             coordinates = Scaled.of(target)
             return coordinates.restore(self.sample(coordinates.target))
         small, default = target.dimension <= _FEW, target.is_log_linear
