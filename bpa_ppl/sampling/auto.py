@@ -28,6 +28,7 @@ from bpa_ppl.sampling.laplace import (
 )
 from bpa_ppl.sampling.nuts import Nuts
 from bpa_ppl.sampling.sampler import Sampler
+from bpa_ppl.sampling.scale_mixture import estimate_evidence
 from bpa_ppl.sampling.target import Sampled, Target, constrain_draws, inspect_model
 from bpa_ppl.sampling.weights_target import WeightsTarget, has_unknown_scale
 
@@ -165,7 +166,9 @@ class Auto(Sampler, frozen=True):
         def draw(named: Target, draws: int) -> Sampled:
             reported = replace(scaled.target, progress=named.progress)
             imh = IndependenceMetropolis(draws=draws, chains=self.chains)
-            return scaled.restore(imh.sample_by(reported, proposal, _MAX_THINNING))
+            sampled = scaled.restore(imh.sample_by(reported, proposal, _MAX_THINNING))
+            evidence = estimate_evidence(target)
+            return replace(sampled, figures=structs.replace(sampled.figures, log_evidence=evidence))
 
         for draws in (self.draws, _MORE * self.draws):
             yield _Attempt("imh", reason, partial(draw, draws=draws))

@@ -21,10 +21,10 @@ from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.models.priors.prior import log_student
 from bpa_ppl.models.priors.scale import in_floats
 from bpa_ppl.posterior.record import Figures
-from bpa_ppl.sampling.mode import mode_of
+from bpa_ppl.sampling.mode import mode_of, require_mode
 from bpa_ppl.sampling.newton import Mode, combine_components
 from bpa_ppl.sampling.target import unflatten
-from bpa_ppl.sampling.weights_target import WeightsTarget
+from bpa_ppl.sampling.weights_target import WeightsTarget, has_unknown_scale
 
 #: Distance of the logarithms of scales: the radius of K weights has a relative deviation of
 #: 1 / √(2 K) given the scale, and their Student t is wider.
@@ -145,6 +145,16 @@ class ScaleMixture(NamedTuple):
                 parts.append(log_share + log_q - np.log(np.diag(factor)).sum())
                 distances.append(squared)
         return np.array(parts), np.array(distances)
+
+
+def estimate_evidence(target: WeightsTarget) -> float:
+    """Return log p(A), by Laplace's approximation, given each scale if the scale is unknown.
+
+    Raises:
+        UsageError: if no mode is found.
+    """
+    mixture = fit_scale_mixture(target) if has_unknown_scale(target) else None
+    return require_mode(target).log_evidence if mixture is None else mixture.log_evidence
 
 
 def fit_scale_mixture(target: WeightsTarget) -> ScaleMixture | None:

@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.posterior.probabilities import normalise
@@ -63,8 +62,9 @@ class InverseChi(NamedTuple):
             most: see `LogNormalScale.log_marginal`.
         """
         arrays = squared.__array_namespace__()
-        log_gamma = gammaln
-        if arrays is not np:
+        if arrays is np:
+            from scipy.special import gammaln as log_gamma
+        else:
             from jax.scipy.special import gammaln as log_gamma
         constant = log_gamma((self.degrees + count) / 2) - log_gamma(self.degrees / 2)
         constant = constant - count / 2 * arrays.log(self.degrees * np.pi)

@@ -42,7 +42,7 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("asking")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        write_pairs("pairs.jsonl", 40, 1, answered=True)
+        write_pairs("pairs.jsonl", 100, 1, answered=True)
         write_pairs("new.jsonl", 60, 2, answered=False)
         adapt = ("adapt", "pairs.jsonl", "-w", "none", "--sampler", "laplace", "-q")
         succeed(*adapt, "-o", "posterior.nc")
@@ -92,7 +92,7 @@ def test_from_choices_to_questions_and_back(folder: Path) -> None:
     files = ("pairs.jsonl", "unsure.jsonl", "--judgements", "answers.jsonl")
     succeed("adapt", *files, "--like", "posterior.nc", "-o", "updated.nc", "-q")
     updated = read_draws("updated.nc").record.observed
-    assert updated.comparisons["lists"] == 40 + len(asked)
+    assert updated.comparisons["lists"] == 100 + len(asked)
 
 
 def test_judgements_about_another_file_are_refused(folder: Path) -> None:

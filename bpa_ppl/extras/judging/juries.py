@@ -40,6 +40,7 @@ from bpa_ppl.sampling.coordinates import choose_coordinates, draw
 from bpa_ppl.sampling.laplace import Laplace
 from bpa_ppl.sampling.mode import require_mode
 from bpa_ppl.sampling.prior_choice import correlate_within
+from bpa_ppl.sampling.scale_mixture import estimate_evidence
 from bpa_ppl.sampling.settings import recorded_options
 from bpa_ppl.sampling.target import NUMPYRO_LOCK, unflatten
 from bpa_ppl.sampling.weights_target import WeightsTarget
@@ -409,7 +410,7 @@ class _Refits:
         target, prior = self.target, self.target.prior
         full, mean = prior.full_covariance, np.asarray(prior.mean) * kept
         covariance = np.where(np.outer(kept, kept), full, _FIXED * np.diag(np.diag(full)))
-        shared = kept if np.any(kept) else True
+        shared = kept if np.any(kept & prior.has_scale) else True
         degrees, log_deviation = (
             None if values is None else np.asarray(values) * shared
             for values in (prior.degrees, prior.log_deviation)
@@ -425,7 +426,7 @@ class _Refits:
 
     def compute_evidence(self, kept: _Kept) -> float:
         """Return the log evidence of the features that are kept."""
-        return require_mode(choose_coordinates(self.build_target(kept)).target).log_evidence
+        return estimate_evidence(choose_coordinates(self.build_target(kept)).target)
 
     def draw(self, kept: _Kept) -> Draws:
         """Return weighted draws of the posterior of the features that are kept."""
