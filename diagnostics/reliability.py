@@ -143,6 +143,7 @@ class Reliability:
         if not tested.any():
             return np.inf
         expected = np.cumsum(self.weight * (1 - self.probability))[last] / lists
+        expected = np.clip(expected, 1 - _HIGHEST, _HIGHEST)
         lists, wrong, allowed, expected = (
             column[tested] for column in (lists, wrong, allowed, expected)
         )
