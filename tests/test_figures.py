@@ -83,8 +83,8 @@ def test_the_shares_of_sure_choices_are_those_of_the_measurements() -> None:
         ("arena", "simulated judges, right in"),
     ):
         of_collection = rules[rules.index(f"\n| {collection} |") :]
-        ours = of_collection[of_collection.index("**ours** |") :].splitlines()[0].split("|")[1:4]
+        ours = of_collection[of_collection.index("**ours** |") :].splitlines()[0].split("|")[3:6]
         percents = row_of(PREFERENCES, row).split("|")[2:5]
         assert [float(p.strip(" %")) / 100 for p in percents] == [
-            float(cell.split("/")[2]) for cell in ours
+            float(cell.split("/")[3]) for cell in ours
         ]
