@@ -33,7 +33,7 @@ _MOST = 500  # choices of nearly equal probability are merged beyond this number
 #: docs/results/asking.md.
 _PASSED = 0.9
 _ROUNDING = 1e-6  # of sums of weights
-_SIMULATIONS = 200
+_SIMULATIONS, _SIMULATED = 200, 20_000  # at most so many, and so many labels in all
 #: Numbers of labels to plan with.
 _LABELS = (20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000, 1500, 2000, 3000, 5000)
 
@@ -187,11 +187,11 @@ class Reliability:
             confidence: of the promise.
 
         Returns:
-            (200,) the share in each simulation.
+            the share in each of 200 simulations, or fewer of many labels, but at least 20.
         """
         rng, weight = np.random.default_rng(0), self.weight / self.weight.sum()
-        shares = []
-        for curve in rng.choice(len(SLOPES), _SIMULATIONS, p=self.posterior):
+        shares, count = [], int(np.clip(_SIMULATED // labels, 20, _SIMULATIONS))
+        for curve in rng.choice(len(SLOPES), count, p=self.posterior):
             p = -np.sort(-rng.choice(self.probability, labels, p=weight))
             agreement = _find_agreement(p, SLOPES[curve], RANDOM[curve])
             right = (rng.random(labels) < agreement).astype(float)
