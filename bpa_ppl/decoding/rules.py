@@ -172,7 +172,7 @@ class Rule(Component, frozen=True):
         raise NotImplementedError
 
     def explain(self, draws: Draws) -> str:
-        """Return a sentence on what the rule takes from a posterior, to be logged, or none."""
+        """Return a sentence for the log on what the rule takes from a posterior, or nothing."""
         return ""
 
     def decide(self, lists: NBest, probabilities: Float64) -> Int64:

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.messages import log_info, warn_user
 from bpa_ppl.errors import DataError, list_names
 from bpa_ppl.posterior.arviz_functions import split_groups, to_arviz_data, to_tree
-from bpa_ppl.posterior.draws import WEIGHTS, Draws, check_finite, total
+from bpa_ppl.posterior.draws import BY_FEATURE, WEIGHTS, Draws, check_finite, total
 from bpa_ppl.posterior.groups import SAMPLE_DIMS, Group, label_groups
 from bpa_ppl.posterior.record import from_attributes, to_attributes
 from bpa_ppl.weights import Weights
@@ -48,17 +48,8 @@ _NO_WEIGHT = re.compile(r"(b_)?[Ii]ntercept|lprior|lp|sigma|(sd|cor|r)_.*|.*__|.
 _MOST = 20
 #: The variables of a posterior in any form, as an expression.
 _VARIABLES = 'xarray.Dataset(data.get("posterior", data).data_vars)'
-_VECTORS = (
-    WEIGHTS,
-    "canonical",
-    "prior_mean",
-    "prior_variance",
-    "prior_degrees",
-    "prior_log_deviation",
-    "mode",
-)
 _DIMS = {
-    **{name: ["feature"] for name in _VECTORS},
+    **{name: ["feature"] for name in (WEIGHTS, *BY_FEATURE)},
     **{name: ["sentence"] for name in ("oracle_score", "observation_weight", "observation_rater")},
     "prior_covariance": ["feature", "other_feature"],
     _FIXED: ["fixed_feature"],

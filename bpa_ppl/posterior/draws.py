@@ -30,14 +30,9 @@ OWN, DOMAIN = "own", "domain"
 #: The slip rates of raters, and the name of their dimension.
 SLIP, RATER = "slip", "rater"
 
-_BY_FEATURE = (
-    "canonical",
-    "prior_mean",
-    "prior_variance",
-    "prior_degrees",
-    "prior_log_deviation",
-    "mode",
-)
+#: Constants of the prior of the weights that have one value for each feature; all such constants.
+PRIOR_BY_FEATURE = ("prior_mean", "prior_variance", "prior_degrees", "prior_log_deviation")
+BY_FEATURE = ("canonical", *PRIOR_BY_FEATURE, "mode")
 #: Names of features that are printed.
 _FEW = 5
 
@@ -156,7 +151,7 @@ class Draws:
             {"log_weight": self.log_weight, "log_density": self.log_density},
         )
         expected = [(name, x, actual[:2]) for group in groups for name, x in group.items()]
-        expected += [(name, self.constants.get(name), (size,)) for name in _BY_FEATURE]
+        expected += [(name, self.constants.get(name), (size,)) for name in BY_FEATURE]
         expected.append(("prior_covariance", self.constants.get("prior_covariance"), (size, size)))
         for name, values, shape in expected:
             if values is None:
@@ -461,7 +456,7 @@ def check_finite(draws: Draws) -> None:
         problem = f"{name} is not a finite number in draw {draw} of chain {chain} "
         problem += f"({count} draws in total): {remedy}"
         raise DataError(problem, code="bad-number")
-    constants = {name: np.abs(draws.constants.get(name, 0.0)) for name in _BY_FEATURE}
+    constants = {name: np.abs(draws.constants.get(name, 0.0)) for name in BY_FEATURE}
     largest = {name: np.max(values, initial=0.0) for name, values in constants.items()}
     # Logarithms of weights that are not all zero.
     logs = {"log_weight": draws.log_weight, "log density": draws.log_density}

@@ -115,11 +115,6 @@ def _log_remaining(seconds: float, total: int) -> None:
         log_info(f"sampling takes about {duration} ({total:,} draws a chain with the warm-up)")
 
 
-def repeat_start(z: Sites, chains: int) -> Sites:
-    """Return the same z for each chain, with leading dimension chains."""
-    return {n: jnp.broadcast_to(value, (chains, *jnp.shape(value))) for n, value in z.items()}
-
-
 @partial(jax.jit, static_argnums=0)
 def _initial_state(sampler: Any, *given: Any) -> Any:
     def with_type(value: Any) -> jax.Array:

@@ -21,7 +21,7 @@ from msgspec import structs
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.components import Count, Positive
 from bpa_ppl.errors import DataError
-from bpa_ppl.models.priors.prior import log_student
+from bpa_ppl.models.priors.scale import InverseChi
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, smooth_log_weights
@@ -29,8 +29,8 @@ from bpa_ppl.sampling.mode import (
     disperse_starts,
     mode_of,
     modes_of,
+    repeat_start,
     require_mode,
-    spread_over_modes,
 )
 from bpa_ppl.sampling.newton import Mode
 from bpa_ppl.sampling.sampler import Sampler
@@ -308,7 +308,7 @@ class SkewedProposal(NamedTuple):
         """Return the log density of draws under the skewed Gaussian and the t, (n,) each."""
         with np.errstate(all="ignore"):
             squared, size = (x**2).sum(axis=1) / _SCALE, x.shape[1]
-            student = log_student(squared, size, self.degrees_of_freedom)
+            student = InverseChi(self.degrees_of_freedom).log_marginal(squared, size, size)
             return self.skewed.log_density(x), student - size / 2 * np.log(_SCALE)
 
 
@@ -560,9 +560,7 @@ def draw_starts(target: Target, chains: int) -> tuple[Sites, Fit]:
         fit = fitted if pareto_k <= POOR_PARETO_K else None, pareto_k, reason
     if fit[0] is not None:
         return disperse_starts(target, fit[0], chains), fit
-    centre = np.asarray(target.initial_position)
-    same = np.tile(centre, (chains, 1))
-    start = unflatten(spread_over_modes(target, same, centre), target.start)
+    start = repeat_start(target, chains)
     rng = np.random.default_rng([target.seed, 3])
     return jax.tree.map(lambda x: x + _JITTER * rng.normal(size=x.shape), start), fit
 

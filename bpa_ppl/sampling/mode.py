@@ -129,6 +129,13 @@ def spread_over_modes(target: Target, positions: Float64, centre: Float64) -> Fl
     return np.asarray(positions + places - centre)
 
 
+def repeat_start(target: Target, chains: int) -> Sites:
+    """Return the same start for each chain, or all modes in turn, if several were found."""
+    centre = np.asarray(target.initial_position)
+    same = np.tile(centre, (chains, 1))
+    return unflatten(spread_over_modes(target, same, centre), target.start)
+
+
 def _find_others(target: Target, first: Mode) -> tuple[Mode, ...]:
     """Return the modes that searches from draws of the prior find, and the first one."""
     drawn = jax.device_get(unconstrain_each(target, target.draw_prior(_SEARCHES, _SEED)))

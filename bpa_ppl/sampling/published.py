@@ -21,7 +21,7 @@ from bpa_ppl.errors import UsageError
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, total
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.sampling.chains import Chains, ChainSampler, run_chains
-from bpa_ppl.sampling.mode import spread_over_modes
+from bpa_ppl.sampling.mode import repeat_start
 from bpa_ppl.sampling.rwm import WalkAdvice, random_walk
 from bpa_ppl.sampling.sampler import Sampler
 from bpa_ppl.sampling.target import (
@@ -29,7 +29,6 @@ from bpa_ppl.sampling.target import (
     Sites,
     Target,
     evaluate,
-    unflatten,
     with_evaluations,
 )
 from bpa_ppl.sampling.weights_target import require_weights
@@ -201,9 +200,6 @@ class IsotropicRandomWalk(ChainSampler, frozen=True):
 
     def sample(self, target: Target) -> Sampled:
         """Draw from the posterior by the published random walk."""
-        centre = np.asarray(target.initial_position)
-        same = np.tile(centre, (self.chains, 1))
-        start = unflatten(spread_over_modes(target, same, centre), target.start)
-        sampled = run_chains(self, target, None, start)
+        sampled = run_chains(self, target, None, repeat_start(target, self.chains))
         figures = Figures(step_setting="proposal_variance")
         return replace(with_evaluations(sampled, self.thinning), figures=figures)

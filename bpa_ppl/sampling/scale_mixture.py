@@ -18,8 +18,7 @@ from msgspec import structs
 from scipy.special import logsumexp, softmax
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.models.priors.prior import log_student
-from bpa_ppl.models.priors.scale import in_floats
+from bpa_ppl.models.priors.scale import InverseChi, in_floats
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.sampling.mode import mode_of, require_mode
 from bpa_ppl.sampling.newton import Mode, combine_components
@@ -124,7 +123,7 @@ class ScaleMixture(NamedTuple):
             centre[k] = near @ x / near.sum()
             difference = x - centre[k]
             covariance = (difference * near[:, None]).T @ difference / shares[k]
-            # Few draws say little about a covariance.
+            # With few draws the covariance stays near the previous one.
             trust = effective / (effective + 2 * size)
             covariance = trust * covariance + (1 - trust) * factor[k] @ factor[k].T
             factor[k] = np.linalg.cholesky(covariance)
@@ -141,7 +140,7 @@ class ScaleMixture(NamedTuple):
                 self.log_share, self.centre, self.factor, self.degrees_of_freedom, strict=True
             ):
                 squared = np.square((x - centre) @ np.linalg.inv(factor).T).sum(axis=1)
-                log_q = log_student(squared, x.shape[1], degrees)
+                log_q = InverseChi(degrees).log_marginal(squared, x.shape[1], x.shape[1])
                 parts.append(log_share + log_q - np.log(np.diag(factor)).sum())
                 distances.append(squared)
         return np.array(parts), np.array(distances)

@@ -38,7 +38,7 @@ from bpa_ppl.metrics.gains import list_reported_metrics, resolve
 from bpa_ppl.metrics.scoreboard import bootstrap_changes, find_changed
 from bpa_ppl.names import find_positions
 from bpa_ppl.nbest import NBest
-from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.draws import PRIOR_BY_FEATURE, Draws
 from bpa_ppl.posterior.statistics import find_copied_chains
 
 #: The level at which a correct sampler is found to differ (13 of 900 were). Half of it is for the
@@ -71,13 +71,7 @@ _NOTE = (
 _ORACLE = "oracle"
 #: What differs between lists and the tables that a model makes of them.
 _OF_SENTENCES = {"number of sentences", "sentence_ids", _ORACLE}
-_PRIOR = {
-    "prior_mean",
-    "prior_variance",
-    "prior_covariance",
-    "prior_degrees",
-    "prior_log_deviation",
-}
+_PRIOR = {"prior_covariance", *PRIOR_BY_FEATURE}
 
 
 class _Standard(NamedTuple):

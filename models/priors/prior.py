@@ -528,19 +528,6 @@ class Prior(NamedTuple):
             ) from error
 
 
-def log_student(squared: Float64, size: int, degrees: float) -> Float64:
-    """Return the log density of a Student t of `size` values at squared distances of its centre.
-
-    >>> log_student(np.array([4.0]), 1, 3.0).round(4).tolist()
-    [-2.6955]
-    """
-    from scipy.special import gammaln
-
-    constant = gammaln((degrees + size) / 2) - gammaln(degrees / 2)
-    constant -= size / 2 * np.log(degrees * np.pi)
-    return np.asarray(constant - (degrees + size) / 2 * np.log1p(squared / degrees))
-
-
 class PriorFamily(Component, frozen=True):
     """A way to build a prior from canonical weights, chosen by name.
 

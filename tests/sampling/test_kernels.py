@@ -17,8 +17,8 @@ from support.raising import raises
 from bpa_ppl import Isotropic, UsageError, adapt, check, from_lists
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.sampling import chains
-from bpa_ppl.sampling.chains import repeat_start
 from bpa_ppl.sampling.kernels import KERNELS, NumpyroKernel
+from bpa_ppl.sampling.mode import repeat_start
 from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
 from bpa_ppl.sampling.target import Sampled, Target
 
@@ -49,7 +49,7 @@ def test_moments_are_those_of_quadrature(sampler: str) -> None:
 def test_types_of_a_state_are_those_after_a_step(kernel: str) -> None:
     """Else the program that draws is compiled twice."""
     density = TARGET.density()
-    keys, start = jax.random.split(jax.random.key(0), 6), repeat_start(density.start, 6)
+    keys, start = jax.random.split(jax.random.key(0), 6), repeat_start(density, 6)
     begin = partial(chains._initial_state, SAMPLERS.resolve(f"numpyro:{kernel}"))
     state = jax.eval_shape(begin, density, None, keys, start)
     assert not any(value.weak_type for value in jax.tree.leaves(state))
