@@ -38,8 +38,9 @@ def adapt(lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]) 
             with no sentence at all the posterior equals the prior, which is warned about unless
             the likelihood is `none`. An extra `domain` of the sentences numbers their domains.
         weights: the canonical weights λ_T, by feature name, or one for each column in their order.
-            None starts at 0 for all features but those named as log-probabilities; `"equal"` starts
-            at the mean of the standardised features. `StartingWeights` of them also says which
+            None starts at 0 for all features but those named as log-probabilities, with a prior
+            mean that follows what they have in common; `"equal"` starts at the mean of the
+            standardised features. `StartingWeights` of them also says which
             weights are fixed, and where features start that they do not name.
         gain: how good a candidate is, which says what an oracle is: `ter`, `bleu`, `chrf`, `wer`, a
             metric, a function, or a column of the lists, which is then not a feature; or

@@ -223,8 +223,8 @@ Weights = Annotated[
         alias="-w",
         help="Canonical weights: moses.ini, dense weights, or JSON, also a list in the order of "
         "the columns; none, to start without; or equal, to start at the mean of the standardised "
-        "features. With settings: equal:lower_is_better=length; none:pretrained=false starts "
-        "added consensus and length features at 0, not at values learned from public judged lists.",
+        "features. With settings: none:lower_is_better=cost, as for equal; none:pretrained=false "
+        "does not use values learned from public judged lists for added consensus and length.",
     ),
 ]
 References = Annotated[

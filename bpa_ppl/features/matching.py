@@ -5,12 +5,15 @@ collections of judged lists. They are of the columns of the sources `consensus` 
 settings. `pretrained.json` holds them in units of the spread within lists, with typical spreads.
 `tools/learn_pretrained.py` makes it, and `benchmarks/bench_pretrained.py` measures what they are
 worth on collections that they were not learned from.
+
+The weights of other features start at 0, and the mean of their prior follows what these features
+have in common: see `measure_agreement`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from itertools import chain
@@ -19,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import log_info
 from bpa_ppl._runtime.progress import Reporter, inherit_progress
 from bpa_ppl.features.consensus import Consensus
@@ -26,8 +30,9 @@ from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.length import Length
 from bpa_ppl.features.recipe import Recipe, require_features
 from bpa_ppl.features.source import FeatureSource
-from bpa_ppl.nbest import NBest
-from bpa_ppl.weights import CANONICAL, Match, StartingWeights, match, start
+from bpa_ppl.names import find_positions, matches
+from bpa_ppl.nbest import NBest, centre
+from bpa_ppl.weights import CANONICAL, NONE, Match, StartingWeights, match, start
 
 
 class MatchedLists(NamedTuple):
@@ -98,21 +103,83 @@ def match_lists(
     given = weights.defaults or {}
     defaults = {**dict.fromkeys(chain.from_iterable(columns), 0.0), **initial, **given}
     matched = match(canonical, lists, fixed=weights.fixed, defaults=defaults)
-    result = MatchedLists(lists, recipe, columns, matched._replace(origin=origin))
-    if origin == CANONICAL or not weights.pretrained:
-        return result
-    mean, variance = find_pretrained(recipe.sources, columns, matched.free_spread)
+    matched = matched._replace(origin=origin)
+    result = MatchedLists(lists, recipe, columns, matched)
+    mean, variance = dict[str, float](), dict[str, float]()
+    if origin != CANONICAL and weights.pretrained:
+        mean, variance = find_pretrained(recipe.sources, columns, matched.free_spread)
     learned = {name: variance[name] for name in mean if name not in given}
+    if origin == NONE:
+        starting = {name for name, value in initial.items() if value}
+        starting.update(given, learned, result.indicators)
+        names = [n for n, spread in matched.free_spread.items() if spread and n not in starting]
+        lower = tuple(weights.lower_is_better)
+        matched = _with_agreement(matched, lists, names, lower)
+        result = result._replace(match=matched)
     if not learned:
         return result
     log_info(
-        f"the weights of {', '.join(learned)} start at values learned from public judged lists; to "
-        "start at 0: the weights none:pretrained=false"
+        f"the weights of {', '.join(learned)} start at values learned from public judged lists; "
+        "not to use them: the weights none:pretrained=false"
     )
     pairs = zip(matched.names, matched.values, strict=True)
     values = np.array([mean[n] if n in learned else value for n, value in pairs], np.float64)
-    matched = matched._replace(values=values, origin=origin)
+    matched = matched._replace(values=values)
     return result._replace(match=matched, pretrained=learned)
+
+
+def measure_agreement(
+    lists: NBest, names: Sequence[str], lower_is_better: Collection[str] = ()
+) -> Float64:
+    """Return the correlation of each feature with what the features have in common.
+
+    That is their first principal component, after each is centred in every list and divided by its
+    standard deviation. Features are scores, of which more is better, so its sign is the one for
+    which the correlations have a positive sum; those of features of which less is better count
+    with the other sign.
+
+    Args:
+        lists: the lists.
+        names: features that vary within a list.
+        lower_is_better: names or labels of features of which less is better.
+
+    Returns:
+        (names,) float64, from -1 to 1.
+
+    >>> from bpa_ppl import from_lists
+    >>> table = [[[1.0, 2.0, -4.0], [3.0, 6.0, -9.0]]]
+    >>> lists = from_lists([["a", "b"]], table, ["LM0", "comet", "cost"])
+    >>> measure_agreement(lists, ["LM0", "comet", "cost"]).round(3).tolist()
+    [1.0, 1.0, -1.0]
+    >>> measure_agreement(lists, ["cost"], lower_is_better=["cost"]).round(3).tolist()
+    [-1.0]
+    """
+    from scipy.linalg import eigh
+
+    columns = lists.features[:, find_positions(names, lists.feature_names)]
+    values = centre(columns.astype(np.float64), lists.sizes)
+    values /= np.abs(values).max(axis=0)  # squares of tiny numbers would be 0
+    values /= np.sqrt(np.mean(values**2, axis=0))
+    is_wide = len(names) > len(values)
+    products = values @ values.T if is_wide else values.T @ values
+    last = len(products) - 1
+    _, vectors = eigh(products, subset_by_index=[last, last])
+    scores = vectors[:, 0] if is_wide else values @ vectors[:, 0]
+    agreement = values.T @ scores / np.sqrt(len(values) * (scores @ scores))
+    signs = np.where([matches(name, lower_is_better) for name in names], -1.0, 1.0)
+    return np.asarray(agreement if agreement @ signs >= 0 else -agreement)
+
+
+def _with_agreement(
+    matched: Match, lists: NBest, names: Sequence[str], lower_is_better: Collection[str]
+) -> Match:
+    """Return a match with the agreement of the features whose weights start nowhere."""
+    if not names:
+        return matched
+    agreement = np.zeros(len(matched.names))
+    places = find_positions(names, matched.names)
+    agreement[places] = measure_agreement(lists, names, lower_is_better)
+    return matched._replace(agreement=agreement)
 
 
 def find_pretrained(

@@ -88,6 +88,8 @@ def choose_prior(observed: Scored | Compared, prepared: Prepared) -> Prior:
     family, match, missing = prepared.prior, prepared.match, list[str]()
     scaled = isotropic.learns_scale(family, match)
     is_unknown = bool(scaled) and _is_unknown(observed, prepared)
+    if prepared.likelihood.observes_answers(observed.gain, prepared.lists):
+        match = match._replace(agreement=None)  # the prior of answers has the mean 0
     of_pairs = bool(len(prepared.lists)) and int(prepared.lists.sizes.max()) <= 2
     if not scaled:
         scale = None
@@ -172,6 +174,7 @@ def _record(
         return PriorRecord(name, {n: np.asarray(v).tolist() for n, v in family.settings().items()})
     settings = {"variance": np.asarray(family.canonical_variance).tolist()}
     settings |= {"single": family.single} if family.single else {}
+    settings |= {"mean": family.mean} if match.free_agreement else {}
     if not (scaled := family.scaled(match)):
         return PriorRecord(name, settings)
     tau = family.scale if scale is None else scale
@@ -188,9 +191,17 @@ def log_scale(record: PriorRecord | None, match: Match) -> None:
     """
     if record is None or record.scale is None:
         return
-    means = dict(zip(match.free_names, match.free_values.tolist(), strict=True))
-    nonzero = [f"{name} ({means[name]:.3g})" for name in record.spread if means[name]]
-    mean = f"mean 0, except {', '.join(nonzero)}," if nonzero else "mean 0"
+    names = record.spread
+    starts = dict(zip(match.free_names, match.free_values.tolist(), strict=True))
+    nonzero = [f"{name} ({starts[name]:.3g})" for name in names if starts[name]]
+    agreement = match.free_agreement if "mean" in (record.settings or {}) else {}
+    shared = [f"{name} ({agreement[name]:+.2f})" for name in names if name in agreement]
+    if shared:
+        factor = f"{record.settings['mean']:g} × {record.scale:.3g} / spread"
+        mean = f"mean {factor} × the correlation with what they have in common, {', '.join(shared)}"
+        mean += f"; mean of {', '.join(nonzero)}," if nonzero else ","
+    else:
+        mean = f"mean 0, except {', '.join(nonzero)}," if nonzero else "mean 0"
     is_unknown = (record.degrees_of_freedom, record.log_deviation) != (None, None)
     scale = "an unknown scale, typically" if is_unknown else "standard deviation"
     log_info(

@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.components import Positive
+from bpa_ppl.components import NotNegative, Positive
 from bpa_ppl.errors import DataError, UsageError, list_names
 from bpa_ppl.models.priors.prior import Prior, PriorFamily
 from bpa_ppl.names import find_positions, matches, with_labels
@@ -20,6 +20,8 @@ from bpa_ppl.weights import Match
 _VARIANCE = 0.1
 #: The expected τ gives the score of K uncorrelated features this variance, K τ².
 _SCORE_VARIANCE = 0.5
+#: The mean of a weight that starts nowhere, in units of τ: docs/results/choices.md.
+_MEAN = 0.5
 #: The typical τ of answers about lists of three candidates or more, in units of τ₀, and the degrees
 #: of freedom of its prior: `docs/results/judging.md`, "Intervals of weights".
 ANSWERS_FACTOR, DEGREES = 0.4, 8.0
@@ -38,6 +40,11 @@ class Isotropic(PriorFamily, frozen=True):
     varies within a list by τ nats in any unit. Typical τ are 0.1 for neural candidates that differ
     little, and 2 for 500-best lists of a phrase-based decoder.
 
+    Features are scores that mostly agree on which candidates are better. So where a weight starts
+    nowhere, the mean of its prior is m τ / s times the correlation of the feature with what all
+    have in common (`bpa_ppl.features.matching.measure_agreement`): with m = 0.5, a weight is
+    positive with a probability of up to 0.69.
+
     Args:
         variance: σ_T, a variance: one number, in standardised units (τ² = σ_T) for features without
             a canonical weight; one for each free feature, not scaled; or {name: variance} of single
@@ -45,6 +52,7 @@ class Isotropic(PriorFamily, frozen=True):
         single: variances of single features, or of the features of one label, not scaled.
         scale: τ, for features without a canonical weight. None, with `variance` None, learns it
             from the adaptation sentences, see `bpa_ppl.sampling.prior_choice`.
+        mean: m, for weights that start nowhere.
 
     >>> match = Match(("LM0", "comet"), np.array([0.5, 0.0]), np.array([True, True]),
     ...               spread=np.array([np.nan, 0.1]))
@@ -59,6 +67,7 @@ class Isotropic(PriorFamily, frozen=True):
     variance: Any = None
     single: dict[str, float] = {}  # noqa: RUF012  # msgspec copies it
     scale: Positive | None = None
+    mean: NotNegative = _MEAN
 
     def build(self, match: Match) -> Prior:
         """Return the prior around the canonical weights of the free features.
@@ -70,6 +79,7 @@ class Isotropic(PriorFamily, frozen=True):
         names = match.free_names
         mean = dict(zip(names, match.free_values.tolist(), strict=True))
         base, spread = _to_numbers(self.canonical_variance), self.scaled(match)
+        agreement = match.free_agreement
         if not (spread or self.single):
             return Prior.isotropic(mean, base)
         scale = expected_scale(len(spread)) if self.scale is None else self.scale
@@ -77,6 +87,7 @@ class Isotropic(PriorFamily, frozen=True):
         for k, name in enumerate(names):
             if name in spread:
                 values[k] = (scale / spread[name]) ** 2
+                mean[name] += self.mean * agreement.get(name, 0.0) * scale / spread[name]
         for label, variance in self.single.items():
             selected = [matches(name, [label]) for name in names]
             if not any(selected):
@@ -107,7 +118,7 @@ class Isotropic(PriorFamily, frozen=True):
         """Return the settings, without a scale that follows from the variance.
 
         >>> Isotropic(variance=0.25).settings()
-        {'variance': 0.25, 'single': {}}
+        {'variance': 0.25, 'single': {}, 'mean': 0.5}
         """
         own = super().settings()
         one = self.variance is not None and not _to_numbers(self.variance).ndim
@@ -148,7 +159,7 @@ def with_variances(family: PriorFamily | Prior, variances: Mapping[str, float]) 
     ):
         return family
     rest = {n: v for n, v in variances.items() if not matches(n, family.single)}
-    return Isotropic(family.variance, {**rest, **family.single}, family.scale)
+    return replace(family, single={**rest, **family.single})
 
 
 def restrict(family: PriorFamily | Prior, names: Collection[str]) -> Isotropic | None:
@@ -161,7 +172,7 @@ def restrict(family: PriorFamily | Prior, names: Collection[str]) -> Isotropic |
         return None
     known = with_labels(names)
     single = {k: v for k, v in family.single.items() if k in known}
-    return Isotropic(family.variance, single, family.scale)
+    return replace(family, single=single)
 
 
 def expected_scale(features: int) -> float:
@@ -283,7 +294,7 @@ def build_prior(family: PriorFamily | Prior, match: Match, scale: float | None =
         fixed = dict(zip(match.fixed_names, match.fixed_values, strict=True))
         return family.conditioned(fixed).completed(Isotropic(scale=scale).build(match))
     if scale is not None and isinstance(family, Isotropic):
-        family = Isotropic(family.variance, family.single, scale)
+        family = replace(family, scale=scale)
     return family.build(match).matched(match.free_names)
 
 

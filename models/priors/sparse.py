@@ -60,7 +60,7 @@ class Horseshoe(PriorFamily, frozen=True):
 
     def build(self, match: Match) -> Prior:
         """Return the Gaussian whose mean and standard deviations set the units of the model."""
-        return Isotropic(variance=self.variance, scale=_SCALE).build(match)
+        return Isotropic(variance=self.variance, scale=_SCALE, mean=0.0).build(match)
 
     def model(self, match: Match) -> SparseLogLinear:
         """Return the NumPyro program of these features."""

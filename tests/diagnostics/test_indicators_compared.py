@@ -72,10 +72,11 @@ def log_evidence(draws: Draws, nbest: NBest) -> float:
     better = gains[:, :, None] > gains[:, None, :]
     rows = (table[:, :, None] - table[:, None])[better]
     weight = 2 * 1.5 / len(NAMES)
+    mean = draws.constants["prior_mean"]
 
     def loss(weights: np.ndarray) -> float:
         fit = weight * np.logaddexp(0, -rows @ weights).sum()
-        return float(fit + precision @ weights**2 / 2)
+        return float(fit + precision @ (weights - mean) ** 2 / 2)
 
     mode = minimize(loss, np.zeros(len(names)), method="BFGS", options={"gtol": 1e-7})
     p = expit(rows @ mode.x)
@@ -147,7 +148,7 @@ def test_adapt_warns_of_indicators_that_cost() -> None:
     score = gains + np.random.default_rng(0).normal(size=gains.shape)
     extras = {"system": [names] * 20, "mqm": gains.tolist()}
     pool = from_lists([names] * 20, score[..., None].tolist(), ["comet"], extras=extras)
-    _, comparison, note = compared(pool, prior="isotropic:variance=0.5")
+    _, comparison, note = compared(pool, prior="isotropic:variance=0.5,mean=0")
     assert comparison.row(Way.WITHOUT).high < 0
     assert (note.level, note.message) == (logging.WARNING, comparison.of_indicators)
     assert note.message.endswith(": leave out categorical system")

@@ -136,10 +136,10 @@ def test_the_tied_best_share_the_observation(likelihood: str) -> None:
     gamma = draws.record.likelihood.settings.get("gamma", 0.0)
     expected = brute_force(pool, draws.mean, gamma)
     np.testing.assert_allclose(draws.pointwise[0, 0], expected, rtol=1e-5, atol=1e-5)
-    variance = draws.constants["prior_variance"]
+    mean, variance = (draws.constants[f"prior_{moment}"] for moment in ("mean", "variance"))
 
     def loss(weights: np.ndarray) -> float:
-        prior = norm.logpdf(weights, 0.0, np.sqrt(variance)).sum()
+        prior = norm.logpdf(weights, mean, np.sqrt(variance)).sum()
         return -float(brute_force(pool, weights, gamma).sum() + prior)
 
     np.testing.assert_allclose(draws.mean, minimize(loss, np.zeros(2), tol=1e-10).x, atol=2e-4)

@@ -48,11 +48,17 @@ GRID = np.linspace(-12, 12, 4_001)
 LISTS = (np.sqrt(0.5), 0.5)
 
 
-def best_log_scale(log_p: np.ndarray, spread: float, median: float, deviation: float) -> float:
-    """Return the log τ that maximises ∫ p(A | λ) p(λ | τ) dλ · p(τ), by log p(A | λ) on `GRID`."""
+def best_log_scale(
+    log_p: np.ndarray, spread: float, median: float, deviation: float, mean: float = 0.0
+) -> float:
+    """Return the log τ that maximises ∫ p(A | λ) p(λ | τ) dλ · p(τ), by log p(A | λ) on `GRID`.
+
+    The prior is N(m τ / spread, (τ / spread)²), with `mean` for m.
+    """
 
     def loss(log_scale: float) -> float:
-        prior = norm.logpdf(GRID, 0.0, np.exp(log_scale) / spread)
+        unit = np.exp(log_scale) / spread
+        prior = norm.logpdf(GRID, mean * unit, unit)
         return float(-logsumexp(log_p + prior) - norm.logpdf(log_scale, np.log(median), deviation))
 
     best = minimize_scalar(loss, bounds=(-4, 3), method="bounded", options={"xatol": 1e-4})
@@ -91,7 +97,7 @@ def test_one_feature_against_quadrature(weight: float, likelihood: str) -> None:
         else:
             better, worse = np.nonzero(values[:, None] > values)
             log_p += log_expit(scores[:, better] - scores[:, worse]).sum(axis=1) / SIZE
-    expected = best_log_scale(log_p, float(pool.spread[0]), *LISTS)
+    expected = best_log_scale(log_p, float(pool.spread[0]), *LISTS, mean=0.5)
     assert np.log(scale_of(pool, None, likelihood)) == pytest.approx(expected, abs=0.05)
 
 
@@ -235,10 +241,11 @@ def test_equal_weights_are_per_standard_deviation_with_the_sign_of_the_feature()
     assert draws.record.start == "equal"
 
 
-def test_signs_need_equal_weights_and_features() -> None:
+def test_signs_need_features_without_canonical_weights() -> None:
     pool = simulated(5, np.array([1.0]))
     with raises(DataError, "missing-feature", parameter="lower_is_better"):
         adapt(pool, StartingWeights("equal", lower_is_better=["comet"]), gain="gain")
-    for weights in (None, {"f0": 1.0}):
-        with raises(UsageError, "conflict", parameter="lower_is_better"):
-            StartingWeights(weights, lower_is_better=["f0"])
+    with raises(DataError, "missing-feature", parameter="lower_is_better"):
+        adapt(pool, StartingWeights(lower_is_better=["comet"]), gain="gain")
+    with raises(UsageError, "conflict", parameter="lower_is_better"):
+        StartingWeights({"f0": 1.0}, lower_is_better=["f0"])

@@ -213,8 +213,9 @@ def _split(
 ) -> tuple[Sampler, dict[str, Component]]:
     """Return the sampler, and the likelihood and the prior if they have one of the settings.
 
-    >>> _split({"draws": 5, "gamma": 4, "variance": 1}, "imh", {}, {"likelihood": "margin"})[1]
-    {'likelihood': Margin(gamma=4, ties=None), 'prior': Isotropic(variance=1, single={}, scale=1.0)}
+    >>> owned = _split({"draws": 5, "gamma": 4, "variance": 1}, "imh", {}, {"likelihood": "margin"})
+    >>> owned[1]["likelihood"], owned[1]["prior"].variance
+    (Margin(gamma=4, ties=None), 1)
     """
     left, fields = dict(values), SAMPLERS[SAMPLERS.parse(sampler)[0]].__struct_fields__
     own = {n: left.pop(n) for n in values if n in fields}

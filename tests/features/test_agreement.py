@@ -1,0 +1,132 @@
+"""The prior mean of weights that start nowhere: what the features have in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bpa_ppl import NBest, adapt, as_draws, from_lists, rerank
+from bpa_ppl.adapting import log_density
+from bpa_ppl.features.matching import measure_agreement
+from bpa_ppl.weights import StartingWeights
+
+FACTOR = 0.5
+NAMES = ("good", "fair", "cost", "noise")
+
+
+def lists(sentences: int = 40, seed: int = 0) -> NBest:
+    """Lists of six candidates whose quality two features measure well, and one with a minus."""
+    rng = np.random.default_rng(seed)
+    quality = rng.normal(size=(sentences, 6))
+    table = np.stack(
+        [
+            5.0 * (quality + 0.3 * rng.normal(size=quality.shape)),
+            quality + rng.normal(size=quality.shape),
+            -100.0 * (quality + 0.5 * rng.normal(size=quality.shape)),
+            rng.normal(size=quality.shape),
+        ],
+        axis=2,
+    )
+    texts = [[f"{s} {e}" for e in range(6)] for s in range(sentences)]
+    extras = {"gain": quality.tolist(), "system": [list("abcdef")] * sentences}
+    return from_lists(texts, list(table), NAMES, extras=extras)
+
+
+def prior_means(pool: NBest, weights: Any = None, **options: Any) -> dict[str, float]:
+    """Return the prior mean of each weight, in units of τ / spread."""
+    draws = as_draws(adapt(pool, weights, **{"gain": "gain", "sampler": "map", **options}))
+    deviation = np.sqrt(draws.constants["prior_variance"])
+    means = draws.constants["prior_mean"] / deviation
+    return dict(zip(draws.features, np.asarray(means, float).tolist(), strict=True))
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_it_is_the_correlation_with_the_first_principal_component(wide: bool) -> None:
+    pool = lists(4, seed=1)
+    if wide:  # more features than candidates
+        others = np.random.default_rng(2).normal(size=(24, 60)) + pool.features[:, :1] / 5
+        pool = pool.with_features([f"f{k}" for k in range(60)], others)
+    names = pool.feature_names
+    values = pool.features.astype(float).reshape(4, 6, -1)
+    values = (values - values.mean(axis=1, keepdims=True)).reshape(24, -1)
+    values /= values.std(axis=0)
+    first = np.linalg.svd(values, full_matrices=False).U[:, 0]
+    expected = np.corrcoef(values.T, first)[-1, :-1]
+    expected *= np.sign(expected.sum())
+    np.testing.assert_allclose(measure_agreement(pool, names), expected, atol=1e-10)
+    # Neither the units nor a constant of each list matter.
+    moved = pool.features * np.float64(3.0) + np.repeat(np.arange(4.0), 6)[:, None]
+    moved = pool.without(*names).with_features(names, moved)
+    np.testing.assert_allclose(measure_agreement(moved, names), expected, atol=1e-6)
+
+
+def test_it_has_the_sign_of_most_features_or_the_given_one() -> None:
+    pool = lists()
+    agreement = dict(zip(NAMES, measure_agreement(pool, NAMES), strict=True))
+    assert min(agreement["good"], agreement["fair"], -agreement["cost"]) > 0.6
+    assert abs(agreement["noise"]) < 0.3
+    turned = measure_agreement(pool, NAMES, ["good", "fair"])
+    np.testing.assert_allclose(turned, [-one for one in agreement.values()])
+
+
+def test_the_prior_mean_follows_it_where_a_weight_starts_nowhere() -> None:
+    pool = lists()
+    agreement = dict(zip(NAMES, FACTOR * measure_agreement(pool, NAMES), strict=True))
+    assert prior_means(pool) == pytest.approx(agreement, abs=1e-3)
+    for options in ({"prior": "isotropic:scale=0.2"}, {"likelihood": "risk"}, {"gain": "-cost"}):
+        kept = [name for name in NAMES if name != "cost" or "gain" not in options]
+        expected = dict(zip(kept, FACTOR * measure_agreement(pool, kept), strict=True))
+        assert prior_means(pool, **options) == pytest.approx(expected, abs=1e-3)
+    assert not any(prior_means(pool, prior="isotropic:mean=0").values())
+    costs = StartingWeights(lower_is_better=["good", "fair"])
+    opposite = {name: -value for name, value in agreement.items()}
+    assert prior_means(pool, costs) == pytest.approx(opposite, abs=1e-3)
+    assert prior_means(pool, "none:lower_is_better=good,fair") == pytest.approx(opposite, abs=1e-3)
+
+
+def test_weights_that_start_somewhere_stay_there() -> None:
+    pool = lists()
+    means = prior_means(pool, {"good": 1.0}, exclude=["fair", "cost", "noise"])
+    assert means == pytest.approx({"good": 1 / np.sqrt(0.1)})
+    zeros = StartingWeights(defaults={"good": 0.0})
+    rest = NAMES[1:]
+    expected = dict(zip(rest, FACTOR * measure_agreement(pool, rest), strict=True))
+    assert prior_means(pool, zeros) == pytest.approx({"good": 0.0, **expected}, abs=1e-3)
+    equal = as_draws(adapt(pool, "equal", gain="gain", sampler="map"))
+    np.testing.assert_allclose(equal.constants["prior_mean"] * pool.spread, 1 / 8)
+
+
+@pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
+def test_indicators_and_constants_have_the_mean_zero() -> None:
+    pool = lists()
+    constant = np.repeat(np.random.default_rng(0).normal(size=40), 6)[:, None]
+    pool = pool.with_features(["constant"], constant)
+    means = prior_means(pool, categorical="system", prior="isotropic:scale=0.3")
+    expected = dict.fromkeys(means, 0.0)
+    expected |= dict(zip(NAMES, FACTOR * measure_agreement(pool, NAMES), strict=True))
+    assert means == pytest.approx(expected, abs=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
+def test_choices_of_two_and_the_horseshoe_have_the_mean_zero() -> None:
+    pool = lists()
+    first = from_lists(
+        [["a", "b"]] * 40, [pool.features[6 * s : 6 * s + 2] for s in range(40)], NAMES
+    )
+    sides = np.random.default_rng(3).integers(2, size=40)
+    chosen = first.with_extras(chosen=np.eye(2)[sides].ravel())
+    for prior in ("isotropic", "isotropic:scale=0.5"):
+        draws = as_draws(adapt(chosen, None, gain="chosen", prior=prior, sampler="map"))
+        assert not np.any(draws.constants["prior_mean"])
+    assert not log_density(pool, gain="gain", prior="horseshoe").prior.mean.any()
+
+
+@pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
+def test_without_judgements_lists_are_chosen_by_what_features_share() -> None:
+    pool = lists()
+    draws = adapt(pool, None, gain="gain", likelihood="none")
+    chosen = rerank(pool, draws).choice
+    quality = np.asarray(pool.extras["gain"], float).reshape(40, 6)
+    assert quality[np.arange(40), chosen].mean() > 0.8 * quality.max(axis=1).mean()
