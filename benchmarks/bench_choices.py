@@ -1,13 +1,18 @@
 """Choices by the default likelihood of judged lists, compared with the best simple way.
 
-    python benchmarks/bench_choices.py [--tables systems without] [--draws 3] [--sets six …]
+    python benchmarks/bench_choices.py [--tables systems without tried] [--draws 3] [--sets six …]
+
+Tables:
+    systems  with the names of systems
+    without  without them
+    tried    without them, with other likelihoods and prior means, by the modes of `list_modes`
 
 Data, halves and draws are those of bench_judged.py: seeds 0, 1, … draw the judged lists. Printed is
 the share of the headroom won on the test halves with 10, 20 and 50 judged lists, for each
 collection, and the regret: the difference from the best of a ridge regression, the best single
 feature on the judged lists, the mean of the standardised features, and the default of before, which
-was `risk`, or with the names of systems `pairs:exponent=0.25,power=0.5`. All posteriors are modes,
-with the learned scale of the prior.
+was `risk` with the prior mean 0, or with the names of systems `pairs:exponent=0.25,power=0.5`. All
+posteriors are modes, with the learned scale of the prior.
 
 Sets of features: `all`, `six` and `ref` (42 metrics, 25 of them with references) of WMT 2023;
 `weak`, three features of the texts of ten files; `grams`, 15 features, of which twelve are
@@ -23,9 +28,11 @@ from functools import partial
 from typing import Any
 
 import bench_judged
+import list_modes
 import measuring
 import numpy as np
-from bench_judged import COMPUTED, CONSENSUS_SETS, SIX, SIZES, SUMMARIES, WMT23, Half
+from bench_judged import COMPUTED, CONSENSUS_SETS, LENGTH_GAP, SIX, SIZES, SUMMARIES, WMT23, Half
+from list_modes import JudgedLists, LogDensity, find_mode
 from measuring import DATA, run_tables
 
 import bpa_ppl as bpa
@@ -39,11 +46,14 @@ GRAM_FILES = (*CONSENSUS_SETS, SUMMARIES)
 #: Words, and characters from 10 on: 15 are sequences of five characters.
 ORDERS = (1, 2, 3, 4, 13, 15)
 RISK, ROOT, PAIRS, MARGIN, DEFAULT = "risk", "pairs, root", "pairs", "margin", "default"
+#: The default likelihood with the prior mean 0.
+ZERO = "default, prior mean 0"
 LIKELIHOODS = {
     RISK: "risk",
     ROOT: "pairs:exponent=0.25,power=0.5",
     PAIRS: "pairs",
     MARGIN: "margin",
+    ZERO: None,
     DEFAULT: None,
 }
 #: Two posteriors, whose standardised scores are added.
@@ -144,25 +154,99 @@ def win(half: Half, size: int, seed: int, categorical: str | None) -> dict[str, 
     """Return the headroom won by each way, with the mode of the posterior."""
     lists = bench_judged.draw_lists(half, size, seed)
     options: dict[str, Any] = {"gain": "gain", "sampler": "map", "categorical": categorical}
-    result, scores = {}, {}
-    for name in (ROOT, DEFAULT) if categorical else LIKELIHOODS:
-        draws = bpa.as_draws(bpa.adapt(lists, None, likelihood=LIKELIHOODS[name], **options))
+    result, scores, scale = {}, {}, None
+    for name in (ROOT, ZERO, DEFAULT) if categorical else LIKELIHOODS:
+        prior = "isotropic" if name == DEFAULT else Isotropic(mean=0.0, scale=scale)
+        options |= {"likelihood": LIKELIHOODS[name], "prior": prior}
+        draws = bpa.as_draws(bpa.adapt(lists, None, **options))
         result[name] = bench_judged.shared_headroom(half, draws)
         if not categorical:  # the scale of the prior is that of all likelihoods
-            options["prior"] = Isotropic(scale=draws.record.prior.scale)
+            scale = draws.record.prior.scale
             scores[name] = score_differences(half.test, draws.mean)
     if not categorical:
         both = sum(scores[name] / measure_deviation(half.test, scores[name]) for name in BOTH)
         result[" | ".join(BOTH)] = half.headroom(half.test.best(both))
-    result["ridge"] = half.headroom(bench_judged.ridge(half, lists, systems=bool(categorical)))
-    result["feature"] = half.headroom(bench_judged.best_feature(half, lists))
-    result["mean"] = half.headroom(bench_judged.mean_of_features(half, lists))
+    result |= win_simply(half, lists, systems=bool(categorical))
     if categorical:
         result["system"] = half.headroom(bench_judged.best_system(half, lists))
     return result
 
 
-def compare(options: Any, categorical: str | None) -> None:
+#: By its row, the likelihood, what the prior mean is proportional to, and m.
+TRIED: dict[str, tuple[Callable[[JudgedLists], LogDensity], str, float]] = {
+    "margin": (list_modes.margin, "agreement", 0.0),
+    "pairs, c = 1/2": (list_modes.pairs, "agreement", 0.0),
+    **{
+        f"pairs, c = {c}, power {power}": (
+            partial(list_modes.pairs, exponent=c, power=power),
+            "agreement",
+            0.0,
+        )
+        for c, power in ((0.5, 0.75), (0.25, 0.0), (0.25, 0.5), (0.25, 1.0), (0.125, 0.5))
+    },
+    **{
+        f"default likelihood, mean {m} x {kind}": (
+            partial(list_modes.pairs, exponent=0.25, power=0.75),
+            kind,
+            m,
+        )
+        for kind, m in (
+            ("agreement", 0.0),
+            *(("ones", m) for m in (0.15, 0.25, 0.5)),
+            *(("signs", m) for m in (0.25, 0.5)),
+            *(("agreement", m) for m in (0.25, 0.35, 0.5, 0.75, 1.0, 1.5)),
+        )
+    },
+    "margin, mean 0.5 x agreement": (list_modes.margin, "agreement", 0.5),
+}
+
+
+def win_by_modes(half: Half, size: int, seed: int, _: None) -> dict[str, float]:
+    """Return the headroom won by each way that was tried."""
+    drawn = bench_judged.draw_lists(half, size, seed)
+    lists = JudgedLists(drawn)
+    agreement = lists.agreement()
+    directions = {
+        "agreement": agreement,
+        "signs": np.sign(agreement),
+        "ones": np.array([float(name != LENGTH_GAP) for name in drawn.feature_names]),
+    }
+    scales, modes = {}, {}
+    start = np.zeros(lists.size)
+    for name, (likelihood, kind, m) in TRIED.items():
+        direction = directions[kind]
+        if (kind, m) not in scales:
+            scales[kind, m] = list_modes.learn_scale(lists, direction, m)
+        scale = scales[kind, m]
+        modes[name], _ = find_mode(likelihood(lists), scale, m * scale * direction, start)
+    scale = scales["agreement", 0.0]
+    modes[RISK] = list_modes.find_risk_mode(lists, scale, start, modes["margin"])
+    mean = 0.5 * scale * agreement
+    modes["risk, mean 0.5 x agreement"] = list_modes.find_risk_mode(
+        lists, scale, mean, modes["margin, mean 0.5 x agreement"]
+    )
+    scores = {name: half.test.features @ (mode / lists.spread) for name, mode in modes.items()}
+    both = [scores[name] for name in ("pairs, c = 1/2", "margin")]
+    scores["pairs and margin, scores added"] = list_modes.add_standardised(both, half.test)
+    result = {name: half.headroom(half.test.best(values)) for name, values in scores.items()}
+    return result | win_simply(half, drawn)
+
+
+def win_simply(half: Half, lists: NBest, *, systems: bool = False) -> dict[str, float]:
+    """Return the headroom won by simple ways."""
+    ways = {
+        "ridge": bench_judged.ridge(half, lists, systems=systems),
+        "feature": bench_judged.best_feature(half, lists),
+        "mean": bench_judged.mean_of_features(half, lists),
+    }
+    return {name: half.headroom(choice) for name, choice in ways.items()}
+
+
+def compare(
+    options: Any,
+    categorical: str | None,
+    win: Callable[[Half, int, int, Any], dict[str, float]] = win,
+) -> None:
     """Print the headroom won by each way on each collection, and the regrets."""
     before = ROOT if categorical else RISK
     won: dict[str, dict[str, Float64]] = {}
@@ -178,7 +262,7 @@ def compare(options: Any, categorical: str | None) -> None:
         }
         print(f"\n{title} features, {len(halves)} halves")
         for way, means in won[title].items():
-            print(f"  {way:<16} {write(means)}", flush=True)
+            print(f"  {way:<44} {write(means)}", flush=True)
     print(
         "\nmean of the collections, mean regret, the worst of it, the worst change from " + before
     )
@@ -188,7 +272,7 @@ def compare(options: Any, categorical: str | None) -> None:
         regret = means - np.array([*best.values()])
         change = (means - np.array([ways[before] for ways in won.values()]))[:, 1:]
         print(
-            f"  {way:<16} {write(means.mean(axis=0))}   {write(regret.mean(axis=0))}   "
+            f"  {way:<44} {write(means.mean(axis=0))}   {write(regret.mean(axis=0))}   "
             f"{regret.min():+.3f}   {change.min():+.3f} ({[*won][change.min(axis=1).argmin()]})"
         )
 
@@ -210,6 +294,12 @@ def systems(options: Any) -> None:
     compare(options, "system")
 
 
+def tried(options: Any) -> None:
+    """Print what other likelihoods and prior means would do."""
+    print("\nother likelihoods and prior means, without the names of systems")
+    compare(options, None, win_by_modes)
+
+
 if __name__ == "__main__":
-    tables = {"without": without, "systems": systems}
+    tables = {"without": without, "systems": systems, "tried": tried}
     run_tables(__doc__, tables, draws=3, sets=tuple(SETS))
