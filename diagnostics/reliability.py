@@ -261,7 +261,7 @@ def choose_threshold(
     draws: Draws,
     ask_below: float | None,
     agree: float | None,
-    confidence: float = CONFIDENCE,
+    confidence: float | None = None,
 ) -> float | None:
     """Return the probability below which a person is asked; None if neither argument is given.
 
@@ -270,19 +270,24 @@ def choose_threshold(
         ask_below: this probability.
         agree: or the promised agreement of the other choices, which is warned about if it cannot
             be promised.
-        confidence: of the promise.
+        confidence: of the promise; None is 0.9.
 
     Raises:
-        UsageError: if both are given, one is not above 0.5 and at most 1, the confidence is not
-            between 0.5 and 1, or the posterior does not record how reliable its probabilities are.
+        UsageError: if both are given, or a confidence without a promise; if one is not above 0.5
+            and at most 1, or the confidence not between 0.5 and 1; or if the posterior does not
+            record how reliable its probabilities are.
 
     >>> choose_threshold(Draws({"weights": np.zeros((1, 4, 1))}, ("lm",)), 0.9, None)
     Traceback (most recent call last):
     bpa_ppl.errors.UsageError: the posterior does not record how often its choices agree with a ...
     """
     name, value = ("ask_below", ask_below) if agree is None else ("agree", agree)
+    if confidence is not None and agree is None:
+        problem = "a confidence is that of a promised agreement: give agree, too"
+        raise UsageError(problem, parameter="confidence", code="conflict")
     if value is None:
         return None
+    confidence = CONFIDENCE if confidence is None else confidence
     if ask_below is not None and agree is not None:
         problem = "a promised agreement determines below which probability to ask: give one of them"
         raise UsageError(problem, parameter=name, code="conflict")

@@ -356,8 +356,8 @@ class RerankFlags:
         ask_below: A choice between two candidates is sure from this probability on.
         agree: Or it is sure if such choices agree with the judge at least this often, such as 0.9,
             as a test of leave-one-out predictions promises.
-        confidence: Of this promise; 0.9 needs 22 answers without an error to promise an agreement
-            of 0.9, and 29 if it is 0.95.
+        confidence: Of this promise (default: 0.9); 0.9 needs 22 answers without an error to promise
+            an agreement of 0.9, and 0.95 needs 29.
     """
 
     rule: Annotated[
@@ -376,7 +376,7 @@ class RerankFlags:
     without: Without = None
     ask_below: float | None = None
     agree: float | None = None
-    confidence: float = 0.9
+    confidence: float | None = None
 
     def reranker(
         self,

@@ -18,6 +18,7 @@ from bpa_ppl.diagnostics.check import check_and_record, refuse_unconverged
 from bpa_ppl.diagnostics.pages.page import write_page
 from bpa_ppl.diagnostics.provenance import signature
 from bpa_ppl.diagnostics.raters import compare_raters
+from bpa_ppl.diagnostics.reliability import CONFIDENCE
 from bpa_ppl.errors import NotConverged, UsageError
 from bpa_ppl.features.recipe import roles_for
 from bpa_ppl.formats.format import AUTO, WEIGHT_FORMATS, resolve_format
@@ -184,7 +185,8 @@ def rerank(
         sure = f"{summary.sentences - summary.unsure} of {summary.sentences} choices are sure"
         sure += f" (probability at least {threshold:.3f})" if threshold <= 1 else ""
         if flags.agree is not None and threshold <= 1:
-            sure += f": with {flags.confidence:.0%} confidence at least {flags.agree:.0%} of such "
+            confidence = CONFIDENCE if flags.confidence is None else flags.confidence
+            sure += f": with {confidence:.0%} confidence at least {flags.agree:.0%} of such "
             sure += "choices agree with the judge"
         if ask is not None and summary.unsure:
             sure += f"; ask about the others: bpa judge {ask} -p {posterior} -o answers.jsonl"

@@ -25,7 +25,7 @@ from bpa_ppl.building import from_lists
 from bpa_ppl.decoding.choices import Candidate, Choices
 from bpa_ppl.decoding.rules import RULES, Decided, Decider, Mean, Predictive, Rule
 from bpa_ppl.diagnostics.check import refuse_unconverged
-from bpa_ppl.diagnostics.reliability import CONFIDENCE, choose_threshold
+from bpa_ppl.diagnostics.reliability import choose_threshold
 from bpa_ppl.drift import DriftMonitor
 from bpa_ppl.errors import DataError, UsageError, list_names, quote
 from bpa_ppl.features.recipe import MovedFiles, Recipe
@@ -98,7 +98,7 @@ class Reranker:
         unchecked: bool = False,
         ask_below: float | None = None,
         agree: float | None = None,
-        confidence: float = CONFIDENCE,
+        confidence: float | None = None,
         jobs: int = 1,
         progress: bool | Reporter = False,
     ) -> None:
@@ -117,7 +117,7 @@ class Reranker:
             ask_below: a choice between two candidates is `sure` from this probability on.
             agree: or it is sure if choices of at least its probability agree with the judge this
                 often, as can be promised: see `rerank`.
-            confidence: of this promise.
+            confidence: of this promise; None is 0.9.
             jobs: processes that rerank.
             progress: True draws a bar on standard error.
 
@@ -549,7 +549,7 @@ def rerank(
     unchecked: bool = False,
     ask_below: float | None = None,
     agree: float | None = None,
-    confidence: float = CONFIDENCE,
+    confidence: float | None = None,
     jobs: int = 1,
     progress: bool | Reporter = False,
 ) -> Choices:
@@ -587,7 +587,7 @@ def rerank(
             probability comes from exact binomial tests of leave-one-out predictions on the
             adaptation lists. If nothing can be promised, no choice is sure.
         confidence: Of this promise: in this share of samples of judged lists it is kept for new
-            lists that are drawn like them.
+            lists that are drawn like them. None is 0.9.
         jobs: Processes that rerank; -1 uses every core. Few lists are reranked in this process,
             and the choices are the same.
         progress: True draws a bar on standard error.

@@ -251,6 +251,9 @@ def test_a_confidence_that_makes_no_sense_is_an_error() -> None:
     for confidence in (0.4, 1.0, "0.9", True):
         with raises(UsageError, "bad-usage", parameter="confidence"):
             choose_threshold(draws, None, 0.9, confidence)  # type: ignore[arg-type]
+    for ask_below in (0.9, None):  # of nothing that is promised
+        with raises(UsageError, "conflict", parameter="confidence"):
+            choose_threshold(draws, ask_below, None, 0.95)
 
 
 def test_a_promise_out_of_reach_says_how_many_answers_it_takes() -> None:
