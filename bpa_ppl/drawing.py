@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -261,8 +261,10 @@ def make_draws(target: WeightsTarget, sampled: Sampled, sampler: SamplerRecord) 
     draws = _evaluate_draws(target, sampled)
     adaptation, match = require_adaptation(target), target.match
     observed = adaptation.observed
-    recorded = target.uses_prior and target.prior.other is None
-    prior = target.prior._asdict() if recorded else {}
+    prior = dict[str, Any]()
+    if target.uses_prior and (known := target.prior).other is None:
+        moments = {"mean": known.mean, "variance": known.variance, "covariance": known.covariance}
+        prior = {**moments, **known.of_scale()}
     constants = {
         "canonical": match.values[match.free],
         **{f"prior_{name}": value for name, value in prior.items() if value is not None},

@@ -21,7 +21,7 @@ from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.models.lists import Lists
 from bpa_ppl.models.log_linear import ScaledLogLinear, hierarchical, log_linear
 from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.models.priors.scale import Scale, in_floats
+from bpa_ppl.models.priors.scale import LogNormalScale, Scale, in_floats
 from bpa_ppl.models.priors.sparse import SparseLogLinear
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.sampling.target import Sampled, Sites, Target, evaluate, unflatten
@@ -225,12 +225,8 @@ class _Spanned(Coordinates):
         """Return a prior of the weights as one of y, which has the mean 0."""
         ratio = prior_variances(prior) / prior_variances(self.original.prior)
         variance = self.stretch**2 * ratio[self.member]
-        degrees, log_deviation = (
-            None if values is None else np.asarray(values)[self.member]
-            for values in (prior.degrees, prior.log_deviation)
-        )
-        mean = np.zeros(len(variance))
-        return Prior(mean, variance, degrees=degrees, log_deviation=log_deviation)
+        shared = None if prior.shared is None else np.asarray(prior.shared)[self.member]
+        return Prior(np.zeros(len(variance)), variance, scale=prior.scale, shared=shared)
 
     def restore(self, sampled: Sampled) -> Sampled:
         """Return draws of y as draws of the weights, with their log density."""
@@ -403,7 +399,7 @@ def samples_scale(target: Target) -> TypeGuard[WeightsTarget]:
     """
     if not isinstance(target, WeightsTarget) or target.model is not log_linear:
         return False
-    return target.prior.log_deviation is not None or has_wide_scale(target)
+    return isinstance(target.prior.scale, LogNormalScale) or has_wide_scale(target)
 
 
 @dataclass(frozen=True, eq=False)
@@ -419,7 +415,7 @@ class Scaled(Coordinates):
         changed = replace(
             target,
             model=ScaledLogLinear(tuple(np.asarray(prior.has_scale).tolist()), scale),
-            prior=prior._replace(degrees=None, log_deviation=None),
+            prior=prior._replace(scale=None, shared=None),
             start=start | {"precision": np.zeros(()), "unit": np.asarray(target.start[WEIGHTS])},
         )
         return cls(target, changed)

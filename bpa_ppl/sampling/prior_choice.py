@@ -156,10 +156,8 @@ def _record(
     missing: list[str],
 ) -> PriorRecord:
     """Return the record of a prior that was built from a family, or from a prior of the user."""
-    degrees, log_deviation = (
-        None if values is None else float(np.max(values))
-        for values in (prior.degrees, prior.log_deviation)
-    )
+    parameters = {} if prior.scale is None else prior.scale._asdict()
+    degrees, log_deviation = map(parameters.get, ("degrees", "log_deviation"))
     if isinstance(family, Prior):
         kind = "NumPyro distribution" if family.other is not None else "Gaussian"
         kind = kind if family.scale is None else "Gaussian with a common scale"

@@ -13,6 +13,7 @@ from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.components import NotNegative, Positive
 from bpa_ppl.errors import DataError, UsageError, list_names
 from bpa_ppl.models.priors.prior import Prior, PriorFamily
+from bpa_ppl.models.priors.scale import InverseChi, LogNormalScale
 from bpa_ppl.names import find_positions, matches, with_labels
 from bpa_ppl.weights import Match
 
@@ -203,20 +204,23 @@ def with_shared_scale(
 
     >>> prior = Prior.isotropic({"a": 0.0, "b": 0.0, "c": 1.0}, [1.0, 4.0, 0.1])
     >>> student = with_shared_scale(prior, "ab", np.array([[1.0, 0.8], [0.8, 1.0]]))
-    >>> student.covariance.round(3).tolist(), student.degrees.tolist()
-    ([[1.0, 0.8, 0.0], [0.8, 4.0, 0.0], [0.0, 0.0, 0.1]], [8.0, 8.0, 0.0])
+    >>> student.covariance.round(3).tolist()
+    [[1.0, 0.8, 0.0], [0.8, 4.0, 0.0], [0.0, 0.0, 0.1]]
+    >>> student.of_scale()
+    {'degrees': array([8., 8., 0.])}
     """
     covariance, places = prior.full_covariance, find_positions(names, prior.names)
-    of_scale = np.zeros(len(prior.names))
-    of_scale[places] = LOG_DEVIATION if of_pairs else DEGREES
     variance = np.diag(covariance)[places]
     shared = correlation / 2 * np.sqrt(np.outer(variance, variance))
     np.fill_diagonal(shared, variance)
     covariance[np.ix_(places, places)] = shared
-    correlated = Prior(prior.mean, covariance=covariance, names=tuple(prior.names))
-    if of_pairs:
-        return correlated._replace(log_deviation=of_scale)
-    return correlated._replace(degrees=of_scale)
+    return Prior(
+        prior.mean,
+        covariance=covariance,
+        names=tuple(prior.names),
+        scale=LogNormalScale(LOG_DEVIATION) if of_pairs else InverseChi(DEGREES),
+        shared=np.isin(np.arange(len(prior.names)), places),
+    )
 
 
 def complete_prior(

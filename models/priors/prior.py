@@ -59,12 +59,9 @@ class Prior(NamedTuple):
         other: a NumPyro distribution of event shape (Q,), if the prior is not Gaussian given a
             common scale.
         names: the features, in order; None while the prior is inside a model.
-        degrees: (Q,) of weights that are a Student t together: its degrees of freedom, the same
-            for all of them, and 0 for weights that are Gaussian; variance or covariance are then
-            those of a Gaussian with the typical scale. None if there is no such scale.
-        log_deviation: (Q,) of weights with a log-normal common scale τ: the standard deviation of
-            log τ, the same for all of them, and 0 for others; variance or covariance are then
-            those with the median of τ. None if there is no such scale.
+        scale: the distribution of the common scale of some weights, in units of the typical one,
+            with which variance and covariance are given; None without such a scale.
+        shared: (Q,) bool, which weights have it; None without such a scale.
         posterior: the draws that the Gaussian of `of` represents; None inside a model.
         record: how `choose_prior` chose it; None inside a model.
 
@@ -80,8 +77,8 @@ class Prior(NamedTuple):
     covariance: Any = None
     other: Any = None
     names: Any = None
-    degrees: Any = None
-    log_deviation: Any = None
+    scale: Scale | None = None
+    shared: Any = None
     posterior: Any = None
     record: PriorRecord | None = None
 
@@ -95,19 +92,28 @@ class Prior(NamedTuple):
         return self.other is None and self.scale is None
 
     @property
-    def scale(self) -> Scale | None:
-        """The distribution of the common scale, in units of the typical one; None without it."""
-        if self.degrees is not None:
-            return InverseChi(self.degrees.max())
-        return None if self.log_deviation is None else LogNormalScale(self.log_deviation.max())
-
-    @property
     def has_scale(self) -> npt.NDArray[np.bool_]:
         """(Q,) whether a weight has the common scale."""
-        shared = self.degrees if self.log_deviation is None else self.log_deviation
-        has_scale: npt.NDArray[np.bool_]
-        has_scale = np.zeros(len(self.mean), bool) if shared is None else shared > 0
-        return has_scale
+        return np.asarray(np.zeros(len(self.mean), bool) if self.shared is None else self.shared)
+
+    def of_scale(self) -> dict[str, Float64]:
+        """Return the parameter of the common scale by name, with 0 for weights without it, (Q,).
+
+        >>> prior = Prior.isotropic({"a": 0.0, "b": 0.0})
+        >>> prior._replace(scale=InverseChi(3.0), shared=np.array([True, False])).of_scale()
+        {'degrees': array([3., 0.])}
+        """
+        parameters = () if self.scale is None else self.scale._asdict().items()
+        return {name: np.where(self.has_scale, value, 0.0) for name, value in parameters}
+
+    def with_scale_of(self, values: Mapping[str, Any]) -> Prior:
+        """Return the prior with the common scale that `of_scale` has returned, if there is any."""
+        for kind in (InverseChi, LogNormalScale):
+            (name,) = kind._fields
+            if values.get(name) is not None:
+                of_weights = np.asarray(values[name], np.float64)
+                return self._replace(scale=kind(float(of_weights.max())), shared=of_weights > 0)
+        return self
 
     def distribution(self) -> dist.Distribution:
         """Return the prior as a NumPyro distribution of event shape (Q,)."""
@@ -117,7 +123,7 @@ class Prior(NamedTuple):
             from bpa_ppl.models.priors.shared_scale import SharedScale
 
             covariance = self.variance if self.covariance is None else self.covariance
-            return SharedScale(self.mean, covariance, self.has_scale, scale)
+            return SharedScale(self.mean, covariance, self.shared, scale)
         import numpyro.distributions as dist
 
         if self.covariance is not None:
@@ -280,9 +286,9 @@ class Prior(NamedTuple):
         [0.1]
         """
         draws = as_draws(posterior)
-        mean, variance, covariance, degrees, log_deviation = (
-            draws.constants.get(f"prior_{name}")
-            for name in ("mean", "variance", "covariance", "degrees", "log_deviation")
+        constants = draws.constants
+        mean, variance, covariance = (
+            constants.get(f"prior_{name}") for name in ("mean", "variance", "covariance")
         )
         # If weights are a function of other sites, the recorded Gaussian is not their prior.
         no_spread = variance is None and covariance is None
@@ -293,38 +299,29 @@ class Prior(NamedTuple):
                 problem += "to the lists of each domain"
             raise DataError(problem, parameter="posterior", code="not-supported")
         means = dict(zip(draws.features, np.asarray(mean).tolist(), strict=True))
-        student = cls(
-            np.asarray(mean), variance, covariance, degrees=degrees, log_deviation=log_deviation
-        )
+        of_scale = {name.removeprefix("prior_"): value for name, value in constants.items()}
+        student = cls(np.asarray(mean), variance, covariance).with_scale_of(of_scale)
         if student.scale is not None:
             if not unchecked:
                 refuse_unconverged(draws)
-            typical = student.with_scale(student._precision(draws, student.scale) ** -0.5)
+            typical = student.with_scale(_mean_precision(student, student.scale, draws) ** -0.5)
             variance, covariance = typical.variance, typical.covariance
         if covariance is not None:
             return cls.gaussian(means, covariance)
         return cls.isotropic(means, np.asarray(variance))
 
-    def _precision(self, draws: Draws, scale: Scale) -> float:
-        """Return the mean of 1 / scale² given the weights, over draws of them."""
-        shared = self.has_scale
-        factor = np.linalg.cholesky(self.full_covariance)
-        units = np.linalg.solve(factor, (draws.flat - self.mean).T)[shared]
-        precision = scale.mean_precision((units**2).sum(axis=0), int(shared.sum()))
-        return float(np.average(precision, weights=draws.importance))
-
     def with_scale(self, scale: float) -> Prior:
         """Return the prior given the common scale, in units of the typical one: a Gaussian.
 
         >>> prior = Prior.gaussian({"a": 0.0, "b": 0.0}, [[1.0, 0.5], [0.5, 1.0]])
-        >>> student = prior._replace(degrees=np.array([3.0, 3.0]))
+        >>> student = prior._replace(scale=InverseChi(3.0), shared=np.array([True, True]))
         >>> student.with_scale(2.0).covariance.tolist()
         [[4.0, 2.0], [2.0, 4.0]]
         """
         if self.scale is None:
             return self
         factor = np.where(self.has_scale, scale, 1.0)
-        given = self._replace(degrees=None, log_deviation=None)
+        given = self._replace(scale=None, shared=None)
         if self.covariance is None:
             return given._replace(variance=self.variance * factor**2)
         return given._replace(covariance=self.covariance * np.outer(factor, factor))
@@ -457,8 +454,7 @@ class Prior(NamedTuple):
         """
         mean = dict(zip(self.names, self.mean.tolist(), strict=True))
         if self.scale is not None:
-            name = "degrees" if self.log_deviation is None else "log_deviation"
-            of_scale = {name: np.asarray(getattr(self, name)).tolist()}
+            of_scale = {name: values.tolist() for name, values in self.of_scale().items()}
             return {"mean": mean, "covariance": self.full_covariance.tolist(), **of_scale}
         if self.covariance is not None:
             return {"mean": mean, "covariance": self.covariance.tolist()}
@@ -473,12 +469,7 @@ class Prior(NamedTuple):
         """
         mean = {str(name): float(value) for name, value in content["mean"].items()}
         if "covariance" in content:
-            prior = cls.gaussian(mean, content["covariance"])
-            degrees, log_deviation = (
-                np.array(content[name], float) if name in content else None
-                for name in ("degrees", "log_deviation")
-            )
-            return prior._replace(degrees=degrees, log_deviation=log_deviation)
+            return cls.gaussian(mean, content["covariance"]).with_scale_of(content)
         return cls.isotropic(mean, [float(content["variance"][name]) for name in mean])
 
     def write(self, path: str | Path, record: Mapping[str, Any] | None = None) -> None:
@@ -526,6 +517,15 @@ class Prior(NamedTuple):
                 path,
                 code="unknown-format",
             ) from error
+
+
+def _mean_precision(prior: Prior, scale: Scale, draws: Draws) -> float:
+    """Return the mean of 1 / scale² given the weights, over draws of them."""
+    shared = prior.has_scale
+    factor = np.linalg.cholesky(prior.full_covariance)
+    units = np.linalg.solve(factor, (draws.flat - prior.mean).T)[shared]
+    precision = scale.mean_precision((units**2).sum(axis=0), int(shared.sum()))
+    return float(np.average(precision, weights=draws.importance))
 
 
 class PriorFamily(Component, frozen=True):

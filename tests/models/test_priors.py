@@ -221,7 +221,7 @@ SHARED, REST, DEGREES = [0, 2], [1, 3], 3.0
 
 def student_prior() -> Prior:
     gaussian = Prior.gaussian(dict(zip(LETTERS, MEAN.tolist(), strict=True)), OF_LETTERS)
-    return gaussian._replace(degrees=np.array([DEGREES, 0.0, DEGREES, 0.0]))
+    return gaussian._replace(scale=InverseChi(DEGREES), shared=np.isin(np.arange(4), SHARED))
 
 
 def test_the_density_is_the_integral_over_the_scale() -> None:
@@ -248,8 +248,7 @@ LOG_DEVIATION = 1.25
 
 
 def log_normal_prior() -> Prior:
-    of_scale = np.where(np.isin(np.arange(4), SHARED), LOG_DEVIATION, 0.0)
-    return student_prior()._replace(degrees=None, log_deviation=of_scale)
+    return student_prior()._replace(scale=LogNormalScale(LOG_DEVIATION))
 
 
 @pytest.mark.parametrize("size", [0.1, 1.0, 30.0])
@@ -319,7 +318,7 @@ def test_a_record_is_the_gaussian_with_the_mean_precision() -> None:
     known, weights = student_prior(), MEAN + np.array([2.0, 0.0, 1.0, 0.0])
     draws = weights + 1e-4 * np.random.default_rng(2).normal(size=(4, 1000, 4))
     constants = {"prior_mean": MEAN, "prior_covariance": OF_LETTERS}
-    constants |= {"prior_degrees": known.degrees}
+    constants |= {"prior_degrees": known.of_scale()["degrees"]}
     recorded = Prior.recorded(Draws({"weights": draws}, LETTERS, constants=constants))
     part = np.array([2.0, 1.0])
     distance = part @ np.linalg.solve(OF_LETTERS[np.ix_(SHARED, SHARED)], part)
@@ -332,9 +331,10 @@ def test_a_record_is_the_gaussian_with_the_mean_precision() -> None:
 
 def test_it_is_written_and_read_and_cannot_be_restricted() -> None:
     of_pairs = Prior.from_dict(log_normal_prior().as_dict())
-    np.testing.assert_array_equal(of_pairs.log_deviation, log_normal_prior().log_deviation)
     again = Prior.from_dict(student_prior().as_dict())
-    np.testing.assert_array_equal(again.degrees, student_prior().degrees)
+    for read, written in ((of_pairs, log_normal_prior()), (again, student_prior())):
+        assert read.scale == written.scale
+        np.testing.assert_array_equal(read.shared, written.shared)
     np.testing.assert_array_equal(again.covariance, OF_LETTERS)
     assert again.matched(LETTERS) is again
     with raises(UsageError, "not-supported", parameter="prior"):
@@ -356,7 +356,10 @@ def test_weights_of_features_that_agree_are_correlated() -> None:
     built = with_shared_scale(gaussian, LETTERS[:2], correlation)
     np.testing.assert_allclose(built.full_covariance[0, 1], expected, rtol=1e-3)
     np.testing.assert_array_equal(np.diag(built.covariance), [1.0, 4.0, 9.0])
-    assert built.degrees.tolist() == [8.0, 8.0, 0.0]
+    assert (built.scale, built.shared.tolist()) == (InverseChi(8.0), [True, True, False])
     of_pairs = with_shared_scale(gaussian, LETTERS[:2], correlation, of_pairs=True)
-    assert of_pairs.log_deviation.tolist() == [1.25, 1.25, 0.0]
+    assert (of_pairs.scale, of_pairs.shared.tolist()) == (
+        LogNormalScale(1.25),
+        [True, True, False],
+    )
     np.testing.assert_array_equal(of_pairs.covariance, built.covariance)

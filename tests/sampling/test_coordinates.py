@@ -18,6 +18,7 @@ from bpa_ppl import DataError, Draws, Isotropic, NBest, Prior, UsageError, check
 from bpa_ppl.adapting import adapt_draws, log_density
 from bpa_ppl.models.likelihoods.likelihood import NoLikelihood
 from bpa_ppl.models.log_linear import log_linear
+from bpa_ppl.models.priors.scale import InverseChi, LogNormalScale, Scale
 from bpa_ppl.sampling import coordinates
 from bpa_ppl.sampling.auto import Auto
 from bpa_ppl.sampling.coordinates import choose_coordinates, draw
@@ -140,21 +141,22 @@ def test_the_mode_and_the_evidence_are_those_of_the_weights(few: None) -> None:
     np.testing.assert_allclose(in_directions.log_density, direct.log_density, atol=1e-4)
 
 
-def with_common_scale(**of_scale: float) -> WeightsTarget:
+def with_common_scale(scale: Scale) -> WeightsTarget:
     """Return a posterior whose first nine weights have a common scale."""
     target = build("canonical")
     shared = np.arange(FEATURES) < 9
     matrix = np.where(np.equal.outer(shared, shared), 0.3, 0.0) + 0.5 * np.eye(FEATURES)
-    given = {name: np.where(shared, value, 0.0) for name, value in of_scale.items()}
-    return replace(target, prior=target.prior._replace(variance=None, covariance=matrix, **given))
+    of_scale = {"scale": jax.tree.map(np.asarray, scale), "shared": shared}
+    given = target.prior._replace(variance=None, covariance=matrix, **of_scale)
+    return replace(target, prior=given)
 
 
-@pytest.mark.parametrize("of_scale", [{"degrees": 5.0}, {"log_deviation": 0.5}])
+@pytest.mark.parametrize("scale", [InverseChi(5.0), LogNormalScale(0.5)])
 def test_nuts_draws_the_common_scale_of_many_directions(
-    of_scale: dict[str, float], few: None, monkeypatch: pytest.MonkeyPatch
+    scale: Scale, few: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The weights are those of the integral over the scale, which independent proposals sample."""
-    target = with_common_scale(**of_scale)
+    target = with_common_scale(scale)
     with jax.enable_x64(True):
         student = draw(Auto(draws=6000), target)
         monkeypatch.setattr(coordinates, "_MANY_SCALED", 2 * DIRECTIONS - 1)
@@ -171,7 +173,7 @@ def test_nuts_draws_the_common_scale_of_many_directions(
 
 def test_a_common_scale_is_drawn_for_all_directions(few: None) -> None:
     """Of a Student t with ν degrees of freedom, |z|² / n has an F distribution."""
-    target = replace(with_common_scale(degrees=5.0), likelihood=NoLikelihood())
+    target = replace(with_common_scale(InverseChi(5.0)), likelihood=NoLikelihood())
     prior, matrix = target.prior, target.prior.covariance
     with jax.enable_x64(True):
         spanned = choose_coordinates(target).target

@@ -410,18 +410,10 @@ class _Refits:
         target, prior = self.target, self.target.prior
         full, mean = prior.full_covariance, np.asarray(prior.mean) * kept
         covariance = np.where(np.outer(kept, kept), full, _FIXED * np.diag(np.diag(full)))
-        shared = kept if np.any(kept & prior.has_scale) else True
-        degrees, log_deviation = (
-            None if values is None else np.asarray(values) * shared
-            for values in (prior.degrees, prior.log_deviation)
-        )
-        prior = prior._replace(
-            mean=mean,
-            variance=None,
-            covariance=covariance,
-            degrees=degrees,
-            log_deviation=log_deviation,
-        )
+        shared = prior.shared
+        if np.any(kept & prior.has_scale):
+            shared = kept & prior.has_scale
+        prior = prior._replace(mean=mean, variance=None, covariance=covariance, shared=shared)
         return replace(target, prior=prior, start={**target.start, WEIGHTS: mean})
 
     def compute_evidence(self, kept: _Kept) -> float:
