@@ -197,7 +197,7 @@ TRIED: dict[str, tuple[Callable[[JudgedLists], LogDensity], str, float]] = {
             *(("agreement", m) for m in (0.25, 0.35, 0.5, 0.75, 1.0, 1.5)),
         )
     },
-    "margin, mean 0.5 x agreement": (list_modes.margin, "agreement", 0.5),
+    "margin, mean 0.35 x agreement": (list_modes.margin, "agreement", 0.35),
 }
 
 
@@ -221,9 +221,9 @@ def win_by_modes(half: Half, size: int, seed: int, _: None) -> dict[str, float]:
         modes[name], _ = find_mode(likelihood(lists), scale, m * scale * direction, start)
     scale = scales["agreement", 0.0]
     modes[RISK] = list_modes.find_risk_mode(lists, scale, start, modes["margin"])
-    mean = 0.5 * scale * agreement
-    modes["risk, mean 0.5 x agreement"] = list_modes.find_risk_mode(
-        lists, scale, mean, modes["margin, mean 0.5 x agreement"]
+    mean = 0.35 * scale * agreement
+    modes["risk, mean 0.35 x agreement"] = list_modes.find_risk_mode(
+        lists, scale, mean, modes["margin, mean 0.35 x agreement"]
     )
     scores = {name: half.test.features @ (mode / lists.spread) for name, mode in modes.items()}
     both = [scores[name] for name in ("pairs, c = 1/2", "margin")]

@@ -22,7 +22,7 @@ _VARIANCE = 0.1
 #: The expected τ gives the score of K uncorrelated features this variance, K τ².
 _SCORE_VARIANCE = 0.5
 #: The mean of a weight that starts nowhere, in units of τ: docs/results/choices.md.
-_MEAN = 0.5
+_MEAN = 0.35
 #: The typical τ of answers about lists of three candidates or more, in units of τ₀, and the degrees
 #: of freedom of its prior: `docs/results/judging.md`, "Intervals of weights".
 ANSWERS_FACTOR, DEGREES = 0.4, 8.0
@@ -43,8 +43,8 @@ class Isotropic(PriorFamily, frozen=True):
 
     Features are scores that mostly agree on which candidates are better. So where a weight starts
     nowhere, the mean of its prior is m τ / s times the correlation of the feature with what all
-    have in common (`bpa_ppl.features.matching.measure_agreement`): with m = 0.5, a weight is
-    positive with a probability of up to 0.69.
+    have in common (`bpa_ppl.features.matching.measure_agreement`): with m = 0.35, a weight is
+    positive with a probability of up to 0.64.
 
     Args:
         variance: σ_T, a variance: one number, in standardised units (τ² = σ_T) for features without
@@ -119,7 +119,7 @@ class Isotropic(PriorFamily, frozen=True):
         """Return the settings, without a scale that follows from the variance.
 
         >>> Isotropic(variance=0.25).settings()
-        {'variance': 0.25, 'single': {}, 'mean': 0.5}
+        {'variance': 0.25, 'single': {}, 'mean': 0.35}
         """
         own = super().settings()
         one = self.variance is not None and not _to_numbers(self.variance).ndim
