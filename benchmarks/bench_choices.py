@@ -1,11 +1,13 @@
 """Choices by the default likelihood of judged lists, compared with the best simple way.
 
-    python benchmarks/bench_choices.py [--tables systems without tried] [--draws 3] [--sets six …]
+    python benchmarks/bench_choices.py [--tables NAME …] [--draws 3] [--sets six …]
 
 Tables:
     systems  with the names of systems
     without  without them
     tried    without them, with other likelihoods and prior means, by the modes of `list_modes`
+    rule     the rule `best`, which takes a simple way where leave-one-out shows that it is better:
+             how often, and the headroom won there with it and with the default
 
 Data, halves and draws are those of bench_judged.py: seeds 0, 1, … draw the judged lists. Printed is
 the share of the headroom won on the test halves with 10, 20 and 50 judged lists, for each
@@ -25,6 +27,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import product
 from typing import Any
 
 import bench_judged
@@ -33,11 +36,12 @@ import measuring
 import numpy as np
 from bench_judged import COMPUTED, CONSENSUS_SETS, LENGTH_GAP, SIX, SIZES, SUMMARIES, WMT23, Half
 from list_modes import JudgedLists, LogDensity, find_mode
-from measuring import DATA, run_tables
+from measuring import DATA, Table, run_tables
 
 import bpa_ppl as bpa
 from bpa_ppl import Isotropic
 from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl.decoding.best import find_better_way
 from bpa_ppl.metrics.column import read_column
 from bpa_ppl.nbest import NBest, centre, measure_deviation, score_differences
 
@@ -300,6 +304,42 @@ def tried(options: Any) -> None:
     compare(options, None, win_by_modes)
 
 
+def rule(options: Any) -> None:
+    """Print how often `best` takes a simple way, and what is won where it does."""
+    table = Table("rule best", "taken", "of", "headroom with it", "with the default", "better in")
+    total: dict[int, list[tuple[float, float]]] = {size: [] for size in SIZES}
+    count = dict.fromkeys(SIZES, 0)
+    for title, read in [pair for name in options.sets for pair in SETS[name].items()]:
+        halves = read()
+        for size in SIZES:
+            taken = []
+            for half, seed in product(halves, range(options.draws)):
+                lists = bench_judged.draw_lists(half, size, seed)
+                draws = bpa.as_draws(bpa.adapt(lists, None, gain="gain", seed=seed))
+                if find_better_way(draws) is not None:
+                    ways = (
+                        bpa.rerank(half.test, draws, rule=name, unchecked=True).choice
+                        for name in ("best", "mean")
+                    )
+                    best, mean = map(half.headroom, ways)
+                    taken.append((best, mean))
+            total[size] += taken
+            count[size] += len(halves) * options.draws
+            print_taken(table, f"{title} features, {size} lists", taken, len(halves), options)
+    for size in SIZES:
+        print_taken(table, f"all, {size} lists", total[size], count[size] // options.draws, options)
+
+
+def print_taken(
+    table: Table, title: str, taken: Sequence[tuple[float, float]], halves: int, options: Any
+) -> None:
+    """Print a row of the table of the rule `best`."""
+    means = np.mean(taken, axis=0) if taken else np.full(2, np.nan)
+    more = f"{np.mean([best > mean for best, mean in taken]):.0%}" if taken else ""
+    values = [f"{value:.3f}" for value in means] if taken else ["", ""]
+    table.row(title, len(taken), halves * options.draws, *values, more)
+
+
 if __name__ == "__main__":
-    tables = {"without": without, "systems": systems, "tried": tried}
+    tables = {"without": without, "systems": systems, "tried": tried, "rule": rule}
     run_tables(__doc__, tables, draws=3, sets=tuple(SETS))
