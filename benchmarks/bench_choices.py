@@ -176,7 +176,8 @@ def win(half: Half, size: int, seed: int, categorical: str | None) -> dict[str, 
     return result
 
 
-#: By its row, the likelihood, what the prior mean is proportional to, and m.
+#: By its row, the likelihood, what the prior mean is proportional to, and m, which is negative if
+#: less of every feature is better and nobody has said so.
 TRIED: dict[str, tuple[Callable[[JudgedLists], LogDensity], str, float]] = {
     "margin": (list_modes.margin, "agreement", 0.0),
     "pairs, c = 1/2": (list_modes.pairs, "agreement", 0.0),
@@ -198,7 +199,7 @@ TRIED: dict[str, tuple[Callable[[JudgedLists], LogDensity], str, float]] = {
             ("agreement", 0.0),
             *(("ones", m) for m in (0.15, 0.25, 0.5)),
             *(("signs", m) for m in (0.25, 0.5)),
-            *(("agreement", m) for m in (0.25, 0.35, 0.5, 0.75, 1.0, 1.5)),
+            *(("agreement", m) for m in (-0.35, 0.25, 0.35, 0.5, 0.75, 1.0, 1.5)),
         )
     },
     "margin, mean 0.35 x agreement": (list_modes.margin, "agreement", 0.35),
