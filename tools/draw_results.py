@@ -251,6 +251,21 @@ PANELS = {
         )
         for one in ("medical", "captions", "conversation")
     ],
+    "pairs": [
+        Panel(
+            title,
+            ("RewardBench", "LLMBar", "three weak judges", "arena"),
+            label,
+            "points",
+            ("before", "now"),
+            title="after ten labels",
+            file="results/pairs.md",
+        )
+        for title, label in (
+            ("calibration error, 10 / 20 / 50 labels", "expected calibration error"),
+            ("log loss", "log loss"),
+        )
+    ],
     "published-study": [
         Panel(
             f"{domain}, learning curves, TER",
