@@ -251,6 +251,22 @@ PANELS = {
         )
         for one in ("medical", "captions", "conversation")
     ],
+    "choices": [
+        Panel(
+            "mean regret",
+            (
+                "risk, prior mean 0: the default of before",
+                "today's likelihood, prior mean 0",
+                "**the default**",
+                "ridge regression",
+                "best single feature on the judged lists",
+                "mean of the standardised features",
+            ),
+            "mean regret, higher is better",
+            title="26 collections of judged lists",
+            file="results/choices.md",
+        )
+    ],
     "pairs": [
         Panel(
             title,
