@@ -12,9 +12,9 @@ Tables:
 Data, halves and draws are those of bench_judged.py: seeds 0, 1, … draw the judged lists. Printed is
 the share of the headroom won on the test halves with 10, 20 and 50 judged lists, for each
 collection, and the regret: the difference from the best of a ridge regression, the best single
-feature on the judged lists, the mean of the standardised features, and the default of before, which
-was `risk` with the prior mean 0, or with the names of systems `pairs:exponent=0.25,power=0.5`. All
-posteriors are modes, with the learned scale of the prior.
+feature on the judged lists, the mean of the standardised features, and the previous default, which
+was `risk` with the prior mean 0, or with the names of systems `pairs:exponent=0.25,power=0.5`.
+Posteriors are modes, with the learned scale of the prior; those of `rule` are drawn.
 
 Sets of features: `all`, `six` and `ref` (42 metrics, 25 of them with references) of WMT 2023;
 `weak`, three features of the texts of ten files; `grams`, 15 features, of which twelve are
@@ -28,20 +28,21 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import bench_judged
 import list_modes
 import measuring
 import numpy as np
 from bench_judged import COMPUTED, CONSENSUS_SETS, LENGTH_GAP, SIX, SIZES, SUMMARIES, WMT23, Half
-from list_modes import JudgedLists, LogDensity, find_mode
+from list_modes import JudgedLists, LogDensity, add_standardised, find_mode
 from measuring import DATA, Table, run_tables
 
 import bpa_ppl as bpa
 from bpa_ppl import Isotropic
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.decoding.best import find_better_way
+from bpa_ppl.features.matching import measure_agreement
 from bpa_ppl.metrics.column import read_column
 from bpa_ppl.nbest import NBest, centre, measure_deviation, score_differences
 
@@ -168,7 +169,7 @@ def win(half: Half, size: int, seed: int, categorical: str | None) -> dict[str, 
             scale = draws.record.prior.scale
             scores[name] = score_differences(half.test, draws.mean)
     if not categorical:
-        both = sum(scores[name] / measure_deviation(half.test, scores[name]) for name in BOTH)
+        both = add_standardised([scores[name] for name in BOTH], half.test)
         result[" | ".join(BOTH)] = half.headroom(half.test.best(both))
     result |= win_simply(half, lists, systems=bool(categorical))
     if categorical:
@@ -176,41 +177,49 @@ def win(half: Half, size: int, seed: int, categorical: str | None) -> dict[str, 
     return result
 
 
-#: By its row, the likelihood, what the prior mean is proportional to, and m, which is negative if
-#: less of every feature is better and nobody has said so.
-TRIED: dict[str, tuple[Callable[[JudgedLists], LogDensity], str, float]] = {
-    "margin": (list_modes.margin, "agreement", 0.0),
-    "pairs, c = 1/2": (list_modes.pairs, "agreement", 0.0),
-    **{
-        f"pairs, c = {c}, power {power}": (
-            partial(list_modes.pairs, exponent=c, power=power),
-            "agreement",
-            0.0,
-        )
-        for c, power in ((0.5, 0.75), (0.25, 0.0), (0.25, 0.5), (0.25, 1.0), (0.125, 0.5))
-    },
-    **{
-        f"default likelihood, mean {m} x {kind}": (
-            partial(list_modes.pairs, exponent=0.25, power=0.75),
-            kind,
-            m,
-        )
-        for kind, m in (
-            ("agreement", 0.0),
-            *(("ones", m) for m in (0.15, 0.25, 0.5)),
-            *(("signs", m) for m in (0.25, 0.5)),
-            *(("agreement", m) for m in (-0.35, 0.25, 0.35, 0.5, 0.75, 1.0, 1.5)),
-        )
-    },
-    "margin, mean 0.35 x agreement": (list_modes.margin, "agreement", 0.35),
+class Tried(NamedTuple):
+    """A posterior whose modes are compared.
+
+    Attributes:
+        likelihood: of judged lists.
+        factor: m, negative if lower values of all features are better and nobody has said so.
+        direction: what the prior mean is proportional to.
+    """
+
+    likelihood: Callable[[JudgedLists], LogDensity]
+    factor: float = 0.0
+    direction: str = "agreement"
+
+
+USED = Isotropic().mean
+FACTORS = {
+    "ones": (0.15, 0.25, 0.5),
+    "signs": (0.25, 0.5),
+    "agreement": (0.0, -USED, 0.25, USED, 0.5, 0.75, 1.0, 1.5),
 }
+TRIED = {
+    "margin": Tried(list_modes.margin),
+    f"margin, mean {USED} x agreement": Tried(list_modes.margin, USED),
+    "pairs, c = 1/2": Tried(list_modes.pairs),
+}
+for c, power in ((0.5, 0.75), (0.25, 0.0), (0.25, 0.5), (0.25, 1.0), (0.125, 0.5)):
+    likelihood = partial(list_modes.pairs, exponent=c, power=power)
+    TRIED[f"pairs, c = {c}, power {power}"] = Tried(likelihood)
+for direction, factors in FACTORS.items():
+    likelihood = partial(list_modes.pairs, exponent=0.25, power=0.75)
+    for factor in factors:
+        title = f"default likelihood, mean {factor} x {direction}"
+        TRIED[title] = Tried(likelihood, factor, direction)
 
 
 def win_by_modes(half: Half, size: int, seed: int, _: None) -> dict[str, float]:
     """Return the headroom won by each way that was tried."""
     drawn = bench_judged.draw_lists(half, size, seed)
     lists = JudgedLists(drawn)
-    agreement = lists.agreement()
+    agreement = np.zeros(lists.size)
+    varying = np.flatnonzero(np.isfinite(lists.spread))
+    names = [drawn.feature_names[k] for k in varying]
+    agreement[varying] = [*measure_agreement(drawn, names).values()]
     directions = {
         "agreement": agreement,
         "signs": np.sign(agreement),
@@ -218,21 +227,21 @@ def win_by_modes(half: Half, size: int, seed: int, _: None) -> dict[str, float]:
     }
     scales, modes = {}, {}
     start = np.zeros(lists.size)
-    for name, (likelihood, kind, m) in TRIED.items():
+    for name, (likelihood, factor, kind) in TRIED.items():
         direction = directions[kind]
-        if (kind, m) not in scales:
-            scales[kind, m] = list_modes.learn_scale(lists, direction, m)
-        scale = scales[kind, m]
-        modes[name], _ = find_mode(likelihood(lists), scale, m * scale * direction, start)
+        if (kind, factor) not in scales:
+            scales[kind, factor] = list_modes.learn_scale(lists, direction, factor)
+        scale = scales[kind, factor]
+        modes[name], _ = find_mode(likelihood(lists), scale, factor * scale * direction, start)
     scale = scales["agreement", 0.0]
     modes[RISK] = list_modes.find_risk_mode(lists, scale, start, modes["margin"])
-    mean = 0.35 * scale * agreement
-    modes["risk, mean 0.35 x agreement"] = list_modes.find_risk_mode(
-        lists, scale, mean, modes["margin, mean 0.35 x agreement"]
+    mean = USED * scale * agreement
+    modes[f"risk, mean {USED} x agreement"] = list_modes.find_risk_mode(
+        lists, scale, mean, modes[f"margin, mean {USED} x agreement"]
     )
     scores = {name: half.test.features @ (mode / lists.spread) for name, mode in modes.items()}
     both = [scores[name] for name in ("pairs, c = 1/2", "margin")]
-    scores["pairs and margin, scores added"] = list_modes.add_standardised(both, half.test)
+    scores["pairs and margin, scores added"] = add_standardised(both, half.test)
     result = {name: half.headroom(half.test.best(values)) for name, values in scores.items()}
     return result | win_simply(half, drawn)
 
@@ -250,15 +259,15 @@ def win_simply(half: Half, lists: NBest, *, systems: bool = False) -> dict[str, 
 def compare(
     options: Any,
     categorical: str | None,
-    win: Callable[[Half, int, int, Any], dict[str, float]] = win,
+    measure: Callable[[Half, int, int, Any], dict[str, float]] = win,
 ) -> None:
     """Print the headroom won by each way on each collection, and the regrets."""
-    before = ROOT if categorical else RISK
+    before, seeds = ROOT if categorical else RISK, range(options.draws)
     won: dict[str, dict[str, Float64]] = {}
     for title, read in [pair for name in options.sets for pair in SETS[name].items()]:
         halves = read()
         cells = [
-            [win(half, size, seed, categorical) for half in halves for seed in range(options.draws)]
+            [measure(half, size, seed, categorical) for half, seed in product(halves, seeds)]
             for size in SIZES
         ]
         won[title] = {
@@ -325,20 +334,21 @@ def rule(options: Any) -> None:
                     best, mean = map(half.headroom, ways)
                     taken.append((best, mean))
             total[size] += taken
-            count[size] += len(halves) * options.draws
-            print_taken(table, f"{title} features, {size} lists", taken, len(halves), options)
+            samples = len(halves) * options.draws
+            count[size] += samples
+            print_taken(table, f"{title} features, {size} lists", taken, samples)
     for size in SIZES:
-        print_taken(table, f"all, {size} lists", total[size], count[size] // options.draws, options)
+        print_taken(table, f"all, {size} lists", total[size], count[size])
 
 
 def print_taken(
-    table: Table, title: str, taken: Sequence[tuple[float, float]], halves: int, options: Any
+    table: Table, title: str, taken: Sequence[tuple[float, float]], samples: int
 ) -> None:
     """Print a row of the table of the rule `best`."""
     means = np.mean(taken, axis=0) if taken else np.full(2, np.nan)
     more = f"{np.mean([best > mean for best, mean in taken]):.0%}" if taken else ""
     values = [f"{value:.3f}" for value in means] if taken else ["", ""]
-    table.row(title, len(taken), halves * options.draws, *values, more)
+    table.row(title, len(taken), samples, *values, more)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from scipy.special import log_expit, log_softmax, softmax
 
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.metrics.column import read_column
-from bpa_ppl.nbest import NBest, centre, measure_deviation
+from bpa_ppl.nbest import NBest, measure_deviation
 
 #: As in `bpa_ppl`: the margin and κ, per standard deviation of the gain within the lists.
 _GAMMA, _KAPPA = 2.0, 1.0
@@ -70,15 +70,6 @@ class JudgedLists:
         self.differences = np.concatenate([part[j] - part[i] for part, (i, j) in parts])
         counts = [len(part) for part in self.deficits]
         self.candidates = np.repeat(counts, [len(i) for i, _ in better])
-
-    def agreement(self) -> Float64:
-        """Return the correlations with the first principal component, of positive sum, (K,)."""
-        sizes = np.array([len(table) for table in self.features])
-        values = centre(np.concatenate(self.features), sizes)
-        _, vectors = np.linalg.eigh(values.T @ values)
-        scores = values @ vectors[:, -1]
-        agreement = values.T @ scores / np.sqrt(len(values) * (scores @ scores))
-        return np.asarray(agreement if agreement.sum() >= 0 else -agreement)
 
 
 def _find_better(deficit: Float64) -> tuple[Int64, Int64]:

@@ -40,8 +40,8 @@ def adapt(lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]) 
         weights: the canonical weights λ_T, by feature name, or one for each column in their order.
             None starts at 0 for all features but those named as log-probabilities, with a prior
             mean that follows what they have in common; `"equal"` starts at the mean of the
-            standardised features. `StartingWeights` of them also says which
-            weights are fixed, and where features start that they do not name.
+            standardised features. `StartingWeights` also says which weights are fixed, and where
+            the weights of other features start.
         gain: how good a candidate is, which says what an oracle is: `ter`, `bleu`, `chrf`, `wer`, a
             metric, a function, or a column of the lists, which is then not a feature; or
             `Oracles` that were found before, which need no references. None is `ter` where there

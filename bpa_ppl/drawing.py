@@ -261,13 +261,13 @@ def make_draws(target: WeightsTarget, sampled: Sampled, sampler: SamplerRecord) 
     draws = _evaluate_draws(target, sampled)
     adaptation, match = require_adaptation(target), target.match
     observed = adaptation.observed
-    prior = dict[str, Any]()
-    if target.uses_prior and (known := target.prior).other is None:
-        moments = {"mean": known.mean, "variance": known.variance, "covariance": known.covariance}
-        prior = {**moments, **known.of_scale()}
+    recorded, prior = dict[str, Any](), target.prior
+    if target.uses_prior and prior.other is None:
+        recorded = {"mean": prior.mean, "variance": prior.variance, "covariance": prior.covariance}
+        recorded |= prior.scale_constants()
     constants = {
         "canonical": match.values[match.free],
-        **{f"prior_{name}": value for name, value in prior.items() if value is not None},
+        **{f"prior_{name}": value for name, value in recorded.items() if value is not None},
         **sampled.constants,
     }
     if sampled.mode is not None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, Self
 
 import numpy as np
@@ -183,14 +184,15 @@ class StartingWeights:
     Args:
         weights: the canonical weights λ_T, by feature name, or one for each column in their order.
             None starts at 0 for all features but those named as log-probabilities (see
-            `initial_weights`), whose prior mean follows what these have in common; `"equal"` starts
-            at the mean of the standardised features (see `equal_weights`). Both scale the prior to
-            the spread of each feature within the lists.
+            `initial_weights`), with a prior mean that follows what they have in common; `"equal"`
+            starts at the mean of the standardised features (see `equal_weights`). Both scale the
+            prior to the spread of each feature within the lists.
         fixed: names or labels of features that stay at their canonical weight, and are not adapted.
             None fixes `UnknownWordPenalty0`, and an empty sequence fixes none.
         defaults: weights of features that the canonical weights do not name.
-        lower_is_better: without canonical weights, names or labels of features of which less is
-            better: equal weights of these are negative; otherwise see `Match.agreement`.
+        lower_is_better: names or labels of features for which lower is better, without canonical
+            weights: equal weights of these are negative; otherwise see `measure_agreement` in
+            `bpa_ppl.features.matching`.
         pretrained: without canonical weights, start the weights of the columns of the sources
             `consensus` and `length` at values learned from public judged lists: see
             `bpa_ppl.features.matching`. False does not use these values.
@@ -218,7 +220,9 @@ class StartingWeights:
         lower = self.lower_is_better
         names = (lower,) if isinstance(lower, str) else tuple(lower)
         if names and has_canonical(self.weights):
-            problem = "canonical weights say of which features less is better"
+            problem = (
+                "canonical weights have signs: leave out the features for which lower is better"
+            )
             raise UsageError(problem, parameter="lower_is_better", code="conflict")
         object.__setattr__(self, "lower_is_better", names)
         if not isinstance(self.pretrained, bool):
@@ -290,9 +294,8 @@ class Match(NamedTuple):
         spread: (features,) float64, the standard deviation within the lists of features without a
             canonical weight, nan for all others; None if every feature has one.
         origin: `canonical`, or where the weights start without canonical ones: `equal` or `none`.
-        agreement: (features,) float64, for features whose weights start nowhere, their correlation
-            within the lists with what they have in common, from `measure_agreement`; 0 for all
-            others. None if every weight starts somewhere. The prior mean of a weight follows it.
+        agreement: for each feature without a starting value, its correlation with what these
+            features have in common, from `measure_agreement`. The prior mean is proportional to it.
     """
 
     names: tuple[str, ...]
@@ -300,7 +303,7 @@ class Match(NamedTuple):
     free: npt.NDArray[np.bool_]
     spread: Float64 | None = None
     origin: Start = CANONICAL
-    agreement: Float64 | None = None
+    agreement: Mapping[str, float] = MappingProxyType({})
 
     @property
     def free_names(self) -> tuple[str, ...]:
@@ -330,14 +333,6 @@ class Match(NamedTuple):
         pairs = zip(self.free_names, self.spread[self.free].tolist(), strict=True)
         return {name: spread for name, spread in pairs if not np.isnan(spread)}
 
-    @property
-    def free_agreement(self) -> dict[str, float]:
-        """The agreement of the free features whose weights start nowhere, by name."""
-        if self.agreement is None:
-            return {}
-        pairs = zip(self.free_names, self.agreement[self.free].tolist(), strict=True)
-        return {name: agreement for name, agreement in pairs if agreement}
-
     def without(self, names: Collection[str]) -> Self:
         """Return the match to a table without some of the columns.
 
@@ -346,15 +341,10 @@ class Match(NamedTuple):
         ('LM0',)
         """
         kept = [k for k, name in enumerate(self.names) if name not in names]
-        spread, agreement = (
-            None if values is None else values[kept] for values in (self.spread, self.agreement)
-        )
+        spread = None if self.spread is None else self.spread[kept]
+        left = tuple(self.names[k] for k in kept)
         return self._replace(
-            names=tuple(self.names[k] for k in kept),
-            values=self.values[kept],
-            free=self.free[kept],
-            spread=spread,
-            agreement=agreement,
+            names=left, values=self.values[kept], free=self.free[kept], spread=spread
         )
 
     def full(self, free: npt.ArrayLike) -> Float64:
@@ -473,38 +463,34 @@ def initial_weights(lists: NBest) -> Weights:
 
 
 def start(
-    weights: AnyWeights, lists: NBest, lower_is_better: str | Iterable[str] | None = None
+    weights: AnyWeights, lists: NBest, lower_is_better: Collection[str] = ()
 ) -> tuple[Mapping[str, float] | None, Mapping[str, float], Start]:
     """Return where the weights of the columns of some lists start, by name.
 
     Args:
         weights: canonical ones, by name or one for each column; "equal"; or None.
         lists: the lists.
-        lower_is_better: without canonical weights, features of which less is better.
+        lower_is_better: names or labels of features for which lower is better.
 
     Returns:
         the canonical weights, or None; the values of features without a canonical weight, for
         `match`; and the origin: `canonical`, `equal` or `none`.
 
     Raises:
-        DataError: if there are more or fewer weights without names than columns.
-        UsageError: if `lower_is_better` is given with canonical weights.
+        DataError: if there are more or fewer weights without names than columns, or
+            `lower_is_better` names no feature.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[0.5, 1.0], [0.7, 3.0]]], ["comet", "errors"])
     >>> start([1.0, 2.0], lists), start(None, lists)[1:]
     (({'comet': 1.0, 'errors': 2.0}, {}, 'canonical'), (Weights({'comet': 0, 'errors': 0}), 'none'))
     """
-    if lower_is_better and has_canonical(weights):
-        problem = "canonical weights say of which features less is better"
-        raise UsageError(problem, parameter="lower_is_better", code="conflict")
-    lower = [lower_is_better] if isinstance(lower_is_better, str) else [*(lower_is_better or ())]
     if isinstance(weights, str) and weights == EQUAL:
-        return None, equal_weights(lists, lower), EQUAL
+        return None, equal_weights(lists, lower_is_better), EQUAL
     if weights is None:
-        _check_features(lists, lower, "lower_is_better")
-        named = dict.fromkeys((n for n in lists.feature_names if matches(n, lower)), 0.0)
-        return None, initial_weights(lists).updated(named), NONE
+        _check_features(lists, lower_is_better, "lower_is_better")
+        lower = [name for name in lists.feature_names if matches(name, lower_is_better)]
+        return None, initial_weights(lists).updated(dict.fromkeys(lower, 0.0)), NONE
     if isinstance(weights, Mapping) and not (isinstance(weights, Weights) and weights.positional):
         return weights, {}, CANONICAL
     columns = match(weights, lists, fixed=())

@@ -283,7 +283,7 @@ def choose_threshold(
     """
     name, value = ("ask_below", ask_below) if agree is None else ("agree", agree)
     if confidence is not None and agree is None:
-        problem = "a confidence is that of a promised agreement: give agree, too"
+        problem = "confidence needs a promised agreement: give agree as well"
         raise UsageError(problem, parameter="confidence", code="conflict")
     if value is None:
         return None

@@ -255,7 +255,7 @@ PANELS = {
         Panel(
             "mean regret",
             (
-                "risk, prior mean 0: the default of before",
+                "risk, prior mean 0: the previous default",
                 "today's likelihood, prior mean 0",
                 "**the default**",
                 "ridge regression",

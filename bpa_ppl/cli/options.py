@@ -223,8 +223,9 @@ Weights = Annotated[
         alias="-w",
         help="Canonical weights: moses.ini, dense weights, or JSON, also a list in the order of "
         "the columns; none, to start without; or equal, to start at the mean of the standardised "
-        "features. With settings: none:lower_is_better=cost, as for equal; none:pretrained=false "
-        "does not use values learned from public judged lists for added consensus and length.",
+        "features. With settings: none:lower_is_better=cost, and the same for equal; with "
+        "none:pretrained=false, added consensus and length features do not start at values learned "
+        "from public judged lists.",
     ),
 ]
 References = Annotated[

@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import log_info
 from bpa_ppl._runtime.progress import Reporter, inherit_progress
 from bpa_ppl.features.consensus import Consensus
@@ -97,69 +96,67 @@ def match_lists(
     lists = recipe.without_gain(lists)
     if not recipe.sources:
         require_features(lists, recipe.gain)
-    canonical, initial, origin = start(weights.weights, lists, weights.lower_is_better)
+    lower = tuple(weights.lower_is_better)
+    canonical, initial, origin = start(weights.weights, lists, lower)
     with inherit_progress(progress):
         lists, columns = recipe.for_training(lists)
     given = weights.defaults or {}
     defaults = {**dict.fromkeys(chain.from_iterable(columns), 0.0), **initial, **given}
     matched = match(canonical, lists, fixed=weights.fixed, defaults=defaults)
-    matched = matched._replace(origin=origin)
-    result = MatchedLists(lists, recipe, columns, matched)
     mean, variance = dict[str, float](), dict[str, float]()
     if origin != CANONICAL and weights.pretrained:
         mean, variance = find_pretrained(recipe.sources, columns, matched.free_spread)
     learned = {name: variance[name] for name in mean if name not in given}
-    if origin == NONE:
-        starting = {name for name, value in initial.items() if value}
-        starting.update(given, learned, result.indicators)
-        names = [n for n, spread in matched.free_spread.items() if spread and n not in starting]
-        lower = tuple(weights.lower_is_better)
-        matched = _with_agreement(matched, lists, names, lower)
-        result = result._replace(match=matched)
-    if not learned:
-        return result
-    log_info(
-        f"the weights of {', '.join(learned)} start at values learned from public judged lists; "
-        "not to use them: the weights none:pretrained=false"
-    )
+    if learned:
+        log_info(
+            f"the weights of {', '.join(learned)} start at values learned from public judged lists;"
+            " to turn this off: the weights none:pretrained=false"
+        )
     pairs = zip(matched.names, matched.values, strict=True)
     values = np.array([mean[n] if n in learned else value for n, value in pairs], np.float64)
-    matched = matched._replace(values=values)
-    return result._replace(match=matched, pretrained=learned)
+    matched = matched._replace(values=values, origin=origin)
+    result = MatchedLists(lists, recipe, columns, matched, learned)
+    if origin != NONE:
+        return result
+    starting = {name for name, value in zip(matched.names, values, strict=True) if value}
+    starting.update(given, result.indicators)
+    names = [n for n, spread in matched.free_spread.items() if spread and n not in starting]
+    agreement = measure_agreement(lists, names, lower)
+    return result._replace(match=matched._replace(agreement=agreement))
 
 
 def measure_agreement(
     lists: NBest, names: Sequence[str], lower_is_better: Collection[str] = ()
-) -> Float64:
-    """Return the correlation of each feature with what the features have in common.
+) -> dict[str, float]:
+    """Return the correlation of each feature with the first principal component of all of them.
 
-    That is their first principal component, after each is centred in every list and divided by its
-    standard deviation. Features are scores, of which more is better, so its sign is the one for
-    which the correlations have a positive sum; those of features of which less is better count
-    with the other sign.
+    Before, each feature is centred in every list and divided by its standard deviation. Higher
+    values of most features are better, so the sign of the component is the one for which the
+    correlations have a positive sum, in which those of features for which lower is better are
+    negated.
 
     Args:
         lists: the lists.
         names: features that vary within a list.
-        lower_is_better: names or labels of features of which less is better.
+        lower_is_better: names or labels of features for which lower is better.
 
     Returns:
-        (names,) float64, from -1 to 1.
+        a number from -1 to 1 for each name.
 
     >>> from bpa_ppl import from_lists
     >>> table = [[[1.0, 2.0, -4.0], [3.0, 6.0, -9.0]]]
     >>> lists = from_lists([["a", "b"]], table, ["LM0", "comet", "cost"])
-    >>> measure_agreement(lists, ["LM0", "comet", "cost"]).round(3).tolist()
-    [1.0, 1.0, -1.0]
-    >>> measure_agreement(lists, ["cost"], lower_is_better=["cost"]).round(3).tolist()
-    [-1.0]
+    >>> {name: round(value, 3) for name, value in measure_agreement(lists, ["LM0", "cost"]).items()}
+    {'LM0': 1.0, 'cost': -1.0}
+    >>> round(measure_agreement(lists, ["cost"], lower_is_better=["cost"])["cost"], 3)
+    -1.0
     """
     from scipy.linalg import eigh
 
-    columns = lists.features[:, find_positions(names, lists.feature_names)]
-    values = centre(columns.astype(np.float64), lists.sizes)
-    values /= np.abs(values).max(axis=0)  # squares of tiny numbers would be 0
-    values /= np.sqrt(np.mean(values**2, axis=0))
+    if not names:
+        return {}
+    places = find_positions(names, lists.feature_names)
+    values = centre(lists.features[:, places], lists.sizes) / lists.spread[places]
     is_wide = len(names) > len(values)
     products = values @ values.T if is_wide else values.T @ values
     last = len(products) - 1
@@ -167,19 +164,8 @@ def measure_agreement(
     scores = vectors[:, 0] if is_wide else values @ vectors[:, 0]
     agreement = values.T @ scores / np.sqrt(len(values) * (scores @ scores))
     signs = np.where([matches(name, lower_is_better) for name in names], -1.0, 1.0)
-    return np.asarray(agreement if agreement @ signs >= 0 else -agreement)
-
-
-def _with_agreement(
-    matched: Match, lists: NBest, names: Sequence[str], lower_is_better: Collection[str]
-) -> Match:
-    """Return a match with the agreement of the features whose weights start nowhere."""
-    if not names:
-        return matched
-    agreement = np.zeros(len(matched.names))
-    places = find_positions(names, matched.names)
-    agreement[places] = measure_agreement(lists, names, lower_is_better)
-    return matched._replace(agreement=agreement)
+    sign = 1.0 if agreement @ signs >= 0 else -1.0
+    return dict(zip(names, (sign * agreement).tolist(), strict=True))
 
 
 def find_pretrained(

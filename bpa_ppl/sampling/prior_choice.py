@@ -89,7 +89,7 @@ def choose_prior(observed: Scored | Compared, prepared: Prepared) -> Prior:
     scaled = isotropic.learns_scale(family, match)
     is_unknown = bool(scaled) and _is_unknown(observed, prepared)
     if prepared.likelihood.observes_answers(observed.gain, prepared.lists):
-        match = match._replace(agreement=None)  # the prior of answers has the mean 0
+        match = match._replace(agreement={})  # the prior of answers has the mean 0
     of_pairs = bool(len(prepared.lists)) and int(prepared.lists.sizes.max()) <= 2
     if not scaled:
         scale = None
@@ -157,7 +157,7 @@ def _record(
 ) -> PriorRecord:
     """Return the record of a prior that was built from a family, or from a prior of the user."""
     parameters = {} if prior.scale is None else prior.scale._asdict()
-    degrees, log_deviation = map(parameters.get, ("degrees", "log_deviation"))
+    degrees, log_deviation = parameters.get("degrees"), parameters.get("log_deviation")
     if isinstance(family, Prior):
         kind = "NumPyro distribution" if family.other is not None else "Gaussian"
         kind = kind if family.scale is None else "Gaussian with a common scale"
@@ -172,7 +172,7 @@ def _record(
         return PriorRecord(name, {n: np.asarray(v).tolist() for n, v in family.settings().items()})
     settings = {"variance": np.asarray(family.canonical_variance).tolist()}
     settings |= {"single": family.single} if family.single else {}
-    settings |= {"mean": family.mean} if match.free_agreement else {}
+    settings |= {"mean": family.mean} if match.agreement else {}
     if not (scaled := family.scaled(match)):
         return PriorRecord(name, settings)
     tau = family.scale if scale is None else scale
@@ -192,14 +192,13 @@ def log_scale(record: PriorRecord | None, match: Match) -> None:
     names = record.spread
     starts = dict(zip(match.free_names, match.free_values.tolist(), strict=True))
     nonzero = [f"{name} ({starts[name]:.3g})" for name in names if starts[name]]
-    agreement = match.free_agreement if "mean" in (record.settings or {}) else {}
-    shared = [f"{name} ({agreement[name]:+.2f})" for name in names if name in agreement]
-    if shared:
-        factor = f"{record.settings['mean']:g} × {record.scale:.3g} / spread"
-        mean = f"mean {factor} × the correlation with what they have in common, {', '.join(shared)}"
-        mean += f"; mean of {', '.join(nonzero)}," if nonzero else ","
-    else:
-        mean = f"mean 0, except {', '.join(nonzero)}," if nonzero else "mean 0"
+    factor, mean = (record.settings or {}).get("mean", 0.0), "mean 0"
+    if factor:
+        shared = [f"{n} ({match.agreement[n]:+.2f})" for n in names if n in match.agreement]
+        mean = f"mean {factor:g} × {record.scale:.3g} / spread × the correlation with what the "
+        mean += f"features have in common, {', '.join(shared)},"
+    if nonzero:
+        mean = f"{mean.removesuffix(',')}, except {', '.join(nonzero)},"
     is_unknown = (record.degrees_of_freedom, record.log_deviation) != (None, None)
     scale = "an unknown scale, typically" if is_unknown else "standard deviation"
     log_info(

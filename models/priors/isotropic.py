@@ -21,7 +21,7 @@ from bpa_ppl.weights import Match
 _VARIANCE = 0.1
 #: The expected τ gives the score of K uncorrelated features this variance, K τ².
 _SCORE_VARIANCE = 0.5
-#: The mean of a weight that starts nowhere, in units of τ: docs/results/choices.md.
+#: The prior mean of a weight without a starting value, in units of τ: docs/results/choices.md.
 _MEAN = 0.35
 #: The typical τ of answers about lists of three candidates or more, in units of τ₀, and the degrees
 #: of freedom of its prior: `docs/results/judging.md`, "Intervals of weights".
@@ -41,10 +41,10 @@ class Isotropic(PriorFamily, frozen=True):
     varies within a list by τ nats in any unit. Typical τ are 0.1 for neural candidates that differ
     little, and 2 for 500-best lists of a phrase-based decoder.
 
-    Features are scores that mostly agree on which candidates are better. So where a weight starts
-    nowhere, the mean of its prior is m τ / s times the correlation of the feature with what all
-    have in common (`bpa_ppl.features.matching.measure_agreement`): with m = 0.35, a weight is
-    positive with a probability of up to 0.64.
+    Most features agree on which candidates are better. So the prior mean of a weight without a
+    starting value is m τ / s times the correlation of its feature with what these features have in
+    common (`bpa_ppl.features.matching.measure_agreement`). With m = 0.35, the weight is positive
+    with a probability of up to 0.64.
 
     Args:
         variance: σ_T, a variance: one number, in standardised units (τ² = σ_T) for features without
@@ -53,7 +53,7 @@ class Isotropic(PriorFamily, frozen=True):
         single: variances of single features, or of the features of one label, not scaled.
         scale: τ, for features without a canonical weight. None, with `variance` None, learns it
             from the adaptation sentences, see `bpa_ppl.sampling.prior_choice`.
-        mean: m, for weights that start nowhere.
+        mean: m, for weights without a starting value.
 
     >>> match = Match(("LM0", "comet"), np.array([0.5, 0.0]), np.array([True, True]),
     ...               spread=np.array([np.nan, 0.1]))
@@ -80,7 +80,6 @@ class Isotropic(PriorFamily, frozen=True):
         names = match.free_names
         mean = dict(zip(names, match.free_values.tolist(), strict=True))
         base, spread = _to_numbers(self.canonical_variance), self.scaled(match)
-        agreement = match.free_agreement
         if not (spread or self.single):
             return Prior.isotropic(mean, base)
         scale = expected_scale(len(spread)) if self.scale is None else self.scale
@@ -88,7 +87,7 @@ class Isotropic(PriorFamily, frozen=True):
         for k, name in enumerate(names):
             if name in spread:
                 values[k] = (scale / spread[name]) ** 2
-                mean[name] += self.mean * agreement.get(name, 0.0) * scale / spread[name]
+                mean[name] += self.mean * match.agreement.get(name, 0.0) * scale / spread[name]
         for label, variance in self.single.items():
             selected = [matches(name, [label]) for name in names]
             if not any(selected):
@@ -206,7 +205,7 @@ def with_shared_scale(
     >>> student = with_shared_scale(prior, "ab", np.array([[1.0, 0.8], [0.8, 1.0]]))
     >>> student.covariance.round(3).tolist()
     [[1.0, 0.8, 0.0], [0.8, 4.0, 0.0], [0.0, 0.0, 0.1]]
-    >>> student.of_scale()
+    >>> student.scale_constants()
     {'degrees': array([8., 8., 0.])}
     """
     covariance, places = prior.full_covariance, find_positions(names, prior.names)

@@ -96,18 +96,18 @@ class Prior(NamedTuple):
         """(Q,) whether a weight has the common scale."""
         return np.asarray(np.zeros(len(self.mean), bool) if self.shared is None else self.shared)
 
-    def of_scale(self) -> dict[str, Float64]:
+    def scale_constants(self) -> dict[str, Float64]:
         """Return the parameter of the common scale by name, with 0 for weights without it, (Q,).
 
         >>> prior = Prior.isotropic({"a": 0.0, "b": 0.0})
-        >>> prior._replace(scale=InverseChi(3.0), shared=np.array([True, False])).of_scale()
+        >>> prior._replace(scale=InverseChi(3.0), shared=np.array([True, False])).scale_constants()
         {'degrees': array([3., 0.])}
         """
         parameters = () if self.scale is None else self.scale._asdict().items()
         return {name: np.where(self.has_scale, value, 0.0) for name, value in parameters}
 
-    def with_scale_of(self, values: Mapping[str, Any]) -> Prior:
-        """Return the prior with the common scale that `of_scale` has returned, if there is any."""
+    def with_scale_constants(self, values: Mapping[str, Any]) -> Prior:
+        """Return the prior with the common scale of `scale_constants`, if there is any."""
         for kind in (InverseChi, LogNormalScale):
             (name,) = kind._fields
             if values.get(name) is not None:
@@ -300,7 +300,7 @@ class Prior(NamedTuple):
             raise DataError(problem, parameter="posterior", code="not-supported")
         means = dict(zip(draws.features, np.asarray(mean).tolist(), strict=True))
         of_scale = {name.removeprefix("prior_"): value for name, value in constants.items()}
-        student = cls(np.asarray(mean), variance, covariance).with_scale_of(of_scale)
+        student = cls(np.asarray(mean), variance, covariance).with_scale_constants(of_scale)
         if student.scale is not None:
             if not unchecked:
                 refuse_unconverged(draws)
@@ -454,7 +454,7 @@ class Prior(NamedTuple):
         """
         mean = dict(zip(self.names, self.mean.tolist(), strict=True))
         if self.scale is not None:
-            of_scale = {name: values.tolist() for name, values in self.of_scale().items()}
+            of_scale = {name: values.tolist() for name, values in self.scale_constants().items()}
             return {"mean": mean, "covariance": self.full_covariance.tolist(), **of_scale}
         if self.covariance is not None:
             return {"mean": mean, "covariance": self.covariance.tolist()}
@@ -469,7 +469,7 @@ class Prior(NamedTuple):
         """
         mean = {str(name): float(value) for name, value in content["mean"].items()}
         if "covariance" in content:
-            return cls.gaussian(mean, content["covariance"]).with_scale_of(content)
+            return cls.gaussian(mean, content["covariance"]).with_scale_constants(content)
         return cls.isotropic(mean, [float(content["variance"][name]) for name in mean])
 
     def write(self, path: str | Path, record: Mapping[str, Any] | None = None) -> None:

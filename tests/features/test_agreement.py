@@ -1,7 +1,8 @@
-"""The prior mean of weights that start nowhere: what the features have in common."""
+"""The prior mean of weights without a starting value: what the features have in common."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,11 @@ def prior_means(pool: NBest, weights: Any = None, **options: Any) -> dict[str, f
     return dict(zip(draws.features, np.asarray(means, float).tolist(), strict=True))
 
 
+def scaled_agreement(pool: NBest, names: Sequence[str]) -> dict[str, float]:
+    """Return the prior means that follow from the agreement, in units of τ / spread."""
+    return {name: FACTOR * value for name, value in measure_agreement(pool, names).items()}
+
+
 @pytest.mark.parametrize("wide", [False, True])
 def test_it_is_the_correlation_with_the_first_principal_component(wide: bool) -> None:
     pool = lists(4, seed=1)
@@ -55,29 +61,30 @@ def test_it_is_the_correlation_with_the_first_principal_component(wide: bool) ->
     first = np.linalg.svd(values, full_matrices=False).U[:, 0]
     expected = np.corrcoef(values.T, first)[-1, :-1]
     expected *= np.sign(expected.sum())
-    np.testing.assert_allclose(measure_agreement(pool, names), expected, atol=1e-10)
+    by_name = dict(zip(names, expected.tolist(), strict=True))
+    assert measure_agreement(pool, names) == pytest.approx(by_name, abs=1e-10)
     # Neither the units nor a constant of each list matter.
     moved = pool.features * np.float64(3.0) + np.repeat(np.arange(4.0), 6)[:, None]
     moved = pool.without(*names).with_features(names, moved)
-    np.testing.assert_allclose(measure_agreement(moved, names), expected, atol=1e-6)
+    assert measure_agreement(moved, names) == pytest.approx(by_name, abs=1e-6)
 
 
 def test_it_has_the_sign_of_most_features_or_the_given_one() -> None:
     pool = lists()
-    agreement = dict(zip(NAMES, measure_agreement(pool, NAMES), strict=True))
+    agreement = measure_agreement(pool, NAMES)
     assert min(agreement["good"], agreement["fair"], -agreement["cost"]) > 0.6
     assert abs(agreement["noise"]) < 0.3
     turned = measure_agreement(pool, NAMES, ["good", "fair"])
-    np.testing.assert_allclose(turned, [-one for one in agreement.values()])
+    assert turned == pytest.approx({name: -value for name, value in agreement.items()})
 
 
-def test_the_prior_mean_follows_it_where_a_weight_starts_nowhere() -> None:
+def test_the_prior_mean_of_weights_without_a_starting_value_follows_it() -> None:
     pool = lists()
-    agreement = dict(zip(NAMES, FACTOR * measure_agreement(pool, NAMES), strict=True))
+    agreement = scaled_agreement(pool, NAMES)
     assert prior_means(pool) == pytest.approx(agreement, abs=1e-3)
     for options in ({"prior": "isotropic:scale=0.2"}, {"likelihood": "risk"}, {"gain": "-cost"}):
         kept = [name for name in NAMES if name != "cost" or "gain" not in options]
-        expected = dict(zip(kept, FACTOR * measure_agreement(pool, kept), strict=True))
+        expected = scaled_agreement(pool, kept)
         assert prior_means(pool, **options) == pytest.approx(expected, abs=1e-3)
     assert not any(prior_means(pool, prior="isotropic:mean=0").values())
     costs = StartingWeights(lower_is_better=["good", "fair"])
@@ -86,13 +93,12 @@ def test_the_prior_mean_follows_it_where_a_weight_starts_nowhere() -> None:
     assert prior_means(pool, "none:lower_is_better=good,fair") == pytest.approx(opposite, abs=1e-3)
 
 
-def test_weights_that_start_somewhere_stay_there() -> None:
+def test_the_prior_mean_of_other_weights_is_their_starting_value() -> None:
     pool = lists()
     means = prior_means(pool, {"good": 1.0}, exclude=["fair", "cost", "noise"])
     assert means == pytest.approx({"good": 1 / np.sqrt(0.1)})
     zeros = StartingWeights(defaults={"good": 0.0})
-    rest = NAMES[1:]
-    expected = dict(zip(rest, FACTOR * measure_agreement(pool, rest), strict=True))
+    expected = scaled_agreement(pool, NAMES[1:])
     assert prior_means(pool, zeros) == pytest.approx({"good": 0.0, **expected}, abs=1e-3)
     equal = as_draws(adapt(pool, "equal", gain="gain", sampler="map"))
     np.testing.assert_allclose(equal.constants["prior_mean"] * pool.spread, 1 / 8)
@@ -105,7 +111,7 @@ def test_indicators_and_constants_have_the_mean_zero() -> None:
     pool = pool.with_features(["constant"], constant)
     means = prior_means(pool, categorical="system", prior="isotropic:scale=0.3")
     expected = dict.fromkeys(means, 0.0)
-    expected |= dict(zip(NAMES, FACTOR * measure_agreement(pool, NAMES), strict=True))
+    expected |= scaled_agreement(pool, NAMES)
     assert means == pytest.approx(expected, abs=1e-3)
 
 

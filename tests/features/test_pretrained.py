@@ -21,7 +21,7 @@ from bpa_ppl.weights import StartingWeights
 
 CONTENT = json.loads(files("bpa_ppl.features").joinpath("pretrained.json").read_text())
 FEATURES = CONTENT["features"]
-#: The weights that start nowhere have the mean 0.
+#: The prior mean of weights without a starting value is 0.
 ZERO = "isotropic:mean=0"
 WORDS = ["the", "a", "cat", "dog", "sat", "ran", "on", "under", "red", "old", "mat", "tree"]
 

@@ -318,7 +318,7 @@ def test_a_record_is_the_gaussian_with_the_mean_precision() -> None:
     known, weights = student_prior(), MEAN + np.array([2.0, 0.0, 1.0, 0.0])
     draws = weights + 1e-4 * np.random.default_rng(2).normal(size=(4, 1000, 4))
     constants = {"prior_mean": MEAN, "prior_covariance": OF_LETTERS}
-    constants |= {"prior_degrees": known.of_scale()["degrees"]}
+    constants |= {"prior_degrees": known.scale_constants()["degrees"]}
     recorded = Prior.recorded(Draws({"weights": draws}, LETTERS, constants=constants))
     part = np.array([2.0, 1.0])
     distance = part @ np.linalg.solve(OF_LETTERS[np.ix_(SHARED, SHARED)], part)

@@ -410,9 +410,8 @@ class _Refits:
         target, prior = self.target, self.target.prior
         full, mean = prior.full_covariance, np.asarray(prior.mean) * kept
         covariance = np.where(np.outer(kept, kept), full, _FIXED * np.diag(np.diag(full)))
-        shared = prior.shared
-        if np.any(kept & prior.has_scale):
-            shared = kept & prior.has_scale
+        scaled = kept & prior.has_scale
+        shared = scaled if scaled.any() else prior.shared
         prior = prior._replace(mean=mean, variance=None, covariance=covariance, shared=shared)
         return replace(target, prior=prior, start={**target.start, WEIGHTS: mean})
 

@@ -188,7 +188,9 @@ def test_the_prior_is_that_of_adapt() -> None:
         session.next()
         session.answer("first")
     prior = model_density(session.judged, likelihood=Preference(slip=0.05)).prior
-    np.testing.assert_array_equal(session.prior.of_scale()["degrees"], prior.of_scale()["degrees"])
+    np.testing.assert_array_equal(
+        session.prior.scale_constants()["degrees"], prior.scale_constants()["degrees"]
+    )
     for name in ("mean", "covariance"):
         np.testing.assert_allclose(getattr(session.prior, name), getattr(prior, name))
     r = np.corrcoef((features - features.mean(axis=1, keepdims=True)).reshape(-1, 2).T)[0, 1]
