@@ -191,15 +191,16 @@ class Tried(NamedTuple):
     direction: str = "agreement"
 
 
-USED = Isotropic().mean
+#: m of the rows with other likelihoods, and of those with wrong signs.
+FACTOR = 0.35
 FACTORS = {
     "ones": (0.15, 0.25, 0.5),
     "signs": (0.25, 0.5),
-    "agreement": (0.0, -USED, 0.25, USED, 0.5, 0.75, 1.0, 1.5),
+    "agreement": (0.0, -FACTOR, 0.25, FACTOR, 0.5, 0.75, 1.0, 1.5),
 }
 TRIED = {
     "margin": Tried(list_modes.margin),
-    f"margin, mean {USED} x agreement": Tried(list_modes.margin, USED),
+    f"margin, mean {FACTOR} x agreement": Tried(list_modes.margin, FACTOR),
     "pairs, c = 1/2": Tried(list_modes.pairs),
 }
 for c, power in ((0.5, 0.75), (0.25, 0.0), (0.25, 0.5), (0.25, 1.0), (0.125, 0.5)):
@@ -235,9 +236,9 @@ def win_by_modes(half: Half, size: int, seed: int, _: None) -> dict[str, float]:
         modes[name], _ = find_mode(likelihood(lists), scale, factor * scale * direction, start)
     scale = scales["agreement", 0.0]
     modes[RISK] = list_modes.find_risk_mode(lists, scale, start, modes["margin"])
-    mean = USED * scale * agreement
-    modes[f"risk, mean {USED} x agreement"] = list_modes.find_risk_mode(
-        lists, scale, mean, modes[f"margin, mean {USED} x agreement"]
+    mean = FACTOR * scale * agreement
+    modes[f"risk, mean {FACTOR} x agreement"] = list_modes.find_risk_mode(
+        lists, scale, mean, modes[f"margin, mean {FACTOR} x agreement"]
     )
     scores = {name: half.test.features @ (mode / lists.spread) for name, mode in modes.items()}
     both = [scores[name] for name in ("pairs, c = 1/2", "margin")]

@@ -22,7 +22,7 @@ _VARIANCE = 0.1
 #: The expected τ gives the score of K uncorrelated features this variance, K τ².
 _SCORE_VARIANCE = 0.5
 #: The prior mean of a weight without a starting value, in units of τ: docs/results/choices.md.
-_MEAN = 0.35
+_MEAN = 0.5
 #: The typical τ of answers about lists of three candidates or more, in units of τ₀, and the degrees
 #: of freedom of its prior: `docs/results/judging.md`, "Intervals of weights".
 ANSWERS_FACTOR, DEGREES = 0.4, 8.0
@@ -43,8 +43,8 @@ class Isotropic(PriorFamily, frozen=True):
 
     Most features agree on which candidates are better. So the prior mean of a weight without a
     starting value is m τ / s times the correlation of its feature with what these features have in
-    common (`bpa_ppl.features.matching.measure_agreement`). With m = 0.35, the weight is positive
-    with a probability of up to 0.64.
+    common (`bpa_ppl.features.matching.measure_agreement`). With m = 0.5, the weight is positive
+    with a probability of up to 0.69.
 
     Args:
         variance: σ_T, a variance: one number, in standardised units (τ² = σ_T) for features without
@@ -118,7 +118,7 @@ class Isotropic(PriorFamily, frozen=True):
         """Return the settings, without a scale that follows from the variance.
 
         >>> Isotropic(variance=0.25).settings()
-        {'variance': 0.25, 'single': {}, 'mean': 0.35}
+        {'variance': 0.25, 'single': {}, 'mean': 0.5}
         """
         own = super().settings()
         one = self.variance is not None and not _to_numbers(self.variance).ndim

@@ -13,7 +13,7 @@ from bpa_ppl.adapting import log_density
 from bpa_ppl.features.matching import measure_agreement
 from bpa_ppl.weights import StartingWeights
 
-FACTOR = 0.35
+FACTOR = 0.5
 NAMES = ("good", "fair", "cost", "noise")
 
 

@@ -97,7 +97,7 @@ def test_one_feature_against_quadrature(weight: float, likelihood: str) -> None:
         else:
             better, worse = np.nonzero(values[:, None] > values)
             log_p += log_expit(scores[:, better] - scores[:, worse]).sum(axis=1) / SIZE
-    expected = best_log_scale(log_p, float(pool.spread[0]), *LISTS, mean=0.35)
+    expected = best_log_scale(log_p, float(pool.spread[0]), *LISTS, mean=0.5)
     assert np.log(scale_of(pool, None, likelihood)) == pytest.approx(expected, abs=0.05)
 
 
