@@ -12,6 +12,9 @@ Tables:
                  and the log evidence of 50 labels with log τ ~ N(μ, σ²), whose μ and σ are those
                  that are best for the other collections; by importance sampling, 150 test pairs
                  a draw
+    limit        the largest increase of the log loss, over all collections and sizes, from that
+                 with the most probable scale: with the prior in use, and with the prior of any
+                 form for which it is smallest, found with the test labels
 
 The expected calibration error is the mean absolute difference of the probability of the choice and
 the frequency with which it is right, in ten bins from ½ to 1, weighted by their counts; the pairs
@@ -37,7 +40,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
@@ -48,19 +51,23 @@ from bench_judged import COMPUTED, SIX, SIZES, read_halves
 from bench_judging import covered
 from measuring import Table, run_tables
 from pair_priors import Given, infer, normal
-from scipy.special import expit
+from scipy.optimize import minimize
+from scipy.special import expit, logsumexp, softmax
 from scipy.stats import norm
 
 import bpa_ppl as bpa
 from bpa_ppl import NBest, from_arrays
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.metrics.column import read_column
+from bpa_ppl.models.priors.isotropic import LOG_DEVIATION, PAIRS_FACTOR
 
 TEXTS = {"WMT 2024, texts": "wmt24esa.en-cs", "medical, texts": "bio.de-en"}
 #: The correlation of weights as a share of that of the features, μ and σ.
 TRIED = [(0.0, 0.0, 1.0), *product((0.5, 0.75), (-0.25, 0.0, 0.25), (1.0, 1.25, 1.5))]
 NAMES = ("RewardBench", "LLMBar", "weak", "arena", "nine", "safety", "WMT 2023")
 BINS = 10
+#: Of the smooth maximum of the increases of the log loss.
+_SHARPNESS = 300.0
 
 
 def pairs_of(chosen: Float64, other: Float64) -> NBest:
@@ -164,16 +171,64 @@ def lead(lists: NBest) -> Float64:
     return np.asarray(np.where(first, difference, -difference))
 
 
+def infer_all(
+    names: Sequence[str], shares: Sequence[float], draws: int
+) -> dict[tuple[float, str, int], list[Given]]:
+    """Return evidence and predictions of all samples.
+
+    Args:
+        names: of the collections.
+        shares: the correlations of weights as shares of those of the features.
+        draws: of each collection and size.
+    """
+    result: dict[tuple[float, str, int], list[Given]] = {}
+    for share, name, size in product(shares, names, SIZES):
+        cell = result[share, name, size] = []
+        for number, (lists, test) in enumerate(draw_samples(name, size, draws)):
+            rng = np.random.default_rng([number, 13])
+            chosen = rng.choice(len(test), min(len(test), 150), replace=False)
+            cell.append(infer(lead(lists), lead(test)[chosen], share, rng))
+    return result
+
+
+def limit(options: Any) -> None:
+    """Print the largest increase of the log loss, and that with the best prior of any form."""
+    given = infer_all(options.names, (0.0, 0.5), options.draws)
+    cells = list(product(options.names, SIZES))
+    before = np.array([mean_loss_plugged_in(given[0.0, *cell]) for cell in cells])
+
+    def measure(log_prior: Float64) -> tuple[Float64, Float64]:
+        """Return the increase in each cell, and its derivatives, (cells, scales)."""
+        pairs = [[one.loss(log_prior) for one in given[0.5, *cell]] for cell in cells]
+        losses = np.array([np.mean([loss for loss, _ in cell]) for cell in pairs])
+        slopes = np.array([np.mean([slope for _, slope in cell], axis=0) for cell in pairs])
+        return losses - before, slopes
+
+    def smooth_maximum(log_prior: Float64) -> tuple[float, Float64]:
+        increase, slopes = measure(log_prior)
+        value = logsumexp(_SHARPNESS * increase) / _SHARPNESS
+        return float(value), softmax(_SHARPNESS * increase) @ slopes
+
+    used = normal(float(np.log(PAIRS_FACTOR)), LOG_DEVIATION)
+    best = minimize(smooth_maximum, used, jac=True, method="L-BFGS-B").x
+    table = Table("increase of the log loss", *(f"{size} labels" for size in SIZES))
+    for title, log_prior in (("prior in use", used), ("best prior", best)):
+        increase = measure(log_prior)[0].reshape(-1, len(SIZES))
+        for name, row in zip(options.names, increase, strict=True):
+            table.row(f"{title}, {name}", *(f"{value:+.3f}" for value in row))
+        table.row(f"{title}, largest", *(f"{value:+.3f}" for value in increase.max(axis=0)))
+
+
+def mean_loss_plugged_in(given: Sequence[Given]) -> float:
+    """Return the mean log loss of several samples with the most probable scale."""
+    p = [one.predict(normal(0, 1), plug_in=True) for one in given]
+    return -float(np.mean([np.log(one).mean() for one in p]))
+
+
 def priors(options: Any) -> None:
     """Print what other priors of the scale would do."""
     names, shares = (*options.names, *TEXTS), sorted({share for share, *_ in TRIED})
-    given: dict[tuple[float, str, int], list[Given]] = {}
-    for share, name, size in product(shares, names, SIZES):
-        found = given[share, name, size] = []
-        for number, (lists, test) in enumerate(draw_samples(name, size, options.draws)):
-            rng = np.random.default_rng([number, 13])
-            chosen = rng.choice(len(test), min(len(test), 150), replace=False)
-            found.append(infer(lead(lists), lead(test)[chosen], share, rng))
+    given = infer_all(names, shares, options.draws)
     columns = [f"{what}, {size}" for what in ("log loss", "calibration error") for size in SIZES]
     table = Table("correlation, μ, σ", *columns)
     rows = [("the most probable τ", *TRIED[0], True)]
@@ -244,5 +299,5 @@ def intervals(options: Any) -> None:
 if __name__ == "__main__":
     warnings.filterwarnings("ignore", "Estimated shape parameter of Pareto")
     logging.getLogger("bpa_ppl").setLevel("ERROR")
-    tables = (intervals, calibration, priors)
+    tables = (intervals, calibration, priors, limit)
     run_tables(__doc__, {table.__name__: table for table in tables}, draws=20, names=NAMES)

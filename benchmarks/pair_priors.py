@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit, gammaln, log_expit, logsumexp
+from scipy.special import expit, gammaln, log_expit, logsumexp, softmax
 
 from bpa_ppl._runtime.arrays import Float64
 
@@ -34,6 +34,12 @@ class Given(NamedTuple):
         if plug_in:
             return np.asarray(self.probability[joint.argmax()])
         return np.asarray(np.exp(joint - logsumexp(joint)) @ self.probability)
+
+    def loss(self, log_prior: Float64) -> tuple[float, Float64]:
+        """Return the mean log loss on the test pairs, and its derivative by the log prior."""
+        share = softmax(self.log_evidence + log_prior)
+        p = share @ self.probability
+        return -float(np.log(p).mean()), share - share * (self.probability / p).mean(axis=1)
 
     def log_marginal(self, log_prior: Float64) -> float:
         """Return the log evidence of the answers, integrated over the scale."""
