@@ -233,7 +233,8 @@ def win_by_modes(half: Half, size: int, seed: int, _: None) -> dict[str, float]:
         if (kind, factor) not in scales:
             scales[kind, factor] = list_modes.learn_scale(lists, direction, factor)
         scale = scales[kind, factor]
-        modes[name], _ = find_mode(likelihood(lists), scale, factor * scale * direction, start)
+        precision = np.eye(lists.size) / scale**2
+        modes[name], _ = find_mode(likelihood(lists), precision, factor * scale * direction, start)
     scale = scales["agreement", 0.0]
     modes[RISK] = list_modes.find_risk_mode(lists, scale, start, modes["margin"])
     mean = FACTOR * scale * agreement

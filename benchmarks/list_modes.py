@@ -77,17 +77,26 @@ def _find_better(deficit: Float64) -> tuple[Int64, Int64]:
     return np.nonzero(deficit[:, None] < deficit)
 
 
-def pairs(lists: JudgedLists, exponent: float = 0.5, power: float = 0.0) -> LogDensity:
-    """Return the log likelihood `pairs`."""
-    weight = 2 * exponent / lists.candidates * lists.differences**power
+def choices(leads: Float64, weight: Float64 | float = 1.0) -> LogDensity:
+    """Return the log likelihood Σ w log σ(λ·h) of choices between two candidates.
+
+    Args:
+        leads: (n, K) h, the features of the chosen candidate less those of the other one.
+        weight: (n,) w.
+    """
 
     def density(weights: Float64) -> Local:
-        log_p = log_expit(lists.leads @ weights)
+        log_p = log_expit(leads @ weights)
         wrong = 1 - np.exp(log_p)
-        curvature = (lists.leads * (weight * wrong * (1 - wrong))[:, None]).T @ lists.leads
-        return Local(weight @ log_p, lists.leads.T @ (weight * wrong), curvature)
+        curvature = (leads * (weight * wrong * (1 - wrong))[:, None]).T @ leads
+        return Local((weight * log_p).sum(), leads.T @ (weight * wrong), curvature)
 
     return density
+
+
+def pairs(lists: JudgedLists, exponent: float = 0.5, power: float = 0.0) -> LogDensity:
+    """Return the log likelihood `pairs`."""
+    return choices(lists.leads, 2 * exponent / lists.candidates * lists.differences**power)
 
 
 def margin(lists: JudgedLists) -> LogDensity:
@@ -109,33 +118,32 @@ def margin(lists: JudgedLists) -> LogDensity:
 
 
 def find_mode(
-    density: LogDensity, scale: float, mean: Float64, start: Float64
-) -> tuple[Float64, float]:
-    """Return the mode with the prior N(mean, scale² I), and Laplace's log evidence.
+    density: LogDensity, precision: Float64, mean: Float64, start: Float64
+) -> tuple[Float64, Float64]:
+    """Return the mode with a Gaussian prior, and minus the second derivative there.
 
     Args:
         density: log-concave.
-        scale: τ.
+        precision: (K, K) of the prior.
         mean: (K,) of the prior.
         start: (K,) where the search begins.
     """
 
     def value(weights: Float64) -> float:
-        return density(weights).value - ((weights - mean) ** 2).sum() / 2 / scale**2
+        difference = weights - mean
+        return density(weights).value - difference @ precision @ difference / 2
 
     weights, here = start, value(start)
     for _ in range(100):
         local = density(weights)
-        precision = local.precision + np.eye(len(mean)) / scale**2
-        step = np.linalg.solve(precision, local.gradient - (weights - mean) / scale**2)
-        length = 1.0
+        gradient = local.gradient - precision @ (weights - mean)
+        step, length = np.linalg.solve(local.precision + precision, gradient), 1.0
         while (there := value(weights + length * step)) < here - 1e-12 and length > 1e-6:
             length /= 2
         weights, here = weights + length * step, there
         if np.abs(step).max() < 1e-7:
             break
-    precision = density(weights).precision + np.eye(len(mean)) / scale**2
-    return weights, here - np.linalg.slogdet(precision)[1] / 2 - len(mean) * np.log(scale)
+    return weights, density(weights).precision + precision
 
 
 def find_risk_mode(lists: JudgedLists, scale: float, mean: Float64, start: Float64) -> Float64:
@@ -167,8 +175,11 @@ def learn_scale(lists: JudgedLists, direction: Float64, factor: float) -> float:
 
     def evidence(scale: float) -> float:
         nonlocal start
-        start, log_evidence = find_mode(density, scale, factor * scale * direction, start)
-        return log_evidence - (np.log(scale / expected) / _DEVIATION) ** 2 / 2
+        mean, precision = factor * scale * direction, np.eye(lists.size) / scale**2
+        start, curvature = find_mode(density, precision, mean, start)
+        log_p = density(start).value - ((start - mean) ** 2).sum() / 2 / scale**2
+        log_p -= (np.log(scale / expected) / _DEVIATION) ** 2 / 2
+        return float(log_p - np.linalg.slogdet(curvature)[1] / 2 - lists.size * np.log(scale))
 
     values = np.array([evidence(scale) for scale in expected * _GRID])
     k = int(np.clip(values.argmax(), 1, len(_GRID) - 2))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from list_modes import choices, find_mode
 from scipy.special import expit, gammaln, log_expit, logsumexp, softmax
 
 from bpa_ppl._runtime.arrays import Float64
@@ -75,7 +76,7 @@ def infer(lead: Float64, test: Float64, correlation: float, rng: np.random.Gener
     weights, evidence, probability = np.zeros(size), [], []
     for scale in np.sqrt(0.5 / size) * np.exp(LOG_SCALES):
         precision = inverse / scale**2
-        weights, curvature = find_mode(x, precision, weights)
+        weights, curvature = find_mode(choices(x), precision, np.zeros(size), weights)
         factor = np.linalg.cholesky(curvature)
         drawn = weights + np.linalg.solve(factor.T, z.T).T
         log_w = log_expit(drawn @ x.T).sum(axis=1) - log_q - np.log(np.diag(factor)).sum()
@@ -84,23 +85,3 @@ def infer(lead: Float64, test: Float64, correlation: float, rng: np.random.Gener
         evidence.append(logsumexp(log_w) - np.log(DRAWS))
         probability.append(np.exp(log_w - logsumexp(log_w)) @ expit(drawn @ new.T))
     return Given(np.array(evidence), np.array(probability))
-
-
-def find_mode(x: Float64, precision: Float64, start: Float64) -> tuple[Float64, Float64]:
-    """Return the mode of a logistic regression and the negative Hessian there."""
-
-    def value(weights: Float64) -> float:
-        return float(log_expit(x @ weights).sum() - weights @ precision @ weights / 2)
-
-    weights = start
-    for _ in range(60):
-        p = expit(-(x @ weights))
-        curvature = (x * (p * (1 - p))[:, None]).T @ x + precision
-        step, length = np.linalg.solve(curvature, x.T @ p - precision @ weights), 1.0
-        while length > 1e-3 and value(weights + length * step) < value(weights):
-            length /= 2
-        weights = weights + length * step
-        if np.abs(step).max() < 1e-6:
-            break
-    p = expit(-(x @ weights))
-    return weights, (x * (p * (1 - p))[:, None]).T @ x + precision
