@@ -34,7 +34,14 @@ from bpa_ppl._runtime.arrays import (
 )
 from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.errors import MEMORY, DataError, UsageError, escape_controls, quote
-from bpa_ppl.names import AnyReferences, find_label, find_references, matches, to_references
+from bpa_ppl.names import (
+    AnyReferences,
+    find_label,
+    find_positions,
+    find_references,
+    matches,
+    to_references,
+)
 
 K = TypeVar("K", bound=Hashable)
 #: An array whose first dimension is the rows, or a tuple of any objects, one per row.
@@ -506,6 +513,24 @@ def measure_deviation(lists: NBest, column: npt.NDArray[Any]) -> float:
     2.0
     """
     return root_mean_square(centre(column, lists.sizes))
+
+
+def standardise(lists: NBest, names: Sequence[str]) -> Float64:
+    """Return features with the mean 0 in each list and the standard deviation 1 within the lists.
+
+    Args:
+        lists: the lists.
+        names: features that vary within a list.
+
+    Returns:
+        (candidates, names) numbers.
+
+    >>> from bpa_ppl import from_lists
+    >>> standardise(from_lists([["a", "b"]], [[[5.0], [1.0]]], ["LM0"]), ["LM0"]).tolist()
+    [[1.0], [-1.0]]
+    """
+    places = find_positions(names, lists.feature_names)
+    return centre(lists.features[:, places], lists.sizes) / lists.spread[places]
 
 
 def root_mean_square(values: Float64) -> float:

@@ -29,8 +29,8 @@ from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.length import Length
 from bpa_ppl.features.recipe import Recipe, require_features
 from bpa_ppl.features.source import FeatureSource
-from bpa_ppl.names import find_positions, matches
-from bpa_ppl.nbest import NBest, centre
+from bpa_ppl.names import matches
+from bpa_ppl.nbest import NBest, standardise
 from bpa_ppl.weights import CANONICAL, NONE, Match, StartingWeights, match, start
 
 
@@ -155,8 +155,7 @@ def measure_agreement(
 
     if not names:
         return {}
-    places = find_positions(names, lists.feature_names)
-    values = centre(lists.features[:, places], lists.sizes) / lists.spread[places]
+    values = standardise(lists, names)
     is_wide = len(names) > len(values)
     products = values @ values.T if is_wide else values.T @ values
     last = len(products) - 1

@@ -39,8 +39,7 @@ from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors import isotropic
 from bpa_ppl.models.priors.isotropic import expected_scale
 from bpa_ppl.models.priors.prior import PRIORS, Prior, PriorFamily
-from bpa_ppl.names import find_positions
-from bpa_ppl.nbest import NBest, centre
+from bpa_ppl.nbest import NBest, standardise
 from bpa_ppl.posterior.record import PriorRecord
 from bpa_ppl.sampling.coordinates import choose_coordinates, prior_variances
 from bpa_ppl.sampling.mode import make_target, mode_of
@@ -274,7 +273,5 @@ def correlate_within(lists: NBest, names: Sequence[str]) -> Float64:
     >>> round(float(correlate_within(lists, ["LM0", "cost"])[0, 1]), 6)
     -1.0
     """
-    columns = lists.features[:, find_positions(names, lists.feature_names)]
-    values = centre(columns, lists.sizes)
-    values /= np.sqrt(np.mean(values**2, axis=0))
+    values = standardise(lists, names)
     return np.asarray(values.T @ values / len(values))
