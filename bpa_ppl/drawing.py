@@ -33,7 +33,8 @@ from bpa_ppl.posterior.draws import DIRECTIONS, WEIGHTS, Draws
 from bpa_ppl.posterior.record import Figures, Record, SamplerRecord
 from bpa_ppl.posterior.statistics import smooth_log_weights
 from bpa_ppl.sampling.building import describe_machine, list_versions
-from bpa_ppl.sampling.coordinates import choose_coordinates, draw
+from bpa_ppl.sampling.common_scale import draw
+from bpa_ppl.sampling.coordinates import choose_coordinates
 from bpa_ppl.sampling.mode import mode_of
 from bpa_ppl.sampling.model_target import ModelTarget, read_structure
 from bpa_ppl.sampling.observations import Compared, Scored

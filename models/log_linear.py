@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from bpa_ppl.models.likelihoods.likelihood import Likelihood
     from bpa_ppl.models.lists import Lists
     from bpa_ppl.models.priors.prior import Prior
-    from bpa_ppl.models.priors.scale import Scale
 
 #: Of the prior of `scale` in `hierarchical`, a half-t whose median is 1 in units of the prior of
 #: the weights. Domains that need the same weights lose with a wide normal prior. With a
@@ -48,40 +46,29 @@ def log_linear(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
         likelihood.observe(lists, weights)
 
 
-@dataclass(frozen=True)
-class ScaledLogLinear:
-    """The log-linear model with the common scale of weights as a site: λ = m + τ x.
+def scaled_log_linear(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
+    """The log-linear model with the common scale τ of weights as a site: λ = m + τ x.
 
     Integrated over τ it is `log_linear` with the prior
     `bpa_ppl.models.priors.shared_scale.SharedScale`. Sites: `precision` () is 1/τ²; `unit` (Q,) is
-    x, with mean 0 and the variances of the prior; `weights` (Q,) is a function of them. NUTS
-    samples it well where it does not sample the tails of the integral over τ for many weights.
-
-    Args:
-        shared: for each of the Q weights whether it has the scale.
-        scale: the distribution of τ.
+    x, with mean 0 and the variances of the prior; `weights` (Q,) is a function of them.
     """
+    import jax.numpy as jnp
+    import numpyro
+    import numpyro.distributions as dist
 
-    shared: tuple[bool, ...]
-    scale: Scale
-
-    def __call__(self, lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
-        """Run the model."""
-        import jax.numpy as jnp
-        import numpyro
-        import numpyro.distributions as dist
-
-        precision = numpyro.sample("precision", self.scale.precision())
-        if prior.covariance is None:
-            units = dist.Normal(0.0, jnp.sqrt(jnp.asarray(prior.variance))).to_event(1)
-        else:
-            units = dist.MultivariateNormal(covariance_matrix=jnp.asarray(prior.covariance))
-        unit = numpyro.sample("unit", units)
-        scale = jnp.where(jnp.asarray(self.shared), 1 / jnp.sqrt(precision), 1.0)
-        weights = numpyro.deterministic("weights", prior.mean + scale * unit)
-        likelihood = likelihood.sample_parameters()
-        with numpyro.plate("sentence", len(lists.oracle)):
-            likelihood.observe(lists, weights)
+    assert prior.scale is not None
+    precision = numpyro.sample("precision", prior.scale.precision())
+    if prior.covariance is None:
+        units = dist.Normal(0.0, jnp.sqrt(jnp.asarray(prior.variance))).to_event(1)
+    else:
+        units = dist.MultivariateNormal(covariance_matrix=jnp.asarray(prior.covariance))
+    unit = numpyro.sample("unit", units)
+    scale = jnp.where(jnp.asarray(prior.shared), 1 / jnp.sqrt(precision), 1.0)
+    weights = numpyro.deterministic("weights", prior.mean + scale * unit)
+    likelihood = likelihood.sample_parameters()
+    with numpyro.plate("sentence", len(lists.oracle)):
+        likelihood.observe(lists, weights)
 
 
 def hierarchical(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:

@@ -17,8 +17,8 @@ from bpa_ppl.errors import UsageError
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.record import Record, Verdict
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
-from bpa_ppl.sampling.coordinates import Scaled, has_wide_scale, samples_scale
-from bpa_ppl.sampling.imh import IndependenceMetropolis
+from bpa_ppl.sampling.common_scale import Scaled, has_wide_scale, samples_units
+from bpa_ppl.sampling.imh import STEPS_WITH_SCALE, IndependenceMetropolis
 from bpa_ppl.sampling.laplace import (
     GOOD_PARETO_K,
     assess_proposals,
@@ -28,9 +28,7 @@ from bpa_ppl.sampling.laplace import (
 )
 from bpa_ppl.sampling.nuts import Nuts
 from bpa_ppl.sampling.sampler import Sampler
-from bpa_ppl.sampling.scale_mixture import estimate_evidence
 from bpa_ppl.sampling.target import Sampled, Target, constrain_draws, inspect_model
-from bpa_ppl.sampling.weights_target import WeightsTarget, has_unknown_scale
 
 #: With fewer draws per chain the result is not checked: such runs are trials.
 _MIN_CHECKED_DRAWS = 100
@@ -70,8 +68,8 @@ class Auto(Sampler, frozen=True):
     either, NUTS draws, then with shorter steps and four times as many draws. If these are too few,
     but four times as many may be enough, it draws so many; else it ends.
 
-    Where a prior has a log-normal scale, proposals for the scale and the weights in units of it are
-    fitted first.
+    If the scale of the prior is unknown, proposals for the scale and the weights in units of it are
+    fitted, and NUTS draws both, too.
 
     Another model with several sites of more than one value is a hierarchy, whose shape independent
     proposals do not fit: NUTS draws at once, or, because it would take hours, raises an error if
@@ -134,10 +132,8 @@ class Auto(Sampler, frozen=True):
                 )
             reason = f"{' and '.join(sites)} are a hierarchy"
         elif has_wide_scale(target):
-            reason = f"{target.dimension} directions have a common scale"
+            reason = f"{len(target.features)} directions have a common scale"
         else:
-            if samples_scale(target):
-                yield from self._scaled_attempts(target)
             reason = yield from self._independence_attempts(target)
         nuts = Nuts(draws=self.draws, chains=self.chains)
         yield _Attempt("nuts", reason, nuts.sample)
@@ -148,49 +144,25 @@ class Auto(Sampler, frozen=True):
         yield _Attempt("nuts", reason, more.sample)
         yield _Attempt("nuts", reason, most.sample, limit=_MORE)
 
-    def _scaled_attempts(self, target: WeightsTarget) -> Iterator[_Attempt]:
-        """Yield the attempts with fitted proposals for the scale and the weights in units of it.
-
-        The integral over a log-normal scale has heavier tails than they have.
-        """
-        scaled = Scaled.of(target)
-        mode = assess_proposals(scaled.target)[0]
-        if mode is None:
-            return
-        proposal, pareto_k, _ = fit_moments(scaled.target, mode)
-        fits, limit = _compare(pareto_k, POOR_PARETO_K)
-        if not fits:
-            return
-        reason = f"Pareto k̂ {pareto_k:.2f} {limit} of proposals for the scale and the weights"
-
-        def draw(named: Target, draws: int) -> Sampled:
-            reported = replace(scaled.target, progress=named.progress)
-            imh = IndependenceMetropolis(draws=draws, chains=self.chains)
-            sampled = scaled.restore(imh.sample_by(reported, proposal, _MAX_THINNING))
-            evidence = estimate_evidence(target)
-            return replace(sampled, figures=structs.replace(sampled.figures, log_evidence=evidence))
-
-        for draws in (self.draws, _MORE * self.draws):
-            yield _Attempt("imh", reason, partial(draw, draws=draws))
-
     def _independence_attempts(self, target: Target) -> Generator[_Attempt, None, str]:
         """Yield the attempts with independent proposals; return why they do not fit, or nothing."""
         mode, pareto_k, finding = assess_proposals(target)
-        # A mixture over scales has the tails of the posterior.
-        mixed = has_unknown_scale(target)
+        # A mixture over scales is fitted already.
+        mixed = samples_units(target)
         fits, limit = _compare(pareto_k, POOR_PARETO_K if mixed else GOOD_PARETO_K)
         reason = finding.replace(" of proposals", f" {limit} of proposals")
         independence = [
             IndependenceMetropolis(draws=draws, chains=self.chains)
             for draws in (self.draws, _MORE * self.draws)
         ]
-        # Those of a mixture are fitted already.
-        simple = can_be_fitted(target) and not mixed
+        simple = can_be_fitted(target)
         if fits:
             around_mode = make_pilot_proposal(target, independence[0].degrees_of_freedom)
             # Where these draws fail, fitted proposals need less time than more draws.
+            thinning = STEPS_WITH_SCALE if mixed else 1
             for imh in independence[: 1 if simple else None]:
-                yield _Attempt("imh", reason, partial(imh.sample_by, proposal=around_mode))
+                draw = partial(imh.sample_by, proposal=around_mode, thinning=thinning)
+                yield _Attempt("imh", reason, draw)
         if simple and mode is not None:
             proposal, pareto_k, effective = fit_moments(target, mode)
             fits, limit = _compare(pareto_k, POOR_PARETO_K)
@@ -211,12 +183,15 @@ def _compare(value: float, limit: float) -> tuple[bool, str]:
 
 
 def find_failures(target: Target, sampled: Sampled) -> tuple[list[str], float, Verdict | None]:
-    """Return the names of the diagnostics that the draws fail.
+    """Return the names of the diagnostics that the draws fail, as draws of the weights.
 
     Returns:
         the names; how many times as many draws they call for; and, if there are none, the verdict,
         with which the posterior is not checked again.
     """
+    if samples_units(target):
+        scaled = Scaled.to(target)
+        target, sampled = scaled.original, scaled.restore(sampled)
     values, features = target.label(jax.device_get(constrain_draws(target, sampled.z)))
     draws = Draws(
         values,

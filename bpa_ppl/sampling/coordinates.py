@@ -10,7 +10,7 @@ lists are. So u has as many dimensions as rows, and draws of u and ε are draws 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -19,26 +19,23 @@ from scipy.linalg import qr, solve_triangular
 
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.models.lists import Lists
-from bpa_ppl.models.log_linear import ScaledLogLinear, hierarchical, log_linear
+from bpa_ppl.models.log_linear import hierarchical, log_linear
 from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.models.priors.scale import LogNormalScale, Scale, in_floats
+from bpa_ppl.models.priors.scale import Scale, in_floats
 from bpa_ppl.models.priors.sparse import SparseLogLinear
 from bpa_ppl.posterior.draws import WEIGHTS
-from bpa_ppl.sampling.target import Sampled, Sites, Target, evaluate, unflatten
+from bpa_ppl.sampling.target import Sampled, Sites, evaluate, unflatten
 from bpa_ppl.sampling.weights_target import WeightsTarget
 from bpa_ppl.weights import Match
 
 if TYPE_CHECKING:
-    from bpa_ppl.sampling.sampler import Sampler
+    pass
 
 #: Features are divided by powers of this number, which rounds nothing. Those whose weights have a
 #: deviation of a thousandth to a thousand stay as they are.
 _UNIT = 2.0**20
 #: The span is sampled if there are so many features, and at most this share of them as directions.
 _MANY, _MOST = 100, 0.75
-#: NUTS draws the common scale of more directions as a value of its own. Independent proposals for a
-#: Student t of 60 directions fail their check in every second run, and NUTS fails the BFMI.
-_MANY_SCALED = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,14 +61,6 @@ class Coordinates:
     def restore_sites(self, z: Sites) -> Sites:
         """Return one z of `target`, such as the mode, as one of `original`."""
         return z
-
-
-def draw(sampler: Sampler, target: Target) -> Sampled:
-    """Return the draws of a sampler, in the coordinates that suit it."""
-    if not sampler.any_coordinates or not isinstance(target, WeightsTarget):
-        return sampler.sample(target)
-    coordinates = choose_coordinates(target)
-    return coordinates.restore(sampler.sample(coordinates.target))
 
 
 def choose_coordinates(target: WeightsTarget, varying: npt.ArrayLike = False) -> Coordinates:
@@ -173,7 +162,7 @@ class _Rescaled(Coordinates):
         """Return draws of y as draws of the weights, with their log density."""
         mode, log_density = sampled.mode, sampled.log_density
         if mode is not None:
-            mode = _flatten(self.restore_sites(unflatten(mode, self.target.start)))
+            mode = flatten(self.restore_sites(unflatten(mode, self.target.start)))
         if log_density is not None:
             log_density = log_density - len(self.sites) * np.log(self.unit).sum()
         return replace(
@@ -239,7 +228,7 @@ class _Spanned(Coordinates):
         if warmup:
             warmup = {**warmup, WEIGHTS: self._complete(warmup[WEIGHTS], rng)[0]}
         if mode is not None:
-            mode = _flatten(self.restore_sites(unflatten(mode, self.target.start)))
+            mode = flatten(self.restore_sites(unflatten(mode, self.target.start)))
         log_density = sampled.log_density
         return replace(
             sampled,
@@ -382,69 +371,6 @@ def _make_spanned(
     return replace(coordinates, target=changed)
 
 
-def has_wide_scale(target: Target) -> TypeGuard[WeightsTarget]:
-    """Return whether a posterior is one of many directions with a common scale."""
-    if not isinstance(target, WeightsTarget):
-        return False
-    prior = target.prior
-    are_directions = target.model is log_linear and prior.covariance is None
-    return are_directions and prior.scale is not None and target.dimension > _MANY_SCALED
-
-
-def samples_scale(target: Target) -> TypeGuard[WeightsTarget]:
-    """Return whether NUTS samples the common scale of the weights as a site of its own.
-
-    The integral over a log-normal scale has heavy tails where few answers leave the scale open,
-    and that over any scale in many directions: NUTS then fails the BFMI.
-    """
-    if not isinstance(target, WeightsTarget) or target.model is not log_linear:
-        return False
-    return isinstance(target.prior.scale, LogNormalScale) or has_wide_scale(target)
-
-
-@dataclass(frozen=True, eq=False)
-class Scaled(Coordinates):
-    """Weights with a common scale, by the scale and the weights in units of it."""
-
-    @classmethod
-    def of(cls, target: WeightsTarget) -> Scaled:
-        """Return the coordinates of a posterior for which `samples_scale` is true."""
-        prior, scale = target.prior, in_floats(target.prior.scale)
-        assert scale is not None
-        start = {name: target.start[name] for name in target.start if name != WEIGHTS}
-        changed = replace(
-            target,
-            model=ScaledLogLinear(tuple(np.asarray(prior.has_scale).tolist()), scale),
-            prior=prior._replace(scale=None, shared=None),
-            start=start | {"precision": np.zeros(()), "unit": np.asarray(target.start[WEIGHTS])},
-        )
-        return cls(target, changed)
-
-    def restore(self, sampled: Sampled) -> Sampled:
-        """Return draws as draws of the directions alone, with their log density.
-
-        They have no mode: that of the scale and the units is not that of the directions.
-        """
-        z, warmup = self.restore_sites(sampled.z), sampled.warmup
-        log_density, log_likelihood = evaluate(self.original, z)
-        return replace(
-            sampled,
-            z=z,
-            warmup=self.restore_sites(warmup) if warmup else warmup,
-            mode=None,
-            log_density=log_density,
-            log_likelihood=log_likelihood,
-        )
-
-    def restore_sites(self, z: Sites) -> Sites:
-        """Return values of the scale and the units as directions."""
-        log_precision = np.asarray(z["precision"])[..., None]
-        shared = np.asarray(self.original.prior.has_scale)
-        mean, unit = np.asarray(self.original.prior.mean), np.asarray(z["unit"])
-        weights = mean + np.where(shared, np.exp(-log_precision / 2), 1.0) * unit
-        return {WEIGHTS: weights, **{name: z[name] for name in z if name in self.original.start}}
-
-
-def _flatten(z: Sites) -> Float64:
+def flatten(z: Sites) -> Float64:
     """Return values of sites as one vector, in the order of `unflatten`."""
     return np.concatenate([np.ravel(z[name]) for name in sorted(z)])

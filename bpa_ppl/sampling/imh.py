@@ -9,6 +9,7 @@ from bpa_ppl.components import Count, CountOrNone, Positive
 from bpa_ppl.diagnostics.advice import Advice
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
+from bpa_ppl.sampling.common_scale import samples_units
 from bpa_ppl.sampling.laplace import (
     AnyProposal,
     SkewedProposal,
@@ -33,6 +34,8 @@ _FITS = 0.95
 #: Moses lists 98 of 100 runs then pass their check; with the covariance of the posterior, 20
 #: degrees of freedom, and one of two draws kept 83 do.
 _WIDER, _DEGREES, _THINNING = 1.5, 5.0, 20
+#: Steps for each kept draw where the scale of the prior is drawn too, whose tails are heavy.
+STEPS_WITH_SCALE = 8
 
 
 class IndependenceAdvice(Advice):
@@ -53,7 +56,7 @@ class IndependenceMetropolis(Sampler, frozen=True):
     made wider; one draw of twenty is then kept.
 
     If the prior has an unknown scale, proposals are a mixture over scales (see `ScaleMixture`),
-    without skew, and without a share to tune.
+    without skew, and without a share to tune; one draw of eight is then kept.
 
     Args:
         warmup: proposals of each chain that tune the share of the Student t.
@@ -87,7 +90,7 @@ class IndependenceMetropolis(Sampler, frozen=True):
                     mode = fitted.mode._replace(covariance=covariance)
                     wider = fitted._replace(mode=mode, degrees_of_freedom=_DEGREES)
                     return self.sample_by(target, wider, _THINNING)
-        return self.sample_by(target, proposal)
+        return self.sample_by(target, proposal, STEPS_WITH_SCALE if samples_units(target) else 1)
 
     def sample_by(self, target: Target, proposal: AnyProposal, thinning: int = 1) -> Sampled:
         """Draw from the posterior with proposals of a given distribution.

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import combinations
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import jax
 import numpy as np
@@ -25,6 +26,7 @@ from bpa_ppl.models.priors.scale import InverseChi
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, smooth_log_weights
+from bpa_ppl.sampling.common_scale import samples_units
 from bpa_ppl.sampling.mode import (
     disperse_starts,
     mode_of,
@@ -45,7 +47,7 @@ from bpa_ppl.sampling.target import (
     unflatten,
     with_evaluations,
 )
-from bpa_ppl.sampling.weights_target import WeightsTarget, has_unknown_scale
+from bpa_ppl.sampling.weights_target import WeightsTarget
 
 #: The mode of a hierarchy of more values is not searched: its Hessian is expensive, and in so many
 #: dimensions the typical draws lie far from the mode.
@@ -69,8 +71,9 @@ _MIN_TUNING_DRAWS = 50
 _MIN_ROUNDS, _MAX_ROUNDS, _ENOUGH = 4, 16, 0.6
 #: Proposals for more values are not fitted: a covariance needs too many draws.
 _MAX_FITTED = 50
-#: Of a mixture over scales: rounds of fits, and the effective share that needs no further one.
-_SCALE_ROUNDS, _GOOD = 8, 0.8
+#: Draws of a round, at least, and of a pilot sample where the scale of the prior, which has heavy
+#: tails, is drawn too.
+_SCALE_DRAWS = 2000
 #: Proposals around the mode are poor if less than this share of them is effective.
 _POOR = 0.5
 #: k̂ is not used for nearly equal weights: those of at most this multiple of their mean.
@@ -358,8 +361,8 @@ def assess_proposals(target: Target) -> Fit:
         return None, np.inf, f"there are {len(modes_of(target))} modes"
     around = "around the mode"
     student: AnyProposal | None = None
-    if has_unknown_scale(target):
-        student, around = _fit_scales(target), "for scales of the prior"
+    if samples_units(target):
+        student, around = _mixture_of(target), "for scales of the prior"
     elif mode_of(target).converged:
         student = _make_student(mode_of(target))
     if student is None:
@@ -385,7 +388,8 @@ def _draw_pilot(target: Target, proposal: AnyProposal) -> Proposals:
     target.progress(0, 1, "pilot sample")
     # A separate seed: the pilot's draws are not among those of the sampler that it chooses.
     separate = replace(target, seed=target.seed + _PILOT_SEED)
-    return draw_proposals(separate, proposal, (1, _PILOT))
+    count = _SCALE_DRAWS if samples_units(target) else _PILOT
+    return draw_proposals(separate, proposal, (1, count))
 
 
 def make_pilot_proposal(target: Target, degrees_of_freedom: float) -> AnyProposal:
@@ -396,8 +400,8 @@ def make_pilot_proposal(target: Target, degrees_of_freedom: float) -> AnyProposa
     Raises:
         DataError: if there is no mode, or there are several.
     """
-    if has_unknown_scale(target):
-        mixture = _fit_scales(target)
+    if samples_units(target):
+        mixture = _mixture_of(target)
         if mixture is not None:
             return mixture
     mode = require_mode(target)
@@ -455,32 +459,41 @@ def fit_moments(target: Target, mode: Mode) -> tuple[SkewedProposal, float, floa
     return student._replace(share=0.5), k_hat, effective
 
 
-def _fit_scales(target: WeightsTarget) -> ScaleMixture | None:
-    """Return proposals for scales of the prior; None if there is no mode.
+#: The mixtures over scales of posteriors, so that each is fitted once.
+_MIXTURES: WeakKeyDictionary[Target, ScaleMixture | None] = WeakKeyDictionary()
 
-    If those around the modes are poor, they are fitted to weighted draws of all rounds so far, and
-    the best of all rounds are used.
-    """
-    mixture = fit_scale_mixture(target)
-    if mixture is None or not can_be_fitted(target):
-        return mixture
+
+def _mixture_of(target: WeightsTarget) -> ScaleMixture | None:
+    """Return proposals for scales of the prior, fitted once for each target; None if no mode."""
+    if target not in _MIXTURES:
+        mixture = fit_scale_mixture(target)
+        if mixture is not None and target.dimension <= _MAX_FITTED:
+            mixture = _fit_components(target, mixture)
+        _MIXTURES[target] = mixture
+    return _MIXTURES[target]
+
+
+def _fit_components(target: WeightsTarget, mixture: ScaleMixture) -> ScaleMixture:
+    """Return the mixture after fits to weighted draws of all rounds so far; the best of all."""
     separate = replace(target, seed=target.seed + _PILOT_SEED)
+    count = max(_SCALE_DRAWS, _PER_VALUE * target.dimension)
     mixtures, shares = [mixture], list[float]()
-    flat, log_p = list[Float64](), list[Float64]()
-    for number in range(_SCALE_ROUNDS):
-        target.progress(number, _SCALE_ROUNDS, "fitting proposals")
-        drawn = draw_proposals(separate, mixtures[-1], (1, 4 * _PILOT), stream=number)
+    x, log_p, log_q = np.empty((0, target.dimension)), np.empty(0), np.empty(0)
+    for number in range(_MAX_ROUNDS):
+        target.progress(number, _MAX_ROUNDS, "fitting proposals")
+        last = mixtures[-1]
+        drawn = draw_proposals(separate, last, (1, count), stream=number)
         shares.append(_effective_share(drawn.log_ratio[0]))
-        if shares[-1] >= _GOOD:
+        enough = number + 1 >= _MIN_ROUNDS and shares[-1] >= _ENOUGH
+        if enough and smooth_log_weights(drawn.log_ratio)[1] <= GOOD_PARETO_K:
             break
-        flat.append(drawn.position[0])
-        log_p.append(drawn.log_density[0])
-        x = np.concatenate(flat)
-        log_q = np.logaddexp.reduce([one.log_components(x)[0] for one in mixtures])
-        weight = _temper(np.concatenate(log_p) - log_q, 0)
-        previous = mixtures[-1] if number else mixture.to_fit()
-        mixtures.append(previous.fitted(x, weight))
-    return mixtures[int(np.argmax(shares))]
+        # Of the sum of the densities of all rounds: at the previous draws, and at the new ones.
+        log_q, new = np.logaddexp(log_q, last.log_components(x)[0]), drawn.position[0]
+        of_all = np.logaddexp.reduce([one.log_components(new)[0] for one in mixtures])
+        x, log_q = np.concatenate([x, new]), np.append(log_q, of_all)
+        log_p = np.append(log_p, drawn.log_density[0])
+        mixtures.append(last.fitted(x, _temper(log_p - log_q, 0)))
+    return mixtures[int(np.argmax(shares))].standardised()
 
 
 def _nearly_equal(log_ratio: Float64) -> bool:
@@ -528,7 +541,7 @@ def find_moments(target: Target) -> Mode:
         DataError: if there is no mode.
     """
     # The mode of a Student t with many values is far from most of its draws.
-    mixture = fit_scale_mixture(target) if has_unknown_scale(target) else None
+    mixture = _mixture_of(target) if samples_units(target) else None
     if mixture is not None:
         return mixture.mode
     refitted = _refit_proposals(target)

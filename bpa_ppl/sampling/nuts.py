@@ -16,11 +16,9 @@ from bpa_ppl.components import Positive
 from bpa_ppl.diagnostics.advice import HamiltonianAdvice
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.sampling.chains import Chains, ChainSampler, run_chains
-from bpa_ppl.sampling.coordinates import Scaled, samples_scale
 from bpa_ppl.sampling.laplace import GOOD_PARETO_K, draw_starts
 from bpa_ppl.sampling.mode import mode_of
 from bpa_ppl.sampling.target import Sampled, Sites, Target
-from bpa_ppl.sampling.weights_target import has_unknown_scale
 
 #: Target acceptance of a warm-up that tunes the step: posteriors may have narrow regions. With many
 #: values the same target makes steps needlessly short: 500 sparse weights took half as many again,
@@ -107,9 +105,6 @@ class Nuts(ChainSampler, frozen=True):
 
     def sample(self, target: Target) -> Sampled:
         """Draw from the posterior by NUTS."""
-        if samples_scale(target):
-            coordinates = Scaled.of(target)
-            return coordinates.restore(self.sample(coordinates.target))
         small, default = target.dimension <= _FEW, target.is_log_linear
         accept = _TARGET if default else _TARGET_OF_OTHERS
         accept = self.target_accept or (accept if small else _TARGET_OF_MANY)
@@ -119,10 +114,8 @@ class Nuts(ChainSampler, frozen=True):
         if moments is None:
             sampled = run_chains(tuning, target, None, start)
             return replace(sampled, figures=Figures(metric=f"found in the warm-up: {reason}"))
-        # A posterior that integrates over the scale of its prior has the tails of a Student t. Of
-        # other models, such as a hierarchy, the Pareto k̂ of a pilot sample may be low by chance.
-        near = small and pareto_k <= GOOD_PARETO_K
-        near = near and not has_unknown_scale(target) and default
+        # Of other models, such as a hierarchy, the Pareto k̂ of a pilot sample may be low by chance.
+        near = small and default and pareto_k <= GOOD_PARETO_K
         sampled = run_chains(self if near else tuning, target, moments.covariance, start)
         accepted = np.mean(sampled.statistics["acceptance_rate"], axis=1)
         if near and self.target_accept is None and accepted.min() < _STUCK:

@@ -1,11 +1,11 @@
 """Proposals for weights whose prior has an unknown common scale.
 
-Given the scale the prior is Gaussian, and the posterior nearly so; integrated over the scale it is
-not. So proposals are a mixture over values of the scale, of a Student t around the mode given each,
-weighted by the prior of the scale and by Laplace's approximation of the evidence. A few answers
-that some weights explain perfectly say nothing about larger ones in the same direction; then the
-mode is far from most of the posterior given a large scale, and the components are fitted to draws
-(Cappé, Douc, Guillin, Marin & Robert 2008).
+They are for the scale and the weights in units of it: a mixture over values of the scale, of a
+Student t around the mode of the weights given each, weighted by the prior of the scale and by
+Laplace's approximation of the evidence; and a component that is the prior. A few answers that some
+weights explain perfectly say nothing about larger ones in the same direction; then the mode is far
+from most of the posterior given a large scale, and the components are fitted to draws (Cappé, Douc,
+Guillin, Marin & Robert 2008).
 """
 
 from __future__ import annotations
@@ -20,21 +20,23 @@ from scipy.special import logsumexp, softmax
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.models.priors.scale import InverseChi, in_floats
 from bpa_ppl.posterior.record import Figures
+from bpa_ppl.sampling.common_scale import Scaled
+from bpa_ppl.sampling.coordinates import flatten
 from bpa_ppl.sampling.mode import mode_of, require_mode
 from bpa_ppl.sampling.newton import Mode, combine_components
 from bpa_ppl.sampling.target import unflatten
 from bpa_ppl.sampling.weights_target import WeightsTarget, has_unknown_scale
 
-#: Distance of the logarithms of scales: the radius of K weights has a relative deviation of
-#: 1 / √(2 K) given the scale, and their Student t is wider.
-_STEP = 0.25
-#: The share of a component with the tails of the prior: the posterior has them in directions that
-#: the data say nothing about.
+#: Distance of the logarithms of scales over which the evidence is summed: the radius of K weights
+#: has a relative deviation of 1 / √(2 K) given the scale. Every third one has a component.
+_STEP, _EVERY = 0.25, 3
+#: The share of the component that is the prior: the posterior has its tails in directions that the
+#: data say nothing about.
 _DEFENSIVE = 0.1
-#: The degrees of freedom of the other components.
-_DEGREES = 10.0
-#: Of those that are fitted to draws, and how many of the scales these have: every third one.
-_FITTED_DEGREES, _EVERY = 5.0, 3
+#: The degrees of freedom of the components, at least and for each value. Where few answers leave a
+#: cone of weights, posteriors given a scale have corners, at which chains stay longer with 10; with
+#: 4 in many dimensions the radius of a draw varies too much.
+_DEGREES, _DEGREES_PER_VALUE = 4.0, 1 / 3
 #: The share of a component is not below this one.
 _LEAST_SHARE = 1e-4
 #: Scales are left out if they are less probable than the best one by this factor, in nats.
@@ -51,7 +53,7 @@ class ScaleMixture(NamedTuple):
         log_share: (n,) the logarithms of the shares.
         centre: (n, d) of the components.
         factor: (n, d, d) Cholesky factors of their covariances.
-        degrees_of_freedom: (n,) of each.
+        degrees_of_freedom: of each.
         log_evidence: log p(A), by Laplace's approximation given each scale.
         share: that of the Student t, which is all of it.
     """
@@ -60,7 +62,7 @@ class ScaleMixture(NamedTuple):
     log_share: Float64
     centre: Float64
     factor: Float64
-    degrees_of_freedom: Float64
+    degrees_of_freedom: float
     log_evidence: float
     share: float = 1.0
 
@@ -73,8 +75,8 @@ class ScaleMixture(NamedTuple):
         unit = rng.normal(size=(count, self.centre.shape[1]))
         component = rng.choice(len(self.log_share), size=count, p=softmax(self.log_share))
         with np.errstate(all="ignore"):  # very few degrees of freedom give infinite draws
-            degrees = self.degrees_of_freedom[component]
-            scale = rng.chisquare(degrees) / degrees
+            degrees = self.degrees_of_freedom
+            scale = rng.chisquare(degrees, count) / degrees
             unit /= np.sqrt(scale)[:, None]
             moved = np.empty_like(unit)
             for number, factor in enumerate(self.factor):
@@ -86,20 +88,6 @@ class ScaleMixture(NamedTuple):
         """Return the log density of draws, (n, d) ↦ (n,), twice."""
         log_density = np.asarray(logsumexp(self._log_parts(x)[0], axis=0))
         return log_density, log_density
-
-    def to_fit(self) -> ScaleMixture:
-        """Return a mixture of fewer components, for `fitted`; the last one stays."""
-        last = len(self.log_share) - 1
-        kept = np.append(np.arange(last // 2 % _EVERY, last, _EVERY), last)
-        log_share = self.log_share[kept]
-        log_share[:-1] += np.log1p(-np.exp(log_share[-1])) - logsumexp(log_share[:-1])
-        degrees = np.append(np.full(len(kept) - 1, _FITTED_DEGREES), self.degrees_of_freedom[last])
-        return self._replace(
-            log_share=log_share,
-            centre=self.centre[kept],
-            factor=self.factor[kept],
-            degrees_of_freedom=degrees,
-        )
 
     def fitted(self, x: Float64, weight: Float64) -> ScaleMixture:
         """Return the mixture after a step that fits all components but the last to weighted draws.
@@ -118,7 +106,7 @@ class ScaleMixture(NamedTuple):
             effective = shares[k] ** 2 / np.sum(of_part**2)
             if not effective > 3 * size:
                 continue
-            degrees = self.degrees_of_freedom[k]
+            degrees = self.degrees_of_freedom
             near = of_part * (degrees + size) / (degrees + squared[k])
             centre[k] = near @ x / near.sum()
             difference = x - centre[k]
@@ -132,18 +120,56 @@ class ScaleMixture(NamedTuple):
         log_share = np.append(log_share, self.log_share[-1])
         return self._replace(log_share=log_share, centre=centre, factor=factor)
 
+    def standardised(self) -> ScaleMixture:
+        """Return the same mixture in units of its own moments, without the last component."""
+        _, mean, covariance = combine_components(
+            self.log_share[:-1],
+            self.centre[:-1],
+            self.factor[:-1] @ self.factor[:-1].transpose(0, 2, 1),
+        )
+        own, unit = (np.linalg.cholesky(values) for values in (self.mode.covariance, covariance))
+        factor = own @ unit
+        inverse = np.linalg.inv(unit)
+        return self._replace(
+            mode=self.mode._replace(
+                position=self.mode.position + own @ mean, covariance=factor @ factor.T
+            ),
+            centre=(self.centre - mean) @ inverse.T,
+            factor=inverse @ self.factor,
+        )
+
     def _log_parts(self, x: Float64) -> tuple[Float64, Float64]:
         """Return the log density of each component times its share, and squared distances."""
         parts, distances = [], []
         with np.errstate(all="ignore"):  # draws may be infinitely far
-            for log_share, centre, factor, degrees in zip(
-                self.log_share, self.centre, self.factor, self.degrees_of_freedom, strict=True
+            student = InverseChi(self.degrees_of_freedom)
+            for log_share, centre, factor in zip(
+                self.log_share, self.centre, self.factor, strict=True
             ):
                 squared = np.square((x - centre) @ np.linalg.inv(factor).T).sum(axis=1)
-                log_q = InverseChi(degrees).log_marginal(squared, x.shape[1], x.shape[1])
+                log_q = student.log_marginal(squared, x.shape[1], x.shape[1])
                 parts.append(log_share + log_q - np.log(np.diag(factor)).sum())
                 distances.append(squared)
         return np.array(parts), np.array(distances)
+
+
+class _Given(NamedTuple):
+    """The modes given each of n scales.
+
+    Attributes:
+        log_scale: (n,) log τ.
+        log_p: (n,) log p(A, log τ), by Laplace's approximation.
+        modes: of each.
+    """
+
+    log_scale: Float64
+    log_p: Float64
+    modes: tuple[Mode, ...]
+
+    @property
+    def log_evidence(self) -> float:
+        """The logarithm of p(A), by a sum over the scales."""
+        return float(logsumexp(self.log_p) + np.log(_STEP))
 
 
 def estimate_evidence(target: WeightsTarget) -> float:
@@ -152,12 +178,12 @@ def estimate_evidence(target: WeightsTarget) -> float:
     Raises:
         UsageError: if no mode is found.
     """
-    mixture = fit_scale_mixture(target) if has_unknown_scale(target) else None
-    return require_mode(target).log_evidence if mixture is None else mixture.log_evidence
+    given = _find_modes(target) if has_unknown_scale(target) else None
+    return require_mode(target).log_evidence if given is None else given.log_evidence
 
 
-def fit_scale_mixture(target: WeightsTarget) -> ScaleMixture | None:
-    """Return the mixture for a target with an unknown scale; None if there is no mode."""
+def _find_modes(target: WeightsTarget) -> _Given | None:
+    """Return the modes of the weights given each scale that is probable; None if there is none."""
     modes: dict[int, tuple[Mode, float]] = {}
     scale = in_floats(target.prior.scale)
     assert scale is not None
@@ -182,21 +208,61 @@ def fit_scale_mixture(target: WeightsTarget) -> ScaleMixture | None:
             best = max(best, value)
             if value < best - _NEGLIGIBLE:
                 break
-    if not modes:
+    kept = [step for step in sorted(modes) if modes[step][1] >= best - _NEGLIGIBLE]
+    if not kept:
         return None
-    kept = [pair for pair in modes.values() if pair[1] >= best - _NEGLIGIBLE]
-    log_p = np.array([value for _, value in kept])
-    centres = np.array([mode.position for mode, _ in kept])
-    covariances = np.array([mode.covariance for mode, _ in kept])
-    share, mean, covariance = combine_components(log_p, centres, covariances)
-    unit = np.linalg.inv(np.linalg.cholesky(covariance))
-    likely = int(np.argmax(share))
-    repeated = [*range(len(kept)), likely]
-    return ScaleMixture(
-        kept[likely][0]._replace(position=mean, covariance=covariance),
-        np.log(np.append((1 - _DEFENSIVE) * share, _DEFENSIVE)),
-        ((centres - mean) @ unit.T)[repeated],
-        (unit @ np.linalg.cholesky(covariances))[repeated],
-        np.append(np.full(len(kept), _DEGREES), scale.tail_degrees),
-        float(logsumexp(log_p) + np.log(_STEP)),
+    log_p = np.array([modes[step][1] for step in kept])
+    return _Given(_STEP * np.array(kept), log_p, tuple(modes[step][0] for step in kept))
+
+
+def fit_scale_mixture(target: WeightsTarget) -> ScaleMixture | None:
+    """Return the mixture for a target of the scale and the units; None if there is no mode."""
+    coordinates = Scaled.to(target)
+    original, scale = coordinates.original, in_floats(coordinates.original.prior.scale)
+    given = _find_modes(original)
+    assert scale is not None
+    if given is None:
+        return None
+    chosen = np.arange(len(given.modes) // 2 % _EVERY, len(given.modes), _EVERY)
+    likely = int(np.argmax(given.log_p))
+    placed = [
+        _place(coordinates, given.modes[k], given.log_scale[k]) for k in (*chosen.tolist(), likely)
+    ]
+    centres, covariances = (np.array(values) for values in zip(*placed, strict=True))
+    # The last one is the prior of the scale and the units.
+    scales = scale.log_scales
+    share = softmax(scale.log_density(scales))
+    mean = share @ scales
+    prior, index = original.prior, unflatten(np.arange(len(centres[-1])), coordinates.target.start)
+    own = np.append(index["precision"], index["unit"])
+    centres[-1][own] = np.append(-2 * mean, np.zeros(len(own) - 1))
+    covariances[-1][own] = covariances[-1][:, own] = 0.0
+    covariances[-1][np.ix_(index["unit"], index["unit"])] = prior.full_covariance
+    covariances[-1][index["precision"], index["precision"]] = 4 * share @ (scales - mean) ** 2
+    share, centre, covariance = combine_components(
+        given.log_p[chosen], centres[:-1], covariances[:-1]
     )
+    unit = np.linalg.inv(np.linalg.cholesky(covariance))
+    return ScaleMixture(
+        given.modes[likely]._replace(position=centre, covariance=covariance),
+        np.log(np.append((1 - _DEFENSIVE) * share, _DEFENSIVE)),
+        (centres - centre) @ unit.T,
+        unit @ np.linalg.cholesky(covariances),
+        max(_DEGREES, _DEGREES_PER_VALUE * len(centre)),
+        given.log_evidence,
+    )
+
+
+def _place(coordinates: Scaled, mode: Mode, log_scale: float) -> tuple[Float64, Float64]:
+    """Return centre and covariance of a component for the scale and the weights in units of it."""
+
+    def scale(position: Float64) -> Float64:
+        z = unflatten(position, coordinates.original.start)
+        return flatten(coordinates.scale_sites(z, log_scale))
+
+    centre = scale(mode.position)
+    slope = np.array([scale(mode.position + step) - centre for step in np.eye(len(mode.position))])
+    covariance = slope.T @ mode.covariance @ slope
+    place = unflatten(np.arange(len(centre)), coordinates.target.start)["precision"]
+    covariance[place, place] = (_STEP * _EVERY) ** 2
+    return centre, covariance

@@ -43,7 +43,7 @@ from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, total
-from bpa_ppl.sampling.coordinates import draw
+from bpa_ppl.sampling.common_scale import draw
 from bpa_ppl.sampling.model_target import ModelTarget, make_model_target, require_simulated
 from bpa_ppl.sampling.observations import Compared
 from bpa_ppl.sampling.own_models import Simulated

@@ -38,11 +38,6 @@ class InverseChi(NamedTuple):
     degrees: Any
 
     @property
-    def tail_degrees(self) -> float:
-        """The degrees of freedom of a Student t whose tails are not lighter."""
-        return float(self.degrees)
-
-    @property
     def log_scales(self) -> Float64:
         """(n,) values of log τ in equal distances that have nearly all of the probability."""
         return np.arange(-1.0, 4.01, _STEP)
@@ -111,11 +106,6 @@ class LogNormalScale(NamedTuple):
     """
 
     log_deviation: Any
-
-    @property
-    def tail_degrees(self) -> float:
-        """The degrees of freedom of a Student t whose tails are not lighter."""
-        return 3.0
 
     @property
     def log_scales(self) -> Float64:

@@ -19,9 +19,10 @@ from bpa_ppl.adapting import adapt_draws, log_density
 from bpa_ppl.models.likelihoods.likelihood import NoLikelihood
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors.scale import InverseChi, LogNormalScale, Scale
-from bpa_ppl.sampling import coordinates
+from bpa_ppl.sampling import common_scale, coordinates
 from bpa_ppl.sampling.auto import Auto
-from bpa_ppl.sampling.coordinates import choose_coordinates, draw
+from bpa_ppl.sampling.common_scale import draw
+from bpa_ppl.sampling.coordinates import choose_coordinates
 from bpa_ppl.sampling.imh import IndependenceMetropolis
 from bpa_ppl.sampling.laplace import Laplace
 from bpa_ppl.sampling.mode import PosteriorMode
@@ -159,7 +160,7 @@ def test_nuts_draws_the_common_scale_of_many_directions(
     target = with_common_scale(scale)
     with jax.enable_x64(True):
         student = draw(Auto(draws=6000), target)
-        monkeypatch.setattr(coordinates, "_MANY_SCALED", 2 * DIRECTIONS - 1)
+        monkeypatch.setattr(common_scale, "_MANY_SCALED", 2 * DIRECTIONS - 1)
         scaled = draw(Auto(draws=2000), target)
         log_density, log_likelihood = evaluate(target, scaled.z)
     assert student.figures.chosen == "imh"

@@ -36,7 +36,8 @@ from bpa_ppl.nbest import NBest, centre, score_differences, subtract_first
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
 from bpa_ppl.posterior.record import SamplerRecord
-from bpa_ppl.sampling.coordinates import choose_coordinates, draw
+from bpa_ppl.sampling.common_scale import draw
+from bpa_ppl.sampling.coordinates import choose_coordinates
 from bpa_ppl.sampling.laplace import Laplace
 from bpa_ppl.sampling.mode import require_mode
 from bpa_ppl.sampling.prior_choice import correlate_within
