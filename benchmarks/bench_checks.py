@@ -73,6 +73,14 @@ def independence(rng: np.random.Generator, features: int) -> Float64:
     return proposed[np.arange(CHAINS)[:, None], position[:, WARMUP:]]
 
 
+def common_scale(
+    rng: np.random.Generator, correlation: float = 0.5, features: int = 9, deviation: float = 1.25
+) -> Float64:
+    """Return chains with the tails of weights with a common log-normal scale."""
+    values = autoregressive(rng, correlation, features + 1)
+    return np.asarray(np.exp(deviation * values[..., :1]) * values[..., 1:])
+
+
 def refused(values: Float64) -> bool:
     """Return whether the check refuses the chains."""
     names = tuple(f"w{k}" for k in range(values.shape[-1]))
@@ -115,6 +123,7 @@ CASES: dict[str, Callable[[np.random.Generator], Float64]] = {
     "imh, 14 weights": lambda rng: independence(rng, 14),
     "one chain of 4000, AR(1) 0.0, 4 weights": lambda rng: one_chain(rng, 0.0, 4),
     "one chain of 4000, AR(1) 0.5, 4 weights": lambda rng: one_chain(rng, 0.5, 4),
+    "AR(1) 0.5, 9 weights, common log-normal scale": common_scale,
 }
 #: Chains that fail the check, since they have few effective draws.
 SHORT = {
