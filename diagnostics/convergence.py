@@ -251,8 +251,8 @@ def compare_beginning(values: Float64, level: float = 0.005) -> Float64:
     It is the difference of their means, over all chains, in units of its Monte-Carlo standard error
     (Geweke 1992), scaled as by `_z_score`. The error is that of the second half, by ArviZ, for as
     many draws as both parts have: draws that come from elsewhere vary much, and would hide it. The
-    first tenth has at least four draws of each chain. Draws are the normal scores of their ranks,
-    as for R-hat: of heavy tails, a few far draws would decide otherwise.
+    first tenth has at least four draws of each chain. Draws are replaced by the normal scores of
+    their ranks, as for R-hat, so that a few far draws of heavy tails do not decide.
 
     Args:
         values: the draws.

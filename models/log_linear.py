@@ -55,15 +55,11 @@ def scaled_log_linear(lists: Lists, prior: Prior, likelihood: Likelihood) -> Non
     """
     import jax.numpy as jnp
     import numpyro
-    import numpyro.distributions as dist
 
     assert prior.scale is not None
     precision = numpyro.sample("precision", prior.scale.precision())
-    if prior.covariance is None:
-        units = dist.Normal(0.0, jnp.sqrt(jnp.asarray(prior.variance))).to_event(1)
-    else:
-        units = dist.MultivariateNormal(covariance_matrix=jnp.asarray(prior.covariance))
-    unit = numpyro.sample("unit", units)
+    of_units = prior._replace(mean=jnp.zeros_like(prior.mean), scale=None, shared=None)
+    unit = numpyro.sample("unit", of_units.distribution())
     scale = jnp.where(jnp.asarray(prior.shared), 1 / jnp.sqrt(precision), 1.0)
     weights = numpyro.deterministic("weights", prior.mean + scale * unit)
     likelihood = likelihood.sample_parameters()

@@ -17,8 +17,8 @@ from bpa_ppl.errors import UsageError
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.record import Record, Verdict
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
-from bpa_ppl.sampling.common_scale import Scaled, has_wide_scale, samples_units
-from bpa_ppl.sampling.imh import STEPS_WITH_SCALE, IndependenceMetropolis
+from bpa_ppl.sampling.common_scale import Scaled, has_wide_scale, samples_scale
+from bpa_ppl.sampling.imh import IndependenceMetropolis
 from bpa_ppl.sampling.laplace import (
     GOOD_PARETO_K,
     assess_proposals,
@@ -69,7 +69,7 @@ class Auto(Sampler, frozen=True):
     but four times as many may be enough, it draws so many; else it ends.
 
     If the scale of the prior is unknown, proposals for the scale and the weights in units of it are
-    fitted, and NUTS draws both, too.
+    fitted, and NUTS draws both as well.
 
     Another model with several sites of more than one value is a hierarchy, whose shape independent
     proposals do not fit: NUTS draws at once, or, because it would take hours, raises an error if
@@ -148,8 +148,8 @@ class Auto(Sampler, frozen=True):
         """Yield the attempts with independent proposals; return why they do not fit, or nothing."""
         mode, pareto_k, finding = assess_proposals(target)
         # A mixture over scales is fitted already.
-        mixed = samples_units(target)
-        fits, limit = _compare(pareto_k, POOR_PARETO_K if mixed else GOOD_PARETO_K)
+        largest = POOR_PARETO_K if samples_scale(target) else GOOD_PARETO_K
+        fits, limit = _compare(pareto_k, largest)
         reason = finding.replace(" of proposals", f" {limit} of proposals")
         independence = [
             IndependenceMetropolis(draws=draws, chains=self.chains)
@@ -159,10 +159,8 @@ class Auto(Sampler, frozen=True):
         if fits:
             around_mode = make_pilot_proposal(target, independence[0].degrees_of_freedom)
             # Where these draws fail, fitted proposals need less time than more draws.
-            thinning = STEPS_WITH_SCALE if mixed else 1
             for imh in independence[: 1 if simple else None]:
-                draw = partial(imh.sample_by, proposal=around_mode, thinning=thinning)
-                yield _Attempt("imh", reason, draw)
+                yield _Attempt("imh", reason, partial(imh.sample_by, proposal=around_mode))
         if simple and mode is not None:
             proposal, pareto_k, effective = fit_moments(target, mode)
             fits, limit = _compare(pareto_k, POOR_PARETO_K)
@@ -183,16 +181,17 @@ def _compare(value: float, limit: float) -> tuple[bool, str]:
 
 
 def find_failures(target: Target, sampled: Sampled) -> tuple[list[str], float, Verdict | None]:
-    """Return the names of the diagnostics that the draws fail, as draws of the weights.
+    """Return the names of the diagnostics that the draws of the weights fail.
 
     Returns:
         the names; how many times as many draws they call for; and, if there are none, the verdict,
         with which the posterior is not checked again.
     """
-    if samples_units(target):
-        scaled = Scaled.to(target)
-        target, sampled = scaled.original, scaled.restore(sampled)
-    values, features = target.label(jax.device_get(constrain_draws(target, sampled.z)))
+    z = sampled.z
+    if samples_scale(target):
+        scaled = Scaled.from_scaled(target)
+        target, z = scaled.original, scaled.restore_sites(z)
+    values, features = target.label(jax.device_get(constrain_draws(target, z)))
     draws = Draws(
         values,
         features,

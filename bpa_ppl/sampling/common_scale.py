@@ -23,7 +23,7 @@ from bpa_ppl.sampling.weights_target import WeightsTarget, has_unknown_scale
 if TYPE_CHECKING:
     from bpa_ppl.sampling.sampler import Sampler
 
-#: Of more directions independent proposals fail their check in every second run (of 60).
+#: With 60 directions, every second run of independent proposals fails its check.
 _MANY_SCALED = 50
 
 
@@ -32,25 +32,21 @@ def draw(sampler: Sampler, target: Target) -> Sampled:
     if not sampler.any_coordinates or not isinstance(target, WeightsTarget):
         return sampler.sample(target)
     coordinates = choose_coordinates(target)
-    if not (sampler.exact and samples_scale(coordinates.target)):
-        return coordinates.restore(sampler.sample(coordinates.target))
-    scaled = Scaled.of(coordinates.target)
-    return coordinates.restore(scaled.restore(sampler.sample(scaled.target)))
+    inner = coordinates.target
+    if sampler.exact and inner.model is log_linear and has_unknown_scale(inner):
+        scaled = Scaled.of(inner)
+        return coordinates.restore(scaled.restore(sampler.sample(scaled.target)))
+    return coordinates.restore(sampler.sample(inner))
 
 
 def samples_scale(target: Target) -> TypeGuard[WeightsTarget]:
-    """Return whether samplers draw the common scale of the weights as a value of its own."""
-    return has_unknown_scale(target) and target.model is log_linear
-
-
-def samples_units(target: Target) -> TypeGuard[WeightsTarget]:
     """Return whether a posterior is one of the common scale and the weights in units of it."""
     return isinstance(target, WeightsTarget) and target.model is scaled_log_linear
 
 
 def has_wide_scale(target: Target) -> TypeGuard[WeightsTarget]:
-    """Return whether it is such a posterior of many directions."""
-    if not samples_units(target):
+    """Return whether a posterior is one of the common scale and many directions in units of it."""
+    if not samples_scale(target):
         return False
     return target.prior.covariance is None and len(target.features) > _MANY_SCALED
 
@@ -61,20 +57,20 @@ class Scaled(Coordinates):
 
     @classmethod
     def of(cls, target: WeightsTarget) -> Scaled:
-        """Return the coordinates of a posterior for which `samples_scale` is true."""
+        """Return the coordinates of a log-linear posterior whose prior has an unknown scale."""
         scaled = replace(target, model=scaled_log_linear)
         start = cls(target, scaled).scale_sites(target.start, 0.0)
         return cls(target, replace(scaled, start=start))
 
     @classmethod
-    def to(cls, target: WeightsTarget) -> Scaled:
-        """Return the coordinates whose `target` is given."""
+    def from_scaled(cls, target: WeightsTarget) -> Scaled:
+        """Return the coordinates with a `target` for which `samples_scale` is true."""
         original = replace(target, model=log_linear)
         start = cls(original, target).restore_sites(target.start)
         return cls(replace(original, start=start), target)
 
     def restore(self, sampled: Sampled) -> Sampled:
-        """Return draws as draws of the weights alone, with their log density, and their mode."""
+        """Return draws of the weights alone, with their log density and their mode."""
         z, warmup, mode = self.restore_sites(sampled.z), sampled.warmup, mode_of(self.original)
         log_density, log_likelihood = evaluate(self.original, z)
         return replace(
@@ -87,14 +83,14 @@ class Scaled(Coordinates):
         )
 
     def restore_sites(self, z: Sites) -> Sites:
-        """Return values of the scale and the units as weights."""
+        """Return the weights, given the scale and the weights in units of it."""
         factor = self._factor(-np.asarray(z["precision"])[..., None] / 2)
         weights = np.asarray(self.original.prior.mean) + factor * np.asarray(z["unit"])
         others = {name: z[name] for name in z if name not in ("precision", "unit")}
         return {WEIGHTS: weights, **others}
 
     def scale_sites(self, z: Sites, log_scale: float) -> Sites:
-        """Return weights as values of the scale, which is given, and the units."""
+        """Return the scale and the weights in units of it, given log τ and the weights."""
         difference = np.asarray(z[WEIGHTS]) - np.asarray(self.original.prior.mean)
         unit = difference / self._factor(log_scale)
         others = {name: z[name] for name in z if name != WEIGHTS}

@@ -9,7 +9,6 @@ from bpa_ppl.components import Count, CountOrNone, Positive
 from bpa_ppl.diagnostics.advice import Advice
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
-from bpa_ppl.sampling.common_scale import samples_units
 from bpa_ppl.sampling.laplace import (
     AnyProposal,
     SkewedProposal,
@@ -34,8 +33,8 @@ _FITS = 0.95
 #: Moses lists 98 of 100 runs then pass their check; with the covariance of the posterior, 20
 #: degrees of freedom, and one of two draws kept 83 do.
 _WIDER, _DEGREES, _THINNING = 1.5, 5.0, 20
-#: Steps for each kept draw where the scale of the prior is drawn too, whose tails are heavy.
-STEPS_WITH_SCALE = 8
+#: Steps for each kept draw of a mixture over scales, because the tails of weights are heavy.
+_THINNING_OF_SCALES = 8
 
 
 class IndependenceAdvice(Advice):
@@ -90,19 +89,22 @@ class IndependenceMetropolis(Sampler, frozen=True):
                     mode = fitted.mode._replace(covariance=covariance)
                     wider = fitted._replace(mode=mode, degrees_of_freedom=_DEGREES)
                     return self.sample_by(target, wider, _THINNING)
-        return self.sample_by(target, proposal, STEPS_WITH_SCALE if samples_units(target) else 1)
+        return self.sample_by(target, proposal)
 
-    def sample_by(self, target: Target, proposal: AnyProposal, thinning: int = 1) -> Sampled:
+    def sample_by(
+        self, target: Target, proposal: AnyProposal, thinning: int | None = None
+    ) -> Sampled:
         """Draw from the posterior with proposals of a given distribution.
 
         Args:
             target: the posterior.
             proposal: with half of the draws from each component; the warm-up tunes their shares.
-            thinning: steps for each kept draw.
+            thinning: steps for each kept draw; None is 8 for a mixture over scales, else 1.
         """
         target.progress(0, 1, "proposals")
         rng = np.random.default_rng([target.seed, 1])
         mixed = isinstance(proposal, ScaleMixture)
+        thinning = thinning or (_THINNING_OF_SCALES if mixed else 1)
         mode, chain = mode_of(target), np.arange(self.chains)
         pilot, last = None, None
         warmup: Sites = {}

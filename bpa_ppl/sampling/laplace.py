@@ -26,7 +26,7 @@ from bpa_ppl.models.priors.scale import InverseChi
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, smooth_log_weights
-from bpa_ppl.sampling.common_scale import samples_units
+from bpa_ppl.sampling.common_scale import samples_scale
 from bpa_ppl.sampling.mode import (
     disperse_starts,
     mode_of,
@@ -361,7 +361,7 @@ def assess_proposals(target: Target) -> Fit:
         return None, np.inf, f"there are {len(modes_of(target))} modes"
     around = "around the mode"
     student: AnyProposal | None = None
-    if samples_units(target):
+    if samples_scale(target):
         student, around = _mixture_of(target), "for scales of the prior"
     elif mode_of(target).converged:
         student = _make_student(mode_of(target))
@@ -388,7 +388,7 @@ def _draw_pilot(target: Target, proposal: AnyProposal) -> Proposals:
     target.progress(0, 1, "pilot sample")
     # A separate seed: the pilot's draws are not among those of the sampler that it chooses.
     separate = replace(target, seed=target.seed + _PILOT_SEED)
-    count = _SCALE_DRAWS if samples_units(target) else _PILOT
+    count = _SCALE_DRAWS if samples_scale(target) else _PILOT
     return draw_proposals(separate, proposal, (1, count))
 
 
@@ -400,7 +400,7 @@ def make_pilot_proposal(target: Target, degrees_of_freedom: float) -> AnyProposa
     Raises:
         DataError: if there is no mode, or there are several.
     """
-    if samples_units(target):
+    if samples_scale(target):
         mixture = _mixture_of(target)
         if mixture is not None:
             return mixture
@@ -541,7 +541,7 @@ def find_moments(target: Target) -> Mode:
         DataError: if there is no mode.
     """
     # The mode of a Student t with many values is far from most of its draws.
-    mixture = _mixture_of(target) if samples_units(target) else None
+    mixture = _mixture_of(target) if samples_scale(target) else None
     if mixture is not None:
         return mixture.mode
     refitted = _refit_proposals(target)

@@ -17,7 +17,7 @@ from bpa_ppl.components import Count, CountOrNone, Positive
 from bpa_ppl.diagnostics.advice import MORE, Advice
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.sampling.chains import Chains, run_chains
-from bpa_ppl.sampling.common_scale import samples_units
+from bpa_ppl.sampling.common_scale import samples_scale
 from bpa_ppl.sampling.laplace import find_moments
 from bpa_ppl.sampling.mode import disperse_starts, require_mode
 from bpa_ppl.sampling.sampler import Sampler
@@ -154,7 +154,7 @@ class RandomWalkMetropolis(Sampler, frozen=True):
         moments = find_moments(target)
         start = disperse_starts(target, moments, self.chains)
         steps = max(int(np.ceil(_STEPS_PER_VALUE * target.dimension)), _MIN_STEPS)
-        thinning = self.thinning or steps * (2 if samples_units(target) else 1)
+        thinning = self.thinning or steps * (2 if samples_scale(target) else 1)
         walk = msgspec.structs.replace(self, thinning=thinning)
         sampled = run_chains(walk, target, moments.covariance, start)
         figures = msgspec.structs.replace(mode.figures, step_setting="scale")

@@ -152,7 +152,7 @@ class ScaleMixture(NamedTuple):
         return np.array(parts), np.array(distances)
 
 
-class _Given(NamedTuple):
+class _ConditionalModes(NamedTuple):
     """The modes given each of n scales.
 
     Attributes:
@@ -177,11 +177,11 @@ def estimate_evidence(target: WeightsTarget) -> float:
     Raises:
         UsageError: if no mode is found.
     """
-    given = _find_modes(target) if has_unknown_scale(target) else None
-    return require_mode(target).log_evidence if given is None else given.log_evidence
+    conditional = _find_modes(target) if has_unknown_scale(target) else None
+    return (require_mode(target) if conditional is None else conditional).log_evidence
 
 
-def _find_modes(target: WeightsTarget) -> _Given | None:
+def _find_modes(target: WeightsTarget) -> _ConditionalModes | None:
     """Return the modes of the weights given each scale that is probable; None if there is none."""
     modes: dict[int, tuple[Mode, float]] = {}
     scale = in_floats(target.prior.scale)
@@ -211,45 +211,60 @@ def _find_modes(target: WeightsTarget) -> _Given | None:
     if not kept:
         return None
     log_p = np.array([modes[step][1] for step in kept])
-    return _Given(_STEP * np.array(kept), log_p, tuple(modes[step][0] for step in kept))
+    return _ConditionalModes(_STEP * np.array(kept), log_p, tuple(modes[step][0] for step in kept))
 
 
 def fit_scale_mixture(target: WeightsTarget) -> ScaleMixture | None:
     """Return the mixture for a target of the scale and the units; None if there is no mode."""
-    coordinates = Scaled.to(target)
-    original, scale = coordinates.original, in_floats(coordinates.original.prior.scale)
-    given = _find_modes(original)
-    assert scale is not None
-    if given is None:
+    coordinates = Scaled.from_scaled(target)
+    conditional = _find_modes(coordinates.original)
+    if conditional is None:
         return None
-    chosen = np.arange(len(given.modes) // 2 % _EVERY, len(given.modes), _EVERY)
-    likely = int(np.argmax(given.log_p))
-    placed = [
-        _place(coordinates, given.modes[k], given.log_scale[k]) for k in (*chosen.tolist(), likely)
-    ]
+    modes, log_scales = conditional.modes, conditional.log_scale
+    chosen = np.arange(len(modes) // 2 % _EVERY, len(modes), _EVERY)
+    likely = int(np.argmax(conditional.log_p))
+    placed = [_place(coordinates, modes[k], log_scales[k]) for k in chosen.tolist()]
     centres, covariances = (np.array(values) for values in zip(*placed, strict=True))
-    # The last one is the prior of the scale and the units.
-    scales = scale.log_scales
-    share = softmax(scale.log_density(scales))
-    mean = share @ scales
-    prior, index = original.prior, unflatten(np.arange(len(centres[-1])), coordinates.target.start)
-    own = np.append(index["precision"], index["unit"])
-    centres[-1][own] = np.append(-2 * mean, np.zeros(len(own) - 1))
-    covariances[-1][own] = covariances[-1][:, own] = 0.0
-    covariances[-1][np.ix_(index["unit"], index["unit"])] = prior.full_covariance
-    covariances[-1][index["precision"], index["precision"]] = 4 * share @ (scales - mean) ** 2
-    share, centre, covariance = combine_components(
-        given.log_p[chosen], centres[:-1], covariances[:-1]
-    )
+    share, centre, covariance = combine_components(conditional.log_p[chosen], centres, covariances)
+    last = _place_prior(coordinates, *_place(coordinates, modes[likely], log_scales[likely]))
+    centres, covariances = np.vstack([centres, last[0]]), np.vstack([covariances, last[1][None]])
     unit = np.linalg.inv(np.linalg.cholesky(covariance))
     return ScaleMixture(
-        given.modes[likely]._replace(position=centre, covariance=covariance),
+        modes[likely]._replace(position=centre, covariance=covariance),
         np.log(np.append((1 - _DEFENSIVE) * share, _DEFENSIVE)),
         (centres - centre) @ unit.T,
         unit @ np.linalg.cholesky(covariances),
         max(_DEGREES, _DEGREES_PER_VALUE * len(centre)),
-        given.log_evidence,
+        conditional.log_evidence,
     )
+
+
+def _place_prior(
+    coordinates: Scaled, centre: Float64, covariance: Float64
+) -> tuple[Float64, Float64]:
+    """Return centre and covariance of a component with the prior of the scale and the units.
+
+    Args:
+        coordinates: of the scale and the units.
+        centre: (d,) of another component, whose values of other sites are kept.
+        covariance: (d, d) of that component.
+    """
+    prior = coordinates.original.prior
+    scale, index = (
+        in_floats(prior.scale),
+        unflatten(np.arange(len(centre)), coordinates.target.start),
+    )
+    assert scale is not None
+    share = softmax(scale.log_density(scale.log_scales))
+    mean = share @ scale.log_scales
+    precision, unit = index["precision"], index["unit"]
+    both = np.append(precision, unit)
+    centre, covariance = centre.copy(), covariance.copy()
+    centre[precision], centre[unit] = -2 * mean, 0.0
+    covariance[both] = covariance[:, both] = 0.0
+    covariance[np.ix_(unit, unit)] = prior.full_covariance
+    covariance[precision, precision] = 4 * share @ (scale.log_scales - mean) ** 2
+    return centre, covariance
 
 
 def _place(coordinates: Scaled, mode: Mode, log_scale: float) -> tuple[Float64, Float64]:

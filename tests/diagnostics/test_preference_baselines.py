@@ -367,9 +367,9 @@ def test_canonical_weights_are_compared_too() -> None:
 
 @pytest.mark.parametrize("noise", [1.6, 0.0])
 def test_ten_answers_by_judges_of_equal_worth(noise: float) -> None:
-    """Nine judges, each right in 60 %, are no better than a simple way in two samples of four."""
+    """Weights of nine judges, each right in 60 %, are often no better than a simple way."""
     warned = said = 0
-    for seed in range(4):
+    for seed in range(8):
         rng = np.random.default_rng(seed)
         quality = rng.normal(size=(10, 2, 1))
         scores = 0.45 * quality + rng.normal(size=(10, 2, 9)) if noise else quality + np.eye(9)[0]
@@ -385,7 +385,7 @@ def test_ten_answers_by_judges_of_equal_worth(noise: float) -> None:
         warned += any("do not separate the features" in message for message in messages)
         said += any("are not better than the" in note.message for note in notes)
         assert (baseline.difference <= 0) == ("not better than" in comparison.summary)
-    assert (warned, said) == (0, 4) if not noise else (warned >= 1 and said >= 2)
+    assert (warned, said) == (0, 8) if not noise else (warned >= 2 and said >= 4)
 
 
 def test_the_order_of_the_answers_is_no_baseline() -> None:

@@ -62,12 +62,12 @@ def judged() -> tuple[NBest, Float64]:
 def test_the_tails_are_those_of_draws_of_the_prior(
     judged: tuple[NBest, Float64], sampler: str
 ) -> None:
-    """Proposals for the weights alone miss them: of 4 seeds, quantiles are 6 to 21 % too small."""
+    """Proposals of `laplace` for the weights alone made quantiles 6 to 21 % too small."""
     lists, expected = judged
     posterior = adapt(lists, None, gain="gain", sampler=sampler, seed=1)
     draws = as_draws(posterior)
     assert check(draws)
     found = np.quantile(np.abs(draws.resampled().flat), 0.975, axis=0)
-    assert 0.88 < np.exp(np.log(found / expected).mean()) < 1.14
+    assert abs(np.log(found / expected).mean()) < 0.12
     assert set(draws.sites) == {"weights"}
     assert "mode" in draws.constants
