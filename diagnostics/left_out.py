@@ -47,7 +47,8 @@ def score_left_out(
         return score_differences(lists, draws.aligned(lists, draws.mean[None])[0]), pareto_k
     chosen = np.unique(np.linspace(0, len(draws.flat) - 1, _MAX_DRAWS).astype(np.int64))
     likelihood = None if in_sample else _evaluate_lists(draws, lists, chosen)
-    log_weight = np.log(np.maximum(draws.importance[chosen], TINY))
+    logs = np.zeros(draws.shape) if draws.log_weight is None else draws.log_weight
+    log_weight = logs.reshape(-1)[chosen]  # of which draws far away have -10,000 or less
     for s, weights in enumerate(_align_with_lists(draws, lists, chosen)):
         left_out = log_weight
         if likelihood is not None:

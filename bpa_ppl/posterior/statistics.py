@@ -313,7 +313,8 @@ def loo_log_weights(log_weight: Float64, log_likelihood: Float64) -> tuple[Float
     >>> loo_log_weights(np.zeros(3), np.ones(3))
     (array([-1., -1., -1.]), 0.0)
     """
-    ratio = log_weight - log_likelihood
+    with np.errstate(invalid="ignore"):  # −∞ − (−∞): a draw of weight 0
+        ratio = log_weight - log_likelihood
     if len(ratio) and (ratio == ratio[0]).all():
         return ratio, 0.0
     return smooth_log_weights(ratio)

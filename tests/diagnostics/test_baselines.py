@@ -274,43 +274,82 @@ def left_out(pool: bpa.NBest, draws: bpa.Draws) -> list[np.ndarray]:
     return found
 
 
+class OnGrid:
+    """The posterior of two weights from eight judged lists, by its values on a grid.
+
+    Attributes:
+        gains: (lists, candidates) the judgements.
+        pool: the lists.
+        grid: (points, 2) weights.
+        log_p: (points, lists, candidates) log p(e|f).
+        of_oracle: (points, lists) that of the best candidates.
+        joint: (points,) the log density but for a constant.
+    """
+
+    def __init__(self, points: int) -> None:
+        rng = np.random.default_rng(76)
+        features = rng.normal(size=(8, 5, 2)).astype(np.float32)
+        self.gains = rng.normal(size=(8, 5))
+        pool = bpa.from_lists([list("abcde")] * 8, list(features), NAMES[:2])
+        self.pool = pool.with_extras(mqm=self.gains.ravel())
+        side = np.linspace(-6, 6, points)
+        self.grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+        scores = np.einsum("snk,dk->dsn", features.astype(float), self.grid)
+        self.log_p = scores - logsumexp(scores, axis=2, keepdims=True)
+        self.of_oracle = self.log_p[:, np.arange(8), self.gains.argmax(axis=1)]
+        self.joint = self.of_oracle.sum(axis=1) - np.sum(self.grid**2, axis=1) / (2 * 1.5)
+
+    def choose(self, *, left_out: bool) -> list[int]:
+        """Return the choices by the posterior of all lists, or of all others."""
+        chosen = []
+        for s in range(8):
+            log_density = self.joint - self.of_oracle[:, s] if left_out else self.joint
+            weight = np.exp(log_density - log_density.max())
+            chosen.append(int(np.argmax(weight @ np.exp(self.log_p[:, s]))))
+        return chosen
+
+    def mean_gain(self, choices: list[int]) -> float:
+        return float(self.gains[np.arange(8), choices].mean())
+
+
 def test_leaving_out_equals_refitting_without_the_list() -> None:
     """On a grid of weights the posterior without a list is exact."""
-    rng = np.random.default_rng(76)
-    count, size = 8, 5
-    features = rng.normal(size=(count, size, 2)).astype(np.float32)
-    gains = rng.normal(size=(count, size))
-    pool = bpa.from_lists([list("abcde")] * count, list(features), NAMES[:2])
-    pool = pool.with_extras(mqm=gains.ravel())
-    oracle = gains.argmax(axis=1)
-    side = np.linspace(-6, 6, 61)
-    grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
-    scores = np.einsum("snk,dk->dsn", features.astype(float), grid)
-    log_p = scores - logsumexp(scores, axis=2, keepdims=True)
-    of_oracle = log_p[:, np.arange(count), oracle]
-    joint = of_oracle.sum(axis=1) - np.sum(grid**2, axis=1) / (2 * 1.5)
-
-    def choose(log_density: np.ndarray, s: int) -> int:
-        weight = np.exp(log_density - log_density.max())
-        return int(np.argmax(weight @ np.exp(log_p[:, s])))
-
-    exact = [choose(joint - of_oracle[:, s], s) for s in range(count)]
-    in_sample = [choose(joint, s) for s in range(count)]
-    assert exact != in_sample  # otherwise nothing would be tested
-    drawn = rng.choice(len(grid), size=(4, 5000), p=np.exp(joint - logsumexp(joint)))
-    sites = {"log_likelihood": {"oracle": of_oracle[drawn]}, "sentence_sites": ("oracle",)}
-    draws = bpa.Draws({"weights": grid[drawn]}, NAMES[:2], record=JUDGED, **sites)
-    adapted = bpa.compare_baselines(pool, draws).row(Way.ADAPTED)
-    assert adapted.gain == pytest.approx(gains[np.arange(count), exact].mean())
-    first = {"oracle": of_oracle[drawn[:1, :1]]}
-    one = replace(draws, values={"weights": grid[drawn[:1, :1]]}, log_likelihood=first)
-    point = bpa.compare_baselines(pool, replace(one, kind="point"))
+    exact = OnGrid(61)
+    assert exact.choose(left_out=True) != exact.choose(left_out=False)  # else nothing is tested
+    density = np.exp(exact.joint - logsumexp(exact.joint))
+    drawn = np.random.default_rng(77).choice(len(exact.grid), size=(4, 5000), p=density)
+    sites = {"log_likelihood": {"oracle": exact.of_oracle[drawn]}, "sentence_sites": ("oracle",)}
+    draws = bpa.Draws({"weights": exact.grid[drawn]}, NAMES[:2], record=JUDGED, **sites)
+    adapted = bpa.compare_baselines(exact.pool, draws).row(Way.ADAPTED)
+    assert adapted.gain == pytest.approx(exact.mean_gain(exact.choose(left_out=True)))
+    first = {"oracle": exact.of_oracle[drawn[:1, :1]]}
+    one = replace(draws, values={"weights": exact.grid[drawn[:1, :1]]}, log_likelihood=first)
+    point = bpa.compare_baselines(exact.pool, replace(one, kind="point"))
     adapted = point.row(Way.ADAPTED)
-    choices = [int(np.argmax(log_p[drawn[0, 0], s])) for s in range(count)]
-    assert adapted.gain == pytest.approx(gains[np.arange(count), choices].mean())
+    choices = exact.log_p[drawn[0, 0]].argmax(axis=1).tolist()
+    assert adapted.gain == pytest.approx(exact.mean_gain(choices))
     assert point.evaluation == "in-sample"
     assert point.best is None
     assert any("use the judgements" in note for note in point.notes)
+
+
+@pytest.mark.parametrize("log_weight", [-20_000.0, -np.inf])
+def test_weighted_draws_far_away_do_not_change_what_is_left_out(log_weight: float) -> None:
+    """Their weight is 0 as a number, and without a list e^900 times as large: still nothing."""
+    exact = OnGrid(31)
+    weights = np.append(exact.grid, [[-5000.0, 4000.0]], axis=0)[None]
+    of_oracle = np.append(exact.of_oracle, np.full((1, 8), -900.0), axis=0)[None]
+    draws = bpa.Draws(
+        {"weights": weights},
+        NAMES[:2],
+        kind="weighted",
+        log_weight=np.append(exact.joint, log_weight)[None],
+        log_likelihood={"oracle": of_oracle},
+        sentence_sites=("oracle",),
+        record=JUDGED,
+    )
+    adapted = bpa.compare_baselines(exact.pool, draws).row(Way.ADAPTED)
+    assert adapted.gain == pytest.approx(exact.mean_gain(exact.choose(left_out=True)))
 
 
 @pytest.mark.parametrize("missing", [False, True])
