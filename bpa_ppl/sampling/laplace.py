@@ -73,7 +73,7 @@ _MIN_ROUNDS, _MAX_ROUNDS, _ENOUGH = 4, 16, 0.6
 _MAX_FITTED = 50
 #: Draws of a round, at least, and of a pilot sample where the scale of the prior, which has heavy
 #: tails, is drawn too.
-_SCALE_DRAWS = 2000
+_SCALE_DRAWS = 4000
 #: Proposals around the mode are poor if less than this share of them is effective.
 _POOR = 0.5
 #: k̂ is not used for nearly equal weights: those of at most this multiple of their mean.
@@ -474,26 +474,24 @@ def _mixture_of(target: WeightsTarget) -> ScaleMixture | None:
 
 
 def _fit_components(target: WeightsTarget, mixture: ScaleMixture) -> ScaleMixture:
-    """Return the mixture after fits to weighted draws of all rounds so far; the best of all."""
+    """Return the mixture after fits to weighted draws, each to those of the round before it.
+
+    It is the one of all rounds with the most effective draws.
+    """
     separate = replace(target, seed=target.seed + _PILOT_SEED)
     count = max(_SCALE_DRAWS, _PER_VALUE * target.dimension)
-    mixtures, shares = [mixture], list[float]()
-    x, log_p, log_q = np.empty((0, target.dimension)), np.empty(0), np.empty(0)
+    best, share_of_best = mixture, 0.0
     for number in range(_MAX_ROUNDS):
         target.progress(number, _MAX_ROUNDS, "fitting proposals")
-        last = mixtures[-1]
-        drawn = draw_proposals(separate, last, (1, count), stream=number)
-        shares.append(_effective_share(drawn.log_ratio[0]))
-        enough = number + 1 >= _MIN_ROUNDS and shares[-1] >= _ENOUGH
+        drawn = draw_proposals(separate, mixture, (1, count), stream=number)
+        share = _effective_share(drawn.log_ratio[0])
+        if share > share_of_best:
+            best, share_of_best = mixture, share
+        enough = number + 1 >= _MIN_ROUNDS and share >= _ENOUGH
         if enough and smooth_log_weights(drawn.log_ratio)[1] <= GOOD_PARETO_K:
             break
-        # Of the sum of the densities of all rounds: at the previous draws, and at the new ones.
-        log_q, new = np.logaddexp(log_q, last.log_components(x)[0]), drawn.position[0]
-        of_all = np.logaddexp.reduce([one.log_components(new)[0] for one in mixtures])
-        x, log_q = np.concatenate([x, new]), np.append(log_q, of_all)
-        log_p = np.append(log_p, drawn.log_density[0])
-        mixtures.append(last.fitted(x, _temper(log_p - log_q, 0)))
-    return mixtures[int(np.argmax(shares))].standardised()
+        mixture = mixture.fitted(drawn.position[0], _temper(drawn.log_ratio[0], 0))
+    return best.standardised()
 
 
 def _nearly_equal(log_ratio: Float64) -> bool:
