@@ -276,9 +276,12 @@ def _list_pairs_of_components(count: int) -> Pairs:
 
 def _same_neighbours(distances: Float32, splits: npt.NDArray[np.bool_]) -> Float64:
     """Return the share of the nearest neighbours of all draws in the same group, (splits,)."""
-    nearest = np.argpartition(distances + np.diag(np.full(len(distances), np.inf)), _NEIGHBOURS)
-    columns = nearest[:, :_NEIGHBOURS].T
-    shares = [(splits == splits[:, other]).mean(axis=1) for other in columns]
+    farther, rows, shares = distances.copy(), np.arange(len(distances)), list[Float64]()
+    np.fill_diagonal(farther, np.inf)
+    for _ in range(_NEIGHBOURS):
+        nearest = farther.argmin(axis=1)
+        shares.append((splits == splits[:, nearest]).mean(axis=1))
+        farther[rows, nearest] = np.inf
     return np.asarray(np.mean(shares, axis=0))
 
 
