@@ -44,6 +44,7 @@ from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.decoding.best import find_better_way
 from bpa_ppl.features.matching import measure_agreement
 from bpa_ppl.metrics.column import read_column
+from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.nbest import NBest, centre, measure_deviation, score_differences
 
 WEAK = (*COMPUTED, "chars")
@@ -51,8 +52,9 @@ GRAM_FILES = (*CONSENSUS_SETS, SUMMARIES)
 #: Words, and characters from 10 on: 15 are sequences of five characters.
 ORDERS = (1, 2, 3, 4, 13, 15)
 RISK, ROOT, PAIRS, MARGIN, DEFAULT = "risk", "pairs, root", "pairs", "margin", "default"
-#: The default likelihood with the prior mean 0.
-ZERO = "default, prior mean 0"
+#: The default likelihood with the prior mean 0, and with the one that choices without the names of
+#: systems have.
+ZERO, COMMON = "default, prior mean 0", "default, prior mean as without systems"
 LIKELIHOODS = {
     RISK: "risk",
     ROOT: "pairs:exponent=0.25,power=0.5",
@@ -160,7 +162,7 @@ def win(half: Half, size: int, seed: int, categorical: str | None) -> dict[str, 
     lists = bench_judged.draw_lists(half, size, seed)
     options: dict[str, Any] = {"gain": "gain", "sampler": "map", "categorical": categorical}
     result, scores, scale = {}, {}, None
-    for name in (ROOT, ZERO, DEFAULT) if categorical else LIKELIHOODS:
+    for name in (ROOT, DEFAULT) if categorical else LIKELIHOODS:
         prior = "isotropic" if name == DEFAULT else Isotropic(mean=0.0, scale=scale)
         options |= {"likelihood": LIKELIHOODS[name], "prior": prior}
         draws = bpa.as_draws(bpa.adapt(lists, None, **options))
@@ -174,7 +176,23 @@ def win(half: Half, size: int, seed: int, categorical: str | None) -> dict[str, 
     result |= win_simply(half, lists, systems=bool(categorical))
     if categorical:
         result["system"] = half.headroom(bench_judged.best_system(half, lists))
+        found = draws.record.indicators
+        if found is not None and found.left_out:
+            options["categorical"] = None
+        options["prior"] = with_mean(draws, lists)
+        draws = bpa.as_draws(bpa.adapt(lists, None, **options))
+        result[COMMON] = bench_judged.shared_headroom(half, draws)
     return result
+
+
+def with_mean(draws: bpa.Draws, lists: NBest) -> Prior:
+    """Return the prior of a posterior, with the mean that follows from what the features share."""
+    varying = [n for n, spread in zip(lists.feature_names, lists.spread, strict=True) if spread]
+    agreement = measure_agreement(lists, varying)
+    deviation = np.sqrt(draws.constants["prior_variance"])
+    mean = [Isotropic().mean * agreement.get(n, 0.0) for n in draws.features] * deviation
+    means = dict(zip(draws.features, mean.tolist(), strict=True))
+    return Prior.isotropic(means, draws.constants["prior_variance"])
 
 
 class Tried(NamedTuple):

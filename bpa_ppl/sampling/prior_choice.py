@@ -87,8 +87,9 @@ def choose_prior(observed: Scored | Compared, prepared: Prepared) -> Prior:
     family, match, missing = prepared.prior, prepared.match, list[str]()
     scaled = isotropic.learns_scale(family, match)
     is_unknown = bool(scaled) and _is_unknown(observed, prepared)
-    if prepared.likelihood.observes_answers(observed.gain, prepared.lists):
-        match = match._replace(agreement={})  # the prior of answers has the mean 0
+    has_indicators = not {*prepared.matched.indicators}.isdisjoint(match.free_names)
+    if has_indicators or prepared.likelihood.observes_answers(observed.gain, prepared.lists):
+        match = match._replace(agreement={})  # the prior mean is 0: docs/results/choices.md
     of_pairs = bool(len(prepared.lists)) and int(prepared.lists.sizes.max()) <= 2
     if not scaled:
         scale = None

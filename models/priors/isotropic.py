@@ -44,7 +44,7 @@ class Isotropic(PriorFamily, frozen=True):
     Most features agree on which candidates are better. So the prior mean of a weight without a
     starting value is m τ / s times the correlation of its feature with what these features have in
     common (`bpa_ppl.features.matching.measure_agreement`). With m = 0.5, the weight is positive
-    with a probability of up to 0.69.
+    with a probability of up to 0.69. The mean is 0 for answers of judges, and beside indicators.
 
     Args:
         variance: σ_T, a variance: one number, in standardised units (τ² = σ_T) for features without

@@ -105,14 +105,18 @@ def test_the_prior_mean_of_other_weights_is_their_starting_value() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
-def test_indicators_and_constants_have_the_mean_zero() -> None:
+def test_constants_and_all_weights_beside_indicators_have_the_mean_zero() -> None:
     pool = lists()
     constant = np.repeat(np.random.default_rng(0).normal(size=40), 6)[:, None]
+    expected = scaled_agreement(pool, NAMES)
     pool = pool.with_features(["constant"], constant)
-    means = prior_means(pool, categorical="system", prior="isotropic:scale=0.3")
-    expected = dict.fromkeys(means, 0.0)
-    expected |= scaled_agreement(pool, NAMES)
-    assert means == pytest.approx(expected, abs=1e-3)
+    assert prior_means(pool) == pytest.approx({**expected, "constant": 0.0}, abs=1e-3)
+    with_indicators = prior_means(pool, categorical="system", prior="isotropic:scale=0.3")
+    assert len(with_indicators) > len(NAMES) + 1
+    assert not any(with_indicators.values())
+    # These say nothing about the gain, so they are left out.
+    left_out = prior_means(pool, categorical="system")
+    assert left_out == pytest.approx({**expected, "constant": 0.0}, abs=1e-3)
 
 
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
