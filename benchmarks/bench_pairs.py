@@ -13,8 +13,9 @@ Tables:
                  that are best for the other collections; by importance sampling, 150 test pairs
                  a draw
     limit        the increase of the log loss from that with the most probable scale, with the prior
-                 in use, and with the prior of any form for which the largest increase is smallest,
-                 as found with the test labels from several starts
+                 in use, and for several correlations of weights with the prior of any form for
+                 which the largest increase is smallest, as found with the test labels from several
+                 starts
 
 The expected calibration error is the mean absolute difference of the probability of the choice and
 the frequency with which it is right, in ten bins from ½ to 1, weighted by their counts; the pairs
@@ -41,6 +42,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -64,6 +66,8 @@ from bpa_ppl.models.priors.isotropic import LOG_DEVIATION, PAIRS_FACTOR
 TEXTS = {"WMT 2024, texts": "wmt24esa.en-cs", "medical, texts": "bio.de-en"}
 #: The correlation of weights as a share of that of the features, μ and σ.
 TRIED = [(0.0, 0.0, 1.0), *product((0.5, 0.75), (-0.25, 0.0, 0.25), (1.0, 1.25, 1.5))]
+#: The same shares, in the search for the best prior of the scale.
+LIMIT_SHARES = (0.0, 0.5, 0.75, 0.95)
 NAMES = ("RewardBench", "LLMBar", "weak", "arena", "nine", "safety", "WMT 2023")
 BINS = 10
 #: Of the smooth maximum of the increases of the log loss.
@@ -192,30 +196,33 @@ def infer_all(
 
 
 def limit(options: Any) -> None:
-    """Print the increase of the log loss with the prior in use, and with the best one found."""
-    given = infer_all(options.names, (0.0, 0.5), options.draws)
+    """Print the increase of the log loss with the prior in use, and with the best ones found."""
+    given = infer_all(options.names, LIMIT_SHARES, options.draws)
     cells = list(product(options.names, SIZES))
     before = np.array([mean_loss_plugged_in(given[0.0, *cell]) for cell in cells])
 
-    def measure(log_prior: Float64) -> tuple[Float64, Float64]:
+    def measure(log_prior: Float64, share: float) -> tuple[Float64, Float64]:
         """Return the increase in each cell, and its derivatives, (cells, scales)."""
-        pairs = [[one.loss(log_prior) for one in given[0.5, *cell]] for cell in cells]
+        pairs = [[one.loss(log_prior) for one in given[share, *cell]] for cell in cells]
         losses = np.array([np.mean([loss for loss, _ in cell]) for cell in pairs])
         slopes = np.array([np.mean([slope for _, slope in cell], axis=0) for cell in pairs])
         return losses - before, slopes
 
-    def smooth_maximum(log_prior: Float64) -> tuple[float, Float64]:
-        increase, slopes = measure(log_prior)
+    def smooth_maximum(log_prior: Float64, share: float) -> tuple[float, Float64]:
+        increase, slopes = measure(log_prior, share)
         value = logsumexp(_SHARPNESS * increase) / _SHARPNESS
         return float(value), softmax(_SHARPNESS * increase) @ slopes
 
     used = normal(float(np.log(PAIRS_FACTOR)), LOG_DEVIATION)
     starts = [normal(*at) for at in product((-1.0, 0.0, 1.0), (0.5, 1.5))]
-    searched = [minimize(smooth_maximum, at, jac=True, method="L-BFGS-B") for at in (used, *starts)]
-    best = min(searched, key=lambda result: float(result.fun)).x
+    rows = [("prior in use", used, 0.5)]
+    for share in LIMIT_SHARES:
+        search = partial(minimize, smooth_maximum, args=(share,), jac=True, method="L-BFGS-B")
+        best = min(map(search, (used, *starts)), key=lambda result: float(result.fun)).x
+        rows.append((f"best prior found, correlation {share}", best, share))
     table = Table("increase of the log loss", *(f"{size} labels" for size in SIZES))
-    for title, log_prior in (("prior in use", used), ("best prior found", best)):
-        increase = measure(log_prior)[0].reshape(-1, len(SIZES))
+    for title, log_prior, share in rows:
+        increase = measure(log_prior, share)[0].reshape(-1, len(SIZES))
         for name, row in zip(options.names, increase, strict=True):
             table.row(f"{title}, {name}", *(f"{value:+.3f}" for value in row))
         table.row(f"{title}, largest", *(f"{value:+.3f}" for value in increase.max(axis=0)))
