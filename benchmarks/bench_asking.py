@@ -1,6 +1,6 @@
 """Choose, or ask a person: the agreement of choices that are not asked about, and their share.
 
-    python benchmarks/bench_asking.py [--tables NAME ...] [--draws 100] [--size 50]
+    python benchmarks/bench_asking.py [--tables NAME ...] [--draws 100] [--size 50] [--names ...]
 
 Tables:
     promises   pairs of answers: the probability below which to ask is learned from `--size` labels
@@ -218,7 +218,7 @@ def cell(agreement: Float64, share: Float64, promised: float) -> str:
 
 def promises(options: Any) -> None:
     """Print how often promises are kept, and the share of the choices that are not asked about."""
-    for name in NAMES:
+    for name in options.names:
         results: dict[str, list[list[tuple[float, float]]]] = {way: [] for way in WAYS}
         for predicted, probability, right in predict(name, options):
             for way, threshold in WAYS.items():
@@ -238,7 +238,7 @@ def plans(options: Any) -> None:
     """Print what twice the labels are expected to promise, and what they promise."""
     table = Table(f"{options.size} labels", *(f"promised {p}" for p in PROMISES))
     more = SimpleNamespace(size=2 * options.size, draws=options.draws)
-    for name in NAMES:
+    for name in options.names:
         few, many = ([part[0] for part in predict(name, one)] for one in (options, more))
         cells = []
         for agree in PROMISES:
@@ -273,4 +273,5 @@ if __name__ == "__main__":
     warnings.filterwarnings("ignore", "Estimated shape parameter of Pareto")
     logging.getLogger("bpa_ppl").setLevel("ERROR")
     tables = (promises, plans, lists)
-    run_tables(__doc__, {table.__name__: table for table in tables}, draws=100, size=50)
+    by_name = {table.__name__: table for table in tables}
+    run_tables(__doc__, by_name, draws=100, size=50, names=NAMES)
