@@ -16,6 +16,7 @@ from bpa_ppl._runtime.messages import choose_decimals
 from bpa_ppl.diagnostics.judged import Gains, Judged
 from bpa_ppl.diagnostics.regressions import cross_fit
 from bpa_ppl.features.indicators import Indicators
+from bpa_ppl.features.matching import measure_agreement
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.metrics.paired import MINUS, decide, format_difference
 from bpa_ppl.metrics.preferences import Comparisons
@@ -294,6 +295,9 @@ def _weigh_equally(lists: NBest, draws: Draws | None) -> dict[str, float]:
         sources = find_indicators(draws)
         ignored = {f"{source.column}={value}" for source in sources for value in source.values}
         prior = _name_weights(draws, draws.constants.get("prior_mean", draws.canonical))
+        if sources and not any(prior.values()):  # beside indicators the prior mean is 0
+            pairs = zip(lists.feature_names, lists.spread.tolist(), strict=True)
+            prior = measure_agreement(lists, [n for n, s in pairs if s > 0 and n not in ignored])
     return {
         name: (-1 if prior.get(name, 0.0) < 0 else 1) / deviation
         for name, deviation in zip(lists.feature_names, lists.spread.tolist(), strict=True)

@@ -10,6 +10,8 @@ import pytest
 
 from bpa_ppl import NBest, adapt, as_draws, from_lists, rerank
 from bpa_ppl.adapting import log_density
+from bpa_ppl.diagnostics.baselines import read_comparison
+from bpa_ppl.diagnostics.ways import Way
 from bpa_ppl.features.matching import measure_agreement
 from bpa_ppl.weights import StartingWeights
 
@@ -117,6 +119,18 @@ def test_constants_and_all_weights_beside_indicators_have_the_mean_zero() -> Non
     # These say nothing about the gain, so they are left out.
     left_out = prior_means(pool, categorical="system")
     assert left_out == pytest.approx({**expected, "constant": 0.0}, abs=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
+def test_the_mean_of_the_features_has_its_signs_beside_indicators_too() -> None:
+    pool = lists()
+    means = []
+    for options in ({}, {"categorical": "system", "prior": "isotropic:scale=0.3"}):
+        draws = as_draws(adapt(pool, None, gain="gain", sampler="map", **options))
+        means.append(read_comparison(draws).row(Way.MEAN))
+    assert means[1].gain == pytest.approx(means[0].gain)
+    signs = np.sign([means[1].weights[name] for name in NAMES[:3]]).tolist()
+    assert signs == [1.0, 1.0, -1.0]
 
 
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
