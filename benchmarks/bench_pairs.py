@@ -66,7 +66,7 @@ from bpa_ppl.models.priors.isotropic import LOG_DEVIATION, PAIRS_FACTOR
 TEXTS = {"WMT 2024, texts": "wmt24esa.en-cs", "medical, texts": "bio.de-en"}
 #: The correlation of weights as a share of that of the features, μ and σ.
 TRIED = [(0.0, 0.0, 1.0), *product((0.5, 0.75), (-0.25, 0.0, 0.25), (1.0, 1.25, 1.5))]
-#: The same shares, in the search for the best prior of the scale.
+#: The correlations, as such shares, with which the best prior of the scale is searched.
 LIMIT_SHARES = (0.0, 0.5, 0.75, 0.95)
 NAMES = ("RewardBench", "LLMBar", "weak", "arena", "nine", "safety", "WMT 2023")
 BINS = 10

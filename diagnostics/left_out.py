@@ -48,7 +48,7 @@ def score_left_out(
     chosen = np.unique(np.linspace(0, len(draws.flat) - 1, _MAX_DRAWS).astype(np.int64))
     likelihood = None if in_sample else _evaluate_lists(draws, lists, chosen)
     logs = np.zeros(draws.shape) if draws.log_weight is None else draws.log_weight
-    log_weight = logs.reshape(-1)[chosen]  # draws far away have -10,000 or less
+    log_weight = logs.reshape(-1)[chosen]  # far away −10,000 or less: exp(·) is 0
     for s, weights in enumerate(_align_with_lists(draws, lists, chosen)):
         left_out = log_weight
         if likelihood is not None:

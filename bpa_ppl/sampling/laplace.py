@@ -474,9 +474,9 @@ def _mixture_of(target: WeightsTarget) -> ScaleMixture | None:
 
 
 def _fit_components(target: WeightsTarget, mixture: ScaleMixture) -> ScaleMixture:
-    """Return the mixture after fits to weighted draws, each to those of the round before it.
+    """Return the mixture after fits, each to the weighted draws of the round before.
 
-    It is the one of all rounds with the most effective draws.
+    Of all rounds, it is the one with the most effective draws.
     """
     separate = replace(target, seed=target.seed + _PILOT_SEED)
     count = max(_SCALE_DRAWS, _PER_VALUE * target.dimension)

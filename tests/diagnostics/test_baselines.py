@@ -309,6 +309,7 @@ class OnGrid:
         return chosen
 
     def mean_gain(self, choices: list[int]) -> float:
+        """Return the mean gain of the chosen candidates."""
         return float(self.gains[np.arange(8), choices].mean())
 
 
@@ -335,7 +336,7 @@ def test_leaving_out_equals_refitting_without_the_list() -> None:
 
 @pytest.mark.parametrize("log_weight", [-20_000.0, -np.inf])
 def test_weighted_draws_far_away_do_not_change_what_is_left_out(log_weight: float) -> None:
-    """Their weight is 0 as a number, and without a list e^900 times as large: still nothing."""
+    """Their weights underflow to 0, and leaving out a list raises them only by e^900."""
     exact = OnGrid(31)
     weights = np.append(exact.grid, [[-5000.0, 4000.0]], axis=0)[None]
     of_oracle = np.append(exact.of_oracle, np.full((1, 8), -900.0), axis=0)[None]
