@@ -28,7 +28,7 @@ from bpa_ppl.diagnostics.judged import (
     read_judgements,
     uses_preferences,
 )
-from bpa_ppl.diagnostics.left_out import TINY, predict_answers, score_left_out
+from bpa_ppl.diagnostics.left_out import predict_answers, score_left_out
 from bpa_ppl.diagnostics.pages.page import Table
 from bpa_ppl.diagnostics.ways import (
     BaselineRow,
@@ -69,6 +69,8 @@ if TYPE_CHECKING:
 
 #: Fewer lists are not expected to separate the features.
 _MIN_LISTS = 10
+#: The least probability, whose logarithm is finite.
+_TINY = np.finfo(np.float64).tiny
 #: The kinds of rows, in the order of the table.
 KINDS = ("adapted", "baseline", "feature", "bound")
 LEFT_OUT, IN_SAMPLE, NEW = "leave-one-out", "in-sample", "new lists"
@@ -531,7 +533,7 @@ def _evaluate_adapted(judged: Judged, gains: Float64, predicted: Float64) -> Way
     row = BaselineRow(Way.ADAPTED, "adapted")
     if isinstance(judged, Gains):
         return WayGains(row, gains)
-    log_loss = judged.mean_of_lists(-np.log(np.maximum(predicted[:, 0], TINY)))
+    log_loss = judged.mean_of_lists(-np.log(np.maximum(predicted[:, 0], _TINY)))
     return WayGains(row, gains, log_loss)
 
 

@@ -13,8 +13,6 @@ from bpa_ppl.posterior.draws import DOMAIN, Draws, importance_weights
 from bpa_ppl.posterior.statistics import loo_log_weights
 
 _MAX_DRAWS = 1000  # that stand for the posterior
-#: The least probability, whose logarithm is finite.
-TINY = np.finfo(np.float64).tiny
 
 
 def score_left_out(
