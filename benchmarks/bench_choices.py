@@ -44,7 +44,6 @@ from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.decoding.best import find_better_way
 from bpa_ppl.features.matching import measure_agreement
 from bpa_ppl.metrics.column import read_column
-from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.nbest import NBest, centre, measure_deviation, score_differences
 
 WEAK = (*COMPUTED, "chars")
@@ -176,23 +175,10 @@ def win(half: Half, size: int, seed: int, categorical: str | None) -> dict[str, 
     result |= win_simply(half, lists, systems=bool(categorical))
     if categorical:
         result["system"] = half.headroom(bench_judged.best_system(half, lists))
-        found = draws.record.indicators
-        if found is not None and found.left_out:
-            options["categorical"] = None
-        options["prior"] = with_mean(draws, lists)
+        options["prior"] = "isotropic:mean=0.5"
         draws = bpa.as_draws(bpa.adapt(lists, None, **options))
         result[COMMON] = bench_judged.shared_headroom(half, draws)
     return result
-
-
-def with_mean(draws: bpa.Draws, lists: NBest) -> Prior:
-    """Return the prior of a posterior, with the mean that follows from what the features share."""
-    varying = [n for n, spread in zip(lists.feature_names, lists.spread, strict=True) if spread]
-    agreement = measure_agreement(lists, varying)
-    deviation = np.sqrt(draws.constants["prior_variance"])
-    mean = [Isotropic().mean * agreement.get(n, 0.0) for n in draws.features] * deviation
-    means = dict(zip(draws.features, mean.tolist(), strict=True))
-    return Prior.isotropic(means, draws.constants["prior_variance"])
 
 
 class Tried(NamedTuple):

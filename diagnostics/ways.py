@@ -16,7 +16,6 @@ from bpa_ppl._runtime.messages import choose_decimals
 from bpa_ppl.diagnostics.judged import Gains, Judged
 from bpa_ppl.diagnostics.regressions import cross_fit
 from bpa_ppl.features.indicators import Indicators
-from bpa_ppl.features.matching import measure_agreement
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.metrics.paired import MINUS, decide, format_difference
 from bpa_ppl.metrics.preferences import Comparisons
@@ -289,17 +288,19 @@ def _weigh_canonically(lists: NBest, draws: Draws | None) -> dict[str, float]:
 
 
 def _weigh_equally(lists: NBest, draws: Draws | None) -> dict[str, float]:
-    """Return the weights of the mean of the standardised features, with the signs of the prior."""
-    prior, ignored = dict[str, float](), set[str]()
+    """Return the weights of the mean of the standardised features, with the signs of the prior.
+
+    Where a prior mean is 0, the sign is that of the correlation with what features have in common.
+    """
+    signed, ignored = dict[str, float](), set[str]()
     if draws is not None:
         sources = find_indicators(draws)
         ignored = {f"{source.column}={value}" for source in sources for value in source.values}
-        prior = _name_weights(draws, draws.constants.get("prior_mean", draws.canonical))
-        if sources and not any(prior.values()):  # beside indicators the prior mean is 0
-            pairs = zip(lists.feature_names, lists.spread.tolist(), strict=True)
-            prior = measure_agreement(lists, [n for n, s in pairs if s > 0 and n not in ignored])
+        of_prior = _name_weights(draws, draws.constants.get("prior_mean", draws.canonical))
+        shared = _name_weights(draws, draws.constants.get("agreement"))
+        signed = {name: mean or shared.get(name, 0.0) for name, mean in of_prior.items()}
     return {
-        name: (-1 if prior.get(name, 0.0) < 0 else 1) / deviation
+        name: (-1 if signed.get(name, 0.0) < 0 else 1) / deviation
         for name, deviation in zip(lists.feature_names, lists.spread.tolist(), strict=True)
         if deviation > 0 and name not in ignored
     }

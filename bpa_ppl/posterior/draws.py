@@ -32,7 +32,7 @@ SLIP, RATER = "slip", "rater"
 
 #: Constants of the prior of the weights that have one value for each feature; all such constants.
 PRIOR_BY_FEATURE = ("prior_mean", "prior_variance", "prior_degrees", "prior_log_deviation")
-BY_FEATURE = ("canonical", *PRIOR_BY_FEATURE, "mode")
+BY_FEATURE = ("canonical", "agreement", *PRIOR_BY_FEATURE, "mode")
 #: Names of features that are printed.
 _FEW = 5
 
@@ -61,9 +61,9 @@ class Draws:
             have names: `feature` and `other_feature` are the free features.
         coords: dimension -> its labels; other dimensions are numbered.
         observed: site -> what was observed.
-        constants: `canonical` (Q,), `prior_mean` (Q,), `prior_variance` (Q,) or
-            `prior_covariance` (Q, Q), `mode` (Q,), `oracle_score` (S,), `observation_weight` (S,),
-            `observation_rater` (S,); each if known.
+        constants: `canonical` (Q,), `agreement` (Q,) with what the features have in common,
+            `prior_mean` (Q,), `prior_variance` (Q,) or `prior_covariance` (Q, Q), `mode` (Q,),
+            `oracle_score` (S,), `observation_weight` (S,), `observation_rater` (S,); each if known.
         fixed: weights that were not adapted.
         sentence_ids: (S,) of the adaptation sentences, or None.
         record: how the draws were made.

@@ -87,9 +87,8 @@ def choose_prior(observed: Scored | Compared, prepared: Prepared) -> Prior:
     family, match, missing = prepared.prior, prepared.match, list[str]()
     scaled = isotropic.learns_scale(family, match)
     is_unknown = bool(scaled) and _is_unknown(observed, prepared)
-    has_indicators = not {*prepared.matched.indicators}.isdisjoint(match.free_names)
-    if has_indicators or prepared.likelihood.observes_answers(observed.gain, prepared.lists):
-        match = match._replace(agreement={})  # the prior mean is 0: docs/results/choices.md
+    if not _follows_agreement(observed, prepared):
+        match = match._replace(agreement={})
     of_pairs = bool(len(prepared.lists)) and int(prepared.lists.sizes.max()) <= 2
     if not scaled:
         scale = None
@@ -109,6 +108,21 @@ def choose_prior(observed: Scored | Compared, prepared: Prepared) -> Prior:
     if prior.other is None:
         _require_width(prior)
     return prior._replace(record=_record(prior, family, match, scale, missing))
+
+
+def _follows_agreement(observed: Scored | Compared, prepared: Prepared) -> bool:
+    """Return whether the prior mean follows what features have in common, as asked or by default.
+
+    It does by default unless answers are observed or indicators have weights, where choices would
+    be worse: docs/results/choices.md.
+    """
+    family = prepared.prior
+    if isinstance(family, isotropic.Isotropic) and family.mean is not None:
+        return True
+    has_indicators = not {*prepared.matched.indicators}.isdisjoint(prepared.match.free_names)
+    return not (
+        has_indicators or prepared.likelihood.observes_answers(observed.gain, prepared.lists)
+    )
 
 
 def _is_unknown(observed: Scored | Compared, prepared: Prepared) -> bool:
@@ -172,7 +186,7 @@ def _record(
         return PriorRecord(name, {n: np.asarray(v).tolist() for n, v in family.settings().items()})
     settings = {"variance": np.asarray(family.canonical_variance).tolist()}
     settings |= {"single": family.single} if family.single else {}
-    settings |= {"mean": family.mean} if match.agreement else {}
+    settings |= {"mean": family.mean_factor} if match.agreement else {}
     if not (scaled := family.scaled(match)):
         return PriorRecord(name, settings)
     tau = family.scale if scale is None else scale

@@ -44,7 +44,7 @@ class Isotropic(PriorFamily, frozen=True):
     Most features agree on which candidates are better. So the prior mean of a weight without a
     starting value is m τ / s times the correlation of its feature with what these features have in
     common (`bpa_ppl.features.matching.measure_agreement`). With m = 0.5, the weight is positive
-    with a probability of up to 0.69. The mean is 0 for answers of judges, and beside indicators.
+    with a probability of up to 0.69.
 
     Args:
         variance: σ_T, a variance: one number, in standardised units (τ² = σ_T) for features without
@@ -53,7 +53,8 @@ class Isotropic(PriorFamily, frozen=True):
         single: variances of single features, or of the features of one label, not scaled.
         scale: τ, for features without a canonical weight. None, with `variance` None, learns it
             from the adaptation sentences, see `bpa_ppl.sampling.prior_choice`.
-        mean: m, for weights without a starting value.
+        mean: m, for weights without a starting value. None is 0.5, or 0 for answers of judges and
+            beside indicators.
 
     >>> match = Match(("LM0", "comet"), np.array([0.5, 0.0]), np.array([True, True]),
     ...               spread=np.array([np.nan, 0.1]))
@@ -68,7 +69,7 @@ class Isotropic(PriorFamily, frozen=True):
     variance: Any = None
     single: dict[str, float] = {}  # noqa: RUF012  # msgspec copies it
     scale: Positive | None = None
-    mean: NotNegative = _MEAN
+    mean: NotNegative | None = None
 
     def build(self, match: Match) -> Prior:
         """Return the prior around the canonical weights of the free features.
@@ -87,7 +88,7 @@ class Isotropic(PriorFamily, frozen=True):
         for k, name in enumerate(names):
             if name in spread:
                 values[k] = (scale / spread[name]) ** 2
-                mean[name] += self.mean * match.agreement.get(name, 0.0) * scale / spread[name]
+                mean[name] += self.mean_factor * match.agreement.get(name, 0.0) * scale / spread[name]
         for label, variance in self.single.items():
             selected = [matches(name, [label]) for name in names]
             if not any(selected):
@@ -114,11 +115,16 @@ class Isotropic(PriorFamily, frozen=True):
         """σ_T of weights with a canonical value: one number, or one for each free feature."""
         return _VARIANCE if self.variance is None else self.variance
 
+    @property
+    def mean_factor(self) -> float:
+        """m of weights without a starting value, for judged lists without indicators."""
+        return _MEAN if self.mean is None else self.mean
+
     def settings(self) -> dict[str, Any]:
         """Return the settings, without a scale that follows from the variance.
 
         >>> Isotropic(variance=0.25).settings()
-        {'variance': 0.25, 'single': {}, 'mean': 0.5}
+        {'variance': 0.25, 'single': {}, 'mean': None}
         """
         own = super().settings()
         one = self.variance is not None and not _to_numbers(self.variance).ndim

@@ -533,7 +533,7 @@ class PriorFamily(Component, frozen=True):
 
     >>> from bpa_ppl.models.priors.prior import PRIORS
     >>> PRIORS.resolve("isotropic", {"variance": 0.3})
-    Isotropic(variance=0.3, single={}, scale=0.5477225575051661, mean=0.5)
+    Isotropic(variance=0.3, single={}, scale=0.5477225575051661, mean=None)
     """
 
     def build(self, match: Match) -> Prior:

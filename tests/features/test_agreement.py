@@ -11,7 +11,7 @@ import pytest
 from bpa_ppl import NBest, adapt, as_draws, from_lists, rerank
 from bpa_ppl.adapting import log_density
 from bpa_ppl.diagnostics.baselines import read_comparison
-from bpa_ppl.diagnostics.ways import Way
+from bpa_ppl.diagnostics.ways import BaselineRow, Way
 from bpa_ppl.features.matching import measure_agreement
 from bpa_ppl.weights import StartingWeights
 
@@ -116,6 +116,8 @@ def test_constants_and_all_weights_beside_indicators_have_the_mean_zero() -> Non
     with_indicators = prior_means(pool, categorical="system", prior="isotropic:scale=0.3")
     assert len(with_indicators) > len(NAMES) + 1
     assert not any(with_indicators.values())
+    asked = prior_means(pool, categorical="system", prior="isotropic:scale=0.3,mean=0.5")
+    assert {name: asked[name] for name in NAMES} == pytest.approx(expected, abs=1e-3)
     # These say nothing about the gain, so they are left out.
     left_out = prior_means(pool, categorical="system")
     assert left_out == pytest.approx({**expected, "constant": 0.0}, abs=1e-3)
@@ -129,22 +131,41 @@ def test_the_mean_of_the_features_has_its_signs_beside_indicators_too() -> None:
         draws = as_draws(adapt(pool, None, gain="gain", sampler="map", **options))
         means.append(read_comparison(draws).row(Way.MEAN))
     assert means[1].gain == pytest.approx(means[0].gain)
-    signs = np.sign([means[1].weights[name] for name in NAMES[:3]]).tolist()
-    assert signs == [1.0, 1.0, -1.0]
+    assert signs_of(means[1]) == [1.0, 1.0, -1.0]
+
+
+def signs_of(row: BaselineRow) -> list[float]:
+    """Return the signs of the weights of all features but the noise."""
+    return np.sign([row.weights[name] for name in NAMES[:3]]).tolist()
+
+
+@pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
+@pytest.mark.parametrize("options", [{"categorical": "system", "gain": "gain"}, {"gain": "chosen"}])
+def test_the_mean_of_the_features_knows_for_which_lower_is_better(options: dict[str, Any]) -> None:
+    pool = lists() if "categorical" in options else choices_of_two()
+    costs = StartingWeights(lower_is_better=["good", "fair"])
+    draws = as_draws(adapt(pool, costs, prior="isotropic:scale=0.3", sampler="map", **options))
+    assert not draws.constants["prior_mean"].any()
+    assert signs_of(read_comparison(draws).row(Way.MEAN)) == [-1.0, -1.0, 1.0]
+
+
+def choices_of_two() -> NBest:
+    """Return the first two candidates of each list, of which one is chosen at random."""
+    table = lists().features.reshape(40, 6, -1)
+    pairs = from_lists([["a", "b"]] * 40, list(table[:, :2]), NAMES)
+    sides = np.random.default_rng(3).integers(2, size=40)
+    return pairs.with_extras(chosen=np.eye(2)[sides].ravel())
 
 
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
 def test_choices_of_two_and_the_horseshoe_have_the_mean_zero() -> None:
-    pool = lists()
-    first = from_lists(
-        [["a", "b"]] * 40, [pool.features[6 * s : 6 * s + 2] for s in range(40)], NAMES
-    )
-    sides = np.random.default_rng(3).integers(2, size=40)
-    chosen = first.with_extras(chosen=np.eye(2)[sides].ravel())
+    chosen = choices_of_two()
     for prior in ("isotropic", "isotropic:scale=0.5"):
         draws = as_draws(adapt(chosen, None, gain="chosen", prior=prior, sampler="map"))
         assert not np.any(draws.constants["prior_mean"])
-    assert not log_density(pool, gain="gain", prior="horseshoe").prior.mean.any()
+    asked = prior_means(chosen, gain="chosen", prior="isotropic:scale=0.5,mean=0.5")
+    assert asked == pytest.approx(scaled_agreement(chosen, NAMES), abs=1e-3)
+    assert not log_density(lists(), gain="gain", prior="horseshoe").prior.mean.any()
 
 
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
