@@ -278,7 +278,8 @@ def test_clones_and_pickles(fitted: BayesianRanker) -> None:
 
 def test_options_are_those_of_adapt() -> None:
     prior, sampler = Isotropic(variance=2.0), Laplace(draws=300)
-    ranker = BayesianRanker(weights="equal", likelihood="oracle", prior=prior, sampler=sampler)
+    options = {"likelihood": "oracle", "prior": prior, "sampler": sampler}
+    ranker = BayesianRanker(weights="equal", random_state=0, **options)
     record = bpa.as_draws(ranker.fit(X, Y, qid=QID).posterior_).record
     assert (record.start, record.likelihood.name) == ("equal", "oracle")
     assert record.prior.settings["variance"] == 2.0
