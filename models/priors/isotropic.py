@@ -88,7 +88,9 @@ class Isotropic(PriorFamily, frozen=True):
         for k, name in enumerate(names):
             if name in spread:
                 values[k] = (scale / spread[name]) ** 2
-                mean[name] += self.mean_factor * match.agreement.get(name, 0.0) * scale / spread[name]
+                mean[name] += (
+                    self.mean_factor * match.agreement.get(name, 0.0) * scale / spread[name]
+                )
         for label, variance in self.single.items():
             selected = [matches(name, [label]) for name in names]
             if not any(selected):
@@ -117,7 +119,7 @@ class Isotropic(PriorFamily, frozen=True):
 
     @property
     def mean_factor(self) -> float:
-        """m of weights without a starting value, for judged lists without indicators."""
+        """The number m for judged lists without indicators."""
         return _MEAN if self.mean is None else self.mean
 
     def settings(self) -> dict[str, Any]:
