@@ -28,7 +28,7 @@ from bpa_ppl.diagnostics.judged import (
     read_judgements,
     uses_preferences,
 )
-from bpa_ppl.diagnostics.left_out import predict_answers, score_left_out
+from bpa_ppl.diagnostics.left_out import leave_out
 from bpa_ppl.diagnostics.pages.page import Table
 from bpa_ppl.diagnostics.ways import (
     BaselineRow,
@@ -440,7 +440,7 @@ def record_without_indicators(
     columns = ", ".join(source.column for source in find_indicators(draws))
     row = BaselineRow(Way.WITHOUT, weights=weights, column=columns)
     ways = [
-        WayGains(way, judged.of_scores(score_left_out(posterior, judged.lists)[0]))
+        WayGains(way, judged.of_scores(leave_out(posterior, judged.lists).score()))
         for way, posterior in ((BaselineRow(Way.ADAPTED, "adapted"), draws), (row, without))
     ]
     _, row, *_ = estimate_rows([row], sum_gains(judged, ways))
@@ -511,10 +511,10 @@ def _compare(judged: Judged, gain: Metric | None, draws: Draws | None = None) ->
     ways = [*fit_ways(judged, draws)]
     if draws is not None:
         in_sample = draws.kind == "point" or draws.pointwise is None
-        scores, k_hat = score_left_out(draws, lists, in_sample=in_sample)
-        predicted = predict_answers(draws, judged, in_sample=in_sample)
+        left_out = leave_out(draws, lists, in_sample=in_sample)
+        scores, predicted = left_out.score(), left_out.predict_answers(judged)
         ways.append(_evaluate_adapted(judged, judged.of_scores(scores), predicted))
-        details["doubtful"] = int(np.sum(k_hat > POOR_PARETO_K))
+        details["doubtful"] = int(np.sum(left_out.pareto_k > POOR_PARETO_K))
         if in_sample:
             details["evaluation"] = IN_SAMPLE
         else:
@@ -529,7 +529,7 @@ def _compare(judged: Judged, gain: Metric | None, draws: Draws | None = None) ->
 
 
 def _evaluate_adapted(judged: Judged, gains: Float64, predicted: Float64) -> WayGains:
-    """Return the adapted weights with their gains, and the log loss from `predict_answers`."""
+    """Return the adapted weights with their gains, and the log loss from predicted answers."""
     row = BaselineRow(Way.ADAPTED, "adapted")
     if isinstance(judged, Gains):
         return WayGains(row, gains)
@@ -657,8 +657,8 @@ class ChoiceGains:
                 ways.append(WayGains(row, gains, log_loss))
         adapted = predicted = np.empty(0)
         if isinstance(judged, Comparisons):
-            adapted, _ = score_left_out(self._draws, lists, in_sample=True)
-            predicted = predict_answers(self._draws, judged, in_sample=True)
+            of_all = leave_out(self._draws, lists, in_sample=True)
+            adapted, predicted = of_all.score(), of_all.predict_answers(judged)
         ways.append(_evaluate_adapted(judged, judged.of_choice(choice, adapted), predicted))
         sums = sum_gains(judged, ways)
         self.sums |= {key: self.sums.get(key, 0.0) + of_part for key, of_part in sums.items()}

@@ -11,7 +11,7 @@ from support.raising import raises
 from support.targets import SENTENCES, balanced, integrated
 
 from bpa_ppl import DataError, Draws, Isotropic, NBest, adapt, from_lists
-from bpa_ppl.diagnostics.left_out import score_left_out
+from bpa_ppl.diagnostics.left_out import leave_out
 from bpa_ppl.diagnostics.predictive_checks import with_predictions
 from bpa_ppl.diagnostics.raters import Raters
 from bpa_ppl.posterior.adapter import as_draws
@@ -46,7 +46,7 @@ def test_a_sentence_is_predicted_without_itself() -> None:
         sentence_sites=("oracle",),
         observed={"oracle": np.array([0])},
     )
-    p, _ = score_left_out(draws, pool, by_mean=False)
+    p = leave_out(draws, pool).score(by_mean=False)
     (even,) = reference_model.predictive(pool, np.array([TRUTH, -TRUTH]))
     np.testing.assert_allclose(p, even, atol=0.02)
 

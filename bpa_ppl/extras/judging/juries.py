@@ -21,7 +21,7 @@ from bpa_ppl._runtime.messages import capture_notes, format_count
 from bpa_ppl.adapting import log_density
 from bpa_ppl.diagnostics.check import refuse_unconverged
 from bpa_ppl.diagnostics.judged import ACCURACY, Judged, read_judgements
-from bpa_ppl.diagnostics.left_out import predict_answers, score_left_out
+from bpa_ppl.diagnostics.left_out import leave_out
 from bpa_ppl.diagnostics.pages.figures import NARROW, label
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.diagnostics.reliability import Promise, Reliability
@@ -433,7 +433,7 @@ class _Refits:
 
     def compute_gains(self, draws: Draws) -> Float64:
         """Return the gain of each list by leave-one-out, (lists,)."""
-        return self.judged.of_scores(score_left_out(draws, self.judged.lists)[0])
+        return self.judged.of_scores(leave_out(draws, self.judged.lists).score())
 
     @cached_property
     def of_all(self) -> Float64:
@@ -563,7 +563,9 @@ class _Refits:
             reason = "a cascade needs a judge with a price and another one that costs less: pass "
             reason += "prices"
             raise UsageError(reason, parameter="prices", code="missing-setting")
-        both = [predict_answers(draws, judged)[:, 0] for draws in (self.draw(others), self.full)]
+        posteriors = self.draw(others), self.full
+        left_out = [leave_out(draws, judged.lists) for draws in posteriors]
+        both = [one.predict_answers(judged)[:, 0] for one in left_out]
         p = np.clip(both, _SURE, 1 - _SURE)
         order = np.argsort(np.maximum(p[0], 1 - p[0]))
         (before, after), weight = p[:, order], judged.weight[order]
