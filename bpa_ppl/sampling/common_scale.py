@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
+from msgspec import structs
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.models.log_linear import log_linear, scaled_log_linear
@@ -73,6 +74,9 @@ class Scaled(Coordinates):
         """Return draws of the weights alone, with their log density and their mode."""
         z, warmup, mode = self.restore_sites(sampled.z), sampled.warmup, mode_of(self.original)
         log_density, log_likelihood = evaluate(self.original, z)
+        figures = structs.replace(
+            sampled.figures, newton_iterations=mode.iterations, newton_decrement=mode.decrement
+        )
         return replace(
             sampled,
             z=z,
@@ -80,6 +84,7 @@ class Scaled(Coordinates):
             mode=mode.position if mode.converged else None,
             log_density=log_density,
             log_likelihood=log_likelihood,
+            figures=figures,
         )
 
     def restore_sites(self, z: Sites) -> Sites:

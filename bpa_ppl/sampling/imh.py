@@ -13,13 +13,13 @@ from bpa_ppl.sampling.laplace import (
     AnyProposal,
     SkewedProposal,
     can_be_fitted,
+    choose_mode,
     draw_proposals,
     fit_moments,
     make_pilot_proposal,
     measure_mixture,
     with_tuned_mixture,
 )
-from bpa_ppl.sampling.mode import mode_of
 from bpa_ppl.sampling.sampler import Sampler
 from bpa_ppl.sampling.scale_mixture import ScaleMixture
 from bpa_ppl.sampling.target import Sampled, Sites, Target, with_evaluations
@@ -105,7 +105,7 @@ class IndependenceMetropolis(Sampler, frozen=True):
         rng = np.random.default_rng([target.seed, 1])
         mixed = isinstance(proposal, ScaleMixture)
         thinning = thinning or (_THINNING_OF_SCALES if mixed else 1)
-        mode, chain = mode_of(target), np.arange(self.chains)
+        mode, chain = choose_mode(target, proposal), np.arange(self.chains)
         pilot, last = None, None
         warmup: Sites = {}
         if self.warmup:

@@ -121,7 +121,7 @@ class Laplace(Sampler, frozen=True):
         proposals = draw_proposals(target, proposal, (1, self.draws))
         log_weight, k_hat = smooth_log_weights(proposals.log_ratio)
         target.progress(self.draws, self.draws, f"Pareto k̂ {k_hat:.2f}")
-        mode = mode_of(target)
+        mode = choose_mode(target, proposal)
         sampled = Sampled(
             z=proposals.z,
             kind="weighted",
@@ -357,12 +357,12 @@ def assess_proposals(target: Target) -> Fit:
     if latent != (WEIGHTS,) and size > _MAX_SEARCHED:
         reason = f"a hierarchy of {size} values has no typical mode, and nuts needs none"
         return None, np.inf, reason
-    if len(modes_of(target)) > 1:
-        return None, np.inf, f"there are {len(modes_of(target))} modes"
     around = "around the mode"
     student: AnyProposal | None = None
     if samples_scale(target):
         student, around = _mixture_of(target), "for scales of the prior"
+    elif len(modes_of(target)) > 1:
+        return None, np.inf, f"there are {len(modes_of(target))} modes"
     elif mode_of(target).converged:
         student = _make_student(mode_of(target))
     if student is None:
@@ -372,6 +372,14 @@ def assess_proposals(target: Target) -> Fit:
     equal = isinstance(student, ScaleMixture) and _nearly_equal(log_ratio)
     k_hat = 0.0 if equal else smooth_log_weights(log_ratio)[1]
     return student.mode, k_hat, (f"Pareto k̂ {k_hat:.2f} of proposals {around}")
+
+
+def choose_mode(target: Target, proposal: AnyProposal) -> Mode:
+    """Return the mode that the draws record, or the centre of a mixture over scales.
+
+    `Scaled.restore` replaces the centre by the mode of the weights alone.
+    """
+    return proposal.mode if isinstance(proposal, ScaleMixture) else mode_of(target)
 
 
 def _make_student(mode: Mode) -> SkewedProposal:
