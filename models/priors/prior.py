@@ -127,7 +127,10 @@ class Prior(NamedTuple):
         import numpyro.distributions as dist
 
         if self.covariance is not None:
-            return dist.MultivariateNormal(self.mean, covariance_matrix=self.covariance)
+            # Its validation compiles two dozen small programs, and priors have been checked.
+            return dist.MultivariateNormal(
+                self.mean, covariance_matrix=self.covariance, validate_args=False
+            )
         import jax.numpy as jnp
 
         return dist.Normal(self.mean, jnp.sqrt(jnp.asarray(self.variance))).to_event(1)
