@@ -295,8 +295,9 @@ class Match(NamedTuple):
             canonical weight, nan for all others; None if every feature has one.
         origin: `canonical`, or where the weights start without canonical ones: `equal` or `none`.
         agreement: for each feature without a starting value, its correlation with what these
-            features have in common, from `measure_agreement`. The prior mean of judged lists is
-            proportional to it.
+            features have in common, from `measure_agreement`; for answers of judges 1, or -1 for
+            features for which lower is better. The prior mean of judged lists is proportional to
+            it, and it has the signs of the mean of the features.
     """
 
     names: tuple[str, ...]

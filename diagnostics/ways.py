@@ -290,7 +290,7 @@ def _weigh_canonically(lists: NBest, draws: Draws | None) -> dict[str, float]:
 def _weigh_equally(lists: NBest, draws: Draws | None) -> dict[str, float]:
     """Return the weights of the mean of the standardised features, with the signs of the prior.
 
-    Where a prior mean is 0, the sign is that of the correlation with what features have in common.
+    Where a prior mean is 0, the sign is that of the recorded agreement of the feature.
     """
     signed, ignored = dict[str, float](), set[str]()
     if draws is not None:

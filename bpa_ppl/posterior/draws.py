@@ -61,7 +61,7 @@ class Draws:
             have names: `feature` and `other_feature` are the free features.
         coords: dimension -> its labels; other dimensions are numbered.
         observed: site -> what was observed.
-        constants: `canonical` (Q,), `agreement` (Q,) with what the features have in common,
+        constants: `canonical` (Q,), `agreement` (Q,) of each feature with the others,
             `prior_mean` (Q,), `prior_variance` (Q,) or `prior_covariance` (Q, Q), `mode` (Q,),
             `oracle_score` (S,), `observation_weight` (S,), `observation_rater` (S,); each if known.
         fixed: weights that were not adapted.

@@ -209,8 +209,8 @@ def log_scale(record: PriorRecord | None, match: Match) -> None:
     factor, mean = (record.settings or {}).get("mean", 0.0), "mean 0"
     if factor:
         shared = [f"{n} ({match.agreement[n]:+.2f})" for n in names if n in match.agreement]
-        mean = f"mean {factor:g} × {record.scale:.3g} / spread × the correlation with what the "
-        mean += f"features have in common, {', '.join(shared)},"
+        mean = f"mean {factor:g} × {record.scale:.3g} / spread × the agreement with the "
+        mean += f"other features, {', '.join(shared)},"
     if nonzero:
         mean = f"{mean.removesuffix(',')}, except {', '.join(nonzero)},"
     is_unknown = (record.degrees_of_freedom, record.log_deviation) != (None, None)

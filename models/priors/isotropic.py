@@ -43,8 +43,9 @@ class Isotropic(PriorFamily, frozen=True):
 
     Most features agree on which candidates are better. So the prior mean of a weight without a
     starting value is m τ / s times the correlation of its feature with what these features have in
-    common (`bpa_ppl.features.matching.measure_agreement`). With m = 0.5, the weight is positive
-    with a probability of up to 0.69.
+    common (`bpa_ppl.features.matching.measure_agreement`), or for answers of judges times 1, or -1
+    for features for which lower is better. With m = 0.5, the weight is positive with a probability
+    of up to 0.69.
 
     Args:
         variance: σ_T, a variance: one number, in standardised units (τ² = σ_T) for features without
