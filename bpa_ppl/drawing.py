@@ -271,8 +271,9 @@ def make_draws(target: WeightsTarget, sampled: Sampled, sampler: SamplerRecord) 
         **{f"prior_{name}": value for name, value in recorded.items() if value is not None},
         **sampled.constants,
     }
-    if shared := match.agreement:
-        constants["agreement"] = np.array([shared.get(name, 0.0) for name in match.free_names])
+    if match.agreement:
+        agreement = [match.agreement.get(name, 0.0) for name in match.free_names]
+        constants["agreement"] = np.array(agreement)
     if sampled.mode is not None:
         with NUMPYRO_LOCK, jax.enable_x64(True):
             constants["mode"] = constrain(target, unflatten(sampled.mode, target.start))[WEIGHTS]

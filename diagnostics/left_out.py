@@ -116,7 +116,7 @@ def leave_out(draws: Draws, lists: NBest, *, in_sample: bool = False) -> LeftOut
         share = np.broadcast_to(importance_weights(log_weight), (len(lists), len(chosen)))
         return LeftOut(draws, lists, weights, share, pareto_k, in_sample)
     share = np.empty((len(lists), len(chosen)))
-    for s, likelihood in enumerate(_evaluate_lists(draws, lists, chosen).T):
+    for s, likelihood in enumerate(_evaluate_lists(draws, lists, chosen)):
         smoothed, pareto_k[s] = loo_log_weights(log_weight, likelihood)
         # Without a finite k̂ there are too few draws.
         share[s] = importance_weights(smoothed if np.isfinite(pareto_k[s]) else log_weight)
@@ -133,17 +133,17 @@ def _align_with_lists(draws: Draws, lists: NBest, chosen: Int64) -> list[Float64
 
 
 def _evaluate_lists(draws: Draws, lists: NBest, chosen: Int64) -> Float64:
-    """Return the log-likelihood of each list in some draws, (D, S), as it is in the posterior."""
+    """Return the log-likelihood of each list in some draws, (S, D), as it is in the posterior."""
     # Weighted draws may have a likelihood with an exponent (Eq. 11).
     exponent = draws.record.figures.likelihood_exponent
-    likelihood = exponent * np.asarray(draws.pointwise).reshape(len(draws.flat), -1)[chosen]
-    count, ids = likelihood.shape[1], draws.sentence_ids
+    likelihood = exponent * np.asarray(draws.pointwise).reshape(len(draws.flat), -1)[chosen].T
+    count, ids = len(likelihood), draws.sentence_ids
     if count == len(lists) and draws.record.observed.kind != "preferences":
         return likelihood
     if ids is None or len(ids) != count or not np.isin(lists.sentence_ids, ids).all():
         message = f"{len(lists)} lists are not those of the posterior: give its {count} lists"
         raise DataError(message, lists.origin, code="mismatch")
     names, number = np.unique(ids, return_inverse=True)
-    by_name = np.zeros((len(names), len(likelihood)))
-    np.add.at(by_name, number, likelihood.T)
-    return np.asarray(by_name[np.searchsorted(names, lists.sentence_ids)].T)
+    by_name = np.zeros((len(names), len(chosen)))
+    np.add.at(by_name, number, likelihood)
+    return np.asarray(by_name[np.searchsorted(names, lists.sentence_ids)])

@@ -297,8 +297,8 @@ def _weigh_equally(lists: NBest, draws: Draws | None) -> dict[str, float]:
         sources = find_indicators(draws)
         ignored = {f"{source.column}={value}" for source in sources for value in source.values}
         of_prior = _name_weights(draws, draws.constants.get("prior_mean", draws.canonical))
-        shared = _name_weights(draws, draws.constants.get("agreement"))
-        signed = {name: mean or shared.get(name, 0.0) for name, mean in of_prior.items()}
+        agreement = _name_weights(draws, draws.constants.get("agreement"))
+        signed = {name: mean or agreement.get(name, 0.0) for name, mean in of_prior.items()}
     return {
         name: (-1 if signed.get(name, 0.0) < 0 else 1) / deviation
         for name, deviation in zip(lists.feature_names, lists.spread.tolist(), strict=True)

@@ -71,6 +71,7 @@ def match_lists(
     weights: StartingWeights,
     recipe: Recipe,
     *,
+    of_judges: bool = False,
     progress: bool | Reporter = False,
 ) -> MatchedLists:
     """Make the features of the adaptation lists, and match the weights to them.
@@ -79,6 +80,8 @@ def match_lists(
         lists: the adaptation lists.
         weights: where the weights start.
         recipe: how the features are made, from `recipe_for`.
+        of_judges: whether answers of judges are observed. The features are then grades, of which
+            higher ones are better unless lower ones are said to be.
         progress: as for `adapt`.
 
     Raises:
@@ -121,7 +124,10 @@ def match_lists(
     starting = {name for name, value in zip(matched.names, values, strict=True) if value}
     starting.update(given, result.indicators)
     names = [n for n, spread in matched.free_spread.items() if spread and n not in starting]
-    agreement = measure_agreement(lists, names, lower)
+    if of_judges:
+        agreement = {name: -1.0 if matches(name, lower) else 1.0 for name in names}
+    else:
+        agreement = measure_agreement(lists, names, lower)
     return result._replace(match=matched._replace(agreement=agreement))
 
 

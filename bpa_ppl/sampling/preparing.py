@@ -20,7 +20,6 @@ from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood, NoLik
 from bpa_ppl.models.log_linear import hierarchical, log_linear
 from bpa_ppl.models.priors import isotropic
 from bpa_ppl.models.priors.prior import Prior, PriorFamily
-from bpa_ppl.names import matches
 from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import DOMAIN, Draws
 from bpa_ppl.sampling.likelihood_choice import UNUSED, choose_likelihood
@@ -147,9 +146,8 @@ def prepare(lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]
     likelihood = chosen or _default_likelihood(gain, lists, sampler)
     if not (observes_nothing or oracles):
         _require_references(lists, gain, likelihood)  # before features are computed
-    matched = _match(lists, start, gain, settings)
-    if likelihood.observes_answers(gain, matched.lists):
-        matched = _take_as_declared(matched, tuple(start.lower_is_better))
+    of_judges = likelihood.observes_answers(gain, lists)
+    matched = _match(lists, start, gain, settings, of_judges=of_judges)
     prior = _choose_prior(resolve_prior(settings), matched, sampler)
     model = _choose_model(settings.get("model"), prior, matched.match, lists)
     judged = _select_judged(
@@ -227,7 +225,9 @@ def _require_references(lists: NBest, gain: Metric, likelihood: Likelihood) -> N
         raise no_references(lists, gain)
 
 
-def _match(lists: NBest, start: StartingWeights, gain: Metric, settings: Settings) -> MatchedLists:
+def _match(
+    lists: NBest, start: StartingWeights, gain: Metric, settings: Settings, *, of_judges: bool
+) -> MatchedLists:
     """Return the lists with all features."""
     recipe = recipe_for(
         lists,
@@ -237,14 +237,8 @@ def _match(lists: NBest, start: StartingWeights, gain: Metric, settings: Setting
         settings.get("features"),
         settings.get("exclude"),
     )
-    return match_lists(lists, start, recipe, progress=settings.get("progress", False))
-
-
-def _take_as_declared(matched: MatchedLists, lower_is_better: tuple[str, ...]) -> MatchedLists:
-    """Return lists whose features are grades of judges: higher is better, or lower if declared."""
-    match = matched.match
-    agreement = {name: -1.0 if matches(name, lower_is_better) else 1.0 for name in match.agreement}
-    return matched._replace(match=match._replace(agreement=agreement))
+    progress = settings.get("progress", False)
+    return match_lists(lists, start, recipe, of_judges=of_judges, progress=progress)
 
 
 def _choose_prior(

@@ -119,10 +119,9 @@ def _follows_agreement(observed: Scored | Compared, prepared: Prepared) -> bool:
     family = prepared.prior
     if isinstance(family, isotropic.Isotropic) and family.mean is not None:
         return True
-    has_indicators = not {*prepared.matched.indicators}.isdisjoint(prepared.match.free_names)
-    return not (
-        has_indicators or prepared.likelihood.observes_answers(observed.gain, prepared.lists)
-    )
+    if prepared.likelihood.observes_answers(observed.gain, prepared.lists):
+        return False
+    return {*prepared.matched.indicators}.isdisjoint(prepared.match.free_names)
 
 
 def _is_unknown(observed: Scored | Compared, prepared: Prepared) -> bool:

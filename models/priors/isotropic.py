@@ -85,13 +85,11 @@ class Isotropic(PriorFamily, frozen=True):
         if not (spread or self.single):
             return Prior.isotropic(mean, base)
         scale = expected_scale(len(spread)) if self.scale is None else self.scale
-        values = np.array(np.broadcast_to(base, len(names)))
+        values, factor = np.array(np.broadcast_to(base, len(names))), self.mean_factor
         for k, name in enumerate(names):
             if name in spread:
                 values[k] = (scale / spread[name]) ** 2
-                mean[name] += (
-                    self.mean_factor * match.agreement.get(name, 0.0) * scale / spread[name]
-                )
+                mean[name] += factor * match.agreement.get(name, 0.0) * scale / spread[name]
         for label, variance in self.single.items():
             selected = [matches(name, [label]) for name in names]
             if not any(selected):
