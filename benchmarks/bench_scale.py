@@ -1,14 +1,23 @@
-"""Reranking at scale: processes, killed workers, and memory by format.
+"""Scale: adapting to many lists; reranking with processes and killed workers; memory by format.
 
-    python benchmarks/bench_scale.py [--tables NAME ...] [--sizes 1000000x5 20000x100]
-        [--workers 2] [--formats moses jsonl ...]
+    python benchmarks/bench_scale.py [--tables NAME ...] [--lists 100 1000 10000]
+        [--sizes 1000000x5 20000x100] [--workers 2] [--formats moses jsonl ...]
 
 Tables:
+    adapt    CPU time and peak memory of adapting to lists of 100 candidates, 14 features and a
+             reference, by the number of lists and by step
     scale    `bpa rerank` of Moses lists (lists × candidates) by one process and by `--jobs`, and
              with a worker killed in the middle
     formats  peak memory of one process for 2,000 and for 20,000 lists of 5 candidates
 
-The lists repeat the lists of `authored/`, or the first candidates of each, without references. Each
+Lists to adapt to are random: 20 to 40 words, drawn evenly from 100. Candidates replace a fifth of
+them and drop a twentieth; so does a related reference. An unrelated one is that of another list.
+Each run is a new process that reads the lists, takes the steps of `adapt` and writes the posterior,
+with caches that a run on 100 lists has filled. Programs for other shapes are compiled. The
+alternative is sacreBLEU's TER of a sample of the candidates, extrapolated to all of them; for the
+rest, a run on 1,000 lists times the ratio of the numbers of lists.
+
+The lists to rerank repeat the lists of `authored/`, or the first candidates of each, without references. Each
 run is a separate command. *Lists per CPU second* divides by the CPU time of all processes, so it is
 the rate of one core. Memory is measured for the command alone and summed over the command and all
 workers, ten times per second. The busiest worker is killed after half the time of the uninterrupted
@@ -19,27 +28,36 @@ workers are started for up to 100,000 candidates.
 from __future__ import annotations
 
 import hashlib
+import json
+import os
+import resource
 import subprocess
 import sys
 from contextlib import suppress
 from itertools import cycle, groupby
 from pathlib import Path
-from time import perf_counter, sleep
+from time import perf_counter, process_time, sleep
 from typing import Any, NamedTuple
 
 import numpy as np
 import psutil
 from bench_reading import fairseq_lines, with_names
 from measuring import DATA, Table, canonical, run_tables, scratch_folder
+from sacrebleu import metrics
 
 import bpa_ppl as bpa
 from bpa_ppl.formats.streams import atomic_writer
+from bpa_ppl.metrics.ter import TER
 from bpa_ppl.names import expand
 
 _INTERVAL = 0.1  # seconds between two samples of memory and CPU time
 _FEATURES = 15
 _COMMON = 3  # features that every format can hold
 _MIB = 2**20
+_CANDIDATES, _WIDTH, _VOCABULARY = 100, 14, 100  # of the lists to adapt to
+_BASE = 1000  # the number of lists that others are compared with
+_SAMPLE = 300  # candidates that sacreBLEU scores
+_START, _TER = "start and imports", "TER of all candidates"
 
 
 class Run(NamedTuple):
@@ -184,6 +202,149 @@ def cpu_seconds(process: psutil.Process) -> float:
     return float(times.user + times.system)
 
 
+def random_lists(count: int, *, related: bool) -> bpa.NBest:
+    """Return lists to adapt to, with one reference each."""
+    rng = np.random.default_rng(0)
+    words = np.array([f"w{number}" for number in range(_VOCABULARY)])
+    texts, references = list[list[str]](), list[str]()
+    for _ in range(count):
+        length = int(rng.integers(20, 41))
+        shape = _CANDIDATES + 1, length
+        is_kept, is_other = rng.random(shape) > 0.05, rng.random(shape) < 0.2
+        table = np.where(
+            is_other, rng.integers(_VOCABULARY, size=shape), rng.integers(_VOCABULARY, size=length)
+        )
+        reference, *candidates = (
+            " ".join(words[row[kept]]) for row, kept in zip(table, is_kept, strict=True)
+        )
+        texts.append(candidates)
+        references.append(reference)
+    if not related:
+        references = [*references[1:], references[0]]
+    features = rng.normal(size=(count, _CANDIDATES, _WIDTH))
+    names = [f"f{number}" for number in range(_WIDTH)]
+    return bpa.from_lists(texts, features, names, references=references)
+
+
+def write_random(path: str, count: int, related: bool) -> None:
+    """Write lists to adapt to; in a process of its own, because a child starts with its memory."""
+    bpa.write_nbest(random_lists(count, related=related), path)
+    print("{}")
+
+
+def adapt_in_steps(path: str) -> None:
+    """Adapt as `bpa adapt` does, and print the CPU seconds of each step, and of all; and the MiB.
+
+    Then repeat two parts of a step, to print their seconds.
+    """
+    from bpa_ppl.describing import warn_about
+    from bpa_ppl.diagnostics.judged import read_judgements
+    from bpa_ppl.diagnostics.left_out import leave_out
+    from bpa_ppl.diagnostics.ways import fit_ways
+    from bpa_ppl.drawing import draw_posterior
+    from bpa_ppl.sampling.building import leave_out_indicators
+    from bpa_ppl.sampling.observing import observe
+    from bpa_ppl.sampling.preparing import prepare
+    from bpa_ppl.sampling.prior_choice import choose_prior
+
+    start = process_time()
+    seconds = {_START: start}
+
+    def finish(step: str) -> None:
+        nonlocal start
+        seconds[step] = process_time() - start
+        start = process_time()
+
+    lists = bpa.read_nbest(path)
+    finish("reading")
+    prepared = prepare(lists, None, gain="ter")
+    warn_about(prepared)
+    finish("preparing")
+    observed = observe(prepared)
+    finish(_TER)
+    prior = choose_prior(observed, prepared)
+    finish("scale of the prior")
+    target = leave_out_indicators(prepared, observed, prior)
+    finish("target")
+    draws = draw_posterior(target, prepared.sampler, seed=prepared.seed, clock=process_time)
+    finish("rest")
+    seconds["sampling"] = draws.record.sampler.seconds
+    seconds["check and comparison"] = seconds.pop("rest") - seconds["sampling"]
+    bpa.write_posterior(draws, f"{path}.nc")
+    finish("writing")
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    judged = read_judgements(observed.lists, observed.gain, observed.gains)
+    start = process_time()
+    for _ in fit_ways(judged, draws):
+        pass
+    finish("in it, simple ways")
+    leave_out(draws, judged.lists).score()
+    finish("in it, leave-one-out")
+    cpu, mib = used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+    print(json.dumps({"cpu": cpu, "mib": mib, "steps": seconds}))
+
+
+def run_apart(function: str, *arguments: object) -> dict[str, Any]:
+    """Call a function of this script in a new process, and return what it printed."""
+    code = f"import bench_scale; bench_scale.{function}{arguments}"
+    # The variable would keep Python from storing what it compiles, so that each run would repeat it.
+    kept = {n: v for n, v in os.environ.items() if n != "PYTHONDONTWRITEBYTECODE"}
+    command, folder = [sys.executable, "-W", "ignore", "-c", code], Path(__file__).parent
+    done = subprocess.run(command, cwd=folder, env=kept, stdout=subprocess.PIPE, check=True)
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+def score_sample(related: bool) -> float:
+    """Return the CPU seconds of sacreBLEU's TER of a candidate; TER has to be the same."""
+    lists = random_lists(_SAMPLE, related=related)
+    references = lists.references
+    assert references is not None
+    pairs = [(lists.texts(s)[s % _CANDIDATES], references[s]) for s in range(len(lists))]
+    scorer, start = metrics.TER(), process_time()
+    edits = [scorer.sentence_score(text, of_list).num_edits for text, of_list in pairs]
+    seconds = process_time() - start
+    counts = TER().counts([[text] for text, _ in pairs], [of_list for _, of_list in pairs])
+    if counts[:, 0].tolist() != edits:
+        sys.exit("TER differs from sacreBLEU's")
+    return seconds / len(pairs)
+
+
+def adapt_table(options: Any) -> None:
+    """Print the time and memory of adapting, and the time of its steps, by the number of lists."""
+    counts = sorted({*options.lists, _BASE})
+    path = scratch_folder() / "random.jsonl"
+    run_apart("write_random", str(path), min(counts), True)
+    run_apart("adapt_in_steps", str(path))  # fills the caches
+    for related in (True, False):
+        name = "related references" if related else "unrelated references"
+        runs = {}
+        for count in counts:
+            run_apart("write_random", str(path), count, related)
+            runs[count] = run_apart("adapt_in_steps", str(path))
+        columns = "CPU seconds", "ms a list", "MiB", "KiB a list"
+        table = Table(f"lists, {name}", *columns, f"time / that of {_BASE:,} × lists", "memory")
+        base = runs[_BASE]
+        for count, run in runs.items():
+            table.row(
+                f"{count:,}",
+                run["cpu"],
+                f"{1000 * run['cpu'] / count:.1f}",
+                f"{run['mib']:.0f}",
+                f"{1024 * run['mib'] / count:.0f}",
+                run["cpu"] / base["cpu"] * _BASE / count,
+                run["mib"] / base["mib"] * _BASE / count,
+            )
+        table = Table(f"ms a list, {name}", *(f"{count:,} lists" for count in counts), width=14)
+        for step in base["steps"]:
+            times = (1000 * run["steps"][step] / count for count, run in runs.items())
+            table.row(step, *times)
+        of_sacrebleu = 1000 * _CANDIDATES * score_sample(related)
+        table.row("sacreBLEU's TER, extrapolated", *[of_sacrebleu] * len(counts))
+        ratios = (of_sacrebleu / (1000 * r["steps"][_TER] / n) for n, r in runs.items())
+        table.row("TER, times as fast as sacreBLEU", *ratios)
+
+
 def scale_table(options: Any) -> None:
     """Print a table for each size."""
     folder = scratch_folder()
@@ -238,7 +399,8 @@ def formats_table(options: Any) -> None:
 if __name__ == "__main__":
     run_tables(
         __doc__,
-        {"scale": scale_table, "formats": formats_table},
+        {"adapt": adapt_table, "scale": scale_table, "formats": formats_table},
+        lists=(100, 300, 1000, 3000, 10000),
         sizes=("1000000x5", "20000x100"),
         workers=2,
         formats=("moses", "jsonl", "csv", "parquet", "plain", "fairseq"),

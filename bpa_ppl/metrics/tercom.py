@@ -24,6 +24,7 @@ _MAX_SHIFT_DISTANCE = 50
 _MAX_SHIFT_CANDIDATES = 1000
 _BEAM_WIDTH = 25
 _OUTSIDE = 1 << 29  # the cost of cells outside of the beam
+_BITS = 62  # the longest reference in one integer, without overflow
 _REF = 2  # the row of the reference in `_Workspace.words`
 
 
@@ -37,6 +38,9 @@ class _Workspace(NamedTuple):
             with a block moved; row 2 is the reference, from column 1.
         align: the last candidate word reached before or at each reference word.
         wrong: (2, longest): which words of the candidate and of the reference are not matched.
+        places: (words of the vocabulary,) where each word is in the reference, as bits.
+        rows: (3, longest + 1) the costs of the candidate, for `_measure_in_bits`: at which words of
+            the reference the costs of a row increase and decrease, as bits, and the last cost.
     """
 
     table: Int32
@@ -44,6 +48,8 @@ class _Workspace(NamedTuple):
     words: Int32
     align: Int32
     wrong: Int32
+    places: Int64
+    rows: Int64
 
 
 @njit
@@ -119,6 +125,54 @@ def _measure_distance(
 
 
 @njit
+def _suits_bits(n_hyp: int, n_ref: int, distance: int) -> bool:
+    """Return whether `_measure_in_bits` finds all distances below this one, as if in the beam.
+
+    A path through a cell outside of the beam, at least 24 from the diagonal, has more than
+    48 − |n_hyp − n_ref| insertions and deletions.
+    """
+    return n_ref <= _BITS and distance + abs(n_hyp - n_ref) <= 2 * (_BEAM_WIDTH - 1)
+
+
+@njit
+def _prepare_bits(space: _Workspace, hyp: int, n_hyp: int, n_ref: int) -> None:
+    """Write `places` and `rows` of a candidate, before its shifts are measured."""
+    words, places, rows = space.words, space.places, space.rows
+    for i in range(n_hyp):
+        places[words[hyp, i]] = 0
+    for j in range(n_ref):
+        places[words[_REF, j + 1]] = 0
+    for j in range(n_ref):
+        places[words[_REF, j + 1]] |= 1 << j
+    rows[0, 0], rows[1, 0], rows[2, 0] = (1 << n_ref) - 1, 0, n_ref
+    _measure_in_bits(space, hyp, n_hyp, n_ref, 0, n_hyp)
+
+
+@njit
+def _measure_in_bits(
+    space: _Workspace, hyp: int, n_hyp: int, n_ref: int, first: int, kept: int
+) -> int:
+    """Return the edit distance without a beam, with each row in a few operations (Hyyrö 2003).
+
+    The costs of the row `first` are in `rows`; those up to `kept` are written there.
+    """
+    words, places, rows = space.words, space.places, space.rows
+    every, last = (1 << n_ref) - 1, n_ref - 1
+    more, less, cost = rows[0, first], rows[1, first], rows[2, first]
+    for i in range(first, n_hyp):
+        equal = places[words[hyp, i]]
+        diagonal = ((((equal & more) + more) ^ more) | equal | less) & every
+        rise, fall = less | (~(diagonal | more) & every), diagonal & more
+        cost += ((rise >> last) & 1) - ((fall >> last) & 1)
+        rise, fall = (rise << 1) | 1, fall << 1
+        more, less = (fall | ~(diagonal | rise)) & every, rise & diagonal
+        if i < kept:
+            rows[0, i + 1], rows[1, i + 1], rows[2, i + 1] = more, less, cost
+    result: int = cost
+    return result
+
+
+@njit
 def _align(space: _Workspace, hyp: int, n_hyp: int, n_ref: int) -> None:
     """Trace the cheapest edits back, and write `align` and `wrong`.
 
@@ -178,6 +232,9 @@ def _find_best_shift(
     """
     words, align, wrong = space.words, space.align, space.wrong
     best = best_start = best_target = 0
+    in_bits = _suits_bits(n_hyp, n_ref, distance)
+    if in_bits:
+        _prepare_bits(space, hyp, n_hyp, n_ref)
     for start in range(n_hyp):
         for ref_start in range(
             max(0, start - _MAX_SHIFT_DISTANCE), min(n_ref, start + _MAX_SHIFT_DISTANCE + 1)
@@ -199,7 +256,10 @@ def _find_best_shift(
                         continue
                     previous = target
                     first = _move(words, hyp, n_hyp, start, length, target)
-                    shifted = _measure_distance(space, 1 - hyp, n_hyp, n_ref, first, first)
+                    if in_bits:
+                        shifted = _measure_in_bits(space, 1 - hyp, n_hyp, n_ref, first, first)
+                    else:
+                        shifted = _measure_distance(space, 1 - hyp, n_hyp, n_ref, first, first)
                     rank = (_MAX_SHIFT_SIZE + 1) * (distance - shifted) + length
                     checked += 1
                     if rank > best or (
@@ -322,6 +382,8 @@ def count_edits(
         np.empty((3, longest + 1), np.int32),
         np.empty(longest + 1, np.int32),
         np.empty((2, longest + 1), np.int32),
+        np.empty(vocabulary, np.int64),
+        np.empty((3, longest + 1), np.int64),
     )
     for s in range(len(hyps_of) - 1):
         hyps = hyps_of[s], hyps_of[s + 1]
