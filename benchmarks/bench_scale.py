@@ -10,19 +10,20 @@ Tables:
              with a worker killed in the middle
     formats  peak memory of one process for 2,000 and for 20,000 lists of 5 candidates
 
-Lists to adapt to are random: 20 to 40 words, drawn evenly from 100. Candidates replace a fifth of
-them and drop a twentieth; so does a related reference. An unrelated one is that of another list.
-Each run is a new process that reads the lists, takes the steps of `adapt` and writes the posterior,
-with caches that a run on 100 lists has filled. Programs for other shapes are compiled. The
-alternative is sacreBLEU's TER of a sample of the candidates, extrapolated to all of them; for the
-rest, a run on 1,000 lists times the ratio of the numbers of lists.
+Lists to adapt to are random: 20 to 40 words, drawn evenly from 100. Candidates, and a related
+reference, replace a fifth of them and drop a twentieth; an unrelated reference is that of another
+list. Each run is a new process that reads the lists, takes the steps of `adapt` and writes the
+posterior. Its caches have the programs that a run on 100 lists needs. Printed are CPU seconds and
+the peak memory, for each list, relative to a list of 1,000, and for each list more than in the row
+above; then the time of each step. The alternative to TER is sacreBLEU's, measured on 300 candidates
+and extrapolated to all.
 
-The lists to rerank repeat the lists of `authored/`, or the first candidates of each, without references. Each
-run is a separate command. *Lists per CPU second* divides by the CPU time of all processes, so it is
-the rate of one core. Memory is measured for the command alone and summed over the command and all
-workers, ten times per second. The busiest worker is killed after half the time of the uninterrupted
-run; the command must then write the same bytes, or end with exit code 2, one line and no output. No
-workers are started for up to 100,000 candidates.
+The lists to rerank repeat the lists of `authored/`, or the first candidates of each, without
+references. Each run is a separate command. *Lists per CPU second* divides by the CPU time of all
+processes, so it is the rate of one core. Memory is measured for the command alone and summed over
+the command and all workers, ten times per second. The busiest worker is killed after half the time
+of the uninterrupted run; the command must then write the same bytes, or end with exit code 2, one
+line and no output. No workers are started for up to 100,000 candidates.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ _CANDIDATES, _WIDTH, _VOCABULARY = 100, 14, 100  # of the lists to adapt to
 _BASE = 1000  # the number of lists that others are compared with
 _SAMPLE = 300  # candidates that sacreBLEU scores
 _START, _TER = "start and imports", "TER of all candidates"
+_OF_LIST = "a list", f"/ at {_BASE:,}", "a further list"  # than in the row above
 
 
 class Run(NamedTuple):
@@ -233,9 +235,9 @@ def write_random(path: str, count: int, related: bool) -> None:
 
 
 def adapt_in_steps(path: str) -> None:
-    """Adapt as `bpa adapt` does, and print the CPU seconds of each step, and of all; and the MiB.
+    """Adapt as `bpa adapt` does, and print CPU seconds and peak memory, in all and by step.
 
-    Then repeat two parts of a step, to print their seconds.
+    Then two parts of a step are repeated, to print their seconds.
     """
     from bpa_ppl.describing import warn_about
     from bpa_ppl.diagnostics.judged import read_judgements
@@ -247,13 +249,11 @@ def adapt_in_steps(path: str) -> None:
     from bpa_ppl.sampling.preparing import prepare
     from bpa_ppl.sampling.prior_choice import choose_prior
 
-    start = process_time()
-    seconds = {_START: start}
+    steps, start = {_START: (process_time(), peak_memory())}, process_time()
 
     def finish(step: str) -> None:
         nonlocal start
-        seconds[step] = process_time() - start
-        start = process_time()
+        steps[step], start = (process_time() - start, peak_memory()), process_time()
 
     lists = bpa.read_nbest(path)
     finish("reading")
@@ -267,27 +267,30 @@ def adapt_in_steps(path: str) -> None:
     target = leave_out_indicators(prepared, observed, prior)
     finish("target")
     draws = draw_posterior(target, prepared.sampler, seed=prepared.seed, clock=process_time)
-    finish("rest")
-    seconds["sampling"] = draws.record.sampler.seconds
-    seconds["check and comparison"] = seconds.pop("rest") - seconds["sampling"]
+    finish("draws")
     bpa.write_posterior(draws, f"{path}.nc")
     finish("writing")
-    used = resource.getrusage(resource.RUSAGE_SELF)
+    used, mib = resource.getrusage(resource.RUSAGE_SELF), peak_memory()
+    steps["draws: sampling"] = draws.record.sampler.seconds or 0.0, steps["draws"][1]
     judged = read_judgements(observed.lists, observed.gain, observed.gains)
     start = process_time()
     for _ in fit_ways(judged, draws):
         pass
-    finish("in it, simple ways")
+    finish("draws: simple ways")
     leave_out(draws, judged.lists).score()
-    finish("in it, leave-one-out")
-    cpu, mib = used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
-    print(json.dumps({"cpu": cpu, "mib": mib, "steps": seconds}))
+    finish("draws: leave-one-out")
+    print(json.dumps({"cpu": used.ru_utime + used.ru_stime, "mib": mib, "steps": steps}))
+
+
+def peak_memory() -> float:
+    """Return the peak memory of this process in MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def run_apart(function: str, *arguments: object) -> dict[str, Any]:
     """Call a function of this script in a new process, and return what it printed."""
     code = f"import bench_scale; bench_scale.{function}{arguments}"
-    # The variable would keep Python from storing what it compiles, so that each run would repeat it.
+    # With this variable Python stores no bytecode, and each run would compile the modules again.
     kept = {n: v for n, v in os.environ.items() if n != "PYTHONDONTWRITEBYTECODE"}
     command, folder = [sys.executable, "-W", "ignore", "-c", code], Path(__file__).parent
     done = subprocess.run(command, cwd=folder, env=kept, stdout=subprocess.PIPE, check=True)
@@ -322,26 +325,28 @@ def adapt_table(options: Any) -> None:
         for count in counts:
             run_apart("write_random", str(path), count, related)
             runs[count] = run_apart("adapt_in_steps", str(path))
-        columns = "CPU seconds", "ms a list", "MiB", "KiB a list"
-        table = Table(f"lists, {name}", *columns, f"time / that of {_BASE:,} × lists", "memory")
-        base = runs[_BASE]
+        heads = (f"{unit} {of}" for unit in ("ms", "KiB") for of in _OF_LIST)
+        table = Table(f"lists, {name}", "CPU seconds", "MiB", *heads)
+        base, before = runs[_BASE], None
         for count, run in runs.items():
-            table.row(
-                f"{count:,}",
-                run["cpu"],
-                f"{1000 * run['cpu'] / count:.1f}",
-                f"{run['mib']:.0f}",
-                f"{1024 * run['mib'] / count:.0f}",
-                run["cpu"] / base["cpu"] * _BASE / count,
-                run["mib"] / base["mib"] * _BASE / count,
-            )
-        table = Table(f"ms a list, {name}", *(f"{count:,} lists" for count in counts), width=14)
+            cells = []
+            for unit, key in ((1000, "cpu"), (1024, "mib")):
+                a_list, of_base = unit * run[key] / count, unit * base[key] / _BASE
+                cells += [f"{a_list:.1f}", f"{a_list / of_base:.2f}", ""]
+                if before is not None:
+                    further = (run[key] - runs[before][key]) / (count - before)
+                    cells[-1] = f"{unit * further:.1f}"
+            table.row(f"{count:,}", run["cpu"], f"{run['mib']:.0f}", *cells)
+            before = count
+        heads = (f"{count:,} lists" for count in counts)
+        peak = f"peak MiB after it, {counts[-1]:,} lists"
+        table = Table(f"ms a list, {name}", *heads, peak, width=14)
         for step in base["steps"]:
-            times = (1000 * run["steps"][step] / count for count, run in runs.items())
-            table.row(step, *times)
+            times = (1000 * run["steps"][step][0] / count for count, run in runs.items())
+            table.row(step, *times, f"{runs[counts[-1]]['steps'][step][1]:.0f}")
         of_sacrebleu = 1000 * _CANDIDATES * score_sample(related)
         table.row("sacreBLEU's TER, extrapolated", *[of_sacrebleu] * len(counts))
-        ratios = (of_sacrebleu / (1000 * r["steps"][_TER] / n) for n, r in runs.items())
+        ratios = (of_sacrebleu / (1000 * r["steps"][_TER][0] / n) for n, r in runs.items())
         table.row("TER, times as fast as sacreBLEU", *ratios)
 
 

@@ -58,12 +58,16 @@ def _differentiate(target: Target, position: jax.Array) -> tuple[jax.Array, jax.
     return value, gradient, hessian
 
 
-def find_mode(target: Target) -> Mode:
+def find_mode(target: Target, *, last_step: bool = True) -> Mode:
     """Find the mode from the starting point, with an exact gradient and Hessian.
 
     The default model is log-concave, so that the search converges from anywhere; for other models
     this finds a local mode. The search runs in NumPy: a handful of steps is not worth the
     compilation of its loops.
+
+    Args:
+        target: the posterior.
+        last_step: as for `maximise`.
 
     Raises:
         DataError: if it is a hierarchy of more than 1000 values.
@@ -82,7 +86,7 @@ def find_mode(target: Target) -> Mode:
 
     target.progress(0, 1, "search for the mode")
     start = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(target.start)])
-    return maximise(density, start)[0]
+    return maximise(density, start, last_step=last_step)[0]
 
 
 #: The modes of posteriors, so that each is searched once.

@@ -42,7 +42,7 @@ from bpa_ppl.models.priors.prior import PRIORS, Prior, PriorFamily
 from bpa_ppl.nbest import NBest, standardise
 from bpa_ppl.posterior.record import PriorRecord
 from bpa_ppl.sampling.coordinates import choose_coordinates, prior_variances
-from bpa_ppl.sampling.mode import make_target, mode_of
+from bpa_ppl.sampling.mode import find_mode, make_target
 from bpa_ppl.sampling.observations import Compared, Scored
 from bpa_ppl.sampling.preparing import Prepared
 from bpa_ppl.sampling.target import NUMPYRO_LOCK, unflatten
@@ -255,14 +255,16 @@ def _learn_scale(observed: Scored | Compared, prepared: Prepared, names: list[st
             nonlocal target, tried
             prior = prior_of(float(np.exp(log_scale))).as_arrays()
             target, tried = replace(target, prior=coordinates.project(prior)), tried + 1
-            mode = mode_of(target)
+            # The last step, in a table of many lists, would take a third of the time.
+            mode = find_mode(target, last_step=False)
             report(min(tried, _TRIALS), _TRIALS, "scale of the prior")
             if not mode.converged:
                 return np.inf
             distance = (log_scale - np.log(expected)) / deviation
             # The search for the next mode begins at this one.
             target = replace(target, start=unflatten(mode.position, target.start))
-            return float(distance**2 / 2 - mode.log_evidence)
+            # A Newton step adds half of its squared length to the log density.
+            return float(distance**2 / 2 - mode.log_evidence - mode.decrement / 2)
 
         grid = np.log(expected * _GRID)
         values = [loss(log_scale) for log_scale in grid]
