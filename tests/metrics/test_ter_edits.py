@@ -89,6 +89,25 @@ def test_short_against_long_sentences(few: Sentence, many: Sentence) -> None:
     assert_same([" ".join(few), " ".join(many)], [[" ".join(many)], [" ".join(few)]])
 
 
+@pytest.mark.parametrize("size", [61, 62, 63, 64])
+def test_references_as_long_as_an_integer_has_bits(size: int) -> None:
+    rng = np.random.default_rng(size)
+    reference = rng.integers(0, 50, size)
+    candidates = [np.roll(reference[rng.random(size) > 0.2], 5) for _ in range(3)]
+    candidates.append(rng.integers(0, 50, 49))
+    texts = [" ".join(map(str, text)) for text in (*candidates, reference)]
+    assert_same(texts[:-1], [texts[-1:]] * 4)
+
+
+@pytest.mark.parametrize("size", [20, 25, 30, 35])
+def test_matches_outside_the_beam_do_not_count(size: int) -> None:
+    words = np.random.default_rng(size).integers(0, 40, 62)
+    candidate = words[-size:].copy()
+    candidate[size // 2] = words[0]
+    texts = [" ".join(map(str, text)) for text in (candidate, words)]
+    assert_same(texts[:1], [texts[1:]])
+
+
 @pytest.mark.parametrize("sizes", [(45, 60), (60, 36)])
 def test_limit_of_shifts(sizes: tuple[int, int]) -> None:
     rng = np.random.default_rng(0)

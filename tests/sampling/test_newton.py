@@ -89,6 +89,12 @@ def test_the_step_within_the_tolerance_may_be_left_out() -> None:
     np.testing.assert_array_equal(ours.position, start)
     assert maximise(quadratic, start)[0].iterations == 1
 
+    # Half of its squared length is what it adds to the log density.
+    far = {"start": np.zeros(4), "tolerance": 1e9}
+    before, after = (maximise(quadratic, **far, last_step=step)[0] for step in (False, True))
+    assert (before.iterations, after.iterations) == (0, 1)
+    assert before.log_evidence + before.decrement / 2 == pytest.approx(after.log_evidence)
+
 
 @pytest.mark.parametrize("scale", [1.0, 30.0])
 @pytest.mark.parametrize("variance", [0.1, 100.0])
@@ -271,6 +277,10 @@ def test_the_laplace_covariance_is_the_inverse_of_a_numeric_hessian(lists: bpa.N
     hessian = approx_fprime(np.asarray(found.position), lambda w: gradient(lists, w), 1e-6)
     np.testing.assert_allclose(found.covariance, np.linalg.inv(hessian), rtol=1e-4, atol=1e-5)
     assert bool(found.converged)
+
+    before = find_mode(target, last_step=False)
+    assert (before.converged, before.iterations) == (True, found.iterations - 1)
+    np.testing.assert_array_equal(before.covariance, found.covariance)
 
 
 def test_a_mode_that_was_not_searched_is_refused() -> None:
