@@ -152,7 +152,10 @@ def _prepare_bits(space: _Workspace, hyp: int, n_hyp: int, n_ref: int) -> None:
 def _measure_in_bits(
     space: _Workspace, hyp: int, n_hyp: int, n_ref: int, first: int, kept: int
 ) -> int:
-    """Return the edit distance without a beam, with each row in a few operations (Hyyrö 2003).
+    """Return the edit distance without a beam; a row takes a few operations (Hyyrö 2003).
+
+    H. Hyyrö, A bit-vector algorithm for computing Levenshtein and Damerau edit distances, Nordic
+    Journal of Computing 10.
 
     The costs of the row `first` are in `rows`; those up to `kept` are written there.
     """
