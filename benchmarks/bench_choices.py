@@ -6,6 +6,8 @@ Tables:
     systems  with the names of systems
     without  without them
     tried    without them, with other likelihoods and prior means, by the modes of `list_modes`
+    subsets  the same with pairs of features and some of their subsets of three to five, compared
+             with the prior mean 0; those that lose more than 0.03 are measured again
     rule     the rule `best`, which takes a simple way where leave-one-out shows that it is better:
              how often, and the headroom won there with it and with the default
 
@@ -27,7 +29,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import product
+from itertools import combinations, product
 from typing import Any, NamedTuple
 
 import bench_judged
@@ -40,7 +42,7 @@ from measuring import DATA, Table, run_tables
 
 import bpa_ppl as bpa
 from bpa_ppl import Isotropic
-from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.decoding.best import find_better_way
 from bpa_ppl.features.matching import measure_agreement
 from bpa_ppl.metrics.column import read_column
@@ -221,10 +223,7 @@ def win_by_modes(half: Half, size: int, seed: int, _: None) -> dict[str, float]:
     """Return the headroom won by each way that was tried."""
     drawn = bench_judged.draw_lists(half, size, seed)
     lists = JudgedLists(drawn)
-    agreement = np.zeros(lists.size)
-    varying = np.flatnonzero(np.isfinite(lists.spread))
-    names = [drawn.feature_names[k] for k in varying]
-    agreement[varying] = [*measure_agreement(drawn, names).values()]
+    agreement, probability = agree(drawn, lists, np.arange(lists.size))
     directions = {
         "agreement": agreement,
         "signs": np.sign(agreement),
@@ -235,10 +234,13 @@ def win_by_modes(half: Half, size: int, seed: int, _: None) -> dict[str, float]:
     for name, (likelihood, factor, kind) in TRIED.items():
         direction = directions[kind]
         if (kind, factor) not in scales:
-            scales[kind, factor] = list_modes.learn_scale(lists, direction, factor)
+            scales[kind, factor], _ = list_modes.learn_scale(lists, direction, factor)
         scale = scales[kind, factor]
         precision = np.eye(lists.size) / scale**2
         modes[name], _ = find_mode(likelihood(lists), precision, factor * scale * direction, start)
+    scale, sign = list_modes.learn_sign(lists, agreement, probability, 0.5)
+    precision, mean = np.eye(lists.size) / scale**2, 0.5 * sign * scale * agreement
+    modes[DEFAULT], _ = find_mode(likelihood(lists), precision, mean, start)
     scale = scales["agreement", 0.0]
     modes[RISK] = list_modes.find_risk_mode(lists, scale, start, modes["margin"])
     mean = FACTOR * scale * agreement
@@ -250,6 +252,92 @@ def win_by_modes(half: Half, size: int, seed: int, _: None) -> dict[str, float]:
     scores["pairs and margin, scores added"] = add_standardised(both, half.test)
     result = {name: half.headroom(half.test.best(values)) for name, values in scores.items()}
     return result | win_simply(half, drawn)
+
+
+def agree(drawn: NBest, lists: JudgedLists, columns: Int64) -> tuple[Float64, float]:
+    """Return the agreement of features, 0 for constant ones, and the probability of its sign."""
+    agreement, varying = np.zeros(len(columns)), np.isfinite(lists.spread[columns])
+    names = [drawn.feature_names[k] for k in columns[varying]]
+    values, probability = measure_agreement(drawn, names)
+    agreement[varying] = [*values.values()]
+    return agreement, probability
+
+
+#: Subsets of each number of features from three on, and the draws of those that are measured again.
+SUBSETS, AGAIN = 30, 24
+MEANS = ("prior mean 0", "sign of the sum", "sign by the lists")
+
+
+def choose_subsets(count: int) -> list[tuple[int, ...]]:
+    """Return the pairs of some features, and subsets of three to five of them at random."""
+    rng, subsets = np.random.default_rng(0), list(combinations(range(count), 2))
+    for size in range(3, min(count, 5) + 1):
+        every = list(combinations(range(count), size))
+        order = rng.permutation(len(every))[:SUBSETS]
+        subsets += [every[k] for k in sorted(order.tolist())]
+    return subsets
+
+
+def win_with(
+    half: Half, drawn: NBest, lists: JudgedLists, columns: Int64
+) -> tuple[float, float, float]:
+    """Return the headroom won with some features by the ways of `MEANS`."""
+    agreement, probability = agree(drawn, lists, columns)
+    leads = np.ascontiguousarray(lists.leads[:, columns])
+    weight = 0.5 / lists.candidates * lists.differences**0.75
+    scales = [list_modes.learn_scale(lists, m * agreement, 0.5, columns)[0] for m in (0.0, 1.0)]
+    scale, sign = list_modes.learn_sign(lists, agreement, probability, 0.5, columns)
+    won = []
+    for tau, mean in ((scales[0], 0.0), (scales[1], 0.5), (scale, 0.5 * sign)):
+        prior_mean = mean * tau * agreement
+        mode, _ = list_modes.find_pairs_mode(leads, weight, prior_mean, tau, np.zeros(len(columns)))
+        scores = half.test.features[:, columns] @ (mode / lists.spread[columns])
+        won.append(half.headroom(half.test.best(scores)))
+    return won[0], won[1], won[2]
+
+
+def measure_subsets(
+    halves: list[Half], subsets: Sequence[tuple[int, ...]], size: int, seeds: range
+) -> Float64:
+    """Return the headroom won, (subsets, draws, ways)."""
+    won = []
+    for half, seed in product(halves, seeds):
+        drawn = bench_judged.draw_lists(half, size, seed)
+        lists = JudgedLists(drawn)
+        won.append([win_with(half, drawn, lists, np.array(columns)) for columns in subsets])
+    return np.array(won).swapaxes(0, 1)
+
+
+def subsets(options: Any) -> None:
+    """Print the headroom won with subsets of features, and where it is less than with mean 0."""
+    columns = "subsets", *MEANS, "below", "again", "largest loss"
+    table = Table("subsets of features, lists", *columns)
+    total: dict[tuple[bool, int], list[Float64]] = {}
+    for title, read in [pair for name in options.sets for pair in SETS[name].items()]:
+        halves = read()
+        chosen = choose_subsets(len(halves[0].pool.feature_names))
+        of_pairs = np.array([len(columns) == 2 for columns in chosen])
+        for size in SIZES:
+            won = measure_subsets(halves, chosen, size, range(options.draws))
+            for pairs, kind in ((True, "pairs"), (False, "three to five")):
+                places = np.flatnonzero(of_pairs == pairs)
+                means = won[places].mean(axis=1)
+                total.setdefault((pairs, size), []).append(means.mean(axis=0))
+                worse = places[means[:, 2] < means[:, 0] - 0.03]
+                low, worst = 0, ""
+                if worse.size:
+                    seeds = range(1000, 1000 + AGAIN)
+                    again = measure_subsets(halves, [chosen[k] for k in worse], size, seeds)
+                    change = again[:, :, 2] - again[:, :, 0]
+                    error = change.std(axis=1) / np.sqrt(change.shape[1])
+                    low = int((change.mean(axis=1) < -0.03 - 2 * error).sum())
+                    worst = f"{change.mean(axis=1).min():+.3f}"
+                row = f"{title}: {kind}, {size}"
+                figures = [f"{value:.3f}" for value in means.mean(axis=0)]
+                table.row(row, len(places), *figures, len(worse), low, worst)
+    for (pairs, size), means in total.items():
+        figures = [f"{value:.3f}" for value in np.mean(means, axis=0)]
+        table.row(f"all: {'pairs' if pairs else 'three to five'}, {size}", "", *figures, "", "", "")
 
 
 def win_simply(half: Half, lists: NBest, *, systems: bool = False) -> dict[str, float]:
@@ -358,5 +446,5 @@ def print_taken(
 
 
 if __name__ == "__main__":
-    tables = {"without": without, "systems": systems, "tried": tried, "rule": rule}
-    run_tables(__doc__, tables, draws=3, sets=tuple(SETS))
+    tables = (without, systems, tried, subsets, rule)
+    run_tables(__doc__, {table.__name__: table for table in tables}, draws=3, sets=tuple(SETS))

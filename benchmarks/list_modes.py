@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+import numba
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_expit, log_softmax, softmax
@@ -162,31 +163,108 @@ def find_risk_mode(lists: JudgedLists, scale: float, mean: Float64, start: Float
     return np.asarray(minimize(loss, start, jac=True, method="L-BFGS-B").x)
 
 
-def learn_scale(lists: JudgedLists, direction: Float64, factor: float) -> float:
+@numba.njit(cache=True)
+def find_pairs_mode(
+    leads: Float64, weight: Float64, mean: Float64, scale: float, start: Float64
+) -> tuple[Float64, float]:
+    """Return the mode of choices between two with the prior N(mean, scale² I), and its evidence.
+
+    The same as `find_mode` of `choices`, compiled, for few features.
+
+    Args:
+        leads: (n, K) as for `choices`.
+        weight: (n,) as for `choices`.
+        mean: (K,) of the prior.
+        scale: of the prior.
+        start: (K,) where the search begins.
+
+    Returns:
+        the mode; and the logarithm of the evidence by Laplace's approximation, up to a constant.
+    """
+    count, size = leads.shape
+    weights, step, length, before = start.copy(), np.zeros(size), 1.0, -np.inf
+    for _ in range(100):
+        value, gradient, hessian = 0.0, np.zeros(size), np.zeros((size, size))
+        for n in range(count):
+            score = 0.0
+            for k in range(size):
+                score += leads[n, k] * weights[k]
+            p_wrong = 1 / (1 + np.exp(score))
+            value += weight[n] * (min(score, 0.0) - np.log1p(np.exp(-abs(score))))
+            for k in range(size):
+                gradient[k] += weight[n] * p_wrong * leads[n, k]
+                bend = weight[n] * p_wrong * (1 - p_wrong) * leads[n, k]
+                for m in range(k + 1):
+                    hessian[k, m] += bend * leads[n, m]
+        for k in range(size):
+            gradient[k] -= (weights[k] - mean[k]) / scale**2
+            value -= ((weights[k] - mean[k]) / scale) ** 2 / 2
+            hessian[k, k] += 1 / scale**2
+            for m in range(k):
+                hessian[m, k] = hessian[k, m]
+        if value < before - 1e-12 and length > 1e-6:
+            length /= 2
+            weights = weights - length * step
+            continue
+        step, length, before = np.linalg.solve(hessian, gradient), 1.0, value
+        weights = weights + step
+        if np.abs(step).max() < 1e-7:
+            break
+    return weights, value - np.linalg.slogdet(hessian)[1] / 2 - size * np.log(scale)
+
+
+def learn_scale(
+    lists: JudgedLists, direction: Float64, factor: float, columns: Int64 | None = None
+) -> tuple[float, float]:
     """Return the most probable τ, by the evidence of `pairs`, as `bpa_ppl` does.
 
     Args:
         lists: judged.
         direction: (K,) the prior mean in units of `factor` τ.
         factor: m.
+        columns: (K,) of the features; None uses all.
+
+    Returns:
+        τ, and the logarithm of the evidence there times the prior of τ, up to a constant.
     """
-    density, expected = pairs(lists), np.sqrt(0.5 / lists.size)
-    start = np.zeros(lists.size)
+    leads = lists.leads if columns is None else np.ascontiguousarray(lists.leads[:, columns])
+    weight, size = 1 / lists.candidates, leads.shape[1]
+    expected, start = np.sqrt(0.5 / size), np.zeros(size)
 
     def evidence(scale: float) -> float:
         nonlocal start
-        mean, precision = factor * scale * direction, np.eye(lists.size) / scale**2
-        start, curvature = find_mode(density, precision, mean, start)
-        log_p = density(start).value - ((start - mean) ** 2).sum() / 2 / scale**2
-        log_p -= (np.log(scale / expected) / _DEVIATION) ** 2 / 2
-        return float(log_p - np.linalg.slogdet(curvature)[1] / 2 - lists.size * np.log(scale))
+        start, log_p = find_pairs_mode(leads, weight, factor * scale * direction, scale, start)
+        return float(log_p - (np.log(scale / expected) / _DEVIATION) ** 2 / 2)
 
     values = np.array([evidence(scale) for scale in expected * _GRID])
     k = int(np.clip(values.argmax(), 1, len(_GRID) - 2))
     before, best, after = values[k - 1 : k + 2]
     bend = before - 2 * best + after
     shift = np.clip((before - after) / 2 / bend, -1.0, 1.0) if bend < 0 else 0.0
-    return float(expected * _GRID[k] * np.exp(shift * np.log(_GRID[1] / _GRID[0])))
+    scale = float(expected * _GRID[k] * np.exp(shift * np.log(_GRID[1] / _GRID[0])))
+    return scale, float(best + shift * (after - before) / 4)
+
+
+def learn_sign(
+    lists: JudgedLists,
+    agreement: Float64,
+    probability: float,
+    factor: float,
+    columns: Int64 | None = None,
+) -> tuple[float, float]:
+    """Return the most probable τ, and the sign of the prior mean that is more probable with it.
+
+    Args:
+        lists: judged.
+        agreement: (K,) of the features, from `measure_agreement`.
+        probability: of its sign a priori, from there too.
+        factor: m.
+        columns: as for `learn_scale`.
+    """
+    odds = np.log(probability / max(1 - probability, 1e-9))
+    found = [learn_scale(lists, sign * agreement, factor, columns) for sign in (1.0, -1.0)]
+    sign = 1.0 if found[0][1] + odds >= found[1][1] else -1.0
+    return found[0 if sign > 0 else 1][0], sign
 
 
 def add_standardised(scores: Iterable[Float64], test: NBest) -> Float64:

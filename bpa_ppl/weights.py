@@ -298,6 +298,7 @@ class Match(NamedTuple):
             features have in common, from `measure_agreement`; for answers of judges 1, or -1 for
             features for which lower is better. The prior mean of judged lists is proportional to
             it, and it has the signs of the mean of the features.
+        sign_probability: that these signs, and not all the opposite ones, are right, a priori.
     """
 
     names: tuple[str, ...]
@@ -306,6 +307,7 @@ class Match(NamedTuple):
     spread: Float64 | None = None
     origin: Start = CANONICAL
     agreement: Mapping[str, float] = MappingProxyType({})
+    sign_probability: float = 1.0
 
     @property
     def free_names(self) -> tuple[str, ...]:

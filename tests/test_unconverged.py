@@ -27,7 +27,8 @@ NAMES = ("LM0", "TM0")
 DRAWN = np.random.default_rng(0).normal(0.5, 0.2, size=(4, 1000, 2))
 #: R-hat 1.5: half of the chains are elsewhere.
 APART = DRAWN + 0.3 * np.array([0, 0, 1, 1])[:, None, None]
-STUDENT = {"prior_mean": np.zeros(2), "prior_covariance": np.eye(2), "prior_degrees": np.ones(2)}
+SCALED = {"prior_mean": np.zeros(2), "prior_covariance": np.eye(2)}
+SCALED |= {"prior_log_deviation": np.ones(2)}
 LISTS = bpa.from_lists([["a", "b"]] * 2, [np.eye(2)] * 2, NAMES)
 
 
@@ -70,7 +71,7 @@ USES: dict[str, Callable[..., Any]] = {
     "learn_hierarchy": lambda posterior, **options: learn_hierarchy({"a": posterior}, **options),
     "Prior.of": Prior.of,
     "Prior.recorded": lambda posterior, **options: Prior.recorded(
-        replace(posterior, constants=STUDENT), **options
+        replace(posterior, constants=SCALED), **options
     ),
 }
 if HAS_EXTRAS:

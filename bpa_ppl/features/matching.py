@@ -33,6 +33,10 @@ from bpa_ppl.names import matches
 from bpa_ppl.nbest import NBest, standardise
 from bpa_ppl.weights import CANONICAL, NONE, Match, StartingWeights, match, start
 
+#: 2 p - 1 for the probability p of the sign of what all features agree on. On judged lists, 0.8 to
+#: 0.95 do the same: docs/results/choices.md, "The sign".
+_CERTAINTY = 0.9
+
 
 class MatchedLists(NamedTuple):
     """Lists with all features of a posterior.
@@ -125,21 +129,22 @@ def match_lists(
     starting.update(given, result.indicators)
     names = [n for n, spread in matched.free_spread.items() if spread and n not in starting]
     if of_judges:
-        agreement = {name: -1.0 if matches(name, lower) else 1.0 for name in names}
+        agreement, probability = {n: -1.0 if matches(n, lower) else 1.0 for n in names}, 1.0
     else:
-        agreement = measure_agreement(lists, names, lower)
-    return result._replace(match=matched._replace(agreement=agreement))
+        agreement, probability = measure_agreement(lists, names, lower)
+    matched = matched._replace(agreement=agreement, sign_probability=probability)
+    return result._replace(match=matched)
 
 
 def measure_agreement(
     lists: NBest, names: Sequence[str], lower_is_better: Collection[str] = ()
-) -> dict[str, float]:
+) -> tuple[dict[str, float], float]:
     """Return the correlation of each feature with the first principal component of all of them.
 
     Before, each feature is centred in every list and divided by its standard deviation. Higher
     values of most features are better, so the sign of the component is the one for which the
     correlations have a positive sum, in which those of features for which lower is better are
-    negated.
+    negated. This says little where features disagree: of two of them, the sum is then 0.
 
     Args:
         lists: the lists.
@@ -147,20 +152,26 @@ def measure_agreement(
         lower_is_better: names or labels of features for which lower is better.
 
     Returns:
-        a number from -1 to 1 for each name.
+        a number from -1 to 1 for each name; and the probability of the sign a priori: from 0.5
+        where the sum is 0 to 0.95 where all correlations have one sign, and 1 if lower is better
+        for one of the features.
 
     >>> from bpa_ppl import from_lists
     >>> table = [[[1.0, 2.0, -4.0], [3.0, 6.0, -9.0]]]
     >>> lists = from_lists([["a", "b"]], table, ["LM0", "comet", "cost"])
-    >>> {name: round(value, 3) for name, value in measure_agreement(lists, ["LM0", "cost"]).items()}
-    {'LM0': 1.0, 'cost': -1.0}
-    >>> round(measure_agreement(lists, ["cost"], lower_is_better=["cost"])["cost"], 3)
-    -1.0
+    >>> agreement, probability = measure_agreement(lists, ["LM0", "cost"])
+    >>> {name: round(value, 3) for name, value in agreement.items()}, probability
+    ({'LM0': 1.0, 'cost': -1.0}, 0.5)
+    >>> measure_agreement(lists, ["LM0"])[1]
+    0.95
+    >>> agreement, probability = measure_agreement(lists, ["cost"], lower_is_better=["cost"])
+    >>> round(agreement["cost"], 3), probability
+    (-1.0, 1.0)
     """
     from scipy.linalg import eigh
 
     if not names:
-        return {}
+        return {}, 1.0
     values = standardise(lists, names)
     is_wide = len(names) > len(values)
     products = values @ values.T if is_wide else values.T @ values
@@ -168,9 +179,12 @@ def measure_agreement(
     _, vectors = eigh(products, subset_by_index=[last, last])
     scores = vectors[:, 0] if is_wide else values @ vectors[:, 0]
     agreement = values.T @ scores / np.sqrt(len(values) * (scores @ scores))
-    signs = np.where([matches(name, lower_is_better) for name in names], -1.0, 1.0)
-    sign = 1.0 if agreement @ signs >= 0 else -1.0
-    return dict(zip(names, (sign * agreement).tolist(), strict=True))
+    lower = [matches(name, lower_is_better) for name in names]
+    expected = agreement * np.where(lower, -1.0, 1.0)
+    share = round(float(expected.sum() / np.abs(expected).sum()), 9)  # else rounding decides on 0
+    agreement = agreement * np.sign(share or expected[0])
+    probability = 1.0 if any(lower) else (1 + _CERTAINTY * abs(share)) / 2
+    return dict(zip(names, agreement.tolist(), strict=True)), probability
 
 
 def find_pretrained(

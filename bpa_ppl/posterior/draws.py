@@ -31,7 +31,7 @@ OWN, DOMAIN = "own", "domain"
 SLIP, RATER = "slip", "rater"
 
 #: Constants of the prior of the weights that have one value for each feature; all such constants.
-PRIOR_BY_FEATURE = ("prior_mean", "prior_variance", "prior_degrees", "prior_log_deviation")
+PRIOR_BY_FEATURE = ("prior_mean", "prior_variance", "prior_log_deviation")
 BY_FEATURE = ("canonical", "agreement", *PRIOR_BY_FEATURE, "mode")
 #: Names of features that are printed.
 _FEW = 5

@@ -121,15 +121,13 @@ class PriorRecord(ComponentRecord, frozen=True, omit_defaults=True):
         scale: τ of the features without a canonical weight, if there are any.
         scale_learned: whether τ was learned from the sentences.
         spread: the standard deviation within the lists of each feature that τ scales.
-        degrees_of_freedom: the degrees of freedom of the Student t prior, if the scale is unknown.
-        log_deviation: the standard deviation of log τ, if the scale is unknown and log-normal.
+        log_deviation: the standard deviation of log τ, if the scale is unknown.
         isotropic: the features that a learned prior lacks, whose prior is isotropic.
     """
 
     scale: float | None = None
     scale_learned: bool | None = None
     spread: dict[str, float] = {}
-    degrees_of_freedom: float | None = None
     log_deviation: float | None = None
     isotropic: tuple[str, ...] = ()
 

@@ -21,7 +21,7 @@ from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.models.lists import Lists
 from bpa_ppl.models.log_linear import hierarchical, log_linear
 from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.models.priors.scale import Scale, in_floats
+from bpa_ppl.models.priors.scale import LogNormalScale, in_floats
 from bpa_ppl.models.priors.sparse import SparseLogLinear
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.sampling.target import Sampled, Sites, evaluate, unflatten
@@ -67,7 +67,7 @@ def choose_coordinates(target: WeightsTarget, varying: npt.ArrayLike = False) ->
     """Return the coordinates in which a posterior is sampled.
 
     They are the weights themselves if the model is one of a user, or the prior neither Gaussian nor
-    a Student t.
+    so given a common scale.
 
     Args:
         target: the posterior.
@@ -104,7 +104,7 @@ def _measure_spread(lists: Lists) -> Float64:
 
 
 def prior_variances(prior: Prior) -> Float64:
-    """Return the prior variance of each weight, (Q,); of a Student t with the typical scale."""
+    """Return the prior variance of each weight, (Q,); given the typical scale if it is unknown."""
     if prior.covariance is None:
         return np.asarray(prior.variance, np.float64)
     return np.diag(np.asarray(prior.covariance, np.float64))
@@ -279,7 +279,9 @@ class _Spanned(Coordinates):
         return np.asarray(self.original.prior.mean) + weights, log_ratio
 
 
-def _log_density(z: Float64, shared: npt.NDArray[np.bool_], scale: Scale | None) -> Float64:
+def _log_density(
+    z: Float64, shared: npt.NDArray[np.bool_], scale: LogNormalScale | None
+) -> Float64:
     """Return the log density of standard normal values, some of which have a common scale."""
     normal = np.square(z[..., ~shared])
     log_p = -0.5 * (normal.sum(axis=-1) + normal.shape[-1] * np.log(2 * np.pi))

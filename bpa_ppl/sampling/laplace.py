@@ -22,7 +22,6 @@ from msgspec import structs
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.components import Count, Positive
 from bpa_ppl.errors import DataError
-from bpa_ppl.models.priors.scale import InverseChi
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, smooth_log_weights
@@ -36,7 +35,7 @@ from bpa_ppl.sampling.mode import (
 )
 from bpa_ppl.sampling.newton import Mode
 from bpa_ppl.sampling.sampler import Sampler
-from bpa_ppl.sampling.scale_mixture import ScaleMixture, fit_scale_mixture
+from bpa_ppl.sampling.scale_mixture import ScaleMixture, fit_scale_mixture, log_student
 from bpa_ppl.sampling.target import (
     Sampled,
     Sites,
@@ -311,7 +310,7 @@ class SkewedProposal(NamedTuple):
         """Return the log density of draws under the skewed Gaussian and the t, (n,) each."""
         with np.errstate(all="ignore"):
             squared, size = (x**2).sum(axis=1) / _SCALE, x.shape[1]
-            student = InverseChi(self.degrees_of_freedom).log_marginal(squared, size, size)
+            student = log_student(squared, self.degrees_of_freedom, size)
             return self.skewed.log_density(x), student - size / 2 * np.log(_SCALE)
 
 

@@ -89,25 +89,26 @@ def choose_prior(observed: Scored | Compared, prepared: Prepared) -> Prior:
     is_unknown = bool(scaled) and _is_unknown(observed, prepared)
     if not _follows_agreement(observed, prepared):
         match = match._replace(agreement={})
-    of_pairs = bool(len(prepared.lists)) and int(prepared.lists.sizes.max()) <= 2
-    if not scaled:
-        scale = None
-    elif is_unknown:
-        scale = _expect_scale_of_answers(scaled, prepared, of_pairs=of_pairs)
-    elif not len(observed.lists):
+    if not match.agreement or _asks_mean(family):
+        match = match._replace(sign_probability=1.0)
+    scale, sign = None, 2 * match.sign_probability - 1  # its expectation, without observations
+    if is_unknown:
+        scale = _expect_scale_of_answers(scaled, prepared)
+    elif len(observed.lists) and (scaled or sign < 1):
+        scale, sign = _learn_scale(observed, prepared, match, scaled)
+    elif scaled:
         scale = expected_scale(len(scaled))
-    else:
-        scale = _learn_scale(observed, prepared, scaled)
+    match = _multiply_agreement(match, sign)
     if isinstance(family, Prior):
         prior, missing = isotropic.complete_prior(family, match, scale)
     else:
         prior = isotropic.build_prior(family, match, scale)
     if is_unknown:
         correlation = correlate_within(prepared.lists, scaled)
-        prior = isotropic.with_shared_scale(prior, scaled, correlation, of_pairs=of_pairs)
+        prior = isotropic.with_shared_scale(prior, scaled, correlation)
     if prior.other is None:
         _require_width(prior)
-    return prior._replace(record=_record(prior, family, match, scale, missing))
+    return prior._replace(record=_record(prior, family, match, scale, sign, missing))
 
 
 def _follows_agreement(observed: Scored | Compared, prepared: Prepared) -> bool:
@@ -116,12 +117,22 @@ def _follows_agreement(observed: Scored | Compared, prepared: Prepared) -> bool:
     It does by default unless answers are observed or indicators have weights, where choices would
     be worse: docs/results/choices.md.
     """
-    family = prepared.prior
-    if isinstance(family, isotropic.Isotropic) and family.mean is not None:
+    if _asks_mean(prepared.prior):
         return True
     if prepared.likelihood.observes_answers(observed.gain, prepared.lists):
         return False
     return {*prepared.matched.indicators}.isdisjoint(prepared.match.free_names)
+
+
+def _asks_mean(family: PriorFamily | Prior) -> bool:
+    """Return whether the user has given the prior mean of weights without a starting value."""
+    return isinstance(family, isotropic.Isotropic) and family.mean is not None
+
+
+def _multiply_agreement(match: Match, factor: float) -> Match:
+    """Return the match with its agreement, and so the prior mean, multiplied by a factor."""
+    agreement = {name: factor * value for name, value in match.agreement.items()}
+    return match._replace(agreement=agreement)
 
 
 def _is_unknown(observed: Scored | Compared, prepared: Prepared) -> bool:
@@ -132,13 +143,15 @@ def _is_unknown(observed: Scored | Compared, prepared: Prepared) -> bool:
     return likelihood.observes_answers(observed.gain, lists)
 
 
-def _expect_scale_of_answers(scaled: list[str], prepared: Prepared, *, of_pairs: bool) -> float:
-    """Return the typical scale of the prior of answers."""
-    if of_pairs:
-        return float(f"{isotropic.PAIRS_FACTOR * expected_scale(len(scaled)):.3g}")
+def _expect_scale_of_answers(scaled: list[str], prepared: Prepared) -> float:
+    """Return the median of the scale of the prior of answers."""
     defaults = prepared.defaults or {}
-    has_start = prepared.match.origin == EQUAL or any(defaults.get(name) for name in scaled)
-    factor = isotropic.FROM_START_FACTOR if has_start else isotropic.ANSWERS_FACTOR
+    if int(prepared.lists.sizes.max()) <= 2:
+        factor = isotropic.PAIRS_FACTOR
+    elif prepared.match.origin == EQUAL or any(defaults.get(name) for name in scaled):
+        factor = isotropic.FROM_START_FACTOR
+    else:
+        factor = isotropic.ANSWERS_FACTOR
     return float(f"{factor * expected_scale(len(scaled)):.3g}")
 
 
@@ -166,31 +179,26 @@ def _record(
     family: PriorFamily | Prior,
     match: Match,
     scale: float | None,
+    sign: float,
     missing: list[str],
 ) -> PriorRecord:
     """Return the record of a prior that was built from a family, or from a prior of the user."""
-    parameters = {} if prior.scale is None else prior.scale._asdict()
-    degrees, log_deviation = parameters.get("degrees"), parameters.get("log_deviation")
+    log_deviation = None if prior.scale is None else prior.scale.log_deviation
     if isinstance(family, Prior):
         kind = "NumPyro distribution" if family.other is not None else "Gaussian"
         kind = kind if family.scale is None else "Gaussian with a common scale"
-        return PriorRecord(
-            kind,
-            isotropic=tuple(missing),
-            degrees_of_freedom=degrees,
-            log_deviation=log_deviation,
-        )
+        return PriorRecord(kind, isotropic=tuple(missing), log_deviation=log_deviation)
     name = PRIORS.name_of(family)
     if not isinstance(family, isotropic.Isotropic):
         return PriorRecord(name, {n: np.asarray(v).tolist() for n, v in family.settings().items()})
     settings = {"variance": np.asarray(family.canonical_variance).tolist()}
     settings |= {"single": family.single} if family.single else {}
-    settings |= {"mean": family.mean_factor} if match.agreement else {}
+    settings |= {"mean": sign * family.mean_factor} if match.agreement else {}
     if not (scaled := family.scaled(match)):
         return PriorRecord(name, settings)
     tau = family.scale if scale is None else scale
     fitted = scale is not None and prior.scale is None
-    return PriorRecord(name, settings, tau, fitted, scaled, degrees, log_deviation)
+    return PriorRecord(name, settings, tau, fitted, scaled, log_deviation)
 
 
 def log_scale(record: PriorRecord | None, match: Match) -> None:
@@ -212,25 +220,35 @@ def log_scale(record: PriorRecord | None, match: Match) -> None:
         mean += f"other features, {', '.join(shared)},"
     if nonzero:
         mean = f"{mean.removesuffix(',')}, except {', '.join(nonzero)},"
-    is_unknown = (record.degrees_of_freedom, record.log_deviation) != (None, None)
-    scale = "an unknown scale, typically" if is_unknown else "standard deviation"
+    scale = (
+        "an unknown scale, typically" if record.log_deviation is not None else "standard deviation"
+    )
     log_info(
         f"no canonical weight for {', '.join(record.spread)}: the prior has {mean} and {scale} "
         f"{record.scale:.3g} / spread, with the spread of each feature within the lists"
     )
 
 
-def _learn_scale(observed: Scored | Compared, prepared: Prepared, names: list[str]) -> float:
+def _learn_scale(
+    observed: Scored | Compared, prepared: Prepared, match: Match, names: list[str]
+) -> tuple[float | None, float]:
     """Return the scale τ that maximises the marginal likelihood of the adaptation sentences.
+
+    The prior mean follows what the features have in common. Its sign is the opposite one if that is
+    more probable given the lists, with the scale of the first one; the scale is then learned again.
 
     Args:
         observed: as for `choose_prior`.
         prepared: as for `choose_prior`.
-        names: the features that the prior scales.
+        match: the weights, matched to the lists.
+        names: the features that the prior scales; none if the scale is given.
+
+    Returns:
+        the scale, or None; and the sign of the prior mean: 1, or -1 for the opposite one.
     """
     from scipy.optimize import minimize_scalar  # slow to import
 
-    match, likelihood = prepared.match, prepared.likelihood
+    likelihood, probability = prepared.likelihood, match.sign_probability
     table = observed.table(match, domains=prepared.model is not log_linear)
     evidence = likelihood.evidence(canonical=match.origin == CANONICAL)
     of_pairs = int(prepared.lists.sizes.max()) <= 2
@@ -239,7 +257,7 @@ def _learn_scale(observed: Scored | Compared, prepared: Prepared, names: list[st
     scaled = np.isin(match.free_names, names)
     expected, tried = expected_scale(len(names)), 0
 
-    def prior_of(scale: float) -> Prior:
+    def prior_of(match: Match, scale: float | None) -> Prior:
         return isotropic.build_prior(prepared.prior, match, scale)
 
     with (
@@ -247,33 +265,46 @@ def _learn_scale(observed: Scored | Compared, prepared: Prepared, names: list[st
         NUMPYRO_LOCK,
         jax.enable_x64(True),
     ):
-        first = make_target(table, prior_of(expected), match, evidence)
+        first = make_target(table, prior_of(match, expected if names else None), match, evidence)
         coordinates = choose_coordinates(first, varying=scaled)
         target = coordinates.target
 
-        def loss(log_scale: float) -> float:
+        def loss(match: Match, scale: float | None) -> float:
             nonlocal target, tried
-            prior = prior_of(float(np.exp(log_scale))).as_arrays()
+            prior = prior_of(match, scale).as_arrays()
             target, tried = replace(target, prior=coordinates.project(prior)), tried + 1
             # The last step, in a table of many lists, would take a third of the time.
             mode = find_mode(target, last_step=False)
             report(min(tried, _TRIALS), _TRIALS, "scale of the prior")
             if not mode.converged:
                 return np.inf
-            distance = (log_scale - np.log(expected)) / deviation
+            distance = 0.0 if scale is None else (np.log(scale) - np.log(expected)) / deviation
             # The search for the next mode begins at this one.
             target = replace(target, start=unflatten(mode.position, target.start))
             # A Newton step adds half of its squared length to the log density.
             return float(distance**2 / 2 - mode.log_evidence - mode.decrement / 2)
 
-        grid = np.log(expected * _GRID)
-        values = [loss(log_scale) for log_scale in grid]
-        best = int(np.argmin(values))
-        bounds = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
-        with np.errstate(invalid="ignore"):  # the loss of a scale without a mode is infinite
-            result = minimize_scalar(loss, bounds=bounds, options={"xatol": _TOLERANCE})
-    log_scale = result.x if result.fun < values[best] else grid[best]
-    return float(f"{np.exp(log_scale):.3g}")
+        def search(match: Match) -> float:
+            grid = np.log(expected * _GRID)
+
+            def loss_at(log_scale: float) -> float:
+                return loss(match, float(np.exp(log_scale)))
+
+            values = [loss_at(log_scale) for log_scale in grid]
+            best = int(np.argmin(values))
+            bounds = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
+            with np.errstate(invalid="ignore"):  # the loss of a scale without a mode is infinite
+                result = minimize_scalar(loss_at, bounds=bounds, options={"xatol": _TOLERANCE})
+            log_scale = result.x if result.fun < values[best] else grid[best]
+            return float(f"{np.exp(log_scale):.3g}")
+
+        scale = search(match) if names else None
+        if probability < 1:
+            turned = _multiply_agreement(match, -1.0)
+            odds = np.log(probability / (1 - probability))
+            if loss(turned, scale) + odds < loss(match, scale):
+                return search(turned) if names else None, -1.0
+    return scale, 1.0
 
 
 def correlate_within(lists: NBest, names: Sequence[str]) -> Float64:

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import structs
-from scipy.special import logsumexp, softmax
+from scipy.special import gammaln, logsumexp, softmax
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.models.priors.scale import InverseChi, in_floats
+from bpa_ppl.models.priors.scale import in_floats
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.sampling.common_scale import Scaled
 from bpa_ppl.sampling.coordinates import flatten
@@ -142,15 +142,30 @@ class ScaleMixture(NamedTuple):
         """Return the log density of each component times its share, and squared distances."""
         parts, distances = [], []
         with np.errstate(all="ignore"):  # draws may be infinitely far
-            student = InverseChi(self.degrees_of_freedom)
             for log_share, centre, factor in zip(
                 self.log_share, self.centre, self.factor, strict=True
             ):
                 squared = np.square((x - centre) @ np.linalg.inv(factor).T).sum(axis=1)
-                log_q = student.log_marginal(squared, x.shape[1], x.shape[1])
+                log_q = log_student(squared, self.degrees_of_freedom, x.shape[1])
                 parts.append(log_share + log_q - np.log(np.diag(factor)).sum())
                 distances.append(squared)
         return np.array(parts), np.array(distances)
+
+
+def log_student(squared: Float64, degrees: float, size: int) -> Float64:
+    """Return the log density of a multivariate Student t with unit scale.
+
+    Args:
+        squared: the squared distance from its centre.
+        degrees: of freedom.
+        size: how many values.
+
+    >>> log_student(np.zeros(1), 1.0, 1).round(4).tolist()  # that of a Cauchy distribution, 1 / π
+    [-1.1447]
+    """
+    constant = gammaln((degrees + size) / 2) - gammaln(degrees / 2)
+    constant = constant - size / 2 * np.log(degrees * np.pi)
+    return np.asarray(constant - (degrees + size) / 2 * np.log1p(squared / degrees))
 
 
 class _ConditionalModes(NamedTuple):

@@ -10,10 +10,10 @@ from msgspec.structs import force_setattr, replace
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.components import NotNegative, Positive
+from bpa_ppl.components import Positive
 from bpa_ppl.errors import DataError, UsageError, list_names
 from bpa_ppl.models.priors.prior import Prior, PriorFamily
-from bpa_ppl.models.priors.scale import InverseChi, LogNormalScale
+from bpa_ppl.models.priors.scale import LogNormalScale
 from bpa_ppl.names import find_positions, matches, with_labels
 from bpa_ppl.weights import Match
 
@@ -23,13 +23,12 @@ _VARIANCE = 0.1
 _SCORE_VARIANCE = 0.5
 #: The prior mean of a weight without a starting value, in units of τ: docs/results/choices.md.
 _MEAN = 0.5
-#: The typical τ of answers about lists of three candidates or more, in units of τ₀, and the degrees
-#: of freedom of its prior: `docs/results/judging.md`, "Intervals of weights".
-ANSWERS_FACTOR, DEGREES = 0.4, 8.0
-#: The same of data sets of pairs of which one is chosen, and the standard deviation of log τ:
-#: `docs/results/pairs.md`, "How the prior was chosen".
-PAIRS_FACTOR, LOG_DEVIATION = 1.25, 1.25
-#: The typical τ where the weights start at values that the user has given: "From a trusted metric".
+#: The standard deviation of log τ of answers, and the median of τ in units of τ₀ if all lists have
+#: two candidates: `docs/results/pairs.md`, "How the prior was chosen".
+LOG_DEVIATION, PAIRS_FACTOR = 1.25, 1.25
+#: The median in other data sets of answers: `docs/results/judging.md`, "Intervals of weights".
+ANSWERS_FACTOR = 0.4
+#: The median where the weights start at values that the user has given: "From a trusted metric".
 FROM_START_FACTOR = 0.2
 
 
@@ -45,7 +44,8 @@ class Isotropic(PriorFamily, frozen=True):
     starting value is m τ / s times the correlation of its feature with what these features have in
     common (`bpa_ppl.features.matching.measure_agreement`), or for answers of judges times 1, or -1
     for features for which lower is better. With m = 0.5, the weight is positive with a probability
-    of up to 0.69.
+    of up to 0.69. Where features disagree, the adaptation lists decide on the sign of m; see
+    `bpa_ppl.sampling.prior_choice`.
 
     Args:
         variance: σ_T, a variance: one number, in standardised units (τ² = σ_T) for features without
@@ -54,8 +54,9 @@ class Isotropic(PriorFamily, frozen=True):
         single: variances of single features, or of the features of one label, not scaled.
         scale: τ, for features without a canonical weight. None, with `variance` None, learns it
             from the adaptation sentences, see `bpa_ppl.sampling.prior_choice`.
-        mean: m, for weights without a starting value. None is 0.5, or 0 for answers of judges and
-            beside indicators.
+        mean: m, for weights without a starting value. None is 0.5 or -0.5, whatever the lists make
+            more probable, or 0 for answers of judges and beside indicators. Without observations,
+            0.5 is multiplied by how much the features agree.
 
     >>> match = Match(("LM0", "comet"), np.array([0.5, 0.0]), np.array([True, True]),
     ...               spread=np.array([np.nan, 0.1]))
@@ -70,7 +71,7 @@ class Isotropic(PriorFamily, frozen=True):
     variance: Any = None
     single: dict[str, float] = {}  # noqa: RUF012  # msgspec copies it
     scale: Positive | None = None
-    mean: NotNegative | None = None
+    mean: float | None = None
 
     def build(self, match: Match) -> Prior:
         """Return the prior around the canonical weights of the free features.
@@ -193,27 +194,23 @@ def expected_scale(features: int) -> float:
     return float(np.sqrt(_SCORE_VARIANCE / max(features, 1)))
 
 
-def with_shared_scale(
-    prior: Prior, names: Sequence[str], correlation: Float64, *, of_pairs: bool = False
-) -> Prior:
+def with_shared_scale(prior: Prior, names: Sequence[str], correlation: Float64) -> Prior:
     """Return the prior of answers: weights have an unknown common scale, and are correlated.
 
-    It is a Student t, or for data sets of pairs has a log-normal scale; the correlation of two
-    weights is half of that of their features within the lists, so that features that agree have
-    similar weights.
+    The scale is log-normal. The correlation of two weights is half of that of their features within
+    the lists, so that features that agree have similar weights.
 
     Args:
         prior: Gaussian, with independent weights for these features.
         names: the features whose weights have the common scale (n of them).
         correlation: (n, n) of these features.
-        of_pairs: whether all lists have two candidates.
 
     >>> prior = Prior.isotropic({"a": 0.0, "b": 0.0, "c": 1.0}, [1.0, 4.0, 0.1])
-    >>> student = with_shared_scale(prior, "ab", np.array([[1.0, 0.8], [0.8, 1.0]]))
-    >>> student.covariance.round(3).tolist()
+    >>> scaled = with_shared_scale(prior, "ab", np.array([[1.0, 0.8], [0.8, 1.0]]))
+    >>> scaled.covariance.round(3).tolist()
     [[1.0, 0.8, 0.0], [0.8, 4.0, 0.0], [0.0, 0.0, 0.1]]
-    >>> student.scale_constants()
-    {'degrees': array([8., 8., 0.])}
+    >>> scaled.scale_constants()
+    {'log_deviation': array([1.25, 1.25, 0.  ])}
     """
     covariance, places = prior.full_covariance, find_positions(names, prior.names)
     variance = np.diag(covariance)[places]
@@ -224,7 +221,7 @@ def with_shared_scale(
         prior.mean,
         covariance=covariance,
         names=tuple(prior.names),
-        scale=LogNormalScale(LOG_DEVIATION) if of_pairs else InverseChi(DEGREES),
+        scale=LogNormalScale(LOG_DEVIATION),
         shared=np.isin(np.arange(len(prior.names)), places),
     )
 

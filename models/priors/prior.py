@@ -17,7 +17,7 @@ from bpa_ppl.diagnostics.check import refuse_unconverged
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import atomic_writer, read_text
 from bpa_ppl.formats.values import check_pairs
-from bpa_ppl.models.priors.scale import InverseChi, LogNormalScale, Scale
+from bpa_ppl.models.priors.scale import LogNormalScale
 from bpa_ppl.names import find_positions
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
@@ -77,7 +77,7 @@ class Prior(NamedTuple):
     covariance: Any = None
     other: Any = None
     names: Any = None
-    scale: Scale | None = None
+    scale: LogNormalScale | None = None
     shared: Any = None
     posterior: Any = None
     record: PriorRecord | None = None
@@ -100,20 +100,19 @@ class Prior(NamedTuple):
         """Return the parameter of the common scale by name, with 0 for weights without it, (Q,).
 
         >>> prior = Prior.isotropic({"a": 0.0, "b": 0.0})
-        >>> prior._replace(scale=InverseChi(3.0), shared=np.array([True, False])).scale_constants()
-        {'degrees': array([3., 0.])}
+        >>> shared = np.array([True, False])
+        >>> prior._replace(scale=LogNormalScale(1.5), shared=shared).scale_constants()
+        {'log_deviation': array([1.5, 0. ])}
         """
         parameters = () if self.scale is None else self.scale._asdict().items()
         return {name: np.where(self.has_scale, value, 0.0) for name, value in parameters}
 
     def with_scale_constants(self, values: Mapping[str, Any]) -> Prior:
         """Return the prior with the common scale of `scale_constants`, if there is any."""
-        for kind in (InverseChi, LogNormalScale):
-            (name,) = kind._fields
-            if values.get(name) is not None:
-                of_weights = np.asarray(values[name], np.float64)
-                return self._replace(scale=kind(float(of_weights.max())), shared=of_weights > 0)
-        return self
+        if values.get("log_deviation") is None:
+            return self
+        of_weights = np.asarray(values["log_deviation"], np.float64)
+        return self._replace(scale=LogNormalScale(float(of_weights.max())), shared=of_weights > 0)
 
     def distribution(self) -> dist.Distribution:
         """Return the prior as a NumPyro distribution of event shape (Q,)."""
@@ -303,11 +302,11 @@ class Prior(NamedTuple):
             raise DataError(problem, parameter="posterior", code="not-supported")
         means = dict(zip(draws.features, np.asarray(mean).tolist(), strict=True))
         of_scale = {name.removeprefix("prior_"): value for name, value in constants.items()}
-        student = cls(np.asarray(mean), variance, covariance).with_scale_constants(of_scale)
-        if student.scale is not None:
+        prior = cls(np.asarray(mean), variance, covariance).with_scale_constants(of_scale)
+        if prior.scale is not None:
             if not unchecked:
                 refuse_unconverged(draws)
-            typical = student.with_scale(_mean_precision(student, student.scale, draws) ** -0.5)
+            typical = prior.with_scale(_mean_precision(prior, prior.scale, draws) ** -0.5)
             variance, covariance = typical.variance, typical.covariance
         if covariance is not None:
             return cls.gaussian(means, covariance)
@@ -317,8 +316,8 @@ class Prior(NamedTuple):
         """Return the prior given the common scale, in units of the typical one: a Gaussian.
 
         >>> prior = Prior.gaussian({"a": 0.0, "b": 0.0}, [[1.0, 0.5], [0.5, 1.0]])
-        >>> student = prior._replace(scale=InverseChi(3.0), shared=np.array([True, True]))
-        >>> student.with_scale(2.0).covariance.tolist()
+        >>> scaled = prior._replace(scale=LogNormalScale(1.0), shared=np.array([True, True]))
+        >>> scaled.with_scale(2.0).covariance.tolist()
         [[4.0, 2.0], [2.0, 4.0]]
         """
         if self.scale is None:
@@ -522,7 +521,7 @@ class Prior(NamedTuple):
             ) from error
 
 
-def _mean_precision(prior: Prior, scale: Scale, draws: Draws) -> float:
+def _mean_precision(prior: Prior, scale: LogNormalScale, draws: Draws) -> float:
     """Return the mean of 1 / scale² given the weights, over draws of them."""
     shared = prior.has_scale
     factor = np.linalg.cholesky(prior.full_covariance)

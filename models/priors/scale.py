@@ -23,77 +23,8 @@ _FINE = 0.5
 _STEP = 0.25
 
 
-class InverseChi(NamedTuple):
-    """τ² = d / χ²(d): weights that are Gaussian given τ are a multivariate Student t.
-
-    Attributes:
-        degrees: d, the degrees of freedom.
-
-    >>> grid = np.linspace(-3, 9, 10_001)
-    >>> density = np.exp(InverseChi(3.0).log_density(grid))
-    >>> round(float(density.sum() * (grid[1] - grid[0])), 6)
-    1.0
-    """
-
-    degrees: Any
-
-    @property
-    def log_scales(self) -> Float64:
-        """(n,) values of log τ in equal distances that have nearly all of the probability."""
-        return np.arange(-1.0, 4.01, _STEP)
-
-    def log_density(self, log_scale: float | Float64) -> Any:
-        """Return log p(log τ)."""
-        half = self.degrees / 2
-        constant = math.log(2) + half * math.log(half) - math.lgamma(half)
-        return constant - self.degrees * (log_scale + np.exp(-2 * np.asarray(log_scale)) / 2)
-
-    def log_marginal(self, squared: Any, count: Any, most: int) -> Any:
-        """Return the log density of values τ x with x ~ N(0, I), integrated over τ.
-
-        Args:
-            squared: their squared distance from 0, an array of NumPy or JAX.
-            count: how many values.
-            most: see `LogNormalScale.log_marginal`.
-        """
-        arrays = squared.__array_namespace__()
-        if arrays is np:
-            from scipy.special import gammaln as log_gamma
-        else:
-            from jax.scipy.special import gammaln as log_gamma
-        constant = log_gamma((self.degrees + count) / 2) - log_gamma(self.degrees / 2)
-        constant = constant - count / 2 * arrays.log(self.degrees * np.pi)
-        return constant - (self.degrees + count) / 2 * arrays.log1p(squared / self.degrees)
-
-    def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Float64:
-        """Draw values of τ."""
-        return np.asarray(np.sqrt(self.degrees / rng.chisquare(self.degrees, shape)))
-
-    def draw_by_key(self, key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-        """Draw values of τ in JAX."""
-        import jax.numpy as jnp
-        from jax import random
-
-        return jnp.sqrt(self.degrees / (2 * random.gamma(key, self.degrees / 2, shape)))
-
-    def draw_given(self, rng: np.random.Generator, squared: Float64, count: int) -> Float64:
-        """Draw τ given the squared distance of values τ x from 0."""
-        chi_squared = rng.chisquare(self.degrees + count, squared.shape)
-        return np.asarray(np.sqrt((self.degrees + squared) / chi_squared))
-
-    def mean_precision(self, squared: Float64, count: int) -> Float64:
-        """Return the mean of 1 / τ² given the squared distance of values τ x from 0."""
-        return np.asarray((self.degrees + count) / (self.degrees + squared))
-
-    def precision(self) -> dist.Distribution:
-        """Return the distribution of 1 / τ²."""
-        import numpyro.distributions as dist
-
-        return dist.Gamma(self.degrees / 2, self.degrees / 2)
-
-
 class LogNormalScale(NamedTuple):
-    """log τ ~ N(0, s²): from very easy to very hard data, where s is large.
+    """The distribution log τ ~ N(0, s²): data are very easy or very hard, where s is large.
 
     Integrals over log τ are sums over equal distances.
 
@@ -180,11 +111,6 @@ class LogNormalScale(NamedTuple):
         return log_p - squared[..., None] * arrays.exp(-2 * log_scale) / 2, unit
 
 
-Scale = InverseChi | LogNormalScale
-
-
-def in_floats(scale: Scale | None) -> Scale | None:
+def in_floats(scale: LogNormalScale | None) -> LogNormalScale | None:
     """Return a distribution of the scale in numbers of Python."""
-    if isinstance(scale, InverseChi):
-        return InverseChi(float(scale.degrees))
     return None if scale is None else LogNormalScale(float(scale.log_deviation))

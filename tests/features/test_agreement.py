@@ -13,6 +13,7 @@ from bpa_ppl.adapting import log_density
 from bpa_ppl.diagnostics.baselines import read_comparison
 from bpa_ppl.diagnostics.ways import BaselineRow, Way
 from bpa_ppl.features.matching import measure_agreement
+from bpa_ppl.metrics.column import read_column
 from bpa_ppl.weights import StartingWeights
 
 FACTOR = 0.5
@@ -47,7 +48,7 @@ def prior_means(pool: NBest, weights: Any = None, **options: Any) -> dict[str, f
 
 def scaled_agreement(pool: NBest, names: Sequence[str]) -> dict[str, float]:
     """Return the prior means that follow from the agreement, in units of τ / spread."""
-    return {name: FACTOR * value for name, value in measure_agreement(pool, names).items()}
+    return {name: FACTOR * value for name, value in measure_agreement(pool, names)[0].items()}
 
 
 @pytest.mark.parametrize("wide", [False, True])
@@ -64,19 +65,24 @@ def test_it_is_the_correlation_with_the_first_principal_component(wide: bool) ->
     expected = np.corrcoef(values.T, first)[-1, :-1]
     expected *= np.sign(expected.sum())
     by_name = dict(zip(names, expected.tolist(), strict=True))
-    assert measure_agreement(pool, names) == pytest.approx(by_name, abs=1e-10)
+    agreement, probability = measure_agreement(pool, names)
+    assert agreement == pytest.approx(by_name, abs=1e-10)
+    share = expected.sum() / np.abs(expected).sum()
+    assert probability == pytest.approx((1 + 0.9 * share) / 2)
     # Neither the units nor a constant of each list matter.
     moved = pool.features * np.float64(3.0) + np.repeat(np.arange(4.0), 6)[:, None]
     moved = pool.without(*names).with_features(names, moved)
-    assert measure_agreement(moved, names) == pytest.approx(by_name, abs=1e-6)
+    assert measure_agreement(moved, names)[0] == pytest.approx(by_name, abs=1e-6)
 
 
 def test_it_has_the_sign_of_most_features_or_the_given_one() -> None:
     pool = lists()
-    agreement = measure_agreement(pool, NAMES)
+    agreement, probability = measure_agreement(pool, NAMES)
+    assert 0.5 < probability < 0.8
     assert min(agreement["good"], agreement["fair"], -agreement["cost"]) > 0.6
     assert abs(agreement["noise"]) < 0.3
-    turned = measure_agreement(pool, NAMES, ["good", "fair"])
+    turned, probability = measure_agreement(pool, NAMES, ["good", "fair"])
+    assert probability == 1
     assert turned == pytest.approx({name: -value for name, value in agreement.items()})
 
 
@@ -93,6 +99,27 @@ def test_the_prior_mean_of_weights_without_a_starting_value_follows_it() -> None
     opposite = {name: -value for name, value in agreement.items()}
     assert prior_means(pool, costs) == pytest.approx(opposite, abs=1e-3)
     assert prior_means(pool, "none:lower_is_better=good,fair") == pytest.approx(opposite, abs=1e-3)
+
+
+@pytest.mark.parametrize("prior", ["isotropic", "isotropic:scale=0.2"])
+def test_where_features_disagree_the_lists_decide_on_the_sign(prior: str) -> None:
+    pool = lists()
+    pair = pool.without("fair", "noise").with_extras(
+        gain=read_column(pool, "gain"), loss=-read_column(pool, "gain")
+    )
+    agreement, probability = measure_agreement(pair, ["good", "cost"])
+    assert (agreement["cost"], probability) == (pytest.approx(-agreement["good"]), 0.5)
+    for gain, sign in (("gain", 1.0), ("loss", -1.0)):
+        expected = {"good": sign * FACTOR * agreement["good"]}
+        expected["cost"] = -expected["good"]
+        means = prior_means(pair, gain=gain, prior=prior)
+        assert means == pytest.approx(expected, abs=1e-3)
+    draws = as_draws(adapt(pair, None, gain="loss", sampler="map", prior=prior))
+    assert draws.record.prior.settings["mean"] == -FACTOR
+    # One that is given has no other sign, and without observations both signs are as probable.
+    asked = prior_means(pair, gain="loss", prior="isotropic:mean=0.5,scale=0.2")
+    assert asked == pytest.approx({n: FACTOR * v for n, v in agreement.items()}, abs=1e-3)
+    assert not any(prior_means(pair, likelihood="none", prior=prior).values())
 
 
 def test_the_prior_mean_of_other_weights_is_their_starting_value() -> None:

@@ -11,8 +11,7 @@ import numpy.typing as npt
 import numpyro.distributions as dist
 import pytest
 from scipy.integrate import quad
-from scipy.stats import chi2, kstest, laplace, multivariate_normal, multivariate_t, norm
-from scipy.stats import t as student
+from scipy.stats import kstest, laplace, multivariate_normal, norm
 from support import reference_model
 from support.external_posterior import autoregressive, external_posterior
 from support.raising import raises
@@ -20,7 +19,7 @@ from support.raising import raises
 from bpa_ppl import BpaWarning, DataError, Draws, UsageError, adapt, from_lists
 from bpa_ppl.models.priors.isotropic import Isotropic, complete_prior, with_shared_scale
 from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.models.priors.scale import InverseChi, LogNormalScale
+from bpa_ppl.models.priors.scale import LogNormalScale
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.sampling.prior_choice import correlate_within
 from bpa_ppl.weights import Match
@@ -216,39 +215,14 @@ MEAN = np.array([0.3, 0.0, -1.0, 0.5])
 OF_LETTERS = np.array(
     [[0.5, 0.0, 0.2, 0.0], [0.0, 0.3, 0.0, 0.1], [0.2, 0.0, 1.0, 0.0], [0.0, 0.1, 0.0, 0.7]]
 )
-SHARED, REST, DEGREES = [0, 2], [1, 3], 3.0
-
-
-def student_prior() -> Prior:
-    gaussian = Prior.gaussian(dict(zip(LETTERS, MEAN.tolist(), strict=True)), OF_LETTERS)
-    return gaussian._replace(scale=InverseChi(DEGREES), shared=np.isin(np.arange(4), SHARED))
-
-
-def test_the_density_is_the_integral_over_the_scale() -> None:
-    """And the product of SciPy's Student t and normal distributions."""
-    for value in np.random.default_rng(0).normal(size=(3, 4)):
-
-        def integrand(log_scale: float, value: np.ndarray = value) -> float:
-            given = student_prior().with_scale(float(np.exp(log_scale))).full_covariance
-            chi_squared = DEGREES * np.exp(-2 * log_scale)
-            density = chi2.pdf(chi_squared, DEGREES) * 2 * chi_squared
-            expected = np.exp(InverseChi(DEGREES).log_density(log_scale))
-            assert density == pytest.approx(expected, rel=1e-9)
-            return float(density * multivariate_normal.pdf(value, MEAN, given))
-
-        log_p = log_density(student_prior(), value)
-        assert log_p == pytest.approx(np.log(quad(integrand, -2, 8)[0]), abs=1e-6)
-        blocks = [np.ix_(block, block) for block in (SHARED, REST)]
-        expected = multivariate_t.logpdf(value[SHARED], MEAN[SHARED], OF_LETTERS[blocks[0]], 3)
-        expected += multivariate_normal.logpdf(value[REST], MEAN[REST], OF_LETTERS[blocks[1]])
-        assert log_p == pytest.approx(expected, abs=1e-9)
-
-
+SHARED, REST = [0, 2], [1, 3]
 LOG_DEVIATION = 1.25
 
 
 def log_normal_prior() -> Prior:
-    return student_prior()._replace(scale=LogNormalScale(LOG_DEVIATION))
+    gaussian = Prior.gaussian(dict(zip(LETTERS, MEAN.tolist(), strict=True)), OF_LETTERS)
+    scale = LogNormalScale(LOG_DEVIATION)
+    return gaussian._replace(scale=scale, shared=np.isin(np.arange(4), SHARED))
 
 
 @pytest.mark.parametrize("size", [0.1, 1.0, 30.0])
@@ -293,36 +267,19 @@ def test_draws_of_a_log_normal_scale(library: str) -> None:
     assert kstest(units[0] / units[2], "cauchy").pvalue > 1e-3
 
 
-@pytest.mark.parametrize("library", ["numpy", "numpyro"])
-def test_draws(library: str) -> None:
-    """Single weights, and the ratio of two, in which their common scale cancels."""
-    if library == "numpy":
-        draws = student_prior().sample(np.random.default_rng(1), 4000)
-    else:
-        sample = jax.jit(lambda prior, key: prior.distribution().sample(key, (4000,)))
-        prior = student_prior()._replace(names=None)
-        draws = np.asarray(sample(prior, jax.random.key(1)))
-    units = (draws - MEAN) / np.sqrt(np.diag(OF_LETTERS))
-    for k in range(4):
-        cdf = student(DEGREES).cdf if k in SHARED else norm.cdf
-        assert kstest(units[:, k], cdf).pvalue > 1e-3
-    # Given the first weight of a bivariate Student t, the other one has 4 degrees of freedom.
-    rho = 0.2 / np.sqrt(0.5)
-    given = (DEGREES + units[:, 0] ** 2) / (DEGREES + 1) * (1 - rho**2)
-    rest = (units[:, 2] - rho * units[:, 0]) / np.sqrt(given)
-    assert kstest(rest, student(DEGREES + 1).cdf).pvalue > 1e-3
-
-
 def test_a_record_is_the_gaussian_with_the_mean_precision() -> None:
-    """Of draws of a narrow posterior, whose scale given the weights is χ² with 5 degrees."""
-    known, weights = student_prior(), MEAN + np.array([2.0, 0.0, 1.0, 0.0])
+    """Of draws of a narrow posterior, whose scale is known given the weights."""
+    prior, weights = log_normal_prior(), MEAN + np.array([2.0, 0.0, 1.0, 0.0])
     draws = weights + 1e-4 * np.random.default_rng(2).normal(size=(4, 1000, 4))
     constants = {"prior_mean": MEAN, "prior_covariance": OF_LETTERS}
-    constants |= {"prior_degrees": known.scale_constants()["degrees"]}
+    constants |= {"prior_log_deviation": prior.scale_constants()["log_deviation"]}
     recorded = Prior.recorded(Draws({"weights": draws}, LETTERS, constants=constants))
     part = np.array([2.0, 1.0])
     distance = part @ np.linalg.solve(OF_LETTERS[np.ix_(SHARED, SHARED)], part)
-    precision = (DEGREES + 2) / (DEGREES + distance)
+    log_scales = np.linspace(-8, 8, 2001)
+    log_p = norm.logpdf(log_scales, 0.0, LOG_DEVIATION) - 2 * log_scales
+    p = np.exp(log_p - distance * np.exp(-2 * log_scales) / 2)
+    precision = p @ np.exp(-2 * log_scales) / p.sum()
     expected = np.array(OF_LETTERS)
     expected[np.ix_(SHARED, SHARED)] /= precision
     assert recorded.is_gaussian
@@ -330,11 +287,9 @@ def test_a_record_is_the_gaussian_with_the_mean_precision() -> None:
 
 
 def test_it_is_written_and_read_and_cannot_be_restricted() -> None:
-    of_pairs = Prior.from_dict(log_normal_prior().as_dict())
-    again = Prior.from_dict(student_prior().as_dict())
-    for read, written in ((of_pairs, log_normal_prior()), (again, student_prior())):
-        assert read.scale == written.scale
-        np.testing.assert_array_equal(read.shared, written.shared)
+    again = Prior.from_dict(log_normal_prior().as_dict())
+    assert again.scale == LogNormalScale(LOG_DEVIATION)
+    np.testing.assert_array_equal(again.shared, log_normal_prior().shared)
     np.testing.assert_array_equal(again.covariance, OF_LETTERS)
     assert again.matched(LETTERS) is again
     with raises(UsageError, "not-supported", parameter="prior"):
@@ -356,10 +311,4 @@ def test_weights_of_features_that_agree_are_correlated() -> None:
     built = with_shared_scale(gaussian, LETTERS[:2], correlation)
     np.testing.assert_allclose(built.full_covariance[0, 1], expected, rtol=1e-3)
     np.testing.assert_array_equal(np.diag(built.covariance), [1.0, 4.0, 9.0])
-    assert (built.scale, built.shared.tolist()) == (InverseChi(8.0), [True, True, False])
-    of_pairs = with_shared_scale(gaussian, LETTERS[:2], correlation, of_pairs=True)
-    assert (of_pairs.scale, of_pairs.shared.tolist()) == (
-        LogNormalScale(1.25),
-        [True, True, False],
-    )
-    np.testing.assert_array_equal(of_pairs.covariance, built.covariance)
+    assert (built.scale, built.shared.tolist()) == (LogNormalScale(1.25), [True, True, False])

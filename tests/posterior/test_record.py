@@ -53,7 +53,7 @@ FULL = Record(
         scale=0.5,
         scale_learned=True,
         spread={"LM0": 1.5},
-        degrees_of_freedom=8.0,
+        log_deviation=1.25,
         isotropic=("a",),
     ),
     start="equal",

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import softmax
 
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl.models.priors.scale import Scale
+from bpa_ppl.models.priors.scale import LogNormalScale
 from bpa_ppl.posterior.probabilities import normalise
 from bpa_ppl.sampling.newton import (
     Point,
@@ -215,7 +215,7 @@ def log_evidence(answers: Answers, prior: Gaussian, weights: Gaussian, slip: flo
 def integrate_scales(
     answers: Answers,
     prior_of: Callable[[float], Gaussian],
-    scale: Scale,
+    scale: LogNormalScale,
     log_scales: Float64,
     slip: float = 0.0,
 ) -> tuple[Gaussian, Float64]:
@@ -235,8 +235,7 @@ def integrate_scales(
     >>> def prior_of(scale):
     ...     return Gaussian.prior(np.zeros(1), 0.04 * scale**2 * np.eye(1))
     >>> pairs = Alternatives.of(np.array([[[2.0], [0.0]]] * 20), np.zeros((20, 2)))
-    >>> from bpa_ppl.models.priors.scale import InverseChi
-    >>> scale = InverseChi(3.0)
+    >>> scale = LogNormalScale(1.0)
     >>> answers = pairs, np.zeros(20, int)
     >>> weights, probability = integrate_scales(answers, prior_of, scale, scale.log_scales)
     >>> bool(weights.mean[0] > 0.5), bool(scale.log_scales @ probability > 1)

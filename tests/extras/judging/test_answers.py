@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime, minimize
-from scipy.stats import entropy
-from scipy.stats import t as student
+from scipy.stats import entropy, norm
 from support.targets import starting_at_zero
 
 from bpa_ppl import from_lists
@@ -30,7 +29,7 @@ from bpa_ppl.extras.judging.questions import Candidates, choose_informative, mea
 from bpa_ppl.extras.judging.session import Session
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.models.priors.scale import InverseChi
+from bpa_ppl.models.priors.scale import LogNormalScale
 
 PRIOR = Gaussian.prior(np.array([0.2, -0.1]), np.array([[0.5, 0.1], [0.1, 0.3]]))
 FIRST, SECOND, TIE = range(3)
@@ -152,12 +151,11 @@ def test_the_evidence_is_nearly_that_of_quadrature(scale: float, slip: float) ->
 
 @pytest.mark.parametrize(("count", "slip"), [(5, 0.05), (20, 0.0), (60, 0.0), (60, 0.05)])
 def test_the_posterior_is_integrated_over_the_scale(count: int, slip: float) -> None:
-    """Mean and deviation of one weight, compared with quadrature of its Student t prior.
+    """Mean and deviation of one weight, compared with quadrature over it and over log τ.
 
     With slips the posterior is skewed, which a Gaussian given the scale does not describe.
     """
-    typical, degrees = 0.2, 3.0
-    scale = InverseChi(degrees)
+    typical, scale = 0.2, LogNormalScale(0.5)
     answers = clear_answers(count)
     weights, probability = integrate_scales(
         answers, lambda scale: of_scale(typical * scale), scale, scale.log_scales, slip
@@ -169,7 +167,10 @@ def test_the_posterior_is_integrated_over_the_scale(count: int, slip: float) -> 
             for x in grid
         ]
     )
-    log_p = np.logaddexp.reduce(values, axis=1) + student.logpdf(grid, degrees, scale=typical)
+    log_scales = np.linspace(-5, 5, 400)[:, None]
+    given_scale = norm.logpdf(grid, 0.0, typical * np.exp(log_scales))
+    log_prior = np.logaddexp.reduce(given_scale + norm.logpdf(log_scales, 0.0, 0.5))
+    log_p = np.logaddexp.reduce(values, axis=1) + log_prior
     p = np.exp(log_p - np.logaddexp.reduce(log_p))
     mean = p @ grid
     deviation = np.sqrt(p @ (grid - mean) ** 2)
@@ -189,7 +190,8 @@ def test_the_prior_is_that_of_adapt() -> None:
         session.answer("first")
     prior = model_density(session.judged, likelihood=Preference(slip=0.05)).prior
     np.testing.assert_array_equal(
-        session.prior.scale_constants()["degrees"], prior.scale_constants()["degrees"]
+        session.prior.scale_constants()["log_deviation"],
+        prior.scale_constants()["log_deviation"],
     )
     for name in ("mean", "covariance"):
         np.testing.assert_allclose(getattr(session.prior, name), getattr(prior, name))

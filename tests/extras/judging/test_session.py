@@ -75,7 +75,7 @@ def test_the_weights_start_from_the_prior() -> None:
         scale = Session(lists).prior.full_covariance / 4
         np.testing.assert_allclose(session.prior.full_covariance, scale, rtol=0.02)
         np.testing.assert_allclose(answered(session, 12).prior.mean, mean)
-        np.testing.assert_array_equal(session.prior.scale_constants()["degrees"], 8.0)
+        np.testing.assert_array_equal(session.prior.scale_constants()["log_deviation"], 1.25)
 
 
 @pytest.mark.slow
