@@ -6,8 +6,10 @@ Tables:
     systems  with the names of systems
     without  without them
     tried    without them, with other likelihoods and prior means, by the modes of `list_modes`
-    subsets  the same with pairs of features and some of their subsets of three to five, compared
-             with the prior mean 0; those that lose more than 0.03 are measured again
+    signs    the same for the sign of the prior mean: that of the sum of the agreements, or the one
+             that the lists make more probable, which is the default
+    subsets  the same two with pairs of features and some of their subsets of three to five; those
+             that lose more than 0.03, compared with the prior mean 0, are measured again
     rule     the rule `best`, which takes a simple way where leave-one-out shows that it is better:
              how often, and the headroom won there with it and with the default
 
@@ -308,6 +310,19 @@ def measure_subsets(
     return np.array(won).swapaxes(0, 1)
 
 
+def signs(options: Any) -> None:
+    """Print the headroom won with all features, by the sign of the prior mean."""
+    table = Table("all features, 10 / 20 / 50 lists", *MEANS, width=24)
+    total = []
+    for title, read in [pair for name in options.sets for pair in SETS[name].items()]:
+        halves = read()
+        every = [tuple(range(len(halves[0].pool.feature_names)))]
+        won = [measure_subsets(halves, every, size, range(options.draws)) for size in SIZES]
+        total.append(np.array([of_size[0].mean(axis=0) for of_size in won]))
+        table.row(title, *map(write, total[-1].T))
+    table.row("all", *map(write, np.mean(total, axis=0).T))
+
+
 def subsets(options: Any) -> None:
     """Print the headroom won with subsets of features, and where it is less than with mean 0."""
     columns = "subsets", *MEANS, "below", "again", "largest loss"
@@ -446,5 +461,5 @@ def print_taken(
 
 
 if __name__ == "__main__":
-    tables = (without, systems, tried, subsets, rule)
+    tables = (without, systems, tried, signs, subsets, rule)
     run_tables(__doc__, {table.__name__: table for table in tables}, draws=3, sets=tuple(SETS))
