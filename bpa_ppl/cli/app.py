@@ -11,11 +11,20 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from importlib.metadata import entry_points, version
 from typing import Any
 
 import cyclopts
-from cyclopts import App, CycloptsError, Group, Parameter, Token
+from cyclopts import (
+    App,
+    CycloptsError,
+    Group,
+    MissingArgumentError,
+    Parameter,
+    Token,
+    UnusedCliTokensError,
+)
 
 from bpa_ppl._runtime.messages import LOGGER, warn_user
 from bpa_ppl.cli import adapt, comparing, lists, posteriors, texts
@@ -159,12 +168,34 @@ def run_command(words: list[str]) -> None:
         error.verbose = False
         problem = error.__cause__
         if not isinstance(problem, BpaError):
-            raise UsageError(str(error)) from error
+            raise _explain_words(error, words) from error
         if error.argument is not None:
             problem.parameter = problem.parameter or error.argument.field_info.name
         raise problem from error
     bound.arguments.update(check_outputs(command, bound.arguments))
     command(*bound.args, **bound.kwargs)
+
+
+def _explain_words(error: CycloptsError, words: Sequence[str]) -> UsageError:
+    """Return what is wrong with the words of a command line."""
+    command = " ".join(["bpa", *(error.command_chain or ())])
+    if isinstance(error, UnusedCliTokensError):
+        rest = ", ".join(map(quote, error.unused_tokens or ())).replace(_STANDARD, "-")
+        problem = f"{rest}: nothing is expected there; {command} --help shows the arguments"
+        return UsageError(problem, code="conflict")
+    if type(error) is not MissingArgumentError or error.argument is None:
+        return UsageError(str(error))
+    missing = error.argument
+    problem = f"give {missing.name}"
+    if missing.name.startswith("-"):
+        value = missing.parameter.metavar or ("FILE" if missing.required else "VALUE")
+        problem += f" {value.removesuffix('...')}" * missing.token_count()[0]
+        options = [word.partition("=")[0] for word in words if word.startswith("-")]
+        similar = get_close_matches(missing.name, options, 1)
+        if similar and similar[0] not in missing.names:
+            problem += f" instead of {similar[0]}"
+    problem += f" ({command} --help describes it)"
+    return UsageError(problem, parameter=missing.field_info.name, code="missing-argument")
 
 
 def _format_error(error: BpaError, words: list[str]) -> str:

@@ -221,6 +221,7 @@ Weights = Annotated[
     str,
     Parameter(
         alias="-w",
+        metavar="FILE|none|equal",
         help="Canonical weights: moses.ini, dense weights, or JSON, also a list in the order of "
         "the columns; none, to start without; or equal, to start at the mean of the standardised "
         "features. With settings: none:lower_is_better=cost, and the same for equal; with "

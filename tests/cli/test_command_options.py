@@ -95,6 +95,50 @@ def test_the_nearest_option_is_named(words: str, mention: str) -> None:
     assert mention in done.err
 
 
+def words_of(group: App, *before: str) -> list[tuple[str, ...]]:
+    """Return the words of each command in a group of commands."""
+    words = [(*before, name) for name in group if not name.startswith("-")]
+    below = [one for path in words for one in words_of(group[path[-1]], *path)]
+    return [path for path in words if group[path[-1]].default_command is not None] + below
+
+
+@pytest.mark.parametrize("words", words_of(app), ids=" ".join)
+def test_what_is_missing_is_named(words: tuple[str, ...]) -> None:
+    """First an argument of the command, then an option, with a word for its value."""
+    command = app.parse_commands(list(words))[1][-1]
+    needed = [one.name for one in command.assemble_argument_collection() if one.required]
+    arguments = [name for name in needed if not name.startswith("-")]
+    options = [name for name in needed if name.startswith("-")]
+    if arguments:
+        missing_is_named(words, [], "|".join(arguments))
+    if options:
+        value = r"(FILE|FILE FILE|FOLDER|FILE\|none\|equal|NAME=VALUE,VALUE)"
+        missing_is_named(words, ["FILE"] * len(arguments), f"({'|'.join(options)}) {value}")
+
+
+def missing_is_named(words: tuple[str, ...], files: list[str], pattern: str) -> None:
+    """Check that a command with some files says what else it needs."""
+    done = run(*words, *files)
+    assert (done.code, done.out) == (2, "")
+    expected = rf"error: give ({pattern}) \(bpa {' '.join(words)} --help describes it\)\n"
+    assert re.fullmatch(expected, done.err), done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "mention"),
+    [
+        ("adapt x -w none -o", "give --output FILE (bpa adapt --help describes it)"),
+        ("adapt x -w none --format", "give --format VALUE (bpa adapt --help"),
+        ("adapt x -w none --ouput x.nc", "--ouput"),
+        ("check a.nc b.nc", "'b.nc': nothing is expected there; bpa check --help shows"),
+    ],
+)
+def test_a_word_too_few_or_too_many(words: str, mention: str) -> None:
+    done = run(*words.split())
+    assert (done.code, done.out) == (2, "")
+    assert mention in done.err
+
+
 def test_help_names_every_choice() -> None:
     """Names are compared as words: `rwm` is a part of `rwm-isotropic`."""
     tuners = pytest.importorskip("bpa_ppl.extras.studies.tuning.tuner").TUNERS

@@ -104,7 +104,7 @@ def experiment(
     study: Path,
     /,
     *,
-    output: shared.OutputPath,
+    output: Annotated[shared.OutputPath, Parameter(metavar="FOLDER")],
     jobs: int = 1,
     quiet: shared.Quiet = False,
 ) -> None:
@@ -145,7 +145,9 @@ def sweep(
     /,
     *,
     weights: shared.Weights,
-    output: Annotated[shared.OutputPath, in_folder("sweep.csv", "sweep.png")],
+    output: Annotated[
+        shared.OutputPath, in_folder("sweep.csv", "sweep.png"), Parameter(metavar="FOLDER")
+    ],
     values: Annotated[
         Any,
         shared.make_parameter(
@@ -154,6 +156,7 @@ def sweep(
             "NAME=VALUE,VALUE. The first setting is the x axis of the figure.",
             several=True,
             name="--vary",
+            metavar="NAME=VALUE,VALUE...",
         ),
     ],
     problem: TestedProblem = TestedProblem(),
