@@ -30,7 +30,7 @@ from bpa_ppl.diagnostics.ways import (
     find_system_column,
     lacks_canonical,
 )
-from bpa_ppl.errors import DataError, locate
+from bpa_ppl.errors import DataError, UsageError, locate
 from bpa_ppl.metrics.bleu import LengthRatio
 from bpa_ppl.metrics.column import Column
 from bpa_ppl.metrics.gains import gains as gains_in
@@ -407,7 +407,7 @@ def report_page(
 
     Raises:
         DataError: if lists and posterior do not fit together.
-        UsageError: if no weight is to be shown.
+        UsageError: if no weight is to be shown, or what is about new lists comes without them.
 
     >>> from bpa_ppl import from_lists
     >>> data = Draws({"weights": np.zeros((2, 5, 1))}, ("LM0",), constants={"canonical": [1.0]})
@@ -415,6 +415,10 @@ def report_page(
     >>> "Did it help?" in report_page(data, new), "Did it help?" in report_page(data)
     (True, False)
     """
+    if lists is None and (moved_files or without):
+        name = "moved_files" if moved_files else "without"
+        problem = f"{name} is about new lists: give lists, too, or leave it out"
+        raise UsageError(problem, parameter=name, code="conflict")
     draws, answer = without_features(as_draws(posterior), without), None
     if lists is not None:
         caveats = [] if check_and_record(draws)[1] else [_FAILED]

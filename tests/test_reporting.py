@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from msgspec import structs
 from support.html_outline import Outline
 from support.raising import raises
 
-from bpa_ppl import DataError, Draws, NBest, Reranker, adapt, corpus_score, from_lists
+from bpa_ppl import DataError, Draws, NBest, Reranker, UsageError, adapt, corpus_score, from_lists
 from bpa_ppl.adapting import adapt_draws
 from bpa_ppl.decoding.writing import rerank_to
 from bpa_ppl.diagnostics.comparison.comparison import compare_downstream
@@ -233,6 +234,13 @@ def test_report_begins_with_the_answer() -> None:
     apart = draws(-1.0)
     apart = replace(apart, values={"weights": apart.weights + np.arange(4)[:, None, None]})
     assert "reranking refuses them" in report_page(apart, lists(), top=1)
+
+
+@pytest.mark.parametrize("name", ["moved_files", "without"])
+def test_what_is_about_new_lists_needs_them(name: str) -> None:
+    value: Any = {"moved_files": {"lm": "domain.txt"}, "without": ["LM0"]}[name]
+    with raises(UsageError, "conflict", parameter=name):
+        report_page(draws(1.0), **{name: value})
 
 
 @pytest.mark.usefixtures("without_drawing")

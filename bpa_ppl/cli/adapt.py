@@ -8,6 +8,7 @@ from typing import Annotated, Any, Unpack
 from cyclopts import Parameter
 
 from bpa_ppl.cli import options as shared
+from bpa_ppl.cli.needs import Needs
 from bpa_ppl.cli.outputs import keep_recorded_files
 from bpa_ppl.diagnostics.check import check_and_record
 from bpa_ppl.errors import UsageError
@@ -22,7 +23,9 @@ def adapt(
     reading: shared.Reading = shared.Reading(),
     judgements: Annotated[list[Path] | None, Parameter(group=shared.OBSERVED)] = None,
     fixed: Annotated[shared.Fixed, Parameter(group=shared.PRIOR)] = None,
-    unchecked: Annotated[shared.Unchecked, Parameter(group=shared.PRIOR)] = False,
+    unchecked: Annotated[
+        shared.Unchecked, Parameter(group=shared.PRIOR), Needs(("prior",))
+    ] = False,
     like: Annotated[Path | None, Parameter(group=shared.OTHERS)] = None,
     quiet: Annotated[shared.Quiet, Parameter(group=shared.OTHERS)] = False,
     **settings: Unpack[shared.AdaptOptions],

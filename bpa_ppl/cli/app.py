@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib.metadata import entry_points, version
+from inspect import isfunction
 from typing import Any
 
 import cyclopts
@@ -28,6 +29,7 @@ from cyclopts import (
 
 from bpa_ppl._runtime.messages import LOGGER, warn_user
 from bpa_ppl.cli import adapt, comparing, lists, posteriors, texts
+from bpa_ppl.cli.needs import check_needs
 from bpa_ppl.cli.options import discard, print_message, refuse_empty
 from bpa_ppl.cli.outputs import check_outputs
 from bpa_ppl.cli.signals import Ended, ending_signals
@@ -172,8 +174,19 @@ def run_command(words: list[str]) -> None:
         if error.argument is not None:
             problem.parameter = problem.parameter or error.argument.field_info.name
         raise problem from error
-    bound.arguments.update(check_outputs(command, bound.arguments))
+    given = check_outputs(command, bound.arguments)
+    check_needs(command, given, _option_names(words))
+    bound.arguments.update(given)
     command(*bound.args, **bound.kwargs)
+
+
+def _option_names(words: Sequence[str]) -> dict[str, str]:
+    """Return what the parameters of a command are called on the command line."""
+    command = app.parse_commands(list(words))[1][-1]
+    if not isfunction(command.default_command):  # a method of Cyclopts, which prints help
+        return {}
+    options = command.assemble_argument_collection()
+    return {one.field_info.name: one.name for one in options if one.parse and one.names}
 
 
 def _explain_words(error: CycloptsError, words: Sequence[str]) -> UsageError:
@@ -203,9 +216,7 @@ def _format_error(error: BpaError, words: list[str]) -> str:
     text = str(error)
     if error.parameter is None:
         return text
-    command = app.parse_commands(words)[1][-1]
-    options = command.assemble_argument_collection() if command.default_command else ()
-    option = next((one.name for one in options if one.field_info.name == error.parameter), "")
+    option = _option_names(words).get(error.parameter, "")
     if option.startswith("-") and option not in error.message:
         text = text.replace(error.message, f"{error.message} ({option})", 1)
     return text

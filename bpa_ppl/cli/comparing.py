@@ -16,6 +16,7 @@ from cyclopts import Group, Parameter
 from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.models import read_arguments, read_model
+from bpa_ppl.cli.needs import Needs
 from bpa_ppl.cli.outputs import Written
 from bpa_ppl.errors import BpaError, NotConverged, UsageError
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
@@ -28,9 +29,13 @@ if TYPE_CHECKING:
 #: Boxes of the help of a command.
 _MODEL = Group("A NumPyro model", sort_key=0)
 _TEST = Group("Lists to rerank", sort_key=5)
+#: Marks options of lists, and of what samplers are run on; the others compare posteriors.
+_OF_LISTS_ONLY, _OF_RUNS = Needs(("weights",)), Needs(("weights", "model"))
+_OF_POSTERIORS = Needs(("posteriors",))
 #: The samplers that are compared by default: on n-best lists, and on other models.
 _OF_LISTS = ("heuristic", "rwm-isotropic", "rwm", "imh", "nuts", "laplace")
 _OF_MODELS = ("rwm", "imh", "nuts", "laplace")
+_LONG_RUN = ("nuts", 5000)  # the sampler, and draws of a chain, of the reference
 #: Packages whose versions the results depend on.
 _VERSIONS = ("bpa_ppl", "numpyro", "jax", "sacrebleu")
 #: Packages of extras that may be installed.
@@ -128,7 +133,7 @@ class TestedProblem(_Problem):
     """
 
     test: Annotated[str | None, Parameter(group=_TEST)] = None
-    test_references: Annotated[list[Path] | None, Parameter(group=_TEST)] = None
+    test_references: Annotated[list[Path] | None, Parameter(group=_TEST), Needs(("test",))] = None
 
     def arguments(self) -> dict[str, Any]:
         """Return keyword arguments of `compare_samplers` and of `sweep`."""
@@ -179,20 +184,18 @@ def _check_inputs(
     posteriors: Sequence[str],
     weights: str | None,
     model: str | None,
-    data: Path | None,
 ) -> None:
     """Refuse what is neither posteriors, nor a model, nor lists with weights.
 
     Raises:
         UsageError: if too little is given, or what does not belong together.
     """
-    if model is None and data is not None:
-        raise UsageError(
-            "the data belong to a model: give --model, too", parameter="data", code="conflict"
-        )
     if model is None and nbest is None:
         message = "give posteriors, or n-best lists with weights, or a --model"
         raise UsageError(message, code="missing-argument")
+    if weights is not None and (posteriors or model is not None):
+        problem = "posteriors and models have no canonical weights: leave the weights out"
+        raise UsageError(problem, parameter="weights", code="conflict")
     if model is not None and posteriors:
         message = "a model has one reference: give the other posteriors as --posterior NAME=FILE"
         raise UsageError(message, parameter="model", code="conflict")
@@ -213,20 +216,22 @@ def compare(
     weights: shared.Weights | None = None,
     output: Annotated[shared.OutputPath, in_folder("index.html", "comparison.json")] | None = None,
     model: Annotated[shared.Word | None, Parameter(group=_MODEL)] = None,
-    data: Annotated[Path | None, Parameter(group=_MODEL)] = None,
-    problem: TestedProblem = TestedProblem(),
-    var_names: list[str] | None = None,
-    log_weights: str | None = None,
+    data: Annotated[Path | None, Parameter(group=_MODEL), Needs(("model",))] = None,
+    problem: Annotated[TestedProblem, _OF_LISTS_ONLY] = TestedProblem(),
+    var_names: Annotated[list[str] | None, Needs(("posteriors", "model"))] = None,
+    log_weights: Annotated[str | None, _OF_POSTERIORS] = None,
     bias: float = 0.1,
-    no_reference: Annotated[bool, Parameter(negative=())] = False,
-    samplers: Samplers = None,
-    runs: Annotated[int, Parameter(group=shared.SAMPLING)] = 4,
-    reference_sampler: Annotated[str, Parameter(group=shared.SAMPLING)] = "nuts",
-    reference_draws: Annotated[int, Parameter(group=shared.SAMPLING)] = 5000,
+    no_reference: Annotated[bool, Parameter(negative=()), _OF_POSTERIORS] = False,
+    samplers: Annotated[Samplers, _OF_RUNS] = None,
+    runs: Annotated[int, Parameter(group=shared.SAMPLING), _OF_RUNS] = 4,
+    reference_sampler: Annotated[str, Parameter(group=shared.SAMPLING), _OF_RUNS] = _LONG_RUN[0],
+    reference_draws: Annotated[int, Parameter(group=shared.SAMPLING), _OF_RUNS] = _LONG_RUN[1],
     posterior: Annotated[
-        dict[str, Any] | None, shared.make_parameter(shared.parse_moved_files, several=True)
+        dict[str, Any] | None,
+        shared.make_parameter(shared.parse_moved_files, several=True),
+        _OF_RUNS,
     ] = None,
-    setting: Annotated[_SamplerSettings, Parameter(group=shared.SAMPLING)] = None,
+    setting: Annotated[_SamplerSettings, Parameter(group=shared.SAMPLING), _OF_RUNS] = None,
     seed: Annotated[int, Parameter(group=shared.SAMPLING)] = 0,
     quiet: shared.Quiet = False,
 ) -> None:
@@ -267,7 +272,7 @@ def compare(
     from bpa_ppl.formats.streams import output_folder
     from bpa_ppl.posterior.files import read_draws
 
-    _check_inputs(nbest, posteriors, weights, model, data)
+    _check_inputs(nbest, posteriors, weights, model)
     chosen = samplers or (_OF_LISTS if model is None else _OF_MODELS)
     settings = _split_settings(chosen, setting)
     running: dict[str, Any] = {
@@ -293,6 +298,9 @@ def compare(
             program = read_model(model)
             arguments = {} if data is None else read_arguments(data, program)
             if nbest is not None:
+                if (reference_sampler, reference_draws) != _LONG_RUN:
+                    problem = f"{nbest} is the reference: leave out the options of a long run"
+                    raise UsageError(problem, parameter="reference_sampler", code="conflict")
                 running["reference"] = nbest
             others = {name: list(paths) for name, paths in (posterior or {}).items()}
             running |= {"others": others, "var_names": var_names}
@@ -333,8 +341,8 @@ def calibrate(
     *,
     weights: shared.Weights | None = None,
     model: Annotated[shared.Word | None, Parameter(group=_MODEL)] = None,
-    data: Annotated[Path | None, Parameter(group=_MODEL)] = None,
-    problem: _SimulatedProblem = _SimulatedProblem(),
+    data: Annotated[Path | None, Parameter(group=_MODEL), Needs(("model",))] = None,
+    problem: Annotated[_SimulatedProblem, _OF_LISTS_ONLY] = _SimulatedProblem(),
     samplers: Annotated[
         Samplers,
         Parameter(help="Names of samplers, separated by commas.", show_default=",".join),

@@ -85,23 +85,30 @@ def _files_of_lists(path: str) -> Iterator[str]:
             yield from map(str, folder.rglob("*"))
 
 
-def read_marks(command: Callable[..., Any]) -> dict[str, tuple[Any, tuple[object, ...], object]]:
+def read_marks(
+    command: Callable[..., Any],
+) -> dict[str, tuple[Any, tuple[object, ...], object]]:
     """Return the default of each parameter of a command, what marks its type, and its type."""
     if not inspect.isfunction(command):  # a method of Cyclopts, such as one that prints help
         return {}
     hints = get_type_hints(command, include_extras=True)
     parameters = inspect.signature(command).parameters
     return {
-        name: (one.default, (*_marks(hints[name]),), hints[name])
+        name: (one.default, (*list_marks(hints[name]),), hints[name])
         for name, one in parameters.items()
     }
 
 
-def _marks(hint: object) -> Iterator[object]:
-    """Yield the metadata of an annotated type, and of the members of a union."""
+def list_marks(hint: object) -> Iterator[object]:
+    """Yield the metadata of an annotated type, and of the members of a union.
+
+    >>> from typing import Annotated
+    >>> list(list_marks(Annotated[str, WORD] | None))
+    ['a word']
+    """
     yield from getattr(hint, "__metadata__", ())
     for member in get_args(hint):
-        yield from _marks(member)
+        yield from list_marks(member)
 
 
 def _without_words(value: Any, kind: object) -> Any:
@@ -118,7 +125,7 @@ def _without_words(value: Any, kind: object) -> Any:
     else:
         return value
     hints = get_type_hints(group, include_extras=True)
-    return {name: one for name, one in options.items() if WORD not in _marks(hints[name])}
+    return {name: one for name, one in options.items() if WORD not in list_marks(hints[name])}
 
 
 def require_distinct(outputs: Mapping[str, Iterable[AnyPath]], inputs: Iterable[AnyPath]) -> None:

@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.cli import options as shared
+from bpa_ppl.cli.needs import Needs
 from bpa_ppl.cli.outputs import Written, keep_recorded_files
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics.baselines import read_comparison
@@ -29,6 +30,9 @@ from bpa_ppl.posterior.formulas import FORMULAS, describe_undecided, format_weig
 
 #: Marks the output of `bpa trace`, which may write a page next to the figure.
 _FIGURE_AND_PAGE = Written(lambda path: (path, path.parent / f"{path.stem}.html"))
+
+#: Marks options of the new lists of a report.
+_OF_LISTS = Needs(("lists",))
 
 
 def check(posterior: shared.PosteriorPath, /, *, as_json: shared.AsJson = False) -> None:
@@ -59,9 +63,9 @@ def report(
     *,
     output: shared.Output,
     lists: str | None = None,
-    reading: shared.Reading = shared.Reading(),
-    moved_files: shared.MovedFiles = None,
-    without: shared.Without = None,
+    reading: Annotated[shared.Reading, _OF_LISTS] = shared.Reading(),
+    moved_files: Annotated[shared.MovedFiles, _OF_LISTS] = None,
+    without: Annotated[shared.Without, _OF_LISTS] = None,
     top: int = 8,
     quiet: shared.Quiet = False,
 ) -> None:
@@ -77,9 +81,6 @@ def report(
     """
     from bpa_ppl.reporting import report_page
 
-    if lists is None and reading.references:
-        problem = "references need their lists: give --lists"
-        raise UsageError(problem, parameter="lists", code="conflict")
     draws, title = read_draws(posterior), f"Posterior {posterior.name}"
     keep_recorded_files(draws, output=output)
     new = None if lists is None else reading.read(lists, roles_for(draws))
@@ -95,7 +96,7 @@ def trace(
     output: Annotated[shared.OutputPath, _FIGURE_AND_PAGE],
     html: bool = False,
     var_names: Annotated[list[str] | None, Parameter(consume_multiple=1)] = None,
-    top: int = 8,
+    top: int | None = None,
     quiet: shared.Quiet = False,
 ) -> None:
     """Plot the traces of the chains, with the warm-up on grey, and the ranks of their draws.
@@ -111,13 +112,18 @@ def trace(
         html: Write the page next to the figure, too: trace.html for trace.png.
         var_names: Features, variables with all their cells, or single cells, to plot: one or more
             names, after POSTERIOR (default: those that mix worst).
-        top: Number of these if --var-names names none.
+        top: Number of these if --var-names names none (default: 8).
     """
     from bpa_ppl.diagnostics.traces import write_traces
 
+    if var_names is not None and top is not None:
+        problem = "--var-names says what is plotted: leave out --top"
+        raise UsageError(problem, parameter="top", code="conflict")
     draws = read_draws(posterior, any_variables=True)
     title = f"Traces of {posterior.name}"
-    written = write_traces(draws, output, var_names, top=top, title=title, html=html)
+    written = write_traces(
+        draws, output, var_names, top=8 if top is None else top, title=title, html=html
+    )
     shared.echo_status(f"wrote {', '.join(map(str, written))}", quiet)
 
 
@@ -212,10 +218,10 @@ def weights(
     output: shared.Output,
     template: Path | None = None,
     format: str = AUTO,
-    acoustic: str | None = None,
+    acoustic: Annotated[str | None, Needs(("format=lm-scale",))] = None,
     domain: shared.Word | None = None,
     point: shared.Word = "mean",
-    draw: int = 0,
+    draw: Annotated[int, Needs(("point=draw",))] = 0,
     unchecked: shared.Unchecked = False,
 ) -> None:
     """Write the posterior mean, the mode or a draw as weights for another program.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -12,7 +13,7 @@ from bpa_ppl.errors import UsageError
 
 def estimate(
     *texts: Annotated[str, Parameter(name="TEXT", required=True)],
-    order: int = 3,
+    order: int | None = None,
     output: shared.Output | None = None,
     test: list[str] | None = None,
     quiet: shared.Quiet = False,
@@ -24,7 +25,7 @@ def estimate(
     Args:
         texts: Text with one sentence per line, words separated by spaces; several files are one
             text; - for stdin. Or one language model, an ARPA file.
-        order: Length of the longest n-grams, 1 to 5.
+        order: Length of the longest n-grams, 1 to 5 (default: 3).
         output: ARPA file; .gz, .xz and .zst are compressed.
         test: Text to compute the perplexity of.
     """
@@ -36,7 +37,7 @@ def estimate(
             problem = f"{texts[0]} is a language model already: give a text"
             raise UsageError(problem, parameter="output", code="conflict")
         require_writable(output)
-    model = read_or_train(texts, order, progress=not quiet)
+    model = read_or_train(texts, _choose_order(order, texts), progress=not quiet)
     sizes = ", ".join(f"{count:,} {n}-grams" for n, count in enumerate(model.counts, 1))
     if model.fallback:
         orders = ", ".join(map(str, model.fallback))
@@ -52,7 +53,7 @@ def estimate(
 def mix(
     *texts: Annotated[str, Parameter(name="TEXT", required=True)],
     dev: str,
-    order: int = 3,
+    order: int | None = None,
     test: list[str] | None = None,
     quiet: shared.Quiet = False,
 ) -> None:
@@ -66,7 +67,7 @@ def mix(
         texts: Two or more texts or language models (ARPA files), such as one of the domain and a
             general one.
         dev: Text of the domain; the weights maximise its likelihood.
-        order: Length of the longest n-grams of the models of texts, 1 to 5.
+        order: Length of the longest n-grams of the models of texts, 1 to 5 (default: 3).
         test: Other text to compute the perplexity of.
     """
     from bpa_ppl.text.language_model import MixtureModel
@@ -77,9 +78,20 @@ def mix(
     if dev in texts:
         problem = f"{dev} is one of the texts of the mixture: give other text of the domain"
         raise UsageError(problem, parameter="dev", code="conflict")
-    models = [read_or_train([text], order, progress=not quiet) for text in texts]
+    chosen = _choose_order(order, texts)
+    models = [read_or_train([text], chosen, progress=not quiet) for text in texts]
     mixture = MixtureModel.fit_files(models, [dev])
     for path in [dev, *(test or ())]:
         for name, weight, model in zip(texts, mixture.weights, models, strict=True):
             print(f"{path}: {name}, alpha = {weight:.4f}, {evaluate_text(model, [path])}")
         print(f"{path}: mixture, {evaluate_text(mixture, [path])}")
+
+
+def _choose_order(order: int | None, texts: Sequence[str]) -> int:
+    """Return the order of models that are estimated; refuse one where nothing is estimated."""
+    from bpa_ppl.text.model_files import is_model
+
+    if order is not None and all(map(is_model, texts)):
+        problem = "a language model has its order already: leave it out, or give a text"
+        raise UsageError(problem, parameter="order", code="conflict")
+    return 3 if order is None else order

@@ -328,9 +328,12 @@ class Draws:
 
         Raises:
             DataError: if the posterior has no such draw, or no mode.
-            UsageError: if there is no such point.
+            UsageError: if there is no such point, or a draw is chosen of another one.
         """
         require_one_of(point, POINTS, "point")
+        if draw and point != "draw":
+            problem = f"the {point} is no single draw: choose the point draw, or leave the draw out"
+            raise UsageError(problem, parameter="draw", code="conflict")
         values = self.mean
         if point == "mode":
             problem = (

@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import Any
 
 from bpa_ppl._runtime.arguments import require_one_of
-from bpa_ppl.errors import DataError, list_names
+from bpa_ppl.errors import DataError, UsageError, list_names
 from bpa_ppl.formats.values import format_shortest
 from bpa_ppl.posterior.draws import Draws, quantiles, standardise
 from bpa_ppl.weights import Weights
@@ -82,7 +82,7 @@ def format_weights(
 
     Raises:
         DataError: if the program cannot compute a feature, or does not accept such weights.
-        UsageError: if there is no such program.
+        UsageError: if there is no such program, or it has no acoustic score.
 
     >>> draws = Draws({"weights": [[[0.5, 1.5]]]}, ("helpful", "safe"))
     >>> print(format_weights(draws, "trl", draws.at_point()), end="")
@@ -94,6 +94,9 @@ def format_weights(
     if names and program != "json":
         problem = f"{program} does not have {list_names(names)}, which bpa_ppl computes"
         raise DataError(f"{problem}: adapt without these", parameter="format", code="not-supported")
+    if acoustic is not None and program != "lm-scale":
+        problem = f"{program} has no acoustic scale: leave acoustic out, or choose lm-scale"
+        raise UsageError(problem, parameter="acoustic", code="conflict")
     settings = _WRITERS[program](draws, weights, acoustic)
     if isinstance(settings, str):
         return settings

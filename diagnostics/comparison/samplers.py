@@ -35,7 +35,14 @@ from bpa_ppl.diagnostics.comparison.efficiency import COLUMNS
 from bpa_ppl.diagnostics.comparison.variables import stack_sites
 from bpa_ppl.diagnostics.estimates import concatenate_runs
 from bpa_ppl.drawing import draw_posterior, require_adaptation
-from bpa_ppl.errors import BpaError, NotConverged, UsageError, escape_controls, find_interruption
+from bpa_ppl.errors import (
+    BpaError,
+    NotConverged,
+    UsageError,
+    escape_controls,
+    find_interruption,
+    list_names,
+)
 from bpa_ppl.metrics.gains import AnyGain, resolve
 from bpa_ppl.metrics.oracles import Oracles
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood
@@ -140,6 +147,9 @@ def compare_samplers(
     if runs < 1:
         message = f"a comparison needs at least one run of each sampler, not {runs}"
         raise UsageError(message, parameter="runs")
+    if unused := sorted({*(settings or {})}.difference(samplers)):
+        problem = f"{list_names(unused)} has settings and is not run: add it to the samplers"
+        raise UsageError(problem, parameter="settings", code="conflict")
     engines = {name: SAMPLERS.resolve(name, (settings or {}).get(name)) for name in samplers}
     engine = _find_reference_sampler(reference, reference_draws)
     elsewhere: dict[str, Sequence[Any]] = dict(others or {})

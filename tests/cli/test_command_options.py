@@ -14,7 +14,9 @@ from support.command_line import run
 import bpa_ppl
 from bpa_ppl.cli.adapt import adapt
 from bpa_ppl.cli.app import app
+from bpa_ppl.cli.needs import Needs
 from bpa_ppl.cli.options import describe_setting
+from bpa_ppl.cli.outputs import read_marks
 from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.formats.format import NBEST_FORMATS
@@ -134,6 +136,66 @@ def missing_is_named(words: tuple[str, ...], files: list[str], pattern: str) -> 
     ],
 )
 def test_a_word_too_few_or_too_many(words: str, mention: str) -> None:
+    done = run(*words.split())
+    assert (done.code, done.out) == (2, "")
+    assert mention in done.err
+
+
+ALONE = [
+    ("adapt x -w none -o y --unchecked", "--unchecked", "--prior"),
+    ("compare a.nc b.nc --runs 3", "--runs", "--weights or --model"),
+    ("compare a.nc b.nc --references a", "--references", "--weights"),
+    ("compare a.nc b.nc --bad drop", "--bad", "--weights"),
+    ("compare a.nc b.nc --data x", "--data", "--model"),
+    ("compare x -w none --var-names a", "--var-names", "POSTERIORS or --model"),
+    ("compare x -w none --no-reference", "--no-reference", "POSTERIORS"),
+    ("compare x -w none --test-references x", "--test-references", "--test"),
+    ("compare --model a:b --test x", "--test", "--weights"),
+    ("calibrate --model a:b --gain ter", "--gain", "--weights"),
+    ("calibrate x -w none --data x", "--data", "--model"),
+    ("report a.nc -o x --references y", "--references", "--lists"),
+    ("report a.nc -o x --missing 0", "--missing", "--lists"),
+    ("report a.nc -o x --moved-file lm=y", "--moved-file", "--lists"),
+    ("weights a.nc -o x --draw 3", "--draw", "--point draw"),
+    ("weights a.nc -o x --point mode --draw 3", "--draw", "--point draw"),
+    ("weights a.nc -o x --acoustic am", "--acoustic", "--format lm-scale"),
+    ("judge x -o y --unchecked", "--unchecked", "--prior"),
+    ("judges a.nc --cascade", "--cascade", "--price"),
+    ("tune x -w none -o y --return last", "--return", "--decoder"),
+    ("tune x -w none -o y --rounds z", "--rounds", "--decoder"),
+    ("sweep x -w none -o y --vary a=1 --test-references z", "--test-references", "--test"),
+    ("subdomains a b -o x --side source", "--side", "--induction lda"),
+]
+
+
+@pytest.mark.parametrize(("words", "option", "needed"), ALONE, ids=lambda value: value)
+def test_an_option_that_needs_another_one_is_refused_alone(
+    words: str, option: str, needed: str
+) -> None:
+    done = run(*words.split())
+    problem = f"error: {option} has a meaning only with {needed}: give both, or leave it out\n"
+    assert (done.code, done.out, done.err) == (2, "", problem)
+
+
+@pytest.mark.parametrize("words", words_of(app), ids=" ".join)
+def test_what_an_option_needs_exists(words: tuple[str, ...]) -> None:
+    command = app.parse_commands(list(words))[1][-1]
+    options = {one.field_info.name for one in command.assemble_argument_collection()}
+    assert command.default_command is not None
+    for _, marks, _ in read_marks(command.default_command).values():
+        needed = {name for mark in marks if isinstance(mark, Needs) for name in mark.one_of}
+        assert {name.partition("=")[0] for name in needed} <= options
+
+
+@pytest.mark.parametrize(
+    ("words", "mention"),
+    [
+        ("compare a.nc b.nc -w none", "(--weights)"),
+        ("trace a.nc -o x.png --var-names lm --top 3", "leave out --top"),
+        ("compare a.nc --model json:dumps --reference-draws 100", "a.nc is the reference"),
+    ],
+)
+def test_options_that_exclude_each_other(words: str, mention: str) -> None:
     done = run(*words.split())
     assert (done.code, done.out) == (2, "")
     assert mention in done.err

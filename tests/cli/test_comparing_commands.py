@@ -111,7 +111,7 @@ def loaded(module: str, data: str) -> tuple[Any, tuple[()], dict[str, Any]]:
         ("--model normal_mean:model", '{"count": 1, "y": ["a"]}', "y is not made of numbers"),
         ("--model normal_mean:model", "[]", "is not an object"),
         ("--model normal_mean:model", "{", "is not JSON"),
-        ("", "{}", "the data belong to a model"),
+        ("", "{}", "--data has a meaning only with --model"),
         ("a.nc b.nc --model normal_mean:model", "{}", "a model has one reference"),
     ],
 )

@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from support.command_line import refused, run, succeed
+from support.raising import raises
 
 import bpa_ppl as bpa
-from bpa_ppl import Draws, Weights, from_arrays, point_weights, read_weights
+from bpa_ppl import Draws, UsageError, Weights, from_arrays, point_weights, read_weights
 from bpa_ppl.posterior.formulas import FORMULAS, describe_undecided, find_undecided, format_weights
 from bpa_ppl.posterior.record import FeatureScale, RecipeRecord, Record, SourceRecord
 
@@ -198,6 +199,16 @@ def test_what_a_program_cannot_compute_is_refused() -> None:
     assert not Path("w.txt").exists()
     assert succeed(*command, "lm-scale", "--acoustic", "judge b").out == ""
     assert "judge b= 1\n" in Path("w.txt").read_text()
+
+
+def test_options_of_other_programs_and_points_are_refused() -> None:
+    posterior = posterior_with([1.0, 2.0, 3.0])
+    with raises(UsageError, "conflict", parameter="acoustic"):
+        format_weights(posterior, "trl", posterior.at_point(), "am")
+    for point in ("mean", "mode"):
+        with raises(UsageError, "conflict", parameter="draw"):
+            bpa.point_weights(posterior, point, 2, unchecked=True)
+    assert bpa.point_weights(posterior, "draw", 2, unchecked=True)["am"]
 
 
 def test_a_weight_file_may_hold_other_fields() -> None:

@@ -13,6 +13,7 @@ from cyclopts import Group, Parameter
 
 from bpa_ppl._runtime.arguments import require_extra
 from bpa_ppl.cli import options as shared
+from bpa_ppl.cli.needs import Needs
 from bpa_ppl.cli.outputs import keep_recorded_files
 from bpa_ppl.cli.signals import restore_signals
 from bpa_ppl.errors import UsageError
@@ -53,7 +54,7 @@ def judge(
     sources: shared.Sources = None,
     seed: int = 0,
     panel: Annotated[bool | None, Parameter(negative_bool="no-")] = None,
-    unchecked: shared.Unchecked = False,
+    unchecked: Annotated[shared.Unchecked, Needs(("prior",))] = False,
     quiet: shared.Quiet = False,
     columns: shared.FeatureFlags = shared.FeatureFlags(),
     address: Annotated[_Address, Parameter(group=_SERVER)] = _Address(),
@@ -125,7 +126,7 @@ def judges(
             name="--price",
         ),
     ] = None,
-    cascade: bool = False,
+    cascade: Annotated[bool, Needs(("prices",))] = False,
     unchecked: shared.Unchecked = False,
     as_json: shared.AsJson = False,
     quiet: shared.Quiet = False,

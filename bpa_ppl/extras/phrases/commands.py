@@ -11,6 +11,7 @@ from cyclopts import Group, Parameter
 
 from bpa_ppl._runtime.messages import format_table
 from bpa_ppl.cli import options as shared
+from bpa_ppl.cli.needs import Needs
 from bpa_ppl.errors import UsageError
 
 #: The box of the commands in `bpa --help`.
@@ -120,11 +121,13 @@ def weigh(
     form: Annotated[str, Parameter(group=_MODEL)] = "weighted",
     mixture: Annotated[str, Parameter(group=_MODEL)] = "map",
     scale: Annotated[Literal["plain", "log"] | None, Parameter(group=_MODEL)] = None,
-    negatives: Annotated[Literal["no-common", "source"], Parameter(group=_MODEL)] = "no-common",
+    negatives: Annotated[
+        Literal["no-common", "source"], Parameter(group=_MODEL), Needs(("form=svm",))
+    ] = "no-common",
     prior_deviation: Annotated[float | None, Parameter(group=_MODEL)] = None,
     published: Annotated[bool, Parameter(group=_MODEL)] = False,
     best: int | None = None,
-    seed: int = 0,
+    seed: Annotated[int, Needs(("form=svm",))] = 0,
     quiet: shared.Quiet = False,
 ) -> None:
     """Mix a table of the domain with a general one whose counts are weighted by features.
@@ -210,7 +213,7 @@ def subdomains(
     k: Annotated[int, Parameter(name="-k")] = 12,
     soft: bool = False,
     induction: str = "em",
-    side: str = "target",
+    side: Annotated[str, Needs(("induction=lda",))] = "target",
     iterations: int | None = None,
     setting: shared.Settings = None,
     jobs: int = 1,

@@ -93,7 +93,9 @@ def induce(
     >>> winners == winners[:2] * 4, winners[0] != winners[1]
     (True, True)
     """
-    require_one_of(side, get_args(DocumentSide), "side")
+    if require_one_of(side, get_args(DocumentSide), "side") != "target" and induction != "lda":
+        problem = f"the induction {induction} uses both sides: leave the side out, or choose lda"
+        raise UsageError(problem, parameter="side", code="conflict")
     chosen = parse_settings(induction, {"k": k, **settings})
     with reporter(progress, "subdomains") as report:
         report(0, 1, "reading")

@@ -11,6 +11,7 @@ from cyclopts import Group, Parameter
 
 from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.comparing import TestedProblem, echo_files, in_folder
+from bpa_ppl.cli.needs import Needs
 from bpa_ppl.components import read_value
 from bpa_ppl.extras.studies.tuning.tuner import TUNERS
 
@@ -18,6 +19,8 @@ from bpa_ppl.extras.studies.tuning.tuner import TUNERS
 HELP_BOX = "Studies"
 #: A box of the help of a command.
 _DECODING = Group("Decoding again", sort_key=5)
+#: Marks options of decoding.
+_OF_DECODER = Needs(("decoder",))
 
 
 def tune(
@@ -37,10 +40,10 @@ def tune(
     seed: int = 0,
     quiet: shared.Quiet = False,
     decoder: Annotated[str | None, Parameter(group=_DECODING)] = None,
-    iterations: Annotated[int, Parameter(group=_DECODING)] = 25,
-    returned: Annotated[str, Parameter(name="--return", group=_DECODING)] = "best",
+    iterations: Annotated[int, Parameter(group=_DECODING), _OF_DECODER] = 25,
+    returned: Annotated[str, Parameter(name="--return", group=_DECODING), _OF_DECODER] = "best",
     folder: Annotated[
-        shared.FurtherOutput | None, Parameter(name="--rounds", group=_DECODING)
+        shared.FurtherOutput | None, Parameter(name="--rounds", group=_DECODING), _OF_DECODER
     ] = None,
 ) -> None:
     """Re-estimate the weights by MERT, MIRA or PRO, for comparison.

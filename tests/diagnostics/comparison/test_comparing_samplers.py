@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from support.raising import raises
 
 from bpa_ppl import NBest, UsageError, Weights
 from bpa_ppl.adapting import log_density
@@ -110,6 +111,13 @@ def test_the_remaining_time_is_that_of_the_runs_that_are_left(toy: NBest) -> Non
     for k in range(2, 8):
         assert messages[k].endswith(f", about {sum(seconds[k:]) + 10.2:.0f} s left")
     assert messages[-1].split(", ")[1] == "round 3 of 3"
+
+
+def test_settings_of_a_sampler_that_is_not_run_are_refused(toy: NBest) -> None:
+    with raises(UsageError, "conflict", parameter="settings"):
+        compare_samplers(
+            log_density(toy, WEIGHTS), samplers=["imh"], settings={"rwm": {"draws": 500}}
+        )
 
 
 def test_a_sampler_that_fails_does_not_stop_the_others(toy: NBest) -> None:

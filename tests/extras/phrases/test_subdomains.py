@@ -19,7 +19,7 @@ from support.raising import raises
 from support.subdomain_program import pad_text, subdomain_mixture
 
 from bpa_ppl._runtime.workers import parallel_workers
-from bpa_ppl.errors import BpaWarning, DataError
+from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.extras.phrases.induction import induce
 from bpa_ppl.extras.phrases.subdomain_em import (
     EMSettings,
@@ -157,6 +157,11 @@ def test_empty_sentences_and_empty_subdomains() -> None:
     with pytest.warns(BpaWarning, match="no sentence pair"):
         result = induce(source, target, 6)
     assert set(result.winners()[::3].tolist()) == {int(result.winners()[0])}
+
+
+def test_a_side_of_em_is_refused() -> None:
+    with raises(UsageError, "conflict", parameter="side"):
+        induce([["a"]] * 4, [["b"]] * 4, 2, side="source")
 
 
 def test_rejects_texts_that_are_not_parallel(tmp_path: Path) -> None:

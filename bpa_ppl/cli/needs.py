@@ -1,0 +1,84 @@
+"""Options that have a meaning only with another one: without it they are an error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, NamedTuple, Unpack, get_origin, get_type_hints
+
+from bpa_ppl.cli.outputs import list_marks, read_marks
+from bpa_ppl.errors import UsageError
+
+
+class Needs(NamedTuple):
+    """Marks a parameter that has a meaning only with others; in a group, it is of all its options.
+
+    Attributes:
+        one_of: parameters, of which one must be given, as `test`; or with a value, `point=draw`.
+
+    >>> Needs(("test",)).is_met({"test": "dev.jsonl"}), Needs(("point=draw",)).is_met({})
+    (True, False)
+    """
+
+    one_of: tuple[str, ...]
+
+    def is_met(self, given: Mapping[str, Any]) -> bool:
+        """Return whether one of the parameters has been given, with the value that is needed."""
+        parts = (name.partition("=") for name in self.one_of)
+        return any(name in given and value in ("", str(given[name])) for name, _, value in parts)
+
+    def describe(self, options: Mapping[str, str]) -> str:
+        """Return what is needed, by the options that parameters are called on the command line."""
+        parts = (name.partition("=") for name in self.one_of)
+        return " or ".join(f"{options.get(n, n)} {value}".rstrip() for n, _, value in parts)
+
+
+def check_needs(
+    command: Callable[..., Any], values: Mapping[str, Any], options: Mapping[str, str]
+) -> None:
+    """Refuse options of a command that have no meaning without another one.
+
+    Args:
+        command: with `Needs` in the types of its parameters.
+        values: those that were given, by parameter.
+        options: what parameters are called on the command line.
+
+    Raises:
+        UsageError: naming both options.
+
+    >>> from typing import Annotated
+    >>> def plot(*, top: Annotated[int, Needs(("names",))] = 8, names: str = ""): ...
+    >>> check_needs(plot, {"top": 2}, {"top": "--top", "names": "--names"})
+    Traceback (most recent call last):
+    bpa_ppl.errors.UsageError: --top has a meaning only with --names: give both, or leave it out
+    """
+    marked = dict[str, tuple[Any, list[Needs]]]()
+    for name, (_, marks, kind) in read_marks(command).items():
+        if name in values and get_origin(kind) is Unpack:  # a dictionary of options
+            marked |= {option: (value, []) for option, value in values[name].items()}
+        elif name in values:
+            own = [mark for mark in marks if isinstance(mark, Needs)]
+            marked.update(_given(name, values[name], own))
+    given = {name: value for name, (value, _) in marked.items() if value != ()}
+    for name, (_, needs) in marked.items():
+        for one in needs:
+            if not one.is_met(given):
+                problem = f"{options.get(name, name)} has a meaning only with "
+                problem += f"{one.describe(options)}: give both, or leave it out"
+                raise UsageError(problem, parameter=name, code="conflict")
+
+
+def _given(
+    name: str, value: Any, needs: list[Needs]
+) -> Iterator[tuple[str, tuple[Any, list[Needs]]]]:
+    """Yield a parameter that was given; of a group, its options that are not at their defaults."""
+    if not is_dataclass(value):
+        yield name, (value, needs)
+        return
+    hints = get_type_hints(type(value), include_extras=True)
+    default = type(value)()
+    for field in fields(value):
+        own = getattr(value, field.name)
+        if own != getattr(default, field.name):
+            marks = [mark for mark in list_marks(hints[field.name]) if isinstance(mark, Needs)]
+            yield from _given(field.name, own, [*needs, *marks])
