@@ -125,8 +125,9 @@ class Reliability:
 
         The choices of the highest probabilities are tested, then more and more of them, as long as
         an exact binomial test rejects that they agree less often: always as soon as one more of
-        them may be wrong. In such a fixed sequence each test has the whole level (Angelopoulos,
-        Bates, Candès, Jordan & Lei 2021, Learn then Test). The first test is the largest that, by
+        them may be wrong. In a fixed sequence each test has the whole level (Angelopoulos, Bates,
+        Candès, Jordan & Lei 2021, Learn then Test). This one is nearly fixed: probabilities by
+        leave-one-out depend on the answers to other lists. The first test is the largest that, by
         the probabilities, is passed with 90 %, or else the one that is passed most probably.
         Several pairs of one list count once together.
 
