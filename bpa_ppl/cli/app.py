@@ -196,7 +196,7 @@ def _explain_words(error: CycloptsError, words: Sequence[str]) -> UsageError:
         rest = ", ".join(map(quote, error.unused_tokens or ())).replace(_STANDARD, "-")
         problem = f"{rest}: nothing is expected there; {command} --help shows the arguments"
         return UsageError(problem, code="conflict")
-    if type(error) is not MissingArgumentError or error.argument is None:
+    if not isinstance(error, MissingArgumentError) or error.argument is None:
         return UsageError(str(error))
     missing = error.argument
     problem = f"give {missing.name}"

@@ -63,11 +63,9 @@ def test_several_weights_follow_one_option(folder: Path, monkeypatch: pytest.Mon
         succeed("trace", *words, "-o", "x.png", "poor.nc")
     succeed(*trace, *together, "--", "poor.nc")
     assert plotted == [["LM", "TM", "W"]] * 7
-    refused(*trace, "poor.nc", "--var-names", mention="--var-names requires at least 1")
-    refused(
-        "trace", "poor.nc", "--var-names", *trace[1:], mention="--var-names requires at least 1"
-    )
-    refused(*trace, "--var-names", "LM", "poor.nc", mention="POSTERIOR requires")
+    refused(*trace, "poor.nc", "--var-names", mention="give --var-names VALUE")
+    refused("trace", "poor.nc", "--var-names", *trace[1:], mention="give --var-names VALUE")
+    refused(*trace, "--var-names", "LM", "poor.nc", mention="give POSTERIOR")
 
 
 def test_rerank_scores_where_there_are_references(folder: Path) -> None:
