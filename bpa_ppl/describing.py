@@ -29,6 +29,7 @@ from bpa_ppl.formats.roles import to_patterns
 from bpa_ppl.metrics.column import describe_outliers, read_column, select_judged, select_marked
 from bpa_ppl.metrics.gains import AnyGain, default_gain, resolve
 from bpa_ppl.metrics.metric import Metric
+from bpa_ppl.metrics.misplaced import describe_misplaced, warn_of_misplaced
 from bpa_ppl.metrics.oracles import oracles
 from bpa_ppl.metrics.preferences import has_preferences, iter_choices
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
@@ -283,7 +284,7 @@ def describe(
     if problem:
         proposal = proposal._replace(command="", note="")
     used = dict.fromkeys([*adapted.feature_names, *metric.columns])
-    warnings = (problem, *_warnings(adapted, columns, used, with_reference))
+    warnings = (problem, *_warnings(adapted, columns, used, with_reference, metric))
     return Description(
         **_count(lists, with_reference),
         **_list_by_type(columns),
@@ -299,7 +300,8 @@ def describe(
 def warn_about(prepared: Prepared) -> None:
     """Warn of what looks wrong with the lists of an adaptation.
 
-    Values of features or gains far from all others, and totals of other weights.
+    Values of features or gains far from all others, totals of other weights, and references of
+    other lists.
 
     Args:
         prepared: from `prepare`.
@@ -307,6 +309,8 @@ def warn_about(prepared: Prepared) -> None:
     lists, match = prepared.lists, prepared.match
     if match.origin == CANONICAL and (note := describe_totals(lists, match.values)):
         warn_user(note)
+    if prepared.oracles is None and prepared.likelihood.observes != "preferences":
+        warn_of_misplaced(prepared.judged, prepared.gain)
     for note in _find_outliers(lists, (*lists.feature_names, *prepared.gain.columns)):
         warn_user(f"{locate(lists.origin)}{note}")
 
@@ -399,6 +403,7 @@ def _warnings(
     columns: Iterable[CandidateColumn],
     used: Iterable[str],
     with_reference: list[int],
+    gain: Metric,
 ) -> Iterator[str]:
     """Yield what looks wrong, with a remedy."""
     if singles := int(np.count_nonzero(lists.sizes == 1)):
@@ -416,4 +421,5 @@ def _warnings(
     for column in features:
         if not column.summary.within:
             yield f"{column.name} is constant within each list, so its weight has no effect"
+    yield describe_misplaced(lists, gain)
     yield from _find_outliers(lists, used)

@@ -35,6 +35,7 @@ from bpa_ppl.metrics.bleu import LengthRatio
 from bpa_ppl.metrics.column import Column
 from bpa_ppl.metrics.gains import gains as gains_in
 from bpa_ppl.metrics.metric import GAINS, Metric
+from bpa_ppl.metrics.misplaced import warn_of_misplaced
 from bpa_ppl.metrics.paired import (
     BETTER,
     INTERVAL,
@@ -270,6 +271,8 @@ def evaluate_improvement(
     draws = with_defaults(as_draws(posterior), defaults)
     gain = choose_compared_gain(lists, draws)
     reranker = Reranker(draws, moved_files=moved_files, unchecked=True)
+    if gain is not None:
+        warn_of_misplaced(lists, gain)
     choices, comparison = _find_changes(lists, reranker, gain)
     changes, scored, reason = list[ScoreChange](), np.arange(len(lists)), ""
     if gain is not None:

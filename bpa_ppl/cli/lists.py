@@ -81,6 +81,7 @@ def oracle(
     from bpa_ppl.formats.streams import atomic_writer
     from bpa_ppl.metrics.column import Column
     from bpa_ppl.metrics.gains import default_gain, resolve
+    from bpa_ppl.metrics.misplaced import warn_of_misplaced
     from bpa_ppl.metrics.oracles import headroom
     from bpa_ppl.nbest import demote_to_extras, score_differences
     from bpa_ppl.weights import match
@@ -88,6 +89,7 @@ def oracle(
     lists = reading.read(nbest, columns.roles(gain))
     gain = gain or default_gain(lists, canonical=weights is not None)
     chosen = resolve(gain, lists)
+    warn_of_misplaced(lists, chosen)
     scores = None
     if weights is not None:
         lists = demote_to_extras(lists, chosen.columns)

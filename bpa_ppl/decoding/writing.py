@@ -22,6 +22,7 @@ from bpa_ppl.formats.jsonl import Jsonl
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, atomic_writers, file_suffix
 from bpa_ppl.metrics.gains import count_statistics, select_choices
 from bpa_ppl.metrics.metric import Metric
+from bpa_ppl.metrics.misplaced import warn_of_misplaced
 from bpa_ppl.metrics.preferences import has_preferences
 from bpa_ppl.metrics.scoreboard import Scoreboard, choose_metrics
 from bpa_ppl.nbest import NBest
@@ -358,6 +359,8 @@ class Summary:
         if not self.sentences:
             gain = choose_gain(lists, self._draws)
             self._gain = None if uses_preferences(self._draws) else gain
+            if self._gain is not None:
+                warn_of_misplaced(lists, self._gain)
             metrics = () if gain is None else choose_metrics(gain)
             self._sums = {metric: (np.zeros(()), np.zeros(())) for metric in metrics}
             compared = ChoiceGains(self._draws, self._gain)

@@ -67,6 +67,8 @@ def tune(
     from bpa_ppl.extras.studies.tuning.reestimation import reestimate
     from bpa_ppl.formats.streams import STANDARD, require_writable
     from bpa_ppl.formats.weight_files import write_weights
+    from bpa_ppl.metrics.gains import resolve
+    from bpa_ppl.metrics.misplaced import warn_of_misplaced
 
     arguments: dict[str, Any] = {
         "tuner": TUNERS.resolve(tuner, setting),  # a mistake is found before any file is read
@@ -77,6 +79,7 @@ def tune(
         "progress": not quiet,
     }
     lists, canonical = reading.read(nbest, columns.roles(gain)), shared.parse_weights(weights)
+    warn_of_misplaced(lists, resolve(gain, lists))
     require_writable(output)
     own_folder = None if str(output) == STANDARD else Path(f"{output}.rounds")
     if decoder is None:
