@@ -57,11 +57,12 @@ class Proposal(NamedTuple):
     add: tuple[str, ...]
     gain: str | None
 
-    def for_shell(self, words: Sequence[str]) -> Proposal:
+    def for_shell(self, words: Sequence[str], weights: str = "none") -> Proposal:
         """Return the same with the command line in place of the call in Python.
 
         Args:
             words: the arguments of `bpa lists` that name files and say how they are read.
+            weights: the canonical weights.
 
         >>> proposal = Proposal("bpa.adapt(lists)", (), "", ("lm", "-x"), (), "human")
         >>> proposal.for_shell(["my lists.csv"]).command
@@ -75,7 +76,7 @@ class Proposal(NamedTuple):
             named = [f"--features={name}" for name in names]
         added = [word for source in self.add for word in ("--add", source)]
         gain = [] if self.gain is None else ["--gain", self.gain]
-        options = ["--weights", "none", *named, *added, *gain, "-o", "posterior.nc"]
+        options = ["--weights", weights, *named, *added, *gain, "-o", "posterior.nc"]
         end = words.index("--") if "--" in words else len(words)
         line = shlex.join(["bpa", "adapt", *words[:end], *options, *words[end:]])
         return self._replace(command=line)

@@ -96,7 +96,14 @@ def test_default_gain(kind: str, caplog: pytest.LogCaptureFixture) -> None:
     expected = {"none": "chrf", "chosen": "bleu"}.get(kind, "ter")
     assert observed.gain == expected
     messages = [record.message for record in caplog.records if "the gain is" in record.message]
-    assert len(messages) == (expected == "chrf")
+    reason = {
+        "none": "chrF, because there are neither canonical weights nor totals of a decoder",
+        "totals": "TER, because the lists have totals of a decoder",
+    }
+    assert [message.split("; ")[0] for message in messages] == [
+        f"the gain is {reason[kind]}" for _ in messages
+    ]
+    assert len(messages) == (kind in reason)
     assert plan_of(known).gain == ("ter" if kind == "totals" else "chrf")
     if kind == "none":  # oracles that were found before have a metric of their own
         found = oracles(known, "ter", ties="shared")

@@ -25,6 +25,7 @@ from bpa_ppl.sampling.sampler import SAMPLERS
 
 if TYPE_CHECKING:
     from bpa_ppl.sampling.target import Target
+    from bpa_ppl.sampling.weights_target import WeightsTarget
 
 #: Boxes of the help of a command.
 _MODEL = Group("A NumPyro model", sort_key=0)
@@ -321,7 +322,7 @@ def compare(
             made = {
                 "adaptation lists": str(nbest),
                 "likelihood": _in_words(problem.likelihood, "the default for the metric"),
-                "oracle metric": str(problem.gain or "the default for the weights"),
+                "oracle metric": str(problem.gain or _default_gain(target)),
                 **_provenance(canonical, problem.prior, seed, settings),
             }
         print(comparison)
@@ -423,6 +424,12 @@ def _in_words(likelihood: Any, default: str) -> str:
         return default
     likelihood = LIKELIHOODS.resolve(likelihood)
     return in_words({"name": LIKELIHOODS.name_of(likelihood), **likelihood.settings()})
+
+
+def _default_gain(target: WeightsTarget) -> str:
+    """Return the default gain of the lists of a target; none of preferences."""
+    gain = None if target.adaptation is None else target.adaptation.record.observed.gain
+    return "none" if gain is None else f"{gain}, the default"
 
 
 def _provenance(weights: str, prior: str, seed: int, settings: dict[str, Any]) -> dict[str, str]:

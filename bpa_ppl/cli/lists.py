@@ -12,7 +12,13 @@ from cyclopts import Parameter
 
 from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.outputs import expand_patterns
-from bpa_ppl.errors import UsageError
+from bpa_ppl.errors import BpaError, UsageError
+from bpa_ppl.nbest import NBest
+from bpa_ppl.weights import NONE
+
+#: Of lists with totals, where no file of weights is found.
+_CANONICAL = "canonical weights are those with which the decoder made these lists, such as in its "
+_CANONICAL += "moses.ini: if you have them, give the file in place of none"
 
 
 def lists_(
@@ -40,7 +46,11 @@ def lists_(
     lists = reading.read_together(nbest, roles=columns.roles(gain))
     description = describe(lists, gain, exclude=columns.exclude or ())
     words = [word for word in sys.argv[2:] if word.partition("=")[0] != "--json"]
-    description = replace(description, proposal=description.proposal.for_shell(words))
+    weights = _find_weights(nbest[0], lists)
+    proposal = description.proposal.for_shell(words, weights or NONE)
+    if lists.totals is not None and weights is None and proposal.command and not proposal.note:
+        proposal = proposal._replace(note=_CANONICAL)
+    description = replace(description, proposal=proposal)
     # A pipe cannot be read twice.
     files = [path for path in expand_patterns(nbest) if os.path.isfile(path) or os.path.isdir(path)]
     formats = [format_name(path, reading.formats.arguments()["format"]) for path in files]
@@ -51,6 +61,21 @@ def lists_(
         if formats:
             print(f"read as {', '.join(dict.fromkeys(formats))}")
         print(description)
+
+
+def _find_weights(path: str, lists: NBest) -> str | None:
+    """Return the moses.ini beside the lists of a decoder, if it has the weights of its features."""
+    from bpa_ppl.formats.weight_files import read_weights
+    from bpa_ppl.weights import match
+
+    file = os.path.join(os.path.dirname(path), "moses.ini")
+    if lists.totals is None or not os.path.isfile(file):
+        return None
+    try:
+        match(read_weights(file), lists)
+    except BpaError:
+        return None
+    return file
 
 
 def oracle(

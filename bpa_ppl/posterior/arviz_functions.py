@@ -65,7 +65,7 @@ def suggest_call(kind: str) -> str:
     stan = "cmdstan(paths)" if is_old else "cmdstanpy(cmdstanpy.from_csv(paths))"
     calls = {
         **dict.fromkeys(("str", "PosixPath", "WindowsPath"), "read the file by read_posterior"),
-        **dict.fromkeys("#l", f"if it is of CmdStan, call arviz.from_{stan}"),
+        "#": f"if it is of CmdStan, call arviz.from_{stan}",
         **dict.fromkeys(("list", "["), f"if it has a dictionary of each chain, {chains}"),
         "{": f"if it has samples by name, (chains, draws, …), {arrays}",
         "MCMC": f"call arviz.from_numpyro(mcmc, {labels})",

@@ -12,6 +12,7 @@ import hashlib
 import io
 import math
 import os
+import re
 import stat
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -43,6 +44,15 @@ _REMEDY = "give a NetCDF file of `bpa adapt`, or of the to_netcdf of any program
 #: What can be read as a whole: files, and pipes, such as those that shells make of commands.
 _READABLE = (stat.S_IFREG, stat.S_IFIFO)
 _HDF5 = b"\x89HDF\r\n\x1a\n"
+#: How draws in other forms begin: CSV of CmdStan, JSON, NetCDF 3, and files of NumPy and pickle.
+_OTHERS = {
+    "#": re.compile(rb"(?i)#.*\bstan|lp__"),
+    "[": re.compile(rb"\[\s*[{\[]"),
+    "{": re.compile(rb"\{\s*\""),
+    "C": re.compile(rb"CDF"),
+    "P": re.compile(rb"PK\x03\x04|\x80|\x93NUMPY"),
+}
+_LOOK = 100  # bytes of a file that is no HDF5
 #: What precedes the checksum of the whole file at its end, and the length of both.
 _SEAL, _SEALED = b"\nsha256 ", 72
 #: Attributes of numbers that stand for others: packed ones and dates.
@@ -162,7 +172,7 @@ def read_groups(path: str | Path) -> tuple[dict[str, Group], dict[str, Any]]:
         with open(path, "rb") as file:
             begin = file.read(len(_HDF5))
             # Another file, such as a pipe without an end, is not read further.
-            content = begin + file.read() if begin == _HDF5 else begin
+            content = begin + (file.read() if begin == _HDF5 else file.peek()[:_LOOK])
         return from_bytes(unseal(content))
     except OSError as error:
         raise access_error(path, error, "read") from error
@@ -266,10 +276,9 @@ def from_bytes(content: bytes) -> tuple[dict[str, Group], dict[str, Any]]:
     import h5py
 
     if not content.startswith(_HDF5):
-        first = content[:1].decode("latin-1")
-        remedy = f"{suggest_call(first)}, and save the result by its to_netcdf"
-        known = bool(first) and first in "#l[{CP\x80\x93"
-        raise _unreadable("not an HDF5 file", remedy if known else _REMEDY)
+        kind = next((kind for kind, start in _OTHERS.items() if start.match(content)), "")
+        remedy = f"{suggest_call(kind)}, and save the result by its to_netcdf"
+        raise _unreadable("not an HDF5 file", remedy if kind else _REMEDY)
     try:
         with h5py.File(io.BytesIO(content), "r") as file:
             _check_storage(file, len(content))

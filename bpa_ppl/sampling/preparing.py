@@ -180,7 +180,7 @@ def choose_gain(
 ) -> Metric:
     """Return the gain that is chosen, else that of the oracles, or the default of the lists.
 
-    A default other than TER is logged.
+    A default that is not that of canonical weights is logged, with its reason.
 
     Args:
         lists: the adaptation lists.
@@ -198,10 +198,15 @@ def choose_gain(
     known = "" if gain is None else gain.gain
     if known in GAINS or known.removeprefix("-") in (*lists.feature_names, *lists.extras):
         return resolve(known, lists)
-    start = StartingWeights.of(weights)
-    default = resolve(default_gain(lists, canonical=has_canonical(start.weights)))
-    if default.key != "ter" and lists.references is not None and not observes_nothing:
-        log_info("the gain is chrF, because there are no canonical weights; choose ter for TER")
+    canonical = has_canonical(StartingWeights.of(weights).weights)
+    default = resolve(default_gain(lists, canonical=canonical))
+    if lists.references is not None and not (canonical or observes_nothing):
+        reasons = {
+            "chrf": "chrF, because there are neither canonical weights nor totals of a decoder; "
+            "choose ter for TER",
+            "ter": "TER, because the lists have totals of a decoder; choose chrf for chrF",
+        }
+        log_info(f"the gain is {reasons[default.key]}")
     return default
 
 

@@ -130,7 +130,7 @@ def moses() -> None:
             "d1.jsonl --exclude lm qe -r d.ref",
             "--weights none --add consensus --add length -o posterior.nc",
         ),
-        (moses, "nbest -r ref", "--weights none -o posterior.nc"),
+        (moses, "nbest -r ref", "--weights moses.ini -o posterior.nc"),
     ],
 )
 def test_the_proposal_runs_as_it_is_printed(
@@ -146,6 +146,20 @@ def test_the_proposal_runs_as_it_is_printed(
     features = read_draws("posterior.nc").features
     if printed["features"]:
         assert features == tuple(printed["features"])
+
+
+def test_canonical_weights_are_explained_where_no_file_has_them(folder: Path) -> None:
+    explanation = "- canonical weights are those with which the decoder made these lists"
+    assert explanation not in succeed("lists", "nbest", "-r", "ref").out
+    for content in ("[weight]\nLM0= 1\n", "no weights"):  # of other features, and damaged
+        Path("moses.ini").write_text(content, "utf-8")
+        assert explanation in succeed("lists", "nbest", "-r", "ref").out
+    Path("moses.ini").unlink()
+    shown = succeed("lists", "nbest", "-r", "ref").out
+    assert "- proposed: bpa adapt nbest -r ref --weights none -o posterior.nc\n" in shown
+    assert explanation in shown
+    judged_csv()  # no decoder made it
+    assert explanation not in succeed("lists", "judged.csv").out
 
 
 def test_a_proposal_runs_without_further_options(folder: Path) -> None:

@@ -116,6 +116,11 @@ def test_rejects_files_that_are_not_posteriors(small_content: bytes, tmp_path: P
         path.write_bytes(content)
         with raises(DataError, "damaged", match=r"posterior\.nc"):
             read_posterior(path)
+    for weights in (b"########\n# Moses\n[weight]", b"[weight]\nLM0= 1", b"lm= 0.5", b"{}", b"CD"):
+        path.write_bytes(weights)
+        with raises(DataError, "damaged") as caught:
+            read_posterior(path)
+        assert "give a NetCDF file of `bpa adapt`" in str(caught.value)  # no draws of another form
     inference_data({"posterior": {"mu": np.zeros((2, 10))}}).to_netcdf(str(path))
     with raises(DataError, "no-data", match=r"posterior\.nc"):
         read_posterior(path)
