@@ -409,7 +409,7 @@ def report_page(
         top: draw the chains of at most this many weights or other variables, those that mix worst.
 
     Raises:
-        DataError: if lists and posterior do not fit together.
+        DataError: if lists and posterior do not fit together, or the posterior has no weights.
         UsageError: if no weight is to be shown, or what is about new lists comes without them.
 
     >>> from bpa_ppl import from_lists
@@ -422,7 +422,12 @@ def report_page(
         name = "moved_files" if moved_files else "without"
         problem = f"{name} is about new lists: give lists, too, or leave it out"
         raise UsageError(problem, parameter=name, code="conflict")
-    draws, answer = without_features(as_draws(posterior), without), None
+    draws, answer = as_draws(posterior, any_variables=True), None
+    if not draws.features:
+        problem = "the posterior has no weights of features, which a report is about: of any other "
+        problem += "posterior, bpa trace POSTERIOR -o page.html (plot_trace) shows the chains"
+        raise DataError(problem, parameter="posterior", code="no-data")
+    draws = without_features(draws, without)
     if lists is not None:
         caveats = [] if check_and_record(draws)[1] else [_FAILED]
         caveats += [_SAME_LISTS] if _are_same_lists(draws, lists) else []

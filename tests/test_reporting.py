@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import xarray
 from msgspec import structs
 from support.html_outline import Outline
 from support.raising import raises
@@ -234,6 +235,13 @@ def test_report_begins_with_the_answer() -> None:
     apart = draws(-1.0)
     apart = replace(apart, values={"weights": apart.weights + np.arange(4)[:, None, None]})
     assert "reranking refuses them" in report_page(apart, lists(), top=1)
+
+
+def test_a_posterior_without_weights_is_shown_by_another_command() -> None:
+    with raises(DataError, "no-data", parameter="posterior") as caught:
+        report_page(xarray.Dataset({"mu": (("chain", "draw"), np.ones((4, 100)))}))
+    assert "bpa trace POSTERIOR -o page.html" in str(caught.value)
+    assert "rename" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["moved_files", "without"])

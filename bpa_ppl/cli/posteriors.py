@@ -81,7 +81,7 @@ def report(
     """
     from bpa_ppl.reporting import report_page
 
-    draws, title = read_draws(posterior), f"Posterior {posterior.name}"
+    draws, title = read_draws(posterior, any_variables=True), f"Posterior {posterior.name}"
     keep_recorded_files(draws, output=output)
     new = None if lists is None else reading.read(lists, roles_for(draws))
     html = report_page(draws, new, moved_files=moved_files, without=without, title=title, top=top)

@@ -157,6 +157,18 @@ class Cascade(Struct, frozen=True):
         )
 
 
+def _describe_loss(row: JudgeRow, unit: str) -> str:
+    """Return how the gain changes without a judge, in words.
+
+    >>> row = JudgeRow("hasty", 0.1, -0.4, 0.7, 0.6, -0.02, 0.02, -0.4)
+    >>> _describe_loss(row, "accuracy")
+    'without it, the accuracy is 0.020 ± 0.020 higher'
+    """
+    size = f"{abs(row.lost):.3f}"
+    change = f"{size} ± {row.error:.3f} {'lower' if row.lost > 0 else 'higher'}"
+    return f"without it, the {unit} is {change if float(size) else 'the same'}"
+
+
 @dataclass(frozen=True)
 class Judges(Outcome):
     """The value of the judges of a posterior; `str` gives the table.
@@ -225,6 +237,10 @@ class Judges(Outcome):
             f"{format_count(count, 'judge')} better than chance, {worth}",
             f"{self.unit} {curve}",
         ]
+        against = [row for row in self.rows if row.evidence < 0]
+        if against:
+            names = ", ".join(f"{row.name} ({_describe_loss(row, self.unit)})" for row in against)
+            notes.append(f"the evidence is against these judges, each alone: {names}")
         won, low, high = self.remaining
         exact = f"exact weights would win {won:.3f} (90% interval {low:.3f} to {high:.3f})"
         expected, *ends = self.further
@@ -265,7 +281,7 @@ class Judges(Outcome):
         left.errorbar(weight, place, xerr=(weight - low, high - weight), fmt="o")
         right.errorbar(lost, place, xerr=error, fmt="o")
         left.set(xlabel="weight per sd, 95%", yticks=place, yticklabels=names)
-        right.set(xlabel="lost without it", ylim=(len(place) - 0.5, -0.5))
+        right.set(xlabel="lost without it (below 0: won)", ylim=(len(place) - 0.5, -0.5))
         for axes in (left, right):
             axes.axvline(0, color="0.6", linewidth=1)
         matrix, labels, *frontier = [part.subplots() for part in parts[1:]]

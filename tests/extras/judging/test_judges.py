@@ -21,6 +21,7 @@ from bpa_ppl import NBest, from_lists
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.adapting import log_density
 from bpa_ppl.extras.judging.juries import (
+    JudgeRow,
     Judges,
     Jury,
     _Refits,
@@ -414,3 +415,21 @@ def test_the_command_prints_and_draws(
     assert data["curve"][-1][0] == 80
     Path("judged.jsonl").unlink()
     refused("judges", "p.nc", mention="judged.jsonl")
+
+
+def test_the_sign_of_a_loss_is_said_in_words() -> None:
+    """Of judges that the evidence is against; a minus sign is easily read as a loss."""
+    losses = {"good": (0.05, 2.0), "copy": (0.0, -0.1), "noise": (-0.02, -0.6), "odd": (0.01, -0.3)}
+    rows = tuple(
+        JudgeRow(name, 1.0, 0.5, 1.5, 0.9, lost, 0.01, evidence)
+        for name, (lost, evidence) in losses.items()
+    )
+    one, nothing = (1.0, 1.0, 1.0, 1), (0.0, 0.0, 0.0)
+    related = tuple(map(tuple, np.eye(4).tolist()))
+    found = Judges(rows, "accuracy", ((50, 0.9),), one, related, nothing, (None,) * 3)
+    assert (
+        "- the evidence is against these judges, each alone: copy (without it, the accuracy is the "
+        "same), noise (without it, the accuracy is 0.020 ± 0.010 higher), odd (without it, the "
+        "accuracy is 0.010 ± 0.010 lower)\n"
+    ) in str(found)
+    assert "the evidence is against" not in str(replace(found, rows=rows[:1]))
