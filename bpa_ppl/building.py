@@ -41,6 +41,9 @@ from bpa_ppl.nbest import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
+#: Between the origins of lists that are joined.
+JOINED = " + "
+
 
 def from_lists(
     texts: Sequence[Sequence[str]],
@@ -361,7 +364,7 @@ def concatenate(
         offsets=to_offsets(np.concatenate([table.sizes for table in tables])),
         feature_names=tables[0].feature_names,
         strings=strings,
-        origin=" + ".join(dict.fromkeys(origins)),
+        origin=JOINED.join(dict.fromkeys(origins)),
         totals_normalised=any(table.totals_normalised for table in tables),
         cells=frozenset().union(*(table.cells for table in tables)),
         **joined,
@@ -391,7 +394,7 @@ def _align_columns(tables: Sequence[NBest]) -> list[NBest]:
         if one.sources is not None and "sources" in lacks:
             one = one.with_sentence_extras(source=one.sources).without("sources")
         extended.append(one)
-    origin = " + ".join(dict.fromkeys(table.origin for table in tables))
+    origin = JOINED.join(dict.fromkeys(table.origin for table in tables))
     present: dict[str, int] = {}
     for name in dict.fromkeys(chain.from_iterable(one.extras for one in extended)):
         columns = [np.asarray(one.extras[name]) for one in extended if name in one.extras]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Unpack
 
 from cyclopts import Parameter
+from msgspec import structs
 
 from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.needs import Needs
@@ -70,6 +72,7 @@ def adapt(
     else:
         keep_recorded_files(repeated, output=output)
         start, arguments = recorded_options(repeated, **arguments)
+        reading = reading.of_recorded(repeated, nbest)
     check_settings(**arguments)  # finds mistakes before files are read
     likelihood = resolve_likelihood({"likelihood": arguments.get("likelihood")})
     if reading.references and isinstance(likelihood, NoLikelihood):
@@ -85,7 +88,9 @@ def adapt(
     lists = reading.read_together(nbest, judgements or (), roles=roles)
     if judgements and arguments.keys().isdisjoint(("likelihood", "gain", "preset")):
         arguments["likelihood"] = "preference"
-    posterior, report = check_and_record(adapt_draws(lists, start, **arguments))
+    draws = adapt_draws(lists, start, **arguments)
+    record = structs.replace(draws.record, reading=reading.formats.given())
+    posterior, report = check_and_record(replace(draws, record=record))
     write_posterior(posterior, output)
     comparison = read_comparison(posterior) if report else None
     if comparison is not None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypedDict, get_args
 from cyclopts import UNSET, Group, Parameter, Token
 
 from bpa_ppl._runtime.messages import log_info
+from bpa_ppl.building import JOINED
 from bpa_ppl.cli.outputs import WORD, Written, expand_patterns
 from bpa_ppl.components import read_value
 from bpa_ppl.decoding.rules import RULES, Rule
@@ -457,6 +458,14 @@ class FormatFlags:
         given = {"references": references, "sources": sources, **self.arguments(), **options}
         return iter_nbest(path, features=roles, missing=self.missing, **given)
 
+    def given(self) -> dict[str, Any]:
+        """Return the options that are not at their defaults, for the record of a posterior.
+
+        >>> FormatFlags(format="csv:id=q").given()
+        {'format': 'csv:id=q'}
+        """
+        return {n: value for n, value in vars(self).items() if value != getattr(_FORMAT, n)}
+
     def arguments(self) -> dict[str, Any]:
         """Return the options as keyword arguments of `bpa_ppl.read_nbest`.
 
@@ -469,6 +478,9 @@ class FormatFlags:
         return {"bad": self.bad, "format": resolve_format(self.format)}
 
 
+_FORMAT = FormatFlags()
+
+
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Reading:
@@ -477,6 +489,19 @@ class Reading:
     references: References = None
     sources: Sources = None
     formats: FormatFlags = FormatFlags()
+
+    def of_recorded(self, draws: Draws, paths: Iterable[str]) -> Reading:
+        """Return the same with the options that a posterior records of its lists, if not given.
+
+        Args:
+            draws: of the posterior.
+            paths: the files that are read; options are those of the recorded files alone.
+        """
+        recorded = draws.record.reading
+        if not recorded or not {*expand_patterns(paths)} <= {*recorded_lists(draws)}:
+            return self
+        known = {name: of for name, of in recorded.items() if name in vars(self.formats)}
+        return replace(self, formats=replace(self.formats, **{**known, **self.formats.given()}))
 
     def read(self, path: str | Path, roles: Roles | None = None) -> NBest:
         """Return all lists of a file, with given roles of columns."""
@@ -524,6 +549,19 @@ class Reading:
             parts.append(with_judgements(part, about) if about else part)
         lists = concatenate(parts, renumber=True, fill_missing=True)
         return with_judgements(lists, journals) if journals else lists
+
+
+def recorded_lists(draws: Draws) -> list[str]:
+    """Return the files of the lists that a posterior was adapted to, as it records them.
+
+    >>> from bpa_ppl.posterior.record import Record
+    >>> recorded_lists(Draws({"weights": [[[0.5]]]}, ("lm",), record=Record(lists="a + b.jsonl")))
+    ['a', 'b.jsonl']
+    """
+    recorded = draws.record.lists
+    if recorded is None:
+        return []
+    return [recorded] if os.path.exists(recorded) else recorded.split(JOINED)
 
 
 def _one_per_list(files: str | Path, lists: Sequence[str], what: str) -> list[Path]:

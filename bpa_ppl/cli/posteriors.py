@@ -83,7 +83,9 @@ def report(
 
     draws, title = read_draws(posterior, any_variables=True), f"Posterior {posterior.name}"
     keep_recorded_files(draws, output=output)
-    new = None if lists is None else reading.read(lists, roles_for(draws))
+    new = None
+    if lists is not None:
+        new = reading.of_recorded(draws, [lists]).read(lists, roles_for(draws))
     html = report_page(draws, new, moved_files=moved_files, without=without, title=title, top=top)
     write_page(html, output)
     shared.echo_status(f"wrote {output}", quiet or output == "-")
@@ -167,6 +169,7 @@ def rerank(
     draws = read_draws(posterior)
     keep_recorded_files(draws, output=output, details=details, probabilities=probabilities, ask=ask)
     reranker = flags.reranker(draws, unchecked=unchecked, jobs=jobs, progress=not quiet)
+    reading = reading.of_recorded(draws, [nbest])
     lines = None if reading.sources is None else tuple(load_sources(reading.sources).lines)
     empty: dict[int, str | None] = {}
     first_id = resolve_format(reading.formats.format).first_id

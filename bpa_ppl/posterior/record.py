@@ -345,6 +345,7 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
         model: the name of the model function.
         observed: what was observed.
         lists: the file name of the lists.
+        reading: the options with which `bpa adapt` read this file: `format`, `bad` and `missing`.
         data: short hashes of the lists and of what was observed.
         versions: the versions of Python and of the packages.
         machine: system, processor and device.
@@ -374,6 +375,7 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
     model: str | None = None
     observed: Observed = Observed()
     lists: str | None = None
+    reading: dict[str, Any] = {}
     data: dict[str, str] = {}
     versions: dict[str, str] = {}
     machine: str | None = None

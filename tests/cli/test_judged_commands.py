@@ -92,3 +92,46 @@ def test_variances_of_single_features(folder: Path) -> None:
     assert (variance["system=ann"], variance["system=eve"]) == (3, 2)
     assert variance["system=bob"] == pytest.approx(0.5 * 9 / 2, rel=1e-5)
     refused(*ADAPT, "--gain", "logprob", mention="no weight for")
+
+
+def write_renamed(name: str, first: int, count: int) -> None:
+    """Write a table whose columns have other names, and a missing value."""
+    rows = ["q,answer,gpt,claude,good"]
+    for k in range(first, first + count):
+        for good in (0, 1):
+            gpt = "" if k == first else f"{good + 0.1 * (k % 7):.1f}"
+            rows.append(f"{k},answer {k} {good},{gpt},{good - 0.2 * (k % 3):.1f},{good}")
+    Path(name).write_text("\n".join(rows) + "\n", "utf-8")
+
+
+@pytest.mark.needs_extras
+def test_the_recorded_file_is_read_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_renamed("one.csv", 0, 10)
+    write_renamed("two.csv", 10, 10)
+    how = ("--format", "csv:id=q,text=answer", "--missing", "gpt=0")
+    options = (
+        "-w",
+        "none",
+        "--features",
+        "gpt",
+        "claude",
+        "--gain",
+        "good",
+        "--sampler",
+        "laplace",
+    )
+    adapted = ("adapt", "one.csv", "two.csv", *how, *options, "-q")
+    succeed(*adapted, "-o", "p.nc")
+    assert read_draws("p.nc").record.reading == {"format": how[1], "missing": {"gpt": 0.0}}
+    shown = succeed("judges", "p.nc", "--unchecked")
+    assert shown.out.startswith("20 judged lists")
+    succeed("adapt", "one.csv", "two.csv", "--like", "p.nc", "-q", "-o", "again.nc")
+    assert Path("again.nc").read_bytes() == Path("p.nc").read_bytes()
+    chosen = succeed("rerank", "one.csv", "-p", "p.nc", "--unchecked", "-q").out
+    assert chosen == succeed("rerank", "one.csv", "-p", "p.nc", "--unchecked", "-q", *how).out
+    write_renamed("new.csv", 20, 10)  # another file may have another format
+    refused("rerank", "new.csv", "-p", "p.nc", "--unchecked", mention="no columns id and text")
+    refused("judges", "p.nc", "--format", "tsv", mention="no columns id and text")

@@ -46,6 +46,7 @@ LM = SourceRecord(
 #: A record with all fields.
 FULL = Record(
     sampler=SamplerRecord(name="auto", settings={"draws": 10}, seconds=2.5, library="numpyro"),
+    reading={"format": "csv:id=q", "missing": {"gpt": 0.5}},
     likelihood=ComponentRecord("preference", {"slip": "raters", "nu": None}),
     prior=PriorRecord(
         "isotropic",

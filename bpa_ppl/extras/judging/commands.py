@@ -149,11 +149,11 @@ def judges(
         problem = f"the picture is written as .png, .svg or .pdf, not {output}"
         raise UsageError(problem, parameter="output", code="unknown-format")
     draws = read_draws(posterior)
-    recorded = draws.record.lists
-    if not nbest and recorded is None:
+    paths = list(nbest) or shared.recorded_lists(draws)
+    if not paths:
         problem = "the posterior does not record the file of its lists: give it"
         raise UsageError(problem, parameter="nbest", code="missing-argument")
-    paths = nbest or (str(recorded),)
+    reading = reading.of_recorded(draws, paths)
     keep_recorded_files(draws, *paths, output=output)
     lists = reading.read_together(paths, judgements or (), roles=roles_for(draws))
     result = value_judges(draws, lists, prices=prices, cascade=cascade, unchecked=unchecked)
