@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import (
     assert_all_finite,
@@ -18,11 +20,11 @@ from sklearn.utils.validation import (
 )
 
 from bpa_ppl._runtime.arrays import Float64, Int64, as_array, as_numbers, to_floats
-from bpa_ppl._runtime.messages import log_info
+from bpa_ppl._runtime.messages import log_info, warn_user
 from bpa_ppl.adapting import adapt
 from bpa_ppl.building import from_arrays
 from bpa_ppl.decoding.reranker import Reranker
-from bpa_ppl.errors import DataError, UsageError, quote
+from bpa_ppl.errors import BpaWarning, DataError, UsageError, quote
 from bpa_ppl.metrics.column import Column, headroom_won, select_judged
 from bpa_ppl.names import describe_equal_ids, find_other_form, id_key
 from bpa_ppl.nbest import NBest, score_differences
@@ -240,7 +242,7 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
             problem = "score takes no sample_weight: leave it out"
             raise UsageError(problem, parameter="sample_weight", code="not-supported")
         if qid is None and groups is None:
-            raise _missing_qid(f"{_ROUTING}; {_SCORER}")
+            raise _not_routed(f"; {_SCORER}")
         judged, _ = select_judged(self._lists(X, qid, groups, y)[0], Column(column=_Y))
         return headroom_won(judged, judged.best(score_differences(judged, self.coef_)), _Y)
 
@@ -285,7 +287,7 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
             raise DataError(problem, parameter="X", code="bad-name")
         name, labels = ("groups", groups) if qid is None else ("qid", qid)
         if labels is None:
-            raise _missing_qid(_ROUTING)
+            raise _not_routed()
         number = _number_labels(labels, name, len(features))
         extras = dict(zip([_Y], map(_read_gains, gains), strict=False))
         check_consistent_length(features, *extras.values())
@@ -328,6 +330,18 @@ def _require_in_memory(values: Any, name: str) -> None:
         problem = f"{name} must be an array or a data frame in memory, not a "
         problem += f"{type(values).__name__}: call .collect() of a lazy frame"
         raise DataError(problem, parameter=name, code="wrong-type")
+
+
+def _not_routed(more: str = "") -> UsageError:
+    """Return the error for rows whose lists are not named, and may not have been passed on.
+
+    Scikit-learn shows errors within cross-validation with their traces, once for each part, so that
+    a warning says it before.
+    """
+    if not get_config()["enable_metadata_routing"]:
+        with suppress(BpaWarning):  # where warnings are errors, this one is the error itself
+            warn_user(f"qid is missing: {_ROUTING}")
+    return _missing_qid(f"{_ROUTING}{more}")
 
 
 def _missing_qid(remedy: str) -> UsageError:

@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+from codeop import CommandCompiler
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,10 @@ README = (ROOT / "README.md").read_text("utf-8")
 #: The language and the lines of each block.
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 #: A line of a shell -> the reason why it is not run.
-NOT_RUN = {"pip install .": "the tests run in an installation"}
+NOT_RUN = dict.fromkeys(
+    ["python3 -m venv .venv && . .venv/bin/activate", "pip install ."],
+    "the tests run in an installation",
+)
 NUMBER = r"-?\d+(?:\.\d+)?"
 
 pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
@@ -37,6 +41,16 @@ pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
 
 def test_the_readme_is_short() -> None:
     assert len(README.split()) <= 900
+
+
+def test_python_can_be_pasted_in_one_go() -> None:
+    """Line by line, as in a terminal, where an empty line ends a function."""
+    compile_command, waiting = CommandCompiler(), list[str]()
+    for line in "".join(of for language, of in BLOCKS if language == "python").splitlines():
+        waiting.append(line)
+        if compile_command("\n".join(waiting)) is not None:
+            waiting = []
+    assert waiting == []
 
 
 @pytest.fixture
@@ -85,7 +99,9 @@ def test_all_blocks_run_in_their_order(
     printed: list[str] = []
     for language, content in BLOCKS:
         if language == "python":
-            exec(content, scope)
+            alone: dict[str, Any] = {} if "import" in content else scope
+            exec(content, alone)  # what has imports can be pasted alone
+            scope |= alone
             printed.append(capsys.readouterr().out)
         elif content.startswith(("bpa ", *NOT_RUN)):
             lines = [line for line in content.splitlines() if line not in NOT_RUN]
@@ -121,7 +137,8 @@ def test_the_model_is_the_published_one() -> None:
     others = [name for name in lists.feature_names if name not in weights]
     lists = lists[:20].truncate(10).without("totals", *others)
     scope: dict[str, Any] = {}
-    exec(next(content for language, content in BLOCKS if language == "python"), scope)
+    block = next(content for language, content in BLOCKS if language == "python")
+    exec(block.partition("\nlists = ")[0], scope)
     target = bpa_ppl.log_density(lists, weights, model=scope["model"], likelihood="oracle")
     mode = bpa_ppl.adapt(lists, weights, likelihood="oracle", sampler="map")
     oracle = bpa_ppl.as_draws(mode).observed["oracle"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -246,6 +247,17 @@ def test_nothing_is_evaluated_on_one_list_unless_it_is_named(estimator: BaseEsti
             evaluate(estimator, X, Y, groups=QID, **BY_LIST)
     with pytest.raises(ValueError, match=message):
         GridSearchCV(estimator, {}, **BY_LIST).fit(X, Y, groups=QID)
+
+
+def test_cross_validation_without_routing_says_so_before_all_traces() -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        scores = cross_val_score(RANKER, X, Y, params={"qid": QID}, groups=QID, **BY_LIST)
+    assert np.isnan(scores).all()
+    first, *others = (str(one.message) for one in caught)
+    assert first.startswith("qid is missing: pipelines, searches and cross-validation pass qid")
+    assert "\n" not in first
+    assert sum(message.startswith("Scoring failed") for message in others) == 3
 
 
 @pytest.mark.usefixtures("routing")
