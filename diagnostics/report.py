@@ -28,12 +28,19 @@ from bpa_ppl.diagnostics.pages.page import (
     Section,
     Table,
     code,
+    gallery,
     page,
 )
 from bpa_ppl.diagnostics.provenance import read_attributes, signature, suggest_command
 from bpa_ppl.diagnostics.raters import compare_raters
 from bpa_ppl.diagnostics.reliability import CONFIDENCE, Reliability
-from bpa_ppl.diagnostics.traces import CAPTION, MAX_CHAINS, draw_traces, find_worst_mixing
+from bpa_ppl.diagnostics.traces import (
+    CAPTION,
+    MAX_CHAINS,
+    chains_height,
+    draw_traces,
+    find_worst_mixing,
+)
 from bpa_ppl.diagnostics.ways import BaselineRow
 from bpa_ppl.errors import UsageError
 from bpa_ppl.metrics.paired import estimate_proportion
@@ -45,6 +52,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from bpa_ppl.posterior.adapter import Posterior
+    from bpa_ppl.posterior.record import Record
 
 #: Probability of the intervals of a report.
 PROBABILITY = 0.95
@@ -122,7 +130,7 @@ def posterior_page(
     draws = as_draws(posterior)
     report, scaled = check_and_record(draws)[1], standardise(draws)
     shown, unit = (draws, _RAW) if scaled is None else (scaled, _STANDARDISED)
-    verdicts = [*([] if answer is None else [answer[0]]), _describe_verdict(report)]
+    verdicts = [*([] if answer is None else [answer[0]]), _describe_verdict(report, draws.record)]
     raters = compare_raters(draws)
     sections = [
         _draw_pictures(draws, shown, unit, top),
@@ -138,9 +146,12 @@ def posterior_page(
     return page(title, verdicts, sections, signature(draws))
 
 
-def _describe_verdict(report: Report) -> Headline:
+def _describe_verdict(report: Report, record: Record) -> Headline:
+    """Return whether the draws converged; why their sampler was chosen is said in the record."""
+    chosen = record.figures.chosen
+    sampler = report.sampler if chosen is None else f"{record.sampler.name}: {chosen}"
     sizes = zip(report.shape, ("chain", "draw"), strict=True)
-    source = f"{report.sampler}, {' × '.join(format_count(*size) for size in sizes)}"
+    source = f"{sampler}, {' × '.join(format_count(*size) for size in sizes)}"
     if report:
         return Headline(f"Converged: every diagnostic is within its limit ({source}).", True)
     failed = f"{len(report.failures)} of {len(report.findings)} diagnostics fail"
@@ -319,13 +330,17 @@ def _draw_pictures(draws: Draws, scaled: Draws, unit: str, top: int) -> Section:
     suffix = f" The {_MAX_FOREST} that moved most." if len(shown) < len(draws.features) else ""
     caption = f"{_capitalise(unit)}. {_FOREST}{suffix}"
     alternative = "Intervals of the weights in posterior and prior, and the canonical weights"
-    figures = [embed_figure(_draw_forest(scaled, shown, unit), alternative, caption, "svg")]
     comparison = read_comparison(draws)
-    if comparison is not None:
-        figures += picture_ways(comparison)
+    ways = [] if comparison is None else picture_ways(comparison)
+    chains = list[Html]()
+    # The figure of the weights is as high as that of the chains beside it, but for other figures.
+    height = 0.0
     if not draws.weighted and draws.shape[1] >= _MIN_DRAWS:
-        figures.append(_draw_chains(draws, scaled, unit, top))
-    return Section("In pictures", figures)
+        chains = [_draw_chains(draws, scaled, unit, top)]
+        height = 0.0 if ways else chains_height(min(top, len(list_components(draws)[0])))
+    forest = _draw_forest(scaled, shown, unit, height)
+    figures = [embed_figure(forest, alternative, caption, "svg"), *ways, *chains]
+    return Section("In pictures", [gallery(figures)])
 
 
 def _draw_chains(draws: Draws, scaled: Draws, unit: str, top: int) -> Html:
@@ -350,15 +365,19 @@ def _describe_provenance(draws: Draws) -> Section:
     return Section("How it was made", blocks)
 
 
-def _draw_forest(draws: Draws, features: Sequence[int], unit: str = _RAW) -> Figure:
+def _draw_forest(
+    draws: Draws, features: Sequence[int], unit: str = _RAW, height: float = 0.0
+) -> Figure:
     """Draw intervals of some weights over those of their prior, and canonical weights as crosses.
 
     Args:
         draws: the posterior.
         features: positions of the weights, one row each.
         unit: of the weights.
+        height: of the figure at least, in inches.
     """
-    figure, ((axes,),) = empty_figure(1, 1, 0.5 + 0.28 * len(features), width=NARROW)
+    least = max(0.5 + 0.28 * len(features), height - 0.5)  # the axis has the rest
+    figure, ((axes,),) = empty_figure(1, 1, least, width=NARROW)
     rows = np.arange(len(features))[::-1]
     low, high = draws.interval(PROBABILITY)[:, features]
     limits = [low, high]

@@ -196,6 +196,15 @@ def find_worst_mixing(draws: Draws, top: int) -> list[str]:
     return [names[k] for k in np.sort(np.argsort(size, kind="stable")[:top])]
 
 
+def chains_height(count: int) -> float:
+    """Return the height of the figure of some components, in inches.
+
+    >>> chains_height(8)
+    9.3
+    """
+    return round(_ROW * count + 0.5, 3)
+
+
 def draw_traces(draws: Draws, names: Sequence[str]) -> Figure:
     """Draw densities, traces with the warm-up on grey, and ranks of some components of chains.
 
@@ -208,7 +217,7 @@ def draw_traces(draws: Draws, names: Sequence[str]) -> Figure:
         discarded = Draws(draws.warmup, draws.features, dims=draws.dims, coords=draws.coords)
         warmup = discarded.components(derived=True)
     values = np.stack([kept[name][:MAX_CHAINS] for name in names], axis=-1)
-    size = NARROW, _ROW * len(names) + 0.5
+    size = NARROW, chains_height(len(names))
     figure, grid = plot_chains(values, figsize=size, width_ratios=_RATIOS, layout="constrained")
     for name, (density, traces, ranks) in zip(names, grid, strict=True):
         before = warmup.get(name, kept[name][:, :0])[:MAX_CHAINS]

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+from base64 import b64decode
+from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from msgspec import structs
+from PIL import Image
 from support import reference_model
 from support.external_posterior import autoregressive, external_posterior, inference_data
 from support.html_outline import Outline
@@ -21,6 +26,7 @@ from bpa_ppl.diagnostics.report import posterior_page
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.arviz_functions import import_arviz, to_arviz_data
 from bpa_ppl.posterior.draws import standardise
+from bpa_ppl.posterior.record import Figures, Record, SamplerRecord
 from bpa_ppl.posterior.statistics import TAILS
 from bpa_ppl.weights import StartingWeights
 
@@ -86,6 +92,28 @@ def test_sections_and_figures(page_of_chains: Outline) -> None:
     assert len(alternatives) == page_of_chains.tags.count("figure") == 2
     assert all(alternatives)
     assert "TM0" in " ".join(alternatives)
+
+
+def test_figures_beside_each_other_have_the_same_height(page_of_chains: Outline) -> None:
+    """Three weights and their chains: no other figure could be below the lower one."""
+    assert "gallery" in page_of_chains.values("div", "class")
+    vector, pixels = (b64decode(of.partition(",")[2]) for of in page_of_chains.values("img", "src"))
+    size = re.search(rb'width="([\d.]+)pt" height="([\d.]+)pt"', vector)
+    assert size is not None
+    with Image.open(BytesIO(pixels)) as picture:
+        assert float(size[2]) / float(size[1]) == pytest.approx(
+            picture.height / picture.width, rel=0.02
+        )
+
+
+def test_why_a_sampler_was_chosen_is_in_the_record_alone(lists: NBest) -> None:
+    draws = replace(as_draws(external()), record=Record(sampler=SamplerRecord(name="auto")))
+    figures = Figures(chosen="imh", chosen_because="Pareto k̂ 0.1 ≤ 0.5")
+    draws = replace(draws, record=structs.replace(draws.record, figures=figures))
+    outline = Outline(posterior_page(draws))
+    (verdict,) = (text for text in outline.texts if "onverged: " in text)
+    assert "auto: imh, 4 chains" in verdict
+    assert [text for text in outline.texts if "Pareto k̂ 0.1" in text] == ["Pareto k̂ 0.1 ≤ 0.5"]
 
 
 def test_the_weight_that_the_data_change_is_reported(lists: NBest, page_of_chains: Outline) -> None:
