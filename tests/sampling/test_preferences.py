@@ -76,7 +76,7 @@ def test_preferences_are_the_default_without_references(lists: NBest) -> None:
     bare = lists.without("preferences", "ties", "mqm")
     with raises(DataError, "missing-references", parameter="references"):
         adapt(bare, ZERO)
-    translated = bare.with_references(["0 0"] * SENTENCES)
+    translated = bare.with_references([f"{k} {k}" for k in range(SENTENCES)])
     assert adapted(translated, sampler="map").record.likelihood.name == "margin"
     with raises(DataError, "no-data"):
         adapt(bare, ZERO, likelihood="preference")

@@ -23,8 +23,11 @@ from bpa_ppl.weights import StartingWeights
 
 NAMES = ["lm", "tm", "wp"]
 CANONICAL = {"lm": 0.5, "tm": 0.2, "wp": -1.0}
-#: The lists are random, which is noticed.
-pytestmark = pytest.mark.filterwarnings("ignore:the judged lists do not separate")
+#: The lists and their references are random, which is noticed.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:the judged lists do not separate"),
+    pytest.mark.filterwarnings("ignore:the references seem to be those of other lists"),
+]
 SHARED = "margin:ties=shared"
 #: The pilot sample has as many draws.
 FAST: dict[str, Any] = {"sampler": "laplace:draws=256"}
