@@ -300,8 +300,8 @@ def compare(
             arguments = {} if data is None else read_arguments(data, program)
             if nbest is not None:
                 if (reference_sampler, reference_draws) != _LONG_RUN:
-                    problem = f"{nbest} is the reference: leave out the options of a long run"
-                    raise UsageError(problem, parameter="reference_sampler", code="conflict")
+                    message = f"{nbest} is the reference: leave out the options of a long run"
+                    raise UsageError(message, parameter="reference_sampler", code="conflict")
                 running["reference"] = nbest
             others = {name: list(paths) for name, paths in (posterior or {}).items()}
             running |= {"others": others, "var_names": var_names}

@@ -75,8 +75,8 @@ def _given(
     if not is_dataclass(value):
         yield name, (value, needs)
         return
-    hints = get_type_hints(type(value), include_extras=True)
-    default = type(value)()
+    group: Any = type(value)
+    hints, default = get_type_hints(group, include_extras=True), group()
     for field in fields(value):
         own = getattr(value, field.name)
         if own != getattr(default, field.name):
