@@ -21,6 +21,7 @@ FOLDER = Path(__file__).parent
 RESULTS = FOLDER.parent / "docs/results"
 SCRIPTS = {
     "asking": "bench_asking.py",
+    "choices": "bench_choices.py",
     "confidence": "bench_confidence.py",
     "constants": "bench_held_out.py",
     "control": "bench_control.py",
