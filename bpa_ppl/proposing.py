@@ -195,7 +195,7 @@ def _explain_columns(
         gain: the one that is proposed, or None.
         exclude: names, labels and patterns of columns that are not features.
     """
-    equal, extras, excluded = {}, [], Patterns.of(exclude)
+    equal, extras, excluded = {}, [], Patterns.of_excluded(exclude)
     for column in columns:
         if column.summary.kind == "extra" and column is not gain:
             extras.append(column)

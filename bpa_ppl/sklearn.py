@@ -20,7 +20,7 @@ from sklearn.utils.validation import (
 )
 
 from bpa_ppl._runtime.arrays import Float64, Int64, as_array, as_numbers, to_floats
-from bpa_ppl._runtime.messages import log_info, warn_user
+from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.adapting import adapt
 from bpa_ppl.building import from_arrays
 from bpa_ppl.decoding.reranker import Reranker
@@ -150,12 +150,9 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
         if lists.sizes.max() < 2:
             problem = "each list has one row, so that there is no choice: give the rows of a list"
             raise DataError(f"{problem} the same qid", parameter="qid", code="no-data")
-        constant = [n for n, s in zip(lists.feature_names, lists.spread, strict=True) if not s]
-        if len(constant) == len(lists.feature_names):
+        if not lists.spread.any():
             problem = "no column of X varies within a list, so candidates cannot be ranked: give"
             raise DataError(f"{problem} features of candidates", parameter="X", code="no-data")
-        if constant:
-            log_info(f"{', '.join(constant)} the same within each list: the weight has no effect")
         random_state: Any = self.random_state
         if not isinstance(random_state, Integral):
             random_state = check_random_state(random_state).randint(2**31)

@@ -24,6 +24,7 @@ import numpy as np
 
 from bpa_ppl._runtime.messages import log_info
 from bpa_ppl._runtime.progress import Reporter, inherit_progress
+from bpa_ppl.errors import list_names
 from bpa_ppl.features.consensus import Consensus
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.length import Length
@@ -102,7 +103,7 @@ def match_lists(
     """
     lists = recipe.without_gain(lists)
     if not recipe.sources:
-        require_features(lists, recipe.gain)
+        require_features(lists, recipe.gain, recipe.exclude)
     lower = tuple(weights.lower_is_better)
     canonical, initial, origin = start(weights.weights, lists, lower)
     with inherit_progress(progress):
@@ -123,6 +124,12 @@ def match_lists(
     values = np.array([mean[n] if n in learned else value for n, value in pairs], np.float64)
     matched = matched._replace(values=values, origin=origin)
     result = MatchedLists(lists, recipe, columns, matched, learned)
+    read = {*matched.free_spread}.difference(*columns) if len(lists) else ()
+    if unused := [n for n, spread in matched.free_spread.items() if n in read and not spread]:
+        are, their = ("is", "its weight has") if len(unused) == 1 else ("are", "their weights have")
+        it = "it" if len(unused) == 1 else "them"
+        note = f"{list_names(unused)} {are} constant within each list, so {their} no effect there"
+        log_info(f"{note}; to leave {it} out: exclude")
     if origin != NONE:
         return result
     starting = {name for name, value in zip(matched.names, values, strict=True) if value}

@@ -124,7 +124,7 @@ class Recipe:
             DataError: if a column that is named has a value that is missing, or is not a number.
         """
         gain = () if self.gain is None else self.gain.columns
-        excluded = Patterns.of(self.exclude)
+        excluded = Patterns.of_excluded(self.exclude)
         left_out = {n for n in lists.feature_names if n in gain or excluded.fit(n)}
         if self.features is None:
             return demote_to_extras(lists, left_out)
@@ -337,12 +337,13 @@ def _find_columns(lists: NBest, columns: str | Iterable[str], parameter: str) ->
     return names
 
 
-def require_features(lists: NBest, gain: Metric | None = None) -> None:
+def require_features(lists: NBest, gain: Metric | None = None, exclude: Iterable[str] = ()) -> None:
     """Refuse lists of which no column is named as a feature.
 
     Args:
         lists: the lists.
         gain: a metric or a column, which is not proposed as a feature.
+        exclude: names, labels and patterns of columns that are not features.
 
     Raises:
         DataError: with the columns of numbers, and the option to type.
@@ -356,8 +357,14 @@ def require_features(lists: NBest, gain: Metric | None = None) -> None:
         return
     columns = () if gain is None else gain.columns
     numbers = [name for name in numeric_columns(lists) if name not in columns]
+    excluded = list(filter(Patterns.of_excluded(exclude).fit, numbers))
+    numbers = [name for name in numbers if name not in excluded]
     problem = f"no features are named: {describe_numbers(lists)}"
-    if numbers:
+    if excluded and not numbers:
+        problem = f"no features are left, because {list_names(excluded)} "
+        problem += f"{'is' if len(excluded) == 1 else 'are'} excluded: exclude fewer columns"
+        problem += " (exclude), or add features that need only texts (add: consensus, length)"
+    elif numbers:
         names = numbers if len(numbers) <= _NAMED else [ALL]
         problem += ": name those that new lists have, too, "
         problem += f"as in --features {shlex.join(names)}, or features={names!r} in Python"

@@ -62,6 +62,7 @@ class Builder:
         self._without_reference: list[int | str] = []  # ids of sentences, of which others have one
         self._with_references = False
         self._features: tuple[str, ...] | None = None  # of the first table
+        self._has_tables = False
         self._without_source = 0  # sentences
         self._rows_dropped: list[str] = []  # and why
         self._normalised = False
@@ -279,6 +280,11 @@ class Builder:
         count, roles = len(rows.ids), self.schema.options.roles
         numbers, extras = dict(rows.numbers), dict[str, Any](rows.extras)
         totals = numbers.pop(TOTAL, None)
+        if isinstance(roles.missing, Mapping) and not self._has_tables:
+            present, features = {**numbers, **extras}, roles.features or ()
+            absent = [name for name in roles.missing if name not in (*present, *features)]
+            self._refuse_absent(absent, "missing", present)
+        self._has_tables = True
         if totals is not None and np.isnan(totals).any():
             extras[TOTAL], totals = totals, None
         for name in self._features or ():
@@ -334,14 +340,27 @@ class Builder:
             first = int(np.argmax(np.logical_or.reduce(list(lacking.values()))))
             raise self._missing_feature(problem, int(rows.lines[first]))
         patterns = (*(roles.features or ()), *roles.exclude) if self._features is None else ()
-        present = (*numbers, *extras)
-        if absent := [n for n in find_unmatched(patterns, present) if n != ALL]:
-            what = "features" if absent[0] in (roles.features or ()) else "exclude"
+        present = {**numbers, **extras}
+        absent = [name for name in find_unmatched(patterns, present) if name != ALL]
+        named = absent and absent[0] in (roles.features or ())
+        self._refuse_absent(absent, "features" if named else "exclude", present)
+
+    def _refuse_absent(
+        self, absent: Sequence[str], parameter: str, present: Mapping[str, Any]
+    ) -> None:
+        """Raise a DataError if the user named columns that are absent.
+
+        Args:
+            absent: their names.
+            parameter: that names them.
+            present: the columns by name.
+        """
+        if absent:
             cells = not self.schema.typed
-            columns = {n: as_numbers(of, cells=cells) for n, of in {**numbers, **extras}.items()}
+            columns = {name: as_numbers(of, cells=cells) for name, of in present.items()}
             problem = f"no column {absent[0]}; {describe_columns(columns)}"
             problem += suggest_name(absent[0], present)
-            raise DataError(problem, self.origin, parameter=what, code="missing-column")
+            raise DataError(problem, self.origin, parameter=parameter, code="missing-column")
 
     def _missing_feature(self, problem: str, line: int) -> DataError:
         code = "missing-feature"

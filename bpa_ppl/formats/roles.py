@@ -37,7 +37,8 @@ class Patterns(NamedTuple):
     Attributes:
         names: names and labels.
         wild: patterns with wildcards.
-        all_numbers: whether `*` is among them, which is all columns of numbers.
+        all_numbers: whether `*` is among them, which is all columns of numbers. Of columns that
+            are left out it is all columns, a pattern like any other.
 
     >>> patterns = Patterns.of(["TM0", "judge_*"])
     >>> patterns.fit("TM0[1]"), patterns.fit("judge_a"), patterns.fit("lm")
@@ -55,6 +56,16 @@ class Patterns(NamedTuple):
         wild = [pattern for pattern in given if pattern != ALL and is_pattern(pattern)]
         return cls(frozenset(given), tuple(wild), ALL in given)
 
+    @classmethod
+    def of_excluded(cls, patterns: Iterable[str]) -> Patterns:
+        """Return the patterns of columns that are left out.
+
+        >>> Patterns.of_excluded(["*"]).fit("lm")
+        True
+        """
+        given = list(patterns)
+        return cls(frozenset(given), tuple(filter(is_pattern, given)), False)
+
     def fit(self, name: str) -> bool:
         """Return whether a column has one of the names, labels and patterns other than `*`."""
         if name in self.names or find_label(name) in self.names:
@@ -70,12 +81,15 @@ class Roles:
         features: names, labels and patterns (`judge_*`) of the columns that are features; `*` is
             every column of numbers without another role. None keeps the features that the file, or
             its format, defines.
-        exclude: names, labels and patterns of columns that are not features.
+        exclude: names, labels and patterns of columns that are not features; `*` is all.
         numbers: further columns of numbers, such as the gain, which no pattern makes features.
         missing: a value in place of a missing one.
         optional: whether the features are those of a posterior: they are read besides those that
             the file defines, and may be absent.
         all_numbers: whether the format defines all columns of numbers as features.
+
+    Raises:
+        UsageError: if the gain is named as a feature.
 
     >>> roles = Roles(("lm", "judge_*"), exclude=("judge_b",))
     >>> [roles.is_feature(name) for name in ("lm", "judge_a", "judge_b", "year")]
@@ -88,6 +102,13 @@ class Roles:
     missing: Missing | None = None
     optional: bool = False
     all_numbers: bool = False
+
+    def __post_init__(self) -> None:
+        named = [name for name in self.features or () if name in self.numbers]
+        if named and not self.optional:
+            problem = f"{named[0]} is the gain, and cannot be a feature: leave it out of the "
+            problem += "features (--features), or choose another gain (--gain)"
+            raise UsageError(problem, parameter="features", code="conflict")
 
     def is_feature(self, column: str) -> bool | None:
         """Return whether a column is a feature; None if it is one as a column of numbers.
@@ -105,7 +126,7 @@ class Roles:
             is_defined, of_all = name != column, self.all_numbers
         else:
             is_defined, of_all = chosen.fit(name), chosen.all_numbers
-            if name in self.numbers and name not in chosen.names:
+            if name in self.numbers:
                 return False
         return True if is_defined else None if of_all else False
 
@@ -115,7 +136,7 @@ class Roles:
 
     @cached_property
     def _excluded(self) -> Patterns:
-        return Patterns.of(self.exclude)
+        return Patterns.of_excluded(self.exclude)
 
     def fill(self, name: str) -> float | None:
         """Return the value in place of a missing one of a feature.

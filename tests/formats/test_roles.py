@@ -17,7 +17,9 @@ from support.user_files import Write
 import bpa_ppl as bpa
 from bpa_ppl import DataError, NBest, UsageError, from_records, iter_nbest, read_nbest
 from bpa_ppl.extending import gains
+from bpa_ppl.formats.roles import Roles
 from bpa_ppl.metrics.column import read_column
+from bpa_ppl.posterior.adapter import as_draws
 
 #: The mode alone, with a prior that is not learned: fast, where the weights do not matter.
 MODE: dict[str, Any] = {"sampler": "map", "prior": "isotropic:variance=1.0"}
@@ -74,6 +76,7 @@ def ending(request: pytest.FixtureRequest) -> str:
         ("*", None, ["judge_a", "judge_b", "tm[0]", "tm[1]", "human"]),
         ("*", ["human", "tm"], ["judge_a", "judge_b"]),
         (["*", "judge_a"], "judge_*", ["tm[0]", "tm[1]", "human"]),
+        (["*", "judge_a"], "*", []),
         (("tm", "judge_*"), "tm[0]", ["judge_a", "judge_b", "tm[1]"]),
     ],
 )
@@ -217,6 +220,35 @@ def test_a_column_of_texts_is_not_a_feature() -> None:
     with raises(DataError, "missing-column", parameter="features", match=none):
         from_records(texts, features="lm")
     assert from_records(texts, features="*").feature_names == ()
+
+
+def test_values_in_place_of_missing_ones_are_of_columns(tmp_path: Path, ending: str) -> None:
+    path = write_table(TABLE, tmp_path / f"lists.{ending}")
+    match = "no column judge_c; the columns of numbers are judge_a .*: did you mean judge_[ab]"
+    with raises(DataError, "missing-column", parameter="missing", match=match):
+        read_nbest(path, features="judge_a", missing={"judge_a": 0, "judge_c": 0})
+    posterior = Roles(("judge_a", "new"), optional=True)
+    assert read_nbest(path, features=posterior, missing={"new": 0}).feature_names == ("judge_a",)
+    with raises(DataError, "missing-column", parameter="missing"):
+        read_nbest(path, features=posterior, missing={"judge_c": 0})
+
+
+def test_all_columns_may_be_excluded_if_features_are_added() -> None:
+    lists = from_records(TABLE, features="*")
+    alone = bpa.adapt(lists, gain="human", exclude="*", add="length", **MODE)
+    assert as_draws(alone).features == ("LengthWords",)
+    match = "no features are left, because .* are excluded: exclude fewer columns"
+    with raises(DataError, "missing-feature", parameter="features", match=match):
+        bpa.adapt(lists, gain="human", exclude="*", **MODE)
+
+
+def test_constant_features_are_reported(caplog: pytest.LogCaptureFixture) -> None:
+    lists = from_records(table(year=[1999, 1999, 2000, 2000]), features="*")
+    with caplog.at_level("INFO", "bpa_ppl"):
+        posterior = bpa.adapt(lists, gain="human", **MODE)
+    assert as_draws(posterior).features == ("judge_a", "judge_b", "tm[0]", "tm[1]", "year")
+    note = "year is constant within each list, so its weight has no effect there; to leave it out:"
+    assert note in caplog.text
 
 
 @pytest.mark.parametrize("roles", [{"features": 1}, {"features": [1]}, {"exclude": [1.5]}])
