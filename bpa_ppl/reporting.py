@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Int64
-from bpa_ppl._runtime.messages import choose_decimals, format_count, has_width
+from bpa_ppl._runtime.messages import choose_decimals, format_count, format_fixed, has_width
 from bpa_ppl.decoding.reranker import Reranker, with_defaults, without_features
 from bpa_ppl.diagnostics.baselines import BaselineComparison, ChoiceGains, read_comparison
 from bpa_ppl.diagnostics.check import check_and_record
@@ -111,7 +111,7 @@ class ScoreChange(NamedTuple):
         width = score.high - score.low
         known = has_width(width, score.difference)
         decimals = choose_decimals(width / 2 if known else 0.0, self.decimals)
-        plain = (f"{x:.{decimals}f}" for x in (score.score - score.difference, score.score))
+        plain = (format_fixed(x, decimals) for x in (score.score - score.difference, score.score))
         signed = format_difference(score.difference, score.low, score.high, decimals)
         return [*(text.translate(MINUS) for text in plain), *signed]
 

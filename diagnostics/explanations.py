@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64, Int64, to_array
+from bpa_ppl._runtime.messages import format_fixed
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, side_by_side
 from bpa_ppl.diagnostics.ways import find_system_column
 from bpa_ppl.errors import DataError, UsageError
@@ -248,7 +249,7 @@ def _describe_contribution(value: float, low: float, high: float) -> tuple[str, 
 
 
 def _format_signed(value: float, decimals: int = 3) -> str:
-    return f"{value:+.{decimals}f}".translate(MINUS)
+    return format_fixed(value, decimals, "+").translate(MINUS)
 
 
 class SystemShare(NamedTuple):

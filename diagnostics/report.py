@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl._runtime.messages import format_count
+from bpa_ppl._runtime.messages import format_count, format_fixed
 from bpa_ppl.diagnostics.baselines import (
     NEW,
     BaselineComparison,
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 PROBABILITY = 0.95
 _PERCENT = f"{100 * PROBABILITY:g}%"
 _TAILS = ((1 - PROBABILITY) / 2, (1 + PROBABILITY) / 2)
+_DECIMALS = 3  # of weights and other variables
 _MAX_ROWS = 50  # of the table of other variables
 _MAX_FOREST = 40  # weights in the forest plot
 _MIN_DRAWS = 10  # per chain: a plot of fewer shows nothing
@@ -199,11 +200,12 @@ def _describe_weights(draws: Draws, unit: str, report: Report) -> Section:
     changes = ["The posterior does not record the canonical weights that it started from."]
     if draws.canonical is not None:
         moved = sum(map(bool, _mark_directions(draws)))
-        before, after = np.abs(draws.canonical).sum(), np.abs(draws.mean).sum()
+        sums = (np.abs(weights).sum() for weights in (draws.canonical, draws.mean))
+        before, after = _format_decimals(sums)
         changes = [
             f"{moved} of {len(draws.mean)} weights clearly moved: their {_PERCENT} intervals "
             "exclude the canonical weight.",
-            f"The sum of their absolute values went from {before:.3f} to {after:.3f}. The best "
+            f"The sum of their absolute values went from {before} to {after}. The best "
             "candidate depends only on the shares of the weights; the sum determines how peaked "
             "the probabilities are.",
         ]
@@ -220,7 +222,7 @@ def _tabulate_weights(draws: Draws, unit: str) -> Table:
     if canonical is not None:
         shares = zip(_compute_shares(canonical), _compute_shares(mean), strict=True)
         of_canonical = {
-            "change": [f"{change:+.3f}" for change in mean - canonical],
+            "change": [format_fixed(change, _DECIMALS, "+") for change in mean - canonical],
             "moved": _mark_directions(draws),
             "share": [f"{100 * a:.1f}% → {100 * b:.1f}%" for a, b in shares],
         }
@@ -228,7 +230,8 @@ def _tabulate_weights(draws: Draws, unit: str) -> Table:
         columns = {"canonical": _format_decimals(canonical), **first, **of_canonical, **columns}
     rows = [list(row) for row in zip(draws.features, *columns.values(), strict=True)]
     for name, value in draws.fixed.items():
-        cells = {"canonical": f"{value:.3f}", "mean": f"{value:.3f}", "moved": "fixed"}
+        text = format_fixed(value, _DECIMALS)
+        cells = {"canonical": text, "mean": text, "moved": "fixed"}
         rows.append([name, *(cells.get(column, "") for column in columns)])
     caption = (
         f"{_capitalise(unit)}. Mean and equal-tailed {_PERCENT} interval of the posterior; the "
@@ -276,7 +279,7 @@ def _summarise_components(draws: Draws, values: Float64) -> dict[str, list[str]]
     interval = quantiles(flat, _TAILS, importance).T.tolist()
     columns = {
         "mean": _format_decimals(mean),
-        f"{_PERCENT} interval": [f"{low:.3f} to {high:.3f}" for low, high in interval],
+        f"{_PERCENT} interval": [" to ".join(_format_decimals(ends)) for ends in interval],
         "sd": _format_decimals(deviation),
     }
     if len(flat) == 1:
@@ -304,8 +307,8 @@ def _mark_directions(draws: Draws) -> list[str]:
     return list(map(str, moved))
 
 
-def _format_decimals(values: Float64) -> list[str]:
-    return [f"{value:.3f}" for value in values]
+def _format_decimals(values: Iterable[float]) -> list[str]:
+    return [format_fixed(value, _DECIMALS) for value in values]
 
 
 def _compute_shares(weights: Float64) -> Float64:

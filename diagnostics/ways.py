@@ -12,7 +12,7 @@ import numpy.typing as npt
 from msgspec import Struct, structs
 
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl._runtime.messages import choose_decimals
+from bpa_ppl._runtime.messages import choose_decimals, format_fixed, has_width
 from bpa_ppl.diagnostics.judged import Gains, Judged
 from bpa_ppl.diagnostics.regressions import cross_fit
 from bpa_ppl.features.indicators import Indicators
@@ -179,7 +179,7 @@ class BaselineRow(Struct, frozen=True, omit_defaults=True):
     def cells(self) -> list[str]:
         """The cells of the printed row."""
         numbers = (
-            f"{self.gain:.{self._decimals}f}",
+            format_fixed(self.gain, self._decimals),
             f"{self.gain_low:.3f} to {self.gain_high:.3f}",
             f"{self.log_loss:.3f}",
             f"{self.share:.0%}",
@@ -190,7 +190,8 @@ class BaselineRow(Struct, frozen=True, omit_defaults=True):
 
     @property
     def _decimals(self) -> int:
-        spread = abs(self.gain) if math.isnan(self.low) else (self.high - self.low) / 2
+        width = self.high - self.low
+        spread = width / 2 if has_width(width, self.difference) else abs(self.gain)
         return choose_decimals(spread, _DECIMALS)
 
 

@@ -31,6 +31,8 @@ from bpa_ppl.errors import BpaWarning
 LOGGER = logging.getLogger("bpa_ppl")
 #: Packages whose frames are skipped when looking for the user's line.
 _SKIPPED = {"bpa_ppl", "contextlib", "functools", "logging"}
+#: Decimals, and the size of numbers, from which on they are in scientific notation, and its digits.
+_MOST_DECIMALS, _LONG, _DIGITS = 9, 1e15, 6
 _STACK_LEVEL = 3  # frames from the logger to the caller of `warn_user`
 
 
@@ -208,6 +210,25 @@ def has_width(spread: float, value: float) -> bool:
     return spread > 1e-9 * abs(value)
 
 
+def format_fixed(value: float, decimals: int, sign: str = "") -> str:
+    """Return a number with some decimals; in scientific notation if it would have very many digits.
+
+    Args:
+        value: a number of any scale.
+        decimals: that are printed.
+        sign: `+` also prints the sign of positive numbers.
+
+    >>> format_fixed(0.25, 3, "+"), format_fixed(7.8e-31, 32), format_fixed(1e60, 2)
+    ('+0.250', '7.8e-31', '1.000000e+60')
+    """
+    if not math.isfinite(value) or (decimals <= _MOST_DECIMALS and abs(value) < _LONG):
+        return f"{value:{sign}.{decimals}f}"
+    if not value:
+        return f"{value:{sign}.0f}"
+    digits = math.floor(math.log10(abs(value))) + decimals
+    return f"{value:{sign}.{min(max(digits, 0), _DIGITS)}e}"
+
+
 def format_with_spread(value: float, spread: float) -> str:
     """Return a number with its spread, to two significant digits of that; without it if it is 0.
 
@@ -219,4 +240,4 @@ def format_with_spread(value: float, spread: float) -> str:
     if not has_width(spread, value):
         return f"{value:.4g}"
     decimals = choose_decimals(spread)
-    return f"{value:.{decimals}f} ± {spread:.{decimals}f}"
+    return f"{format_fixed(value, decimals)} ± {format_fixed(spread, decimals)}"

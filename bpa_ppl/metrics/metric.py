@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl._runtime.messages import format_fixed
 from bpa_ppl.components import Component, Registry
 
 #: One tuple of references per sentence, which may differ in length.
@@ -40,7 +41,7 @@ class Score:
     decimals: int = 2
 
     def __str__(self) -> str:
-        return f"{self.name} {self.value:.{self.decimals}f} ({self.signature})"
+        return f"{self.name} {format_fixed(self.value, self.decimals)} ({self.signature})"
 
 
 class Metric(Component, frozen=True):

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import require, require_one_of
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl._runtime.messages import format_count, format_table
+from bpa_ppl._runtime.messages import format_count, format_fixed, format_table
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.errors import DataError
 from bpa_ppl.metrics.column import select_judged
@@ -112,7 +112,9 @@ class Headroom:
         return self.choices[_ANTI_ORACLE][0]
 
     def __str__(self) -> str:
-        rows = [[n, *(f"{v:.{d}f}" for _, v, d in to_cells(s))] for n, s in self.choices.items()]
+        rows = [
+            [n, *(format_fixed(v, d) for _, v, d in to_cells(s))] for n, s in self.choices.items()
+        ]
         titles = ["", *(title for title, *_ in to_cells(self.choices[_ORACLE]))]
         table = format_table(rows, titles, align="l".ljust(len(titles), "r"))
         skipped = self.oracles.skipped

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl._runtime.messages import has_width
+from bpa_ppl._runtime.messages import format_fixed, has_width
 
 #: The probability of all intervals, and how they are named.
 PROBABILITY = 0.95
@@ -119,7 +119,9 @@ def format_difference(
     >>> format_difference(-2.0, -2.0, -2.0, 1)
     ('−2.0', '–', '−2.0')
     """
-    words, *ends = (f"{x:+.{decimals}f}".translate(MINUS) for x in (difference, low, high))
+    words, *ends = (
+        format_fixed(x, decimals, "+").translate(MINUS) for x in (difference, low, high)
+    )
     if not has_width(high - low, difference):
         return words, "–", words
     interval = " to ".join(ends)

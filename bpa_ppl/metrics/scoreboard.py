@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import check_seed
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl._runtime.messages import choose_decimals, format_table, has_width
+from bpa_ppl._runtime.messages import choose_decimals, format_fixed, format_table, has_width
 from bpa_ppl.metrics.gains import count_statistics, resolve, score_choice, select_choices
 from bpa_ppl.metrics.metric import GAINS, Metric, Score
 from bpa_ppl.metrics.paired import PROBABILITY
@@ -75,7 +75,8 @@ class Scoreboard:
             change = new - old
             if name.lower() not in (*GAINS, "length") and has_width(abs(change), new):
                 n = choose_decimals(abs(change), n)  # a column of any scale
-            rows.append((name, f"{old:.{n}f}", f"{new:.{n}f}", f"{change:+.{n}f}"))
+            before, after = format_fixed(old, n), format_fixed(new, n)
+            rows.append((name, before, after, format_fixed(change, n, "+")))
         return rows
 
 

@@ -21,7 +21,7 @@ from support.raising import raises
 from support.records import with_record
 
 import bpa_ppl as bpa
-from bpa_ppl._runtime.messages import capture_notes
+from bpa_ppl._runtime.messages import capture_notes, format_with_spread
 from bpa_ppl.decoding.reranker import without_features
 from bpa_ppl.decoding.writing import rerank_to
 from bpa_ppl.diagnostics.baselines import BaselineComparison, read_comparison, record_comparison
@@ -30,9 +30,12 @@ from bpa_ppl.diagnostics.report import draw_ways, posterior_page
 from bpa_ppl.diagnostics.ways import BaselineRow, Way, find_system_column
 from bpa_ppl.extending import StartingWeights
 from bpa_ppl.metrics.column import Column
+from bpa_ppl.metrics.metric import Score
 from bpa_ppl.metrics.paired import estimate_interval, estimate_proportion, sum_moments
+from bpa_ppl.metrics.scoreboard import Scoreboard, ScoreDifference
 from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record
 from bpa_ppl.posterior.statistics import loo_log_weights
+from bpa_ppl.reporting import ScoreChange
 
 NAMES = ("LM0", "TM0", "Length")
 SIMPLE = (Way.FIRST, Way.TOTAL, Way.CANONICAL, Way.MEAN, Way.FEATURE, Way.SYSTEM, Way.RIDGE)
@@ -206,6 +209,19 @@ def test_digits_follow_the_width_of_the_interval(scale: float, decimals: int) ->
     gain, change = f"{row.gain:.{decimals}f}", f"{row.difference:+.{decimals}f}"
     expected = [Way.FIRST, gain, "–", "–", "50%", change, f"{low} to {high}", "better"]
     assert row.cells == expected
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-12, 1e20, 1e59])
+@pytest.mark.parametrize("width", [0.1, 1e-17])
+def test_numbers_of_any_scale_are_short(scale: float, width: float) -> None:
+    low, high = scale / 8 - width * scale, scale / 8 + width * scale
+    row = BaselineRow(Way.FIRST, "baseline", 9, scale, 0.5, scale / 8, low, high)
+    assert max(map(len, row.cells)) < 40
+    change = ScoreDifference("mqm", scale, scale / 8, low, high)
+    assert max(map(len, ScoreChange("mqm", change, "", 4).cells)) < 40
+    scores = [(Score(value, "mqm", "mqm", "", {}, 4),) for value in (scale, 2 * scale)]
+    assert max(map(len, Scoreboard(*scores, 2, 9).changes)) < 40
+    assert len(format_with_spread(scale, scale / 9)) < 40
 
 
 @pytest.mark.parametrize("features", [3, 20, 60])
