@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from bpa_ppl._runtime.arrays import is_number, to_members, wrong_type
+from bpa_ppl._runtime.arrays import is_number, refuse_nul, to_members, wrong_type
 from bpa_ppl.errors import DataError, UsageError, quote
 
 #: References: a text, or several, for each sentence, or by id.
@@ -151,6 +151,7 @@ def to_references(values: Any) -> tuple[tuple[str, ...], ...]:
     """Return a tuple of references for each sentence; a single text is one reference.
 
     Raises:
+        DataError: if a reference has a NUL character.
         UsageError: if the values are anything else.
 
     >>> to_references(["the cat", ["a dog", "one dog"]])
@@ -164,6 +165,7 @@ def to_references(values: Any) -> tuple[tuple[str, ...], ...]:
         several = entry.tolist() if isinstance(entry, np.ndarray) else entry
         if not isinstance(several, tuple | list) or not all(isinstance(t, str) for t in several):
             raise wrong_type(rule, entry, "references")
+        refuse_nul(several, "references")
         kept.append(tuple(map(str, several)))
     return tuple(kept)
 

@@ -23,6 +23,8 @@ Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 #: The largest feature, total or gain: its fourth power is finite.
 LARGEST = 1e60
+#: What is wrong with a text that has a NUL character, for messages.
+NUL_IN_TEXT = "a NUL character, which is not text: remove it"
 #: Types of values that remain as they are: of single ones, and of all.
 _SCALARS = {str, float, int, bool, type(None)}
 PLAIN = {*_SCALARS, dict, list, tuple}
@@ -184,6 +186,7 @@ def to_texts(values: Any, name: str = "sources", each: str = "sentence") -> tupl
     """Return an argument that has one text for each sentence, or for each candidate.
 
     Raises:
+        DataError: if a text has a NUL character.
         UsageError: if the values are anything else, such as a single text.
 
     >>> to_texts(["un chat"])
@@ -195,7 +198,16 @@ def to_texts(values: Any, name: str = "sources", each: str = "sentence") -> tupl
         if not all(isinstance(text, str) for text in kept):
             raise wrong_type(rule, values, name)
         kept = list(map(str, kept))  # of subclasses, such as those of NumPy
+    refuse_nul(kept, name)
     return tuple(kept)
+
+
+def refuse_nul(texts: Iterable[str], name: str) -> None:
+    """Raise a DataError if one of the texts of a parameter has a NUL character."""
+    place = next((place for place, text in enumerate(texts) if "\0" in text), None)
+    if place is not None:
+        problem = f"{name}[{place}] has {NUL_IN_TEXT}"
+        raise DataError(problem, parameter=name, code="bad-encoding")
 
 
 def wrong_type(rule: str, values: Any, parameter: str | None) -> UsageError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import os
 import sys
 from collections.abc import Callable
@@ -14,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from bpa_ppl.errors import DataError, UsageError, list_names
+from bpa_ppl.formats.streams import origin_name, read_text
+from bpa_ppl.formats.values import parse_json
 
 
 def read_model(text: str) -> Callable[..., Any]:
@@ -59,16 +60,10 @@ def read_arguments(path: str | Path, model: Callable[..., Any]) -> dict[str, Any
         model: the program, which has a parameter for each entry.
 
     Raises:
-        DataError: if the file is not a JSON object, an array has rows of different lengths, or the
-            program has no parameter of that name, or needs others.
+        DataError: if the file is not a JSON object, an object has a key twice, an array has rows
+            of different lengths, or the program has no parameter of that name, or needs others.
     """
-    try:
-        with open(path, encoding="utf-8") as file:
-            data = json.load(file)
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror}", path, code="missing-file") from error
-    except ValueError as error:
-        raise DataError(f"is not JSON: {error}", path, code="bad-line") from error
+    data = parse_json(read_text(path), origin_name(path), parameter="data")
     if not isinstance(data, dict):
         problem = 'is not an object: write {"NAME": VALUE} with the arguments of the model'
         raise DataError(problem, path, code="wrong-type")

@@ -18,6 +18,8 @@ from typing import Any, ClassVar, TextIO
 import msgspec
 import numpy as np
 
+from bpa_ppl._runtime.arrays import NUL_IN_TEXT
+from bpa_ppl.errors import DataError
 from bpa_ppl.formats.block import (
     CANDIDATES,
     ID,
@@ -35,7 +37,8 @@ from bpa_ppl.formats.roles import OF_FEATURES
 from bpa_ppl.formats.streams import InputFile, count_lines
 from bpa_ppl.formats.values import (
     format_numbers,
-    has_all_keys,
+    has_escaped_nul,
+    is_strict_json,
     json_keys,
     parse_strictly,
 )
@@ -94,7 +97,7 @@ class Jsonl(TableFormat, frozen=True):
         """Write the lists.
 
         Raises:
-            DataError: if a name is that of a field with another meaning.
+            DataError: if a name is that of a field with another meaning, or a text has NUL.
 
         >>> from bpa_ppl import from_lists
         >>> import sys
@@ -115,7 +118,11 @@ class Jsonl(TableFormat, frozen=True):
             fields |= {n: _plain(of)[sentence] for n, of in columns.sentence_extras.items()}
             candidates = ", ".join(_candidates(lists, columns, features, totals, sentence))
             whole = json.dumps(fields, ensure_ascii=False)[:-1]
-            file.write(f'{whole}, "{CANDIDATES}": [{candidates}]}}\n')
+            line = f'{whole}, "{CANDIDATES}": [{candidates}]}}\n'
+            if has_escaped_nul(line):
+                problem = f"sentence {ids[sentence]!r} has {NUL_IN_TEXT}"
+                raise DataError(problem, lists.origin, code="not-supported")
+            file.write(line)
 
 
 def _fits(values: Sequence[Any]) -> bool:
@@ -167,6 +174,6 @@ def _candidates(
 def _values(block: bytes, lines: range, origin: str) -> tuple[list[Any], Sequence[int]]:
     with suppress(ValueError, RecursionError):
         values: list[Any] = _DECODER.decode_lines(block)
-        if len(values) == len(lines) and has_all_keys(block, values):
+        if len(values) == len(lines) and is_strict_json(block, values):
             return values, lines
     return parse_strictly(block, origin, lines[0])

@@ -44,7 +44,7 @@ from bpa_ppl.formats.samples import (
     token_statistics,
 )
 from bpa_ppl.formats.streams import InputFile, origin_name, read_chunks
-from bpa_ppl.formats.values import check_pairs, has_all_keys, json_keys, parse_strictly
+from bpa_ppl.formats.values import check_pairs, is_strict_json, json_keys, parse_strictly
 
 #: Values of `finish_reason` for complete answers, by server.
 _DONE = ("stop", "eos", "eos_token", "stop_sequence")
@@ -498,7 +498,7 @@ def _one(line: bytes, origin: str, number: int) -> _Line:
     """
     with suppress(ValueError, RecursionError):
         decoded = _DECODER.decode(line)
-        if has_all_keys(line, msgspec.json.decode(line)):
+        if is_strict_json(line, msgspec.json.decode(line)):
             return decoded
     values, _ = parse_strictly(line + b"\n", origin, number)
     try:

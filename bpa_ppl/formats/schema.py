@@ -40,7 +40,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arrays import LARGEST, Float64, Int32, Int64, is_missing
+from bpa_ppl._runtime.arrays import LARGEST, NUL_IN_TEXT, Float64, Int32, Int64, is_missing
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, UsageError, locate, quote
 from bpa_ppl.formats.block import (
@@ -218,6 +218,10 @@ class Schema:
         strings, index, parents = block.strings, block.candidates[TEXT], block.parent
         if strings is None:
             strings, index = index, np.arange(len(parents), dtype=np.int32)
+        place = next((place for place, text in enumerate(strings) if "\0" in text), None)
+        if place is not None:
+            row = index.tolist().index(place)
+            raise self._error_at(block, TEXT, row, f"has {NUL_IN_TEXT}", code="bad-encoding")
         sources = sentences.get(SOURCE)
         return Rows(
             ids[parents],
@@ -279,6 +283,10 @@ class Schema:
                 if value is None:
                     problem = "is missing: give each candidate a text"
                 raise self._error_at(block, TEXT, row, problem)
+
+    def _refuse_nul(self, text: str, name: str, line: int) -> None:
+        if "\0" in text:
+            raise self._error(f"{name} has {NUL_IN_TEXT}", line, code="bad-encoding")
 
     def _is_feature(self, block: Block, name: str, values: Any) -> bool:
         """Return whether a column is a feature, which stays the same to the end of the file."""
@@ -366,6 +374,8 @@ class Schema:
         integer = isinstance(value, Integral) and not isinstance(value, bool)
         if isinstance(value, str) and not value:
             raise self._error("sentence id '' is empty: give each row one", line)
+        if isinstance(value, str):
+            self._refuse_nul(value, "sentence id", line)
         if not (value is None or isinstance(value, str) or integer):
             raise self._odd_id(entry, line)
         if integer and abs(int(value)) > _LARGEST_ID:
@@ -411,6 +421,7 @@ class Schema:
                     if not (value is None or isinstance(value, str)):
                         problem = f"{name} is {abbreviate(value)}, not a text: write it as one"
                         raise self._error(problem, line)
+                    self._refuse_nul(value or "", name, line)
                 columns[name] = values
             elif name == REFERENCES or find_label(name) == REFERENCE:
                 references[name] = self._texts(block, name, values)
@@ -436,6 +447,8 @@ class Schema:
             if not isinstance(texts, list | tuple) or not all(isinstance(t, str) for t in texts):
                 problem = f"{name} is {abbreviate(value)}, not a text or a list of texts"
                 raise self._error(f"{problem}: write texts", line)
+            for text in texts:
+                self._refuse_nul(text, name, line)
             lists.append(tuple(texts))
         return lists
 

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arrays import LARGEST, are_finite, is_number, to_float, values_in
+from bpa_ppl._runtime.arrays import LARGEST, NUL_IN_TEXT, are_finite, is_number, to_float, values_in
 from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.streams import arrow_file, decode
 from bpa_ppl.names import find_repeated
@@ -30,6 +30,9 @@ NUMBER, WORDS, OBJECT = "number", "text", "object"
 _JSON_NAMES = {True: "true", False: "false", None: "null"}
 #: The end of a text that is not escaped, blanks and a colon.
 _SPACED_COLON = re.compile(rb'(?<!\\)"\s+:')
+#: An escape of NUL in JSON, after an even number of backslashes.
+_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+TOO_DEEP = "objects nest too deeply, or an integer has more than 4,000 digits: correct it"
 _AT_ONCE = 1 << 30  # bytes that Arrow reads at once
 
 
@@ -289,30 +292,76 @@ def parse_strictly(
     bpa_ppl.errors.DataError: dev.jsonl:3: the field 'a' occurs twice in one object: rename one
     """
     lines = [(n, line) for n, line in enumerate(block[:-1].split(b"\n"), first) if line.strip()]
-    values = [_parse_strictly(line, origin, n, parameter) for n, line in lines]
+    values = [parse_json(decode(line, origin, n), origin, n, parameter) for n, line in lines]
     return values, [n for n, _ in lines]
 
 
-def _parse_strictly(line: bytes, origin: str, number: int, parameter_of_lines: str) -> Any:
-    text = decode(line, origin, number)
-    code, parameter = "bad-line", None
+def parse_json(text: str, origin: str, first: int = 1, parameter: str | None = None) -> Any:
+    """Return the value of a text of JSON, which has one meaning, or name the line.
+
+    Args:
+        text: the text.
+        origin: the name of its file, for messages.
+        first: the line of the file at which it begins.
+        parameter: that named the file or its format, for errors.
+
+    Raises:
+        DataError: with file and line, if it is not JSON, or as `load_json`.
+
+    >>> parse_json('{"mu": [1, 2]}', "data.json")
+    {'mu': [1, 2]}
+    """
+    line, code = first, "bad-line"
     try:
-        value = json.loads(text, object_pairs_hook=check_pairs)
-        if "\\u" in text:
-            json.dumps(value, ensure_ascii=False).encode()  # fails at half a surrogate pair
-        return value
+        return load_json(text)
     except json.JSONDecodeError as error:
         message = f"not JSON: {error.msg} (column {error.colno}): correct the line, or create the "
         message += "file again if the line is cut off"
-        parameter = parameter_of_lines
-    except UnicodeEncodeError:
-        message = "a \\u escape is half a surrogate pair: write the text as UTF-8"
-        code = "bad-encoding"
+        line += error.lineno - 1
     except DataError as error:
-        message, code = error.message, error.code
+        message, code, parameter = error.message, error.code, None
     except (RecursionError, ValueError):  # Python reads no integers of thousands of digits
-        message = "objects nest too deeply, or an integer has more than 4,000 digits: correct it"
-    raise DataError(message, origin, number, parameter=parameter, code=code)
+        message, parameter = TOO_DEEP, None
+    raise DataError(message, origin, line, parameter=parameter, code=code)
+
+
+def load_json(text: str) -> Any:
+    r"""Return the value of a text of JSON.
+
+    Raises:
+        DataError: if an object has a key twice, or a text has NUL or half a surrogate pair.
+        ValueError: if it is not JSON, or an integer has thousands of digits.
+        RecursionError: if objects nest too deeply.
+
+    >>> load_json('{"mu": "\\u0000"}')
+    Traceback (most recent call last):
+    bpa_ppl.errors.DataError: a \u escape is a NUL character, which is not text: remove it
+    """
+    value = json.loads(text, object_pairs_hook=check_pairs)
+    check_escapes(text, value)
+    return value
+
+
+def check_escapes(text: str, value: Any) -> None:
+    """Refuse escapes in JSON of what is not text.
+
+    Args:
+        text: the JSON.
+        value: what it says.
+
+    Raises:
+        DataError: if one is NUL, or half a surrogate pair.
+    """
+    if "\\u" not in text:
+        return
+    if has_escaped_nul(text):
+        problem = f"a \\u escape is {NUL_IN_TEXT}"
+        raise DataError(problem, code="bad-encoding")
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        problem = "a \\u escape is half a surrogate pair: write the text as UTF-8"
+        raise DataError(problem, code="bad-encoding") from error
 
 
 def check_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -332,8 +381,17 @@ def check_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
+def has_escaped_nul(text: str) -> bool:
+    r"""Return whether a text of JSON has an escape of NUL.
+
+    >>> has_escaped_nul(r'["\u0000"]'), has_escaped_nul(r'["\\u0000"]')
+    (True, False)
+    """
+    return r"\u0000" in text and _NUL.search(text) is not None
+
+
 def require_unique_fields(data: bytes, values: Any, *, lines: bool = False) -> None:
-    """Refuse JSON in which an object has a key twice.
+    """Refuse JSON in which an object has a key twice, or a text has NUL.
 
     Args:
         data: what was decoded.
@@ -342,27 +400,31 @@ def require_unique_fields(data: bytes, values: Any, *, lines: bool = False) -> N
 
     Raises:
         DataError: with the key.
+        RecursionError: if objects nest too deeply.
         ValueError: if an integer has thousands of digits.
 
     >>> require_unique_fields(b'{"a": 1, "a": 2}', {"a": 2})
     Traceback (most recent call last):
     bpa_ppl.errors.DataError: the field 'a' occurs twice in one object: rename one
     """
-    if not has_all_keys(data, values):
+    if not is_strict_json(data, values):
         for text in filter(bytes.strip, data.split(b"\n") if lines else [data]):
-            json.loads(text, object_pairs_hook=check_pairs)
+            load_json(text.decode())
 
 
-def has_all_keys(data: bytes, values: Any) -> bool:
-    """Return whether values have all keys of their JSON: of equal keys msgspec keeps the last.
+def is_strict_json(data: bytes, values: Any) -> bool:
+    """Return whether values have all keys of their JSON, of which no text has NUL.
 
-    It may return false because of texts that look like keys.
+    Of equal keys msgspec keeps the last. It may return false because of texts that look like keys,
+    or like an escape.
 
-    >>> has_all_keys(b'[{"a": 1}, {"b": 2}]', [{"a": 1}, {"b": 2}])
+    >>> is_strict_json(b'[{"a": 1}, {"b": 2}]', [{"a": 1}, {"b": 2}])
     True
-    >>> has_all_keys(b'{"a": 1, "a": 2}', {"a": 2})
+    >>> is_strict_json(b'{"a": 1, "a": 2}', {"a": 2})
     False
     """
+    if b"\\u0000" in data:
+        return False
     missing, level = _key_count(data), [values]
     while missing and level:
         types = set(map(type, level))

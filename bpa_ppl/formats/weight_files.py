@@ -18,7 +18,7 @@ from bpa_ppl.formats.streams import (
     origin_name,
     read_text,
 )
-from bpa_ppl.formats.values import format_shortest, parse_finite
+from bpa_ppl.formats.values import check_escapes, format_shortest, parse_finite
 from bpa_ppl.names import count_by_label, expand, find_repeated, group_by_label
 from bpa_ppl.weights import Weights, unnamed_weights
 
@@ -191,8 +191,7 @@ def _entries(text: str, origin: str) -> list[tuple[str, Any]]:
     line: int | None = 1
     try:
         content = json.loads(text, object_pairs_hook=tuple, parse_int=float)
-        if "\\u" in text:
-            json.dumps(content, ensure_ascii=False).encode()
+        check_escapes(text, content)
         if isinstance(content, list):
             return [("", value) for value in content]
         if isinstance(content, tuple):
@@ -202,9 +201,8 @@ def _entries(text: str, origin: str) -> list[tuple[str, Any]]:
     except (json.JSONDecodeError, RecursionError) as error:
         problem = f"not JSON ({getattr(error, 'msg', error)}): correct it"
         line = getattr(error, "lineno", 1)
-    except UnicodeEncodeError:
-        problem, line = "a \\u escape is half a surrogate pair: write the text as UTF-8", None
-        code = "bad-encoding"
+    except DataError as error:
+        problem, line, code = error.message, None, error.code
     raise DataError(problem, origin, line, code=code)
 
 

@@ -16,7 +16,7 @@ from bpa_ppl.components import Component, Registry
 from bpa_ppl.diagnostics.check import refuse_unconverged
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.formats.streams import atomic_writer, read_text
-from bpa_ppl.formats.values import check_pairs
+from bpa_ppl.formats.values import load_json
 from bpa_ppl.models.priors.scale import LogNormalScale
 from bpa_ppl.names import find_positions
 from bpa_ppl.posterior.adapter import as_draws
@@ -504,7 +504,7 @@ class Prior(NamedTuple):
             DataError: if the file cannot be read, or is not a prior.
         """
         try:
-            return cls.from_dict(json.loads(read_text(path), object_pairs_hook=check_pairs))
+            return cls.from_dict(load_json(read_text(path)))
         except DataError as error:
             if error.path is None:
                 raise DataError(error.message, path, code=error.code) from error

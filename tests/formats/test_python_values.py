@@ -38,6 +38,53 @@ def records(*values: Any, **options: Any) -> NBest:
     return from_records(rows, **options)
 
 
+def table_with_nul(column: str) -> dict[str, list[Any]]:
+    table = {"id": [0, 0, 1], "text": ["a", "b", "c"], "source": ["s", "s", "t"]}
+    table |= {"reference": ["r", "r", "q"]}
+    table |= {"id": ["x", "x", "y"]} if column == "id" else {}
+    return table | {column: [*table[column][:2], f"{table[column][2]}\0"]}
+
+
+@pytest.mark.parametrize("column", ["text", "source", "reference", "id"])
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
+def test_no_text_of_a_file_has_nul(tmp_path: Path, column: str, ending: str) -> None:
+    path, frame = tmp_path / f"lists.{ending}", pd.DataFrame(table_with_nul(column))
+    if ending == "jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    elif ending == "csv":
+        frame.to_csv(path, index=False)
+    else:
+        frame.to_parquet(path)
+    line = 4 if ending == "csv" else 3
+    with raises(DataError, "bad-encoding", line=line, match="a NUL (byte|character)") as caught:
+        read_nbest(path)
+    assert str(caught.value.path) == str(path)
+    path.write_bytes(path.read_bytes().replace(b"\\u0000", b"\\\\u0000"))
+    if ending == "jsonl":  # an escaped backslash and a number
+        assert read_nbest(path).strings
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: from_records(table_with_nul("text")),
+        lambda: from_records(table_with_nul("source")),
+        lambda: from_records(table_with_nul("reference")),
+        lambda: from_records(pd.DataFrame(table_with_nul("text"))),
+        lambda: from_lists([["a", "b\0"]], [HERE], ["x"]),
+        lambda: from_lists([TEXTS], [HERE], ["x"], references=[("r", "s\0")]),
+        lambda: from_lists([TEXTS], [HERE], ["x"], references={0: "s\0"}),
+        lambda: from_lists([TEXTS], [HERE], ["x"], sources=["s\0"]),
+        lambda: from_samples([["a", "b\0"]]),
+        lambda: reranker().choose(["a", "b\0"], {"x": [1, 2]}),
+    ],
+)
+def test_no_text_of_python_has_nul(call: Callable[[], Any]) -> None:
+    with pytest.raises(DataError, match="a NUL character, which is not text") as caught:
+        call()
+    assert caught.value.code == "bad-encoding"
+
+
 @pytest.mark.filterwarnings("ignore:.* missing for 1 of 2 candidates")
 @pytest.mark.parametrize(
     "values",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -18,7 +18,7 @@ from bpa_ppl.formats.values import abbreviate, parse_finite
 class _Sample(msgspec.Struct):
     doc_id: int | str
     target: Any
-    resps: list[list[str | list[Any]]]
+    resps: list[list[str | Annotated[list[Any], msgspec.Meta(min_length=1)]]]
     arguments: dict[str, dict[str, Any]] | list[list[Any]]
 
 

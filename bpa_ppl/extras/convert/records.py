@@ -12,7 +12,7 @@ import msgspec
 
 from bpa_ppl.errors import MEMORY, DataError
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, origin_name, read_lines, read_text
-from bpa_ppl.formats.values import check_pairs
+from bpa_ppl.formats.values import TOO_DEEP, check_escapes, check_pairs
 
 #: What all kinds return: records of lists, as JSON lines have them.
 Lists = list[dict[str, Any]]
@@ -152,21 +152,16 @@ def _decode(decoder: json.JSONDecoder, text: str, at: int, place: LocatedRecord)
     """Return the value that begins at a place of a text, and where it ends."""
     try:
         value, end = decoder.raw_decode(text, at)
-        if "\\u" in text[at:end]:
-            json.dumps(value, ensure_ascii=False).encode()  # fails at half a surrogate pair
+        check_escapes(text[at:end], value)
         return value, end
     except json.JSONDecodeError as error:
         line = place.line + text.count("\n", at, error.pos)
         problem = f"not JSON: {error.msg}: correct the line, or create the file again"
         raise place._replace(line=line).error(problem) from error
-    except UnicodeEncodeError as error:
-        problem = "a \\u escape is half a surrogate pair: write the text as UTF-8"
-        raise place.error(problem, "bad-encoding") from error
-    except DataError as error:  # a key that occurs twice, or a number that is not finite
+    except DataError as error:  # a key that occurs twice, a number or an escape
         raise place.error(error.message, error.code) from error
     except (RecursionError, ValueError) as error:
-        problem = "objects nest too deeply, or an integer has more than 4,000 digits: correct it"
-        raise place.error(problem) from error
+        raise place.error(TOO_DEEP) from error
 
 
 def _parse_float(text: str) -> float:

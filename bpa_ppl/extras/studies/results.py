@@ -235,7 +235,7 @@ def read_study_file(path: Path) -> dict[str, Any]:
     """
     try:
         value: dict[str, Any] = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         message = "damaged: remove it, and its namesake in cells or seconds, and run again"
         raise DataError(message, path, code="damaged") from error
     return value

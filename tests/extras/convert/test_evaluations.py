@@ -65,6 +65,7 @@ CHOICES = {"a": {"arg_0": "q", "arg_1": " x"}, "b": {"arg_0": "q", "arg_1": " y"
         ({"doc_id": 1, "resps": [["a"], ["b"]]}, "neither"),
         ({"doc_id": 1, "resps": [[[-1, True]]]}, "arguments"),
         ({"doc_id": 1, "resps": [[[-1, True]], [[-2, True]]], "arguments": CHOICES}, "'42'"),
+        ({"doc_id": 1, "resps": [[[]], [[]]], "arguments": CHOICES, "target": "x"}, r"resps\[0\]"),
         (
             {"doc_id": 1, "resps": [[["x"]], [[-2]]], "arguments": CHOICES, "target": "x"},
             "log-likelihood",

@@ -46,6 +46,7 @@ def test_records_and_their_lines(tmp_path: Path, text: str, lines: tuple[int, in
         ('{"a": 1}\n{"a": -Infinity}', 2, "bad-number", "-Infinity"),
         ('{"a": 1e999}', 1, "bad-number", "1e999"),
         ('{"a": "\\ud800"}', 1, "bad-encoding", "surrogate"),
+        ('{"a": "\\\\u0000"}\n{"a": "\\u0000"}', 2, "bad-encoding", "NUL"),
         ('[{"a": 1}\n{"a": 2}]', 2, "bad-line", "comma"),
         ('[{"a": 1},\n]', 2, "bad-line", "not JSON"),
         ('[{"a": 1}\n', 2, "bad-line", "no end"),

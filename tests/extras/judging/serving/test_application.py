@@ -171,6 +171,7 @@ TWICE = b'{"candidates": [{"text": "a", "lm": 0, "tm": 0, "tm": 1}]}'
         (b'{"candidates": [{"text": "a", "lm": NaN, "tm": 0}]}', 400, "bad-json", ""),
         (candidate(lm="high"), 422, "bad-number", "lm"),
         (candidate(lm=1e61), 422, "bad-number", "lm"),
+        (candidate(text="a\0"), 422, "bad-encoding", "NUL"),
         (candidate(text=3), 422, "bad-data", "candidates[0].text"),
         (candidate(lm=True), 422, "bad-number", "candidates[0].lm is true"),
         (candidate(total="x"), 422, "bad-number", "candidates[0].total"),
