@@ -26,7 +26,7 @@ from bpa_ppl.errors import DataError, list_names
 from bpa_ppl.posterior.arviz_functions import split_groups, to_arviz_data, to_tree
 from bpa_ppl.posterior.draws import BY_FEATURE, WEIGHTS, Draws, check_finite, total
 from bpa_ppl.posterior.groups import SAMPLE_DIMS, Group, label_groups
-from bpa_ppl.posterior.record import from_attributes, to_attributes
+from bpa_ppl.posterior.record import from_attributes, read_version, to_attributes
 from bpa_ppl.weights import Weights
 
 if TYPE_CHECKING:
@@ -35,8 +35,10 @@ if TYPE_CHECKING:
     #: The type of a posterior as an argument.
     Posterior: TypeAlias = Draws | InferenceData
 
-#: Of the groups below; raise it when an older bpa_ppl could no longer read the files.
-SCHEMA_VERSION = 1
+#: Of the files that are written, and the oldest that is read: version 1 was that of states before
+#: the release of 1.0, which called features differently. `tests/posterior/test_schema.py` holds
+#: what a version records, and says when it has to be raised.
+SCHEMA_VERSION, _OLDEST = 2, 2
 SCHEMA = "schema_version"
 _DENSITY, LOG_WEIGHT, _FIXED = "lp", "log_weight", "fixed"
 #: The prior of all sites together, as Stan's packages call it.
@@ -157,13 +159,7 @@ def from_groups(
     attrs = {str(key): _decode(value) for key, value in recorded.items()}
     of_group = {str(key): _decode(value) for key, value in groups["posterior"].attrs.items()}
     foreign = SCHEMA not in attrs
-    version = attrs.pop(SCHEMA, SCHEMA_VERSION)
-    if not isinstance(version, int) or not 0 < version <= SCHEMA_VERSION:
-        raise DataError(
-            f"the posterior has schema version {version!r:.80}, and this bpa_ppl reads up to "
-            f"{SCHEMA_VERSION}: install the version that wrote it, or adapt again",
-            code="unknown-format",
-        )
+    _require_schema(attrs.pop(SCHEMA, SCHEMA_VERSION), attrs.get("versions"))
 
     def of_sites(group: str) -> dict[str, Any]:
         """Return draws of the sites; arrays of another shape are from another model."""
@@ -210,6 +206,31 @@ def from_groups(
         sentence_ids=likelihood.coords.get("sentence"),
         record=from_attributes(of_group | attrs, foreign=foreign),
     )
+
+
+def _require_schema(schema: Any, versions: Any) -> None:
+    """Refuse a posterior of another schema, whose entries may have another meaning.
+
+    Raises:
+        DataError: naming the version that wrote it, if that is recorded.
+    """
+    if isinstance(schema, int) and _OLDEST <= schema <= SCHEMA_VERSION:
+        return
+    package = "bpa_ppl"
+    writer = f"{package} {versions[package]}" if _names(versions, package) else package
+    if isinstance(schema, int) and 0 < schema < _OLDEST:
+        writer = f"a state of {package} before the release of 1.0"
+    problem = (
+        f"the posterior was written by {writer:.80}, in the schema version {schema!r:.80}, and "
+    )
+    problem += (
+        f"this {package} {read_version(package)} reads version {SCHEMA_VERSION}: adapt again,"
+    )
+    raise DataError(f"{problem} or install the version that wrote it", code="unknown-format")
+
+
+def _names(versions: Any, package: str) -> bool:
+    return isinstance(versions, dict) and isinstance(versions.get(package), str)
 
 
 def _select_continuous(variables: Mapping[str, Any]) -> dict[str, Any]:

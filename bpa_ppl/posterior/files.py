@@ -14,7 +14,8 @@ import math
 import os
 import re
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -141,9 +142,16 @@ def _load(
 ) -> tuple[dict[str, Group], dict[str, Any], Draws]:
     """Return the groups of a file, its attributes, and the draws; errors name the file."""
     groups, attrs = read_groups(path)
-    try:
+    with name_file(path):
         draws = from_groups(groups, attrs, any_variables=any_variables)
         return groups, attrs, as_draws(draws)
+
+
+@contextmanager
+def name_file(path: str | Path) -> Iterator[None]:
+    """Name the file of a posterior in the errors of what reads its groups."""
+    try:
+        yield
     except BpaError as error:
         raise DataError(str(error), path, parameter=error.parameter, code=error.code) from error
     # Groups, attributes and types may be any that NetCDF can hold.
@@ -189,26 +197,40 @@ def _find_kind(path: str | Path) -> int:
 
 
 def seal(content: bytes) -> bytes:
-    """Return the content of a file with its checksum at the end.
-
-    >>> unseal(seal(b"draws"))
-    b'draws'
-    """
+    """Return the content of a file with its checksum at the end."""
     return content + _SEAL + hashlib.sha256(content).hexdigest().encode()
 
 
 def unseal(content: bytes) -> bytes:
-    """Return the content of a file without its checksum, which older files do not have.
+    """Return the content of a file without its checksum, which those of other programs lack.
+
+    Whatever follows the end of the HDF5 data must be the checksum.
 
     Raises:
-        DataError: if the checksum is wrong.
+        DataError: if it is not.
+
+    >>> unseal(seal(to_bytes({}, {})) + b" ")
+    Traceback (most recent call last):
+    bpa_ppl.errors.DataError: not a readable NetCDF posterior (its checksum is wrong: it was ...
     """
-    body, checksum = content[:-_SEALED], content[-_SEALED:]
-    if not checksum.startswith(_SEAL):
-        return content
-    if seal(body) != content:
-        raise _unreadable("its checksum is wrong")
+    sealed = content[-_SEALED:].startswith(_SEAL)
+    body = content[: -_SEALED if sealed else _find_end(content)]
+    if len(body) < len(content) and seal(body) != content:
+        raise _unreadable("its checksum is wrong: it was changed, cut, or has more at its end")
     return body
+
+
+def _find_end(content: bytes) -> int:
+    """Return where HDF5 data end, by the end-of-file address in the superblock.
+
+    The length of the content if that is unknown; reading then says what is wrong.
+    Source: HDF5 File Format Specification 3.0, II.A.
+    """
+    places = {0: (13, 40), 1: (13, 44), 2: (9, 28), 3: (9, 28)}
+    size, at = places.get(content[8] if len(content) > 8 else -1, (0, 0))
+    if not at or len(content) < at + 8 or content[size] != 8:
+        return len(content)
+    return int.from_bytes(content[at : at + 8], "little")
 
 
 def to_bytes(groups: Mapping[str, Group], attrs: Mapping[Any, Any]) -> bytes:

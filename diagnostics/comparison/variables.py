@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import chain, compress, product
 from pathlib import Path
@@ -27,7 +28,7 @@ from bpa_ppl.posterior.adapter import (
 )
 from bpa_ppl.posterior.arviz_functions import split_groups
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, importance_weights, kish
-from bpa_ppl.posterior.files import read_groups
+from bpa_ppl.posterior.files import name_file, read_groups
 from bpa_ppl.posterior.groups import SAMPLE_DIMS, Group, label_groups
 from bpa_ppl.posterior.stan import CSV, read_cmdstan
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, ess, estimate_tail_shapes
@@ -217,7 +218,9 @@ def _open(data: Any, name: str, log_weights: str | None) -> _Run:
     else:
         groups, attrs = _read(data) if isinstance(data, str | Path) else split_groups(data)
     if SCHEMA in attrs:
-        return _open(from_groups(groups, attrs, any_variables=True), name, log_weights)
+        with name_file(data) if isinstance(data, str | Path) else nullcontext():
+            draws = from_groups(groups, attrs, any_variables=True)
+        return _open(draws, name, log_weights)
     groups = _name_log_weights(groups, name, log_weights)
     statistics = groups["sample_stats"].arrays if "sample_stats" in groups else {}
     logs = statistics.get(LOG_WEIGHT)
