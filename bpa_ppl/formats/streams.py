@@ -186,12 +186,12 @@ class InputFile:
 
     @property
     def first_line(self) -> bytes:
-        """The first line without its end, or all bytes before the first newline.
+        """The first line without its end, or all bytes before the first newline or NUL.
 
         Raises:
             DataError: if the file is empty or cannot be read.
         """
-        while not self._begun or b"\n" not in self._begun[-1]:
+        while not self._begun or not any(mark in self._begun[-1] for mark in (b"\n", b"\0")):
             chunk = next(self._chunks, None)
             if chunk is None:
                 break
@@ -279,10 +279,20 @@ def _iter_text_chunks(
     chunks: Iterator[bytes], origin: str, size: int | None = None
 ) -> Iterator[bytes]:
     before = 0
-    for block in _whole_lines(chunks, size or _BLOCK):
+    for block in _whole_lines(_until_nul(chunks), size or _BLOCK):
         _check_text(block, origin, before)
         yield block
         before += count_lines(block)
+
+
+def _until_nul(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield chunks of text up to a NUL byte, after which a device or a damaged file may go on."""
+    for chunk in chunks:
+        at = chunk.find(b"\0")
+        if at >= 0:
+            yield chunk[: at + 1]
+            return
+        yield chunk
 
 
 def _check_text(block: bytes, origin: str, before: int = 0) -> None:
@@ -332,7 +342,7 @@ def read_text(path: AnyInput) -> str:
     ...     print(read_text(file.name))
     café
     """
-    data = b"".join(_plain_bytes(path, _WHOLE_GIB))
+    data = b"".join(_until_nul(_plain_bytes(path, _WHOLE_GIB)))
     text = decode(data, path, 1)
     _check_text(data, origin_name(path))
     return text

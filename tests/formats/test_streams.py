@@ -239,3 +239,21 @@ def test_a_device_that_is_full_is_named(tmp_path: Path, suffix: str) -> None:
         atomic_writer(tmp_path / f"full{suffix}") as file,
     ):
         file.write("whole")
+
+
+class Zeros(io.RawIOBase):
+    """A device of zeros, of which little may be read."""
+
+    reads = 0
+
+    def read(self, size: int = -1) -> bytes:
+        self.reads += 1
+        assert self.reads < 5
+        return bytes(size)
+
+
+def test_a_device_without_an_end_is_not_read_further_than_its_first_nul() -> None:
+    for read in (read_text, lambda file: list(read_chunks(file)), read_nbest):
+        with pytest.raises(DataError, match="<file object>") as caught:
+            read(Zeros())
+        assert caught.value.code in ("bad-encoding", "unknown-format")

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import secrets
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Group, Parameter
 
@@ -16,10 +15,13 @@ from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.needs import Needs
 from bpa_ppl.cli.outputs import keep_recorded_files
 from bpa_ppl.cli.signals import restore_signals
-from bpa_ppl.errors import UsageError
+from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.extras.judging.serving.limits import Limits
 from bpa_ppl.features.recipe import roles_for
 from bpa_ppl.posterior.files import read_draws
+
+if TYPE_CHECKING:
+    from bpa_ppl.decoding.reranker import Reranker
 
 #: The box of the commands in `bpa --help`.
 HELP_BOX = "Judges and services"
@@ -176,7 +178,8 @@ def serve(
     """Serve a posterior over HTTP: POST lists to /rerank.
 
     The page at / reranks a list that is pasted there, /model says what the model expects, and
-    /openapi.json describes the service. A hangup signal loads the posterior again.
+    /openapi.json describes the service. A hangup signal loads the posterior again: it must be a
+    file, not a pipe. If the new one is refused, an error is logged, and the old one is served on.
 
     Example: `bpa serve posterior.nc --port 8080`
     """
@@ -184,11 +187,19 @@ def serve(
     require_extra("serving needs Starlette and uvicorn", "serve", "starlette", "uvicorn")
     from bpa_ppl.extras.judging.serving.app import serve as run
 
+    def load() -> Reranker:
+        if posterior.exists() and not posterior.is_file():  # to open a pipe may take forever
+            problem = (
+                "not a file, but a folder, a pipe or a device, which a service cannot load again"
+            )
+            raise DataError(f"{problem}: save the posterior to a file", posterior)
+        return flags.reranker(posterior, unchecked=unchecked)
+
     def ready(url: str) -> None:
         shared.echo_status(f"serving {posterior} at {url}", quiet)
 
     run(
-        partial(flags.reranker, posterior, unchecked=unchecked),
+        load,
         host=address.host,
         port=address.port,
         allowed_hosts=address.allowed_hosts or (),

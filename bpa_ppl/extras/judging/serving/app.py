@@ -89,6 +89,8 @@ class Service:
             log(event="reload", status="done")
         except BpaError as error:
             log(event="reload", status="failed", error=error.message)
+        except MemoryError:
+            log(event="reload", status="failed", error="out of memory")
 
     async def rerank(self, request: Request) -> tuple[bytes, dict[str, Any]]:
         """Return the answer to a request as JSON, and what is logged of it."""

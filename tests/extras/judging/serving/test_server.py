@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import socket
@@ -23,6 +24,7 @@ from support.browser import Browser
 from support.raising import raises
 
 from bpa_ppl import Draws, Reranker, UsageError, write_posterior
+from bpa_ppl.posterior.files import from_bytes, seal, to_bytes, unseal
 
 httpx = pytest.importorskip("httpx", reason="httpx is not installed")
 serve = pytest.importorskip("bpa_ppl.extras.judging.serving.app", reason="no extra `serve`").serve
@@ -242,10 +244,24 @@ def test_reload_and_shutdown(server: Server, path: Path) -> None:
     process.send_signal(signal.SIGHUP)
     while httpx.get(f"{url}/model").json()["draws"] != 1200:
         lines.get(timeout=60)  # reloads of other tests may come first
-    path.write_bytes(b"no")
+    groups, attrs = from_bytes(unseal(path.read_bytes()))
+    earlier = seal(to_bytes(groups, {**attrs, "schema_version": 1}))
+    for content, shown in ((b"no", "not a readable"), (earlier, "version 1"), (None, "a pipe")):
+        path.unlink()
+        if content is None:
+            os.mkfifo(path)  # nobody writes to it
+        else:
+            path.write_bytes(content)
+        process.send_signal(signal.SIGHUP)
+        while (line := json.loads(lines.get(timeout=60))).get("status") != "failed":
+            pass
+        assert shown in line["error"]
+        assert httpx.get(f"{url}/model").json()["draws"] == 1200
+    path.unlink()
+    write_posterior(Draws({"weights": weights[:, :200]}, ("lm", "tm")), path)
     process.send_signal(signal.SIGHUP)
-    while json.loads(lines.get(timeout=60)).get("status") != "failed":
+    while json.loads(lines.get(timeout=60)) != {"event": "reload", "status": "done"}:
         pass
-    assert httpx.get(f"{url}/model").json()["draws"] == 1200
+    assert httpx.get(f"{url}/model").json()["draws"] == 800
     process.send_signal(signal.SIGTERM)
     assert process.wait(30) in (0, -signal.SIGTERM)
