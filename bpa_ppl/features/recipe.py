@@ -30,7 +30,7 @@ from bpa_ppl.errors import DataError, UsageError, list_names, locate
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.source import FEATURES, Added, FeatureSource, make_adder, resolve_sources
 from bpa_ppl.formats.block import TOTAL
-from bpa_ppl.formats.roles import ALL, Patterns, Roles, find_unmatched, to_patterns
+from bpa_ppl.formats.roles import ALL, Patterns, Roles, find_unmatched, refuse_gain, to_patterns
 from bpa_ppl.formats.values import abbreviate
 from bpa_ppl.metrics.column import (
     Column,
@@ -298,8 +298,8 @@ def recipe_for(
 
     Raises:
         DataError: if there is no such column or extra, or a source cannot be fitted.
-        UsageError: if `categorical`, `features` or `exclude` is not a list of names, or there is no
-            such source.
+        UsageError: if `categorical`, `features` or `exclude` is not a list of names, the gain is
+            among the features or categories, or there is no such source.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a b", "a"]], [[[1.0, 0.8], [2.0, 0.6]]], ["LM0", "comet"])
@@ -316,6 +316,7 @@ def recipe_for(
     sources = (*indicators, *resolve_sources(() if add is None else add))
     # A numeric column is a category or a feature, not both.
     columns = [source.column for source in sources if isinstance(source, Indicators)]
+    refuse_gain(columns, gain.columns, "categorical")
     excluded += tuple(name for name in columns if name not in excluded)
     column = gain if isinstance(gain, Column) else None
     fitted = tuple(with_absolute_paths(source).fitted(lists) for source in sources)

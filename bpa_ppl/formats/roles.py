@@ -104,11 +104,8 @@ class Roles:
     all_numbers: bool = False
 
     def __post_init__(self) -> None:
-        named = [name for name in self.features or () if name in self.numbers]
-        if named and not self.optional:
-            problem = f"{named[0]} is the gain, and cannot be a feature: leave it out of the "
-            problem += "features (--features), or choose another gain (--gain)"
-            raise UsageError(problem, parameter="features", code="conflict")
+        if not self.optional:
+            refuse_gain(self.features or (), self.numbers, "features")
 
     def is_feature(self, column: str) -> bool | None:
         """Return whether a column is a feature; None if it is one as a column of numbers.
@@ -149,6 +146,27 @@ class Roles:
 
 #: Names, labels and patterns of features; or all roles of columns, as commands give them.
 AnyFeatures = str | Iterable[str] | Roles | None
+
+
+def refuse_gain(names: Iterable[str], gain: Collection[str], parameter: str) -> None:
+    """Refuse the gain as a feature.
+
+    Args:
+        names: of features, or of columns that become features.
+        gain: the columns of the gain.
+        parameter: that names the features.
+
+    Raises:
+        UsageError: if one of the names is the gain.
+
+    >>> refuse_gain(["lm", "human"], ["human"], "features")
+    Traceback (most recent call last):
+    bpa_ppl.errors.UsageError: human is the gain, and cannot be a feature: leave it out of the ...
+    """
+    if named := [name for name in names if name in gain]:
+        problem = f"{named[0]} is the gain, and cannot be a feature: leave it out of the "
+        problem += f"{parameter} (--{parameter}), or choose another gain (--gain)"
+        raise UsageError(problem, parameter=parameter, code="conflict")
 
 
 def is_pattern(name: str) -> bool:

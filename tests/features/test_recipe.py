@@ -112,6 +112,10 @@ def test_the_gain_cannot_be_named_as_a_feature() -> None:
             match = r"qe is the gain, and cannot be a feature: .*\(--features\).*\(--gain\)"
             with raises(UsageError, "conflict", parameter="features", match=match):
                 adapt_draws(lists, gain="-qe", features=names, sampler="map")
+    match = r"qe is the gain, and cannot be a feature: .*\(--categorical\).*\(--gain\)"
+    for options in ({"categorical": "qe"}, {"add": "indicators:column=qe"}):
+        with raises(UsageError, "conflict", parameter="categorical", match=match):
+            adapt_draws(features, gain="qe", sampler="map", **options)
 
 
 def test_a_stream_of_lists_opens_each_source_once(lists: NBest, saved: Any) -> None:
