@@ -103,7 +103,7 @@ def match_lists(
     """
     lists = recipe.without_gain(lists)
     if not recipe.sources:
-        require_features(lists, recipe.gain, recipe.exclude)
+        require_features(lists, recipe.gain, recipe.features, recipe.exclude)
     lower = tuple(weights.lower_is_better)
     canonical, initial, origin = start(weights.weights, lists, lower)
     with inherit_progress(progress):

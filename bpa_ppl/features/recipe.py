@@ -299,7 +299,7 @@ def recipe_for(
     Raises:
         DataError: if there is no such column or extra, or a source cannot be fitted.
         UsageError: if `categorical`, `features` or `exclude` is not a list of names, the gain is
-            among the features or categories, or there is no such source.
+            a category, or there is no such source.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a b", "a"]], [[[1.0, 0.8], [2.0, 0.6]]], ["LM0", "comet"])
@@ -338,16 +338,23 @@ def _find_columns(lists: NBest, columns: str | Iterable[str], parameter: str) ->
     return names
 
 
-def require_features(lists: NBest, gain: Metric | None = None, exclude: Iterable[str] = ()) -> None:
+def require_features(
+    lists: NBest,
+    gain: Metric | None = None,
+    features: Iterable[str] | None = None,
+    exclude: Iterable[str] = (),
+) -> None:
     """Refuse lists of which no column is named as a feature.
 
     Args:
         lists: the lists.
         gain: a metric or a column, which is not proposed as a feature.
+        features: names, labels and patterns that the user gave.
         exclude: names, labels and patterns of columns that are not features.
 
     Raises:
         DataError: with the columns of numbers, and the option to type.
+        UsageError: if only the gain is named.
 
     >>> from bpa_ppl import from_lists
     >>> require_features(from_lists([["a"]], [[[]]], []).with_extras(lm=[-1.5]))
@@ -357,6 +364,7 @@ def require_features(lists: NBest, gain: Metric | None = None, exclude: Iterable
     if lists.feature_names:
         return
     columns = () if gain is None else gain.columns
+    refuse_gain(features or (), columns, "features")
     numbers = [name for name in numeric_columns(lists) if name not in columns]
     excluded = list(filter(Patterns.of_excluded(exclude).fit, numbers))
     numbers = [name for name in numbers if name not in excluded]

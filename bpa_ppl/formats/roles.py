@@ -88,9 +88,6 @@ class Roles:
             the file defines, and may be absent.
         all_numbers: whether the format defines all columns of numbers as features.
 
-    Raises:
-        UsageError: if the gain is named as a feature.
-
     >>> roles = Roles(("lm", "judge_*"), exclude=("judge_b",))
     >>> [roles.is_feature(name) for name in ("lm", "judge_a", "judge_b", "year")]
     [True, True, False, False]
@@ -102,10 +99,6 @@ class Roles:
     missing: Missing | None = None
     optional: bool = False
     all_numbers: bool = False
-
-    def __post_init__(self) -> None:
-        if not self.optional:
-            refuse_gain(self.features or (), self.numbers, "features")
 
     def is_feature(self, column: str) -> bool | None:
         """Return whether a column is a feature; None if it is one as a column of numbers.

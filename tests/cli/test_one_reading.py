@@ -110,7 +110,7 @@ def test_what_is_printed_is_what_is_used(
         sentence_ids=None if named else IDS,
         sentence_extras={"id": labels} if named else None,
     )
-    declared = ("--features", features[0], "W?") if whole else ()  # a gain W0 is no feature
+    declared = ("--features", *features) if whole else ()
     filled = ["filler", REFERENCES[0], "filler", "filler", REFERENCES[1]]
     write_lines("lines", REFERENCES if named else filled)
     own = list(zip(labels, REFERENCES, strict=True))[::-1]
