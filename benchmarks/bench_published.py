@@ -1,19 +1,20 @@
 """The experiments of the papers on Bayesian predictive adaptation, as studies on our lists.
 
-    python benchmarks/bench_published.py [--tables NAME ...] [--draws 5]
-        [--domains NAME ...] [--sizes N ...] [--sweeps NAME ...] [--jobs 1] [--results FOLDER]
+    python benchmarks/bench_published.py [--tables NAME ...] [--draws 5] [--domains NAME ...]
+        [--sizes N ...] [--methods NAME ...] [--sweeps NAME ...] [--jobs 1] [--results FOLDER]
 
-`methods`: the presets of the three papers, Viterbi decisions, and n-gram precisions with brevity.
-`curves`: learning curves of adaptation and of tuners, with the same precisions; MERT+ (A and the
-400 lists that λ_T was tuned on) has lists of 100 candidates. `lengths`: choices among candidates
-with as many words as without adaptation, or as with it. `seconds`: CPU time of adaptation and of
-tuners. `sweeps`: δ, the size n of the lists,
-the number of samples |S|, the variance σ_o of the proposals, and the burn-in. `variances`:
-acceptance and TER by σ_T and σ_o. `both`: methods that learn from A and from the 400 lists that λ_T
-was tuned on; all lists have 100 candidates. `decoder`: tuners in a loop with a stand-in decoder,
-whose search space is the 500-best lists and which returns the 100 best candidates; the other
-methods use lists cut to 100. With `--results`, the folders of the studies are kept, an interrupted
-run resumes, and `bpa figures` can draw them.
+`texts`: sentences and average lengths. `methods`: the presets of the three papers, Viterbi
+decisions, and n-gram precisions with brevity. `curves`: learning curves of adaptation and of
+tuners, with the same precisions; MERT+ (A and the 400 lists that λ_T was tuned on) has lists of 100
+candidates. `lengths`: choices among candidates with as many words as without adaptation, or as with
+it. `seconds`: CPU time of adaptation and of tuners. `sweeps`: δ, the size n of the lists, the
+number of samples |S|, the variances σ_T of the prior and σ_o of the proposals, and the burn-in.
+`crossed`: n and δ together. `variances`: acceptance, smallest effective sample size and TER by σ_T
+and σ_o. `examples`: translations of our own texts. `both`: methods that learn from A and from the
+400 lists that λ_T was tuned on; all lists have 100 candidates. `decoder`: tuners in a loop with a
+stand-in decoder, whose search space is the 500-best lists and which returns the 100 best
+candidates; the other methods use lists cut to 100. With `--results`, the folders of the studies are
+kept, an interrupted run resumes, and `bpa figures` can draw them.
 """
 
 from __future__ import annotations
@@ -42,8 +43,18 @@ from measuring import (
     scratch_folder,
 )
 
-from bpa_ppl import Isotropic, adapt, as_draws, concatenate, point_weights
+from bpa_ppl import (
+    Isotropic,
+    adapt,
+    as_draws,
+    concatenate,
+    corpus_score,
+    point_weights,
+    read_nbest,
+    rerank,
+)
 from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl.diagnostics.estimates import smallest_ess
 from bpa_ppl.extras.studies.results import (
     LENGTH,
     Row,
@@ -70,11 +81,17 @@ VARIANTS = {
 SWEEPS = {
     "delta": ("published-2010", "delta", [1, 2, 4, 8, 16, 32, 64]),
     "lists": ("map-oracle", "nbest_size", [10, 50, 100, 200, 500]),
-    "heuristic": ("published-2010", "draws", [10, 30, 100, 300, 1000]),
-    "walk": ("published", "draws", [10, 100, 1000]),
+    "heuristic": ("published-2010", "draws", [10, 30, 100, 300, 1000, 2000]),
+    "walk": ("published", "draws", [10, 100, 1000, 5000]),
     "proposals": ("published", "proposal_variance", [0.0001, 0.001, 0.01, 0.1]),
     "burn-in": ("published", "warmup", [0, 100, 500, 2000]),
+    "prior": ("published-2010", "variance", [0.01, 0.1, 1, 10]),
+    "walk-prior": ("published", "variance", [0.01, 0.1, 1]),
 }
+#: Sentences of `examples`.
+EXAMPLES = 6
+#: n and δ.
+CROSSED = ((10, 50, 100, 200, 500), (1, 8, 64))
 #: Methods of lists of 100 candidates, with and without the lists that λ_T was tuned on.
 BOTH = {
     "mert-bleu": {"like": "mert"},
@@ -209,7 +226,8 @@ def print_components(folder: Path, domains: Sequence[str]) -> None:
 
 def methods(options: argparse.Namespace) -> None:
     """Print the methods of the papers, and the components of BLEU."""
-    folder = study(options, "methods", options.domains, methods=METHODS, variants=VARIANTS)
+    variants = {name: VARIANTS[name] for name in options.methods if name in VARIANTS}
+    folder = study(options, "methods", options.domains, methods=options.methods, variants=variants)
     print_scores(folder, options.domains)
     print_components(folder, options.domains)
 
@@ -311,23 +329,47 @@ def choose(task: Task, scores: Float64) -> list[float]:
 
 
 def sweeps(options: argparse.Namespace) -> None:
-    """Print TER and BLEU over δ, n, |S|, σ_o and the burn-in, on the first domain."""
-    domain, chosen = options.domains[0], {name: SWEEPS[name] for name in options.sweeps}
+    """Print TER and BLEU over the values of the selected settings."""
+    chosen = {name: SWEEPS[name] for name in options.sweeps}
     swept = {
         name: {"setting": setting, "values": values, "methods": [method], "sizes": options.sizes}
         for name, (method, setting, values) in chosen.items()
     }
     names = [*dict.fromkeys(method for method, *_ in chosen.values())]
     variants = {name: VARIANTS[name] for name in names if name in VARIANTS}
-    folder = study(options, "sweeps", [domain], methods=names, variants=variants, sweeps=swept)
+    folder = study(
+        options, "sweeps", options.domains, methods=names, variants=variants, sweeps=swept
+    )
+    print_sweeps(folder, options)
+
+
+def crossed(options: argparse.Namespace) -> None:
+    """Print TER and BLEU of the heuristic sample over n, for several δ."""
+    sizes, deltas = CROSSED
+    variants = {f"delta-{delta}": {"like": "published-2010", "delta": delta} for delta in deltas}
+    swept = {"setting": "nbest_size", "values": sizes, "methods": [*variants]}
+    folder = study(
+        options,
+        "crossed",
+        options.domains,
+        methods=[*variants],
+        variants=variants,
+        sweeps={"lists": swept | {"sizes": options.sizes}},
+    )
+    print_sweeps(folder, options)
+
+
+def print_sweeps(folder: Path, options: argparse.Namespace) -> None:
+    """Print TER and BLEU ± 2σ of the settings that a study varies."""
     points = aggregate(read_results(folder)[0], samples=99)[0]
-    for metric in ("ter", "bleu"):
+    for domain, metric in product(options.domains, ("ter", "bleu")):
         table = Table(f"{domain}, {metric.upper()} ± 2σ", *map(str, options.sizes), width=16)
-        swept_points = [p for p in points if p["metric"] == metric and p["setting"]]
-        for key in dict.fromkeys((p["method"], p["setting"]) for p in swept_points):
+        place = {"domain": domain, "metric": metric}
+        swept = [p for p in points if p["setting"] and p.items() >= place.items()]
+        for key in dict.fromkeys((p["method"], p["setting"]) for p in swept):
             cells = [
                 f"{p['mean']:.2f} ± {p['interval']:.2f}"
-                for p in swept_points
+                for p in swept
                 if (p["method"], p["setting"]) == key
             ]
             table.row(", ".join(key), *cells)
@@ -342,27 +384,76 @@ def both(options: argparse.Namespace) -> None:
 
 
 def variances(options: argparse.Namespace) -> None:
-    """Print the acceptance and TER of the published walk by σ_T and σ_o."""
-    task = domain_task(options.domains[0])
+    """Print acceptance, effective sample size and TER of the published walk by σ_T and σ_o."""
     columns = [f"σ_o = {value:g}" for value in VARIANCES[1]]
-    table = Table(f"{options.domains[0]}: acceptance, TER", *columns, width=14)
-    for size, prior_variance in product(options.sizes, VARIANCES[0]):
-        cells = []
-        for proposal_variance in VARIANCES[1]:
-            settings = {
-                "prior": Isotropic(variance=prior_variance),
-                "sampler": f"rwm-isotropic:proposal_variance={proposal_variance}",
-            }
-            values = []
-            for seed in range(options.draws):
-                sample = draw(task.pool, size, seed)
-                drawn = as_draws(adapt(sample, canonical(), preset="published", **settings))
-                rate = drawn.statistics["acceptance_rate"].mean()
-                ter = task.scores(drawn.at_point("mean"))[0]
-                values.append([rate, ter])
-            acceptance, ter = np.mean(values, axis=0)
-            cells.append(f"{acceptance:.3f}, {ter:.2f}")
-        table.row(f"|A| = {size}, σ_T = {prior_variance:g}", *cells)
+    for domain in options.domains:
+        task = domain_task(domain)
+        table = Table(f"{domain}: acceptance, ESS, TER ± 2σ", *columns, width=27)
+        for size, prior_variance in product(options.sizes, VARIANCES[0]):
+            cells = []
+            for proposal_variance in VARIANCES[1]:
+                settings = {
+                    "prior": Isotropic(variance=prior_variance),
+                    "sampler": f"rwm-isotropic:proposal_variance={proposal_variance}",
+                }
+                values = []
+                for seed in range(options.draws):
+                    sample = draw(task.pool, size, seed)
+                    drawn = as_draws(adapt(sample, canonical(), preset="published", **settings))
+                    rate = drawn.statistics["acceptance_rate"].mean()
+                    ter = task.scores(drawn.at_point("mean"))[0]
+                    values.append([rate, smallest_ess(drawn), ter])
+                acceptance, ess, ter = np.mean(values, axis=0)
+                spread = 2 * np.std(values, axis=0, ddof=1)[-1]
+                cells.append(f"{acceptance:.3f}, {ess:.1f}, {ter:.2f} ± {spread:.2f}")
+            table.row(f"|A| = {size}, σ_T = {prior_variance:g}", *cells)
+
+
+def texts(options: argparse.Namespace) -> None:
+    """Print the number of sentences and the average lengths of the texts."""
+    columns = ("sentences", "words of a source", "of a reference", "of λ_T's choice")
+    table = Table("text", *columns)
+    parts = [(domain, part) for domain in options.domains for part in ("adapt", "test")]
+    for domain, part in [*parts, ("out-of-domain", "dev")]:
+        lists = read_lists(domain, part)
+        chosen = lists.chosen(lists.best(scores_of(lists, canonical())))
+        lengths = [
+            np.mean([len(text.split()) for text in side])
+            for side in (lists.sources, [one for one, *_ in lists.references], chosen)
+        ]
+        table.row(f"{domain}, {part}", str(len(lists)), *(f"{n:.2f}" for n in lengths))
+
+
+def examples(options: argparse.Namespace) -> None:
+    """Print test sentences of our own texts, without and with adaptation, and as MERT does."""
+    parts = [
+        read_nbest(f"{path}.nbest500.gz", references=f"{path}.ref", sources=f"{path}.src")
+        for path in (DATA / "authored" / name for name in ("leaflet", "office"))
+    ]
+    lists = concatenate(parts, renumber=True)
+    order = np.random.default_rng(0).permutation(len(lists))
+    pool, test = lists.select(order[::2]), lists.select(order[1::2])
+    references = [one for one, *_ in test.references]
+    chosen = {"unadapted": test.chosen(test.best(scores_of(test, canonical())))}
+    for size in options.sizes:
+        sample = draw(pool, size, 0)
+        for preset in ("published", "published-2010"):
+            choices = rerank(test, adapt(sample, canonical(), preset=preset), unchecked=True)
+            chosen[f"{preset}, {size}"] = choices.texts
+        tuned = reestimate(sample, weights=canonical(), tuner="mert", gain="bleu").weights
+        chosen[f"mert (BLEU), {size}"] = test.chosen(test.best(scores_of(test, tuned)))
+    table = Table("leaflet and office", "TER", "BLEU", "changed")
+    for name, side in chosen.items():
+        ter, bleu = (
+            corpus_score(side, test.references, metric).value for metric in ("ter", "bleu")
+        )
+        changed = sum(a != b for a, b in zip(side, chosen["unadapted"], strict=True))
+        table.row(name, ter, bleu, f"{changed} of {len(test)}")
+    several = [n for n in range(len(test)) if len({side[n] for side in chosen.values()}) > 2]
+    for n in np.random.default_rng(1).permutation(several)[:EXAMPLES]:
+        table = Table(f"sentence {n}", "translation")
+        for name, side in {"source": test.sources, "reference": references, **chosen}.items():
+            table.row(name, side[n])
 
 
 def write_search_space(folder: Path, domain: str) -> None:
@@ -406,12 +497,15 @@ def decoder(options: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     tables = {
+        "texts": texts,
         "methods": methods,
         "curves": curves,
         "lengths": lengths,
         "seconds": seconds,
         "sweeps": sweeps,
+        "crossed": crossed,
         "variances": variances,
+        "examples": examples,
         "both": both,
         "decoder": decoder,
     }
@@ -421,6 +515,7 @@ if __name__ == "__main__":
         draws=5,
         sizes=(10, 100),
         domains=("captions", "medical"),
+        methods=METHODS,
         sweeps=tuple(SWEEPS),
         jobs=1,
         results="",
