@@ -1,11 +1,11 @@
 """Test scores on captions with features of domain invariance.
 
     python benchmarks/bench_invariance.py [--tables NAME ...] [--draws 10]
-        [--subdomains NAME=FILE ...] [--pairs 0] [--folder FOLDER]
+        [--subdomains NAME=FILE ...] [--k 12] [--pairs 0] [--folder FOLDER]
 
 Each FILE has latent subdomains of the general corpus (from `bpa subdomains`), and NAME is the start
-of the names of its features. Without this option, 12 subdomains are induced by EM and by LDA over
-either side, which takes minutes; `--pairs` uses only the first pairs of the corpus.
+of the names of its features. Without this option, `--k` subdomains are induced by EM and by LDA
+over either side, which takes minutes; `--pairs` uses only the first pairs of the corpus.
 
 Tables:
     in         adaptation sentences of captions
@@ -13,6 +13,10 @@ Tables:
     without    a third from each other domain
     stacked    the three features of the first file, and in addition those of each other file
     distances  the coherence of the first file, with other distances
+    soft       the features of soft EM, which count occurrences
+    risk       the expected TER of the rule `mbr` as a feature (all candidates equally probable),
+               without and with the three features of the first file
+    phrases    phrases in the chosen candidate / words in a phrase, with each row of the first file
     single     P(z | phrase) of both sides and their difference, for one subdomain of the first file
     signs      the weights of the features: mean over the draws, and share of positive ones
     outputs    choices that the features of the first file change, on captions and on the texts of
@@ -25,12 +29,13 @@ on captions. `--folder` keeps the slow intermediate results.
 Each draw has its own adaptation sentences (seeds 0, 1, ..., with replacement, the same for every
 row). The posterior mode, with the default margin, chooses from the 500-best lists of 500 test
 sentences. A cell has the mean TER ± two standard deviations over the draws / BLEU / length ratio,
-and the difference in TER from the list's 14 features on the same draws, ± 2 standard errors.
+and the differences in TER and in BLEU from the list's 14 features on the same draws, ± 2 standard
+errors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import chain, islice
 from pathlib import Path
@@ -58,16 +63,19 @@ from bpa_ppl.extras.phrases.extraction import extract_phrases
 from bpa_ppl.extras.phrases.induction import induce
 from bpa_ppl.extras.phrases.invariance import Invariance
 from bpa_ppl.extras.phrases.subdomains import Subdomains
+from bpa_ppl.features.consensus import Consensus
 from bpa_ppl.features.source import make_adder
 from bpa_ppl.nbest import NBest
 from bpa_ppl.text.words import NumberedText, iter_sentences
 
 SIZES = (10, 100)
 OUTPUTS = 8  # sentences of the table of outputs
-TABLES = ("in", "mixed", "without", "stacked", "distances", "single", "signs", "outputs")
+TABLES = ("in", "mixed", "without", "stacked", "distances", "soft", "risk", "phrases", "single")
+TABLES = (*TABLES, "signs", "outputs")
 DISTANCES = ("hellinger", "kullback-leibler", "reverse-kullback-leibler")
 #: Domains besides captions -> the part to draw from.
 OTHERS = {"medical": "adapt", "conversation": "adapt", "out-of-domain": "dev"}
+RISK = "consensus.ter"
 OWN = "authored"  # the folder of the texts of this project
 
 
@@ -79,14 +87,15 @@ def phrase_index() -> PhraseIndex:
     )
 
 
-def induced_subdomains(folder: Path, pairs: int) -> dict[str, str]:
-    """Return files with 12 subdomains of the general corpus, by EM and by LDA over each side."""
+def induced_subdomains(folder: Path, pairs: int, k: int, soft: bool) -> dict[str, str]:
+    """Return files with subdomains of the general corpus, by EM and by LDA over each side."""
     inductions: dict[str, dict[str, Any]] = {
         "EM": {},
+        **({"soft EM": {"em": "soft"}} if soft else {}),
         "LDA, source": {"induction": "lda", "side": "source"},
         "LDA, target": {"induction": "lda", "side": "target"},
     }
-    paths = {name: folder / f"{name}.parquet" for name in inductions}
+    paths = {name: folder / f"{name}, {k}, {pairs}.parquet" for name in inductions}
     for name, path in paths.items():
         if not path.exists():
             corpus = [
@@ -94,7 +103,7 @@ def induced_subdomains(folder: Path, pairs: int) -> dict[str, str]:
                 for side in ("fr", "en")
             ]
             texts = [NumberedText.of(list(islice(side, pairs or None))) for side in corpus]
-            induce(*texts, 12, jobs=-1, **inductions[name]).save(path)
+            induce(*texts, k, jobs=-1, **inductions[name]).save(path)
     return {name: str(path) for name, path in paths.items()}
 
 
@@ -268,8 +277,20 @@ def draw_mixed(pools: Sequence[NBest], size: int, seed: int) -> np.ndarray:
     )
 
 
+def count_phrases(task: Task, weights: Mapping[str, float]) -> np.ndarray:
+    """Return the mean number of phrases in a choice, and of words in a phrase."""
+    rows = task.test.offsets[:-1] + task.test.best(task.test.scores(weights))
+    phrases = task.test.features[rows, task.test.feature_names.index("PhrasePenalty0")]
+    words = [len(task.test.text(row).split()) for row in rows]
+    return np.array([phrases.mean(), np.sum(words) / phrases.sum()])
+
+
 def print_table(
-    title: str, tasks: Sequence[Task], rows: Mapping[str, tuple[str, ...]], draws: int
+    title: str,
+    tasks: Sequence[Task],
+    rows: Mapping[str, tuple[str, ...]],
+    draws: int,
+    measure: Callable[[Task, Mapping[str, float]], np.ndarray] = Task.scores,
 ) -> None:
     """Print a table; the tasks have different pools, each of which gets an equal share of A."""
     table = Table(title, *(f"|A| = {size}" for size in SIZES), width=46)
@@ -283,25 +304,30 @@ def print_table(
             samples = (pool.select(draw_mixed(pools, size, seed)) for seed in range(draws))
             posteriors = (chosen[0].adapt(sample, likelihood="margin") for sample in samples)
             weights = [bpa.point_weights(one, unchecked=True) for one in posteriors]
-            scores = np.array(list(map(chosen[0].scores, weights)))
-            change = scores[:, 0] - baseline.setdefault(size, scores[:, 0])
-            error = 2 * change.std(ddof=min(1, draws - 1)) / np.sqrt(draws)
-            difference = f" ({change.mean():+.2f} ± {error:.2f})" if new else ""
-            cells.append(cell(summary([scores])) + difference)
+            scores = np.array([measure(chosen[0], one) for one in weights])
+            change = scores - baseline.setdefault(size, scores)
+            errors = 2 * change.std(axis=0, ddof=min(1, draws - 1)) / np.sqrt(draws)
+            pairs = zip(change.mean(axis=0), errors, strict=True)
+            first, second, *_ = (f"{mean:+.2f} ± {error:.2f}" for mean, error in pairs)
+            cells.append(cell(summary([scores])) + (f" ({first}; {second})" if new else ""))
         table.row(name, *cells)
 
 
 def main() -> None:
     """Read the command line and print the tables."""
-    options = parse_options(__doc__, tables=TABLES, subdomains=(), draws=10, pairs=0, folder="")
+    options = parse_options(
+        __doc__, tables=TABLES, subdomains=(), draws=10, pairs=0, k=12, folder=""
+    )
     folder = Path(options.folder) if options.folder else scratch_folder()
     paths = dict(one.split("=", 1) for one in options.subdomains) or induced_subdomains(
-        folder, options.pairs
+        folder, options.pairs, options.k, "soft" in options.tables
     )
-    names = list(paths)
     sources = [Invariance(subdomains=path, name=name) for name, path in paths.items()]
+    names = [name for name in paths if name != "soft EM"]
     others = {table: other_sources(names[0], paths[names[0]], table) for table in options.tables}
     captions = segmented_captions().with_features(*sources, *chain(*others.values()))
+    if "risk" in options.tables:
+        captions = captions.with_features(Consensus(metric="ter"))
     mixed = [captions]
     if {"mixed", "without"} & set(options.tables):
         print_agreement(segmented_captions().pool, sources[0])
@@ -320,10 +346,20 @@ def main() -> None:
             continue
         parts = [rows_of(name) for name in names]
         rows = {row: new for part in parts for row, new in part.items()}
-        rows = stacked_rows(names) if table == "stacked" else rows
-        rows = other_rows(names[0], others[table]) if others[table] else rows
+        if table == "stacked":
+            rows = stacked_rows(names)
+        elif table == "soft":
+            rows = rows_of("soft EM")
+        elif table == "risk":
+            three = published_columns(names[0])
+            rows = {"risk": (RISK,), f"risk + {names[0]}: all three": (RISK, *three)}
+        elif table == "phrases":
+            rows = parts[0]
+        elif others[table]:
+            rows = other_rows(names[0], others[table])
         tasks = {"mixed": mixed, "without": mixed[1:]}.get(table, [captions])
-        print_table(f"captions, {table}", tasks, rows, options.draws)
+        measure = count_phrases if table == "phrases" else Task.scores
+        print_table(f"captions, {table}", tasks, rows, options.draws, measure)
 
 
 if __name__ == "__main__":

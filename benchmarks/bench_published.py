@@ -442,13 +442,18 @@ def examples(options: argparse.Namespace) -> None:
             chosen[f"{preset}, {size}"] = choices.texts
         tuned = reestimate(sample, weights=canonical(), tuner="mert", gain="bleu").weights
         chosen[f"mert (BLEU), {size}"] = test.chosen(test.best(scores_of(test, tuned)))
-    table = Table("leaflet and office", "TER", "BLEU", "changed")
+    first = options.sizes[0]
+    table = Table("leaflet and office", "TER", "BLEU", "changed", f"other than with {first}")
     for name, side in chosen.items():
         ter, bleu = (
             corpus_score(side, test.references, metric).value for metric in ("ter", "bleu")
         )
-        changed = sum(a != b for a, b in zip(side, chosen["unadapted"], strict=True))
-        table.row(name, ter, bleu, f"{changed} of {len(test)}")
+        with_first = chosen.get(f"{name.rpartition(', ')[0]}, {first}", side)
+        changes = (
+            f"{sum(a != b for a, b in zip(side, other, strict=True))} of {len(test)}"
+            for other in (chosen["unadapted"], with_first)
+        )
+        table.row(name, ter, bleu, *changes)
     several = [n for n in range(len(test)) if len({side[n] for side in chosen.values()}) > 2]
     for n in np.random.default_rng(1).permutation(several)[:EXAMPLES]:
         table = Table(f"sentence {n}", "translation")
