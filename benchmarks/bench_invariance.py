@@ -1,11 +1,12 @@
 """Test scores on captions with features of domain invariance.
 
     python benchmarks/bench_invariance.py [--tables NAME ...] [--draws 10]
-        [--subdomains NAME=FILE ...] [--k 12] [--pairs 0] [--folder FOLDER]
+        [--subdomains NAME=FILE ...] [--k 12] [--no-lda] [--pairs 0] [--folder FOLDER]
 
 Each FILE has latent subdomains of the general corpus (from `bpa subdomains`), and NAME is the start
-of the names of its features. Without this option, `--k` subdomains are induced by EM and by LDA
-over either side, which takes minutes; `--pairs` uses only the first pairs of the corpus.
+of the names of its features. Without this option, `--k` subdomains are induced by EM and, unless
+`--no-lda` is set, by LDA over either side, which takes minutes; `--pairs` uses only the first pairs
+of the corpus.
 
 Tables:
     in         adaptation sentences of captions
@@ -87,14 +88,15 @@ def phrase_index() -> PhraseIndex:
     )
 
 
-def induced_subdomains(folder: Path, pairs: int, k: int, soft: bool) -> dict[str, str]:
+def induced_subdomains(folder: Path, options: Any) -> dict[str, str]:
     """Return files with subdomains of the general corpus, by EM and by LDA over each side."""
-    inductions: dict[str, dict[str, Any]] = {
-        "EM": {},
-        **({"soft EM": {"em": "soft"}} if soft else {}),
-        "LDA, source": {"induction": "lda", "side": "source"},
-        "LDA, target": {"induction": "lda", "side": "target"},
-    }
+    k, pairs = options.k, options.pairs
+    inductions: dict[str, dict[str, Any]] = {"EM": {}}
+    if "soft" in options.tables:
+        inductions["soft EM"] = {"em": "soft"}
+    if options.lda:
+        for side in ("source", "target"):
+            inductions[f"LDA, {side}"] = {"induction": "lda", "side": side}
     paths = {name: folder / f"{name}, {k}, {pairs}.parquet" for name in inductions}
     for name, path in paths.items():
         if not path.exists():
@@ -316,12 +318,11 @@ def print_table(
 def main() -> None:
     """Read the command line and print the tables."""
     options = parse_options(
-        __doc__, tables=TABLES, subdomains=(), draws=10, pairs=0, k=12, folder=""
+        __doc__, tables=TABLES, subdomains=(), draws=10, pairs=0, k=12, lda=True, folder=""
     )
     folder = Path(options.folder) if options.folder else scratch_folder()
-    paths = dict(one.split("=", 1) for one in options.subdomains) or induced_subdomains(
-        folder, options.pairs, options.k, "soft" in options.tables
-    )
+    paths = dict(one.split("=", 1) for one in options.subdomains)
+    paths = paths or induced_subdomains(folder, options)
     sources = [Invariance(subdomains=path, name=name) for name, path in paths.items()]
     names = [name for name in paths if name != "soft EM"]
     others = {table: other_sources(names[0], paths[names[0]], table) for table in options.tables}

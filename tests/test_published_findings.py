@@ -142,7 +142,7 @@ def test_each_row_is_complete() -> None:
 def test_each_claim_of_a_paper_is_on_the_page() -> None:
     places = [row[0] for row in list_rows()]
     for title in ("Procedures", "Findings that are not tested"):
-        (part,) = re.findall(rf"^## {title}$(.*?)(?=^## |\Z)", PAGE.read_text(), re.M | re.S)
+        (part,) = re.findall(rf"^## {title}$(.*?)(?=^## |\Z)", PAGE.read_text("utf-8"), re.M | re.S)
         places += [row[0] for _, *rows in list_tables(part) for row in rows]
     found = re.findall(r"\b[JCSFI]\d+\b", "\n".join(places))
     expected = {f"{paper}{n}" for paper, count in CLAIMS.items() for n in range(1, count + 1)}
