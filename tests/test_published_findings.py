@@ -157,6 +157,19 @@ def test_our_figures_are_those_that_the_scripts_printed(row: list[str]) -> None:
         assert any(is_part(run, track) for track in tracks), f"not printed: {run}"
 
 
+def test_lengths_and_translations_are_those_that_the_scripts_printed() -> None:
+    (lengths,) = [rows for head, *rows in read_tables() if head[0] == "text"]
+    for row in lengths:
+        numbers = [entry for cell in row[1:] for entry in list_entries(cell)]
+        assert len(numbers) == 3, row
+        assert any(is_part(numbers, track) for track in read_tracks("texts")), row
+    examples = [rows for head, *rows in read_tables() if head == ["", ""]]
+    assert len(examples) == 2
+    output = read_output("examples")
+    for _, translation in (row for rows in examples for row in rows):
+        assert f"| {translation} |" in output, translation
+
+
 def test_a_figure_that_no_script_printed_is_found() -> None:
     table = [["", "10", "100"], ["walk", "54.13 ± 3.21", "-0.66 (1.000)"]]
     tracks = list(list_tracks(table))
