@@ -139,6 +139,16 @@ def test_each_row_is_complete() -> None:
             assert key.strip("`") in read_scripts(), (place, key)
 
 
+def test_the_page_counts_its_verdicts() -> None:
+    verdicts = [row[4] for row in list_rows()]
+    confirmed, refuted, undecided = (
+        verdicts.count(v) for v in ("confirmed", "not confirmed", "open")
+    )
+    text = " ".join(PAGE.read_text("utf-8").split())
+    counts = f"{confirmed} are confirmed, {refuted} are not confirmed, and {undecided} are open"
+    assert counts in text
+
+
 def test_each_claim_of_a_paper_is_on_the_page() -> None:
     places = [row[0] for row in list_rows()]
     for title in ("Procedures", "Findings that are not tested"):
