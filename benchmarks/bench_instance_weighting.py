@@ -260,7 +260,7 @@ def speed_table(options: Any) -> None:
     weighted, objective = variant("weighted", "map"), negative_log_density(data)
     fitted = best_time(partial(fit_weights, data, weighted, prior_deviation=PRIOR))
     settings = {"method": "L-BFGS-B", "options": {"maxfun": 50_000, "gtol": 1e-7}}
-    start = np.zeros(weighted.size(data))
+    start = np.zeros_like(fitted.result.z)
     plain = best_time(partial(minimize, objective, start, **settings))
     reached = objective(fitted.result.z)
     table = Table("weighted, prior", "seconds", "log density", "times as long")
