@@ -14,6 +14,7 @@ Tables:
     noise     a fifth of the answers is random
     six       the six features that most people have, starting from 0 and from one trusted metric
     learned   priors learned from the other domains
+    kinds      the same for several kinds of answers, 100 of each, with weights of different sizes
     intervals  how often 95 % intervals contain the true weights: the best of four candidates, 100
               answers, four weights of equal size, or drawn from the prior; `--draws` data sets each
     slips     the same for slip rates of two or three raters, with 60 and 300 answers of each
@@ -314,6 +315,56 @@ def intervals(options: Any) -> None:
         table.row(name, inside, 4 * options.draws, passed, options.draws)
 
 
+#: Weights of different sizes, and factors of them.
+UNEQUAL, FACTORS = np.array([1.0, 0.8, 0.3, 0.0, -0.5]), (1.0, 1.5)
+#: Kinds of answers: candidates of a list, and how many of the best are named in order.
+KINDS = {
+    "the best of four": (4, 1),
+    "rankings of four": (4, 3),
+    "one of two, of lists of four": (4, 0),
+    "one of two": (2, 1),
+}
+
+
+def answer(truth: np.ndarray, candidates: int, named: int, seed: int) -> NBest:
+    """Return 100 lists with an answer each.
+
+    Args:
+        truth: (K,) weights.
+        candidates: of each list.
+        named: the best ones are named in order; 0 compares the first two candidates.
+        seed: of the data.
+    """
+    rng = np.random.default_rng([seed, 13])
+    features = rng.normal(size=(100, candidates, len(truth))).astype(np.float32)
+    scores = features @ truth + rng.gumbel(size=features.shape[:2])
+    rankings = []
+    for of_list in scores if named else scores[:, :2]:
+        order, top = np.argsort(-of_list).tolist(), max(named, 1)
+        rankings.append([[*order[:top], *([sorted(order[top:])] if order[top:] else [])]])
+    texts = [[f"{s} {k}" for k in range(candidates)] for s in range(100)]
+    lists = from_lists(texts, features, [f"F{k}" for k in range(len(truth))])
+    return lists.with_sentence_extras(rankings=rankings)
+
+
+def kinds(options: Any) -> None:
+    """Print how often intervals have the true weights, by the kind of answers, and mean errors."""
+    columns = "covered", "of", "share", "passed", "data sets", "mean z of the largest"
+    table = Table("100 answers", *columns)
+    for name, (candidates, named) in KINDS.items():
+        for factor in FACTORS:
+            inside, passed, z = 0, 0, list[float]()
+            for seed in range(options.draws):
+                truth = factor * UNEQUAL
+                lists = answer(truth, candidates, named, seed + int(1000 * factor))
+                draws = as_draws(bpa.adapt(lists, None, seed=seed))
+                inside, passed = inside + covered(draws, truth), passed + bool(bpa.check(draws))
+                z.append(float((draws.mean[0] - truth[0]) / draws.deviation[0]))
+            total = len(truth) * options.draws
+            row = inside, total, f"{inside / total:.3f}", passed, options.draws, float(np.mean(z))
+            table.row(f"{name}, weights × {factor:g}", *row)
+
+
 def slips(options: Any) -> None:
     """Print how often intervals have the true slip rates, and the weights that are learned."""
     columns = "covered", "of", "mean of the last", "weights covered", "of", "passed"
@@ -369,6 +420,7 @@ if __name__ == "__main__":
             "noise": noise,
             "six": six,
             "learned": learned,
+            "kinds": kinds,
             "intervals": intervals,
             "slips": slips,
             "raters": raters,

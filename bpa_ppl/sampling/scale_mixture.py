@@ -239,10 +239,18 @@ def fit_scale_mixture(target: WeightsTarget) -> ScaleMixture | None:
     modes, log_scales = conditional.modes, conditional.log_scale
     chosen = np.arange(len(modes) // 2 % _EVERY, len(modes), _EVERY)
     likely = int(np.argmax(conditional.log_p))
-    placed = [_place(coordinates, modes[k], log_scales[k]) for k in chosen.tolist()]
+    placed = [_place(coordinates, *each) for each in zip(modes, log_scales, strict=True)]
     centres, covariances = (np.array(values) for values in zip(*placed, strict=True))
+    if len(modes) > 1:
+        # Where the data determine the weights, those in units of the scale change with it.
+        tangents = np.gradient(centres, -2 * log_scales, axis=0)
+    else:
+        place = unflatten(np.arange(len(centres[0])), coordinates.target.start)["precision"]
+        tangents = np.eye(len(centres[0]))[place][None]
+    covariances += (_STEP * _EVERY) ** 2 * tangents[:, :, None] * tangents[:, None]
+    centres, covariances = centres[chosen], covariances[chosen]
     share, centre, covariance = combine_components(conditional.log_p[chosen], centres, covariances)
-    last = _place_prior(coordinates, *_place(coordinates, modes[likely], log_scales[likely]))
+    last = _place_prior(coordinates, *placed[likely])
     centres, covariances = np.vstack([centres, last[0]]), np.vstack([covariances, last[1][None]])
     unit = np.linalg.inv(np.linalg.cholesky(covariance))
     return ScaleMixture(
@@ -284,7 +292,7 @@ def _place_prior(
 
 
 def _place(coordinates: Scaled, mode: Mode, log_scale: float) -> tuple[Float64, Float64]:
-    """Return centre and covariance of a component for the scale and the weights in units of it."""
+    """Return centre and covariance of the scale and the weights in units of it, given the scale."""
 
     def scale(position: Float64) -> Float64:
         z = unflatten(position, coordinates.original.start)
@@ -292,7 +300,4 @@ def _place(coordinates: Scaled, mode: Mode, log_scale: float) -> tuple[Float64, 
 
     centre = scale(mode.position)
     slope = np.array([scale(mode.position + step) - centre for step in np.eye(len(mode.position))])
-    covariance = slope.T @ mode.covariance @ slope
-    place = unflatten(np.arange(len(centre)), coordinates.target.start)["precision"]
-    covariance[place, place] = (_STEP * _EVERY) ** 2
-    return centre, covariance
+    return centre, slope.T @ mode.covariance @ slope
