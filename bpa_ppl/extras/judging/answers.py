@@ -11,7 +11,7 @@ takes a few Newton steps from the previous one, about a millisecond for a hundre
 The weights of features without a canonical weight have an unknown common scale a priori (see
 `bpa_ppl.models.priors.isotropic.with_shared_scale`). The posterior is a mixture over values of this
 scale, each weighted by its prior probability and by Laplace's approximation of p(answers | scale)
-(MacKay 1992); what is returned is the Gaussian with its mean and its covariance.
+(MacKay 1992); questions are chosen by its mean and its covariance.
 """
 
 from __future__ import annotations
@@ -102,15 +102,19 @@ Answers = tuple[Alternatives, Int64]
 
 
 class Gaussian(NamedTuple):
-    """A Gaussian of λ and log ν, K + 1 values.
+    """A Gaussian of λ and log ν, K + 1 values, or a mixture of them.
 
     Attributes:
         mean: (K + 1,), log ν last.
         covariance: (K + 1, K + 1).
+        parts: the Gaussians of a mixture with this mean and covariance; none of one Gaussian.
+        shares: (parts,) of the parts.
     """
 
     mean: Float64
     covariance: Float64
+    parts: tuple[Gaussian, ...] = ()
+    shares: Float64 | None = None
 
     @classmethod
     def prior(cls, mean: Float64, covariance: Float64) -> Self:
@@ -122,6 +126,10 @@ class Gaussian(NamedTuple):
 
     def sample(self, rng: np.random.Generator, count: int) -> Float64:
         """Draw (count, K + 1) values."""
+        if self.parts:
+            counts = rng.multinomial(count, self.shares)
+            drawn = [part.sample(rng, n) for part, n in zip(self.parts, counts, strict=True) if n]
+            return np.asarray(rng.permutation(np.vstack(drawn)))
         values, vectors = np.linalg.eigh(self.covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         return np.asarray(self.mean + rng.normal(size=(count, len(self.mean))) @ root.T)
@@ -229,8 +237,7 @@ def integrate_scales(
         slip: ε, from 0 to below 1.
 
     Returns:
-        the Gaussian with mean and covariance of the posterior, and (n,) the probabilities of the
-        scales.
+        the posterior, a mixture of n Gaussians, and (n,) the probabilities of the scales.
 
     >>> def prior_of(scale):
     ...     return Gaussian.prior(np.zeros(1), 0.04 * scale**2 * np.eye(1))
@@ -248,6 +255,6 @@ def integrate_scales(
         log_p[number] = log_evidence(answers, prior, found[-1], slip)
         start = found[-1].mean  # the next mode is near
     log_p += scale.log_density(log_scales)
-    means, covariances = map(np.array, zip(*found, strict=True))
+    means, covariances = (np.array([part[k] for part in found]) for k in range(2))
     probability, mean, covariance = combine_components(log_p, means, covariances)
-    return Gaussian(mean, covariance), probability
+    return Gaussian(mean, covariance, tuple(found), probability), probability
