@@ -266,7 +266,7 @@ def agree(drawn: NBest, lists: JudgedLists, columns: Int64) -> tuple[Float64, fl
 
 
 #: Subsets of each number of features from three on, and the draws of those that are measured again.
-SUBSETS, AGAIN = 30, 24
+SUBSETS, AGAIN = 20, 12
 MEANS = ("prior mean 0", "sign of the sum", "sign by the lists")
 
 

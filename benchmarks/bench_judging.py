@@ -221,7 +221,7 @@ def two_raters(seed: int, answers: int = 300) -> tuple[NBest, np.ndarray]:
         at_random, answer = rng.uniform() < SLIPS[name], rng.choice(3, p=weights / weights.sum())
         entries.append((rng.integers(3) if at_random else answer, {"rater": name}))
     pairs = {0: [0, 1], 1: [1, 0]}
-    lists = from_lists([["a", "b"]] * len(entries), features, [f"F{k}" for k in range(6)])
+    lists = from_lists([["a", "b"]] * len(entries), features, [f"x{k}" for k in range(6)])
     judged = lists.with_sentence_extras(
         preferences=[(a < 2 and [{"candidates": pairs[a], **e}]) or None for a, e in entries],
         ties=[(a == 2 and [{"candidates": [0, 1], **e}]) or None for a, e in entries],
@@ -287,7 +287,7 @@ def best_of_four(truth: np.ndarray, slips: tuple[float, ...], answers: int, seed
         for best, number in zip(chosen, rater.tolist(), strict=True)
     ]
     texts = [[f"{s} {k}" for k in range(4)] for s in range(count)]
-    lists = from_lists(texts, features, [f"F{k}" for k in range(len(truth))])
+    lists = from_lists(texts, features, [f"x{k}" for k in range(len(truth))])
     return lists.with_sentence_extras(rankings=rankings)
 
 
@@ -343,7 +343,7 @@ def answer(truth: np.ndarray, candidates: int, named: int, seed: int) -> NBest:
         order, top = np.argsort(-of_list).tolist(), max(named, 1)
         rankings.append([[*order[:top], *([sorted(order[top:])] if order[top:] else [])]])
     texts = [[f"{s} {k}" for k in range(candidates)] for s in range(100)]
-    lists = from_lists(texts, features, [f"F{k}" for k in range(len(truth))])
+    lists = from_lists(texts, features, [f"x{k}" for k in range(len(truth))])
     return lists.with_sentence_extras(rankings=rankings)
 
 
