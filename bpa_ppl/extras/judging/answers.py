@@ -126,7 +126,7 @@ class Gaussian(NamedTuple):
 
     def sample(self, rng: np.random.Generator, count: int) -> Float64:
         """Draw (count, K + 1) values."""
-        if self.parts:
+        if self.shares is not None:
             counts = rng.multinomial(count, self.shares)
             drawn = [part.sample(rng, n) for part, n in zip(self.parts, counts, strict=True) if n]
             return np.asarray(rng.permutation(np.vstack(drawn)))
