@@ -116,10 +116,10 @@ def test_with_canonical_weights_a_margin_determines_the_scale() -> None:
     assert np.log(found) == pytest.approx(expected, abs=0.05)
 
 
-def answered(weight: float, size: int) -> tuple[NBest, np.ndarray]:
+def answered(weight: float, size: int, count: int = 40) -> tuple[NBest, np.ndarray]:
     """Lists with an answer to a random pair each, and its log p on `GRID`."""
     rng = np.random.default_rng(6)
-    pool = simulated(40, np.array([weight]), size=size)
+    pool = simulated(count, np.array([weight]), size=size)
     answers, log_p = [], np.zeros_like(GRID)
     for s in range(len(pool)):
         scores = scores_of(pool, s)
@@ -165,6 +165,27 @@ def test_the_posterior_of_answers_integrates_over_the_scale(
     assert found == pytest.approx([0.025, 0.5, 0.975], abs=0.04)
     log_evidence = log_total + np.log(GRID[1] - GRID[0])
     assert draws.record.figures.log_evidence == pytest.approx(log_evidence, abs=0.1)
+
+
+@pytest.mark.parametrize("sampler", ["auto", "nuts"])
+def test_many_answers_that_determine_the_weights_are_sampled_without_the_scale(
+    sampler: str,
+) -> None:
+    """Compared with quadrature; NUTS diverges in units of the scale."""
+    judged, log_p = answered(2.5, SIZE, 1000)
+    draws = as_draws(adapt(judged, None, sampler=sampler))
+    assert check(draws)
+    if sampler == "auto":
+        assert draws.record.figures.chosen_because.endswith("of proposals around the mode")
+    log_scales = np.linspace(-6, 6, 600)
+    deviation = draws.record.prior.scale / float(judged.spread[0]) * np.exp(log_scales)
+    given_scale = norm.logpdf(GRID, 0.0, deviation[:, None])
+    log_p = log_p + logsumexp(given_scale + norm.logpdf(log_scales, 0.0, 1.25)[:, None], axis=0)
+    p = np.exp(log_p - logsumexp(log_p))
+    mean = p @ GRID
+    expected = np.sqrt(p @ (GRID - mean) ** 2)
+    assert abs(draws.mean[0] - mean) < 0.15 * expected
+    assert draws.deviation[0] == pytest.approx(expected, rel=0.1)
 
 
 def count_covered(seed: int, prior: Any) -> int:
