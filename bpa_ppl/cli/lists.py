@@ -18,7 +18,7 @@ from bpa_ppl.weights import NONE
 
 #: Of lists with totals, where no file of weights is found.
 _CANONICAL = "canonical weights are those with which the decoder made these lists, such as in its "
-_CANONICAL += "moses.ini: if you have them, give the file in place of none"
+_CANONICAL += "moses.ini: if you have them, give that file instead of none"
 
 
 def lists_(

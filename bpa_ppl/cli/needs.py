@@ -1,4 +1,4 @@
-"""Options that have a meaning only with another one: without it they are an error."""
+"""Options that need another one: given without it, they are an error."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bpa_ppl.errors import UsageError
 
 
 class Needs(NamedTuple):
-    """Marks a parameter that has a meaning only with others; in a group, it is of all its options.
+    """Marks a parameter that needs another one; on a group of options, it applies to each of them.
 
     Attributes:
         one_of: parameters, of which one must be given, as `test`; or with a value, `point=draw`.

@@ -343,11 +343,11 @@ def load_json(text: str) -> Any:
 
 
 def check_escapes(text: str, value: Any) -> None:
-    """Refuse escapes in JSON of what is not text.
+    """Refuse JSON with escapes of characters that are not text.
 
     Args:
         text: the JSON.
-        value: what it says.
+        value: its parsed value.
 
     Raises:
         DataError: if one is NUL, or half a surrogate pair.

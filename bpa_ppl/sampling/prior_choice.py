@@ -234,8 +234,9 @@ def _learn_scale(
 ) -> tuple[float | None, float]:
     """Return the scale τ that maximises the marginal likelihood of the adaptation sentences.
 
-    The prior mean follows what the features have in common. Its sign is the opposite one if that is
-    more probable given the lists, with the scale of the first one; the scale is then learned again.
+    The prior mean follows what the features have in common. With the scale found, both of its signs
+    are compared by their posterior probability; if the opposite sign wins, the scale is learned
+    again.
 
     Args:
         observed: as for `choose_prior`.
@@ -244,7 +245,7 @@ def _learn_scale(
         names: the features that the prior scales; none if the scale is given.
 
     Returns:
-        the scale, or None; and the sign of the prior mean: 1, or -1 for the opposite one.
+        the scale, or None if it is given; and the sign of the prior mean, 1 or -1.
     """
     from scipy.optimize import minimize_scalar  # slow to import
 

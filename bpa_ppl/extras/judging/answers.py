@@ -108,13 +108,13 @@ class Gaussian(NamedTuple):
         mean: (K + 1,), log ν last.
         covariance: (K + 1, K + 1).
         parts: the Gaussians of a mixture with this mean and covariance; none of one Gaussian.
-        shares: (parts,) of the parts.
+        shares: (parts,) the probabilities of the parts.
     """
 
     mean: Float64
     covariance: Float64
     parts: tuple[Gaussian, ...] = ()
-    shares: Float64 | None = None
+    shares: Float64 = np.ones(1)
 
     @classmethod
     def prior(cls, mean: Float64, covariance: Float64) -> Self:
@@ -126,7 +126,7 @@ class Gaussian(NamedTuple):
 
     def sample(self, rng: np.random.Generator, count: int) -> Float64:
         """Draw (count, K + 1) values."""
-        if self.shares is not None:
+        if self.parts:
             counts = rng.multinomial(count, self.shares)
             drawn = [part.sample(rng, n) for part, n in zip(self.parts, counts, strict=True) if n]
             return np.asarray(rng.permutation(np.vstack(drawn)))
@@ -226,7 +226,7 @@ def integrate_scales(
     scale: LogNormalScale,
     log_scales: Float64,
     slip: float = 0.0,
-) -> tuple[Gaussian, Float64]:
+) -> Gaussian:
     """Return the posterior integrated over the scale of the prior.
 
     Args:
@@ -237,15 +237,15 @@ def integrate_scales(
         slip: ε, from 0 to below 1.
 
     Returns:
-        the posterior, a mixture of n Gaussians, and (n,) the probabilities of the scales.
+        a mixture of n Gaussians, whose shares are the probabilities of the scales.
 
     >>> def prior_of(scale):
     ...     return Gaussian.prior(np.zeros(1), 0.04 * scale**2 * np.eye(1))
     >>> pairs = Alternatives.of(np.array([[[2.0], [0.0]]] * 20), np.zeros((20, 2)))
     >>> scale = LogNormalScale(1.0)
     >>> answers = pairs, np.zeros(20, int)
-    >>> weights, probability = integrate_scales(answers, prior_of, scale, scale.log_scales)
-    >>> bool(weights.mean[0] > 0.5), bool(scale.log_scales @ probability > 1)
+    >>> weights = integrate_scales(answers, prior_of, scale, scale.log_scales)
+    >>> bool(weights.mean[0] > 0.5), bool(scale.log_scales @ weights.shares > 1)
     (True, True)
     """
     found, log_p, start = list[Gaussian](), np.empty(len(log_scales)), None
@@ -257,4 +257,4 @@ def integrate_scales(
     log_p += scale.log_density(log_scales)
     means, covariances = (np.array([part[k] for part in found]) for k in range(2))
     probability, mean, covariance = combine_components(log_p, means, covariances)
-    return Gaussian(mean, covariance, tuple(found), probability), probability
+    return Gaussian(mean, covariance, tuple(found), probability)

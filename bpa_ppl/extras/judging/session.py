@@ -387,9 +387,9 @@ class Session:
         def prior_of(value: float) -> Gaussian:
             return _to_gaussian(self.prior.with_scale(value))
 
-        weights, probability = integrate_scales(answers, prior_of, scale, self._scales, self.slip)
+        weights = integrate_scales(answers, prior_of, scale, self._scales, self.slip)
         if keep:
-            kept = np.flatnonzero(probability > _NEGLIGIBLE)
+            kept = np.flatnonzero(weights.shares > _NEGLIGIBLE)
             self._scales = self._scales[kept[0] : kept[-1] + 1]
         return weights
 
