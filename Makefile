@@ -15,8 +15,8 @@ PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 export PYTHONDONTWRITEBYTECODE :=
 
 # Tests that depend most on the versions of Python and of ArviZ.
-QUICK := tests/posterior tests/test_posterior.py tests/diagnostics/test_check.py \
-	tests/diagnostics/test_predictive.py tests/diagnostics/test_traces.py tests/cli/test_process.py
+QUICK := tests/posterior tests/diagnostics/check/test_check.py \
+	tests/diagnostics/check/test_predictive.py tests/diagnostics/pages/test_traces.py tests/cli/test_process.py
 
 .PHONY: demo test core quick compare lowest coverage check types package bench docs wheel clean \
 	store-results compare-results store-reading compare-reading
@@ -43,7 +43,7 @@ quick: $(READY)
 # The samplers of other packages, which the other tests skip.
 compare: $(READY)
 	$(INSTALL) --editable '.[compare]'
-	$(PYTEST) --quiet tests/sampling/test_other_packages.py
+	$(PYTEST) --quiet tests/samplers/test_other_packages.py
 
 # The lowest versions that pyproject.toml allows; they may warn of deprecations.
 lowest:

@@ -31,12 +31,12 @@ from scipy.stats import norm
 
 from bpa_ppl import NBest, Weights, check, from_lists, read_nbest, read_weights
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.adapting import log_density
-from bpa_ppl.diagnostics.convergence import compare_beginning
-from bpa_ppl.drawing import draw_posterior
+from bpa_ppl.adapting.adapt import log_density
+from bpa_ppl.adapting.draw import draw_posterior
+from bpa_ppl.densities.weights_target import WeightsTarget
+from bpa_ppl.diagnostics.check.convergence import compare_beginning
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.sampling.imh import accept
-from bpa_ppl.sampling.weights_target import WeightsTarget
+from bpa_ppl.samplers.imh import accept
 
 CHAINS, DRAWS, WARMUP, DEGREES, SCALE = 4, 1000, 100, 20.0, 1.1
 

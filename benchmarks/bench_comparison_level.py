@@ -23,8 +23,8 @@ from scipy.signal import lfilter
 
 from bpa_ppl import Draws
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.diagnostics.comparison.comparison import LEVEL, MAX_BIAS, compare
-from bpa_ppl.diagnostics.comparison.statistics import (
+from bpa_ppl.diagnostics.samplers.comparison import LEVEL, MAX_BIAS, compare
+from bpa_ppl.diagnostics.samplers.statistics import (
     bound_bias,
     compare_moments,
     measure_joint_distance,

@@ -39,11 +39,12 @@ from sklearn.metrics import brier_score_loss, log_loss
 
 import bpa_ppl as bpa
 from bpa_ppl import NBest, from_arrays
-from bpa_ppl.diagnostics.baselines import read_comparison
-from bpa_ppl.diagnostics.judged import Gains
+from bpa_ppl.diagnostics.ways.baselines import read_comparison
+from bpa_ppl.diagnostics.ways.headroom import headroom_won
+from bpa_ppl.diagnostics.ways.judged import Gains
+from bpa_ppl.diagnostics.ways.paired import estimate_proportion
 from bpa_ppl.extending import oracles
-from bpa_ppl.metrics.column import headroom_won, read_column
-from bpa_ppl.metrics.paired import estimate_proportion
+from bpa_ppl.lists.columns import read_column
 
 SIZES = (10, 20, 50)
 PAIRS, MISLEADING = ("RewardBench", "LLMBar", "simulated judges"), "misleading judges"

@@ -31,8 +31,8 @@ from measuring import DATA, DOMAINS, Table, canonical, read_lists, run_tables
 
 import bpa_ppl as bpa
 from bpa_ppl._runtime.messages import capture_notes
-from bpa_ppl.drift import DriftMonitor, feature_scales
-from bpa_ppl.metrics.column import read_column
+from bpa_ppl.lists.columns import read_column
+from bpa_ppl.lists.drift import DriftMonitor, feature_scales
 from bpa_ppl.posterior.record import Record
 
 GAINS = ("mqm", "esa", "human", "edits")

@@ -59,14 +59,14 @@ from measuring import (
 from segmenting import PhraseIndex, segment
 
 import bpa_ppl as bpa
-from bpa_ppl.building import concatenate
 from bpa_ppl.extras.phrases.extraction import extract_phrases
 from bpa_ppl.extras.phrases.induction import induce
 from bpa_ppl.extras.phrases.invariance import Invariance
 from bpa_ppl.extras.phrases.subdomains import Subdomains
 from bpa_ppl.features.consensus import Consensus
 from bpa_ppl.features.source import make_adder
-from bpa_ppl.nbest import NBest
+from bpa_ppl.lists.building import concatenate
+from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.text.words import NumberedText, iter_sentences
 
 SIZES = (10, 100)

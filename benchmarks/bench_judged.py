@@ -39,12 +39,14 @@ from scipy.stats import norm, rankdata
 from sklearn.linear_model import BayesianRidge
 
 import bpa_ppl as bpa
-from bpa_ppl import Isotropic, adapting, concatenate
+from bpa_ppl import Isotropic, concatenate
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl.diagnostics.judged import Gains
+from bpa_ppl.adapting import build
+from bpa_ppl.diagnostics.ways.headroom import headroom_won
+from bpa_ppl.diagnostics.ways.judged import Gains
 from bpa_ppl.features.indicators import Indicators
-from bpa_ppl.metrics.column import headroom_won, read_column
-from bpa_ppl.nbest import NBest
+from bpa_ppl.lists.columns import read_column
+from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.weights import StartingWeights
 
 WMT23 = ("wmt23.en-de", "wmt23.zh-en")
@@ -535,7 +537,7 @@ def with_and_without(half: Half, size: int, seed: int) -> tuple[float, float, fl
     if not default.record.indicators.left_out:
         both = shared_headroom(half, default)
         return without, both, both
-    with patch.object(adapting, "LEFT_OUT_BELOW", -np.inf):
+    with patch.object(build, "LEFT_OUT_BELOW", -np.inf):
         both = shared_headroom(half, adapt_judged(lists, categorical="system"))
     return without, both, shared_headroom(half, default)
 

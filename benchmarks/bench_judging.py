@@ -47,13 +47,14 @@ from bench_judged import (
 from measuring import Table, print_cells, run_tables
 
 import bpa_ppl as bpa
-from bpa_ppl.building import concatenate, from_lists
-from bpa_ppl.diagnostics.raters import compare_raters
+from bpa_ppl.diagnostics.pages.raters import compare_raters
+from bpa_ppl.diagnostics.ways.headroom import headroom_won
 from bpa_ppl.extras.judging.session import Session
 from bpa_ppl.formats.journal import PLACES, TIE
-from bpa_ppl.metrics.column import headroom_won, read_column
+from bpa_ppl.lists.building import concatenate, from_lists
+from bpa_ppl.lists.columns import read_column
+from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.models.likelihoods.preference import Preference
-from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws
 
 ANSWERS = (10, 20, 50)

@@ -37,15 +37,15 @@ from numpyro.infer import MCMC, NUTS
 
 import bpa_ppl as bpa
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.building import from_lists
 from bpa_ppl.extending import Oracles
 from bpa_ppl.extras.phrases.lexicon import Lexicon
 from bpa_ppl.features.lm import LanguageModel
+from bpa_ppl.lists.building import from_lists
+from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.models.likelihoods.oracle import Margin
 from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.statistics import ess, r_hat
-from bpa_ppl.sampling.sampler import SAMPLERS
+from bpa_ppl.samplers.sampler import SAMPLERS
 from bpa_ppl.weights import StartingWeights
 
 SIZES = (0, 10, 50)

@@ -39,7 +39,7 @@ from measuring import (
 import bpa_ppl as bpa
 from bpa_ppl import NBest
 from bpa_ppl.decoding.rules import Mbr
-from bpa_ppl.metrics.pairwise import make_pairs
+from bpa_ppl.gains.pairwise import make_pairs
 from bpa_ppl.weights import match
 
 SIZES = (10, 100)

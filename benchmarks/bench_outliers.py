@@ -3,7 +3,7 @@
     python benchmarks/bench_outliers.py [--tables NAME ...] [--draws 10] [--files NAME ...]
 
 The scale of the prior is divided by the spread of the feature, its standard deviation within lists.
-`robust` leaves out what `bpa_ppl.metrics.column.describe_outliers` calls outliers. All posteriors
+`robust` leaves out what `bpa_ppl.lists.columns.describe_outliers` calls outliers. All posteriors
 are modes. The tables show means over the draws.
 
 Tables:
@@ -28,13 +28,9 @@ from bench_judged import COMPUTED, CONSENSUS_SETS, SIZES, SUMMARIES, draw_lists,
 from measuring import DATA, DOMAINS, Table, read_lists, run_tables
 
 import bpa_ppl as bpa
-from bpa_ppl.metrics.column import (
-    describe_outliers,
-    headroom_won,
-    measure_distances,
-    numeric_columns,
-)
-from bpa_ppl.nbest import NBest, centre
+from bpa_ppl.diagnostics.ways.headroom import headroom_won
+from bpa_ppl.lists.columns import describe_outliers, measure_distances, numeric_columns
+from bpa_ppl.lists.nbest import NBest, centre
 
 #: The outliers: how many of 200 values, and what they are.
 OUTLIERS = ((0, 0.0), (1, 1e2), (1, 1e4), (1, -1e4), (1, 1e9), (2, -1e2), (2, 1e9))
@@ -56,7 +52,7 @@ def measure_robustly(nbest: NBest, column: Any) -> float:
 def choose(lists: NBest, test: NBest, gain: str, robust: bool) -> tuple[float, float]:
     """Return the weight of the first feature, and the headroom won on test lists."""
     with ExitStack() as patches:
-        for module in ("nbest", "sampling.observations") if robust else ():
+        for module in ("lists.nbest", "adapting.observations") if robust else ():
             name = f"bpa_ppl.{module}.measure_deviation"
             patches.enter_context(patch(name, measure_robustly))
         posterior = bpa.adapt(lists, None, gain="gain", sampler="map")

@@ -60,7 +60,7 @@ from scipy.stats import norm
 import bpa_ppl as bpa
 from bpa_ppl import NBest, from_arrays
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.metrics.column import read_column
+from bpa_ppl.lists.columns import read_column
 from bpa_ppl.models.priors.isotropic import LOG_DEVIATION, PAIRS_FACTOR
 
 TEXTS = {"WMT 2024, texts": "wmt24esa.en-cs", "medical, texts": "bio.de-en"}

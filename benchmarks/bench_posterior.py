@@ -30,10 +30,10 @@ from measuring import Table, best_time, canonical, draw, parse_options, read_lis
 from numpyro.infer import MCMC, NUTS
 
 import bpa_ppl as bpa
+from bpa_ppl.densities.weights_target import WeightsTarget
 from bpa_ppl.extending import Oracles, oracles
 from bpa_ppl.posterior.draws import importance_weights, kish
 from bpa_ppl.posterior.statistics import ess
-from bpa_ppl.sampling.weights_target import WeightsTarget
 
 SEED = 1
 SAMPLERS = ("rwm-isotropic", "rwm", "nuts", "imh", "laplace")

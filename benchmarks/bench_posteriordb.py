@@ -50,10 +50,10 @@ from scipy.optimize import minimize
 
 from bpa_ppl import compare
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.drawing import draw_posterior
+from bpa_ppl.adapting.draw import draw_posterior
+from bpa_ppl.densities.model_target import make_model_target
 from bpa_ppl.errors import BpaError
 from bpa_ppl.posterior.arviz_functions import InferenceData
-from bpa_ppl.sampling.model_target import make_model_target
 
 CHAINS, WARMUP, DRAWS = 4, 1000, 2000
 #: Acceptance that NUTS aims at: with 0.8 or 0.9, a few transitions of eight_schools diverge.

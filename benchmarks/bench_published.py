@@ -54,7 +54,7 @@ from bpa_ppl import (
     rerank,
 )
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.diagnostics.estimates import smallest_ess
+from bpa_ppl.diagnostics.samplers.estimates import smallest_ess
 from bpa_ppl.extras.studies.results import (
     LENGTH,
     Row,
@@ -66,8 +66,8 @@ from bpa_ppl.extras.studies.results import (
 from bpa_ppl.extras.studies.running import run_study
 from bpa_ppl.extras.studies.study import read_study
 from bpa_ppl.extras.studies.tuning.reestimation import reestimate
-from bpa_ppl.metrics.ter import TER
-from bpa_ppl.nbest import NBest
+from bpa_ppl.gains.ter import TER
+from bpa_ppl.lists.nbest import NBest
 
 METHODS = (
     *("canonical", "published", "mcmc-vit", "published-2010", "vit-2010", "published-sspr"),

@@ -28,7 +28,7 @@ from measuring import DATA, Table, best_time, run_tables
 
 from bpa_ppl import compare, compare_samplers, log_density, read_nbest, read_weights
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.diagnostics.comparison.page import render_comparison
+from bpa_ppl.diagnostics.samplers.comparison_page import render_comparison
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -48,8 +48,8 @@ from sacrebleu import metrics
 
 import bpa_ppl as bpa
 from bpa_ppl.formats.streams import atomic_writer
-from bpa_ppl.metrics.ter import TER
-from bpa_ppl.names import expand
+from bpa_ppl.gains.ter import TER
+from bpa_ppl.lists.labels import expand
 
 _INTERVAL = 0.1  # seconds between two samples of memory and CPU time
 _FEATURES = 15
@@ -239,15 +239,15 @@ def adapt_in_steps(path: str) -> None:
 
     Then two parts of a step are repeated, to print their seconds.
     """
-    from bpa_ppl.describing import warn_about
-    from bpa_ppl.diagnostics.judged import read_judgements
-    from bpa_ppl.diagnostics.left_out import leave_out
-    from bpa_ppl.diagnostics.ways import fit_ways
-    from bpa_ppl.drawing import draw_posterior
-    from bpa_ppl.sampling.building import leave_out_indicators
-    from bpa_ppl.sampling.observing import observe
-    from bpa_ppl.sampling.preparing import prepare
-    from bpa_ppl.sampling.prior_choice import choose_prior
+    from bpa_ppl.adapting.build import leave_out_indicators
+    from bpa_ppl.adapting.describe import warn_about
+    from bpa_ppl.adapting.draw import draw_posterior
+    from bpa_ppl.adapting.observe import observe
+    from bpa_ppl.adapting.prepare import prepare
+    from bpa_ppl.adapting.prior import choose_prior
+    from bpa_ppl.diagnostics.ways.judged import read_judgements
+    from bpa_ppl.diagnostics.ways.left_out import leave_out
+    from bpa_ppl.diagnostics.ways.simple_ways import fit_ways
 
     steps, start = {_START: (process_time(), peak_memory())}, process_time()
 

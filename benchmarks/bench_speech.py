@@ -32,8 +32,8 @@ from bpa_ppl.extending import oracles
 from bpa_ppl.features.consensus import Consensus
 from bpa_ppl.features.length import Length
 from bpa_ppl.features.lm import LanguageModel
-from bpa_ppl.metrics.gains import count_statistics
-from bpa_ppl.nbest import NBest
+from bpa_ppl.gains.gains import count_statistics
+from bpa_ppl.lists.nbest import NBest
 
 FILES = ("dev_clean", "dev_other")
 CONSENSUS, LENGTH = Consensus(metric="wer"), Length()

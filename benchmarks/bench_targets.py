@@ -11,19 +11,24 @@ effective draws of the worst weight per second and per evaluation of the density
 from __future__ import annotations
 
 import argparse
+import sys
+from pathlib import Path
 
 from measuring import Table, run_tables
 from scipy.stats import norm
 
-from bpa_ppl.adapting import log_density
-from bpa_ppl.diagnostics.check import check
-from bpa_ppl.diagnostics.comparison.comparison import MAX_BIAS
-from bpa_ppl.diagnostics.comparison.efficiency import format_value, measure_efficiency
-from bpa_ppl.diagnostics.comparison.samplers import run_samplers
-from bpa_ppl.diagnostics.estimates import concatenate_runs, estimate_mean
-from bpa_ppl.diagnostics.known_targets import TARGETS, KnownTarget, target
+from bpa_ppl.adapting.adapt import log_density
+from bpa_ppl.diagnostics.check.check import check
+from bpa_ppl.diagnostics.samplers.comparison import MAX_BIAS
+from bpa_ppl.diagnostics.samplers.efficiency import format_value, measure_efficiency
+from bpa_ppl.diagnostics.samplers.estimates import concatenate_runs, estimate_mean
+from bpa_ppl.diagnostics.samplers.samplers import run_samplers
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.sampling.sampler import SAMPLERS
+from bpa_ppl.samplers.sampler import SAMPLERS
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
+
+from support.known_targets import TARGETS, KnownTarget, target
 
 
 def cells(exact: KnownTarget, runs: list[Draws]) -> tuple[str, str]:

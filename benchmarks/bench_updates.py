@@ -20,8 +20,8 @@ from bench_judged import WMT23, read_halves
 from measuring import Table, canonical, draw_lists, parse_options, read_lists
 
 import bpa_ppl as bpa
+from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.models.likelihoods.oracle import Risk
-from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
 

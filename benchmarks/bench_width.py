@@ -20,7 +20,7 @@ from sklearn.linear_model import LogisticRegressionCV, RidgeCV
 from sklearn.model_selection import GroupKFold
 
 import bpa_ppl as bpa
-from bpa_ppl.nbest import centre
+from bpa_ppl.lists.nbest import centre
 from bpa_ppl.posterior.draws import DIRECTIONS
 
 FEATURES = (10, 50, 100, 500, 1000, 2000, 5000)

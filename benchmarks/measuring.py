@@ -21,9 +21,9 @@ import psutil
 
 import bpa_ppl as bpa
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.metrics.bleu import BLEU
-from bpa_ppl.metrics.ter import TER
-from bpa_ppl.nbest import NBest
+from bpa_ppl.gains.bleu import BLEU
+from bpa_ppl.gains.ter import TER
+from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.weights import StartingWeights
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
@@ -279,7 +279,7 @@ class Task(NamedTuple):
     @classmethod
     def of(cls, pool: NBest, test: NBest, new: tuple[str, ...] = ()) -> Task:
         """Compute the statistics of the test lists."""
-        from bpa_ppl.metrics.gains import count_statistics
+        from bpa_ppl.gains.gains import count_statistics
 
         return cls(pool, test, count_statistics(test, "ter"), count_statistics(test, "bleu"), new)
 

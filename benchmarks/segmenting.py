@@ -15,10 +15,10 @@ import numpy as np
 from numba import njit
 
 from bpa_ppl._runtime.arrays import Float64, Int32, Int64
-from bpa_ppl.building import concatenate
 from bpa_ppl.extras.phrases.tables import PhraseCounts
 from bpa_ppl.extras.phrases.tree import PhraseTree, build_tree
-from bpa_ppl.nbest import NBest
+from bpa_ppl.lists.building import concatenate
+from bpa_ppl.lists.nbest import NBest
 
 MAX_WORDS = 5  # of a phrase
 _MAX_SOURCE = 60  # words of a source sentence; longer ones are left out

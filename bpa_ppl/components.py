@@ -238,7 +238,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         members: name -> `module:Class`. A name followed by a placeholder, `numpyro:NAME`, is that
             of a component with variants.
 
-    >>> from bpa_ppl.sampling.sampler import SAMPLERS
+    >>> from bpa_ppl.samplers.sampler import SAMPLERS
     >>> sorted(SAMPLERS)[:3], SAMPLERS["imh"].__name__
     (['auto', 'blackjax', 'heuristic'], 'IndependenceMetropolis')
     """
@@ -309,7 +309,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         Raises:
             DataError: if a member of this package cannot be loaded.
 
-        >>> from bpa_ppl.metrics.metric import GAINS
+        >>> from bpa_ppl.gains.metric import GAINS
         >>> next(GAINS.load())[1].__name__
         'TER'
         """
@@ -346,7 +346,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         Raises:
             UsageError: if there is no such component, or a setting is invalid.
 
-        >>> from bpa_ppl.metrics.metric import GAINS
+        >>> from bpa_ppl.gains.metric import GAINS
         >>> GAINS.resolve("ter", {"case_sensitive": True}).case_sensitive
         True
         >>> GAINS.resolve("chrf:word_order=2,beta=3")
@@ -397,7 +397,7 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         Raises:
             UsageError: as `resolve`; for an unknown name it says how to register a component.
 
-        >>> from bpa_ppl.metrics.metric import GAINS
+        >>> from bpa_ppl.gains.metric import GAINS
         >>> GAINS.restore("mine")
         Traceback (most recent call last):
         bpa_ppl.errors.UsageError: the posterior uses the metric mine, which is unknown here: ...

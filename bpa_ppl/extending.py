@@ -14,16 +14,16 @@ _MODULES = {
         "warn_user",
     ),
     "bpa_ppl.decoding.rules": ("Rule",),
-    "bpa_ppl.diagnostics.advice": ("Advice",),
-    "bpa_ppl.diagnostics.diagnostic": (
+    "bpa_ppl.diagnostics.check.advice": ("Advice",),
+    "bpa_ppl.diagnostics.check.diagnostic": (
         "Diagnostic",
         "Run",
     ),
     "bpa_ppl.features.source": ("FeatureSource",),
     "bpa_ppl.formats.format": ("NBestFormat",),
-    "bpa_ppl.metrics.gains": ("gains",),
-    "bpa_ppl.metrics.metric": ("Metric",),
-    "bpa_ppl.metrics.oracles": (
+    "bpa_ppl.gains.gains": ("gains",),
+    "bpa_ppl.gains.metric": ("Metric",),
+    "bpa_ppl.gains.oracles": (
         "Oracles",
         "oracles",
     ),
@@ -37,20 +37,20 @@ _MODULES = {
     ),
     "bpa_ppl.models.log_linear": ("log_linear",),
     "bpa_ppl.models.priors.prior": ("PriorFamily",),
-    "bpa_ppl.sampling.building": ("build_target",),
-    "bpa_ppl.sampling.observations": (
+    "bpa_ppl.adapting.build": ("build_target",),
+    "bpa_ppl.adapting.observations": (
         "Compared",
         "Scored",
     ),
-    "bpa_ppl.sampling.observing": ("observe",),
-    "bpa_ppl.sampling.preparing": (
+    "bpa_ppl.adapting.observe": ("observe",),
+    "bpa_ppl.adapting.prepare": (
         "Prepared",
         "prepare",
     ),
-    "bpa_ppl.sampling.prior_choice": ("choose_prior",),
-    "bpa_ppl.sampling.sampler": ("Sampler",),
-    "bpa_ppl.sampling.settings": ("Settings",),
-    "bpa_ppl.sampling.target": (
+    "bpa_ppl.adapting.prior": ("choose_prior",),
+    "bpa_ppl.samplers.sampler": ("Sampler",),
+    "bpa_ppl.adapting.settings": ("Settings",),
+    "bpa_ppl.densities.target": (
         "Sampled",
         "Target",
     ),
@@ -65,16 +65,26 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 if TYPE_CHECKING:  # the same names, for type checkers and editors
     from bpa_ppl._runtime.messages import WarningsHandler as WarningsHandler
     from bpa_ppl._runtime.messages import warn_user as warn_user
+    from bpa_ppl.adapting.build import build_target as build_target
+    from bpa_ppl.adapting.observations import Compared as Compared
+    from bpa_ppl.adapting.observations import Scored as Scored
+    from bpa_ppl.adapting.observe import observe as observe
+    from bpa_ppl.adapting.prepare import Prepared as Prepared
+    from bpa_ppl.adapting.prepare import prepare as prepare
+    from bpa_ppl.adapting.prior import choose_prior as choose_prior
+    from bpa_ppl.adapting.settings import Settings as Settings
     from bpa_ppl.decoding.rules import Rule as Rule
-    from bpa_ppl.diagnostics.advice import Advice as Advice
-    from bpa_ppl.diagnostics.diagnostic import Diagnostic as Diagnostic
-    from bpa_ppl.diagnostics.diagnostic import Run as Run
+    from bpa_ppl.densities.target import Sampled as Sampled
+    from bpa_ppl.densities.target import Target as Target
+    from bpa_ppl.diagnostics.check.advice import Advice as Advice
+    from bpa_ppl.diagnostics.check.diagnostic import Diagnostic as Diagnostic
+    from bpa_ppl.diagnostics.check.diagnostic import Run as Run
     from bpa_ppl.features.source import FeatureSource as FeatureSource
     from bpa_ppl.formats.format import NBestFormat as NBestFormat
-    from bpa_ppl.metrics.gains import gains as gains
-    from bpa_ppl.metrics.metric import Metric as Metric
-    from bpa_ppl.metrics.oracles import Oracles as Oracles
-    from bpa_ppl.metrics.oracles import oracles as oracles
+    from bpa_ppl.gains.gains import gains as gains
+    from bpa_ppl.gains.metric import Metric as Metric
+    from bpa_ppl.gains.oracles import Oracles as Oracles
+    from bpa_ppl.gains.oracles import oracles as oracles
     from bpa_ppl.models.likelihoods.likelihood import (
         Likelihood as Likelihood,
     )
@@ -85,17 +95,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from bpa_ppl.models.lists import tabulate as tabulate
     from bpa_ppl.models.log_linear import log_linear as log_linear
     from bpa_ppl.models.priors.prior import PriorFamily as PriorFamily
-    from bpa_ppl.sampling.building import build_target as build_target
-    from bpa_ppl.sampling.observations import Compared as Compared
-    from bpa_ppl.sampling.observations import Scored as Scored
-    from bpa_ppl.sampling.observing import observe as observe
-    from bpa_ppl.sampling.preparing import Prepared as Prepared
-    from bpa_ppl.sampling.preparing import prepare as prepare
-    from bpa_ppl.sampling.prior_choice import choose_prior as choose_prior
-    from bpa_ppl.sampling.sampler import Sampler as Sampler
-    from bpa_ppl.sampling.settings import Settings as Settings
-    from bpa_ppl.sampling.target import Sampled as Sampled
-    from bpa_ppl.sampling.target import Target as Target
+    from bpa_ppl.samplers.sampler import Sampler as Sampler
     from bpa_ppl.weights import Match as Match
     from bpa_ppl.weights import StartingWeights as StartingWeights
     from bpa_ppl.weights import match as match

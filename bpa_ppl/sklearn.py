@@ -21,13 +21,14 @@ from sklearn.utils.validation import (
 
 from bpa_ppl._runtime.arrays import Float64, Int64, as_array, as_numbers, to_floats
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.adapting import adapt
-from bpa_ppl.building import from_arrays
+from bpa_ppl.adapting.adapt import adapt
 from bpa_ppl.decoding.reranker import Reranker
+from bpa_ppl.diagnostics.ways.headroom import headroom_won
 from bpa_ppl.errors import BpaWarning, DataError, UsageError, quote
-from bpa_ppl.metrics.column import Column, headroom_won, select_judged
-from bpa_ppl.names import describe_equal_ids, find_other_form, id_key
-from bpa_ppl.nbest import NBest, score_differences
+from bpa_ppl.gains.column import Column, select_judged
+from bpa_ppl.lists.building import from_arrays
+from bpa_ppl.lists.ids import describe_equal_ids, find_other_form, id_key
+from bpa_ppl.lists.nbest import NBest, score_differences
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.weights import AnyStart
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from bpa_ppl.models.likelihoods.likelihood import Likelihood
     from bpa_ppl.models.priors.prior import Prior, PriorFamily
     from bpa_ppl.posterior.arviz_functions import InferenceData
-    from bpa_ppl.sampling.sampler import Sampler
+    from bpa_ppl.samplers.sampler import Sampler
 
 __all__ = ["BayesianRanker"]
 

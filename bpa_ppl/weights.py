@@ -17,8 +17,8 @@ from bpa_ppl._runtime.arrays import Float64, to_floats
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.components import read_settings
 from bpa_ppl.errors import MEMORY, DataError, UsageError, list_names, locate, name_lists, quote
-from bpa_ppl.names import matches, with_labels
-from bpa_ppl.nbest import NBest, score_differences, subtract_first
+from bpa_ppl.lists.labels import matches, with_labels
+from bpa_ppl.lists.nbest import NBest, score_differences, subtract_first
 
 #: Moses and its tools never tune the weight of the unknown-word penalty.
 _UNTUNED = ("UnknownWordPenalty0",)

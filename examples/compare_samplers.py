@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 import bpa_ppl as bpa
-from bpa_ppl.diagnostics.comparison.page import write_comparison
+from bpa_ppl.diagnostics.samplers.comparison_page import write_comparison
 
 SENTENCES = 30
 

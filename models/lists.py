@@ -11,7 +11,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, Int64, to_floats
 from bpa_ppl.errors import DataError
-from bpa_ppl.nbest import NBest
+from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.weights import Match
 
 #: Score of a padding row: too low to matter, and finite because validation rejects −inf.

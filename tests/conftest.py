@@ -188,3 +188,12 @@ def install_package(
     yield install
     for module in modules:
         sys.modules.pop(module, None)
+
+
+@pytest.fixture(scope="module")
+def pool() -> NBest:
+    """Twenty lists of eight candidates with two features."""
+    rng = np.random.default_rng(5)
+    texts = [[f"w{h}" for h in range(8)] for _ in range(20)]
+    features = [rng.normal(size=(8, 2)) for _ in texts]
+    return from_lists(texts, features, ["A", "B"], references=[("w0",)] * 20)

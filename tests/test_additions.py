@@ -23,12 +23,12 @@ from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.features.source import FEATURES
 from bpa_ppl.formats.format import NBEST_FORMATS, WEIGHT_FORMATS
 from bpa_ppl.formats.jsonl import Jsonl
-from bpa_ppl.metrics.gains import text_metrics
-from bpa_ppl.metrics.metric import GAINS
-from bpa_ppl.metrics.ter import TER
+from bpa_ppl.gains.gains import text_metrics
+from bpa_ppl.gains.metric import GAINS
+from bpa_ppl.gains.ter import TER
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.priors.prior import PRIORS
-from bpa_ppl.sampling.sampler import SAMPLERS
+from bpa_ppl.samplers.sampler import SAMPLERS
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = "docs/how-to/additions.md"

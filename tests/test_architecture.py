@@ -16,10 +16,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bpa_ppl import Draws, adapting, errors, from_lists, write_nbest, write_posterior
-from bpa_ppl.diagnostics.check import check_and_record
+from bpa_ppl import Draws, errors, from_lists, write_nbest, write_posterior
+from bpa_ppl.adapting import adapt as adapting
+from bpa_ppl.adapting import build as building
+from bpa_ppl.diagnostics.check.check import check_and_record
 from bpa_ppl.errors import CODES
-from bpa_ppl.sampling import building
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -29,26 +30,23 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS = (
     ("errors",),
     ("_runtime",),
-    ("components", "names"),
-    ("nbest",),
+    ("components", "lists"),
     ("weights",),
     ("formats",),
-    ("building",),
+    ("lists.building", "lists.columns"),
     ("text",),
     ("posterior",),
-    ("drift", "metrics"),
+    ("lists.drift", "gains"),
     ("features",),
     ("diagnostics",),
     ("models",),
-    ("diagnostics.known_targets",),
-    ("sampling",),
+    ("adapting.observations",),
+    ("densities",),
+    ("samplers",),
     ("decoding",),
-    ("columns",),
-    ("proposing",),
-    ("describing", "drawing"),
-    ("adapting", "any_model"),
-    ("diagnostics.comparison",),
-    ("reporting", "sklearn"),
+    ("adapting",),
+    ("diagnostics.samplers",),
+    ("diagnostics.ways.reporting", "sklearn"),
     ("cli",),
     ("__main__",),
     ("extras",),  # commands and components that are entry points: the core imports none of them
@@ -121,7 +119,7 @@ def package_of(name: str) -> str:
 
 #: What is looked up by name in a higher layer: the advice of the sampler that a posterior records,
 #: in the registry of samplers.
-LOOKED_UP = {("bpa_ppl.diagnostics.advice", "sampling")}
+LOOKED_UP = {("bpa_ppl.diagnostics.check.advice", "samplers")}
 NAMED = re.compile(r"bpa_ppl\.[\w.]+:")
 
 
@@ -169,11 +167,11 @@ def test_imported_packages_are_declared_dependencies() -> None:
 
 
 IMPORT = """
-import bpa_ppl, bpa_ppl.decoding.writing, bpa_ppl.diagnostics.check, bpa_ppl.diagnostics.raters
-import bpa_ppl.features.source, bpa_ppl.features.length, bpa_ppl.formats.reading
+import bpa_ppl, bpa_ppl.decoding.writing, bpa_ppl.diagnostics.check.check, bpa_ppl.features.source
+import bpa_ppl.diagnostics.pages.raters, bpa_ppl.features.length, bpa_ppl.formats.reading
 import bpa_ppl.formats.weight_files, bpa_ppl.models.likelihoods.preference, bpa_ppl.features.recipe
-import bpa_ppl.posterior.files, bpa_ppl.metrics.pairwise, bpa_ppl.metrics.gains
-import bpa_ppl.sampling.sampler, bpa_ppl.describing
+import bpa_ppl.posterior.files, bpa_ppl.gains.pairwise, bpa_ppl.gains.gains
+import bpa_ppl.samplers.sampler, bpa_ppl.adapting.describe
 """
 RUN = """
 import sys
@@ -247,12 +245,12 @@ def test_the_architecture_page_has_the_calls_of_adapt() -> None:
             if name in functions and name != function:
                 follow(name, module)
             if name == "leave_out_indicators":
-                follow(name, "bpa_ppl.sampling.building")
+                follow(name, "bpa_ppl.adapting.build")
 
     def position(call: ast.Call) -> tuple[int, int]:
         return call.lineno, call.col_offset
 
-    follow("adapt", "bpa_ppl.adapting")
+    follow("adapt", "bpa_ppl.adapting.adapt")
     assert called == list(expected)
     found = vars(building) | vars(adapting)
     for name, result in expected.items():

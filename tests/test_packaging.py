@@ -30,8 +30,8 @@ from support.judged_lists import judged_lists, write_json_lines
 from support.user_files import compress_zstd
 
 import bpa_ppl
-from bpa_ppl.adapting import adapt_draws
-from bpa_ppl.diagnostics.check import check_and_record
+from bpa_ppl.adapting.adapt import adapt_draws
+from bpa_ppl.diagnostics.check.check import check_and_record
 from bpa_ppl.posterior.arviz_functions import arviz_version
 
 ROOT = Path(__file__).resolve().parent.parent

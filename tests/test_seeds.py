@@ -13,14 +13,14 @@ from support.seeds import WEIGHTS, refuses_invalid_seeds
 import bpa_ppl
 from bpa_ppl import NBest
 from bpa_ppl._runtime.arguments import SEEDS, check_seed
-from bpa_ppl.diagnostics.comparison.samplers import (
+from bpa_ppl.diagnostics.samplers.samplers import (
     calibrate,
     compare_samplers,
     density_to_simulate,
 )
-from bpa_ppl.metrics.scoreboard import draw_resamples
+from bpa_ppl.diagnostics.ways.scoreboard import draw_resamples
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.sampling.sampler import SAMPLERS
+from bpa_ppl.samplers.sampler import SAMPLERS
 
 Function = Callable[..., Any]
 

@@ -10,9 +10,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.raising import raises
 
-from bpa_ppl.building import from_lists
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
-from bpa_ppl.nbest import NBest
+from bpa_ppl.lists.building import from_lists
+from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.weights import (
     StartingWeights,
     Weights,

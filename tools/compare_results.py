@@ -43,7 +43,7 @@ from bpa_ppl.models.likelihoods.oracle import Margin
 from bpa_ppl.models.priors.isotropic import Isotropic
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.record import to_attributes
-from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
+from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
 from bpa_ppl.sklearn import BayesianRanker
 from bpa_ppl.weights import StartingWeights
 

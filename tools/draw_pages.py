@@ -29,7 +29,7 @@ import bpa_ppl as bpa
 from bpa_ppl import NBest, Weights
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.decoding.rules import RULES
-from bpa_ppl.diagnostics.diagnostic import DIAGNOSTICS
+from bpa_ppl.diagnostics.check.diagnostic import DIAGNOSTICS
 from bpa_ppl.extras.convert import trec
 from bpa_ppl.extras.phrases.ibm1 import IBM1
 from bpa_ppl.extras.phrases.mixtures import mix
@@ -37,10 +37,10 @@ from bpa_ppl.extras.phrases.tables import PhraseCounts, PhraseTable
 from bpa_ppl.extras.studies.tuning.tuner import TUNERS
 from bpa_ppl.features.source import FEATURES
 from bpa_ppl.formats.format import NBEST_FORMATS
-from bpa_ppl.metrics.metric import GAINS
+from bpa_ppl.gains.metric import GAINS
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.priors.prior import PRIORS
-from bpa_ppl.sampling.sampler import SAMPLERS
+from bpa_ppl.samplers.sampler import SAMPLERS
 
 DATA = DOCS.parent / "examples" / "demo_data"
 FOLDER = DOCS / "assets" / "pages"

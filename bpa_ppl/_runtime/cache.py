@@ -108,7 +108,7 @@ def compiled(function: F) -> F:
     Numba keeps the code in `NUMBA_CACHE_DIR`, in `__pycache__` next to the module, or in the user's
     cache folder.
 
-    >>> from bpa_ppl.metrics.tercom import lower_bounds
+    >>> from bpa_ppl.gains.tercom import lower_bounds
     >>> lower_bounds.py_func.__name__  # the function as it is written
     'lower_bounds'
     """

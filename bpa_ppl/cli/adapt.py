@@ -12,7 +12,7 @@ from msgspec import structs
 from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.needs import Needs
 from bpa_ppl.cli.outputs import keep_recorded_files
-from bpa_ppl.diagnostics.check import check_and_record
+from bpa_ppl.diagnostics.check.check import check_and_record
 from bpa_ppl.errors import UsageError
 from bpa_ppl.posterior.files import read_draws, write_posterior
 from bpa_ppl.weights import split_arguments
@@ -44,17 +44,17 @@ def adapt(
             for each rater. They and the preferences of the lists alone are observed, unless you
             choose a likelihood or a metric for the rest.
     """
-    from bpa_ppl.adapting import adapt_draws
-    from bpa_ppl.diagnostics.baselines import read_comparison
-    from bpa_ppl.diagnostics.provenance import describe_difference
-    from bpa_ppl.formats.roles import to_patterns
-    from bpa_ppl.formats.streams import require_writable
-    from bpa_ppl.models.likelihoods.likelihood import NoLikelihood
-    from bpa_ppl.sampling.settings import (
+    from bpa_ppl.adapting.adapt import adapt_draws
+    from bpa_ppl.adapting.settings import (
         check_settings,
         recorded_options,
         resolve_likelihood,
     )
+    from bpa_ppl.diagnostics.pages.provenance import describe_difference
+    from bpa_ppl.diagnostics.ways.baselines import read_comparison
+    from bpa_ppl.formats.roles import to_patterns
+    from bpa_ppl.formats.streams import require_writable
+    from bpa_ppl.models.likelihoods.likelihood import NoLikelihood
 
     if not weights and like is None:
         problem = "give the canonical weights, or none, or equal; or a posterior with --like"

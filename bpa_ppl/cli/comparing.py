@@ -19,13 +19,13 @@ from bpa_ppl.cli.models import read_arguments, read_model
 from bpa_ppl.cli.needs import Needs
 from bpa_ppl.cli.outputs import Written
 from bpa_ppl.errors import BpaError, NotConverged, UsageError
+from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
-from bpa_ppl.nbest import NBest
-from bpa_ppl.sampling.sampler import SAMPLERS
+from bpa_ppl.samplers.sampler import SAMPLERS
 
 if TYPE_CHECKING:
-    from bpa_ppl.sampling.target import Target
-    from bpa_ppl.sampling.weights_target import WeightsTarget
+    from bpa_ppl.densities.target import Target
+    from bpa_ppl.densities.weights_target import WeightsTarget
 
 #: Boxes of the help of a command.
 _MODEL = Group("A NumPyro model", sort_key=0)
@@ -266,10 +266,10 @@ def compare(
             NAME=FILE,FILE. An attribute sampling_time, in seconds, gives its cost.
         seed: Seed of the first run.
     """
-    from bpa_ppl.adapting import log_density
-    from bpa_ppl.diagnostics.comparison import comparison as comparing
-    from bpa_ppl.diagnostics.comparison.page import write_comparison
-    from bpa_ppl.diagnostics.comparison.samplers import compare_samplers
+    from bpa_ppl.adapting.adapt import log_density
+    from bpa_ppl.diagnostics.samplers import comparison as comparing
+    from bpa_ppl.diagnostics.samplers.comparison_page import write_comparison
+    from bpa_ppl.diagnostics.samplers.samplers import compare_samplers
     from bpa_ppl.formats.streams import output_folder
     from bpa_ppl.posterior.files import read_draws
 
@@ -369,11 +369,11 @@ def calibrate(
         jobs: Number of threads.
         seed: The same seed gives the same ranks.
     """
-    from bpa_ppl.diagnostics.calibration import render_calibration
-    from bpa_ppl.diagnostics.comparison.samplers import calibrate as calibrate_samplers
-    from bpa_ppl.diagnostics.comparison.samplers import density_to_simulate
+    from bpa_ppl.densities.model_target import make_model_target
+    from bpa_ppl.diagnostics.samplers.calibration import render_calibration
+    from bpa_ppl.diagnostics.samplers.samplers import calibrate as calibrate_samplers
+    from bpa_ppl.diagnostics.samplers.samplers import density_to_simulate
     from bpa_ppl.formats.streams import atomic_writer
-    from bpa_ppl.sampling.model_target import make_model_target
 
     if (model is None) == (nbest is None):
         message = "give n-best lists with weights, or a --model with its --data"
@@ -418,7 +418,7 @@ def calibrate(
 
 def _in_words(likelihood: Any, default: str) -> str:
     """Return the name and the settings of a likelihood of the command line, or the default."""
-    from bpa_ppl.diagnostics.provenance import in_words
+    from bpa_ppl.diagnostics.pages.provenance import in_words
 
     if likelihood is None:
         return default

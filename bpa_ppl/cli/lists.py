@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.outputs import expand_patterns
 from bpa_ppl.errors import BpaError, UsageError
-from bpa_ppl.nbest import NBest
+from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.weights import NONE
 
 #: Of lists with totals, where no file of weights is found.
@@ -40,7 +40,7 @@ def lists_(
 
     Example: `bpa lists dev.jsonl`
     """
-    from bpa_ppl.describing import describe
+    from bpa_ppl.adapting.describe import describe
     from bpa_ppl.formats.reading import format_name
 
     lists = reading.read_together(nbest, roles=columns.roles(gain))
@@ -102,13 +102,13 @@ def oracle(
     """
     from bpa_ppl._runtime.progress import reporter
     from bpa_ppl.decoding.writing import format_texts
-    from bpa_ppl.diagnostics.baselines import compare_baselines
+    from bpa_ppl.diagnostics.ways.baselines import compare_baselines
+    from bpa_ppl.diagnostics.ways.headroom import headroom
     from bpa_ppl.formats.streams import atomic_writer
-    from bpa_ppl.metrics.column import Column
-    from bpa_ppl.metrics.gains import default_gain, resolve
-    from bpa_ppl.metrics.misplaced import warn_of_misplaced
-    from bpa_ppl.metrics.oracles import headroom
-    from bpa_ppl.nbest import demote_to_extras, score_differences
+    from bpa_ppl.gains.column import Column
+    from bpa_ppl.gains.gains import default_gain, resolve
+    from bpa_ppl.gains.misplaced import warn_of_misplaced
+    from bpa_ppl.lists.nbest import demote_to_extras, score_differences
     from bpa_ppl.weights import match
 
     lists = reading.read(nbest, columns.roles(gain))

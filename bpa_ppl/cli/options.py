@@ -20,19 +20,19 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypedDict, get_args
 from cyclopts import UNSET, Group, Parameter, Token
 
 from bpa_ppl._runtime.messages import log_info
-from bpa_ppl.building import JOINED
+from bpa_ppl.adapting.settings import SETTINGS
+from bpa_ppl.adapting.settings import Settings as AdaptSettings
 from bpa_ppl.cli.outputs import WORD, Written, expand_patterns
 from bpa_ppl.components import read_value
 from bpa_ppl.decoding.rules import RULES, Rule
 from bpa_ppl.errors import UsageError
 from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, resolve_format
 from bpa_ppl.formats.roles import Roles, make_roles
-from bpa_ppl.metrics.gains import resolve_without_lists
+from bpa_ppl.gains.gains import resolve_without_lists
+from bpa_ppl.lists.building import JOINED
+from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.models.priors.prior import PRIORS, Prior
-from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.sampling.settings import SETTINGS
-from bpa_ppl.sampling.settings import Settings as AdaptSettings
 from bpa_ppl.weights import EQUAL, NONE, AnyStart, StartingWeights
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def parse_prior(text: str, *, unchecked: bool = False) -> str | Prior | PriorFam
     if path.suffix == ".json":
         return Prior.read(path)
     if path.suffix == ".nc" or (path.exists() and not path.is_dir()):
-        from bpa_ppl.diagnostics.check import refuse_unconverged
+        from bpa_ppl.diagnostics.check.check import refuse_unconverged
         from bpa_ppl.posterior.files import read_draws
 
         draws = read_draws(path)
@@ -528,9 +528,9 @@ class Reading:
             DataError: if the judgements are about other lists.
             UsageError: if there are not as many files of references or of sources.
         """
-        from bpa_ppl.building import concatenate
         from bpa_ppl.formats.journal import read_journal, with_judgements
-        from bpa_ppl.nbest import content_hash
+        from bpa_ppl.lists.building import concatenate
+        from bpa_ppl.lists.nbest import content_hash
 
         paths, journals = expand_patterns(paths), [read_journal(path) for path in judgements]
         if len(paths) == 1:

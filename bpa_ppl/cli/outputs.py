@@ -26,7 +26,7 @@ from bpa_ppl.errors import UsageError
 from bpa_ppl.features.recipe import recorded_files
 from bpa_ppl.formats.format import NBEST_FORMATS
 from bpa_ppl.formats.streams import STANDARD, AnyPath, is_standard, resolve_output
-from bpa_ppl.names import natural_order
+from bpa_ppl.lists.ids import natural_order
 from bpa_ppl.posterior.draws import Draws
 
 

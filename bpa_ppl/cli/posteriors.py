@@ -14,12 +14,12 @@ from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.needs import Needs
 from bpa_ppl.cli.outputs import Written, keep_recorded_files
 from bpa_ppl.decoding.rules import RULES
-from bpa_ppl.diagnostics.baselines import read_comparison
-from bpa_ppl.diagnostics.check import check_and_record, refuse_unconverged
+from bpa_ppl.diagnostics.check.check import check_and_record, refuse_unconverged
 from bpa_ppl.diagnostics.pages.page import write_page
-from bpa_ppl.diagnostics.provenance import signature
-from bpa_ppl.diagnostics.raters import compare_raters
-from bpa_ppl.diagnostics.reliability import CONFIDENCE
+from bpa_ppl.diagnostics.pages.provenance import signature
+from bpa_ppl.diagnostics.pages.raters import compare_raters
+from bpa_ppl.diagnostics.ways.baselines import read_comparison
+from bpa_ppl.diagnostics.ways.reliability import CONFIDENCE
 from bpa_ppl.errors import NotConverged, UsageError
 from bpa_ppl.features.recipe import roles_for
 from bpa_ppl.formats.format import AUTO, WEIGHT_FORMATS, resolve_format
@@ -79,7 +79,7 @@ def report(
             judgements or preferences, the adaptation is evaluated on them.
         top: Number of weights whose chains are drawn: those that mix worst.
     """
-    from bpa_ppl.reporting import report_page
+    from bpa_ppl.diagnostics.ways.reporting import report_page
 
     draws, title = read_draws(posterior, any_variables=True), f"Posterior {posterior.name}"
     keep_recorded_files(draws, output=output)
@@ -116,7 +116,7 @@ def trace(
             names, after POSTERIOR (default: those that mix worst).
         top: Number of these if --var-names names none (default: 8).
     """
-    from bpa_ppl.diagnostics.traces import write_traces
+    from bpa_ppl.diagnostics.pages.traces import write_traces
 
     if var_names is not None and top is not None:
         problem = "--var-names says what is plotted: leave out --top"

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from bpa_ppl.decoding.rules import AlignedDraws, Mean
-from bpa_ppl.diagnostics.baselines import read_comparison
-from bpa_ppl.diagnostics.ways import BaselineRow
-from bpa_ppl.metrics.paired import WORSE
-from bpa_ppl.nbest import NBest
+from bpa_ppl.diagnostics.ways.baselines import read_comparison
+from bpa_ppl.diagnostics.ways.paired import WORSE
+from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow
+from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
 
 

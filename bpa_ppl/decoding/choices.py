@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import capture_notes, format_count
-from bpa_ppl.building import concatenate
 from bpa_ppl.decoding.rules import choose_references, find_distinct_texts
 from bpa_ppl.errors import UsageError
-from bpa_ppl.metrics.pairwise import PAIRED, make_pairs
-from bpa_ppl.nbest import NBest
+from bpa_ppl.gains.pairwise import PAIRED, make_pairs
+from bpa_ppl.lists.building import concatenate
+from bpa_ppl.lists.nbest import NBest
 
 
 class Candidate(NamedTuple):

@@ -21,17 +21,17 @@ from bpa_ppl._runtime.arrays import LARGEST, Float64, Int64, to_array, to_floats
 from bpa_ppl._runtime.messages import format_count, log_info, warn_user
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl._runtime.workers import count_workers, parallel_workers
-from bpa_ppl.building import from_lists
 from bpa_ppl.decoding.choices import Candidate, Choices
 from bpa_ppl.decoding.rules import RULES, Decided, Decider, Mean, Predictive, Rule
-from bpa_ppl.diagnostics.check import refuse_unconverged
-from bpa_ppl.diagnostics.reliability import choose_threshold
-from bpa_ppl.drift import DriftMonitor
+from bpa_ppl.diagnostics.check.check import refuse_unconverged
+from bpa_ppl.diagnostics.ways.reliability import choose_threshold
 from bpa_ppl.errors import DataError, UsageError, list_names, quote
 from bpa_ppl.features.recipe import MovedFiles, Recipe
-from bpa_ppl.metrics.pairwise import PAIRED
-from bpa_ppl.names import matches, with_labels
-from bpa_ppl.nbest import NBest, describe_number
+from bpa_ppl.gains.pairwise import PAIRED
+from bpa_ppl.lists.building import from_lists
+from bpa_ppl.lists.drift import DriftMonitor
+from bpa_ppl.lists.labels import matches, with_labels
+from bpa_ppl.lists.nbest import NBest, describe_number
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import DOMAIN, Draws
 from bpa_ppl.posterior.files import read_draws
@@ -192,7 +192,8 @@ class Reranker:
     def drift(self) -> tuple[str, ...]:
         """What has changed in the last lists, compared with the adaptation lists.
 
-        A sentence for each kind of change (see `bpa_ppl.drift`); each feature is warned about once.
+        A sentence for each kind of change (see `bpa_ppl.lists.drift`); each feature is warned about
+        once.
         """
         return self._monitor.messages
 

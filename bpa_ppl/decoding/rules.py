@@ -15,8 +15,8 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.components import Component, Registry
 from bpa_ppl.errors import DataError
-from bpa_ppl.metrics.pairwise import make_pairs, sort_by_probability
-from bpa_ppl.nbest import NBest, score_differences
+from bpa_ppl.gains.pairwise import make_pairs, sort_by_probability
+from bpa_ppl.lists.nbest import NBest, score_differences
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.weights import match
 

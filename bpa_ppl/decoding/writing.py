@@ -14,18 +14,18 @@ from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.decoding.choices import Choices
 from bpa_ppl.decoding.reranker import Reranker
-from bpa_ppl.diagnostics.baselines import BaselineComparison, ChoiceGains
-from bpa_ppl.diagnostics.judged import choose_gain, has_inputs, uses_preferences
+from bpa_ppl.diagnostics.ways.baselines import BaselineComparison, ChoiceGains
+from bpa_ppl.diagnostics.ways.judged import choose_gain, has_inputs, uses_preferences
+from bpa_ppl.diagnostics.ways.scoreboard import Scoreboard, choose_metrics
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import JUDGEMENTS
 from bpa_ppl.formats.jsonl import Jsonl
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, atomic_writers, file_suffix
-from bpa_ppl.metrics.gains import count_statistics, select_choices
-from bpa_ppl.metrics.metric import Metric
-from bpa_ppl.metrics.misplaced import warn_of_misplaced
-from bpa_ppl.metrics.preferences import has_preferences
-from bpa_ppl.metrics.scoreboard import Scoreboard, choose_metrics
-from bpa_ppl.nbest import NBest
+from bpa_ppl.gains.gains import count_statistics, select_choices
+from bpa_ppl.gains.metric import Metric
+from bpa_ppl.gains.misplaced import warn_of_misplaced
+from bpa_ppl.gains.preferences import has_preferences
+from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
 
 #: Policies for a sentence without a list: fail, write an empty line, or copy the source.

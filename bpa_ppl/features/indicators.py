@@ -16,7 +16,7 @@ from bpa_ppl.features.source import (
     missing_column,
 )
 from bpa_ppl.formats.values import abbreviate
-from bpa_ppl.nbest import NBest, describe_candidate, find_feature
+from bpa_ppl.lists.nbest import NBest, describe_candidate, find_feature
 
 
 class Indicators(FeatureSource, frozen=True):

@@ -12,7 +12,7 @@ from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.source import SELF, TextSource, make_unknown_check
 from bpa_ppl.formats.streams import read_lines
-from bpa_ppl.nbest import NBest
+from bpa_ppl.lists.nbest import NBest
 
 if TYPE_CHECKING:
     from bpa_ppl.text.language_model import TextModel

@@ -30,8 +30,8 @@ from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.length import Length
 from bpa_ppl.features.recipe import Recipe, require_features
 from bpa_ppl.features.source import FeatureSource
-from bpa_ppl.names import matches
-from bpa_ppl.nbest import NBest, standardise
+from bpa_ppl.lists.labels import matches
+from bpa_ppl.lists.nbest import NBest, standardise
 from bpa_ppl.weights import CANONICAL, NONE, Match, StartingWeights, match, start
 
 #: 2 p - 1 for the probability p of the sign of what all features agree on. On judged lists, 0.8 to
@@ -93,7 +93,7 @@ def match_lists(
         DataError: if a column or a weight is missing, or a source cannot be fitted.
 
     >>> from bpa_ppl import from_lists
-    >>> from bpa_ppl.metrics.ter import TER
+    >>> from bpa_ppl.gains.ter import TER
     >>> from bpa_ppl.features.recipe import recipe_for
     >>> lists = from_lists([["a b", "a"]], [[[1.0], [2.0]]], ["LM0"])
     >>> recipe = recipe_for(lists, TER(), add="length")

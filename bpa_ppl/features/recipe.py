@@ -32,16 +32,11 @@ from bpa_ppl.features.source import FEATURES, Added, FeatureSource, make_adder, 
 from bpa_ppl.formats.block import TOTAL
 from bpa_ppl.formats.roles import ALL, Patterns, Roles, find_unmatched, refuse_gain, to_patterns
 from bpa_ppl.formats.values import abbreviate
-from bpa_ppl.metrics.column import (
-    Column,
-    describe_numbers,
-    numeric_columns,
-    read_column,
-    read_extra,
-)
-from bpa_ppl.metrics.metric import GAINS, Metric
-from bpa_ppl.names import matches
-from bpa_ppl.nbest import NBest, demote_to_extras, describe_candidate, promote_to_features
+from bpa_ppl.gains.column import Column
+from bpa_ppl.gains.metric import GAINS, Metric
+from bpa_ppl.lists.columns import describe_numbers, numeric_columns, read_column, read_extra
+from bpa_ppl.lists.labels import matches
+from bpa_ppl.lists.nbest import NBest, demote_to_extras, describe_candidate, promote_to_features
 from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record, SourceRecord
 
 if TYPE_CHECKING:

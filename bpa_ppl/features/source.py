@@ -17,8 +17,8 @@ from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl._runtime.progress import Reporter, inherit_progress
 from bpa_ppl.components import Component, Registry
 from bpa_ppl.errors import DataError, UsageError, locate
-from bpa_ppl.names import find_repeated
-from bpa_ppl.nbest import NBest, describe_candidate
+from bpa_ppl.lists.labels import find_repeated
+from bpa_ppl.lists.nbest import NBest, describe_candidate
 
 #: In place of a file: the source learns from the adaptation sentences.
 SELF = "self"

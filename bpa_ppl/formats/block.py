@@ -16,7 +16,7 @@ from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, locate, quote
 from bpa_ppl.formats.roles import Roles
 from bpa_ppl.formats.values import parse_finite
-from bpa_ppl.nbest import NBest
+from bpa_ppl.lists.nbest import NBest
 
 #: Names of fields that are not features: of a candidate, and of its sentence.
 TEXT, TOTAL, CANDIDATES = "text", "total", "candidates"

@@ -19,7 +19,7 @@ from bpa_ppl.formats.references import Pairing, SentenceLines
 from bpa_ppl.formats.roles import ALL, describe_columns, find_unmatched
 from bpa_ppl.formats.samples import name_prompts
 from bpa_ppl.formats.schema import Rows, Schema
-from bpa_ppl.nbest import Column, NBest, compact_strings, to_offsets
+from bpa_ppl.lists.nbest import Column, NBest, compact_strings, to_offsets
 
 
 class Builder:

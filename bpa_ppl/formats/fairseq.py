@@ -46,7 +46,7 @@ from bpa_ppl.formats.format import NBestFormat, iter_batches
 from bpa_ppl.formats.samples import STATISTICS, token_statistics
 from bpa_ppl.formats.streams import InputFile, text_lines
 from bpa_ppl.formats.values import parse_all_finite, read_number_lines
-from bpa_ppl.names import describe_equal_ids, find_other_form
+from bpa_ppl.lists.ids import describe_equal_ids, find_other_form
 
 _LINE = re.compile(r"([STHDPA])-([0-9]+)(?:\t|$)")
 _INSIDE = re.compile(r"[STHDPA]-[0-9]+\t")

@@ -29,7 +29,7 @@ from bpa_ppl.formats.preference_rows import (
 from bpa_ppl.formats.records import RecordReader
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_writer, text_lines
 from bpa_ppl.formats.values import json_keys
-from bpa_ppl.nbest import NBest
+from bpa_ppl.lists.nbest import NBest
 
 #: Instead of the name of a format: detect it from the content, or from the name of the file.
 AUTO = "auto"

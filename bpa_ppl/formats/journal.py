@@ -31,7 +31,7 @@ from bpa_ppl.errors import DataError, UsageError, name_lists, quote
 from bpa_ppl.formats.block import PREFERENCES, TIES
 from bpa_ppl.formats.streams import access_error
 from bpa_ppl.formats.values import require_unique_fields
-from bpa_ppl.nbest import NBest, content_hash
+from bpa_ppl.lists.nbest import NBest, content_hash
 
 FORMAT, VERSION = "judgements", 1
 #: The possible answers: the better candidate by its place, no difference, and none.

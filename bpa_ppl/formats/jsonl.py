@@ -43,7 +43,7 @@ from bpa_ppl.formats.values import (
     parse_strictly,
 )
 from bpa_ppl.formats.writing import Writable, select_writable
-from bpa_ppl.nbest import NBest
+from bpa_ppl.lists.nbest import NBest
 
 _DECODER = msgspec.json.Decoder()
 _PIECE = 1 << 19  # bytes of lines that are decoded at once, which fit into the processor's cache

@@ -34,16 +34,9 @@ from bpa_ppl.formats.format import NBestFormat
 from bpa_ppl.formats.streams import InputFile, decode
 from bpa_ppl.formats.values import format_numbers, looks_numeric, read_csv_columns, to_numpy
 from bpa_ppl.formats.writing import require_plain_texts, warn_about_ids
-from bpa_ppl.names import (
-    count_by_label,
-    describe_equal_ids,
-    expand,
-    find_other_form,
-    find_repeated,
-    has_unseen,
-    visible_form,
-)
-from bpa_ppl.nbest import NBest
+from bpa_ppl.lists.ids import describe_equal_ids, find_other_form, has_unseen, visible_form
+from bpa_ppl.lists.labels import count_by_label, expand, find_repeated
+from bpa_ppl.lists.nbest import NBest
 
 _SCORE = re.compile(rb"F(\d{1,9})= ?[^\s=]+")
 #: One line of the format, for messages.

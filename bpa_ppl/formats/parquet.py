@@ -19,7 +19,7 @@ from bpa_ppl.formats.records import parse_table
 from bpa_ppl.formats.roles import OF_FEATURES
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_path
 from bpa_ppl.formats.writing import to_table
-from bpa_ppl.nbest import NBest
+from bpa_ppl.lists.nbest import NBest
 
 _MAGIC = b"PAR1"
 _BATCH, _SENTENCES = 32_768, 64  # rows that are read, or written as a group, at once

@@ -32,8 +32,8 @@ from bpa_ppl.formats.streams import (
 )
 from bpa_ppl.formats.values import format_numbers, looks_numeric, read_number_lines
 from bpa_ppl.formats.writing import require_plain_texts, warn_about_ids
-from bpa_ppl.names import expand, find_repeated
-from bpa_ppl.nbest import NBest
+from bpa_ppl.lists.labels import expand, find_repeated
+from bpa_ppl.lists.nbest import NBest
 
 _NPY = ".npy"
 

@@ -29,7 +29,7 @@ from bpa_ppl.formats.roles import AnyFeatures, Missing, make_roles
 from bpa_ppl.formats.schema import Schema
 from bpa_ppl.formats.streams import AnyInput, InputFile, file_suffix, origin_name
 from bpa_ppl.formats.values import json_keys
-from bpa_ppl.nbest import NBest
+from bpa_ppl.lists.nbest import NBest
 
 
 def read_nbest(

@@ -41,8 +41,8 @@ from bpa_ppl.formats.block import (
 )
 from bpa_ppl.formats.preference_rows import SETTINGS, Fields, find_answer_fields, parse_pair
 from bpa_ppl.formats.values import NUMBER, abbreviate, combine_chunks, kind_of, to_numpy
-from bpa_ppl.names import find_label, find_repeated
-from bpa_ppl.nbest import NBest
+from bpa_ppl.lists.labels import find_label, find_repeated
+from bpa_ppl.lists.nbest import NBest
 
 if TYPE_CHECKING:
     import pyarrow as pa

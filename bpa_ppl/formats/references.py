@@ -19,7 +19,7 @@ from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import ID, REFERENCE, REFERENCES
 from bpa_ppl.formats.streams import STANDARD, AnyPath, file_suffix, origin_name, read_lines
 from bpa_ppl.formats.values import parse_strictly
-from bpa_ppl.names import (
+from bpa_ppl.lists.ids import (
     describe_equal_ids,
     describe_other_ids,
     find_other_form,

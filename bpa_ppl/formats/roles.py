@@ -17,7 +17,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, is_number
 from bpa_ppl.errors import UsageError, quote
-from bpa_ppl.names import find_label, with_labels
+from bpa_ppl.lists.labels import find_label, with_labels
 
 #: The pattern of all columns of numbers that have no other role.
 ALL = "*"

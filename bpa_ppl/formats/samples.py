@@ -31,7 +31,7 @@ from bpa_ppl._runtime.arrays import (
 from bpa_ppl._runtime.messages import format_count, log_info, warn_user
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import ID, OF_SENTENCE, SOURCE, TEXT, Block
-from bpa_ppl.nbest import NBest
+from bpa_ppl.lists.nbest import NBest
 
 #: Names of the statistics of tokens.
 STATISTICS = ("logprob.sum", "logprob.mean", "logprob.min", "length")

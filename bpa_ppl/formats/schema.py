@@ -59,8 +59,9 @@ from bpa_ppl.formats.block import (
 )
 from bpa_ppl.formats.roles import OF_FEATURES
 from bpa_ppl.formats.values import FINITE, NUMBER, abbreviate, kind_of, number_or_inf
-from bpa_ppl.names import describe_equal_ids, find_label, find_other_form, id_key, visible_form
-from bpa_ppl.nbest import Which, take
+from bpa_ppl.lists.ids import describe_equal_ids, find_other_form, id_key, visible_form
+from bpa_ppl.lists.labels import find_label
+from bpa_ppl.lists.nbest import Which, take
 
 _LARGEST_ID = 2**63 - 1
 _LARGEST_FIRST_ID = 10**18  # an id beyond it would not fit 64 bits with the number of a list added

@@ -43,8 +43,8 @@ from bpa_ppl.formats.values import (
     to_numpy,
 )
 from bpa_ppl.formats.writing import are_texts, expand_sentence_columns, select_writable
-from bpa_ppl.names import find_repeated
-from bpa_ppl.nbest import NBest
+from bpa_ppl.lists.labels import find_repeated
+from bpa_ppl.lists.nbest import NBest
 
 if TYPE_CHECKING:
     import pyarrow as pa

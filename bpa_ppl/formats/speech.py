@@ -44,7 +44,7 @@ from bpa_ppl.formats.block import CANDIDATES, ID, TEXT, Block, ReadOptions
 from bpa_ppl.formats.format import NBestFormat, iter_record_blocks
 from bpa_ppl.formats.streams import InputFile, read_chunks, strip_compression, text_lines
 from bpa_ppl.formats.values import looks_numeric
-from bpa_ppl.names import find_repeated
+from bpa_ppl.lists.labels import find_repeated
 
 _SCORE, _TOKEN = "score", "token"
 _BLANKS = " \t\r\f\v"

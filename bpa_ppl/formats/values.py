@@ -18,7 +18,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import LARGEST, NUL_IN_TEXT, are_finite, is_number, to_float, values_in
 from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.streams import arrow_file, decode
-from bpa_ppl.names import find_repeated
+from bpa_ppl.lists.labels import find_repeated
 
 if TYPE_CHECKING:
     import pyarrow as pa

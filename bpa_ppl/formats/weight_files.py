@@ -19,7 +19,7 @@ from bpa_ppl.formats.streams import (
     read_text,
 )
 from bpa_ppl.formats.values import check_escapes, format_shortest, parse_finite
-from bpa_ppl.names import count_by_label, expand, find_repeated, group_by_label
+from bpa_ppl.lists.labels import count_by_label, expand, find_repeated, group_by_label
 from bpa_ppl.weights import Weights, unnamed_weights
 
 _ANY = "dense"  # read if no other format is detected, and written without an ending

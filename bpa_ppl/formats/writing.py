@@ -28,8 +28,9 @@ from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, NBestFormat, resolve_for
 from bpa_ppl.formats.roles import OF_FEATURES
 from bpa_ppl.formats.streams import AnyPath, file_suffix
 from bpa_ppl.formats.values import format_shortest
-from bpa_ppl.names import expand, find_repeated, id_key
-from bpa_ppl.nbest import Column, NBest, describe_candidate
+from bpa_ppl.lists.ids import id_key
+from bpa_ppl.lists.labels import expand, find_repeated
+from bpa_ppl.lists.nbest import Column, NBest, describe_candidate
 from bpa_ppl.weights import match
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from bpa_ppl._runtime.arguments import check_seed, require_one_of
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.errors import DataError, UsageError, list_names
-from bpa_ppl.names import find_positions, find_repeated
-from bpa_ppl.nbest import NBest
+from bpa_ppl.lists.labels import find_positions, find_repeated
+from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.record import Record
 from bpa_ppl.weights import Weights, match
 
@@ -23,7 +23,7 @@ POINTS = ("mean", "mode", "draw")
 #: Chains that follow the posterior, draws with importance weights, or one point.
 KINDS = ("chains", "weighted", "point")
 WEIGHTS = "weights"
-#: The directions that were sampled in place of more weights (`bpa_ppl.sampling.coordinates`).
+#: The directions that were sampled in place of more weights (`bpa_ppl.densities.coordinates`).
 DIRECTIONS = "directions"
 #: The weights of each domain, and the name of the dimension of domains.
 OWN, DOMAIN = "own", "domain"

@@ -26,7 +26,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import BpaError, DataError, list_names
 from bpa_ppl.formats.streams import access_error, atomic_path
-from bpa_ppl.names import find_repeated
+from bpa_ppl.lists.labels import find_repeated
 from bpa_ppl.posterior.adapter import as_draws, from_groups, to_groups
 from bpa_ppl.posterior.arviz_functions import (
     split_groups,

@@ -11,12 +11,12 @@ from bpa_ppl.errors import UsageError
 from bpa_ppl.models.lists import Lists
 
 if TYPE_CHECKING:
-    from bpa_ppl.metrics.metric import Metric
-    from bpa_ppl.nbest import NBest
+    from bpa_ppl.gains.metric import Metric
+    from bpa_ppl.lists.nbest import NBest
 
 
 class Observations(Protocol):
-    """What a likelihood observes: `Scored` or `Compared` of `bpa_ppl.sampling.observations`."""
+    """What a likelihood observes: `Scored` or `Compared` of `bpa_ppl.adapting.observations`."""
 
     @property
     def lists(self) -> NBest:
@@ -38,7 +38,7 @@ class Likelihood(Component, frozen=True):
 
     Attributes:
         observes: `oracles`; `gains`, if it needs the gain of each candidate; or `preferences`, the
-            choices of `bpa_ppl.metrics.preferences.choice_sets`.
+            choices of `bpa_ppl.gains.preferences.choice_sets`.
         generative: whether it is a distribution of the observed row, which can be simulated; it
             then observes a site `oracle`.
         dims: the names of the dimensions of its own sites, by site.
@@ -64,7 +64,7 @@ class Likelihood(Component, frozen=True):
     def evidence(self, *, canonical: bool) -> Likelihood:
         """Return the likelihood whose evidence learns the scale of the prior.
 
-        See `bpa_ppl.sampling.prior_choice`.
+        See `bpa_ppl.adapting.prior`.
 
         Args:
             canonical: whether there are canonical weights.

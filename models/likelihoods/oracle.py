@@ -14,8 +14,9 @@ from msgspec.structs import replace
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.components import NotNegative, Positive
-from bpa_ppl.metrics.column import is_choice_of_two
-from bpa_ppl.metrics.metric import Metric
+from bpa_ppl.gains.column import is_choice_of_two
+from bpa_ppl.gains.metric import Metric
+from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.models.likelihoods.likelihood import (
     Likelihood,
     Observations,
@@ -25,7 +26,6 @@ from bpa_ppl.models.likelihoods.likelihood import (
     round_setting,
 )
 from bpa_ppl.models.lists import Lists
-from bpa_ppl.nbest import NBest
 
 if TYPE_CHECKING:
     import jax
@@ -119,8 +119,8 @@ class Margin(OfLoss, frozen=True):
             `bpa_ppl.models.likelihoods.likelihood.OfOracles`.
 
     >>> from bpa_ppl import from_lists
-    >>> from bpa_ppl.sampling.observing import observe
-    >>> from bpa_ppl.sampling.preparing import prepare
+    >>> from bpa_ppl.adapting.observe import observe
+    >>> from bpa_ppl.adapting.prepare import prepare
     >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
     >>> judged = lists.with_extras(quality=[1.0, 9.0])
     >>> scored = observe(prepare(judged, gain="quality", likelihood="margin"))

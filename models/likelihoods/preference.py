@@ -49,7 +49,7 @@ class Preference(Likelihood, frozen=True):
     An answer of weight w contributes w log p. With other weights than 1 the posterior is a power
     posterior, as if answers were repeated w times: they cannot be simulated.
 
-    Lists come from `bpa_ppl.metrics.preferences.choice_sets`: the column `tie` of a row
+    Lists come from `bpa_ppl.gains.preferences.choice_sets`: the column `tie` of a row
     is 1 if it stands for "no difference", else 0.
 
     Args:

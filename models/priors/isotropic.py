@@ -12,9 +12,9 @@ from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.components import Positive
 from bpa_ppl.errors import DataError, UsageError, list_names
+from bpa_ppl.lists.labels import find_positions, matches, with_labels
 from bpa_ppl.models.priors.prior import Prior, PriorFamily
 from bpa_ppl.models.priors.scale import LogNormalScale
-from bpa_ppl.names import find_positions, matches, with_labels
 from bpa_ppl.weights import Match
 
 #: The variance of the published prior.
@@ -45,7 +45,7 @@ class Isotropic(PriorFamily, frozen=True):
     common (`bpa_ppl.features.matching.measure_agreement`), or for answers of judges times 1, or -1
     for features for which lower is better. With m = 0.5, the weight is positive with a probability
     of up to 0.69. Where features disagree, the adaptation lists decide on the sign of m; see
-    `bpa_ppl.sampling.prior_choice`.
+    `bpa_ppl.adapting.prior`.
 
     Args:
         variance: σ_T, a variance: one number, in standardised units (τ² = σ_T) for features without
@@ -53,7 +53,7 @@ class Isotropic(PriorFamily, frozen=True):
             features, not scaled. None is 0.1 where there is a canonical weight.
         single: variances of single features, or of the features of one label, not scaled.
         scale: τ, for features without a canonical weight. None, with `variance` None, learns it
-            from the adaptation sentences, see `bpa_ppl.sampling.prior_choice`.
+            from the adaptation sentences, see `bpa_ppl.adapting.prior`.
         mean: m, for weights without a starting value. None is 0.5 or -0.5, whatever the lists make
             more probable, or 0 for answers of judges and beside indicators. Without observations,
             0.5 is multiplied by how much the features agree.

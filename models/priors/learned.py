@@ -17,10 +17,10 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import format_table, warn_user
-from bpa_ppl.diagnostics.check import refuse_unconverged
+from bpa_ppl.diagnostics.check.check import refuse_unconverged
 from bpa_ppl.errors import BpaError, DataError, UsageError, list_names
+from bpa_ppl.lists.labels import find_positions, matches, with_labels
 from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.names import find_positions, matches, with_labels
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.files import read_draws

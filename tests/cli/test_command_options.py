@@ -12,6 +12,7 @@ from cyclopts.argument import Argument
 from support.command_line import run
 
 import bpa_ppl
+from bpa_ppl.adapting.settings import SETTINGS
 from bpa_ppl.cli.adapt import adapt
 from bpa_ppl.cli.app import app
 from bpa_ppl.cli.needs import Needs
@@ -20,9 +21,8 @@ from bpa_ppl.cli.outputs import read_marks
 from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.formats.format import NBEST_FORMATS
-from bpa_ppl.metrics.metric import GAINS
-from bpa_ppl.sampling.sampler import SAMPLERS
-from bpa_ppl.sampling.settings import SETTINGS
+from bpa_ppl.gains.metric import GAINS
+from bpa_ppl.samplers.sampler import SAMPLERS
 
 
 def commands_of(group: App) -> list[App]:

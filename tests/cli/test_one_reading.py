@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from support.command_line import run, succeed
 
-from bpa_ppl import NBest, adapting, describe, from_lists
+from bpa_ppl import NBest, describe, from_lists
+from bpa_ppl.adapting import adapt as adapting
+from bpa_ppl.adapting.observations import Compared, Scored
 from bpa_ppl.errors import UsageError
 from bpa_ppl.extending import gains
-from bpa_ppl.metrics.gains import resolve
-from bpa_ppl.sampling.observations import Compared, Scored
+from bpa_ppl.gains.gains import resolve
 
 #: The candidates of two lists with their scores, multiples of ¼ below 0; ids, sources, references.
 TEXTS = [['the "no" cat', "a,b = 12", "café -1.5"], ["日本 NA x=1", "the cat", "0"]]

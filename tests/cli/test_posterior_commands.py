@@ -15,7 +15,7 @@ import pytest
 from support.command_line import refused, run, succeed
 
 import bpa_ppl as bpa
-from bpa_ppl.diagnostics.report import posterior_page
+from bpa_ppl.diagnostics.pages.report import posterior_page
 
 RERANK = ("rerank", "nbest", "-p", "good.nc")
 REPORT = ("report", "good.nc", "-o", "report.html")
@@ -54,7 +54,7 @@ def test_several_weights_follow_one_option(folder: Path, monkeypatch: pytest.Mon
         plotted.append(weights)
         return [output]
 
-    monkeypatch.setattr("bpa_ppl.diagnostics.traces.write_traces", record)
+    monkeypatch.setattr("bpa_ppl.diagnostics.pages.traces.write_traces", record)
     trace = ("trace", "-o", "x.png")
     together = ("--var-names", "LM", "TM", "W")
     repeated = ("--var-names", "LM", "--var-names", "TM", "--var-names", "W")

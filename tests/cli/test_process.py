@@ -23,7 +23,7 @@ from bpa_ppl._runtime.messages import LOGGER, log_info, warn_user
 from bpa_ppl.cli import options
 from bpa_ppl.cli.app import main, show_messages
 from bpa_ppl.cli.signals import Ended, ending_signals
-from bpa_ppl.sampling.mode import PosteriorMode
+from bpa_ppl.samplers.map import PosteriorMode
 
 INSTALLED = str(Path(sys.executable).parent / "bpa")
 SENTENCES = 12  # in the lists of the fixture

@@ -23,9 +23,9 @@ import bpa_ppl as bpa
 from bpa_ppl import DataError, NBest, NotConverged, Reranker, UsageError, from_lists, rerank
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.decoding.rules import AlignedDraws, Decider, Mbr, Predictive
-from bpa_ppl.diagnostics import check as check_module
-from bpa_ppl.diagnostics.check import check_and_record, read_report
-from bpa_ppl.drift import feature_scales
+from bpa_ppl.diagnostics.check.check import check as check_module
+from bpa_ppl.diagnostics.check.check import check_and_record, read_report
+from bpa_ppl.lists.drift import feature_scales
 from bpa_ppl.posterior import record as records
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.files import read_draws, write_posterior

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bpa_ppl import NBest, adapt, add_features, from_lists, point_weights, rerank
-from bpa_ppl.adapting import log_density
+from bpa_ppl.adapting.adapt import log_density
 from bpa_ppl.features.consensus import Consensus
 from bpa_ppl.features.length import Length
 from bpa_ppl.models.priors.isotropic import Isotropic

@@ -14,12 +14,12 @@ from support.raising import raises
 from support.records import with_record
 
 from bpa_ppl import Draws, NBest, adapt, add_features, from_lists, read_posterior, rerank
-from bpa_ppl.adapting import adapt_draws
+from bpa_ppl.adapting.adapt import adapt_draws
 from bpa_ppl.components import Registry
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.features.source import FEATURES, SELF, FeatureSource, TextSource, compute_by_text
-from bpa_ppl.nbest import demote_to_extras
+from bpa_ppl.lists.nbest import demote_to_extras
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.files import write_posterior
 from bpa_ppl.posterior.record import RecipeRecord, SourceRecord, from_attributes

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bpa_ppl.metrics.column import read_column
+from bpa_ppl.lists.columns import read_column
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "lists.md"
 RATINGS = """id,text,judge,worker,rating

@@ -25,7 +25,7 @@ from bpa_ppl import (
 )
 from bpa_ppl.formats.block import ReadOptions
 from bpa_ppl.formats.schema import Schema
-from bpa_ppl.names import visible_form
+from bpa_ppl.lists.ids import visible_form
 
 #: Two ids, and how the message shows the second one.
 ALIKE = {

@@ -19,7 +19,7 @@ import pytest
 from support.command_line import refused, run, succeed
 
 from bpa_ppl import DataError, NBest, from_records, read_nbest
-from bpa_ppl.metrics.column import read_column
+from bpa_ppl.lists.columns import read_column
 from bpa_ppl.posterior.files import read_draws
 
 FIELD = Path(__file__).resolve().parents[3] / "shared" / "data" / "field"

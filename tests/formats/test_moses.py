@@ -20,7 +20,7 @@ from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.formats import moses
 from bpa_ppl.formats.block import ReadOptions
 from bpa_ppl.formats.moses import LineParser, Marian, parse_block
-from bpa_ppl.names import visible_form
+from bpa_ppl.lists.ids import visible_form
 from bpa_ppl.weights import describe_totals
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -17,10 +17,10 @@ import pytest
 from support.raising import raises
 
 from bpa_ppl import Draws, NBest, Reranker, iter_nbest, read_nbest, write_nbest
-from bpa_ppl.building import concatenate, from_arrays, from_lists, from_records, from_samples
 from bpa_ppl.errors import BpaError, DataError, NoSuchSentence, UsageError
-from bpa_ppl.metrics.column import read_column
-from bpa_ppl.metrics.function import Function
+from bpa_ppl.gains.function import Function
+from bpa_ppl.lists.building import concatenate, from_arrays, from_lists, from_records, from_samples
+from bpa_ppl.lists.columns import read_column
 from bpa_ppl.sklearn import BayesianRanker
 
 HALF_MASKED = np.ma.masked_array([1.0, 2.0], mask=[True, False])

@@ -121,7 +121,7 @@ def test_reading_and_metrics_need_no_large_library(demo_data: Path, tmp_path: Pa
     scores.write_text("lm\n" + "-1.5\n" * 100)
     code = (
         f"import sys, bpa_ppl as bpa, {tuners}\n"
-        "from bpa_ppl.metrics.metric import GAINS\n"
+        "from bpa_ppl.gains.metric import GAINS\n"
         "[GAINS.resolve(name) for name in ('ter', 'bleu', 'chrf')], bpa.read_nbest(sys.argv[1])\n"
         "print('joblib' in sys.modules)\n"
         f"lists = bpa.read_nbest({str(csv)!r}, features='lm')\n"

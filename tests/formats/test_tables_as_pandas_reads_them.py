@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 from bpa_ppl import DataError, NBest, concatenate, from_records, iter_nbest, read_nbest
-from bpa_ppl.metrics.column import read_column
+from bpa_ppl.lists.columns import read_column
 
 TABLES = 40  # of each kind
 NAMES = ["lm", "Unnamed: 0", "a b", "tm[0]", "tm[1]", "é", 'q"x', "rating", "year", "1"]

@@ -25,7 +25,7 @@ from bpa_ppl import NBest, from_records, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.formats.jsonl import Jsonl
 from bpa_ppl.formats.separated import Csv
-from bpa_ppl.metrics.column import read_column
+from bpa_ppl.lists.columns import read_column
 
 Record = dict[str, Any]
 #: Makes lists of rows, with settings of the format and arguments of the reader.

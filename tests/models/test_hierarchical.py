@@ -17,14 +17,14 @@ from support.raising import raises
 
 import bpa_ppl as bpa
 from bpa_ppl import BpaWarning, DataError, Draws, NBest, UsageError, from_arrays, from_lists
-from bpa_ppl.diagnostics.baselines import read_comparison
-from bpa_ppl.metrics.column import read_column
+from bpa_ppl.adapting.observe import observe
+from bpa_ppl.adapting.prepare import prepare
+from bpa_ppl.diagnostics.ways.baselines import read_comparison
+from bpa_ppl.lists.columns import read_column
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.log_linear import hierarchical, log_linear
 from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.sampling import auto, chains
-from bpa_ppl.sampling.observing import observe
-from bpa_ppl.sampling.preparing import prepare
+from bpa_ppl.samplers import auto, chains
 
 NAMES = ("judge a", "judge b")
 #: Customers with opposite opinions of the second judge.

@@ -12,11 +12,11 @@ from support import reference_model
 from support.raising import raises
 
 from bpa_ppl import UsageError, adapt, as_draws
+from bpa_ppl.densities.target import constrain, potential
+from bpa_ppl.densities.weights_target import WeightsTarget
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.lists import tabulate
 from bpa_ppl.models.priors.sparse import Horseshoe
-from bpa_ppl.sampling.target import constrain, potential
-from bpa_ppl.sampling.weights_target import WeightsTarget
 from bpa_ppl.weights import Match, StartingWeights, match
 
 #: A dense weight and three sparse ones.

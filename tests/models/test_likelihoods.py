@@ -18,14 +18,14 @@ from support.raising import raises
 from support.reference_model import Array
 
 from bpa_ppl import Isotropic, NBest, UsageError, adapt, as_draws, from_lists
-from bpa_ppl.diagnostics.comparison.samplers import density_to_simulate
+from bpa_ppl.adapting.observe import observe
+from bpa_ppl.adapting.prepare import prepare
+from bpa_ppl.diagnostics.samplers.samplers import density_to_simulate
+from bpa_ppl.lists.nbest import measure_deviation
 from bpa_ppl.models.likelihoods.likelihood import Likelihood
 from bpa_ppl.models.likelihoods.oracle import Margin, Risk
 from bpa_ppl.models.likelihoods.pairs import Pairs
 from bpa_ppl.models.lists import PADDING, Lists, find_order, tabulate
-from bpa_ppl.nbest import measure_deviation
-from bpa_ppl.sampling.observing import observe
-from bpa_ppl.sampling.preparing import prepare
 from bpa_ppl.weights import match
 
 pytestmark = pytest.mark.usefixtures("several_buckets")

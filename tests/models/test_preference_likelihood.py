@@ -22,13 +22,13 @@ from support.reference_model import Array, log_prior
 from support.targets import by_domain, moments_of, starting_at_zero
 
 from bpa_ppl import Isotropic, NBest, UsageError, adapt, from_lists
-from bpa_ppl.adapting import log_density as density_of
-from bpa_ppl.diagnostics.comparison.samplers import calibrate, density_to_simulate
+from bpa_ppl.adapting.adapt import log_density as density_of
+from bpa_ppl.densities.target import evaluate, potential
+from bpa_ppl.densities.weights_target import WeightsTarget
+from bpa_ppl.diagnostics.samplers.samplers import calibrate, density_to_simulate
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.log_linear import hierarchical
 from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.sampling.target import evaluate, potential
-from bpa_ppl.sampling.weights_target import WeightsTarget
 
 value_and_gradient = jax.jit(jax.value_and_grad(lambda z, target: -potential(target, z)))
 pytestmark = pytest.mark.usefixtures("several_buckets")

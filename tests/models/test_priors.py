@@ -17,11 +17,11 @@ from support.external_posterior import autoregressive, external_posterior
 from support.raising import raises
 
 from bpa_ppl import BpaWarning, DataError, Draws, UsageError, adapt, from_lists
+from bpa_ppl.adapting.prior import correlate_within
 from bpa_ppl.models.priors.isotropic import Isotropic, complete_prior, with_shared_scale
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.models.priors.scale import LogNormalScale
 from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.sampling.prior_choice import correlate_within
 from bpa_ppl.weights import Match
 
 CANONICAL = {"LM0": 0.5, "WP0": -1.0}

@@ -31,7 +31,7 @@ import bpa_ppl as bpa
 import bpa_ppl.extras.convert as convert
 from bpa_ppl import Draws, NBest, Prior, from_arrays, from_lists, from_records
 from bpa_ppl.decoding.writing import rerank_to
-from bpa_ppl.diagnostics.baselines import BaselineComparison
+from bpa_ppl.diagnostics.ways.baselines import BaselineComparison
 from bpa_ppl.extending import gains, oracles
 from bpa_ppl.extras.convert.records import read_json, read_text_lines, write_lists
 from bpa_ppl.extras.judging.juries import judges
@@ -46,9 +46,9 @@ from bpa_ppl.features.recipe import record_sources, with_absolute_paths
 from bpa_ppl.features.source import FEATURES, resolve_sources
 from bpa_ppl.formats.format import WEIGHT_FORMATS
 from bpa_ppl.formats.references import read_references
-from bpa_ppl.metrics.column import read_column
-from bpa_ppl.metrics.metric import GAINS
-from bpa_ppl.metrics.preferences import choice_sets
+from bpa_ppl.gains.metric import GAINS
+from bpa_ppl.gains.preferences import choice_sets
+from bpa_ppl.lists.columns import read_column
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.lists import tabulate
 from bpa_ppl.posterior.arviz_functions import to_arviz_data
@@ -62,7 +62,7 @@ from bpa_ppl.posterior.record import (
     from_attributes,
     to_attributes,
 )
-from bpa_ppl.sampling.sampler import SAMPLERS
+from bpa_ppl.samplers.sampler import SAMPLERS
 from bpa_ppl.text.model_files import read_arpa, read_or_train
 from bpa_ppl.text.words import NumberedText
 from bpa_ppl.weights import match

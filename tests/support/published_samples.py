@@ -12,7 +12,7 @@ from bpa_ppl import NBest, Prior, adapt, from_lists, write_posterior
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.files import read_draws
-from bpa_ppl.sampling.sampler import SAMPLERS
+from bpa_ppl.samplers.sampler import SAMPLERS
 from support import reference_model
 from support.targets import NAMES
 

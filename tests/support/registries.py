@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from bpa_ppl.components import Registry
 from bpa_ppl.decoding.rules import RULES
-from bpa_ppl.diagnostics.diagnostic import DIAGNOSTICS
+from bpa_ppl.diagnostics.check.diagnostic import DIAGNOSTICS
 from bpa_ppl.features.source import FEATURES
 from bpa_ppl.formats.format import NBEST_FORMATS, WEIGHT_FORMATS
-from bpa_ppl.metrics.metric import GAINS
+from bpa_ppl.gains.metric import GAINS
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.priors.prior import PRIORS
-from bpa_ppl.sampling.sampler import SAMPLERS
+from bpa_ppl.samplers.sampler import SAMPLERS
 from support.extras import HAS_EXTRAS
 
 REGISTRIES: dict[str, Registry] = {

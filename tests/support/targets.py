@@ -17,12 +17,12 @@ from scipy.special import log_expit, logsumexp
 from scipy.stats import norm
 
 from bpa_ppl import Isotropic, NBest, adapt, log_density
-from bpa_ppl.diagnostics.known_targets import target
+from bpa_ppl.densities import mode
+from bpa_ppl.densities.target import start_at_medians
+from bpa_ppl.densities.weights_target import WeightsTarget as Density
 from bpa_ppl.models.likelihoods.preference import Preference
-from bpa_ppl.sampling import mode
-from bpa_ppl.sampling.sampler import SAMPLERS
-from bpa_ppl.sampling.target import start_at_medians
-from bpa_ppl.sampling.weights_target import WeightsTarget as Density
+from bpa_ppl.samplers.sampler import SAMPLERS
+from support.known_targets import target
 from support.reference_model import Array, given, pairs
 
 SENTENCES = 12

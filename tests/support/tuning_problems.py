@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bpa_ppl.extras.studies.tuning.tuner import TuningLists, TuningProblem
-from bpa_ppl.metrics.gains import resolve
+from bpa_ppl.gains.gains import resolve
 
 
 def random_lists(

@@ -17,14 +17,14 @@ import numpy as np
 
 from bpa_ppl._runtime.arguments import check_seed
 from bpa_ppl._runtime.progress import Reporter
-from bpa_ppl.adapting import adapt_draws
-from bpa_ppl.building import concatenate
+from bpa_ppl.adapting.adapt import adapt_draws
 from bpa_ppl.decoding.choices import Choices
 from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.decoding.writing import write_texts
-from bpa_ppl.diagnostics.baselines import compare_baselines
-from bpa_ppl.diagnostics.check import Report, check_and_record
-from bpa_ppl.diagnostics.ways import Way
+from bpa_ppl.diagnostics.check.check import Report, check_and_record
+from bpa_ppl.diagnostics.ways.baselines import compare_baselines
+from bpa_ppl.diagnostics.ways.scoreboard import Scoreboard, compare_choices
+from bpa_ppl.diagnostics.ways.simple_ways import Way
 from bpa_ppl.errors import DataError
 from bpa_ppl.extras.judging.juries import judges
 from bpa_ppl.features.lm import LanguageModel
@@ -32,7 +32,7 @@ from bpa_ppl.formats.reading import read_nbest
 from bpa_ppl.formats.streams import atomic_writer, output_folder, read_lines
 from bpa_ppl.formats.weight_files import read_weights
 from bpa_ppl.formats.writing import write_nbest
-from bpa_ppl.metrics.scoreboard import Scoreboard, compare_choices
+from bpa_ppl.lists.building import concatenate
 from bpa_ppl.posterior.files import write_posterior
 
 _ADAPTATION = 50

@@ -23,15 +23,15 @@ import numpy as np
 from scipy.special import softmax
 
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl.models.priors.scale import LogNormalScale
-from bpa_ppl.posterior.probabilities import normalise
-from bpa_ppl.sampling.newton import (
+from bpa_ppl.densities.newton import (
     Point,
     combine_components,
     laplace_covariance,
     laplace_evidence,
     maximise,
 )
+from bpa_ppl.models.priors.scale import LogNormalScale
+from bpa_ppl.posterior.probabilities import normalise
 
 #: The second derivative is used if its smallest eigenvalue is at least this share of the one of
 #: expectation maximisation.

@@ -20,7 +20,7 @@ from bpa_ppl.extras.judging.questions import Outlook
 from bpa_ppl.extras.judging.serving.web import Refused, read_body, static_routes, web_application
 from bpa_ppl.extras.judging.session import Session
 from bpa_ppl.formats.values import require_unique_fields
-from bpa_ppl.nbest import NBest
+from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.text.differences import Parts, mark_differences
 
 #: Bytes of the body of a request; corrections are the only long part.

@@ -18,33 +18,32 @@ from scipy.special import expit, logit
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, is_number, to_float
 from bpa_ppl._runtime.messages import capture_notes, format_count
-from bpa_ppl.adapting import log_density
-from bpa_ppl.diagnostics.check import refuse_unconverged
-from bpa_ppl.diagnostics.judged import ACCURACY, Judged, read_judgements
-from bpa_ppl.diagnostics.left_out import leave_out
+from bpa_ppl.adapting.adapt import log_density
+from bpa_ppl.adapting.draw import draw, make_draws, require_adaptation
+from bpa_ppl.adapting.prior import correlate_within
+from bpa_ppl.adapting.settings import recorded_options
+from bpa_ppl.densities.coordinates import choose_coordinates
+from bpa_ppl.densities.mode import require_mode
+from bpa_ppl.densities.target import NUMPYRO_LOCK, unflatten
+from bpa_ppl.densities.weights_target import WeightsTarget
+from bpa_ppl.diagnostics.check.check import refuse_unconverged
 from bpa_ppl.diagnostics.pages.figures import NARROW, label
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
-from bpa_ppl.diagnostics.reliability import Promise, Reliability
-from bpa_ppl.diagnostics.ways import values_of
-from bpa_ppl.drawing import make_draws, require_adaptation
+from bpa_ppl.diagnostics.ways.judged import ACCURACY, Judged, read_judgements
+from bpa_ppl.diagnostics.ways.left_out import leave_out
+from bpa_ppl.diagnostics.ways.paired import estimate_error
+from bpa_ppl.diagnostics.ways.reliability import Promise, Reliability
+from bpa_ppl.diagnostics.ways.simple_ways import values_of
 from bpa_ppl.errors import DataError, UsageError, quote
-from bpa_ppl.metrics.paired import estimate_error
-from bpa_ppl.metrics.preferences import Comparisons
+from bpa_ppl.gains.preferences import Comparisons
+from bpa_ppl.lists.labels import find_positions, matches
+from bpa_ppl.lists.nbest import NBest, centre, score_differences, subtract_first
 from bpa_ppl.models.log_linear import log_linear
-from bpa_ppl.names import find_positions, matches
-from bpa_ppl.nbest import NBest, centre, score_differences, subtract_first
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
 from bpa_ppl.posterior.record import SamplerRecord
-from bpa_ppl.sampling.common_scale import draw
-from bpa_ppl.sampling.coordinates import choose_coordinates
-from bpa_ppl.sampling.laplace import Laplace
-from bpa_ppl.sampling.mode import require_mode
-from bpa_ppl.sampling.prior_choice import correlate_within
-from bpa_ppl.sampling.scale_mixture import estimate_evidence
-from bpa_ppl.sampling.settings import recorded_options
-from bpa_ppl.sampling.target import NUMPYRO_LOCK, unflatten
-from bpa_ppl.sampling.weights_target import WeightsTarget
+from bpa_ppl.samplers.laplace import Laplace
+from bpa_ppl.samplers.scale_mixture import estimate_evidence
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,8 +15,11 @@ from scipy.special import softmax
 from bpa_ppl._runtime.arguments import check_seed, require
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.adapting import adapt
-from bpa_ppl.describing import warn_about
+from bpa_ppl.adapting.adapt import adapt
+from bpa_ppl.adapting.describe import warn_about
+from bpa_ppl.adapting.observe import observe
+from bpa_ppl.adapting.prepare import prepare
+from bpa_ppl.adapting.prior import choose_prior, log_scale
 from bpa_ppl.errors import DataError, UsageError, list_names, quote
 from bpa_ppl.extras.judging.answers import Gaussian, fit_posterior, integrate_scales
 from bpa_ppl.extras.judging.questions import (
@@ -38,15 +41,12 @@ from bpa_ppl.formats.journal import (
     Judgement,
     with_judgements,
 )
-from bpa_ppl.metrics.gains import default_gain
+from bpa_ppl.gains.gains import default_gain
+from bpa_ppl.lists.labels import find_positions
+from bpa_ppl.lists.nbest import NBest, content_hash, subtract_first
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.priors.isotropic import Isotropic
 from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.names import find_positions
-from bpa_ppl.nbest import NBest, content_hash, subtract_first
-from bpa_ppl.sampling.observing import observe
-from bpa_ppl.sampling.preparing import prepare
-from bpa_ppl.sampling.prior_choice import choose_prior, log_scale
 from bpa_ppl.weights import AnyStart, StartingWeights, Weights
 
 if TYPE_CHECKING:

@@ -49,7 +49,7 @@ from bpa_ppl.extras.phrases.tables import (
     find_index,
     sum_by_number,
 )
-from bpa_ppl.names import find_positions
+from bpa_ppl.lists.labels import find_positions
 
 #: The mixtures of IN and OUT (Eq. 4): one α, or α_y = c_I(y) / (c_I(y) + β).
 MIXTURES = ("linear", "map")

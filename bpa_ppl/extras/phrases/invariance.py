@@ -24,7 +24,7 @@ from bpa_ppl.extras.phrases.subdomains import (
 from bpa_ppl.extras.phrases.tables import SIDES
 from bpa_ppl.extras.phrases.tree import PhraseTree
 from bpa_ppl.features.source import Features, FeatureSource, make_unknown_check
-from bpa_ppl.nbest import NBest
+from bpa_ppl.lists.nbest import NBest
 
 #: The measures of a phrase pair, in the order of the columns.
 _MEASURES = ("specificity", "coherence")

@@ -15,8 +15,8 @@ from bpa_ppl.components import Share
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.source import SELF, TextSource, make_unknown_check
 from bpa_ppl.formats.streams import origin_name, read_lines
-from bpa_ppl.metrics.gains import find_distinct
-from bpa_ppl.nbest import NBest
+from bpa_ppl.gains.gains import find_distinct
+from bpa_ppl.lists.nbest import NBest
 
 if TYPE_CHECKING:
     from bpa_ppl.extras.phrases.ibm1 import IBM1

@@ -13,7 +13,7 @@ from bpa_ppl.extras.phrases.spans import SEGMENTATION, number_pairs
 from bpa_ppl.extras.phrases.table_files import read_table
 from bpa_ppl.extras.phrases.tree import build_tree
 from bpa_ppl.features.source import Features, FeatureSource, make_unknown_check
-from bpa_ppl.nbest import NBest
+from bpa_ppl.lists.nbest import NBest
 
 # A table of 500 sentence pairs of the domain lacks two thirds of the pairs of a large decoder.
 _MOST_UNKNOWN = 0.9

@@ -16,7 +16,7 @@ from bpa_ppl._runtime.arrays import Int32, Int64
 from bpa_ppl._runtime.cache import compiled
 from bpa_ppl.errors import DataError
 from bpa_ppl.extras.phrases.tree import PhraseTree
-from bpa_ppl.nbest import NBest
+from bpa_ppl.lists.nbest import NBest
 
 #: Patterns of a pair of positions: an alignment point, `0-1`; or spans, `0-2=0-2` or `3=3`.
 POINT = r"\d+-\d+"

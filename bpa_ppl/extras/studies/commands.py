@@ -67,8 +67,8 @@ def tune(
     from bpa_ppl.extras.studies.tuning.reestimation import reestimate
     from bpa_ppl.formats.streams import STANDARD, require_writable
     from bpa_ppl.formats.weight_files import write_weights
-    from bpa_ppl.metrics.gains import resolve
-    from bpa_ppl.metrics.misplaced import warn_of_misplaced
+    from bpa_ppl.gains.gains import resolve
+    from bpa_ppl.gains.misplaced import warn_of_misplaced
 
     arguments: dict[str, Any] = {
         "tuner": TUNERS.resolve(tuner, setting),  # a mistake is found before any file is read

@@ -13,7 +13,6 @@ import numpy as np
 
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import format_with_spread, has_width
-from bpa_ppl.diagnostics.comparison.efficiency import make_table
 from bpa_ppl.diagnostics.pages.figures import (
     NARROW,
     WIDTH,
@@ -31,6 +30,7 @@ from bpa_ppl.diagnostics.pages.page import (
     page,
     write_page,
 )
+from bpa_ppl.diagnostics.samplers.efficiency import make_table
 from bpa_ppl.extras.studies.results import (
     LENGTH,
     Row,
@@ -45,9 +45,9 @@ from bpa_ppl.extras.studies.results import (
 )
 from bpa_ppl.extras.studies.study import CANONICAL, SAMPLER, TUNER, Method, list_methods
 from bpa_ppl.extras.studies.tuning.tuner import TUNERS
-from bpa_ppl.metrics.gains import resolve_without_lists
-from bpa_ppl.metrics.metric import Metric
-from bpa_ppl.sampling.sampler import DEFAULT, SAMPLERS, USUAL
+from bpa_ppl.gains.gains import resolve_without_lists
+from bpa_ppl.gains.metric import Metric
+from bpa_ppl.samplers.sampler import DEFAULT, SAMPLERS, USUAL
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -28,13 +28,13 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.diagnostics.estimates import holm
+from bpa_ppl.diagnostics.samplers.estimates import holm
+from bpa_ppl.diagnostics.ways.scoreboard import draw_resamples, score_resamples
 from bpa_ppl.errors import DataError
 from bpa_ppl.extras.studies.study import Cell, Study
 from bpa_ppl.formats.parquet import parquet_errors
 from bpa_ppl.formats.streams import atomic_path, atomic_writer, output_folder
-from bpa_ppl.metrics.gains import resolve_without_lists
-from bpa_ppl.metrics.scoreboard import draw_resamples, score_resamples
+from bpa_ppl.gains.gains import resolve_without_lists
 
 #: Packages on whose versions the results depend.
 _VERSIONS = ("bpa_ppl", "jax", "numpy", "numpyro", "sacrebleu")

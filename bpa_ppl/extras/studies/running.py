@@ -18,12 +18,12 @@ from msgspec import structs
 from bpa_ppl._runtime.arrays import Float64, intern
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl._runtime.workers import parallel_workers
-from bpa_ppl.adapting import adapt_draws
+from bpa_ppl.adapting.adapt import adapt_draws
 from bpa_ppl.components import Registry
 from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.decoding.rules import RULES
-from bpa_ppl.diagnostics.check import check
-from bpa_ppl.diagnostics.diagnostic import DIAGNOSTICS
+from bpa_ppl.diagnostics.check.check import check
+from bpa_ppl.diagnostics.check.diagnostic import DIAGNOSTICS
 from bpa_ppl.errors import DataError
 from bpa_ppl.extras.studies.results import claim_folder, make_row, write_json, write_tables
 from bpa_ppl.extras.studies.study import (
@@ -45,13 +45,13 @@ from bpa_ppl.extras.studies.tuning.tuner import TUNERS
 from bpa_ppl.extras.studies.tuning.weight_trace import WeightTrace
 from bpa_ppl.formats.reading import read_nbest
 from bpa_ppl.formats.weight_files import read_weights
-from bpa_ppl.metrics.gains import count_statistics, resolve_without_lists
-from bpa_ppl.metrics.metric import GAINS
+from bpa_ppl.gains.gains import count_statistics, resolve_without_lists
+from bpa_ppl.gains.metric import GAINS
+from bpa_ppl.lists.nbest import NBest, demote_to_extras, score_differences
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.priors.prior import PRIORS
-from bpa_ppl.nbest import NBest, demote_to_extras, score_differences
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.sampling.sampler import SAMPLERS
+from bpa_ppl.samplers.sampler import SAMPLERS
 from bpa_ppl.weights import Weights, initial_weights, match
 
 #: Registries of the components of a method, and of the check of its draws.
@@ -135,7 +135,7 @@ class Material:
         test: the lists that are translated.
         weights: λ_T, for each feature of the lists; None if there are none.
         counts: for each metric (candidates of `test`, S), as
-            `bpa_ppl.metrics.gains.count_statistics`.
+            `bpa_ppl.gains.gains.count_statistics`.
     """
 
     adapt: NBest

@@ -20,6 +20,7 @@ from msgspec import Meta
 
 from bpa_ppl._runtime.arguments import check_seed, require, require_one_of
 from bpa_ppl._runtime.arrays import Int64
+from bpa_ppl.adapting.settings import PRESETS
 from bpa_ppl.components import Component, CountOrNone, Registry, read_name
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.errors import DataError, UsageError, quote
@@ -27,12 +28,11 @@ from bpa_ppl.extras.studies.tuning.redecoding import Decoder
 from bpa_ppl.extras.studies.tuning.tuner import TUNERS
 from bpa_ppl.extras.studies.tuning.weight_trace import WeightTrace
 from bpa_ppl.formats.streams import read_text
-from bpa_ppl.metrics.gains import list_reported_metrics, resolve_without_lists, text_metrics
-from bpa_ppl.metrics.metric import GAINS
+from bpa_ppl.gains.gains import list_reported_metrics, resolve_without_lists, text_metrics
+from bpa_ppl.gains.metric import GAINS
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.priors.prior import PRIORS
-from bpa_ppl.sampling.sampler import SAMPLERS
-from bpa_ppl.sampling.settings import PRESETS
+from bpa_ppl.samplers.sampler import SAMPLERS
 
 if TYPE_CHECKING:
     from bpa_ppl.models.likelihoods.likelihood import Likelihood

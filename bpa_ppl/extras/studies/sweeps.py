@@ -13,28 +13,28 @@ import numpy as np
 from bpa_ppl._runtime.arguments import SEEDS, check_seed
 from bpa_ppl._runtime.messages import format_with_spread
 from bpa_ppl._runtime.progress import Reporter, reporter
-from bpa_ppl.adapting import log_density
+from bpa_ppl.adapting.adapt import log_density
+from bpa_ppl.adapting.draw import draw_posterior
+from bpa_ppl.adapting.prepare import choose_gain
 from bpa_ppl.components import Component, Registry
 from bpa_ppl.decoding.reranker import rerank
-from bpa_ppl.diagnostics.check import check
-from bpa_ppl.diagnostics.estimates import largest_r_hat, smallest_ess
+from bpa_ppl.densities.weights_target import WeightsTarget
+from bpa_ppl.diagnostics.check.check import check
 from bpa_ppl.diagnostics.pages.figures import write_figure
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
-from bpa_ppl.drawing import draw_posterior
+from bpa_ppl.diagnostics.samplers.estimates import largest_r_hat, smallest_ess
+from bpa_ppl.diagnostics.ways.scoreboard import score_choices, to_cells
 from bpa_ppl.errors import UsageError
 from bpa_ppl.extras.studies.page import draw_settings
 from bpa_ppl.extras.studies.results import write_rows
 from bpa_ppl.formats.streams import output_folder
-from bpa_ppl.metrics.gains import AnyGain
-from bpa_ppl.metrics.metric import Metric
-from bpa_ppl.metrics.scoreboard import score_choices, to_cells
+from bpa_ppl.gains.gains import AnyGain
+from bpa_ppl.gains.metric import Metric
+from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.priors.prior import PRIORS
-from bpa_ppl.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.sampling.preparing import choose_gain
-from bpa_ppl.sampling.sampler import SAMPLERS, Sampler
-from bpa_ppl.sampling.weights_target import WeightsTarget
+from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
 from bpa_ppl.weights import AnyStart, StartingWeights
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import pytest
 from support.judged_pairs import compared_lists
 
 import bpa_ppl as bpa
-from bpa_ppl.metrics.preferences import choice_sets
+from bpa_ppl.gains.preferences import choice_sets
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "extras" / "judge.md"
 

@@ -19,7 +19,8 @@ from support.records import with_record
 import bpa_ppl as bpa
 from bpa_ppl import NBest, from_lists
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.adapting import log_density
+from bpa_ppl.adapting.adapt import log_density
+from bpa_ppl.densities.mode import mode_of
 from bpa_ppl.extras.judging.juries import (
     JudgeRow,
     Judges,
@@ -34,7 +35,6 @@ from bpa_ppl.extras.judging.juries import (
 from bpa_ppl.extras.judging.session import Session
 from bpa_ppl.formats.journal import Judgement
 from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.sampling.mode import mode_of
 
 TAU = 0.8
 PRIOR = f"isotropic:scale={TAU}"

@@ -13,7 +13,7 @@ from support.small_demo import write_small_demo
 from bpa_ppl.extras.studies.page import write_figures
 from bpa_ppl.extras.studies.running import run_study
 from bpa_ppl.extras.studies.study import Study, read_study
-from bpa_ppl.sampling.published import Heuristic
+from bpa_ppl.samplers.published import Heuristic
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 SMALL = {

@@ -16,7 +16,7 @@ from support.tuning_problems import problem_of
 from bpa_ppl import Weights, read_nbest
 from bpa_ppl.extras.studies.tuning.tuner import TUNERS, TuningLists, make_tuning_lists
 from bpa_ppl.formats.references import read_references
-from bpa_ppl.metrics.bleu import BLEU
+from bpa_ppl.gains.bleu import BLEU
 
 SEEDS = range(1)
 

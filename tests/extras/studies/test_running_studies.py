@@ -26,8 +26,8 @@ from bpa_ppl.extras.studies.study import list_cells, read_study
 from bpa_ppl.extras.studies.tuning.mira import Mira
 from bpa_ppl.extras.studies.tuning.reestimation import reestimate
 from bpa_ppl.extras.studies.tuning.tuner import TUNERS
-from bpa_ppl.sampling.mode import PosteriorMode
-from bpa_ppl.sampling.sampler import SAMPLERS
+from bpa_ppl.samplers.map import PosteriorMode
+from bpa_ppl.samplers.sampler import SAMPLERS
 
 
 def deterministic_files(folder: Path) -> dict[str, bytes]:

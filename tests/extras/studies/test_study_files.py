@@ -28,7 +28,7 @@ from bpa_ppl.extras.studies.study import (
 )
 from bpa_ppl.extras.studies.tuning.redecoding import Decoder
 from bpa_ppl.models.likelihoods.oracle import Margin, Oracle
-from bpa_ppl.sampling.sampler import SAMPLERS
+from bpa_ppl.samplers.sampler import SAMPLERS
 
 VARIANT = 'like = "mert"\ngain = "ter"\nrestarts = 2'
 

@@ -22,11 +22,11 @@ from bpa_ppl import (
     rerank,
 )
 from bpa_ppl.cli.app import run_command
-from bpa_ppl.diagnostics.estimates import smallest_ess
+from bpa_ppl.diagnostics.samplers.estimates import smallest_ess
 from bpa_ppl.extras.studies.sweeps import SweepResult, sweep
 from bpa_ppl.models.likelihoods.oracle import Margin
 from bpa_ppl.posterior.arviz_functions import import_arviz
-from bpa_ppl.sampling.sampler import SAMPLERS
+from bpa_ppl.samplers.sampler import SAMPLERS
 
 GRID = {"proposal_variance": [1e-6, 1e-3, 10.0], "warmup": [200]}
 

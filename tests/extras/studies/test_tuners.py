@@ -16,7 +16,7 @@ from bpa_ppl.extras.studies.tuning.mert import Mert, choose_step, find_envelopes
 from bpa_ppl.extras.studies.tuning.mira import Mira
 from bpa_ppl.extras.studies.tuning.reestimation import reestimate
 from bpa_ppl.extras.studies.tuning.tuner import TUNERS, Tuned, TuningLists, TuningProblem
-from bpa_ppl.metrics.ter import TER
+from bpa_ppl.gains.ter import TER
 
 #: Enough to find planted weights, and fast.
 FEW: dict[str, dict[str, Any]] = {

@@ -24,10 +24,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from bpa_ppl._runtime.messages import capture_notes, warn_user
-from bpa_ppl.building import build_lists, from_lists
 from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.decoding.rules import RULES
-from bpa_ppl.diagnostics.provenance import signature
+from bpa_ppl.diagnostics.pages.provenance import signature
 from bpa_ppl.errors import BpaError, DataError, list_names, locate, quote
 from bpa_ppl.extras.judging.serving.limits import Limits
 from bpa_ppl.extras.judging.serving.web import (
@@ -44,6 +43,7 @@ from bpa_ppl.formats.block import CANDIDATES, ID, SOURCE
 from bpa_ppl.formats.records import IN_MEMORY, RecordReader
 from bpa_ppl.formats.roles import OF_FEATURES, Roles
 from bpa_ppl.formats.values import require_unique_fields
+from bpa_ppl.lists.building import build_lists, from_lists
 from bpa_ppl.posterior.draws import DOMAIN
 
 LOGGER = logging.getLogger("bpa_ppl.serving")

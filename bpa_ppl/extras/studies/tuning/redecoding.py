@@ -20,8 +20,8 @@ import numpy as np
 
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.building import concatenate
 from bpa_ppl.components import Count
+from bpa_ppl.diagnostics.ways.scoreboard import compare_choices
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.extras.studies.tuning.reestimation import Reestimation, reestimate
 from bpa_ppl.extras.studies.tuning.tuner import TuningProblem, make_tuning_lists
@@ -29,9 +29,9 @@ from bpa_ppl.formats.reading import read_nbest
 from bpa_ppl.formats.streams import atomic_writer, output_folder, read_text
 from bpa_ppl.formats.weight_files import read_weights, write_weights
 from bpa_ppl.formats.writing import write_nbest
-from bpa_ppl.metrics.gains import resolve
-from bpa_ppl.metrics.scoreboard import compare_choices
-from bpa_ppl.nbest import NBest, demote_to_extras
+from bpa_ppl.gains.gains import resolve
+from bpa_ppl.lists.building import concatenate
+from bpa_ppl.lists.nbest import NBest, demote_to_extras
 from bpa_ppl.weights import AnyWeights, Weights, match
 
 

@@ -12,10 +12,10 @@ from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.components import Component, Registry
 from bpa_ppl.features.recipe import require_features
-from bpa_ppl.metrics.gains import count_statistics
-from bpa_ppl.metrics.metric import Metric
-from bpa_ppl.names import find_positions
-from bpa_ppl.nbest import NBest, demote_to_extras, subtract_first
+from bpa_ppl.gains.gains import count_statistics
+from bpa_ppl.gains.metric import Metric
+from bpa_ppl.lists.labels import find_positions
+from bpa_ppl.lists.nbest import NBest, demote_to_extras, subtract_first
 from bpa_ppl.weights import AnyWeights, Match, match
 
 
@@ -148,7 +148,7 @@ def make_tuning_lists(
         DataError: if lists and weights do not fit together, or lack what the metric needs.
 
     >>> from bpa_ppl import from_lists
-    >>> from bpa_ppl.metrics.ter import TER
+    >>> from bpa_ppl.gains.ter import TER
     >>> lists = from_lists(
     ...     [["a b", "a"]], [[[1.0, 2.0], [0.5, 1.0]]], ["LM0", "W0"], references=[["a b"]]
     ... )

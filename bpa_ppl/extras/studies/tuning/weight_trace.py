@@ -9,15 +9,15 @@ import numpy as np
 from msgspec import structs
 
 from bpa_ppl.components import Count, Positive
+from bpa_ppl.densities.target import Sampled, Target
+from bpa_ppl.densities.weights_target import require_weights
 from bpa_ppl.errors import UsageError
 from bpa_ppl.extras.studies.tuning.reestimation import reestimate
 from bpa_ppl.formats.reading import read_nbest
-from bpa_ppl.nbest import NBest
+from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.sampling.published import weight_again, weight_vectors
-from bpa_ppl.sampling.sampler import Sampler
-from bpa_ppl.sampling.target import Sampled, Target
-from bpa_ppl.sampling.weights_target import require_weights
+from bpa_ppl.samplers.published import weight_again, weight_vectors
+from bpa_ppl.samplers.sampler import Sampler
 from bpa_ppl.weights import match
 
 

@@ -1,0 +1,1 @@
+"""The steps of `adapt`, one module each."""

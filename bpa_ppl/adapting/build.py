@@ -1,0 +1,198 @@
+"""Build the target that samplers sample, and leave out indicators that explain nothing."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from dataclasses import replace
+
+import jax
+import numpy as np
+from msgspec import structs
+
+from bpa_ppl._runtime.messages import warn_user
+from bpa_ppl.adapting.observations import Compared, Scored
+from bpa_ppl.adapting.prepare import Prepared
+from bpa_ppl.adapting.prior import choose_prior
+from bpa_ppl.densities.coordinates import choose_coordinates
+from bpa_ppl.densities.mode import make_target, mode_of
+from bpa_ppl.densities.target import NUMPYRO_LOCK, inspect_model
+from bpa_ppl.densities.weights_target import Adaptation, WeightsTarget
+from bpa_ppl.diagnostics.ways.baselines import describe_left_out
+from bpa_ppl.features.indicators import Indicators
+from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood
+from bpa_ppl.models.likelihoods.oracle import Oracle
+from bpa_ppl.models.likelihoods.pairs import Pairs
+from bpa_ppl.models.log_linear import log_linear
+from bpa_ppl.models.priors import isotropic
+from bpa_ppl.models.priors.prior import Prior
+from bpa_ppl.posterior.record import ComponentRecord, IndicatorsRecord, Record, read_version
+from bpa_ppl.samplers.sampler import Sampler
+
+#: The likelihood of the order of the candidates by which indicators are left out. With this
+#: exponent its intervals are about as wide as they should be: see `Pairs`.
+_OF_ORDER = Pairs(exponent=1.5)
+#: Indicators are left out if their log Bayes factor is below: docs/results/judged-lists.md.
+LEFT_OUT_BELOW = -3.0
+_PACKAGES = ("bpa_ppl", "numpyro", "jax", "jaxlib", "numpy", "sacrebleu", "arviz", "arviz-stats")
+
+
+def build_target(prepared: Prepared, observed: Scored | Compared, prior: Prior) -> WeightsTarget:
+    """Return the log density of the posterior, with what its draws record.
+
+    Args:
+        prepared: from `prepare`.
+        observed: from `observe`.
+        prior: from `choose_prior`.
+
+    >>> from bpa_ppl import from_lists
+    >>> from bpa_ppl.adapting.observe import observe
+    >>> from bpa_ppl.adapting.prepare import prepare
+    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+    >>> prepared = prepare(lists, {"LM0": 0.5})
+    >>> observed = observe(prepared)
+    >>> target = build_target(prepared, observed, choose_prior(observed, prepared))
+    >>> target.features, target.dimension, target.adaptation.record.observed.sentences
+    (('LM0',), 1, 1)
+    """
+    likelihood = _observing(prepared, observed).defaults(observed)
+    target = _make_target(prepared, observed, prior, likelihood, prepared.seed)
+    with NUMPYRO_LOCK, jax.enable_x64(True):
+        unused = inspect_model(target).unused
+    if unused and (len(prepared.judged) or not len(prepared.lists)):
+        remedy = "call likelihood.observe(lists, weights)"
+        warn_user(f"the model {prepared.model_name} observes {unused}: {remedy}")
+    # `observed` has the policy for ties.
+    settings = {n: v for n, v in likelihood.settings().items() if n != "ties"}
+    recipe = prepared.matched.recipe
+    record = Record(
+        likelihood=ComponentRecord(LIKELIHOODS.name_of(likelihood), settings),
+        prior=prior.record if target.uses_prior else None,
+        start=prepared.match.origin,
+        pretrained=tuple(prepared.matched.pretrained),
+        seed=prepared.seed,
+        model=prepared.model_name,
+        observed=observed.record(),
+        lists=observed.lists.origin,
+        data=observed.hashes(),
+        versions=list_versions(prepared.sampler),
+        machine=describe_machine(),
+        recipe=recipe.record(prepared.matched.columns),
+    )
+    constants = {**observed.constants(), **recipe.constants()}
+    adaptation = Adaptation(
+        lists=prepared.lists,
+        observed=observed,
+        record=record,
+        constants=constants,
+        earlier=prepared.earlier,
+    )
+    return replace(target, adaptation=adaptation)
+
+
+def _observing(prepared: Prepared, observed: Scored | Compared) -> Likelihood:
+    """Return the likelihood of what was observed; nothing has been asked yet of judges to come."""
+    to_be_judged = prepared.likelihood.observes == "preferences" and isinstance(observed, Scored)
+    return Oracle() if to_be_judged else prepared.likelihood
+
+
+def _make_target(
+    prepared: Prepared,
+    observed: Scored | Compared,
+    prior: Prior,
+    likelihood: Likelihood,
+    seed: int = 0,
+) -> WeightsTarget:
+    table = observed.table(prepared.match, domains=prepared.model is not log_linear)
+    with NUMPYRO_LOCK, jax.enable_x64(True):
+        return make_target(table, prior, prepared.match, likelihood, prepared.model, seed)
+
+
+def leave_out_indicators(
+    prepared: Prepared, observed: Scored | Compared, prior: Prior
+) -> WeightsTarget:
+    """Build the target, without indicators that do not explain the order of the candidates.
+
+    Indicators, such as those of systems, are left out with a warning if the log Bayes factor of the
+    order of the candidates is below −3, and the prior has a learned scale. Otherwise the target
+    without them is kept, so that choices can be compared.
+
+    Args:
+        prepared: from `prepare`.
+        observed: from `observe`.
+        prior: from `choose_prior`.
+    """
+    names = prepared.matched.indicators
+    others = None
+    if observed.gains is not None and len(observed.lists) and prepared.model is log_linear:
+        others = _fix_at_zero(prepared, names)
+    if others is None:
+        return build_target(prepared, observed, prior)
+    prior_of_others = choose_prior(observed, others)
+    difference = None
+    if set(names) & {*isotropic.learns_scale(prepared.prior, prepared.match)}:
+        with_indicators = _log_evidence_of_order(prepared, observed, prior)
+        difference = with_indicators - _log_evidence_of_order(others, observed, prior_of_others)
+    if difference is None or difference >= LEFT_OUT_BELOW:
+        target = build_target(prepared, observed, prior)
+        without = _make_target(
+            others, observed, prior_of_others, others.likelihood.defaults(observed)
+        )
+        found = None if difference is None else IndicatorsRecord(difference)
+        return _with_indicators(target, found, without)
+    sources = prepared.matched.recipe.sources
+    columns = tuple(source.column for source in sources if isinstance(source, Indicators))
+    left_out = IndicatorsRecord(difference, columns)
+    warn_user(describe_left_out(left_out))
+    kept = replace(others, matched=others.matched.without_indicators())
+    rest = observed.without_features(names)
+    return _with_indicators(build_target(kept, rest, prior_of_others), left_out)
+
+
+def _with_indicators(
+    target: WeightsTarget, found: IndicatorsRecord | None, without: WeightsTarget | None = None
+) -> WeightsTarget:
+    """Return a target with the record of its indicators, and the target without them."""
+    adaptation = target.adaptation
+    assert adaptation is not None  # `build_target` has made it
+    record = structs.replace(adaptation.record, indicators=found)
+    adaptation = replace(adaptation, record=record, without_indicators=without)
+    return replace(target, adaptation=adaptation)
+
+
+def _fix_at_zero(prepared: Prepared, names: Sequence[str]) -> Prepared | None:
+    """Return the same with the weights of some features fixed at 0, and a scale of its own.
+
+    None if there are no such features or no others, or if the prior is not isotropic.
+    """
+    match = prepared.match
+    fixed = np.isin(match.names, list(names))
+    match = match._replace(values=np.where(fixed, 0.0, match.values), free=match.free & ~fixed)
+    family = isotropic.restrict(prepared.prior, match.free_names)
+    if not fixed.any() or not match.free.any() or family is None:
+        return None
+    return replace(
+        prepared,
+        matched=prepared.matched._replace(match=match),
+        prior=family,
+        defaults=None,
+        progress=False,
+    )
+
+
+def _log_evidence_of_order(prepared: Prepared, observed: Scored | Compared, prior: Prior) -> float:
+    """Return the log evidence of the order of the candidates."""
+    with NUMPYRO_LOCK, jax.enable_x64(True):
+        target = choose_coordinates(_make_target(prepared, observed, prior, _OF_ORDER)).target
+        return mode_of(target).log_evidence
+
+
+def describe_machine() -> str:
+    """Return the system, the processor and the device."""
+    return f"{platform.system()} {platform.machine()}, {jax.default_backend()}"
+
+
+def list_versions(engine: Sampler) -> dict[str, str]:
+    """Return the versions of Python and of the packages that a posterior depends on."""
+    names = (*_PACKAGES, *engine.packages)
+    return {**{n: read_version(n) for n in names}, "python": platform.python_version()}

@@ -1,0 +1,324 @@
+"""What was observed of lists: how good their candidates are, or which ones a judge preferred."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl._runtime.arrays import Float64, Int64
+from bpa_ppl._runtime.messages import log_info
+from bpa_ppl.errors import DataError
+from bpa_ppl.gains.metric import Metric
+from bpa_ppl.gains.oracles import Oracles
+from bpa_ppl.gains.preferences import ChoiceSets
+from bpa_ppl.gains.ter import TER
+from bpa_ppl.lists.nbest import NBest, content_hash, measure_deviation
+from bpa_ppl.models.lists import Lists, tabulate
+from bpa_ppl.posterior.draws import DOMAIN, RATER
+from bpa_ppl.posterior.record import Agreement, Observed
+from bpa_ppl.weights import Match, match
+
+#: The constants of a posterior with one value per observation; the last two only if they matter.
+_SCORE, _WEIGHT, _RATER = "oracle_score", "observation_weight", "observation_rater"
+
+
+class Scored(NamedTuple):
+    """Lists with the gain of their candidates: the best candidate of each was observed.
+
+    Attributes:
+        lists: with the features that are adapted.
+        gain: of the candidates.
+        oracles: the best candidates.
+        gains: (candidates,) the gain of each; None if the likelihood needs only the oracles.
+
+    >>> from bpa_ppl import from_lists
+    >>> from bpa_ppl.adapting.observe import observe
+    >>> from bpa_ppl.adapting.prepare import prepare
+    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+    >>> scored = observe(prepare(lists, gain="ter", likelihood="margin"))
+    >>> scored.oracles.index.tolist(), scored.gains.tolist(), scored.edit
+    ([1], [-1.0, 0.0], 1.0)
+    """
+
+    lists: NBest
+    gain: Metric
+    oracles: Oracles
+    gains: Float64 | None = None
+
+    @property
+    def edit(self) -> float | None:
+        """The difference in gain that equals one edit of TER; None if gains are not known.
+
+        For other gains it is their standard deviation within the lists, because that of edits is
+        about one (1.0 to 1.14 on three domains).
+        """
+        if self.gains is None:
+            return None
+        if isinstance(self.gain, TER) or not len(self.lists):
+            return 1.0
+        return measure_deviation(self.lists, self.gains) or 1.0
+
+    @property
+    def named_raters(self) -> Mapping[str, int]:
+        """None: gains have no raters."""
+        return {}
+
+    @property
+    def coords(self) -> dict[str, tuple[str, ...]]:
+        """Labels of dimensions of sites: the domains."""
+        return {DOMAIN: _domain_names(self.lists)}
+
+    def table(self, match: Match | None = None, *, domains: bool = False) -> Lists:
+        """Return the lists as arrays: the data of a model.
+
+        Args:
+            match: the weights, matched to the lists; None starts all at 0, and fixes none.
+            domains: whether the model reads the domain of each list.
+
+        Raises:
+            DataError: if some lists name a domain and others do not.
+        """
+        return tabulate(
+            self.lists,
+            _match_at_zero(self.lists) if match is None else match,
+            self.oracles.index,
+            gains=self.gains,
+            share=self.oracles.share,
+            domain=_number_domains(self.lists) if domains else None,
+        )
+
+    def record(self) -> Observed:
+        """Return what a posterior records of its observations."""
+        kind: Literal["oracles", "gains", "nothing"] = "oracles" if self.gains is None else "gains"
+        return Observed(
+            kind=kind if len(self.lists) else "nothing",
+            sentences=len(self.lists),
+            gain=self.oracles.gain,
+            ties=self.oracles.ties,
+            signature=self.oracles.signature,
+        )
+
+    def hashes(self) -> dict[str, str]:
+        """Return short hashes of the data: the same for other file names, formats or compression.
+
+        `texts` are the ids and candidates of the lists, `features` the values that are adapted;
+        the others are what was observed, and the references that it was scored with.
+        """
+        names: tuple[Any, ...] = (self.oracles.index, self.oracles.share, _hash_content(()))
+        content: dict[str, Iterable[Any]] = {"oracles": names}
+        if self.gains is not None:
+            content["gains"] = [self.gains]
+        if "references" in self.gain.needs and self.lists.references:
+            content["references"] = [_hash_content(self.lists.references)]
+        return _hash_observed(self.lists, content)
+
+    def constants(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what a posterior keeps for each list: the sentence scores of the oracles."""
+        return {_SCORE: self.oracles.score}
+
+    @property
+    def chosen(self) -> Int64:
+        """(lists,) the position of the best candidate of each."""
+        return self.oracles.index
+
+    def without_features(self, names: Iterable[str]) -> Scored:
+        """Return the same observations of lists without some features."""
+        return self._replace(lists=self.lists.without(*names))
+
+    def require_differences(self) -> None:
+        """Refuse lists without any information; log how many have tied best candidates.
+
+        Raises:
+            DataError: if all candidates of each list are equally good.
+        """
+        best, sizes = self.oracles, self.lists.sizes
+        if (sizes > 1).any() and (best.tied == sizes).all():
+            raise DataError(
+                f"all candidates have the same {best.gain} in each of {len(sizes)} lists, so "
+                "nothing can be learned from them: give lists whose candidates differ, or choose "
+                "another metric",
+                self.lists.origin,
+                code="no-data",
+            )
+        if best.share is not None:
+            shared = np.add.reduceat(best.share > 0, self.lists.offsets[:-1])
+            log_info(
+                f"{int((shared > 1).sum())} of {len(sizes)} lists have several best candidates by "
+                f"{best.gain}, {shared.mean():.1f} of {sizes.mean():.1f} on average: they share "
+                "the observation"
+            )
+
+
+class Compared(NamedTuple):
+    """Comparisons by judges: which candidate of each small list was preferred.
+
+    Attributes:
+        choices: the candidates of each comparison, as a list of its own, with what was chosen.
+        agreement: of the raters; None if fewer than two have names.
+
+    >>> from bpa_ppl import from_lists
+    >>> from bpa_ppl.adapting.observe import observe
+    >>> from bpa_ppl.adapting.prepare import prepare
+    >>> lists = from_lists([["a", "b", "c"]], [[[0.0], [1.0], [5.0]]], ["LM0"])
+    >>> lists = lists.with_sentence_extras(preferences=[[[2, 0], [2, 1]]])
+    >>> compared = observe(prepare(lists, likelihood="preference"))
+    >>> compared.lists.texts(1), compared.chosen.tolist(), compared.choices.counts["preferences"]
+    (['c', 'b'], [0, 0], 2)
+    """
+
+    choices: ChoiceSets
+    agreement: Agreement | None = None
+
+    @property
+    def lists(self) -> NBest:
+        """The compared candidates: one list for each comparison."""
+        return self.choices.lists
+
+    @property
+    def chosen(self) -> Int64:
+        """(comparisons,) the position of the candidate that was preferred."""
+        return self.choices.chosen
+
+    def without_features(self, names: Iterable[str]) -> Compared:
+        """Return the same comparisons of candidates without some features."""
+        return self._replace(choices=self.choices._replace(lists=self.lists.without(*names)))
+
+    @property
+    def gain(self) -> None:
+        """None: it is not known how good a candidate is."""
+        return
+
+    @property
+    def gains(self) -> None:
+        """None: it is not known how good the candidates are."""
+        return
+
+    @property
+    def edit(self) -> float | None:
+        """None: there is no gain."""
+        return None
+
+    @property
+    def named_raters(self) -> Mapping[str, int]:
+        """The number of answers of each rater who has a name."""
+        return self.choices.named_raters
+
+    @property
+    def coords(self) -> dict[str, tuple[str, ...]]:
+        """Labels of dimensions of sites: the raters and the domains."""
+        return {RATER: self.choices.raters, DOMAIN: _domain_names(self.lists)}
+
+    def table(self, match: Match | None = None, *, domains: bool = False) -> Lists:
+        """Return the comparisons as arrays: the data of a model; see `Scored.table`."""
+        choices, lists = self.choices, self.lists
+        return tabulate(
+            lists,
+            _match_at_zero(lists) if match is None else match,
+            choices.chosen,
+            tie=choices.tie,
+            domain=_number_domains(lists) if domains else None,
+            weight=choices.weight,
+            rater=choices.rater,
+        )
+
+    def record(self) -> Observed:
+        """Return what a posterior records of its observations."""
+        return Observed(
+            kind="preferences",
+            sentences=len(self.lists),
+            comparisons=self.choices.counts,
+            raters=self.choices.named_raters,
+            agreement=self.agreement,
+        )
+
+    def hashes(self) -> dict[str, str]:
+        """Return short hashes of the data; see `Scored.hashes`."""
+        choices = self.choices
+        observed = [choices.chosen, choices.weight, choices.rater, _hash_content(choices.raters)]
+        return _hash_observed(self.lists, {"oracles": observed})
+
+    def constants(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the weights and raters of the answers, if they matter."""
+        weight, rater = self.choices.weight, self.choices.rater
+        weights = {_WEIGHT: weight} if (weight != 1).any() else {}
+        return weights | ({_RATER: rater} if rater.any() else {})
+
+    def require_differences(self) -> None:
+        """Do nothing: every comparison is informative."""
+
+
+def _match_at_zero(lists: NBest) -> Match:
+    return match(dict.fromkeys(lists.feature_names, 0.0), lists, fixed=())
+
+
+def _hash_observed(lists: NBest, observed: Mapping[str, Iterable[Any]]) -> dict[str, str]:
+    order = np.argsort(lists.feature_names)
+    names = [lists.feature_names[column] for column in order]
+    content = {"features": [_hash_content(names), lists.features[:, order]], **observed}
+    others = {name: _short_hash(parts) for name, parts in content.items()}
+    return {"texts": content_hash(lists), **others}
+
+
+def _short_hash(parts: Iterable[Any]) -> str:
+    """Return a hash of texts and arrays; None is skipped."""
+    content = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, np.ndarray):
+            content.update(f"{part.dtype.str}{part.shape}".encode())
+            content.update(np.ascontiguousarray(part).data)
+        elif part is not None:
+            content.update(part.encode())
+    return content.hexdigest()[:16]
+
+
+def _hash_content(content: object) -> str:
+    """Return the hash of content made of lists, tuples, texts and numbers.
+
+    >>> _hash_content([["a", "b"]]) == _hash_content([["a"], ["b"]])
+    False
+    """
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def _domain_names(lists: NBest) -> tuple[str, ...]:
+    """Return the names of the domains of lists, in their order; empty if they name none.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a"], ["b"]], [[[0.0]], [[1.0]]], ["LM0"])
+    >>> _domain_names(lists.with_sentence_extras(domain=["web", "news"]))
+    ('news', 'web')
+    """
+    names = lists.sentence_extras.get(DOMAIN, ())
+    return () if None in names else tuple(map(str, np.unique(np.asarray(names)).tolist()))
+
+
+def _number_domains(lists: NBest) -> Int64 | None:
+    """Return the number of the domain of each list, in alphabetical order of the domains.
+
+    None if the lists name no domains.
+
+    Raises:
+        DataError: if some lists name one and others do not.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a"], ["b"]], [[[0.0]], [[1.0]]], ["LM0"])
+    >>> _number_domains(lists.with_sentence_extras(domain=["web", "news"]))
+    array([1, 0])
+    """
+    if DOMAIN not in lists.sentence_extras:
+        return None
+    names = lists.sentence_extras[DOMAIN]
+    for ident, name in zip(lists.sentence_ids, names, strict=True):
+        if name is None or name != name:
+            raise DataError(
+                f"list {ident} has no {DOMAIN}, which the model needs: give it to every list",
+                lists.origin,
+                parameter=DOMAIN,
+                code="missing-column",
+            )
+    return np.asarray(np.unique(np.asarray(names), return_inverse=True)[1])

@@ -1,0 +1,82 @@
+"""Observe the lists: score their candidates and find the best ones, or read preferences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bpa_ppl._runtime.cache import prepare_jax
+from bpa_ppl._runtime.messages import log_info
+from bpa_ppl._runtime.progress import reporter
+from bpa_ppl.adapting.observations import Compared, Scored
+from bpa_ppl.adapting.prepare import Prepared
+from bpa_ppl.gains.gains import gains
+from bpa_ppl.gains.oracles import Oracles, oracles, oracles_and_gains
+from bpa_ppl.gains.preferences import agreement, choice_sets
+from bpa_ppl.lists.nbest import NBest, score_differences
+from bpa_ppl.models.likelihoods.likelihood import Likelihood
+from bpa_ppl.weights import CANONICAL
+
+
+def observe(prepared: Prepared) -> Scored | Compared:
+    """Find what the likelihood observes: the best candidates and gains, or preferences.
+
+    Args:
+        prepared: from `prepare`; lists without a judgement are left out already.
+
+    Raises:
+        DataError: if a list lacks data that the gain needs, a preference is invalid, or all
+            candidates of each list are equally good.
+
+    The data of a NumPyro model, without the other steps of `adapt`:
+
+    >>> import numpyro
+    >>> from bpa_ppl import Prior, from_lists
+    >>> from bpa_ppl.models.likelihoods.oracle import Oracle
+    >>> from bpa_ppl.models.log_linear import log_linear
+    >>> from bpa_ppl.adapting.prepare import prepare
+    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+    >>> observed = observe(prepare(lists, gain="ter"))
+    >>> data = observed.table(), Prior.isotropic({"LM0": 0.5}), Oracle()
+    >>> sorted(numpyro.handlers.trace(numpyro.handlers.seed(log_linear, 0)).get_trace(*data))
+    ['oracle', 'sentence', 'weights']
+    """
+    observed = _observe(prepared)
+    prepare_jax()
+    observed.require_differences()
+    return observed
+
+
+def _observe(prepared: Prepared) -> Scored | Compared:
+    lists, gain, best = prepared.judged, prepared.gain, prepared.oracles
+    with_gains = prepared.likelihood.observes == "gains"
+    if best is None and not len(lists):  # nothing is searched for
+        none = np.zeros(0, np.int64)
+        best = Oracles(none, np.zeros(0), none, prepared.ties, gain.key, "")
+        return Scored(lists, gain, best, np.zeros(0) if with_gains else None)
+    if prepared.likelihood.observes == "preferences":
+        return _observe_preferences(lists, prepared.likelihood)
+    jobs, progress = prepared.jobs, prepared.progress
+    if best is not None:
+        if not (with_gains and len(lists)):
+            return Scored(lists, gain, best, np.zeros(0) if with_gains else None)
+        with reporter(progress, "gains") as report:
+            return Scored(lists, gain, best, gains(lists, gain, progress=report, jobs=jobs))
+    canonical = prepared.match.origin == CANONICAL
+    preference = score_differences(lists, prepared.match.values) if canonical else None
+    options: dict[str, Any] = {"ties": prepared.ties, "preference": preference, "jobs": jobs}
+    with reporter(progress, "oracles") as report:
+        if with_gains:
+            best, values = oracles_and_gains(lists, gain, progress=report, **options)
+            return Scored(lists, gain, best, values)
+        return Scored(lists, gain, oracles(lists, gain, progress=report, **options))
+
+
+def _observe_preferences(lists: NBest, likelihood: Likelihood) -> Compared:
+    """Return the preferences of some lists; the agreement of raters is logged."""
+    choices = choice_sets(lists, ties=likelihood.asks_ties)
+    agreed = agreement(lists) if len(choices.named_raters) > 1 else None
+    if agreed is not None:
+        log_info(str(agreed))
+    return Compared(choices, agreed)

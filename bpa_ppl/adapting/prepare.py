@@ -1,0 +1,345 @@
+"""The preparation of `adapt`: names, patterns and settings become objects, once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from bpa_ppl._runtime.arguments import require, require_one_of
+from bpa_ppl._runtime.messages import format_count, log_info, warn_user
+from bpa_ppl.adapting.likelihood import UNUSED, choose_likelihood
+from bpa_ppl.adapting.settings import (
+    Settings,
+    check_settings,
+    resolve_likelihood,
+    resolve_prior,
+    resolve_sampler,
+)
+from bpa_ppl.densities.weights_target import Model
+from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.features.matching import MatchedLists, match_lists
+from bpa_ppl.features.recipe import recipe_for
+from bpa_ppl.gains.column import select_judged
+from bpa_ppl.gains.gains import default_gain, no_references, resolve
+from bpa_ppl.gains.metric import GAINS
+from bpa_ppl.gains.oracles import Oracles
+from bpa_ppl.gains.preferences import has_preferences
+from bpa_ppl.lists.nbest import NBest
+from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood, NoLikelihood, OfOracles
+from bpa_ppl.models.log_linear import hierarchical, log_linear
+from bpa_ppl.models.priors import isotropic
+from bpa_ppl.models.priors.prior import Prior, PriorFamily
+from bpa_ppl.posterior.draws import DOMAIN, Draws
+from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
+from bpa_ppl.weights import (
+    CANONICAL,
+    AnyStart,
+    Match,
+    StartingWeights,
+    has_canonical,
+)
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from bpa_ppl._runtime.progress import Reporter
+    from bpa_ppl.gains.gains import AnyGain
+    from bpa_ppl.gains.metric import Metric
+
+#: The models that have names.
+_MODELS: Mapping[str, Model] = {"log_linear": log_linear, "hierarchical": hierarchical}
+#: The message if the posterior has no observation.
+_EQUALS_PRIOR = "the posterior equals its prior: no sentence was judged"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Prepared:
+    """Lists with their features, matched with the weights, and all settings as objects.
+
+    Attributes:
+        matched: all lists with their features, the recipe of these, and where the weights start.
+        judged: the lists that are observed; none if the likelihood is `none`.
+        gain: how good a candidate is.
+        likelihood: of what is observed, with the settings that were given.
+        prior: a prior, or the family of priors.
+        model: the NumPyro program.
+        sampler: what draws from the posterior.
+        ties: how ties between oracles are broken.
+        oracles: that were found before, or None.
+        earlier: the draws of the posterior whose Gaussian is the prior, or None.
+        defaults: weights without a canonical value that the user has given.
+        seed: of the draws.
+        jobs: processes that score candidates.
+        progress: True draws a bar on standard error.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+    >>> prepared = prepare(lists, sampler="map")
+    >>> prepared.sampler, prepared.model_name, len(prepared.judged)
+    (PosteriorMode(), 'log_linear', 1)
+    """
+
+    matched: MatchedLists
+    judged: NBest
+    gain: Metric
+    likelihood: Likelihood
+    prior: PriorFamily | Prior
+    model: Model
+    sampler: Sampler
+    ties: str
+    oracles: Oracles | None = None
+    earlier: Draws | None = None
+    defaults: Mapping[str, float] | None = None
+    seed: int = 0
+    jobs: int = 1
+    progress: bool | Reporter = False
+
+    @property
+    def lists(self) -> NBest:
+        """All lists, with their features."""
+        return self.matched.lists
+
+    @property
+    def match(self) -> Match:
+        """The weights, matched to the columns of the lists."""
+        return self.matched.match
+
+    @property
+    def model_name(self) -> str:
+        """The name of the NumPyro program."""
+        return str(getattr(self.model, "__name__", self.model))
+
+
+def prepare(lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]) -> Prepared:
+    """Resolve what `adapt` is asked for: the first of its steps.
+
+    Gain, likelihood, prior, model and sampler are chosen, features are computed, weights are
+    matched to them, and the lists with a judgement are selected.
+
+    Args:
+        lists: as for `adapt`.
+        weights: as for `adapt`.
+        settings: the keyword arguments of `adapt`.
+
+    Raises:
+        DataError: if the lists, references and weights do not fit together.
+        TypeError: if there is no such setting.
+        UsageError: if a sampler, gain or setting does not exist or makes no sense.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+    >>> prepared = prepare(lists, {"LM0": 0.5}, add="length")
+    >>> prepared.gain.key, prepared.likelihood, prepared.lists.feature_names
+    ('ter', Margin(gamma=None, ties=None), ('LM0', 'LengthWords'))
+    """
+    require(lists, NBest, "adapt takes n-best lists (NBest): read a file with read_nbest", "lists")
+    check_settings(**settings)
+    start, sampler = StartingWeights.of(weights), resolve_sampler(settings)
+    sampler.require_packages()
+    chosen = resolve_likelihood(settings)
+    observes_nothing = isinstance(chosen, NoLikelihood)
+    chosen = None if observes_nothing else chosen
+    asked = settings.get("gain")
+    oracles = asked if isinstance(asked, Oracles) else None
+    gain = choose_gain(lists, start, asked, observes_nothing=observes_nothing)
+    likelihood = chosen or _default_likelihood(gain, lists, sampler)
+    if not (observes_nothing or oracles):
+        _require_references(lists, gain, likelihood)  # before features are computed
+    of_judges = likelihood.observes_answers(gain, lists)
+    matched = _match(lists, start, gain, settings, of_judges=of_judges)
+    prior = _choose_prior(resolve_prior(settings), matched, sampler)
+    model = _choose_model(settings.get("model"), prior, matched.match, lists)
+    judged = _select_judged(
+        matched.lists, gain, likelihood, oracles, observes_nothing=observes_nothing
+    )
+    return Prepared(
+        matched=matched,
+        judged=judged,
+        gain=gain,
+        likelihood=likelihood,
+        prior=prior,
+        model=model,
+        sampler=sampler,
+        ties=_choose_tie_breaking(likelihood, gain, matched),
+        oracles=oracles,
+        earlier=_find_earlier(prior, matched.match, sampler, lists),
+        defaults=start.defaults,
+        seed=int(settings.get("seed", 0)),
+        jobs=settings.get("jobs", 1),
+        progress=settings.get("progress", False),
+    )
+
+
+def choose_gain(
+    lists: NBest,
+    weights: AnyStart = None,
+    gain: AnyGain | Oracles | None = None,
+    *,
+    observes_nothing: bool = False,
+) -> Metric:
+    """Return the gain that is chosen, else that of the oracles, or the default of the lists.
+
+    A default that is not that of canonical weights is logged, with its reason.
+
+    Args:
+        lists: the adaptation lists.
+        weights: as for `adapt`.
+        gain: as for `adapt`.
+        observes_nothing: whether the likelihood is `none`, so that the gain does not matter.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[0.5], [0.7]]], ["lm"], references=["a"])
+    >>> choose_gain(lists).key
+    'chrf'
+    """
+    if gain is not None and not isinstance(gain, Oracles):
+        return resolve(gain, lists)
+    known = "" if gain is None else gain.gain
+    if known in GAINS or known.removeprefix("-") in (*lists.feature_names, *lists.extras):
+        return resolve(known, lists)
+    canonical = has_canonical(StartingWeights.of(weights).weights)
+    default = resolve(default_gain(lists, canonical=canonical))
+    if lists.references is not None and not (canonical or observes_nothing):
+        reasons = {
+            "chrf": "chrF, because there are neither canonical weights nor totals of a decoder; "
+            "choose ter for TER",
+            "ter": "TER, because the lists have totals of a decoder; choose chrf for chrF",
+        }
+        log_info(f"the gain is {reasons[default.key]}")
+    return default
+
+
+def _default_likelihood(gain: Metric, lists: NBest, sampler: Sampler) -> Likelihood:
+    """Return the likelihood of a published sampler, else that of the gain."""
+    default = choose_likelihood(gain, lists)
+    if sampler.likelihood is None or default.observes != "gains":
+        return default
+    log_info(
+        f"{SAMPLERS.name_of(sampler)} takes the likelihood that it was published with, "
+        f"{sampler.likelihood}; name a likelihood, such as {LIKELIHOODS.name_of(default)}, for "
+        "another one"
+    )
+    return LIKELIHOODS.resolve(sampler.likelihood)
+
+
+def _require_references(lists: NBest, gain: Metric, likelihood: Likelihood) -> None:
+    """Refuse lists without the references that a gain needs."""
+    needs = "references" in gain.needs and likelihood.observes != "preferences"
+    if needs and len(lists) and lists.references is None:
+        raise no_references(lists, gain)
+
+
+def _match(
+    lists: NBest, start: StartingWeights, gain: Metric, settings: Settings, *, of_judges: bool
+) -> MatchedLists:
+    """Return the lists with all features."""
+    recipe = recipe_for(
+        lists,
+        gain,
+        settings.get("categorical", ()),
+        settings.get("add", ()),
+        settings.get("features"),
+        settings.get("exclude"),
+    )
+    progress = settings.get("progress", False)
+    return match_lists(lists, start, recipe, of_judges=of_judges, progress=progress)
+
+
+def _choose_prior(
+    prior: PriorFamily | Prior, matched: MatchedLists, sampler: Sampler
+) -> PriorFamily | Prior:
+    """Return the prior with its settings: that of a posterior whose draws the sampler keeps.
+
+    Raises:
+        DataError: if it does not fit the features.
+    """
+    if isinstance(prior, Prior) and sampler.keeps(prior.posterior):
+        recorded = Prior.recorded(prior.posterior, unchecked=True)  # `Prior.of` has checked it
+        prior = recorded._replace(posterior=prior.posterior)
+    prior = isotropic.with_variances(prior, matched.pretrained)
+    isotropic.build_prior(prior, matched.match)  # raises before anything is scored
+    return prior
+
+
+def _choose_model(
+    chosen: str | Model | None, prior: PriorFamily | Prior, match: Match, lists: NBest
+) -> Model:
+    """Return the model: the one that is chosen, or that of the family of priors."""
+    model = chosen or log_linear
+    if isinstance(model, str):
+        model = _MODELS[require_one_of(model, _MODELS, "model")]
+    if not callable(model):
+        problem = f"a model is a function of (lists, prior, likelihood), not {model!r:.80}"
+        raise UsageError(problem, parameter="model", code="wrong-type")
+    if model is log_linear and isinstance(prior, PriorFamily):
+        model = prior.model(match) or model
+    if model is hierarchical and DOMAIN not in lists.sentence_extras:
+        problem = f"the lists have no extra {DOMAIN}, which the model hierarchical needs"
+        remedy = "name the customer, language or slice of each list in it"
+        raise DataError(
+            f"{problem}: {remedy}", lists.origin, parameter=DOMAIN, code="missing-column"
+        )
+    return model
+
+
+def _select_judged(
+    lists: NBest,
+    gain: Metric,
+    likelihood: Likelihood,
+    oracles: Oracles | None,
+    *,
+    observes_nothing: bool,
+) -> NBest:
+    """Return the lists that are observed; log how many are left out."""
+    if observes_nothing:
+        log_info(_EQUALS_PRIOR)
+        return lists[:0]
+    judged = lists
+    if likelihood.observes != "preferences" and oracles is None and len(lists):
+        if has_preferences(lists):
+            log_info(UNUSED)
+        judged = select_judged(lists, gain)[0]
+        if skipped := len(lists) - len(judged):
+            reason = "fewer than two candidates are judged" if gain.columns else "no reference"
+            log_info(f"{format_count(skipped, 'list')} left out: {reason}")
+    if not len(judged):
+        warn_user(f"{_EQUALS_PRIOR}; give lists with judgements, references or preferences")
+    return judged
+
+
+def _choose_tie_breaking(likelihood: Likelihood, gain: Metric, matched: MatchedLists) -> str:
+    """Return how ties are broken: as the likelihood says, or by scores if there are some."""
+    if isinstance(likelihood, OfOracles) and likelihood.ties is not None:
+        return likelihood.ties
+    # Neither of two candidates was chosen in a tie.
+    of_two = likelihood.observes_answers(gain, matched.lists)
+    has_scores = matched.match.origin == CANONICAL or matched.lists.totals is not None
+    return "shared" if of_two or not has_scores else "canonical"
+
+
+def _find_earlier(
+    prior: PriorFamily | Prior, match: Match, sampler: Sampler, lists: NBest
+) -> Draws | None:
+    """Return the posterior whose Gaussian is the prior, with the free features in their order.
+
+    None if there is no such posterior, or if it has other features.
+
+    Raises:
+        DataError: if it has other features, and the sampler weights its draws again.
+    """
+    posterior: Draws | None = prior.posterior if isinstance(prior, Prior) else None
+    if posterior is None:
+        return None
+    if names := sorted({*posterior.features} ^ {*match.free_names}):
+        if sampler.keeps(posterior):
+            raise DataError(
+                f"{', '.join(names)} is not in both the lists and the posterior that is the prior: "
+                "adapt to all lists together",
+                lists.origin,
+                parameter="prior",
+                code="mismatch",
+            )
+        return None
+    kept = {name: getattr(posterior, name) for name in ("record", "log_density", "sentence_ids")}
+    return replace(posterior.reordered(match.free_names), **kept)

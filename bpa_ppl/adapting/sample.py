@@ -1,0 +1,67 @@
+"""sample: from any NumPyro program with its arguments to checked draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from bpa_ppl.adapting.draw import draw_posterior
+from bpa_ppl.densities.model_target import make_model_target
+from bpa_ppl.densities.target import NUMPYRO_LOCK
+from bpa_ppl.posterior.adapter import to_arviz
+
+if TYPE_CHECKING:
+    from bpa_ppl._runtime.progress import Reporter
+    from bpa_ppl.posterior.arviz_functions import InferenceData
+    from bpa_ppl.samplers.sampler import Sampler
+
+
+def sample(
+    model: Callable[..., Any],
+    args: tuple[Any, ...] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    sampler: str | Sampler = "auto",
+    seed: int = 0,
+    progress: bool | Reporter = False,
+) -> InferenceData:
+    """Draw from the posterior of any NumPyro program, and check the draws.
+
+    The latent sites of the program are continuous, with proper priors: constrained supports,
+    plates, `numpyro.deterministic`, `numpyro.factor` and hierarchies are fine. Sites that take few
+    discrete values are summed over, for example by `numpyro.distributions.MixtureGeneral`.
+
+    Args:
+        model: the program.
+        args: its positional arguments, as a tuple.
+        kwargs: its keyword arguments.
+        sampler: `auto`, `nuts`, `rwm`, `imh`, `laplace`, `map`, `rwm-isotropic`, a kernel of
+            NumPyro such as `numpyro:HMC`, `blackjax:nuts` or `nutpie`, with settings as in
+            `nuts:draws=2000,chains=2`; or a `Sampler`. `auto` is `imh` if a pilot sample shows that
+            proposals around the mode fit, else `nuts`: see the attribute `chosen_because`.
+        seed: the same seed gives the same draws, to the bit on the same machine.
+        progress: True draws a bar on standard error.
+
+    Returns:
+        InferenceData with the groups `posterior`, `warmup_posterior`, `sample_stats`,
+        `log_likelihood`, `log_prior`, `prior` and `observed_data`. Its attributes record the
+        sampler and the verdict of the check, which `bpa_ppl.check` prints.
+
+    Raises:
+        DataError: if the posterior cannot be sampled in this way.
+        UsageError: if the program cannot be run or sampled, or there is no such sampler or setting.
+
+    >>> import jax.numpy as jnp
+    >>> import numpyro
+    >>> import numpyro.distributions as dist
+    >>> def model(y):
+    ...     mean = numpyro.sample("mean", dist.Normal(0.0, 10.0))
+    ...     numpyro.sample("y", dist.Normal(mean, 1.0), obs=y)
+    >>> data = sample(model, (jnp.array([1.0, 2.0, 3.0]),), seed=1)
+    >>> bool(abs(data["posterior"]["mean"].mean() - 2.0) < 0.1), data.attrs["chosen"]
+    (True, 'imh')
+    """
+    target = make_model_target(model, args, kwargs, seed=seed)
+    draws = draw_posterior(target, sampler, seed=seed, progress=progress)
+    with NUMPYRO_LOCK:  # SciPy fails in a thread while xarray imports Dask in another
+        return to_arviz(draws)

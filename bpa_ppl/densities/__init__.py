@@ -1,0 +1,1 @@
+"""The log densities that samplers draw from, their coordinates and modes."""

@@ -1,0 +1,288 @@
+"""The posterior of any NumPyro program with its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpyro import handlers
+from numpyro.distributions import Unit
+
+from bpa_ppl._runtime.arguments import check_seed
+from bpa_ppl._runtime.cache import prepare_jax
+from bpa_ppl.densities.own_models import explain_errors, model_error
+from bpa_ppl.densities.target import (
+    NUMPYRO_LOCK,
+    Sites,
+    Target,
+    constrain,
+    inspect_model,
+    is_usable_start,
+    make_start_error,
+    start_at_medians,
+)
+from bpa_ppl.errors import UsageError
+
+#: If the density is not finite at the medians of the prior, so many random starts are tried, with
+#: unconstrained values between −2 and 2, as Stan and NumPyro start chains.
+_TRIES, _RADIUS = 20, 2.0
+#: The dimensions of all draws in ArviZ data.
+_DIMENSIONS = ("chain", "draw")
+
+
+@dataclass(frozen=True, eq=False)
+class BoundModel:
+    """A NumPyro program with its arguments: a program without any.
+
+    Its arguments are constants of compiled functions, as in NumPyro, because a model may compute
+    the sizes of its plates from them.
+
+    Attributes:
+        model: the program.
+        args: its positional arguments.
+        kwargs: its keyword arguments.
+    """
+
+    model: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+
+    def __call__(self) -> None:
+        """Run the program."""
+        self.model(*self.args, **self.kwargs)
+
+    @property
+    def __name__(self) -> str:
+        """The name of the program."""
+        return str(getattr(self.model, "__name__", type(self.model).__name__))
+
+
+class Structure(NamedTuple):
+    """What a program has besides its latent sites.
+
+    Attributes:
+        dims: site -> the names of its dimensions, for sites in plates.
+        observed: site -> what was observed.
+    """
+
+    dims: dict[str, tuple[str, ...]]
+    observed: dict[str, np.ndarray]
+
+
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=("observed", "start"),
+    meta_fields=("model",),
+    drop_fields=("seed", "progress"),
+)
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ModelTarget(Target):
+    """The posterior of any NumPyro program with its arguments.
+
+    Attributes:
+        model: the program with its arguments.
+        start: z by site, at the medians of the prior.
+        observed: values that take the place of what the program observes, by site: simulated data.
+
+    >>> import numpyro
+    >>> import numpyro.distributions as dist
+    >>> target = make_model_target(lambda: numpyro.sample("mean", dist.Normal(0.0, 1.0)))
+    >>> with jax.enable_x64(True):
+    ...     print(target(jnp.array([1.0])).round(3), target.constrain(jnp.array([1.0])))
+    -1.419 {'mean': Array(1., dtype=float64)}
+    """
+
+    model: BoundModel
+    observed: dict[str, Any] = field(default_factory=dict)
+
+    def program(self, observed: dict[str, Any]) -> None:
+        """Run the program, given what it observes."""
+        handlers.condition(self.model, data=observed)()
+
+    @property
+    def data(self) -> tuple[dict[str, Any]]:
+        """The argument of the program: what takes the place of its data."""
+        return (self.observed,)
+
+
+def make_model_target(
+    model: Callable[..., Any],
+    args: tuple[Any, ...] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    seed: int = 0,
+) -> ModelTarget:
+    """Return the log density of the posterior of a NumPyro program with its arguments.
+
+    Args:
+        model: the program: its latent sites are continuous and have proper priors.
+        args: its positional arguments.
+        kwargs: its keyword arguments.
+        seed: of the search for a start.
+
+    Raises:
+        UsageError: if the program cannot be run or sampled: a site is discrete or has an improper
+            prior, there is nothing to sample, or the density is not finite at any start.
+
+    >>> import numpyro
+    >>> import numpyro.distributions as dist
+    >>> def model(y):
+    ...     mean = numpyro.sample("mean", dist.Normal(0.0, 10.0))
+    ...     scale = numpyro.sample("scale", dist.HalfNormal(5.0))
+    ...     numpyro.sample("y", dist.Normal(mean, scale), obs=y)
+    >>> target = make_model_target(model, (np.array([1.0, 3.0]),))
+    >>> target.dimension, sorted(target.start)
+    (2, ['mean', 'scale'])
+    """
+    if not callable(model):
+        problem = f"a model is a function that calls numpyro.sample, not {model!r:.80}"
+        raise UsageError(problem, parameter="model", code="wrong-type")
+    if not isinstance(args, tuple | list):
+        problem = "the arguments of the model are a tuple, even of one: write args=(data,)"
+        raise UsageError(problem, parameter="args", code="wrong-type")
+    if not isinstance(kwargs, Mapping | None):
+        problem = "the keyword arguments of the model are a dictionary: write kwargs={'y': data}"
+        raise UsageError(problem, parameter="kwargs", code="wrong-type")
+    prepare_jax()
+    # JAX remembers the type of a NumPy array that it has seen: of the same array in a program that
+    # NumPyro has run in float32 before, it would not make float64.
+    given, named = jax.tree.map(_copy_array, (tuple(args), dict(kwargs or {})))
+    seed, bound = check_seed(seed), BoundModel(model, given, named)
+    empty = ModelTarget(model=bound, start={})
+    with NUMPYRO_LOCK, jax.enable_x64(True):
+        if not inspect_model(empty).latent:
+            problem = f"the model {bound.__name__} has no latent site, so there is nothing to draw"
+            raise model_error(f"{problem}: call numpyro.sample without obs", "no-data")
+        _check_sites(empty)
+        return ModelTarget(model=bound, start=_find_start(empty, seed), seed=seed)
+
+
+def _copy_array(value: Any) -> Any:
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def _trace_sites(target: ModelTarget) -> dict[str, Any]:
+    """Return the sites that are drawn, observed or computed, in one run of a program."""
+    with NUMPYRO_LOCK, jax.enable_x64(True):
+        seeded = handlers.seed(target.program, jax.random.key(0))
+        sites = handlers.trace(seeded).get_trace(*target.data)
+    return {n: s for n, s in sites.items() if s["type"] in ("sample", "deterministic")}
+
+
+def _check_sites(target: ModelTarget) -> None:
+    """Refuse sites that have no values, or names that they cannot have in ArviZ data.
+
+    Raises:
+        UsageError: if there is one.
+    """
+    sites = _trace_sites(target)
+    automatic = {f"{n}_dim_{k}": n for n, s in sites.items() for k in range(np.ndim(s["value"]))}
+    for name, site in sites.items():
+        problem, remedy = "", "rename it"
+        if "/" in name:
+            problem = "a slash in its name"
+            remedy += ", or call numpyro.handlers.scope with divider='.'"
+        elif name in _DIMENSIONS:
+            problem = "the name of a dimension of all draws"
+        elif name in automatic:
+            problem = f"the name of a dimension of the site {automatic[name]}"
+        if problem:
+            problem = f"the site {name} of the model has {problem}, which ArviZ data cannot have"
+            raise model_error(f"{problem}: {remedy}", "bad-name")
+        if name in inspect_model(target).latent and not np.size(site["value"]):
+            problem = f"the site {name} of the model has no values, so there is nothing to draw"
+            raise model_error(f"{problem}: leave it out where it is empty", "no-data")
+
+
+def read_structure(target: ModelTarget) -> Structure:
+    """Return the names of the dimensions of the sites of a program, and its data.
+
+    The names are those of the plates. Dimensions without a plate are called `site_dim_0`, as ArviZ
+    calls them, and so are those of plates whose names ArviZ data cannot have: that of a site or of
+    a dimension of all draws, or of plates of several sizes.
+    """
+    named = _trace_sites(target)
+    sizes: dict[str, set[int]] = {}
+    for site in named.values():
+        for plate in site.get("cond_indep_stack", ()):
+            sizes.setdefault(plate.name, set()).add(plate.size)
+    taken = {*named, *_DIMENSIONS, *(name for name, size in sizes.items() if len(size) > 1)}
+    dims: dict[str, tuple[str, ...]] = {}
+    for name, site in named.items():
+        plates = {
+            p.dim: p.name
+            for p in site.get("cond_indep_stack", ())
+            if p.name not in taken and "/" not in p.name
+        }
+        shape = np.shape(site["value"])
+        batch = len(shape) - (site["fn"].event_dim if site["type"] == "sample" else 0)
+        if plates and batch >= -min(plates):
+            dims[name] = tuple(plates.get(k - batch, f"{name}_dim_{k}") for k in range(len(shape)))
+    observed = {n: np.asarray(s["value"]) for n, s in named.items() if s.get("is_observed")}
+    return Structure(dims, observed)
+
+
+def require_simulated(target: ModelTarget) -> None:
+    """Refuse a program whose data cannot be simulated.
+
+    Raises:
+        UsageError: if it observes nothing, or has a `numpyro.factor` or a scaled density.
+    """
+    observed = {n: s for n, s in _trace_sites(target).items() if s.get("is_observed")}
+    title = target.model.__name__
+    for name, site in observed.items():
+        if isinstance(site["fn"], Unit):
+            problem = f"the site {name} of {title} is a numpyro.factor, which cannot be simulated"
+            raise model_error(f"{problem}: write it as a distribution with obs", "not-supported")
+        if site["scale"] is not None and np.any(np.asarray(site["scale"]) != 1):
+            problem = f"the density of the site {name} of {title} is scaled, so its data cannot be"
+            remedy = "leave numpyro.handlers.scale out"
+            raise model_error(f"{problem} simulated: {remedy}", "not-supported")
+    if not observed:
+        problem = f"{title} observes nothing, so no data can be simulated: call numpyro.sample"
+        raise model_error(f"{problem} with obs", "no-data")
+
+
+def _find_start(target: ModelTarget, seed: int) -> Sites:
+    """Return z at the medians of the prior, or at a random place with a finite density."""
+    with explain_errors(target.model):
+        medians: Sites = start_at_medians(target)
+        if is_usable_start(target, medians):
+            return medians
+        rng = np.random.default_rng([seed, 7])
+        for _ in range(_TRIES):
+            z = {
+                name: jnp.asarray(rng.uniform(-_RADIUS, _RADIUS, np.shape(value)))
+                for name, value in medians.items()
+            }
+            if is_usable_start(target, z):
+                return z
+        _check_observed(target, medians)
+        raise make_start_error(target, medians)
+
+
+def _check_observed(target: ModelTarget, z: Sites) -> None:
+    """Refuse data that their distribution cannot take, where the density is 0 because of them.
+
+    Raises:
+        UsageError: if there are any.
+    """
+    seeded = handlers.seed(target.program, jax.random.key(0))
+    program = handlers.substitute(seeded, data=constrain(target, z))
+    for name, site in handlers.trace(program).get_trace(*target.data).items():
+        if not site.get("is_observed") or isinstance(site["fn"], Unit):
+            continue
+        fits = np.asarray(site["fn"].support(site["value"]))
+        density = jax.jit(site["fn"].log_prob)(site["value"])  # compiled, it does not warn
+        if np.isfinite(density).all() or fits.all():
+            continue
+        wrong = np.asarray(site["value"])[~fits] if fits.shape == np.shape(site["value"]) else ()
+        given = f", such as {np.ravel(wrong)[0]:.6g}" if np.size(wrong) else ""
+        problem = f"the site {name} of the model observes values that its distribution cannot take"
+        remedy = "correct them, leave them out, or mask them by numpyro.handlers.mask"
+        raise model_error(f"{problem}{given}: {remedy}", "bad-number")

@@ -1,0 +1,680 @@
+"""The log density of a posterior: a NumPyro program with its data, as functions that JAX compiles.
+
+Everywhere z is the dict of unconstrained latent values of a target, whose model and likelihood are
+static in compiled functions: data of the same shapes need no new compilation.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache, partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+from jax.flatten_util import ravel_pytree
+from numpyro import handlers
+from numpyro.distributions import biject_to
+from numpyro.distributions.constraints import real
+from numpyro.infer import Predictive, init_to_uniform, log_likelihood
+from numpyro.infer.util import constrain_fn, potential_energy, unconstrain_fn
+
+from bpa_ppl._runtime.arguments import require
+from bpa_ppl._runtime.arrays import Float64, Int64, to_floats
+from bpa_ppl._runtime.progress import Reporter
+from bpa_ppl.densities.own_models import CheckedSites, explain_errors, model_error, start_error
+from bpa_ppl.errors import UsageError
+from bpa_ppl.posterior.draws import WEIGHTS, find_features
+from bpa_ppl.posterior.record import Figures, Verdict
+
+#: The unconstrained values of the sites of a model, by name.
+Sites = dict[str, Any]
+
+#: Held by a thread from the target to the draws, so that one NumPyro program at a time is traced
+#: and run. NumPyro has one stack of effect handlers for all threads: two threads that trace at once
+#: see the handlers of each other, and fail with "all sites must have unique names". And JAX up to
+#: 0.10 splits each batch of matrices that LAPACK factorises or solves over the threads that run the
+#: programs, and waits for them: two programs that do so at once can wait forever.
+NUMPYRO_LOCK = threading.RLock()
+#: Held by `value_and_gradient`, for the same reasons: threads that a sampler starts call it while
+#: the thread that started them holds `NUMPYRO_LOCK`.
+_EVALUATION_LOCK = threading.Lock()
+
+#: Standard deviation of the starts of chains around the initial position.
+_JITTER = 0.1
+#: Draws evaluated side by side: the scores of one block of lists still fit into a cache.
+_DRAWS = 128
+#: Blocks of draws evaluated in parallel: XLA computes parts of a block on one core.
+_THREADS = 2
+#: For code that runs once and briefly: optimisation would take longer than it saves.
+_RUN_ONCE = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+#: A site starts at the median of this many draws of its prior.
+_START_DRAWS = 15
+
+
+def _no_report(done: int, total: int, note: str) -> None:
+    """Report no progress."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Target:
+    """A posterior to sample: the log density of its unconstrained values as one flat vector z.
+
+    `target(z)` is a pure JAX function of z, (d,): `jax.grad`, `jax.hessian`, `jax.jvp`, `jax.vmap`
+    and `jax.jit` apply to it. It is computed in float64: enable it, for the program by
+    `jax.config.update("jax_enable_x64", True)` or for a block by `with jax.enable_x64(True):`.
+    Samplers are called with it enabled; `value_and_gradient` enables it itself.
+
+    The object is a pytree. As an argument of a compiled function, rather than as a constant of it,
+    it is not compiled into the program: `jax.jit(run)(target, key)`. Data of the same shapes share
+    one compilation.
+
+    It is a `WeightsTarget`, the posterior of the weights of lists, or a `ModelTarget`, that of any
+    NumPyro program with its arguments. A sampler that needs neither lists nor weights takes both.
+
+    Attributes:
+        model: the function that is the program, or that it calls.
+        start: z by site, where searches and chains start.
+        seed: the only source of randomness; like the following one not part of the density, so that
+            compiled functions have its default.
+        progress: receives the progress of the sampling.
+
+    >>> from bpa_ppl import from_lists, log_density
+    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+    >>> with jax.enable_x64(True):
+    ...     density = log_density(lists, {"LM0": 0.5}, likelihood="oracle")
+    ...     z = density.initial_position
+    ...     print(jax.grad(density)(z).round(3), density.constrain(z), density.features)
+    [0.378] {'weights': Array([0.5], dtype=float64)} ('LM0',)
+    >>> with jax.enable_x64(True):
+    ...     print(density.unflatten(z))  # for sites with constraints, unconstrained values
+    {'weights': Array([0.5], dtype=float64)}
+    >>> density.dimension, density.initial_positions(chains=4, seed=0).shape
+    (1, (4, 1))
+
+    A kernel of NumPyro takes the program and its arguments:
+
+    >>> len(density.data)  # of `density.program`
+    2
+    """
+
+    model: Callable[..., Any]
+    start: Sites
+    seed: int = 0
+    progress: Reporter = _no_report
+
+    @property
+    def is_log_linear(self) -> bool:
+        """Whether the model is the log-linear one."""
+        return False
+
+    @property
+    def runs_in_threads(self) -> bool:
+        """Whether blocks of draws are evaluated in parallel: see `NUMPYRO_LOCK`."""
+        return False
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The features that the site `weights` has a value for; none without such a site."""
+        return ()
+
+    @property
+    def order(self) -> Int64 | None:
+        """(sentences,) their positions in sites in the plate over sentences; None without lists."""
+        return None
+
+    @property
+    def program(self) -> Callable[..., None]:
+        """A NumPyro program of the arrays of `data`."""
+        raise NotImplementedError
+
+    @property
+    def data(self) -> tuple[Any, ...]:
+        """The arguments of the program."""
+        raise NotImplementedError
+
+    def checked_program(self) -> Callable[..., None]:
+        """The program, which refuses sites and plates that samplers cannot use."""
+        return CheckedSites(self.program)
+
+    def is_per_sentence(self, site: dict[str, Any]) -> bool:
+        """Return whether an observed site has one value for each sentence."""
+        return False
+
+    def find_unused(self, sites: Sites, latent: Sites, observed: tuple[str, ...]) -> str | None:
+        """Return what the observations do not depend on, see `bpa_ppl.densities.own_models`.
+
+        Args:
+            sites: of a trace.
+            latent: the shape of each latent site.
+            observed: the observed sites.
+        """
+        return None
+
+    def label(self, values: Sites) -> tuple[Sites, tuple[str, ...]]:
+        """Return the values of all sites as `Draws` takes them, and the names of the features.
+
+        Args:
+            values: of the sites, (chains, draws, …) each.
+        """
+        return find_features(values)
+
+    def draw_prior(self, count: int, seed: int) -> Sites:
+        """Return draws of the latent sites from the prior, (count, …)."""
+        return draw_prior(self, inspect_model(self).latent, count, seed)
+
+    def __call__(self, z: Any) -> jax.Array:
+        """Return log p(z, data), the value that posteriors call `lp`.
+
+        Args:
+            z: (d,) float64.
+
+        Raises:
+            UsageError: if z has another shape, or float64 is not enabled.
+        """
+        log_p: jax.Array = -potential(self, self.unflatten(z))
+        return log_p
+
+    def unflatten(self, z: Any) -> Sites:
+        """Return the unconstrained value of each site, from one vector.
+
+        Args:
+            z: (d,) float64.
+
+        Raises:
+            UsageError: if z has another shape, or float64 is not enabled.
+        """
+        if jax.dtypes.canonicalize_dtype(float) != np.float64:
+            raise UsageError(
+                "the log density is computed in float64, which JAX has not enabled: call "
+                'jax.config.update("jax_enable_x64", True) first',
+                code="conflict",
+            )
+        if not isinstance(z, jax.Array | np.ndarray) or z.shape != (self.dimension,):
+            received = f"an array of shape {z.shape}" if hasattr(z, "shape") else type(z).__name__
+            raise UsageError(
+                f"z is one vector of {self.dimension} unconstrained values, not {received}: use "
+                "jax.vmap for many",
+                parameter="z",
+                code="wrong-type",
+            )
+        return unflatten(z, self.start)
+
+    def constrain(self, z: Any) -> Sites:
+        """Return the values of all sites of the model, such as `weights`, from one vector.
+
+        Args:
+            z: (d,) float64.
+
+        Raises:
+            UsageError: if z has another shape, or float64 is not enabled.
+        """
+        values: Sites = constrain(self, self.unflatten(z))
+        return values
+
+    @property
+    def dimension(self) -> int:
+        """The number d of unconstrained values."""
+        return sum(int(np.size(value)) for value in jax.tree.leaves(self.start))
+
+    @property
+    def initial_position(self) -> jax.Array:
+        """(d,) the mean of the prior for `weights`, the median for other sites; in float64."""
+        with jax.enable_x64(True):
+            position: jax.Array = ravel_pytree(self.start)[0]
+        return position
+
+    def initial_positions(self, chains: int, seed: int) -> Float64:
+        """Return a start for each chain, (chains, d), near the initial position."""
+        rng, position = np.random.default_rng([seed, 3]), np.asarray(self.initial_position)
+        return position + _JITTER * rng.normal(size=(chains, len(position)))
+
+    def value_and_gradient(self, z: npt.ArrayLike) -> tuple[float, Float64]:
+        """Return log p(z, data) and its gradient, (d,), as NumPy's numbers.
+
+        For packages outside JAX, such as nutpie or SciPy: from any thread, in float64. Threads
+        evaluate it one after the other.
+
+        Args:
+            z: (d,).
+
+        Raises:
+            UsageError: if z has another shape.
+
+        >>> from bpa_ppl import from_lists, log_density
+        >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+        >>> value, gradient = log_density(lists, {"LM0": 0.5}).value_and_gradient([0.5])
+        >>> value < 0, gradient.dtype
+        (True, dtype('float64'))
+        """
+        point = to_floats(z, "z")
+        with jax.enable_x64(True), _EVALUATION_LOCK:  # each thread has its own setting
+            self.unflatten(point)
+            value, gradient = self._compiled(self, point)
+            return float(value), np.asarray(gradient)
+
+    @cached_property
+    def _compiled(self) -> Any:
+        """The value and the gradient, compiled for this density."""
+        z = jax.ShapeDtypeStruct((self.dimension,), np.float64)
+        return _value_and_gradient.lower(self, z).compile()
+
+
+@jax.jit
+def _value_and_gradient(density: Target, z: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return jax.value_and_grad(lambda z: density(z))(z)
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """The result of a sampler (C chains, D draws).
+
+    Attributes:
+        z: for each site of the model its unconstrained values, (C, D, …).
+        kind: `chains`, `weighted` or `point`.
+        log_density: (C, D) log p(z, data), or None.
+        log_weight: (C, D) the log importance weights of draws, or None.
+        statistics: (C, D) each, under ArviZ's names, such as `acceptance_rate`. `n_steps`, the
+            evaluations of the density for a kept draw, is what comparisons count; without it they
+            are unknown.
+        warmup: the draws of the warm-up, in the form of `z`.
+        mode: the flat z of the posterior's mode, if the sampler has found it.
+        log_likelihood: observed site -> (C, D, …), if the sampler has computed it.
+        constants: further arrays that are stored with the posterior, by name.
+        directions: (C, D, r) what was sampled in place of the weights, of which these draws are a
+            function and further draws from the prior; None if the weights themselves were.
+        figures: what the sampler reports of its run.
+        verdict: of the check of these draws, if the sampler has checked them.
+
+    Two chains of a hundred draws of three weights:
+
+    >>> Sampled(z={"weights": np.zeros((2, 100, 3))}, log_density=np.zeros((2, 100))).kind
+    'chains'
+    """
+
+    z: Sites
+    kind: str = "chains"
+    log_density: np.ndarray | None = None
+    log_weight: Float64 | None = None
+    statistics: dict[str, np.ndarray] = field(default_factory=dict)
+    warmup: Sites = field(default_factory=dict)
+    mode: Any = None
+    log_likelihood: dict[str, np.ndarray] | None = None
+    constants: dict[str, np.ndarray] = field(default_factory=dict)
+    directions: np.ndarray | None = None
+    figures: Figures = field(default_factory=Figures)
+    verdict: Verdict | None = None
+
+
+def with_evaluations(sampled: Sampled, per_draw: int = 1) -> Sampled:
+    """Return draws that record the evaluations of the density for each of them, as `n_steps`."""
+    shape = np.shape(next(iter(sampled.z.values())))[:2]
+    steps = np.full(shape, per_draw, np.int32)
+    return replace(sampled, statistics={**sampled.statistics, "n_steps": steps})
+
+
+class ModelInfo(NamedTuple):
+    """The structure of a program.
+
+    Attributes:
+        latent: the sites that are sampled.
+        per_sentence: observed sites in the plate over sentences, with one value per sentence.
+        unused: what its observations do not depend on, see `find_unused`.
+        unconstrained: whether all sites are real-valued and none is deterministic, so that z are
+            the values of the sites.
+    """
+
+    latent: tuple[str, ...]
+    per_sentence: tuple[str, ...]
+    unused: str | None
+    unconstrained: bool
+
+
+def inspect_model(target: Target) -> ModelInfo:
+    """Return the structure of a program, computed once for data of the same shapes.
+
+    Raises:
+        UsageError: if the program cannot be sampled; it needs a site `weights` with one value for
+            each free feature, and observes with the weights of each domain of the lists.
+    """
+    leaves, structure = jax.tree.flatten(_without_start(target))
+    shapes = tuple(jax.ShapeDtypeStruct(np.shape(leaf), leaf.dtype) for leaf in leaves)
+    return _inspect_model(structure, shapes)
+
+
+@lru_cache(maxsize=256)
+def _inspect_model(structure: Any, shapes: tuple[Any, ...]) -> ModelInfo:
+    sites: dict[str, Any] = {}
+    target: Target = jax.tree.unflatten(structure, shapes)
+
+    def run(target: Target) -> Sites:
+        seeded = handlers.seed(target.checked_program(), jax.random.key(0))
+        sites.update(handlers.trace(seeded).get_trace(*target.data))
+        return {name: sites[name]["value"] for name in _unconstrain(sites)}
+
+    def is_real(support: Any) -> bool:
+        while hasattr(support, "base_constraint"):
+            support = support.base_constraint
+        return support is real
+
+    with explain_errors(target.model):
+        values = jax.eval_shape(run, target)
+    sampled = {name: site for name, site in sites.items() if site["type"] == "sample"}
+    observed = tuple(name for name, site in sampled.items() if site["is_observed"])
+    latent = tuple(name for name in sampled if name not in observed)
+    deterministic = any(site["type"] == "deterministic" for site in sites.values())
+    return ModelInfo(
+        latent=latent,
+        per_sentence=tuple(name for name in observed if target.is_per_sentence(sites[name])),
+        unused=target.find_unused(sites, values, observed),
+        unconstrained=not deterministic and all(is_real(sites[n]["fn"].support) for n in latent),
+    )
+
+
+def _unconstrain(sites: Mapping[str, Any]) -> Sites:
+    """Return the unconstrained values of the latent sites of a trace.
+
+    Raises:
+        UsageError: if one is discrete.
+    """
+    z: Sites = {}
+    for name, site in sites.items():
+        if site["type"] != "sample" or site["is_observed"]:
+            continue
+        if site["fn"].support.is_discrete:
+            raise model_error(
+                f"the site {name} of the model is discrete, and samplers need a density of real "
+                "values: observe it (obs=), or sum over its values, for example by "
+                "numpyro.distributions.MixtureGeneral",
+                "not-supported",
+            )
+        z[name] = biject_to(site["fn"].support).inv(site["value"])
+    return z
+
+
+def is_usable_start(target: Target, z: Sites) -> bool:
+    """Return whether the density and its gradient are finite numbers at a value of z."""
+    leaves = jax.tree.leaves(_value_and_slope(target, z))
+    return all(np.isfinite(leaf).all() for leaf in leaves)
+
+
+def make_start_error(target: Target, z: Sites) -> UsageError:
+    """Return the error of a model whose density cannot be sampled from a value of z."""
+    values = {name: constrain(target, z)[name] for name in inspect_model(target).latent}
+    found = jax.device_get((*_site_densities(target, z), values))
+    return start_error(*found, canonical=bool(target.features))
+
+
+@partial(jax.jit, compiler_options=_RUN_ONCE)
+def _value_and_slope(target: Target, z: Sites) -> tuple[jax.Array, Sites]:
+    """Return the potential and its gradient."""
+    return jax.value_and_grad(lambda sites: potential(target, sites))(z)
+
+
+@partial(jax.jit, compiler_options=_RUN_ONCE)
+def _site_densities(target: Target, z: Sites) -> tuple[Sites, dict[str, Sites]]:
+    """Return the log density of each site, and the sum of its gradient by each latent site."""
+
+    def densities(z: Sites) -> Sites:
+        seeded = handlers.seed(target.program, jax.random.key(0))
+        values = handlers.substitute(seeded, data=constrain(target, z))
+        sites = handlers.trace(values).get_trace(*target.data)
+        sampled = {name: site for name, site in sites.items() if site["type"] == "sample"}
+        return {name: site["fn"].log_prob(site["value"]).sum() for name, site in sampled.items()}
+
+    return densities(z), jax.tree.map(jnp.sum, jax.jacrev(densities)(z))
+
+
+@jax.jit
+def start_at_medians(target: Target, mean: Any = None) -> Sites:
+    """Return z at the medians of the prior; weights at a mean, if their support contains it."""
+    seeded = handlers.seed(target.program, jax.random.key(0))
+    start = partial(_initial_value, mean)
+    values = handlers.substitute(seeded, substitute_fn=start)
+    return _unconstrain(handlers.trace(values).get_trace(*target.data))
+
+
+def _initial_value(mean: Any, site: Any) -> Any:
+    """Return the start of a site: the mean of the weights, else the median of draws of its prior.
+
+    `partial(_initial_value, mean)` is an initialisation strategy of NumPyro.
+    """
+    if site["type"] != "sample" or site["is_observed"] or site["fn"].support.is_discrete:
+        return init_to_uniform(site)
+    prior, options = site["fn"], site["kwargs"]
+    transform = biject_to(prior.support)
+
+    def draw(key: jax.Array) -> Any:
+        return transform.inv(prior(rng_key=key, sample_shape=options["sample_shape"]))
+
+    draws = jax.vmap(draw)(jax.random.split(options["rng_key"], _START_DRAWS))
+    median = transform(jnp.median(draws, axis=0))
+    if mean is None or site["name"] != WEIGHTS:
+        return median
+    # A mean outside of the support, or at its edge, is not the value of any finite z.
+    z = transform.inv(mean)
+    same = jnp.isfinite(z).all() & jnp.allclose(transform(z), mean, rtol=1e-6, atol=1e-9)
+    return jnp.where(same, mean, median)
+
+
+def potential(target: Target, z: Sites) -> jax.Array:
+    """Return the potential energy, −log p(z, data).
+
+    Compiled functions call a compiled function, so that NumPyro runs the program only once.
+    """
+    energy: jax.Array = _potential(_without_start(target), z)
+    return energy
+
+
+@jax.jit
+def _potential(target: Target, z: Sites) -> jax.Array:
+    energy: jax.Array = potential_energy(target.program, target.data, {}, z)
+    return energy
+
+
+def _without_start(target: Target) -> Target:
+    """Return the target for what does not depend on its starting point."""
+    return replace(target, start={})
+
+
+@jax.jit
+def evaluate_gradients(target: Target, z: Sites) -> jax.Array:
+    """Return the gradients of the potential at n values of z, (n, d)."""
+
+    def gradient(sites: Sites) -> jax.Array:
+        return ravel_pytree(jax.grad(lambda values: potential(target, values))(sites))[0]
+
+    return jax.vmap(gradient)(z)
+
+
+def constrain(target: Target, z: Sites) -> Sites:
+    """Return the values of the sites, deterministic ones included, for one z."""
+    return z if inspect_model(target).unconstrained else _constrain(target, z)
+
+
+@jax.jit
+def _constrain(target: Target, z: Sites) -> Sites:
+    values: Sites = constrain_fn(target.program, target.data, {}, z, return_deterministic=True)
+    return values
+
+
+@jax.jit
+def unconstrain_each(target: Target, values: Sites) -> Sites:
+    """Return the unconstrained values of the latent sites, of values with a leading dimension."""
+
+    def unconstrain(one: Sites) -> Sites:
+        z: Sites = unconstrain_fn(target.program, target.data, {}, one)
+        return z
+
+    return jax.vmap(unconstrain)(values)
+
+
+def constrain_draws(target: Target, z: Sites) -> Sites:
+    """Return the values of the sites for z with leading dimensions (chains, draws)."""
+    info = inspect_model(target)
+    return z if not z or info.unconstrained else _constrain_draws(target, z)
+
+
+@jax.jit
+def _constrain_draws(target: Target, z: Sites) -> Sites:
+    values: Sites = jax.vmap(jax.vmap(partial(constrain, target)))(z)
+    return values
+
+
+def require_sites(z: Any, like: Sites) -> None:
+    """Refuse draws that are not of the sites of a program.
+
+    Args:
+        z: for each site its unconstrained values, (chains, draws, …).
+        like: z of one draw.
+
+    Raises:
+        UsageError: if a site is missing, or has another shape.
+
+    >>> require_sites({"weights": np.zeros((4, 100, 2))}, {"weights": np.zeros(3)})
+    Traceback (most recent call last):
+    bpa_ppl.errors.UsageError: z must have the sites weights (chains, draws, 3), ...
+    """
+    expected = {name: ("chains", "draws", *np.shape(value)) for name, value in like.items()}
+    shapes = {name: np.shape(value) for name, value in z.items()} if isinstance(z, dict) else {}
+    leading = next(iter(shapes.values()), ())[:2]
+    if len(leading) < 2 or shapes != {n: (*leading, *s[2:]) for n, s in expected.items()}:
+        sites = ", ".join(f"{n} ({', '.join(map(str, shape))})" for n, shape in expected.items())
+        raise UsageError(
+            f"z must have the sites {sites}, not {shapes or type(z).__name__}",
+            parameter="z",
+            code="mismatch",
+        )
+
+
+def unflatten(flat: Any, like: Sites) -> Sites:
+    """Split flat vectors, (…, d), into the values of the sites, (…, site shape) each.
+
+    Args:
+        flat: NumPy or JAX arrays, in the order of `jax.flatten_util.ravel_pytree`.
+        like: z of one draw.
+
+    >>> sites = unflatten(np.arange(6.0).reshape(2, 3), {"b": np.zeros(2), "a": np.zeros(())})
+    >>> {name: values.tolist() for name, values in sites.items()}
+    {'a': [0.0, 3.0], 'b': [[1.0, 2.0], [4.0, 5.0]]}
+    """
+    sites, first = {}, 0
+    for name in sorted(like):
+        size = int(np.size(like[name]))
+        part = flat[..., first : first + size]
+        sites[name] = part.reshape((*flat.shape[:-1], *np.shape(like[name])))
+        first += size
+    return sites
+
+
+@jax.jit
+def _evaluate_block(target: Target, block: Sites) -> tuple[jax.Array, dict[str, jax.Array]]:
+    def evaluate_one(z: Sites) -> tuple[jax.Array, dict[str, jax.Array]]:
+        # The potential contains the likelihood too: the compiler computes it once.
+        sites = log_likelihood(target.program, constrain(target, z), *target.data, batch_ndims=0)
+        narrow = {name: value.astype(jnp.float32) for name, value in sites.items()}
+        return potential(target, z), narrow
+
+    return jax.vmap(evaluate_one)(block)
+
+
+def evaluate(target: Target, z: Sites) -> tuple[Float64, dict[str, np.ndarray]]:
+    """Return the log densities and the log-likelihoods of many draws, computed side by side.
+
+    Args:
+        target: the posterior.
+        z: with leading dimensions (chains, draws).
+
+    Returns:
+        float64 (chains, draws) log p(z, data), and for each observed site float32
+        (chains, draws, …): one value a sentence in the order of the n-best table for sites in the
+        plate over sentences, else in the shape of the site.
+
+    Raises:
+        UsageError: if an argument has another type.
+
+    >>> from bpa_ppl import from_lists, log_density
+    >>> lists = from_lists([["a", "b"]], [[[0.0], [np.log(3)]]], ["LM0"], references=["b"])
+    >>> target = log_density(lists, {"LM0": 1.0}, likelihood="oracle")
+    >>> with jax.enable_x64(True):
+    ...     _, values = evaluate(target, {"weights": np.ones((1, 2, 1))})
+    >>> np.exp(values["oracle"]).round(2).tolist()
+    [[[0.75], [0.75]]]
+    """
+    require(z, dict, "z is given by site, {name: (chains, draws, …)}", "z")
+    shape = np.shape(jax.tree.leaves(z)[0])[:2]
+    flat = jax.tree.map(lambda x: np.asarray(x).reshape(-1, *np.shape(x)[2:]), z)
+    per_sentence, order = inspect_model(target).per_sentence, target.order
+    count, x64 = shape[0] * shape[1], jax.dtypes.canonicalize_dtype(float) == np.float64
+    size = min(_DRAWS, count)
+    log_density, likelihoods = np.empty(count), dict[str, np.ndarray]()
+
+    def evaluate_block(block: slice) -> tuple[slice, np.ndarray, dict[str, np.ndarray]]:
+        with jax.enable_x64(x64):  # each thread has its own setting
+            part = jax.tree.map(lambda x: x[block], flat)
+            potentials, sites = _evaluate_block(target, part)
+        values = {name: np.asarray(value) for name, value in sites.items()}
+        ordered = {n: v[:, order] if n in per_sentence else v for n, v in values.items()}
+        return block, np.asarray(potentials), ordered
+
+    # The last block is moved back so that all blocks have one shape and share one compilation.
+    starts = (*range(0, count - size, size), count - size)
+    with ThreadPoolExecutor(_THREADS if target.runs_in_threads else 1) as threads:
+        blocks = threads.map(evaluate_block, [slice(start, start + size) for start in starts])
+        for block, potentials, sites in blocks:
+            log_density[block] = -potentials
+            for name, values in sites.items():
+                if name not in likelihoods:
+                    likelihoods[name] = np.empty((count, *values.shape[1:]), np.float32)
+                likelihoods[name][block] = values
+    reshaped = {name: v.reshape(*shape, *v.shape[1:]) for name, v in likelihoods.items()}
+    return log_density.reshape(shape), reshaped
+
+
+def evaluate_priors(target: Target, values: Sites) -> dict[str, np.ndarray]:
+    """Return the log prior density of each latent site, (chains, draws, …), at its own values.
+
+    Empty for a single site whose prior and likelihood are the whole density. In other models
+    log p(z) also contains the Jacobians of the transformations, which a prior does not.
+
+    Args:
+        target: the posterior.
+        values: of the sites, with leading dimensions (chains, draws).
+    """
+    info = inspect_model(target)
+    if info.unconstrained and len(info.latent) == 1:
+        return {}
+    latent = {name: jnp.asarray(values[name]) for name in info.latent}
+    return dict(jax.device_get(_evaluate_priors(target, latent)))
+
+
+@jax.jit
+def _evaluate_priors(target: Target, values: Sites) -> Sites:
+    def log_density(site: dict[str, Any]) -> jax.Array:
+        density: jax.Array = site["fn"].log_prob(site["value"])
+        return density if site["scale"] is None else site["scale"] * density
+
+    def evaluate_one(latent: Sites) -> Sites:
+        seeded = handlers.seed(target.program, jax.random.key(0))
+        sites = handlers.trace(handlers.substitute(seeded, data=latent)).get_trace(*target.data)
+        return {name: log_density(sites[name]) for name in latent}
+
+    return jax.vmap(jax.vmap(evaluate_one))(values)
+
+
+def draw_prior(target: Target, names: tuple[str, ...], count: int, seed: int) -> Sites:
+    """Return draws of some sites from the prior, (count, …) each."""
+    draws: Sites = _draw_prior(target, names, count, jax.random.key(seed))
+    return draws
+
+
+@partial(jax.jit, static_argnums=(1, 2), compiler_options=_RUN_ONCE)
+def _draw_prior(target: Target, names: tuple[str, ...], count: int, key: jax.Array) -> Sites:
+    program = Predictive(target.program, num_samples=count, return_sites=list(names))
+    draws: Sites = program(key, *target.data)
+    return draws

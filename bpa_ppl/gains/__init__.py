@@ -1,0 +1,1 @@
+"""How good candidates are: metrics, columns, oracles and preferences."""

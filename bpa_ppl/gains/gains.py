@@ -1,0 +1,424 @@
+"""Which gain a name stands for, the gain of each candidate, and corpus scores of choices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl._runtime.arguments import require, suggest_name
+from bpa_ppl._runtime.arrays import Float64, Int64, to_members
+from bpa_ppl._runtime.progress import Reporter
+from bpa_ppl._runtime.workers import count_workers, parallel_workers
+from bpa_ppl.components import read_name
+from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.gains.column import Column
+from bpa_ppl.gains.function import Function
+from bpa_ppl.gains.metric import GAINS, Lists, Metric, References, Score
+from bpa_ppl.lists.building import from_lists
+from bpa_ppl.lists.columns import describe_numbers, numeric_columns, read_column
+from bpa_ppl.lists.nbest import NBest
+
+_CHUNK = 16  # sentences between two reports of progress, and handed to a worker at once
+
+
+#: A gain by name, with its settings, or as a function.
+AnyGain = str | Metric | Callable[..., Any]
+
+
+def resolve(gain: AnyGain, lists: NBest | None = None) -> Metric:
+    """Return a metric by its name in upper or lower case, with settings after it or defaults.
+
+    A name that is not registered may be that of a column of the lists: a feature, or an extra of
+    numbers; `-NAME` is a column for which lower is better. `column:column=NAME` always is a column.
+
+    Args:
+        gain: a name, a metric, or a function of (candidates[, references[, sources]]), lists of
+            equal length, that returns one number each, higher is better.
+        lists: lists whose columns may be named.
+
+    Raises:
+        UsageError: if there is no such metric and no such column.
+
+    >>> from bpa_ppl import from_lists
+    >>> resolve("BLEU")
+    BLEU(tokenize='none', lowercase=False)
+    >>> resolve("chrf:word_order=2")
+    CHRF(char_order=6, word_order=2, beta=2)
+    >>> lists = from_lists([["a", "b"]], [[[0.5], [0.7]]], ["comet"])
+    >>> resolve("comet", lists), resolve("-comet", lists).lower_is_better
+    (Column(column='comet', negative=False), True)
+    """
+    if isinstance(gain, str):
+        written = read_name(gain)
+        for name in (written, written.lower()):
+            # `column` without a setting is a name that a column may have.
+            if name in GAINS and (name != "column" or written != gain):
+                return GAINS.resolve(name + gain.removeprefix(written))
+        return _find_column(gain, lists)
+    if callable(gain) and not isinstance(gain, type | Metric):
+        return Function(function=gain)
+    return GAINS.resolve(cast("Metric", gain))
+
+
+def _find_column(name: str, lists: NBest | None = None) -> Metric:
+    """Return the metric of a column by its name, or by `-NAME` if lower is better.
+
+    Args:
+        name: of the column.
+        lists: the lists with the column; None for no lists.
+
+    Raises:
+        UsageError: if there is no such column; the message names metrics and columns.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[0.5], [0.7]]], ["comet"])
+    >>> _find_column("-comet", lists)
+    Column(column='comet', negative=True)
+    """
+    present = () if lists is None else (*lists.feature_names, *lists.extras)
+    column = name if name in present else name.removeprefix("-")
+    if lists is not None and column in present:
+        read_column(lists, column)  # raises an error that names a value that is not a number
+        return Column(column=column, negative=column != name)
+    metrics = ", ".join(metric for metric in GAINS if metric != "column")
+    what = "metric" if lists is None else "gain"
+    message = f"unknown {what} {name!r}: choose one of {metrics}"
+    if lists is not None:
+        message += f", or a column of the lists; {describe_numbers(lists)}"
+    message += suggest_name(column, present)
+    raise UsageError(message, parameter=what, code="unknown-name")
+
+
+def resolve_without_lists(name: str) -> Metric:
+    """Return a metric by its name, without lists: a name that is not registered is a column.
+
+    >>> resolve_without_lists("-ter"), resolve_without_lists("ter").key
+    (Column(column='ter', negative=True), 'ter')
+    """
+    if name in GAINS:
+        return GAINS.resolve(name)
+    return Column(column=name.removeprefix("-"), negative=name.startswith("-"))
+
+
+def default_gain(lists: NBest, *, canonical: bool) -> str:
+    """Return the name of the default gain of lists with references.
+
+    TER if there are canonical weights or the lists have the totals of a decoder: they are
+    translations. Else chrF: on captions and summaries, weights that are adapted by TER choose worse
+    than no adaptation.
+
+    Args:
+        lists: the lists.
+        canonical: whether there are canonical weights, other than equal ones.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[0.5], [0.7]]], ["lm"])
+    >>> default_gain(lists, canonical=True), default_gain(lists, canonical=False)
+    ('ter', 'chrf')
+    """
+    return "ter" if canonical or lists.totals is not None else "chrf"
+
+
+def text_metrics() -> tuple[str, ...]:
+    """Return the names of the metrics that compare texts: they need references only.
+
+    >>> text_metrics()
+    ('ter', 'bleu', 'chrf', 'ter+bleu', 'wer', 'cer')
+    """
+    return tuple(
+        name
+        for name, kind in GAINS.load()
+        if isinstance(kind.needs, frozenset) and kind.needs <= {"references"}
+    )
+
+
+def list_reported_metrics(gains: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the names of the metrics that are reported where some metrics are gains.
+
+    The mean of TER and BLEU is never one of them: both are always reported.
+
+    >>> list_reported_metrics(["bleu"]), list_reported_metrics(["wer", "ter+bleu"])
+    (('ter', 'bleu'), ('wer', 'ter', 'bleu'))
+    """
+    names = text_metrics()
+    always = [name for name in names if GAINS[name].reported]
+    others = set(gains).intersection(names).difference(always, ["ter+bleu"])
+    return (*sorted(others), *always)
+
+
+def find_distinct(lists: NBest, group: Int64 | None = None) -> tuple[Int64, Int64, Int64]:
+    """Return the distinct texts of each list, or of groups of lists, group by group.
+
+    Args:
+        lists: the lists.
+        group: (sentences,) the group of each list; default: each list is a group.
+
+    Returns:
+        (texts,) the group of each, ascending; (texts,) its number in `lists.strings`; and
+        (candidates,) the distinct text of each candidate.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["b", "a", "b"], ["a"]], [[[0.0]] * 3, [[0.0]]], ["LM0"])
+    >>> [part.tolist() for part in find_distinct(lists)]
+    [[0, 0, 1], [0, 1, 1], [0, 1, 0, 2]]
+    """
+    groups = np.arange(len(lists)) if group is None else group
+    count = max(len(lists.strings), 1)
+    keys = np.repeat(groups, lists.sizes).astype(np.int64) * count + lists.string_index
+    unique, inverse = np.unique(keys, return_inverse=True)
+    return unique // count, unique % count, inverse
+
+
+def corpus_score(
+    candidates: Sequence[str],
+    references: References | None,
+    metric: str | Metric = "ter",
+    *,
+    sources: Sequence[str] | None = None,
+) -> Score:
+    """Return the corpus score of translations, as sacreBLEU computes it.
+
+    Args:
+        candidates: (sentences,) translations.
+        references: (sentences,) tuples, which may differ in length, or texts; None for a metric
+            that needs no references.
+        metric: "ter", "bleu", "chrf", or settings such as `BLEU(lowercase=True)`.
+        sources: (sentences,) source sentences, for a metric that needs them.
+
+    Raises:
+        DataError: if there are no sentences, or one of them lacks what the metric needs.
+        UsageError: if the metric is unknown, or a column of n-best lists.
+
+    >>> print(corpus_score(["the cat sat"], [("the cat sat down",)]).value)
+    25.0
+    """
+    config = resolve(metric)
+    if config.columns:
+        message = f"{config.key} is a column of n-best lists: texts have no such score"
+        raise UsageError(message, parameter="metric", code="not-supported")
+    texts = to_members(candidates, "candidates")
+    for text in texts:
+        require(text, str, "candidates are one text for each sentence", "candidates")
+    features = [np.zeros((1, 1))] * len(texts)
+    lists = from_lists(
+        [[text] for text in texts], features, ["none"], references=references, sources=sources
+    )
+    return score_choice(lists, np.zeros(len(texts), np.int64), config)
+
+
+def score_choice(lists: NBest, choice: npt.ArrayLike, metric: str | Metric = "ter") -> Score:
+    """Return the corpus score of one candidate of each list.
+
+    The score of a column is the mean over the choices that have a value; their number is the detail
+    `NAME.judged` of the score.
+
+    Args:
+        lists: the lists, with references, sources or columns if the metric needs them.
+        choice: (sentences,) the position of a candidate in each list.
+        metric: a name, a metric, or the name of a column of the lists.
+
+    Raises:
+        DataError: if a sentence lacks what the metric needs.
+        UsageError: if the metric is unknown.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[0.5], [0.75]]], ["comet"])
+    >>> score_choice(lists, [1], "comet").value
+    0.75
+    """
+    config = resolve(metric, lists)
+    counts = count_statistics(select_choices(lists, choice), config)
+    references = lists.references or [()] * len(lists)
+    # Added from left to right, as sacreBLEU does.
+    return config.score(np.cumsum(counts, axis=0)[-1], references)
+
+
+def select_choices(lists: NBest, choice: npt.ArrayLike) -> NBest:
+    """Return lists of one candidate each, at these positions, (sentences,)."""
+    rows = lists.offsets[:-1] + np.asarray(choice)
+    return lists.regroup(slice(None), rows, np.ones(len(lists), np.int64))
+
+
+def scores_and_gains(
+    lists: NBest,
+    metric: Metric,
+    *,
+    jobs: int = 1,
+    progress: Reporter | None = None,
+) -> tuple[Float64, Float64]:
+    """Return the sentence score and the gain of every candidate, (candidates,) each.
+
+    Scores are in percent, by which oracles are chosen. Those of a column are in its own unit, and
+    NaN where the column has no value.
+
+    Args:
+        lists: the lists, with references, sources or columns if the metric needs them.
+        metric: with its settings.
+        jobs: as for `gains`.
+        progress: as for `gains`.
+
+    Raises:
+        DataError: if a sentence lacks what the metric needs.
+        UsageError: if `jobs` is not a number of workers.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists(
+    ...     [["a cat", "hat"]], [[[1.0], [0.0]]], ["LM0"], references=[("the cat",)]
+    ... )
+    >>> [part.tolist() for part in scores_and_gains(lists, resolve("ter"))]
+    [[50.0, 100.0], [-1.0, -2.0]]
+    """
+    from joblib import delayed
+
+    count_workers(jobs)
+    texts, inverse = _find_distinct_lists(lists, metric)
+    references, more = _collect_inputs(metric, lists)
+    # A metric that reads columns gets all of them at once.
+    step = len(lists) if metric.columns else _CHUNK
+    chunks = [slice(start, start + step) for start in range(0, len(lists), step)]
+    inputs = (
+        (texts[c], references[c], more if metric.columns else {n: v[c] for n, v in more.items()})
+        for c in chunks
+    )
+    parts = list[Float64]()
+    with parallel_workers(jobs, threads=metric.threads) as parallel:
+        for part in parallel(delayed(_score_texts)(metric, *chunk) for chunk in inputs):
+            parts.append(part)
+            if progress is not None:
+                progress(min(len(parts) * step, len(lists)), len(lists), "sentences")
+    values = np.concatenate(parts)
+    scores, gain = values.reshape(-1, 2)[inverse].T
+    return scores, gain
+
+
+def gains(
+    lists: NBest,
+    gain: str | Metric = "ter",
+    *,
+    jobs: int = 1,
+    progress: Reporter | None = None,
+) -> Float64:
+    """Return the gain of every candidate, (candidates,), in words; higher is better.
+
+    TER: minus the edits. BLEU: sentence BLEU+1 (Lin and Och, 2004) times the reference length.
+    chrF: the sentence score, as a fraction, times the mean reference length. `ter+bleu`: the mean
+    of the gains of TER and BLEU. WER: minus the edits. CER: minus the edits of characters. A
+    column, or a Python function: its value, in its own unit; NaN where the column has none.
+
+    Args:
+        lists: the lists, with references if the metric needs them.
+        gain: "ter", "bleu", "chrf", settings, or the name of a column of the lists.
+        jobs: workers; -1 uses all cores.
+        progress: called with the sentences done, their total, and a note.
+
+    Raises:
+        DataError: if a sentence lacks what the metric needs.
+        UsageError: if the metric is unknown.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists(
+    ...     [["a cat", "the cat", "hat"]], [[[2.0], [1.0], [0.0]]], ["LM0"],
+    ...     references=[("the cat",)],
+    ... )
+    >>> gains(lists).tolist(), gains(lists, "bleu").round(2).tolist()
+    ([-1.0, 0.0, -2.0], [1.52, 2.0, 0.62])
+    """
+    require(lists, NBest, "gains are of n-best lists (NBest)", "lists")
+    config = resolve(gain, lists)
+    return scores_and_gains(lists, config, jobs=jobs, progress=progress)[1]
+
+
+def count_statistics(lists: NBest, metric: str | Metric = "bleu") -> Float64:
+    """Return the counts of every candidate, (candidates, S), with sacreBLEU's definitions.
+
+    TER: edits, reference length. BLEU: matches of order 1 to 4, n-grams of order 1 to 4, reference
+    length. `Metric.value` of their sums is a corpus score.
+
+    Args:
+        lists: lists with references.
+        metric: "bleu" or "ter", settings, or the name of a column.
+
+    Raises:
+        DataError: if a sentence lacks what the metric needs.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists(
+    ...     [["the cat sat", "cat"]], [[[0.0], [1.0]]], ["LM0"], references=[["the cat sat down"]]
+    ... )
+    >>> count_statistics(lists, "ter").tolist()
+    [[1.0, 4.0], [3.0, 4.0]]
+    """
+    config = resolve(metric, lists)
+    texts, inverse = _find_distinct_lists(lists, config)
+    references, more = _collect_inputs(config, lists)
+    return config.counts(texts, references, **more)[inverse]
+
+
+def no_references(lists: NBest, metric: Metric) -> DataError:
+    """Return the error of lists without references where a metric needs them.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[0.5], [0.7]]], ["ter"])
+    >>> print(no_references(lists, resolve("ter")))
+    the lists have no references: ... (--gain column:column=ter, or gain=column:column=ter ...
+    """
+    column = f"column:column={metric.key}" if metric.key in numeric_columns(lists) else "COLUMN"
+    message = (
+        "the lists have no references: give the references, or name a column of judgements as the "
+        f"gain (--gain {column}, or gain={column} in Python)"
+    )
+    return DataError(message, lists.origin, parameter="references", code="missing-references")
+
+
+def _collect_inputs(metric: Metric, lists: NBest) -> tuple[References, dict[str, Any]]:
+    """Return the references of each sentence, and the sources and columns that a metric needs."""
+    references, origin, more = lists.references, lists.origin, dict[str, Any]()
+    if not len(lists):
+        raise DataError("there are no sentences to score", origin, code="no-data")
+    if "references" not in metric.needs:
+        references = ((),) * len(lists)
+    elif references is None:
+        raise no_references(lists, metric)
+    elif not all(references):
+        message = f"sentence {references.index(())} has no reference: give at least one"
+        raise DataError(message, origin, parameter="references", code="missing-references")
+    if "sources" in metric.needs:
+        if lists.sources is None:
+            message = f"{metric.key} needs the source of each sentence"
+            raise DataError(message, origin, parameter="sources", code="missing-sources")
+        more["sources"] = lists.sources
+    if metric.columns:
+        more["columns"] = {name: read_column(lists, name) for name in metric.columns}
+    return references, more
+
+
+def _find_distinct_lists(lists: NBest, metric: Metric) -> tuple[list[list[str]], Int64]:
+    """Return the texts that a metric may score differently, and the one of each candidate.
+
+    Equal texts of a list are scored once, except by a metric that reads columns.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b", "a"]], [[[0.0], [1.0], [2.0]]], ["LM0"])
+    >>> texts, inverse = _find_distinct_lists(lists, resolve("ter"))
+    >>> texts, inverse.tolist()
+    ([['a', 'b']], [0, 1, 0])
+    """
+    if metric.columns:
+        everything = [list(lists.texts(sentence)) for sentence in range(len(lists))]
+        return everything, np.arange(len(lists.features))
+    group, string, inverse = find_distinct(lists)
+    texts = [lists.strings[number] for number in string]
+    ends = np.searchsorted(group, np.arange(len(lists) + 1))
+    return [texts[start:end] for start, end in pairwise(ends)], inverse
+
+
+def _score_texts(
+    metric: Metric, lists: Lists, references: References, more: dict[str, Any]
+) -> Float64:
+    """Return the score and the gain of each text as a flat array."""
+    counts = metric.counts(lists, references, **more)
+    return np.column_stack([metric.sentence_values(counts), metric.gain(counts)]).ravel()

@@ -1,0 +1,203 @@
+"""Oracle derivations: the best candidate of each n-best list, and the headroom they leave."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl._runtime.arguments import require, require_one_of
+from bpa_ppl._runtime.arrays import Float64, Int64
+from bpa_ppl._runtime.progress import Reporter
+from bpa_ppl.errors import DataError
+from bpa_ppl.gains.column import select_judged
+from bpa_ppl.gains.gains import resolve, scores_and_gains
+from bpa_ppl.gains.metric import Metric
+from bpa_ppl.lists.nbest import NBest
+
+#: Which of several best candidates is the oracle: the one with the highest score, or all.
+TIES = ("canonical", "shared")
+
+
+@dataclass(frozen=True, eq=False)
+class Oracles:
+    """The oracle derivation e* of each sentence.
+
+    Where the metric is a column of which some values are missing, only candidates with a value
+    compete, and a list with fewer than two of them has no oracle.
+
+    Attributes:
+        index: (sentences,) int64, the position of e* in its list; of undecided ties, that of the
+            candidate whose text sorts first; without an oracle, that of the preferred candidate.
+        score: (sentences,) float64, the sentence score of e*, in percent or the unit of the metric;
+            NaN without an oracle.
+        tied: (sentences,) int64, how many candidates of the list have that score, e* included; 0
+            without an oracle.
+        ties: the policy that chose e* among them, "canonical" or "shared".
+        gain: its name: "ter", "bleu", "chrf", or that of a column.
+        signature: of the metric; sacreBLEU's for TER, BLEU and chrF.
+        share: (candidates,) float64, 1 / k for each of the k best candidates of a list between
+            which the policy does not decide; None if it always decides.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists(
+    ...     [["a cat", "the cat", "the cat"]], [[[0.0], [1.0], [2.0]]], ["LM0"],
+    ...     references=[("the cat",)],
+    ... )
+    >>> best = oracles(lists)
+    >>> len(best), lists.chosen(best.index), best.tied.tolist(), best.gain
+    (1, ['the cat'], [2], 'ter')
+    """
+
+    index: Int64
+    score: Float64
+    tied: Int64
+    ties: str
+    gain: str
+    signature: str
+    share: Float64 | None = None
+
+    def __len__(self) -> int:
+        """Return the number of sentences."""
+        return len(self.index)
+
+    @property
+    def skipped(self) -> int:
+        """The number of lists without an oracle: fewer than two of their candidates are judged.
+
+        >>> from bpa_ppl import from_lists
+        >>> lists = from_lists([["a", "b"], ["c", "d"]], [[[0.0], [1.0]]] * 2, ["LM0"])
+        >>> oracles(lists.with_extras(mqm=[-5, 0, -1, None]), "mqm").skipped
+        1
+        """
+        return int(np.isnan(self.score).sum())
+
+
+def oracles(
+    lists: NBest,
+    gain: str | Metric = "ter",
+    *,
+    ties: str = "canonical",
+    preference: npt.ArrayLike | None = None,
+    jobs: int = 1,
+    progress: Reporter | None = None,
+) -> Oracles:
+    """Return the candidate of each list with the best sentence score.
+
+    The same choice as scoring every candidate with sacreBLEU, ties included. With several
+    references TER counts the edits to the nearest over the mean length, as sacreBLEU does.
+
+    Args:
+        lists: lists, with references if the metric needs them.
+        gain: "ter", "bleu" (smoothed, effective order), "chrf", settings, a function, or the
+            name of a column of the lists: `comet`, or `-ter` if lower is better.
+        ties: "canonical" takes the most preferred of equally good candidates; "shared" takes all of
+            them alike. Equally preferred candidates are shared in any case: see `Oracles.share`.
+            The position in the list never decides.
+        preference: (candidates,) higher is preferred, such as canonical scores; default: the totals
+            of the decoder; without totals, nothing is preferred.
+        jobs: workers; -1 uses all cores.
+        progress: called with the sentences done, their total, and a note.
+
+    Raises:
+        DataError: if a sentence has no reference, or `preference` has another shape.
+        UsageError: if the metric or the tie policy is unknown.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists(
+    ...     [["a cat", "the cat", "cat the"]], [[[0.0], [1.0], [2.0]]], ["LM0"],
+    ...     references=[("the cat",)],
+    ... )
+    >>> best = oracles(lists)
+    >>> best.index.tolist(), best.score.tolist(), best.tied.tolist()
+    ([1], [0.0], [1])
+    """
+    require(lists, NBest, "oracles are chosen from n-best lists (NBest)", "lists")
+    options: dict[str, Any] = {"jobs": jobs, "progress": progress}
+    return oracles_and_gains(lists, gain, ties=ties, preference=preference, **options)[0]
+
+
+def oracles_and_gains(
+    lists: NBest,
+    gain: str | Metric,
+    *,
+    ties: str,
+    preference: npt.ArrayLike | None,
+    **options: Any,
+) -> tuple[Oracles, Float64]:
+    """Return the oracles, and the gain of every candidate that it has a value for.
+
+    Args:
+        lists: as for `oracles`.
+        gain: as for `oracles`.
+        ties: as for `oracles`.
+        preference: as for `oracles`.
+        options: `jobs` and `progress`, as for `oracles`.
+    """
+    require_one_of(ties, TIES, "tie policy", "ties")
+    ranking = rank_candidates(lists, None if ties == "shared" else preference, "preference")
+    best, _, gains = judge_candidates(lists, resolve(gain, lists), ranking, ties, **options)
+    return best, gains
+
+
+def judge_candidates(
+    lists: NBest, gain: Metric, ranking: Float64, ties: str, **options: Any
+) -> tuple[Oracles, Float64, Float64]:
+    """Score the lists that have values of the gain, and choose oracles.
+
+    Returns:
+        the oracles; (candidates,) sentence scores, higher is better, and NaN for candidates that do
+        not compete; and the gain of each of the others.
+    """
+    judged, rows = select_judged(lists, gain)
+    values = np.full(len(ranking), np.nan)
+    scores, gains = scores_and_gains(judged, gain, **options)
+    values[rows] = gain.signed(scores)
+    order = np.zeros(len(ranking)) if ties == "shared" else ranking
+    is_judged = ~np.isnan(values)
+    highest, is_best = find_highest(lists, np.where(is_judged, values, -np.inf))
+    is_best &= is_judged
+    _, is_oracle = find_highest(lists, np.where(is_best, order, -np.inf))
+    is_oracle &= is_best
+    tied, remaining = (
+        np.add.reduceat(marks, lists.offsets[:-1], dtype=np.int64) for marks in (is_best, is_oracle)
+    )
+    # Without an oracle the preferred candidate. Of several oracles the one whose text sorts first;
+    # of equal texts the one with the smallest features, so that positions do not matter.
+    index = lists.best(np.where(np.repeat(tied > 0, lists.sizes), is_oracle, ranking))
+    for sentence in np.flatnonzero(remaining > 1).tolist():
+        equal = lists.offsets[sentence] + np.flatnonzero(is_oracle[lists.rows(sentence)])
+        first = min(equal, key=lambda row: (lists.text(row), lists.features[row].tolist()))
+        index[sentence] = first - lists.offsets[sentence]
+    shares = is_oracle / np.repeat(np.maximum(remaining, 1), lists.sizes)
+    best = Oracles(
+        index=index,
+        score=np.where(tied > 0, gain.signed(highest), np.nan),
+        tied=tied,
+        ties=ties,
+        gain=gain.key,
+        signature=gain.signature(judged.references or [()] * len(judged), sentence=True),
+        share=shares if (remaining > 1).any() else None,
+    )
+    return best, values, gains
+
+
+def rank_candidates(lists: NBest, scores: npt.ArrayLike | None, parameter: str) -> Float64:
+    """Return (candidates,) a value that is highest for the preferred candidate."""
+    if scores is None:
+        return np.zeros(len(lists.features)) if lists.totals is None else np.asarray(lists.totals)
+    ranking = np.asarray(scores, dtype=np.float64)
+    if ranking.shape != (len(lists.features),):
+        message = f"{parameter} of shape {ranking.shape}, not ({len(lists.features)},)"
+        raise DataError(message, parameter=parameter, code="wrong-length")
+    if not np.isfinite(ranking).all():
+        raise DataError("a number is not finite", parameter=parameter, code="bad-number")
+    return ranking
+
+
+def find_highest(lists: NBest, values: Float64) -> tuple[Float64, npt.NDArray[np.bool_]]:
+    """Return the highest value of each list, and which candidates have it."""
+    highest = np.maximum.reduceat(values, lists.offsets[:-1])
+    return highest, values == np.repeat(highest, lists.sizes)

@@ -1,0 +1,1 @@
+"""The table of candidates, its ids and columns."""

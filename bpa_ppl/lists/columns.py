@@ -1,0 +1,427 @@
+"""Columns of candidates: reading, selecting and describing them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl._runtime.arguments import suggest_name
+from bpa_ppl._runtime.arrays import (
+    LARGEST,
+    Float64,
+    Int64,
+    are_finite,
+    as_numbers,
+    is_missing,
+    read_number,
+)
+from bpa_ppl._runtime.messages import format_count
+from bpa_ppl.errors import DataError, escape_controls, quote
+from bpa_ppl.formats.roles import describe_columns
+from bpa_ppl.lists.nbest import (
+    NBest,
+    centre,
+    describe_candidate,
+    describe_number,
+    find_feature,
+    measure_deviation,
+)
+
+#: What the values of a column are.
+NUMBER, TRUTH, TEXT, LIST, OTHER, EMPTY = "number", "true/false", "text", "list", "other", "empty"
+_EXAMPLES = 3  # candidates
+#: Characters of a text, and of other values, in an example; and columns in a line of one.
+_OF_TEXT, _OF_VALUE, _SHOWN = 60, 30, 8
+
+
+class ColumnSummary(NamedTuple):
+    """A column of the candidates.
+
+    Attributes:
+        name: of the column.
+        kind: "feature"; "gain", the column that is the gain; or "extra", which has no weight.
+        minimum: the lowest number, with false as 0 and true as 1; NaN if there are no numbers.
+        median: of all numbers.
+        maximum: the highest number.
+        within: the standard deviation within lists.
+        missing: the number of candidates without a value.
+        type: of the values: "number", "true/false", "text", "list", "other", or "empty", if all are
+            missing.
+        different: the number of different texts; None for other types.
+
+    >>> from bpa_ppl import describe, from_lists
+    >>> lists = from_lists([["a", "b"]], [[[0.5], [1.5]]], ["lm"])
+    >>> describe(lists).columns[0].minimum
+    0.5
+    """
+
+    name: str
+    kind: str
+    minimum: float
+    median: float
+    maximum: float
+    within: float
+    missing: int
+    type: str
+    different: int | None
+
+
+class CandidateColumn(NamedTuple):
+    """A column of the candidates with its values.
+
+    Attributes:
+        summary: of the column.
+        values: as they are read.
+        numbers: (candidates,) NaN where one is missing, true as 1; None for other values.
+    """
+
+    summary: ColumnSummary
+    values: Sequence[Any] | npt.NDArray[Any]
+    numbers: Float64 | None
+
+    @property
+    def name(self) -> str:
+        """The name of the column."""
+        return self.summary.name
+
+    @property
+    def may_be_gain(self) -> bool:
+        """Whether it is an extra of numbers, or of true and false, that vary within lists."""
+        return self.summary.kind == "extra" and self.summary.within > 0  # not with NaN
+
+    @property
+    def like_gain(self) -> bool:
+        """Whether it is true or false, or missing for some candidates, as judgements often are."""
+        return self.summary.type == TRUTH or self.summary.missing > 0
+
+
+def read_columns(lists: NBest, gain: Iterable[str] = ()) -> tuple[CandidateColumn, ...]:
+    """Return the columns of the candidates with their types, features first.
+
+    Args:
+        lists: the lists.
+        gain: the names of columns that are the gain.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[0.5], [1.5]]], ["lm"]).with_extras(by=["A", None])
+    >>> [column.summary.type for column in read_columns(lists)]
+    ['number', 'text']
+    """
+    # Lists without columns, whose judged candidates are selected for each column.
+    plain = lists.without(*lists.feature_names, *lists.extras, *lists.sentence_extras)
+    gain = frozenset(gain)
+    return tuple(
+        _read_column(lists, plain, name, gain) for name in (*lists.feature_names, *lists.extras)
+    )
+
+
+def _read_column(lists: NBest, plain: NBest, name: str, gain: frozenset[str]) -> CandidateColumn:
+    feature = find_feature(lists, name)
+    values = lists.extras[name] if feature is None else feature
+    kind = "gain" if name in gain else "extra" if feature is None else "feature"
+    of_type, numbers = _find_type(values, cells=name in lists.cells)
+    different = None
+    if numbers is None:
+        missing = sum(map(is_absent, values))
+        if of_type == TEXT:
+            different = len({value for value in values if not is_absent(value)})
+        range_ = (np.nan,) * 4
+    else:
+        missing = int(np.count_nonzero(np.isnan(numbers)))
+        range_ = _measure(plain, numbers)
+    summary = ColumnSummary(name, kind, *range_, missing, of_type, different)
+    return CandidateColumn(summary, values, numbers)
+
+
+def is_absent(value: Any) -> bool:
+    """Return whether a value is missing, or NaN.
+
+    >>> is_absent(None), is_absent(np.nan), is_absent(0)
+    (True, True, False)
+    """
+    return is_missing(value) or (isinstance(value, float) and value != value)
+
+
+def _find_type(
+    values: Sequence[Any] | npt.NDArray[Any], *, cells: bool
+) -> tuple[str, Float64 | None]:
+    """Return the type of a column, and its numbers."""
+    numbers = as_numbers(values, cells=cells)
+    if numbers is not None:
+        return NUMBER, numbers
+    if isinstance(values, np.ndarray):
+        is_truth = values.ndim == 1 and values.dtype.kind == "b"
+        return (TRUTH if is_truth else LIST if values.ndim > 1 else OTHER), (
+            values.astype(np.float64) if is_truth else None
+        )
+    kinds = {type(value) for value in values if not is_absent(value)}
+    if not kinds:
+        return EMPTY, None
+    if all(issubclass(kind, bool | np.bool_) for kind in kinds):
+        return TRUTH, as_numbers(values, truths=True)
+    if all(issubclass(kind, str) for kind in kinds):
+        return TEXT, None
+    return (LIST if all(issubclass(kind, list | tuple) for kind in kinds) else OTHER), None
+
+
+def _measure(plain: NBest, numbers: Float64) -> tuple[float, float, float, float]:
+    """Return the minimum, the median, the maximum and the spread within lists of known numbers."""
+    is_known = ~np.isnan(numbers)
+    if not is_known.any():
+        return np.nan, np.nan, np.nan, 0.0
+    known = numbers[is_known]
+    lists, rows = select_marked(plain, is_known)
+    if is_known.all():  # lists of one, too, as in the spread that weights are scaled by
+        lists, rows = plain, np.arange(len(numbers))
+    within = np.nan
+    if are_finite(known):
+        within = measure_deviation(lists, numbers[rows]) if len(rows) else 0.0
+    return float(known.min()), float(np.median(known)), float(known.max()), within
+
+
+class Example(NamedTuple):
+    """A candidate as an example.
+
+    Attributes:
+        id: of the list.
+        text: of the candidate, shortened to a line.
+        values: of its columns: numbers, true, false and None as they are, other values shortened.
+
+    >>> print(Example(0, "a cat", {"lm": -2.0, "system": "A", "human": None}))
+    list 0: "a cat" (lm -2, system A)
+    """
+
+    id: int | str
+    text: str
+    values: dict[str, Any]
+
+    def __str__(self) -> str:
+        shown = [
+            f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
+            for name, value in self.values.items()
+            if value is not None
+        ]
+        shown = [*shown[:_SHOWN], "…"] if len(shown) > _SHOWN else shown
+        return f'list {self.id}: "{self.text}"' + (f" ({', '.join(shown)})" if shown else "")
+
+
+def read_examples(lists: NBest, columns: Sequence[CandidateColumn]) -> tuple[Example, ...]:
+    """Return the first candidates of the first list that has several, else of the first list.
+
+    Args:
+        lists: the lists.
+        columns: of their candidates.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a"], ["b", "c"]], [[[0.5]], [[1.5], [2.5]]], ["lm"])
+    >>> read_examples(lists, read_columns(lists))[1]
+    Example(id=1, text='c', values={'lm': 2.5})
+    """
+    sentence = int(np.argmax(lists.sizes > 1))
+    rows = range(len(lists.features))[lists.rows(sentence)][:_EXAMPLES]
+    return tuple(
+        Example(
+            lists.ids[sentence],
+            _shorten(lists.text(row), _OF_TEXT),
+            {column.name: _show_value(column, row) for column in columns},
+        )
+        for row in rows
+    )
+
+
+def _show_value(column: CandidateColumn, row: int) -> Any:
+    """Return a value for an example."""
+    if column.numbers is None:
+        value = column.values[row]
+        text = value if isinstance(value, str) else quote(value, _OF_VALUE)
+        return None if is_absent(value) else _shorten(text, _OF_VALUE)
+    number = float(column.numbers[row])
+    if not math.isfinite(number):
+        return None if math.isnan(number) else str(number)  # JSON has no infinite numbers
+    return bool(number) if column.summary.type == TRUTH else number
+
+
+def _shorten(text: str, length: int) -> str:
+    r"""Return the beginning of a text as a line.
+
+    >>> _shorten("a cat\nsat", 8)
+    'a cat\\n…'
+    """
+    line = escape_controls(text[: 2 * length])
+    return line if len(line) <= length else f"{line[: length - 1]}…"
+
+
+#: An outlier is so many times as far from the median of its list as this share of the others.
+_FAR, _NEAR = 10.0, 0.9
+
+_INFLATED = 3.0  # the spread with outliers over that without them, from which they are reported
+
+
+def numeric_columns(lists: NBest) -> tuple[str, ...]:
+    """Return the names of the features, then of the extras of numbers, partly missing ones too.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[1.0], [2.0]]], ["LM0"])
+    >>> numeric_columns(lists.with_extras(system=["A", "B"], mqm=np.array([-5.0, np.nan])))
+    ('LM0', 'mqm')
+    """
+    extras = [name for name in lists.extras if read_extra(lists, name) is not None]
+    return (*lists.feature_names, *extras)
+
+
+def read_extra(lists: NBest, name: str, *, truths: bool = False) -> Float64 | None:
+    """Return an extra as numbers, NaN where one is missing; None if it has other values.
+
+    Args:
+        lists: the lists.
+        name: of the extra.
+        truths: whether true and false are 1 and 0.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[1.0], [2.0]]], ["LM0"])
+    >>> lists = lists.with_extras(right=[True, None])
+    >>> read_extra(lists, "right"), read_extra(lists, "right", truths=True)
+    (None, array([ 1., nan]))
+    """
+    return as_numbers(lists.extras[name], cells=name in lists.cells, truths=truths)
+
+
+def read_column(lists: NBest, name: str) -> Float64:
+    """Return the values of a feature or an extra, (candidates,); NaN where one is missing.
+
+    True and false are 1 and 0.
+
+    Raises:
+        DataError: if there is no such column, or one of its values is neither a finite number nor
+            missing: NaN, None, or an empty cell of a text file.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[1.0], [0.5]]], ["LM0"])
+    >>> read_column(lists, "LM0").tolist()
+    [1.0, 0.5]
+    >>> read_column(lists.with_extras(mqm=[-5, None]), "mqm").tolist()
+    [-5.0, nan]
+    """
+    if (feature := find_feature(lists, name)) is not None:
+        return feature.copy()
+    if name not in lists.extras:
+        present = (*lists.feature_names, *lists.extras)
+        problem = f"the lists have no column {name}; {describe_numbers(lists)}"
+        problem += suggest_name(name, present)
+        raise DataError(problem, lists.origin, code="missing-column")
+    values = read_extra(lists, name, truths=True)
+    if values is not None and not (np.abs(values) > LARGEST).any():
+        return values
+    column, cells = lists.extras[name], name in lists.cells
+    numbers = [read_number(value, cells=cells, truths=True) for value in column]
+    wrong = [k for k, number in enumerate(numbers) if number is None or abs(number) > LARGEST]
+    if not wrong:  # all are missing
+        return np.full(len(column), np.nan)
+    value: Any = column[wrong[0]]
+    value = value.item() if isinstance(value, np.generic) else value
+    what = f"{quote(value)}, not a number: write numbers"
+    if (number := numbers[wrong[0]]) is not None:
+        what = describe_number(number)
+    where = describe_candidate(lists, wrong[0])
+    raise DataError(f"{name} of {where} is {what}", lists.origin, code="bad-number")
+
+
+def describe_numbers(lists: NBest) -> str:
+    """Return the columns of numbers of lists with their ranges, for messages.
+
+    >>> from bpa_ppl import from_lists
+    >>> describe_numbers(from_lists([["a", "b"]], [[[1.0], [0.5]]], ["LM0"]))
+    'the columns of numbers are LM0 (0.5 to 1)'
+    """
+    features = dict(zip(lists.feature_names, lists.features.T, strict=True))
+    return describe_columns(
+        {**features, **{name: read_extra(lists, name) for name in lists.extras}}
+    )
+
+
+def describe_outliers(lists: NBest, name: str) -> str:
+    """Return which values decide the spread of a column within lists, else an empty text.
+
+    They are more than ten times as far from the median of their list as nine tenths of the values
+    that differ from it, and the spread without them is less than a third.
+
+    Args:
+        lists: the lists.
+        name: of a feature or an extra; missing values do not count.
+
+    >>> from bpa_ppl import from_lists
+    >>> table = np.random.default_rng(0).normal(size=(40, 3, 1))
+    >>> describe_outliers(from_lists([["a", "b", "c"]] * 40, table.tolist(), ["qe"]), "qe")
+    ''
+    >>> table[17, 2] = 10_000
+    >>> describe_outliers(from_lists([["a", "b", "c"]] * 40, table.tolist(), ["qe"]), "qe")
+    'the spread of qe within lists is 745, but 0.763 without 1 value (10000 of candidates[2] of ...
+    """
+    values = read_column(lists, name)
+    judged, rows = select_marked(lists, np.isfinite(values))
+    values = values[rows]
+    distance = measure_distances(values, judged.sizes)
+    differing = distance[distance > 0]
+    if not len(differing):
+        return ""
+    is_near = distance <= _FAR * np.quantile(differing, _NEAR, method="inverted_cdf")
+    if is_near.all():
+        return ""
+    # The median of a list is near, so that none becomes empty.
+    left = np.add.reduceat(is_near.astype(np.int64), judged.offsets[:-1])
+    columns = (values, judged.sizes), (values[is_near], left)
+    spread, rest = (float(np.sqrt(np.mean(centre(*column) ** 2))) for column in columns)
+    if spread <= _INFLATED * rest:
+        return ""
+    number, farthest = int(np.count_nonzero(~is_near)), int(np.argmax(distance))
+    example = f"{values[farthest]:g} of {describe_candidate(lists, int(rows[farthest]))}"
+    example = f"({example})" if number == 1 else f"such as {example}"
+    return (
+        f"the spread of {name} within lists is {spread:.3g}, but {rest:.3g} without "
+        f"{format_count(number, 'value')} {example}: correct what is wrong there, or leave out "
+        "these candidates"
+    )
+
+
+def measure_distances(values: Float64, sizes: Int64) -> Float64:
+    """Return the distance of each value from the (lower) median of its list.
+
+    >>> measure_distances(np.array([1.0, 4.0, 2.0, 7.0]), np.array([3, 1])).tolist()
+    [1.0, 2.0, 0.0, 0.0]
+    """
+    result, starts = np.empty_like(values), np.cumsum(sizes) - sizes
+    for size in np.unique(sizes).tolist():
+        rows = starts[sizes == size, None] + np.arange(size)
+        middle = (size - 1) // 2
+        medians = np.partition(values[rows], middle, axis=1)[:, middle, None]
+        result[rows] = np.abs(values[rows] - medians)
+    return result
+
+
+def select_marked(lists: NBest, marked: npt.NDArray[np.bool_]) -> tuple[NBest, Int64]:
+    """Return the lists of the marked candidates; those with fewer than two are left out.
+
+    Args:
+        lists: the lists.
+        marked: (candidates,) which of them are judged.
+
+    Returns:
+        The lists, with all features and other columns, and (candidates,) the rows of their
+        candidates in `lists`.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b", "c"], ["d", "e"]], [[[0]] * 3, [[0]] * 2], ["LM0"])
+    >>> kept, rows = select_marked(lists, np.array([True, False, True, True, False]))
+    >>> kept.texts(0), rows.tolist()
+    (['a', 'c'], [0, 2])
+    """
+    sizes = np.diff(np.concatenate([[0], np.cumsum(marked)])[lists.offsets])
+    several = sizes > 1
+    rows = np.flatnonzero(marked & np.repeat(several, lists.sizes))
+    if len(rows) == len(lists.features):
+        return lists, rows
+    return lists.regroup(np.flatnonzero(several), rows, sizes[several]), rows

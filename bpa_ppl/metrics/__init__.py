@@ -1,1 +1,0 @@
-"""Gains: TER, BLEU, chrF, WER and other metrics, judgements, preferences, and oracles."""

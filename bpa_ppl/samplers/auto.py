@@ -1,0 +1,204 @@
+"""Automatic choice of the sampler: independence proposals if they fit, else NUTS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from msgspec import structs
+
+from bpa_ppl.components import Count
+from bpa_ppl.densities.common_scale import Scaled, has_wide_scale, samples_scale
+from bpa_ppl.densities.target import Sampled, Target, constrain_draws, inspect_model
+from bpa_ppl.diagnostics.check.check import check_and_record, find_shortage
+from bpa_ppl.errors import UsageError
+from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.record import Record, Verdict
+from bpa_ppl.posterior.statistics import POOR_PARETO_K
+from bpa_ppl.samplers.imh import IndependenceMetropolis
+from bpa_ppl.samplers.laplace import (
+    GOOD_PARETO_K,
+    assess_proposals,
+    can_be_fitted,
+    fit_moments,
+    make_pilot_proposal,
+)
+from bpa_ppl.samplers.nuts import Nuts
+from bpa_ppl.samplers.sampler import Sampler
+
+#: With fewer draws per chain the result is not checked: such runs are trials.
+_MIN_CHECKED_DRAWS = 100
+#: Steps for each kept draw of fitted proposals, so many that one proposal is effective, at most.
+_MAX_THINNING = 8
+#: Draws that fail their check are repeated with this many times as many.
+_MORE = 4
+#: Features of a hierarchy, such as a horseshoe prior: of 2000 features and 50 lists a draw takes a
+#: tenth of a second, and 4000 draws have fewer than 400 effective ones of the scales.
+_MOST_FEATURES = 500
+#: Of later attempts: NUTS with a longer warm-up and shorter steps.
+_WARMUP, _TARGET_ACCEPT = 1000, 0.99
+
+
+class _Attempt(NamedTuple):
+    """A way to draw.
+
+    Attributes:
+        name: of the sampler.
+        reason: why it is chosen, besides the failures of earlier attempts; may be empty.
+        draw: the function that draws.
+        limit: the largest shortage of the draws before it that this attempt may make up for.
+    """
+
+    name: str
+    reason: str
+    draw: Callable[[Target], Sampled]
+    limit: float = np.inf
+
+
+class Auto(Sampler, frozen=True):
+    """`imh` if a pilot sample shows that its proposals fit the posterior, else `nuts`.
+
+    If proposals around the mode do not fit, or their draws fail their check, they are fitted to the
+    mean and the covariance of the posterior (see `fit_moments`), and assessed again. If these draws
+    fail, `imh` draws four times as many. If these fail too, or if the fitted proposals do not fit
+    either, NUTS draws, then with shorter steps and four times as many draws. If these are too few,
+    but four times as many may be enough, it draws so many; else it ends.
+
+    If the scale of the prior is unknown, proposals for the scale and the weights in units of it are
+    fitted, and NUTS draws both as well.
+
+    Another model with several sites of more than one value is a hierarchy, whose shape independent
+    proposals do not fit: NUTS draws at once, or, because it would take hours, raises an error if
+    there are more than 500 features. It also draws at once if more than 50 directions of the span
+    of the lists have a common unknown scale; and, with chains that start at all modes, if searches
+    from draws of the prior of another program find several.
+
+    >>> Auto(draws=500)
+    Auto(draws=500, chains=4)
+    """
+
+    title = "imh where its proposals fit the posterior, else nuts"
+    any_coordinates = True
+    draws: Count = 1000
+    chains: Count = 4
+
+    def sample(self, target: Target) -> Sampled:
+        """Draw with the sampler that suits the posterior, and record which and why."""
+        stage, shortage = "", 1.0
+        earlier = list[str]()
+        again: str | None = None
+        verdict: Verdict | None = None
+
+        def report(done: int, total: int, note: str) -> None:
+            target.progress(done, total, ": ".join(filter(None, (stage, note))))
+
+        # One target for all attempts: its mode is searched once.
+        named = replace(target, progress=report)
+        for attempt in self._attempts(named):
+            if shortage > attempt.limit:
+                break
+            stage = attempt.name
+            sampled = attempt.draw(named)
+            before = f"earlier draws failed: {', '.join(earlier)}" if earlier else ""
+            reason = "; ".join(filter(None, (before, attempt.reason)))
+            chosen = {"chosen": attempt.name, "chosen_because": reason}
+            if self.draws < _MIN_CHECKED_DRAWS:
+                break
+            failed, shortage, verdict = find_failures(target, sampled)
+            if not failed:
+                break
+            stage = ""
+            earlier.append(f"{attempt.name} ({' and '.join(failed)})")
+            again = ", ".join(failed)
+        figures = structs.replace(sampled.figures, **chosen, drawn_again_because=again)
+        return replace(sampled, figures=figures, verdict=verdict)
+
+    def _attempts(self, target: Target) -> Iterator[_Attempt]:
+        """Yield ways to draw, in the order in which they are tried."""
+        sites = [name for name, value in target.start.items() if np.size(value) > 1]
+        if not target.is_log_linear and len(sites) > 1:
+            if len(target.features) > _MOST_FEATURES:
+                raise UsageError(
+                    f"NUTS would take hours for {' and '.join(sites)} of "
+                    f"{len(target.features):,} features: keep at most {_MOST_FEATURES} (features, "
+                    "exclude), use the prior isotropic without a model, which is quick with any "
+                    "number of features, or name the sampler nuts to wait for it",
+                    parameter="sampler",
+                    code="not-supported",
+                )
+            reason = f"{' and '.join(sites)} are a hierarchy"
+        elif has_wide_scale(target):
+            reason = f"{len(target.features)} directions have a common scale"
+        else:
+            reason = yield from self._independence_attempts(target)
+        nuts = Nuts(draws=self.draws, chains=self.chains)
+        yield _Attempt("nuts", reason, nuts.sample)
+        more, most = (
+            Nuts(draws=draws, chains=self.chains, warmup=_WARMUP, target_accept=_TARGET_ACCEPT)
+            for draws in (_MORE * self.draws, _MORE**2 * self.draws)
+        )
+        yield _Attempt("nuts", reason, more.sample)
+        yield _Attempt("nuts", reason, most.sample, limit=_MORE)
+
+    def _independence_attempts(self, target: Target) -> Generator[_Attempt, None, str]:
+        """Yield the attempts with independent proposals; return why they do not fit, or nothing."""
+        mode, pareto_k, finding = assess_proposals(target)
+        # A mixture over scales is fitted already.
+        largest = POOR_PARETO_K if samples_scale(target) else GOOD_PARETO_K
+        fits, limit = _compare(pareto_k, largest)
+        reason = finding.replace(" of proposals", f" {limit} of proposals")
+        independence = [
+            IndependenceMetropolis(draws=draws, chains=self.chains)
+            for draws in (self.draws, _MORE * self.draws)
+        ]
+        simple = can_be_fitted(target)
+        if fits:
+            around_mode = make_pilot_proposal(target, independence[0].degrees_of_freedom)
+            # Where these draws fail, fitted proposals need less time than more draws.
+            for imh in independence[: 1 if simple else None]:
+                yield _Attempt("imh", reason, partial(imh.sample_by, proposal=around_mode))
+        if simple and mode is not None:
+            proposal, pareto_k, effective = fit_moments(target, mode)
+            fits, limit = _compare(pareto_k, POOR_PARETO_K)
+            reason += f", {pareto_k:.2f} {limit} of those with fitted moments"
+            if fits:
+                # Fewer kept draws cost less in the check, and in everything that uses them.
+                thinning = min(int(1 / effective), _MAX_THINNING)
+                for imh in independence:
+                    draw = partial(imh.sample_by, proposal=proposal, thinning=thinning)
+                    yield _Attempt("imh", reason, draw)
+        return "" if fits else reason
+
+
+def _compare(value: float, limit: float) -> tuple[bool, str]:
+    """Return whether a value is within its limit, and the comparison as text."""
+    within = value <= limit
+    return within, f"{'≤' if within else '>'} {limit}"
+
+
+def find_failures(target: Target, sampled: Sampled) -> tuple[list[str], float, Verdict | None]:
+    """Return the names of the diagnostics that the draws of the weights fail.
+
+    Returns:
+        the names; how many times as many draws they call for; and, if there are none, the verdict,
+        with which the posterior is not checked again.
+    """
+    z = sampled.z
+    if samples_scale(target):
+        scaled = Scaled.from_scaled(target)
+        target, z = scaled.original, scaled.restore_sites(z)
+    values, features = target.label(jax.device_get(constrain_draws(target, z)))
+    draws = Draws(
+        values,
+        features,
+        statistics=sampled.statistics,
+        sites=inspect_model(target).latent,
+        record=Record(figures=sampled.figures),
+    )
+    recorded, report = check_and_record(draws)
+    names = [finding.name for finding in report.failures]
+    return names, find_shortage(report), None if names else recorded.record.verdict

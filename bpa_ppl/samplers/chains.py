@@ -1,0 +1,147 @@
+"""Running the chains of a kernel, piece by piece, with progress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import msgspec
+import numpy as np
+
+from bpa_ppl._runtime.messages import log_info
+from bpa_ppl.components import Count, CountOrNone
+from bpa_ppl.densities.target import Sampled, Sites, Target
+from bpa_ppl.samplers.sampler import Sampler
+
+#: Statistics of NumPyro's states, and their names in ArviZ.
+ARVIZ_NAMES = {
+    "accept_prob": "acceptance_rate",
+    "diverging": "diverging",
+    "energy": "energy",
+    "num_steps": "n_steps",
+}
+_STEPS = "num_steps"  # is added up over the steps between two draws
+#: Pieces at least, and draws and steps of a piece at most, if a draw has fewer: an interrupted
+#: program ends after its piece, and the first ones give an estimate of the time.
+_PIECES, _PIECE_DRAWS, _PIECE_STEPS = 20, 100, 10_000
+#: Seconds from which on the time that remains is logged.
+_LONG = 20.0
+
+
+#: A kernel, applied to all chains at once: the initial state; a function that
+#: returns the state after one step of each chain; and one that returns what is kept of a state, by
+#: name, with leading dimension chains: `z` and the statistics.
+Chains = tuple[Any, Callable[[Any], Any], Callable[[Any], dict[str, Any]]]
+
+
+class ChainSampler(Sampler, frozen=True):
+    """A sampler that runs chains of a kernel; each draw is `thinning` steps after the last."""
+
+    warmup: CountOrNone = 100
+    draws: Count = 1000
+    chains: Count = 4
+    thinning: Count = 1
+
+    def initialise(self, target: Target, covariance: Any, keys: jax.Array, z: Sites) -> Chains:
+        """Return the chains at their starting points; called while compiling.
+
+        It does not depend on `draws`, so that one compilation serves any number of them.
+
+        Args:
+            target: the posterior.
+            covariance: as for `run_chains`.
+            keys: one for each chain.
+            z: of each chain, with leading dimension chains.
+        """
+        raise NotImplementedError
+
+
+def run_chains(sampler: Any, target: Target, covariance: Any, start: Sites) -> Sampled:
+    """Run a kernel from given starting points and return its draws, warm-up separate.
+
+    The chains run side by side, in pieces of equal length, so that progress is reported and
+    Ctrl-C works; the draws do not depend on the pieces. NumPyro's MCMC would compile its loop
+    again for each piece; here one compilation serves all pieces, and all data of the same shapes.
+    They are one program, since two may not run at the same time (see `NUMPYRO_LOCK`).
+
+    Args:
+        sampler: a `ChainSampler`, or another one with its settings and its method `initialise`.
+        target: the posterior.
+        covariance: the kernel's covariance, or None.
+        start: z of each chain, with leading dimension chains.
+    """
+    total = sampler.warmup + sampler.draws
+    chains = len(next(iter(start.values())))
+    most = min(max(_PIECE_STEPS // sampler.thinning, 1), _PIECE_DRAWS)
+    length = min(-(-total // _PIECES), most)
+    keys = jax.random.split(jax.random.key(target.seed), chains)
+    target.progress(0, total, "compiling")
+    arguments = (target, covariance, keys, start)
+    compiled_for = msgspec.structs.replace(sampler, draws=1)
+    state = _initial_state(compiled_for, *arguments)
+    pieces: list[dict[str, Any]] = []
+    compiled = 0.0
+    for done in range(length, total + length, length):
+        state, collected = _advance(compiled_for, length, state, *arguments)
+        pieces.append(jax.device_get(collected))
+        rate = pieces[-1].get("accept_prob")
+        note = "" if rate is None else f"acceptance {float(np.mean(rate)):.2f}"
+        target.progress(min(done, total), total, note)
+        # The first piece has the time of the compilation.
+        if len(pieces) == 1:
+            compiled = perf_counter()
+        elif len(pieces) == 2:
+            _log_remaining((perf_counter() - compiled) * (total - done) / length, total)
+    joined = jax.tree.map(lambda *parts: np.swapaxes(np.concatenate(parts), 0, 1), *pieces)
+    z = joined.pop("z")
+    warmup, kept = slice(sampler.warmup), slice(sampler.warmup, total)
+    energy = joined.pop("potential_energy", None)
+    return Sampled(
+        z={name: value[:, kept] for name, value in z.items()},
+        log_density=None if energy is None else -energy[:, kept],
+        statistics={ARVIZ_NAMES.get(name, name): value[:, kept] for name, value in joined.items()},
+        warmup={name: value[:, warmup] for name, value in z.items()},
+    )
+
+
+def _log_remaining(seconds: float, total: int) -> None:
+    """Log a first estimate of the time that remains, if it is long."""
+    if seconds >= _LONG:
+        duration = f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} seconds"
+        log_info(f"sampling takes about {duration} ({total:,} draws a chain with the warm-up)")
+
+
+@partial(jax.jit, static_argnums=0)
+def _initial_state(sampler: Any, *given: Any) -> Any:
+    def with_type(value: Any) -> jax.Array:
+        array = jnp.asarray(value)
+        is_key = jnp.issubdtype(array.dtype, jax.dtypes.prng_key)
+        return array if is_key else array.astype(array.dtype)
+
+    # Counters that NumPyro begins as Python's numbers have a weak type, which they lose in a step:
+    # `_advance` would be compiled again after the first piece.
+    return jax.tree.map(with_type, sampler.initialise(*given)[0])
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _advance(sampler: Any, length: int, state: Any, *given: Any) -> tuple[Any, dict[str, Any]]:
+    """Return `length` draws of all chains: fields of their states, (length, chains, …)."""
+    # Some NumPyro kernels can step only after `init`. The state that it returns here is not used,
+    # so XLA computes nothing for it.
+    _, advance, collect = sampler.initialise(*given)
+
+    def walk(_: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:
+        state = advance(carry[0])
+        return state, carry[1] + collect(state).get(_STEPS, 0)
+
+    def step(state: Any, _: None) -> tuple[Any, dict[str, Any]]:
+        none = jnp.zeros_like(collect(state).get(_STEPS, 0))
+        state, steps = jax.lax.fori_loop(0, sampler.thinning, walk, (state, none))
+        collected = collect(state)
+        return state, collected | ({_STEPS: steps} if _STEPS in collected else {})
+
+    return jax.lax.scan(step, state, None, length=length)

@@ -1,0 +1,205 @@
+"""The samplers of the papers: a set of weights, which the data weight, and a random walk.
+
+The heuristic sample depends on λ_T only. The random walk is isotropic and starts at the canonical
+weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+import numpy.typing as npt
+from msgspec import structs
+
+from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl._runtime.messages import log_info
+from bpa_ppl.components import Count, CountOrNone, Positive
+from bpa_ppl.densities.mode import repeat_start
+from bpa_ppl.densities.target import (
+    Sampled,
+    Sites,
+    Target,
+    evaluate,
+    with_evaluations,
+)
+from bpa_ppl.densities.weights_target import require_weights
+from bpa_ppl.diagnostics.check.advice import MORE
+from bpa_ppl.errors import UsageError
+from bpa_ppl.posterior.draws import WEIGHTS, Draws, total
+from bpa_ppl.posterior.record import Figures
+from bpa_ppl.samplers.chains import Chains, ChainSampler, run_chains
+from bpa_ppl.samplers.rwm import WalkAdvice, random_walk
+from bpa_ppl.samplers.sampler import Sampler
+
+_SAME = 1e-9  # relative difference of two equal values of δ
+_ROUNDED = 0.01  # difference of Σ|λ| from 1 that rounding explains
+
+
+class Heuristic(Sampler, frozen=True):
+    """N_S = `draws` perturbed copies of λ_T and λ_T itself, weighted by the data (Eq. 11).
+
+    The copies have Σ|λ_k| = 1 and λ_T keeps its own length, literally as published. If λ_T is not
+    normalised, which is logged, they are on another scale than λ_T: divide the canonical weights by
+    Σ|λ_k| to avoid this.
+
+    The published 100 samples with δ = 8 cannot pass `check`, which needs 100 effective ones. 1000
+    with δ = 50 pass for up to about a hundred sentences.
+
+    Args:
+        draws: N_S.
+        delta: the leveraging factor δ.
+    """
+
+    title = "heuristic sampling (published)"
+    exact = False
+    keeps_draws = True
+    likelihood = "oracle"
+    draws: Count = 1000
+    delta: Positive = 1.0
+
+    def reweight(self, target: Target, earlier: Draws) -> Sampled:
+        """Weight the vectors of an earlier posterior again, by the lists of the target."""
+        return weight_again(target, earlier, self.delta)
+
+    def sample(self, target: Target) -> Sampled:
+        """Return S(λ_T) with the logarithms of its weights.
+
+        Raises:
+            UsageError: if the target has no canonical weights, the model other sites than the
+                weights, or the posterior that is the prior another δ.
+        """
+        match = require_weights(target, "heuristic").match
+        canonical = match.values[match.free]
+        length = float(np.abs(canonical).sum())
+        if abs(length - 1) > _ROUNDED:
+            log_info(
+                f"heuristic: the free canonical weights have Σ|λ| = {length:.3g}, and their "
+                "perturbed copies 1, as published: normalise the canonical weights to have all on "
+                "one scale"
+            )
+        vectors = perturb(canonical, self.draws, np.random.default_rng(target.seed))
+        target.progress(self.draws, self.draws, "")
+        return weight_vectors(target, vectors, self.delta)
+
+
+def perturb(canonical: npt.ArrayLike, draws: int, rng: np.random.Generator) -> Float64:
+    """Return the set S(λ_T), (draws + 1, Q): λ_T, then its perturbed copies.
+
+    For s = 1..N_S: copy λ_T, add U(−0.5, 0.5) to component s mod Q, divide by Σ|λ_k|.
+
+    >>> rng = np.random.default_rng(0)
+    >>> perturb([0.5, -0.5], 2, rng).round(2).tolist()
+    [[0.5, -0.5], [0.58, -0.42], [0.35, -0.65]]
+    """
+    weights = np.asarray(canonical, dtype=np.float64)
+    samples = np.tile(weights, (draws + 1, 1))
+    s = np.arange(1, draws + 1)
+    samples[s, s % len(weights)] += rng.uniform(-0.5, 0.5, size=draws)
+    samples[1:] /= np.abs(samples[1:]).sum(axis=1, keepdims=True)
+    return samples
+
+
+def weight_vectors(target: Target, vectors: Float64, delta: float) -> Sampled:
+    """Weight vectors by p(A|λ)^(1/δ) p(λ|T) (Eq. 11).
+
+    Args:
+        target: the posterior.
+        vectors: (D, Q) free weights.
+        delta: the leveraging factor δ.
+
+    Raises:
+        UsageError: if the model has other sites than the weights.
+    """
+    if set(target.start) != {WEIGHTS}:
+        raise UsageError(
+            "this sampler draws weights only, and the model has other sites: use the sampler nuts",
+            parameter="sampler",
+            code="not-supported",
+        )
+    z = {WEIGHTS: vectors[None]}
+    log_density, log_likelihood = evaluate(target, z)
+    log_p = total(log_likelihood, (1, len(vectors)))
+    with np.errstate(invalid="ignore"):  # where both are −∞, the density is 0
+        log_weight = log_p / delta + (log_density - log_p)
+        log_weight = np.where(np.isneginf(log_density), -np.inf, log_weight)
+    sampled = Sampled(
+        z=z,
+        kind="weighted",
+        log_density=log_density,
+        log_weight=log_weight,
+        log_likelihood=log_likelihood,
+        figures=Figures(likelihood_exponent=1.0 / delta),
+    )
+    return with_evaluations(sampled)
+
+
+def weight_again(target: Target, earlier: Draws, delta: float) -> Sampled:
+    """Return the vectors of a posterior, weighted by the likelihood of further lists, too.
+
+    The result is that of all lists at once, and takes the time of the new ones (Eq. 11).
+
+    Args:
+        target: the posterior of the new lists.
+        earlier: from `weight_vectors` with other lists.
+        delta: the leveraging factor δ.
+
+    Raises:
+        UsageError: if the posterior has another δ.
+    """
+    recorded = 1 / earlier.record.figures.likelihood_exponent
+    if abs(recorded - delta) > _SAME * delta:
+        problem = f"the posterior that is the prior was weighted with delta={recorded:g}"
+        raise UsageError(f"{problem}: give the same", parameter="delta", code="conflict")
+    sampled = weight_vectors(target, earlier.flat, delta)
+    assert sampled.log_likelihood is not None
+    assert earlier.log_density is not None  # `weight_vectors` records both
+    assert earlier.log_weight is not None
+    log_p = total(sampled.log_likelihood, earlier.shape)
+    lists = 0 if earlier.sentence_ids is None else len(earlier.sentence_ids)
+    count = earlier.record.figures.earlier_lists + lists
+    return replace(
+        sampled,
+        log_density=earlier.log_density + log_p,
+        log_weight=earlier.log_weight + log_p / delta,
+        figures=structs.replace(sampled.figures, earlier_lists=count),
+    )
+
+
+class IsotropicAdvice(WalkAdvice):
+    """Advice for isotropic steps, which suit few posteriors: another walk, if much is missing."""
+
+    def more_draws(self, shortage: float = MORE) -> str:
+        """Return how to get more effective draws."""
+        return self.other_steps(larger=False) if shortage > MORE else super().more_draws(shortage)
+
+    def other_steps(self, larger: bool) -> str:
+        """Return which walk has better steps."""
+        return "use rwm, whose steps have the shape of the posterior"
+
+
+class IsotropicRandomWalk(ChainSampler, frozen=True):
+    """The published random walk N(λ', σ_o I), which starts at λ_T, the mean of the prior.
+
+    Of a program without lists it starts at the medians of the prior, or at all modes in turn.
+
+    The published settings: σ_o = 0.01, burn-in 500, 1000 draws kept. The paper has one chain; here
+    are four of them, which the check can compare, and which are used together.
+    """
+
+    title = "random-walk Metropolis with isotropic steps (published)"
+    advice = IsotropicAdvice
+    likelihood = "oracle"
+    proposal_variance: Positive = 0.01
+    warmup: CountOrNone = 500
+
+    def initialise(self, target: Target, covariance: None, keys: jax.Array, z: Sites) -> Chains:
+        """Return the chains of the published random walk."""
+        return random_walk(target, self.proposal_variance, covariance, keys, z)
+
+    def sample(self, target: Target) -> Sampled:
+        """Draw from the posterior by the published random walk."""
+        sampled = run_chains(self, target, None, repeat_start(target, self.chains))
+        figures = Figures(step_setting="proposal_variance")
+        return replace(with_evaluations(sampled, self.thinning), figures=figures)

@@ -1,0 +1,139 @@
+"""The base class of samplers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from bpa_ppl._runtime.arguments import require_extra
+from bpa_ppl.components import Component, Registry
+from bpa_ppl.diagnostics.check.advice import Advice
+from bpa_ppl.errors import UsageError
+
+if TYPE_CHECKING:
+    from bpa_ppl.densities.target import Sampled, Target
+    from bpa_ppl.posterior.draws import Draws
+
+#: The default of `adapt`, and the sampler that it chooses in most cases.
+DEFAULT, USUAL = "auto", "imh"
+#: Most steps of all chains together: they take days, and larger arrays cannot be indexed.
+_MAX_STEPS = 10**9
+
+
+class Sampler(Component, frozen=True):
+    """A way to draw from a posterior; its fields are its settings.
+
+    Attributes:
+        title: what it is, in words, for pages; empty for the first line of the docstring.
+        advice: what helps if its draws fail a diagnostic, and which acceptance rates are sound;
+            None is the general advice, or that for Hamiltonian samplers if it records divergences.
+        exact: whether the draws, with their importance weights, follow the posterior.
+        any_coordinates: whether it may sample linear functions of the weights in place of the
+            weights (see `bpa_ppl.densities.coordinates`), and if it is exact also an unknown scale
+            of their prior: its steps or proposals do not depend on their units, and it uses no
+            names of features.
+        keeps_draws: whether the draws do not depend on the lists, which only weight them: if the
+            prior is a posterior of the same sampler, its draws are weighted again, which is exact.
+        packages: the optional packages that it runs, which the extra `compare` installs.
+        likelihood: the name of the likelihood that it was published with, which is then its
+            default; None takes the default of the gain.
+
+    >>> from bpa_ppl.samplers.sampler import SAMPLERS
+    >>> SAMPLERS.resolve("imh", {"draws": 500}).settings()["draws"]
+    500
+    """
+
+    title: ClassVar[str] = ""
+    advice: ClassVar[type[Advice] | None] = None
+    exact: ClassVar[bool] = True
+    any_coordinates: ClassVar[bool] = False
+    keeps_draws: ClassVar[bool] = False
+    packages: ClassVar[tuple[str, ...]] = ()
+    likelihood: ClassVar[str | None] = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        draws = getattr(self, "warmup", 0) + getattr(self, "draws", 1)
+        # None is chosen by the sampler.
+        chains, thinning = (getattr(self, name, 1) or 1 for name in ("chains", "thinning"))
+        steps = chains * thinning * draws
+        if steps > _MAX_STEPS:
+            raise UsageError(
+                f"{steps:,} steps exceed the limit of {_MAX_STEPS:,}: lower draws, chains, warmup "
+                "or thinning",
+                parameter="draws",
+            )
+
+    def require_packages(self) -> None:
+        """Refuse a sampler whose package is not installed.
+
+        Raises:
+            UsageError: if one is missing.
+        """
+        for package in self.packages:
+            problem = f"this sampler needs {package}"
+            require_extra(problem, "compare", package, parameter="sampler")
+
+    def fitted(self, weights: Mapping[str, float], *, fixed: Sequence[str], seed: int) -> Self:
+        """Return the sampler with what it learns from the canonical weights: by default nothing.
+
+        Args:
+            weights: the canonical weights λ_T, by feature name.
+            fixed: features that are not adapted.
+            seed: the only source of randomness.
+
+        >>> SAMPLERS.resolve("map").fitted({"LM0": 0.5}, fixed=[], seed=0)
+        PosteriorMode()
+        """
+        return self
+
+    def keeps(self, posterior: Draws | None) -> bool:
+        """Return whether it weights the draws of a posterior again, which are its own.
+
+        Args:
+            posterior: the one that a prior represents, or None.
+        """
+        if posterior is None or not self.keeps_draws:
+            return False
+        return posterior.record.sampler.name == SAMPLERS.name_of(self)
+
+    def reweight(self, target: Target, earlier: Draws) -> Sampled:
+        """Weight the draws of an earlier posterior again, by the lists of the target.
+
+        Args:
+            target: the posterior, whose prior is the earlier one.
+            earlier: draws that the sampler keeps, see `keeps`.
+
+        Raises:
+            UsageError: if the earlier draws have another setting that matters.
+        """
+        raise NotImplementedError
+
+    def sample(self, target: Target) -> Sampled:
+        """Draw from the posterior.
+
+        Raises:
+            DataError: if the posterior cannot be sampled in this way.
+            UsageError: if the sampler does not fit the model.
+        """
+        raise NotImplementedError
+
+
+SAMPLERS: Registry[Sampler] = Registry(
+    "sampler",
+    "bpa_ppl.samplers",
+    Sampler,
+    {
+        "auto": "bpa_ppl.samplers.auto:Auto",
+        "imh": "bpa_ppl.samplers.imh:IndependenceMetropolis",
+        "laplace": "bpa_ppl.samplers.laplace:Laplace",
+        "map": "bpa_ppl.samplers.map:PosteriorMode",
+        "numpyro:NAME": "bpa_ppl.samplers.kernels:NumpyroKernel",
+        "nuts": "bpa_ppl.samplers.nuts:Nuts",
+        "rwm": "bpa_ppl.samplers.rwm:RandomWalkMetropolis",
+        "blackjax:NAME": "bpa_ppl.samplers.other_packages:Blackjax",
+        "heuristic": "bpa_ppl.samplers.published:Heuristic",
+        "nutpie": "bpa_ppl.samplers.other_packages:Nutpie",
+        "rwm-isotropic": "bpa_ppl.samplers.published:IsotropicRandomWalk",
+    },
+)

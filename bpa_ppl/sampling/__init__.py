@@ -1,1 +1,0 @@
-"""Samplers of the posterior over weights, and `adapt`, which runs them."""

@@ -1,0 +1,1 @@
+"""The check of posteriors: diagnostics by family, and advice."""

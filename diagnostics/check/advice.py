@@ -1,0 +1,192 @@
+"""Advice for failed diagnostics, in terms of the sampler that a posterior records."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from importlib.metadata import EntryPoint
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bpa_ppl.errors import BpaError
+from bpa_ppl.posterior.draws import Draws
+
+#: Times as many effective draws, where nothing says how many are needed.
+MORE = 3
+#: Times as many draws as the ESS that is missing calls for: R-hat is mostly within its limit only
+#: from about a thousand effective draws on, more than twice the limit of the ESS.
+_RESERVE = 2.3
+_MOST = 100.0  # times as many draws are advised at most; a sampler that needs more is the wrong one
+_OTHER_SAMPLER = "use a sampler that mixes better (nuts)"
+_MARKOV_CHAIN = "use a Markov-chain sampler (nuts, rwm)"
+_LONGER = "raise warmup (burn-in), then draws"
+_ACCEPT, _MAX_ACCEPT = 0.9, 0.99  # target acceptance of NUTS
+_WARMUP = 1000  # draws that NUTS needs to adapt its metric and step size
+#: The registry of samplers, which are in a higher layer: it is imported to look one up.
+_SAMPLERS = EntryPoint("samplers", "bpa_ppl.samplers.sampler:SAMPLERS", "")
+
+
+class Advice:
+    """What helps if diagnostics of the draws of a sampler fail.
+
+    Settings with values to try are named with their sampler, `imh:draws=4000`, as `adapt` and its
+    command take them. For draws of other programs, whose settings are unknown, the advice names no
+    values. A sampler that needs other advice has a subclass of its own (`Sampler.advice`).
+
+    Args:
+        draws: with the record of the sampler, if it is known.
+
+    Attributes:
+        name: of the sampler; None if it is unknown.
+        settings: those of the sampler; empty if they are unknown.
+        known: whether they are known.
+        count: the number of draws per chain.
+        sound_acceptance: the least and the largest sound acceptance rate. Independent proposals are
+            the better the more often they are accepted (Tierney 1994).
+
+    >>> from bpa_ppl.posterior.record import Record, SamplerRecord
+    >>> sampler = SamplerRecord(name="imh", settings={"draws": 1000, "warmup": 100})
+    >>> draws = Draws({"weights": [[[0.0]]]}, ("LM0",), record=Record(sampler=sampler))
+    >>> Advice(draws).more_draws(3.0)
+    'draw more (imh:draws=7), or use a sampler that mixes better (nuts)'
+    """
+
+    sound_acceptance: ClassVar[tuple[float, float]] = (0.1, 1.0)
+
+    def __init__(self, draws: Draws):
+        settings = draws.record.sampler.settings
+        self.name = draws.record.sampler.name
+        self.known = settings is not None
+        self.settings: dict[str, Any] = settings or {}
+        self.count = draws.shape[1]
+
+    def more_draws(self, shortage: float = MORE) -> str:
+        """Return how to get more effective draws.
+
+        Args:
+            shortage: how many times as many effective draws are needed; infinite if unknown.
+        """
+        more = self._draw_more(shortage)
+        return f"{more or 'raising draws is not enough'}{', or' if more else ';'} {_OTHER_SAMPLER}"
+
+    def more_samples(self, shortage: float) -> str:
+        """Return how to get importance weights with a larger effective sample size.
+
+        Args:
+            shortage: how many times as many effective samples are needed.
+        """
+        more = self._draw_more(shortage) if "draws" in self.settings or not self.known else ""
+        return f"{more}, or {_MARKOV_CHAIN}" if more else _MARKOV_CHAIN
+
+    def lighter_tails(self) -> str:
+        """Return how to get importance weights without a heavy tail."""
+        return _MARKOV_CHAIN
+
+    def agreement(self, shortage: float, settled: bool) -> str:
+        """Return how to make chains agree.
+
+        Args:
+            shortage: as for `more_draws`.
+            settled: whether the second half of the draws agrees better than all of them. Only then
+                a longer warm-up helps.
+        """
+        if not self.known:
+            return _LONGER
+        warmup = self.settings.get("warmup") if settled else None
+        if warmup is None:
+            return self.more_draws(shortage)
+        return f"raise warmup{self.try_settings(warmup=_round_up(int(warmup) + self.count))}"
+
+    def movement(self) -> str:
+        """Return how to keep chains from staying where they are."""
+        return self.other_steps(larger=False) if self.known else _LONGER
+
+    def other_steps(self, larger: bool) -> str:
+        """Return how to change the step size.
+
+        Args:
+            larger: whether steps should be larger, or else smaller.
+        """
+        return "use nuts"
+
+    def fewer_divergences(self) -> str:
+        """Return how to avoid divergent transitions."""
+        return self._of_nuts(_MAX_ACCEPT, "raise target_accept")
+
+    def shorter_steps(self) -> str:
+        """Return how to make a Hamiltonian sampler take shorter steps."""
+        return self._of_nuts(_MAX_ACCEPT, "take shorter steps")
+
+    def _of_nuts(self, target: float, action: str) -> str:
+        """Return an action, with the target acceptance of NUTS to try if its settings are known."""
+        if not self.known:
+            return action
+        name = self.name if "target_accept" in self.settings else "nuts"
+        return action + self.try_settings(name, target_accept=target, warmup=_WARMUP)
+
+    def _draw_more(self, shortage: float) -> str:
+        """Return the advice to draw more; empty if so many would be needed that it is useless."""
+        if not shortage * _RESERVE <= _MOST:  # NaN if it is unknown
+            return ""
+        if "draws" not in self.settings:
+            return "draw more"
+        return f"draw more{self.try_settings(draws=_round_up(self.count * shortage * _RESERVE))}"
+
+    def try_settings(self, name: str | None = None, **settings: float) -> str:
+        """Return settings to try, in brackets after an advice.
+
+        Args:
+            name: of the sampler that has them; None is the one that has drawn.
+            settings: by name, with their values.
+
+        >>> Advice(Draws({"weights": [[[0.0]]]}, ("LM0",))).try_settings("rwm", thinning=5)
+        ' (rwm:thinning=5)'
+        """
+        name = name or self.name or ""
+        values = ",".join(f"{setting}={value}" for setting, value in settings.items())
+        return f" ({name}{',' if ':' in name else ':'}{values})"
+
+
+class HamiltonianAdvice(Advice):
+    """Advice for Hamiltonian samplers such as NUTS.
+
+    They are best accepted near 0.65, and lose a sixth at 0.4; shorter steps only take longer
+    (Beskos et al. 2013).
+    """
+
+    sound_acceptance = (0.4, 1.0)
+
+    def more_draws(self, shortage: float = MORE) -> str:
+        """Return how to get more effective draws: more, or else by shorter steps."""
+        return self._draw_more(shortage) or f"raising draws is not enough; {self.shorter_steps()}"
+
+    def other_steps(self, larger: bool) -> str:
+        """Return how the warm-up finds the step size."""
+        return self._of_nuts(_ACCEPT, "let the warm-up find it")
+
+
+def find_advice(draws: Draws) -> Advice:
+    """Return the advice of the sampler that draws record, with its settings.
+
+    Samplers without their own, those that are unknown here, and other programs have the general
+    one, or that for Hamiltonian samplers if divergences are recorded.
+
+    >>> type(find_advice(Draws({"weights": [[[0.0]]]}, ("LM0",)))).__name__
+    'Advice'
+    """
+    kind: type[Advice] = HamiltonianAdvice if "diverging" in draws.statistics else Advice
+    sampler = draws.record.sampler
+    if sampler.name is not None and sampler.settings is not None:
+        with suppress(BpaError):  # unknown here, or its package cannot be loaded
+            kind = _SAMPLERS.load()[sampler.name].advice or kind
+    return kind(draws)
+
+
+def _round_up(value: float) -> int:
+    """Return a whole number rounded up to two digits.
+
+    >>> _round_up(1001), _round_up(7.2)
+    (1100, 8)
+    """
+    unit: int = max(10 ** int(np.log10(value)) // 10, 1)
+    return -(-int(np.ceil(value)) // unit) * unit

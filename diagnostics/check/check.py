@@ -1,0 +1,283 @@
+"""Check whether a posterior is fit for use: diagnostics, each with its limit and advice."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from msgspec import structs
+
+from bpa_ppl._runtime.arguments import require_one_of
+from bpa_ppl.diagnostics.check.diagnostic import DIAGNOSTICS, Diagnostic, Run
+from bpa_ppl.diagnostics.pages.page import Outcome, Table
+from bpa_ppl.errors import NotConverged, describe_missing_package
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.draws import WEIGHTS, Draws
+from bpa_ppl.posterior.record import Figures, Finding, Record, Verdict, read_version
+
+if TYPE_CHECKING:
+    from bpa_ppl.posterior.adapter import Posterior
+
+_HEADER = ("diagnostic", "value", "limit", "", "worst at")
+
+
+@dataclass(frozen=True)
+class Report(Outcome):
+    """All findings on one posterior; `str` gives the table, `bool` the verdict.
+
+    Attributes:
+        sampler: its name.
+        shape: (chains, draws) kept.
+        findings: in the order of the table, in which those that explain others come first.
+        burn_in: draws of each chain that were discarded; None if unknown.
+
+    >>> high = Finding("R-hat", 1.2, "LM0", "≤ 1.01", False, "raise warmup, then draws")
+    >>> report = Report("rwm", (4, 1000), (high,), 50)
+    >>> print(report)
+    rwm, 4 chains × 1000 draws after a burn-in of 50: NOT converged
+    diagnostic  value  limit           worst at
+    R-hat       1.2    ≤ 1.01  FAILED  LM0
+    - raise warmup, then draws
+    >>> bool(report), report.passed, report.failures == (high,), report.as_dict()["draws"]
+    (False, False, True, 1000)
+    """
+
+    sampler: str
+    shape: tuple[int, int]
+    findings: tuple[Finding, ...]
+    burn_in: int | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether all findings are within their limits."""
+        return all(finding.passed for finding in self.findings)
+
+    @property
+    def failures(self) -> tuple[Finding, ...]:
+        """The findings that are not within their limits."""
+        return tuple(finding for finding in self.findings if not finding.passed)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report as plain data, for JSON."""
+        return {
+            "sampler": self.sampler,
+            "chains": self.shape[0],
+            "draws": self.shape[1],
+            "burn_in": self.burn_in,
+            "passed": self.passed,
+            "findings": [structs.asdict(finding) for finding in self.findings],
+        }
+
+    def _summarise(self) -> tuple[str, Table, list[str]]:
+        """Return the verdict, all findings, and advice."""
+        chains, draws = self.shape
+        verdict = "converged" if self.passed else "NOT converged"
+        rows = [finding.cells for finding in self.findings]
+        table = Table(_HEADER, rows, passed=[finding.passed for finding in self.findings])
+        discarded = "" if self.burn_in is None else f" after a burn-in of {self.burn_in}"
+        title = f"{self.sampler}, {chains} chains × {draws} draws{discarded}: {verdict}"
+        problems: dict[str, list[str]] = {}  # by their remedy
+        for finding in self.failures:
+            problem, _, remedy = finding.advice.rpartition(": ")
+            problems.setdefault(remedy, []).append(problem)
+        advice = [f"{'; '.join(filter(None, of))}: {remedy}" for remedy, of in problems.items()]
+        return title, table, [line.removeprefix(": ") for line in advice]
+
+
+def check(posterior: Posterior, limits: Mapping[str, Any] | None = None) -> Report:
+    """Compare a posterior's diagnostics with their limits.
+
+    The diagnostics are the components in `DIAGNOSTICS` that apply.
+
+    For chains: burn-in (whether the first tenth of the kept draws differs from their second half),
+    acceptance, rank-normalised split R-hat, bulk and tail ESS, MCSE, divergences and BFMI, the
+    figures of ArviZ, of all components of all sites and as far as they are recorded; differences
+    between chains; tails and equal draws in succession of the weights. Chains that are copies of
+    one another, or repeat their own draws, fail, because draws would be counted twice. For weighted
+    samples: the effective sample size of the importance weights and Pareto k̂. For a mode: the
+    convergence of the optimisation. A recorded log density must be finite. How far a Gaussian in
+    place of a posterior, as the prior, shifts the weights is reported without a limit. Draws that
+    are not finite, that are fewer than four per chain or the same in all chains fail without
+    further diagnostics of the draws.
+
+    A pass is not a proof. A check sees only the draws, so it cannot find modes and tails that no
+    chain has visited, a wrong model or wrong data, or a sampler of another density that mixes well
+    (`bpa calibrate` finds it). At most 1 % of good posteriors fail with the default limits.
+
+    Args:
+        posterior: draws of any program. Without a variable `weights`, all variables of
+            floating-point numbers are checked.
+        limits: name of a diagnostic, as in `DIAGNOSTICS` -> its setting `limit`, if it is not the
+            default.
+
+    Returns:
+        a `Report`, true if all diagnostics are within their limits.
+
+    Raises:
+        DataError: if there are no draws.
+        UsageError: if there is no diagnostic of a name, or it has no such limit.
+
+    >>> drawn = np.random.default_rng(0).normal(size=(4, 50, 2))
+    >>> draws = Draws({"weights": drawn}, ("LM0", "WP0"))
+    >>> bool(check(draws)), bool(check(draws, {"bulk-ess": 100, "tail-ess": 100, "r-hat": 1.1}))
+    (False, True)
+    """
+    draws = as_draws(posterior, finite=False, any_variables=True)
+    return _measure(draws, _list_diagnostics(limits or {}))
+
+
+def _list_diagnostics(limits: Mapping[str, Any]) -> dict[str, Diagnostic]:
+    """Return all diagnostics by name, with their limits, in the order of the table."""
+    for name in limits:
+        require_one_of(name, DIAGNOSTICS.titles, "diagnostic", "limits")
+    settings = {name: {"limit": limit} for name, limit in limits.items()}
+    return {
+        name: kind.configured(f"diagnostic {name}", settings.get(name, {}))
+        for name, kind in DIAGNOSTICS.load()
+    }
+
+
+def _measure(
+    draws: Draws, diagnostics: Mapping[str, Diagnostic], stored: Sequence[Finding] | None = None
+) -> Report:
+    """Return the report on draws.
+
+    Args:
+        draws: the draws.
+        diagnostics: by name, in the order of the table.
+        stored: the findings of a recorded verdict, which are not measured again.
+    """
+    findings: list[Finding | None] = []
+    covered = Run(_select_covered(draws, diagnostics), diagnostics.values())
+    everything = Run(draws, diagnostics.values())
+    for one in diagnostics.values():
+        if one.stored and stored is not None:
+            findings += (finding for finding in stored if finding.name == one.title)
+        elif one.applies(run := covered if one.stored else everything):
+            findings.append(one.measure(run))
+    sampler, figures = draws.record.sampler.name or "unknown sampler", draws.record.figures
+    if figures.chosen is not None:
+        sampler += f" ({figures.chosen}: {figures.chosen_because})"
+    warmup = draws.warmup.get(WEIGHTS)
+    burn_in = None if warmup is None or draws.kind != "chains" else np.shape(warmup)[1]
+    reported = tuple(finding for finding in findings if finding is not None)
+    return Report(sampler, draws.shape, reported, burn_in)
+
+
+def check_and_record(draws: Draws) -> tuple[Draws, Report]:
+    """Return draws that record the verdict and the figures of their check, and the report on them.
+
+    Draws that record it already are not checked again.
+
+    >>> drawn = np.random.default_rng(0).normal(size=(4, 1000, 1))
+    >>> recorded, report = check_and_record(Draws({"weights": drawn}, ("LM0",)))
+    >>> bool(report), str(recorded.record.verdict)
+    (True, 'passed')
+    """
+    report = read_report(draws)
+    if report is None:
+        try:
+            report = check(draws)
+        except ModuleNotFoundError as error:
+            problem = describe_missing_package("checking a posterior", error)
+            raise ModuleNotFoundError(problem, name=error.name) from error
+        checksum = _hash_inputs(draws, _list_diagnostics({}))
+        verdict = Verdict(report.passed, checksum, report.findings)
+        draws = replace(draws, record=structs.replace(draws.record, verdict=verdict))
+    return draws, report
+
+
+def read_report(draws: Draws) -> Report | None:
+    """Return the report that draws record, if they are those that were checked, else None.
+
+    >>> drawn = np.random.default_rng(0).normal(size=(4, 1000, 1))
+    >>> recorded, report = check_and_record(Draws({"weights": drawn}, ("LM0",)))
+    >>> read_report(recorded) == report
+    True
+    >>> read_report(replace(recorded, values={"weights": drawn + 1}))
+    """
+    if (verdict := draws.record.verdict) is None:
+        return None
+    diagnostics = _list_diagnostics({})
+    if verdict.checksum != _hash_inputs(draws, diagnostics):
+        return None
+    return _measure(draws, diagnostics, verdict.findings)
+
+
+def _select_covered(draws: Draws, diagnostics: Mapping[str, Diagnostic]) -> Draws:
+    """Return the part of draws that a recorded verdict depends on.
+
+    It is all that the stored diagnostics see, so that none can read what the checksum leaves out.
+    """
+    names = {name for one in diagnostics.values() for name in one.figures}
+    figures = {name: getattr(draws.record.figures, name) for name in names}
+    return Draws(
+        draws.values,
+        draws.features,
+        draws.kind,
+        draws.log_weight,
+        statistics=draws.statistics,
+        sites=draws.sites,
+        dims=draws.dims,
+        coords=draws.coords,
+        record=Record(sampler=draws.record.sampler, figures=Figures(**figures)),
+    )
+
+
+def _hash_inputs(draws: Draws, diagnostics: Mapping[str, Diagnostic]) -> str:
+    """Return a hash of what diagnostics read, of the version, and of those of other packages."""
+    digest = hashlib.sha256(read_version("bpa_ppl").encode())
+    covered = _select_covered(draws, diagnostics)
+    names = {name for one in diagnostics.values() for name in one.figures}
+    recorded = {name: getattr(covered.record.figures, name) for name in names}
+    known = {name: np.nan if value is None else value for name, value in recorded.items()}
+    arrays = {**covered.statistics, **covered.values, "log_weight": covered.log_weight, **known}
+    for name, values in sorted(arrays.items()):
+        if values is not None:
+            numbers = np.asarray(values, np.float64)
+            digest.update(f"{name} {numbers.shape}".encode() + numbers.tobytes())
+    for name, one in diagnostics.items():
+        if not (module := type(one).__module__).startswith("bpa_ppl."):
+            digest.update(f"{module} {one} {DIAGNOSTICS.version_of(name)}".encode())
+    return digest.hexdigest()
+
+
+def refuse_unconverged(posterior: Posterior, name: str | Path = "") -> None:
+    """Raise NotConverged, with the table of the check, if a posterior fails it.
+
+    Draws that record their check, and have not changed since, are not checked again.
+
+    Args:
+        posterior: as for `check`.
+        name: what the message calls it, such as its file, if there are several.
+
+    Raises:
+        NotConverged: if it fails.
+
+    >>> stuck = np.repeat([[0.0], [9.0]], 100, axis=1)[..., None]
+    >>> refuse_unconverged(Draws({"weights": stuck + np.linspace(0, 1, 100)[:, None]}, ("LM0",)))
+    Traceback (most recent call last):
+    bpa_ppl.errors.NotConverged: the posterior failed its check, so it is not used...
+    """
+    report = check_and_record(as_draws(posterior, finite=False))[1]
+    if not report:
+        title = f"the posterior {name}".rstrip()
+        problem = f"{title} failed its check, so it is not used unless the check is skipped"
+        raise NotConverged(problem, str(report), parameter="unchecked")
+
+
+def find_shortage(report: Report) -> float:
+    """Return how many times as many draws the failed diagnostics of a report call for.
+
+    1 if none failed; infinite if one failed that more draws do not help.
+
+    >>> few = Finding("bulk ESS", 200.0, "LM0", "≥ 400", False, "draw more")
+    >>> find_shortage(Report("nuts", (4, 1000), (few,)))
+    2.0
+    """
+    shortages = {one.title: one.shortage for one in _list_diagnostics({}).values()}
+    return max((shortages[one.name](one.value) for one in report.failures), default=1.0)

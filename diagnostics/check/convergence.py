@@ -1,0 +1,348 @@
+"""Diagnostics of chains: whether they agree, mix, and are long enough."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import numpy as np
+from msgspec import Meta
+
+from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl.components import Positive, Share
+from bpa_ppl.diagnostics.check.advice import MORE
+from bpa_ppl.diagnostics.check.diagnostic import FEWEST, Diagnostic, Run
+from bpa_ppl.posterior.record import Finding
+from bpa_ppl.posterior.statistics import POOR_PARETO_K, estimate_tail_shapes, mcse
+
+#: A sequence of equal draws may be as long in a short chain as in one of so many draws.
+_SHORT = 100
+#: Effective draws per degree of freedom of an estimated Monte-Carlo error.
+_WINDOW = 10.0
+
+
+class BurnIn(Diagnostic, frozen=True):
+    """Whether the first tenth of the kept draws has the mean of their second half (Geweke 1992).
+
+    Args:
+        limit: the level of the test. All diagnostics together may fail 1% of good posteriors; this
+            test and that of the chain means take half of it, with Bonferroni correction for the
+            number of components and chains.
+    """
+
+    title = "burn-in (|z|)"
+    limit: Share = 0.005
+
+    def measure(self, run: Run) -> Finding:
+        """Return the largest z-score."""
+        level, largest = _limit_z(run, self.limit)
+        z = np.abs(compare_beginning(run.values, level))
+        remedy = run.advice.agreement(max(_find_shortage(run), MORE), settled=True)
+        early = (
+            f"the first tenth of the draws of {{where}} differs from their second half: {remedy}"
+        )
+        return self.find_worst(z, run.names, largest, early)
+
+
+class Precision(Diagnostic, frozen=True):
+    """The base class of diagnostics that more effective draws improve, and that say how many.
+
+    The advice of each is to draw as many as all of them together call for.
+
+    Attributes:
+        problem: what is wrong at a `{value}` of the component `{where}`.
+    """
+
+    problem: ClassVar[str] = ""
+    limit: Positive
+
+    def values(self, run: Run) -> Float64:
+        """Return the value of each component, (components,)."""
+        raise NotImplementedError(f"{type(self).__name__} has no values")
+
+    def measure(self, run: Run) -> Finding:
+        """Return the worst value."""
+        remedy = run.advice.more_draws(_find_shortage(run))
+        text = f"{self.problem}: {remedy}"
+        return self.find_worst(self.values(run), run.names, self.limit, text)
+
+
+class RHat(Precision, frozen=True):
+    """Rank-normalised split R-hat (Vehtari et al. 2021).
+
+    A single chain is compared with itself, in four parts.
+
+    Args:
+        limit: its largest sound value.
+    """
+
+    title = "R-hat"
+    limit: Annotated[float, Meta(gt=1)] = 1.01
+
+    def values(self, run: Run) -> Float64:
+        """Return R-hat of each component."""
+        return run.r_hat
+
+    def shortage(self, value: float) -> float:
+        """Return the shortage: R-hat − 1 is a ratio of variances, and falls with the ESS."""
+        return (value - 1) / (self.limit - 1)
+
+    def measure(self, run: Run) -> Finding:
+        """Return the largest R-hat."""
+        parts = "chains" if run.draws.shape[0] > 1 else "parts of the chain"
+        disagree = f"the {parts} disagree ({{value:.3f}} for {{where}}): {_advise_agreement(run)}"
+        return self.find_worst(run.r_hat, run.names, self.limit, disagree)
+
+
+class BulkESS(Precision, frozen=True):
+    """The effective sample size of the bulk, of all chains together (Vehtari et al. 2021).
+
+    Args:
+        limit: its least sound value.
+    """
+
+    title = "bulk ESS"
+    problem = "{value:.0f} effective draws of {where}"
+    least = True
+    limit: Positive = 400.0
+
+    def values(self, run: Run) -> Float64:
+        """Return the effective sample size of each component."""
+        return run.bulk_ess
+
+    def shortage(self, value: float) -> float:
+        """Return the shortage; infinite if there are no effective draws."""
+        return self.limit / value if value else np.inf
+
+
+class TailESS(BulkESS, frozen=True):
+    """The effective sample size of the tails, of all chains together (Vehtari et al. 2021).
+
+    Args:
+        limit: its least sound value.
+    """
+
+    title = "tail ESS"
+    problem = "{value:.0f} effective draws in the tails"
+
+    def values(self, run: Run) -> Float64:
+        """Return the effective sample size of the tails of each component."""
+        return run.tail_ess
+
+
+class MCSE(Precision, frozen=True):
+    """The Monte-Carlo standard error of each mean, in posterior standard deviations.
+
+    Args:
+        limit: its largest sound value.
+    """
+
+    title = "MCSE / sd"
+    problem = "the mean of {where} is uncertain by {value:.2f} posterior sd"
+    limit: Positive = 0.1
+
+    def values(self, run: Run) -> Float64:
+        """Return the error of each component."""
+        return run.error
+
+    def shortage(self, value: float) -> float:
+        """Return the shortage: the squared error falls with the effective draws."""
+        return (value / self.limit) ** 2
+
+
+class ChainMeans(Diagnostic, frozen=True):
+    """Whether each chain has the mean of the others.
+
+    Args:
+        limit: the level of the test, as of `BurnIn`.
+    """
+
+    title = "chain means (|z|)"
+    limit: Share = 0.005
+
+    def applies(self, run: Run) -> bool:
+        """Return whether there are several usable chains."""
+        return run.usable and run.draws.shape[0] > 1
+
+    def measure(self, run: Run) -> Finding:
+        """Return the largest z-score."""
+        level, largest = _limit_z(run, self.limit)
+        z = np.abs(compare_chains(run.values, level)).max(axis=0)
+        differ = f"the mean of {{where}} differs between chains: {_advise_agreement(run)}"
+        return self.find_worst(z, run.names, largest, differ)
+
+
+class Tails(Diagnostic, frozen=True):
+    """Pareto k̂ of the tails of the weights (Vehtari et al. 2024); see `estimate_tail_shapes`.
+
+    Of other sites, such as scales of a horseshoe prior, the means need not exist.
+
+    Args:
+        limit: its largest sound value; beyond it, means need too many draws, or do not exist.
+    """
+
+    title = "tails (Pareto k̂)"
+    limit: Positive = POOR_PARETO_K
+
+    def measure(self, run: Run) -> Finding:
+        """Return the largest k̂."""
+        heavy = (
+            "the tails of {where} are so heavy (k̂ {value:.2f}) that its mean is unreliable or does "
+            "not exist: draw more, or use a prior with lighter tails"
+        )
+        share = np.fmin(run.bulk_ess, run.tail_ess) / np.prod(run.draws.shape)
+        k_hat = estimate_tail_shapes(run.main, share)
+        return self.find_worst(k_hat, run.names, self.limit, heavy)
+
+
+class EqualDraws(Diagnostic, frozen=True):
+    """How long each chain stays at one draw, as a share of the chain, or of 100 draws if shorter.
+
+    Args:
+        limit: its largest sound value. Chains with 100 effective draws have a longer sequence in
+            fewer than 1% of runs.
+    """
+
+    title = "equal draws"
+    limit: Share = 0.1
+
+    def measure(self, run: Run) -> Finding:
+        """Return the longest share."""
+        stays = _count_longest_equal(run.main) / max(run.draws.shape[1], _SHORT)
+        stuck = (
+            f"{{where}} stays where it is for {{value:.0%}} of its draws: {run.advice.movement()}"
+        )
+        return self.find_worst(stays, run.chain_labels, self.limit, stuck)
+
+
+def _find_shortage(run: Run) -> float:
+    """Return how many times as many effective draws the diagnostics together call for."""
+    shortages = []
+    for one in run.diagnostics:
+        if isinstance(one, Precision):
+            values = one.values(run)
+            shortages.append(one.shortage(float(values[one.index_worst(values)])))
+    # A chain that never moves has no finite diagnostic: no number of draws is enough.
+    return float(np.nan_to_num(shortages, nan=np.inf, posinf=np.inf).max())
+
+
+def _advise_agreement(run: Run) -> str:
+    apart = run.r_hat.max() > run.find(RHat).limit
+    return run.advice.agreement(max(_find_shortage(run), MORE), settled=apart and run.settled)
+
+
+def _limit_z(run: Run, level: float) -> tuple[float, float]:
+    """Return the one-sided level of each test of means, and the limit of its |z|.
+
+    Args:
+        run: its components, and the chains if there are several, are compared.
+        level: of all tests together.
+    """
+    from scipy.special import ndtri
+
+    chains = run.draws.shape[0]
+    tests = len(run.names) * (1 + chains if chains > 1 else 1)
+    one_sided = level / (2 * tests)
+    return one_sided, float(-ndtri(one_sided))
+
+
+def compare_beginning(values: Float64, level: float = 0.005) -> Float64:
+    """Return the z-score of the first tenth of the draws against the second half, (C, D, …) ↦ (…).
+
+    It is the difference of their means, over all chains, in units of its Monte-Carlo standard error
+    (Geweke 1992), scaled as by `_z_score`. The error is that of the second half, by ArviZ, for as
+    many draws as both parts have: draws that come from elsewhere vary much, and would hide it. The
+    first tenth has at least four draws of each chain. Draws are replaced by the normal scores of
+    their ranks, as for R-hat, so that a few far draws of heavy tails do not decide.
+
+    Args:
+        values: the draws.
+        level: one-sided, at which the quantiles agree.
+
+    Chains that come from four standard deviations away:
+
+    >>> values = np.random.default_rng(0).normal(size=(4, 1000, 2))
+    >>> values[..., 0] += 4 * np.exp(-np.arange(1000) / 50)
+    >>> np.abs(compare_beginning(values)).round().tolist()
+    [23.0, 1.0]
+    """
+    from scipy.special import ndtri
+    from scipy.stats import rankdata
+
+    draws, count = values.shape[0] * values.shape[1], values.shape[1]
+    ranks = rankdata(values.reshape(draws, *values.shape[2:]), axis=0).reshape(values.shape)
+    values = ndtri((ranks - 0.375) / (draws + 0.25))
+    first, second = values[:, : max(count // 10, FEWEST)], values[:, count // 2 :]
+    shift = first.mean(axis=(0, 1)) - second.mean(axis=(0, 1))
+    error, effective = _measure_error(second)
+    both = error * np.sqrt(1 + second.shape[1] / first.shape[1])
+    return _z_score(shift, both[None], effective[None], level)
+
+
+def compare_chains(values: Float64, level: float = 0.005) -> Float64:
+    """Return the z-score of each chain's mean minus that of the others, (C, D, …) ↦ (C, …).
+
+    Args:
+        values: the draws of several chains.
+        level: as for `compare_beginning`.
+
+    A chain of 1000 independent draws that is 0.25 standard deviations away:
+
+    >>> values = np.random.default_rng(0).normal(size=(4, 1000))
+    >>> values[2] += 0.25
+    >>> compare_chains(values).round(1).tolist()
+    [-3.5, -1.9, 5.6, -0.2]
+    """
+    chains = len(values)
+    means = values.mean(axis=1)
+    measured = [_measure_error(chain[None]) for chain in values]
+    error, effective = map(np.array, zip(*measured, strict=True))
+    others = np.sqrt((error**2).sum(axis=0) - error**2) / (chains - 1)
+    shift = (means - means.mean(axis=0)) * chains / (chains - 1)
+    remaining = effective.sum(axis=0) - effective
+    return _z_score(shift, np.array([error, others]), np.array([effective, remaining]), level)
+
+
+def _z_score(shift: Float64, errors: Float64, effective: Float64, level: float) -> Float64:
+    """Return the z-score of a difference of two means.
+
+    Its error is estimated from windows of about ten autocorrelation times, so that the ratio is
+    approximately Student's t, with ESS / 10 degrees of freedom for each estimate (Welch 1947). It
+    is scaled so that its quantile is that of a normal distribution.
+
+    Args:
+        shift: (…) the difference.
+        errors: (n, …) independent estimates, whose squares add up to its squared standard error.
+        effective: (n, …) effective draws of each.
+        level: one-sided, at which the quantiles agree.
+    """
+    from scipy.special import ndtri, stdtrit
+
+    variance = (errors**2).sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        degrees = variance**2 / (errors**4 / np.fmax(effective / _WINDOW, 1.0)).sum(axis=0)
+        z = shift / np.sqrt(variance)
+        return np.asarray(z * ndtri(level) / stdtrit(degrees, level))
+
+
+def _count_longest_equal(values: Float64) -> Float64:
+    """Return how long each chain repeats one draw at most, (C, D, Q) ↦ (C,).
+
+    >>> _count_longest_equal(np.array([[[1.0], [2.0], [2.0], [2.0], [1.0]]])).tolist()
+    [3]
+    """
+    moved = (np.diff(values, axis=1) != 0).any(axis=2)
+    edges = [np.flatnonzero(np.concatenate(([True], moves, [True]))) for moves in moved]
+    return np.array([np.diff(positions).max() for positions in edges])
+
+
+def _measure_error(values: Float64) -> tuple[Float64, Float64]:
+    """Return the MCSE of each mean, at least the one for independent draws, and effective draws.
+
+    Chains whose draws alternate, as those of NUTS do, have an ESS beyond their number, but its
+    estimate is then so noisy that one good chain in fifteen would seem to drift. Effective draws
+    are as many independent ones as would give the mean this error.
+    """
+    deviation = values.std(axis=(0, 1), ddof=1)
+    error = np.maximum(mcse(values), deviation / np.sqrt(values.shape[0] * values.shape[1]))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return error, (deviation / error) ** 2

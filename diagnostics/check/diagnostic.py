@@ -1,0 +1,261 @@
+"""The base class of diagnostics, and the statistics of a run that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import ClassVar, TypeVar
+
+import numpy as np
+
+from bpa_ppl._runtime.arrays import Float64, Int64
+from bpa_ppl.components import Component, Registry
+from bpa_ppl.diagnostics.check.advice import Advice, find_advice
+from bpa_ppl.posterior.draws import WEIGHTS, Draws
+from bpa_ppl.posterior.record import Finding
+from bpa_ppl.posterior.statistics import ess, mcse, r_hat, smooth_log_weights
+
+#: Draws per chain, whose halves have a variance.
+FEWEST = 4
+
+D = TypeVar("D", bound="Diagnostic")
+
+
+class Run:
+    """Draws that are checked, with the statistics that several diagnostics read, computed once.
+
+    Args:
+        draws: the draws.
+        diagnostics: all diagnostics of the check, with their limits.
+
+    >>> values = np.random.default_rng(0).normal(size=(4, 100, 1))
+    >>> run = Run(Draws({"weights": values}, ("LM0",)))
+    >>> run.usable, run.names, run.values.shape, run.chain_labels[:2]
+    (True, ['LM0'], (4, 100, 1), ['chain 0', 'chain 1'])
+    """
+
+    def __init__(self, draws: Draws, diagnostics: Iterable[Diagnostic] = ()):
+        self.draws, self.diagnostics = draws, tuple(diagnostics)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all components of all sites."""
+        return self._components[0]
+
+    @property
+    def values(self) -> Float64:
+        """(C, D, components): their draws; NaN if not finite."""
+        return self._components[1]
+
+    @property
+    def main(self) -> Float64:
+        """(C, D, components): the draws of the weights; of all sites if there are no weights."""
+        return self.draws.weights if self.draws.features else self.values
+
+    @cached_property
+    def _components(self) -> tuple[list[str], Float64]:
+        return list_components(self.draws)
+
+    @property
+    def chain_labels(self) -> list[str]:
+        """(C,) the chains, as the column `worst at` names them."""
+        return [f"chain {c}" for c in range(self.draws.shape[0])]
+
+    @cached_property
+    def advice(self) -> Advice:
+        """The advice of the sampler."""
+        return find_advice(self.draws)
+
+    def find(self, kind: type[D]) -> D:
+        """Return the diagnostic of a class, with its limit in this check."""
+        return next((one for one in self.diagnostics if isinstance(one, kind)), kind())
+
+    @cached_property
+    def not_finite(self) -> Int64:
+        """(components,) the number of draws that are NaN or infinite."""
+        return np.asarray(np.isnan(self.values).sum(axis=(0, 1)))
+
+    @cached_property
+    def constant(self) -> Int64:
+        """The indices of the components whose draws are all equal."""
+        return np.flatnonzero(np.ptp(self.values, axis=(0, 1)) == 0)
+
+    @cached_property
+    def usable(self) -> bool:
+        """Whether they are chains of finite draws that are not constant, and not very few."""
+        if self.draws.kind != "chains" or self.draws.shape[1] < FEWEST:
+            return False
+        return not (self.not_finite.any() or self.constant.size)
+
+    @cached_property
+    def r_hat(self) -> Float64:
+        """(components,) rank-normalised split R-hat."""
+        return r_hat(self.values)
+
+    @cached_property
+    def bulk_ess(self) -> Float64:
+        """(components,) the effective sample size of the bulk."""
+        return ess(self.values)
+
+    @cached_property
+    def tail_ess(self) -> Float64:
+        """(components,) the effective sample size of the tails."""
+        return ess(self.values, "tail")
+
+    @cached_property
+    def error(self) -> Float64:
+        """(components,) the Monte-Carlo error of the mean, in posterior standard deviations."""
+        deviation = self.values.std(axis=(0, 1), ddof=1)
+        return np.asarray(mcse(self.values) / np.where(deviation > 0, deviation, np.nan))
+
+    @cached_property
+    def settled(self) -> bool:
+        """Whether R-hat of the second half of the draws is less than half as far above 1."""
+        second = r_hat(self.values[:, self.draws.shape[1] // 2 :])
+        return bool(2 * (second.max() - 1) < self.r_hat.max() - 1)
+
+    @cached_property
+    def pareto_k(self) -> float:
+        """Pareto k̂ of the importance weights, or of those before they were smoothed if larger."""
+        computed = smooth_log_weights(np.asarray(self.draws.log_weight))[1]
+        recorded = self.draws.record.figures.pareto_k
+        return computed if recorded is None else float(np.fmax(recorded, computed))
+
+
+class Diagnostic(Component, frozen=True):
+    """A figure of draws that is compared with a limit; its fields are its settings.
+
+    The setting `limit` is the limit, which `check` can replace; diagnostics of what must not occur
+    at all have none.
+
+    Attributes:
+        title: its name in tables.
+        least: whether the limit is the least sound value, not the largest.
+        figures: the figures of the record (`Figures`) that it reads.
+        stored: whether a recorded verdict keeps its finding. Such a diagnostic reads the values,
+            statistics and importance weights of the draws, the record of the sampler and its
+            `figures`; the rest is missing in `run.draws`. With other values a recorded verdict is
+            not used. A diagnostic that is not stored may read everything, and has to be quick,
+            because it is measured again whenever a verdict is read.
+
+    >>> DIAGNOSTICS.resolve("bulk-ess", {"limit": 120}).settings()
+    {'limit': 120}
+    """
+
+    main = "limit"
+    title: ClassVar[str] = ""
+    least: ClassVar[bool] = False
+    figures: ClassVar[tuple[str, ...]] = ()
+    stored: ClassVar[bool] = True
+
+    def applies(self, run: Run) -> bool:
+        """Return whether the diagnostic applies: by default to chains that are usable."""
+        return run.usable
+
+    def measure(self, run: Run) -> Finding | None:
+        """Return the finding; None if there is nothing to report.
+
+        Args:
+            run: the draws, to which the diagnostic applies.
+        """
+        raise NotImplementedError(f"{type(self).__name__} measures nothing")
+
+    def shortage(self, value: float) -> float:
+        """Return how many times as many effective draws a value calls for.
+
+        Infinite, which is the default, if more draws do not help.
+        """
+        return np.inf
+
+    def finding(
+        self, value: float, limit: str, passed: bool, advice: str, where: str = ""
+    ) -> Finding:
+        """Return a finding with the title of the diagnostic.
+
+        Args:
+            value: the worst value.
+            limit: the limit in words, such as `= 0`.
+            passed: whether the value is within the limit.
+            advice: a sentence that says what to do if it is not.
+            where: the feature, the component of another site or the chain with this value.
+        """
+        return Finding(self.title, value, where, limit, passed, advice)
+
+    def find_worst(
+        self, values: Float64, names: Sequence[str], limit: float, advice: str
+    ) -> Finding:
+        """Return the finding on the worst of several values; one that is not finite is the worst.
+
+        Args:
+            values: (n,) the values.
+            names: (n,) the components or chains.
+            limit: the largest sound value, or the least one (`least`).
+            advice: as for `finding`; `{value}` and `{where}` are replaced.
+        """
+        k, sign = self.index_worst(values), -1 if self.least else 1
+        value = float(values[k])
+        passed = bool(np.isfinite(value) and sign * value <= sign * limit)
+        text = advice.format(value=value, where=names[k])
+        words = f"{'≥' if self.least else '≤'} {limit:.4g}"
+        return self.finding(value, words, passed, text, names[k])
+
+    def index_worst(self, values: Float64) -> int:
+        """Return the index of the worst value: one that is not finite, else the largest or least.
+
+        A chain that never moves has no finite value.
+        """
+        badness = -values if self.least else values
+        return int(np.argmax(np.where(np.isfinite(values), badness, np.inf)))
+
+
+def list_components(draws: Draws) -> tuple[list[str], Float64]:
+    """Return the names and draws, (C, D, components), of all components; NaN if not finite.
+
+    A constant component of a site whose other components vary is left out: it is structural, such
+    as the diagonal of a correlation matrix.
+
+    >>> draws = Draws({"weights": np.ones((1, 2, 1)), "s": [[3, 4]]}, ("LM0",), sites=("s",))
+    >>> list_components(draws)[0]
+    ['LM0', 's']
+    """
+    components = draws.components()
+    names = list(draws.features)
+    for site in (site for site in draws.sites if site != WEIGHTS):
+        site_components = replace(draws, sites=(site,)).components()
+        cells = [name for name in site_components if name not in draws.features]
+        moving = [name for name in cells if np.ptp(site_components[name]) != 0]
+        names += moving or cells
+    values = np.stack([components[name] for name in names], axis=-1)
+    return names, np.where(np.isfinite(values), values, np.nan)
+
+
+#: In the order of the table: those that explain others come first.
+DIAGNOSTICS: Registry[Diagnostic] = Registry(
+    "diagnostic",
+    "bpa_ppl.diagnostics",
+    Diagnostic,
+    {
+        "draws-per-chain": "bpa_ppl.diagnostics.check.usable:DrawsPerChain",
+        "not-finite": "bpa_ppl.diagnostics.check.usable:NotFinite",
+        "constant": "bpa_ppl.diagnostics.check.usable:Constant",
+        "copied-chains": "bpa_ppl.diagnostics.check.usable:CopiedChains",
+        "log-density": "bpa_ppl.diagnostics.check.usable:LogDensity",
+        "divergences": "bpa_ppl.diagnostics.check.of_samplers:Divergences",
+        "bfmi": "bpa_ppl.diagnostics.check.of_samplers:BFMI",
+        "tree-depth": "bpa_ppl.diagnostics.check.of_samplers:TreeDepth",
+        "acceptance": "bpa_ppl.diagnostics.check.of_samplers:Acceptance",
+        "burn-in": "bpa_ppl.diagnostics.check.convergence:BurnIn",
+        "r-hat": "bpa_ppl.diagnostics.check.convergence:RHat",
+        "bulk-ess": "bpa_ppl.diagnostics.check.convergence:BulkESS",
+        "tail-ess": "bpa_ppl.diagnostics.check.convergence:TailESS",
+        "mcse": "bpa_ppl.diagnostics.check.convergence:MCSE",
+        "chain-means": "bpa_ppl.diagnostics.check.convergence:ChainMeans",
+        "tails": "bpa_ppl.diagnostics.check.convergence:Tails",
+        "equal-draws": "bpa_ppl.diagnostics.check.convergence:EqualDraws",
+        "importance-ess": "bpa_ppl.diagnostics.check.importance:ImportanceESS",
+        "pareto-k": "bpa_ppl.diagnostics.check.importance:ParetoK",
+        "newton-decrement": "bpa_ppl.diagnostics.check.of_samplers:NewtonDecrement",
+        "gaussian-prior": "bpa_ppl.diagnostics.check.of_samplers:GaussianPrior",
+    },
+)

@@ -1,0 +1,142 @@
+"""Diagnostics of what a sampler records about its run."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bpa_ppl.components import Positive
+from bpa_ppl.diagnostics.check.diagnostic import Diagnostic, Run
+from bpa_ppl.posterior.record import Finding
+from bpa_ppl.posterior.statistics import bfmi
+
+_REPARAMETRISE = (
+    "in a model of your own, use a non-centred parametrisation (scale × standard normal)"
+)
+
+
+class Divergences(Diagnostic, frozen=True):
+    """The number of divergent transitions of a Hamiltonian sampler (Betancourt 2016)."""
+
+    title = "divergences"
+
+    def applies(self, run: Run) -> bool:
+        """Return whether chains record divergences."""
+        return run.draws.kind == "chains" and "diverging" in run.draws.statistics
+
+    def measure(self, run: Run) -> Finding:
+        """Return the number of divergences."""
+        count = int(np.sum(run.draws.statistics["diverging"]))
+        remedy = f"{run.advice.fewer_divergences()}; {_REPARAMETRISE}"
+        return self.finding(count, "= 0", count == 0, f"{count} divergent transitions: {remedy}")
+
+
+class BFMI(Diagnostic, frozen=True):
+    """The Bayesian fraction of missing information of each chain (Betancourt 2016).
+
+    Args:
+        limit: its least sound value.
+    """
+
+    title = "BFMI"
+    least = True
+    limit: Positive = 0.3
+
+    def applies(self, run: Run) -> bool:
+        """Return whether chains record their energy."""
+        return run.draws.kind == "chains" and "energy" in run.draws.statistics
+
+    def measure(self, run: Run) -> Finding:
+        """Return the smallest fraction."""
+        remedy = f"{run.advice.shorter_steps()}, or reparametrise the model"
+        slow = f"BFMI {{value:.2f}}: the energy mixes slowly; {remedy}"
+        fractions = bfmi(run.draws.statistics["energy"])
+        return self.find_worst(fractions, run.chain_labels, self.limit, slow)
+
+
+class TreeDepth(Diagnostic, frozen=True):
+    """The largest depth of the trees of NUTS, as other programs record it; it never fails.
+
+    A run with many trees of the largest depth that its program allows, usually 10, is slow but not
+    wrong (Hoffman & Gelman 2014).
+    """
+
+    title = "tree depth"
+
+    def applies(self, run: Run) -> bool:
+        """Return whether chains record the depths."""
+        return run.draws.kind == "chains" and "tree_depth" in run.draws.statistics
+
+    def measure(self, run: Run) -> Finding:
+        """Return the largest depth."""
+        depth = float(np.max(run.draws.statistics["tree_depth"], initial=0))
+        return self.finding(depth, "reported", True, "")
+
+
+class Acceptance(Diagnostic, frozen=True):
+    """The acceptance rate of each chain.
+
+    Args:
+        limit: the least and the largest sound rate; None takes those of the sampler
+            (`Advice.sound_acceptance`).
+    """
+
+    title = "acceptance"
+    limit: tuple[float, float] | None = None
+
+    def applies(self, run: Run) -> bool:
+        """Return whether chains record acceptance rates."""
+        return run.draws.kind == "chains" and "acceptance_rate" in run.draws.statistics
+
+    def measure(self, run: Run) -> Finding:
+        """Return the rate that is farthest from the sound ones, or nearest to leaving them."""
+        rates = np.asarray(run.draws.statistics["acceptance_rate"]).mean(axis=1)
+        low, high = self.limit or run.advice.sound_acceptance
+        worst = int(np.argmax(np.maximum(low - rates, rates - high)))
+        rate = float(rates[worst])
+        side = "large" if rate < low else "small"
+        remedy = run.advice.other_steps(larger=side == "small")
+        advice = f"acceptance {rate:.2g}, as steps are too {side} for this posterior: {remedy}"
+        where = run.chain_labels[worst]
+        return self.finding(rate, f"{low:g} to {high:g}", low <= rate <= high, advice, where)
+
+
+class NewtonDecrement(Diagnostic, frozen=True):
+    """The squared length of the last Newton step in the search for a mode.
+
+    Args:
+        limit: its largest sound value, in posterior standard deviations.
+    """
+
+    title = "Newton decrement"
+    figures = ("newton_decrement",)
+    limit: Positive = 1e-6
+
+    def applies(self, run: Run) -> bool:
+        """Return whether there is a single point."""
+        return run.draws.kind == "point"
+
+    def measure(self, run: Run) -> Finding:
+        """Return the recorded value; NaN if it is not recorded."""
+        recorded = run.draws.record.figures.newton_decrement
+        decrement = np.nan if recorded is None else recorded
+        advice = "the optimisation did not converge: is the density of the model smooth?"
+        passed = 0 <= decrement <= self.limit
+        return self.finding(decrement, f"≤ {self.limit:g}", passed, advice)
+
+
+class GaussianPrior(Diagnostic, frozen=True):
+    """How far the Gaussian of a posterior, as a prior, shifts the weights; it never fails."""
+
+    title = "shift by the prior's Gaussian (sd)"
+    stored = False
+
+    def applies(self, run: Run) -> bool:
+        """Return whether the shift is recorded."""
+        return run.draws.record.shift is not None
+
+    def measure(self, run: Run) -> Finding | None:
+        """Return the largest shift, in posterior standard deviations."""
+        record = run.draws.record.shift
+        shifts = (record and record.shift) or {"unknown": np.nan}
+        feature, shift = max(shifts.items(), key=lambda item: abs(item[1]))
+        return self.finding(abs(shift), "reported", True, "", feature)

@@ -1,0 +1,103 @@
+"""Predictive checks: what draws predict of the adaptation lists, for the checks of ArviZ."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bpa_ppl._runtime.arguments import check_seed
+from bpa_ppl._runtime.arrays import Float64, Int64
+from bpa_ppl.errors import DataError
+from bpa_ppl.features.recipe import Recipe
+from bpa_ppl.gains.column import select_judged
+from bpa_ppl.lists.nbest import NBest
+from bpa_ppl.posterior.adapter import as_draws, to_arviz
+from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.probabilities import normalise
+
+if TYPE_CHECKING:
+    from bpa_ppl.posterior.adapter import Posterior
+    from bpa_ppl.posterior.arviz_functions import InferenceData
+
+#: Draws in a block, whose probabilities of a list fit into a processor cache.
+_BLOCK = 64
+
+
+def _check_lists(draws: Draws, lists: NBest) -> tuple[NBest, Int64]:
+    """Return the lists that a posterior was adapted to, with its features, and their oracles.
+
+    If the gain is a column, only judged candidates are kept.
+
+    Raises:
+        DataError: if these are not its lists, or it records no oracles.
+    """
+    recipe = Recipe.of(draws)
+    prepared = recipe.for_training(lists).lists
+    if recipe.gain is not None:
+        prepared = select_judged(prepared, recipe.gain)[0]
+    if "oracle" not in draws.observed:
+        message = "the posterior does not record oracles: adapt again"
+        raise DataError(message, code="no-data")
+    index = np.asarray(draws.observed["oracle"], np.int64)
+    if len(index) != len(prepared) or np.any(index >= prepared.sizes):
+        message = f"the {len(index)} recorded oracles are not of these {len(prepared)} lists"
+        raise DataError(f"{message}: give its lists", prepared.origin, code="mismatch")
+    return prepared, index
+
+
+def with_predictions(posterior: Posterior, lists: NBest, *, seed: int = 0) -> InferenceData:
+    """Return the posterior with predictions of the lists, for the checks of ArviZ.
+
+    Each draw λ predicts one candidate of each sentence, drawn from p(e|f,λ). The variable `oracle`
+    of the group `posterior_predictive` describes the predictions, and that of `observed_data` the
+    oracles: the position in the list from 0, plus a uniform random number in [0, 1), so that it
+    is continuous. The probability integral transform (`loo_pit`) is then exactly uniform if the
+    model is correct (randomised as by Smith 1985). Values below 1/2 on average mean that oracles
+    rank higher in the lists than the model expects.
+
+    Args:
+        posterior: draws of the weights; draws with importance weights are resampled, because ArviZ
+            treats all draws equally.
+        lists: the lists that it was adapted to, in the same order.
+        seed: of the predictions, and of the resampling.
+
+    Returns:
+        InferenceData, or a DataTree, with predictions (C, D, S) in float32.
+
+    Raises:
+        DataError: if these are other lists, or features are missing.
+
+    >>> from bpa_ppl import from_lists
+    >>> from bpa_ppl.posterior.draws import Draws
+    >>> lists = from_lists([["a", "b"]] * 2, [[[0.0], [np.log(3)]]] * 2, ["LM0"])
+    >>> draws = Draws({"weights": np.ones((2, 500, 1))}, ("LM0",), observed={"oracle": [1, 0]})
+    >>> drawn = as_draws(with_predictions(draws, lists)).predictive["oracle"]
+    >>> drawn.shape, bool(abs((drawn >= 1).mean() - 0.75) < 0.03)
+    ((2, 500, 2), True)
+    """
+    draws = as_draws(posterior).resampled(seed)
+    prepared, oracle = _check_lists(draws, lists)
+    rng = np.random.default_rng(check_seed(seed))
+    drawn = _draw(prepared, draws.aligned(prepared), rng).reshape(*draws.shape, len(prepared))
+    exact = drawn + rng.random(drawn.shape)
+    # Rounded towards zero: a position plus a fraction is below the next position.
+    narrow = exact.astype(np.float32)
+    narrow = np.where(narrow > exact, np.nextafter(narrow, np.float32(0)), narrow)
+    observed = {**draws.observed, "oracle": oracle + rng.random(len(oracle))}
+    return to_arviz(replace(draws, predictive={"oracle": narrow}, observed=observed))
+
+
+def _draw(lists: NBest, weights: Float64, rng: np.random.Generator) -> Int64:
+    """Return a candidate of each list for each vector of weights, (D, S) positions."""
+    choices = np.empty((len(weights), len(lists)), np.int64)
+    vectors = weights.T
+    for s in range(len(lists)):
+        rows, level = lists.features[lists.rows(s)], rng.random(len(weights))
+        features = rows - rows[:1]
+        for first in range(0, len(weights), _BLOCK):
+            part = slice(first, first + _BLOCK)
+            below = normalise(features @ vectors[:, part], axis=0)[1].cumsum(axis=0) < level[part]
+            choices[part, s] = np.count_nonzero(below, axis=0)
+    return choices.clip(max=lists.sizes - 1)

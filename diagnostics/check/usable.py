@@ -1,0 +1,118 @@
+"""Diagnostics of draws that are wrong, or to which no other diagnostic can be applied."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bpa_ppl.diagnostics.check.diagnostic import FEWEST, Diagnostic, Run
+from bpa_ppl.posterior.record import Finding
+from bpa_ppl.posterior.statistics import find_copied_chains
+
+_AT_LEAST = 100  # draws per chain that are advised
+
+
+class DrawsPerChain(Diagnostic, frozen=True):
+    """Fewer than four draws per chain; reported if they are."""
+
+    title = "draws per chain"
+
+    def applies(self, run: Run) -> bool:
+        """Return whether there are chains."""
+        return run.draws.kind == "chains"
+
+    def measure(self, run: Run) -> Finding | None:
+        """Return the number of draws per chain if it is too small."""
+        count = run.draws.shape[1]
+        if count >= FEWEST:
+            return None
+        advice = f"{count} draws per chain cannot be checked: draw at least {_AT_LEAST}"
+        return self.finding(float(count), f"≥ {FEWEST}", False, advice)
+
+
+class NotFinite(Diagnostic, frozen=True):
+    """Draws that are NaN or infinite; reported if there are any."""
+
+    title = "not finite"
+
+    def applies(self, run: Run) -> bool:
+        """Return whether there are chains of some draws."""
+        return run.draws.kind == "chains" and run.draws.shape[1] >= FEWEST
+
+    def measure(self, run: Run) -> Finding | None:
+        """Return the number of such draws."""
+        broken = run.not_finite
+        if not broken.any():
+            return None
+        worst = int(broken.argmax())
+        count = int(np.prod(run.draws.shape))
+        advice = (
+            f"{broken[worst]} of {count} draws of {run.names[worst]} are NaN or infinite: the "
+            "sampler or the model that produced them is wrong, and more draws do not help"
+        )
+        return self.finding(float(broken.sum()), "= 0", False, advice, run.names[worst])
+
+
+class Constant(NotFinite, frozen=True):
+    """Components whose draws are all equal; reported if there are any."""
+
+    title = "constant"
+
+    def applies(self, run: Run) -> bool:
+        """Return whether there are chains of some draws, all finite."""
+        return super().applies(run) and not run.not_finite.any()
+
+    def measure(self, run: Run) -> Finding | None:
+        """Return the number of such components."""
+        if not run.constant.size:
+            return None
+        name = run.names[run.constant[0]]
+        advice = (
+            f"all draws of {name} are equal: if its value is known, fix it instead of sampling it, "
+            "otherwise the sampler does not move"
+        )
+        return self.finding(float(run.constant.size), "= 0", False, advice, name)
+
+
+class CopiedChains(Diagnostic, frozen=True):
+    """Chains that are copies of others, or repeat their own draws; reported if there are any.
+
+    See `find_copied_chains`.
+    """
+
+    title = "copied chains"
+
+    def measure(self, run: Run) -> Finding | None:
+        """Return the number of such pairs of chains."""
+        pairs = find_copied_chains(run.main)
+        if not pairs:
+            return None
+        first, second = pairs[0]
+        advice = (
+            f"chains {first} and {second} have the same draws: they are one run, read or passed "
+            "more than once; keep each run once, or give each its own seed"
+        )
+        if first == second:
+            advice = (
+                f"chain {first} returns to its earlier draws, as no sampler does: its draws were "
+                "joined or resampled; pass each draw once"
+            )
+        return self.finding(float(len(pairs)), "= 0", False, advice, f"chain {second}")
+
+
+class LogDensity(Diagnostic, frozen=True):
+    """A recorded log density that is not finite; reported if it is not."""
+
+    title = "log density"
+    stored = False
+
+    def applies(self, run: Run) -> bool:
+        """Return whether the log density is recorded."""
+        return run.draws.log_density is not None
+
+    def measure(self, run: Run) -> Finding | None:
+        """Return the number of draws with such a density."""
+        count = int(np.sum(~np.isfinite(np.asarray(run.draws.log_density))))
+        if not count:
+            return None
+        advice = f"the log density of {count} draws is not finite: the model cannot be evaluated"
+        return self.finding(float(count), "all finite", False, advice)

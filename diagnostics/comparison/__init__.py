@@ -1,1 +1,0 @@
-"""Samplers compared with each other and with a long reference run."""

@@ -1,0 +1,291 @@
+"""Plots of the chains of a posterior: its weights, standardised, and other variables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bpa_ppl._runtime.messages import log_info
+from bpa_ppl.diagnostics.check.check import check_and_record
+from bpa_ppl.diagnostics.check.convergence import BulkESS
+from bpa_ppl.diagnostics.check.diagnostic import FEWEST, list_components
+from bpa_ppl.diagnostics.pages.figures import (
+    NARROW,
+    embed_figure,
+    empty_figure,
+    label,
+    write_figure,
+)
+from bpa_ppl.diagnostics.pages.page import Headline, Section, page, write_page
+from bpa_ppl.diagnostics.pages.provenance import signature
+from bpa_ppl.errors import DataError, UsageError, list_names
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.arviz_functions import TRACE, plot_chains
+from bpa_ppl.posterior.draws import WEIGHTS, Draws, standardise
+from bpa_ppl.posterior.statistics import autocorrelation, ess
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from bpa_ppl.posterior.adapter import Posterior
+
+#: Components in one figure.
+_MOST = 100
+#: Lags of autocorrelations, and sizes of the growing part of the draws.
+_LAGS, _SIZES = 60, 20
+#: More chains than these cannot be distinguished in a figure.
+MAX_CHAINS = 8
+_KINDS = (".png", ".svg", ".pdf", ".html")
+_ROW = 1.1  # height of a component, in inches
+_RATIOS = (1, 3, 1)  # of the widths of density, trace and ranks
+#: How to read the figure.
+CAPTION = (
+    "One colour a chain. Left: the density of its draws. Middle: every draw, with the warm-up on "
+    "grey; chains that mix look like one band without steps or slopes. Right: the ranks of its "
+    "draws among all draws, compared with uniform ranks (dashed); chains that agree stay near them."
+)
+#: How to read the figure of the mixing.
+MIXING = (
+    "Left: the autocorrelation of each chain by the lag; the sooner it falls to 0, the more a draw "
+    "is worth. Right: the effective draws of the bulk and of the tails as the run grows; lines "
+    "that rise steadily belong to chains that have found their distribution. Dashed: 400."
+)
+#: How to read the figure of the energy.
+ENERGY = (
+    "Left: the energies of draws, and their changes from draw to draw; where the changes are much "
+    "narrower, a Hamiltonian sampler explores slowly. Right: the two variables with the fewest "
+    "effective draws, divergent transitions in red; where these cluster, the draws are biased."
+)
+
+
+def write_traces(
+    posterior: Posterior,
+    path: str | Path,
+    var_names: Sequence[str] | None = None,
+    *,
+    top: int = 8,
+    title: str = "Traces",
+    html: bool = False,
+) -> list[Path]:
+    """Write the traces and ranks of the chains of a posterior.
+
+    Weights are multiplied by the standard deviation of their feature within the adaptation lists,
+    if the posterior records it.
+
+    Args:
+        posterior: chains, from this library or another.
+        path: a .png, .svg, .pdf or .html file.
+        var_names: as for `plot_trace`.
+        top: as for `plot_trace`.
+        title: of an HTML page.
+        html: whether to write the page, too, next to a figure: with the same name, and .html.
+
+    Returns:
+        the paths of the files.
+
+    Raises:
+        DataError: if there are no chains, or no variable with a name.
+        UsageError: if the path has another suffix, or `top` is below 1.
+    """
+    paths = [Path(path)]
+    if (suffix := paths[0].suffix.lower()) not in _KINDS:
+        problem = f"traces are written as {', '.join(_KINDS[:-1])} or {_KINDS[-1]}, not {path}"
+        raise UsageError(problem, parameter="output", code="unknown-format")
+    draws = _require_chains(posterior)
+    chosen = _choose_components(draws, var_names, top)
+    scaled = standardise(draws) or draws
+    figure = draw_traces(scaled, chosen)
+    if suffix != ".html":
+        write_figure(figure, path, dpi=150)
+        if not html:
+            return paths
+        paths.append(paths[0].with_suffix(".html"))
+    report = check_and_record(draws)[1]
+    caption, shown = CAPTION, ", ".join(chosen)
+    if draws.features:
+        unit = "in raw units" if scaled is draws else "per standard deviation"
+        caption += f" Weights are {unit}."
+    text = "Converged." if report else "NOT converged: see bpa check."
+    sections = [Section("Chains", [embed_figure(figure, f"Traces of {shown}", caption)])]
+    mixing = embed_figure(draw_mixing(scaled, chosen), f"Mixing of {shown}", MIXING)
+    sections.append(Section("Autocorrelation and effective draws", [mixing]))
+    if (energy := draw_energy(draws)) is not None:
+        alternative = "Energies, and divergent transitions"
+        sections.append(Section("Energy", [embed_figure(energy, alternative, ENERGY)]))
+    verdict = Headline(text, bool(report))
+    write_page(page(title, verdict, sections, signature(draws)), paths[-1])
+    return paths
+
+
+def plot_trace(
+    posterior: Posterior, var_names: Sequence[str] | None = None, *, top: int = 8
+) -> Figure:
+    """Return a figure of chains: their densities, traces with the warm-up, and ranks.
+
+    Args:
+        posterior: chains, from this library or another.
+        var_names: features, or variables such as `tau`, of which all cells are drawn, or single
+            cells such as `theta[3]`; None is those that mix worst. At most 100 are drawn.
+        top: the number of these.
+
+    Returns:
+        a figure of Matplotlib, a row for each; see `figure.savefig`.
+
+    Raises:
+        DataError: if there are no chains, or no variable with a name.
+        UsageError: if `top` is below 1.
+
+    >>> chains = np.random.default_rng(0).normal(size=(2, 50, 1))
+    >>> [axes.get_xlabel() for axes in plot_trace(Draws({"weights": chains}, ("LM0",))).axes]
+    ['density', 'draw', 'ranks']
+    """
+    draws = _require_chains(posterior)
+    return draw_traces(standardise(draws) or draws, _choose_components(draws, var_names, top))
+
+
+def _require_chains(posterior: Posterior) -> Draws:
+    """Return the draws of chains; other draws have no traces."""
+    draws = as_draws(posterior, any_variables=True)
+    if draws.weighted or draws.kind == "point":
+        kind = "importance-weighted draws" if draws.weighted else "a single point"
+        problem = f"traces need chains, and this posterior has {kind}: use a sampler such as nuts"
+        raise DataError(problem, code="no-data")
+    return draws
+
+
+def _choose_components(draws: Draws, var_names: Sequence[str] | None, top: int) -> list[str]:
+    """Return the components to draw, at most as many as fit in a figure; log the others."""
+    if var_names is None:
+        chosen = find_worst_mixing(draws, top)
+    else:
+        components, chosen = list(draws.components()), []
+        for name in var_names:
+            cells = [one for one in components if one == name or one.startswith(f"{name}[")]
+            if not cells:
+                problem = f"the posterior has no {name}: choose from {list_names(components)}"
+                raise DataError(problem, parameter="var_names", code="missing-feature")
+            chosen += cells
+        chosen = list(dict.fromkeys(chosen))
+    if len(chosen) > _MOST:
+        values = np.stack([draws.components()[name] for name in chosen], axis=-1)
+        worst = set(np.argsort(np.nan_to_num(ess(values)), kind="stable")[:_MOST].tolist())
+        left_out = [name for k, name in enumerate(chosen) if k not in worst]
+        log_info(f"the {_MOST} that mix worst are drawn, not {list_names(left_out)}")
+        chosen = [name for k, name in enumerate(chosen) if k in worst]
+    return chosen
+
+
+def find_worst_mixing(draws: Draws, top: int) -> list[str]:
+    """Return the components with the fewest effective draws, in the order of the posterior.
+
+    Args:
+        draws: chains.
+        top: how many.
+
+    Raises:
+        UsageError: if `top` is below 1.
+    """
+    if top < 1:
+        raise UsageError(f"the traces of at least 1 variable are shown, not {top}", parameter="top")
+    names, values = list_components(draws)
+    varies = np.ptp(values, axis=(0, 1)) > 0
+    size = np.where(varies, np.nan_to_num(ess(values)), 0.0)
+    return [names[k] for k in np.sort(np.argsort(size, kind="stable")[:top])]
+
+
+def chains_height(count: int) -> float:
+    """Return the height of the figure of some components, in inches.
+
+    >>> chains_height(8)
+    9.3
+    """
+    return round(_ROW * count + 0.5, 3)
+
+
+def draw_traces(draws: Draws, names: Sequence[str]) -> Figure:
+    """Draw densities, traces with the warm-up on grey, and ranks of some components of chains.
+
+    Args:
+        draws: chains, weights in the unit to show.
+        names: weights, or cells of other sites.
+    """
+    kept, warmup = draws.components(), {}
+    if WEIGHTS in draws.warmup:
+        discarded = Draws(draws.warmup, draws.features, dims=draws.dims, coords=draws.coords)
+        warmup = discarded.components(derived=True)
+    values = np.stack([kept[name][:MAX_CHAINS] for name in names], axis=-1)
+    size = NARROW, chains_height(len(names))
+    figure, grid = plot_chains(values, figsize=size, width_ratios=_RATIOS, layout="constrained")
+    for name, (density, traces, ranks) in zip(names, grid, strict=True):
+        before = warmup.get(name, kept[name][:, :0])[:MAX_CHAINS]
+        start = -before.shape[1]
+        if start:
+            traces.set_prop_cycle(None)
+            traces.plot(np.arange(start, 0), before.T, **TRACE)
+            traces.axvspan(start, 0, color="0.9", zorder=0)
+        traces.set_xlim(start, values.shape[1] - 1)
+        traces.tick_params(labelsize="medium", labelbottom=False)
+        for axes in (density, ranks):
+            axes.set(xticks=[], yticks=[])
+        traces.set_title(label(name), loc="left", fontsize="medium", pad=3)
+    grid[-1, 1].tick_params(labelbottom=True)
+    titles = "density", "draw (warm-up on grey)" if warmup else "draw", "ranks"
+    for axes, title in zip(grid[-1], titles, strict=True):
+        axes.set_xlabel(title)
+    return figure
+
+
+def draw_mixing(draws: Draws, names: Sequence[str]) -> Figure:
+    """Draw the autocorrelation of each chain, and the effective draws of growing parts of the run.
+
+    Args:
+        draws: chains.
+        names: the components.
+    """
+    components, (_, count) = draws.components(), draws.shape
+    figure, grid = empty_figure(len(names), 2, _ROW, width=NARROW)
+    sizes = np.unique(np.linspace(max(count // _SIZES, FEWEST), count, _SIZES).astype(int))
+    for name, (lags, growth) in zip(names, grid, strict=True):
+        chains = components[name][:MAX_CHAINS]
+        lags.plot(autocorrelation(chains, _LAGS).T, **TRACE)
+        for method, colour in (("bulk", "C0"), ("tail", "C1")):
+            effective = [ess(components[name][:, :size], method) for size in sizes]
+            growth.plot(sizes * len(components[name]), effective, colour, label=method)
+        growth.axhline(BulkESS().limit, color="0.5", linestyle="--", linewidth=0.8)
+        lags.set_title(label(name), loc="left", fontsize="medium", pad=3)
+        lags.set_ylim(-0.3, 1.05)
+    grid[0, 1].legend(loc="upper left", fontsize="small", frameon=False)
+    grid[-1, 0].set_xlabel("lag")
+    grid[-1, 1].set_xlabel("draws")
+    return figure
+
+
+def draw_energy(draws: Draws) -> Figure | None:
+    """Draw energies and their changes, and divergent transitions; None if none are recorded.
+
+    Args:
+        draws: chains.
+    """
+    energy, diverging = (draws.statistics.get(name) for name in ("energy", "diverging"))
+    pair = find_worst_mixing(draws, 2)
+    if energy is None and (diverging is None or len(pair) < 2):
+        return None
+    figure, grid = empty_figure(1, 2, 2 * _ROW, share_x=False, width=NARROW)
+    energies, pairs = grid[0]
+    if energy is not None:
+        centred = np.asarray(energy, np.float64)
+        changes, centred = np.diff(centred, axis=1).ravel(), (centred - centred.mean()).ravel()
+        for values, title in ((centred, "energy"), (changes, "change")):
+            energies.hist(values, bins=40, density=True, histtype="step", label=title)
+        energies.legend(fontsize="small", frameon=False)
+    energies.set(yticks=[], xlabel="energy")
+    if len(pair) == 2:
+        x, y = (draws.components()[name].ravel() for name in pair)
+        pairs.plot(x, y, ".", color="0.6", markersize=1, alpha=0.4)
+        if diverging is not None and (bad := np.ravel(diverging).astype(bool)).any():
+            pairs.plot(x[bad], y[bad], "o", color="C3", markersize=3)
+        pairs.set(xlabel=label(pair[0]), ylabel=label(pair[1]))
+    return figure

@@ -1,0 +1,1 @@
+"""Comparison and calibration of samplers."""

@@ -1,0 +1,585 @@
+"""Compare samplers of one posterior, each with a long reference run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl._runtime.arrays import Int64
+from bpa_ppl.decoding.reranker import rerank
+from bpa_ppl.diagnostics.check.check import Report, check
+from bpa_ppl.diagnostics.check.convergence import BulkESS, RHat
+from bpa_ppl.diagnostics.pages.page import Outcome, Table
+from bpa_ppl.diagnostics.pages.provenance import compare_data
+from bpa_ppl.diagnostics.samplers.efficiency import (
+    Row,
+    format_value,
+    measure_efficiency,
+    measure_running_error,
+)
+from bpa_ppl.diagnostics.samplers.estimates import concatenate_runs, largest_r_hat, smallest_ess
+from bpa_ppl.diagnostics.samplers.statistics import (
+    PROBABILITY,
+    Distance,
+    bound_bias,
+    compare_moments,
+    measure_joint_distance,
+)
+from bpa_ppl.diagnostics.samplers.variables import select_comparable
+from bpa_ppl.diagnostics.ways.scoreboard import bootstrap_changes, find_changed
+from bpa_ppl.errors import DataError, UsageError, list_names
+from bpa_ppl.gains.bleu import LengthRatio
+from bpa_ppl.gains.gains import list_reported_metrics, resolve
+from bpa_ppl.lists.labels import find_positions
+from bpa_ppl.lists.nbest import NBest
+from bpa_ppl.posterior.draws import PRIOR_BY_FEATURE, Draws
+from bpa_ppl.posterior.statistics import find_copied_chains
+
+#: The level at which a correct sampler is found to differ (13 of 900 were). Half of it is for the
+#: marginal distributions of the weights together, half for their joint distribution.
+LEVEL = 0.01
+#: A sampler agrees if the bias of every mean is below this, in posterior standard deviations; a
+#: smaller one may be asked for.
+MAX_BIAS = 0.1
+
+AGREES, DIFFERS = "agrees", "DIFFERS"
+INCONCLUSIVE, NOT_CONVERGED = "inconclusive", "not converged"
+FAILED = "failed"  # it raised an error
+_REFERENCE = "the reference"
+#: What to do if draws that are not a reference disagree.
+_FIND_WRONG = "draw more, or give a reference if these disagree among themselves"
+#: The description of the reference if there is none.
+_POOLED = "the draws of all others, pooled"
+#: Verdicts of samplers that are not ranked by their cost.
+_UNRANKED = (DIFFERS, NOT_CONVERGED, FAILED)
+_HEADER = (
+    *("sampler", "verdict", "bias ≤", "R-hat"),
+    *("ESS", "ESS/s", "95% interval", "ESS/evaluation"),
+)
+_SHOWN = ("r_hat", "ess", "ess_per_second", "ess_per_second_interval", "ess_per_evaluation")
+_NOTE = (
+    "bias: of every mean, in posterior sd, with 95% confidence; ESS: effective draws for the "
+    "posterior mean of the worst variable; interval: of the spread over runs; in brackets: not "
+    "ranked, because of the verdict"
+)
+_ORACLE = "oracle"
+#: What differs between lists and the tables that a model makes of them.
+_OF_SENTENCES = {"number of sentences", "sentence_ids", _ORACLE}
+_PRIOR = {"prior_covariance", *PRIOR_BY_FEATURE}
+
+
+class _Standard(NamedTuple):
+    """The draws that a sampler is compared with, and what to do if they cannot be a reference."""
+
+    name: str
+    draws: Draws
+    remedy: str = "draw more"
+
+
+@dataclass(frozen=True)
+class SamplerResult:
+    """The result of the comparison for one sampler.
+
+    Attributes:
+        sampler: its name.
+        efficiency: cost and quality of its draws, with the `COLUMNS` of `measure_efficiency`.
+        verdict: `agrees`, `DIFFERS`, `inconclusive`, `not converged`, or `failed` if it raised an
+            error; empty if it was compared with nothing.
+        reason: of the verdict, one sentence.
+        bound: that no mean's absolute bias exceeds, with a probability of 95%, in posterior
+            standard deviations; None without a reference, or if the sampler has not converged.
+        discrepancies: of each property of each variable from the reference.
+        distance: of the joint distributions.
+        downstream: its choices compared with those of the reference, see `compare_downstream`.
+        draws: all of its runs as chains.
+        running_error: of its means, by the evaluations that are spent, see `measure_running_error`.
+
+    >>> SamplerResult("nuts", {}, "agrees", bound=0.08).verdict
+    'agrees'
+    """
+
+    sampler: str
+    efficiency: Row
+    verdict: str = ""
+    reason: str = ""
+    bound: float | None = None
+    discrepancies: tuple[Row, ...] = ()
+    distance: Distance | None = None
+    downstream: dict[str, Any] | None = None
+    draws: Draws | None = field(default=None, repr=False)
+    running_error: tuple[Row, ...] = field(default=(), repr=False)
+
+    @property
+    def ranked(self) -> bool:
+        """Whether its cost is comparable: its draws are not known to be of another distribution."""
+        return self.verdict not in _UNRANKED
+
+    @property
+    def agrees(self) -> bool | None:
+        """Whether it agrees with the reference, or None if unknown."""
+        return {AGREES: True, DIFFERS: False}.get(self.verdict)
+
+
+@dataclass(frozen=True)
+class Comparison(Outcome):
+    """The results of all samplers; `bool` is true if each agrees with the reference.
+
+    Attributes:
+        samplers: in the order given.
+        reference: a description of the reference run, or of the others that each sampler is
+            compared with; empty if there was nothing to compare with.
+        left_out: a sentence on each kind of variables that are not compared.
+        truth: the draws of the reference; None without one.
+        bias: that every mean of a sampler that agrees is below, in posterior standard deviations.
+
+    >>> drawn = np.random.default_rng(0).normal(size=(4, 500, 1))
+    >>> result = compare({"a": [Draws({"weights": drawn}, ("LM0",))]})  # no reference, no verdict
+    >>> result.passed, result["a"].verdict, list(result.as_dict()["samplers"])
+    (True, '', ['a'])
+    """
+
+    samplers: tuple[SamplerResult, ...]
+    reference: str = ""
+    left_out: tuple[str, ...] = ()
+    truth: Draws | None = field(default=None, repr=False)
+    bias: float = MAX_BIAS
+
+    @property
+    def passed(self) -> bool:
+        """Whether every sampler agrees; true for one without a reference, as it has no verdict."""
+        return all(result.verdict in (AGREES, "") for result in self.samplers)
+
+    def __getitem__(self, sampler: str) -> SamplerResult:
+        return {result.sampler: result for result in self.samplers}[sampler]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the comparison as plain data, for JSON."""
+        samplers = {r.sampler: asdict(replace(r, draws=None)) for r in self.samplers}
+        for result in samplers.values():
+            del result["draws"]
+        head = {"reference": self.reference, "passed": self.passed, "level": LEVEL}
+        head["bias"] = self.bias
+        return head | {"left_out": list(self.left_out), "samplers": samplers}
+
+    def _summarise(self) -> tuple[str, Table, list[str]]:
+        """Return no title, a row for each sampler, and notes with the reasons of the verdicts."""
+        rows = []
+        for r in self.samplers:
+            cells = [format_value(r.efficiency[name]) for name in _SHOWN]
+            if not r.ranked and r.efficiency["ess_per_second"] is not None:
+                cells[2] = f"({cells[2]})"
+            bound = "–" if r.bound is None else format_bound(r.bound)
+            rows.append((r.sampler, r.verdict, bound, *cells))
+        table = Table(_HEADER, rows, passed=[result.agrees for result in self.samplers])
+        reasons = [f"{r.sampler}: {r.reason}" for r in self.samplers if r.reason]
+        return "", table, [*reasons, *self.left_out, _NOTE]
+
+
+def compare(
+    posteriors: Any,
+    reference: Any = None,
+    *,
+    var_names: Sequence[str] | None = None,
+    log_weights: str | None = None,
+    bias: float = MAX_BIAS,
+    test: NBest | None = None,
+    seed: int = 0,
+) -> Comparison:
+    """Compare draws with reference draws, or with another run, and say whether they agree.
+
+    Posteriors are ArviZ data of any program: InferenceData, a DataTree, a Dataset, arrays by name,
+    (chains, draws, …), the path of a NetCDF file, CSV files of CmdStan by a pattern such as
+    `output_*.csv`, each of which is a chain, or `Draws`. All continuous variables of the group
+    `posterior` that they have in common are compared; cells that are variables of their own, such
+    as `theta[1]` or `theta.1`, with the array `theta` of another program. Posteriors of `adapt`
+    record their parameters, of which all other variables are functions: of them, the weights and
+    the parameters are compared.
+
+    The mean, standard deviation and quantiles of each variable are compared in Monte-Carlo standard
+    errors, with Holm's correction, and the joint distributions by a permutation test of nearly
+    independent draws. The verdict is
+
+    * `not converged` if all runs together fail `check`, or the reference has too few effective
+      draws or chains that disagree; then nothing else is concluded;
+    * `DIFFERS` if there is a significant difference, at a level of 1%: 13 of 900 correct samplers
+      had one;
+    * `agrees` if there is none, and the absolute bias of every mean is below `bias` posterior
+      standard deviations, with a probability of 95%; the reason has the bound that was reached;
+    * `inconclusive` otherwise: more draws are needed, or there are variables that only some of the
+      posteriors have, `var_names` does not say what to compare, and no posterior records that the
+      compared variables are all its parameters.
+
+    Args:
+        posteriors: a posterior, which is called `a` in the result, unless it is a file; or a
+            dictionary of several by their names, each a posterior or a list of runs with different
+            seeds. An attribute `sampling_time` of the group `posterior`, in seconds, gives the
+            statistics per second.
+        reference: long reference runs: a posterior, or a list of several. If it is None, each of
+            several posteriors is compared with the others, pooled, and the reason says so: they may
+            share an error, and if one is wrong, others differ from the pool, too.
+        var_names: the variables to compare.
+        log_weights: the variable, (chains, draws), with the logarithms of the importance weights of
+            draws, up to a constant, such as `logwt` of a nested sampler: of the group
+            `sample_stats` or `posterior`, in the posteriors that have it. A variable that has the
+            name of weights is refused if this is None; `none` says that it has none. The variable
+            `log_weight` of `sample_stats` has them without being named.
+        bias: in posterior standard deviations, at most 0.1. A smaller one takes more draws; the
+            reason of `inconclusive` says how many.
+        test: lists that are reranked with the reference and with the first run of each sampler.
+        seed: of permutations and resamples.
+
+    Raises:
+        DataError: if a sampler has no run, the same draws are given twice, as runs or as reference,
+            there is no common variable, its shapes or labels differ, or a posterior has other data
+            or another model than the reference (the first posterior if there is none), as far as
+            they record them; or a variable may have importance weights, and is not named.
+        UsageError: if something is not a posterior, or does not have a variable of `var_names`, or
+            none has `log_weights`, or `bias` is not a number above 0 and at most 0.1.
+
+    >>> rng = np.random.default_rng(0)
+    >>> def draws(shift, count):
+    ...     mu, theta = rng.normal(shift, 1.0, (4, count)), rng.normal(size=(4, count, 8))
+    ...     return {"mu": mu, "theta": theta}
+    >>> result = compare(draws(0.0, 1000), draws(0.0, 4000))
+    >>> result["a"].verdict, result["a"].reason
+    ('agrees', 'with 95% confidence, no posterior mean is biased by more than 0.05 sd')
+    >>> result = compare({"low": draws(-0.2, 1000), "high": draws(0.2, 1000)}, draws(0.0, 4000))
+    >>> result["low"].verdict, result["high"].verdict
+    ('DIFFERS', 'DIFFERS')
+    """
+    check_bias(bias)
+    several = _group_runs(posteriors, "a")
+    standard_name = next(iter(several))
+    if reference is not None:
+        (standard_name, runs), *more = _group_runs(reference, _REFERENCE).items()
+        if more:
+            problem = "the reference is one posterior, or arrays by name, or runs, not several"
+            raise UsageError(problem, parameter="reference", code="wrong-type")
+        standard_name = _REFERENCE if standard_name in several else standard_name
+        several[standard_name] = runs
+    if empty := [name for name, runs in several.items() if not runs]:
+        raise DataError(f"there is no run of {empty[0]} to compare", code="no-data")
+    selection = select_comparable(
+        several, standard_name, var_names, weights=test is not None, log_weights=log_weights
+    )
+    expected = selection.recorded[standard_name][0]
+    for name, recorded in selection.recorded.items():
+        for run in recorded:
+            check_same_posterior(name, run, expected)
+    all_runs = dict(selection.runs)
+    order = all_runs[standard_name][0].features
+    references = all_runs.pop(standard_name) if reference is not None else []
+    truth, description = None, ""
+    if references:
+        truth = concatenate_runs(references)
+        sampler = expected.record.sampler
+        made_by = sampler.name or sampler.library or standard_name
+        description = f"{made_by}, {len(truth.flat)} draws, {smallest_ess(truth):.0f} effective"
+    elif len(all_runs) > 1:
+        if len({run.weighted for runs in all_runs.values() for run in runs}) > 1:
+            problem = "only some posteriors have importance weights, and cannot be pooled"
+            raise DataError(f"{problem}: give one of them as the reference", code="mismatch")
+        description = _POOLED
+    standard = rerank(test, expected, unchecked=True).choice if test and references else None
+    results = []
+    for name, runs in all_runs.items():
+        recorded = selection.recorded[name]
+        draws = concatenate_runs(runs).reordered(order)
+        result = SamplerResult(name, measure_efficiency(runs, draws), draws=draws)
+        against = None if truth is None else _Standard(standard_name, truth)
+        if description == _POOLED:
+            others = {other: of for other, of in all_runs.items() if other != name}
+            pool = [run.reordered(order) for of in others.values() for run in of]
+            against = _Standard(_name_pool(list(others)), concatenate_runs(pool), _FIND_WRONG)
+        if against is not None:
+            running_error = measure_running_error(runs, against.draws)
+            result = replace(result, running_error=running_error)
+            report = check(concatenate_runs(recorded))
+            result = _judge(result, draws, against, report, bias, seed)
+            if description == _POOLED:
+                reason = f"{result.reason}; compared with {against.name}, without a reference"
+                result = replace(result, reason=reason)
+            if selection.incomplete:
+                verdict = INCONCLUSIVE if result.verdict == AGREES else result.verdict
+                remedy = "give these the same names, or choose what to compare by var_names"
+                reason = f"{result.reason}; {selection.incomplete}: {remedy}"
+                result = replace(result, verdict=verdict, reason=reason)
+        if test is not None and standard is not None:
+            choice = rerank(test, recorded[0], unchecked=True).choice
+            downstream = compare_downstream(test, choice, standard, seed=seed)
+            result = replace(result, downstream=downstream)
+        results.append(result)
+    return Comparison(tuple(results), description, selection.left_out, truth, bias)
+
+
+def _name_pool(others: Sequence[str]) -> str:
+    """Return in words whose draws a sampler is compared with.
+
+    >>> _name_pool(["b"]), _name_pool(["b", "c"])
+    ('b', 'b and c pooled')
+    """
+    *most, last = others
+    return f"{', '.join(most)} and {last} pooled" if most else last
+
+
+def check_bias(bias: float) -> None:
+    """Refuse a bias that a comparison cannot ask for.
+
+    >>> check_bias(0.2)
+    Traceback (most recent call last):
+    bpa_ppl.errors.UsageError: bias must be above 0 and at most 0.1 posterior sd, got 0.2
+    """
+    if not 0 < bias <= MAX_BIAS:
+        problem = f"bias must be above 0 and at most {MAX_BIAS:g} posterior sd, got {bias}"
+        raise UsageError(problem, parameter="bias", code="invalid-setting")
+
+
+def format_bound(bound: float) -> str:
+    """Return a bound of the bias with three decimals, rounded up, because it is a bound.
+
+    >>> format_bound(0.0501), format_bound(np.inf)
+    ('0.051', '∞')
+    """
+    if not math.isfinite(bound):
+        return "∞"
+    return f"{math.ceil(1000 * bound) / 1000:g}"
+
+
+def reference_problem(draws: Draws, name: str, remedy: str = "draw more") -> str:
+    """Return in a sentence why draws cannot be a reference; empty if they can.
+
+    Args:
+        draws: the draws.
+        name: of the draws.
+        remedy: what to do about it.
+
+    >>> reference_problem(Draws({"weights": np.eye(20)[None, :, :1]}, ("mu",)), "b")
+    'b has 20 effective draws and R-hat 1.000, and needs at least 400 and at most 1.01: draw more'
+    """
+    size, r_hat = smallest_ess(draws), largest_r_hat(draws)
+    least, largest = BulkESS().limit, RHat().limit
+    if r_hat <= largest and size >= least:
+        return ""
+    reached = f"{name} has {size:.0f} effective draws and R-hat {r_hat:.3f}"
+    return f"{reached}, and needs at least {least:g} and at most {largest:g}: {remedy}"
+
+
+def _group_runs(posteriors: Any, name: str) -> dict[str, list[Any]]:
+    """Return the runs of each sampler; one without a name has that of its file, or the given."""
+    if isinstance(posteriors, dict) and not all(hasattr(x, "dtype") for x in posteriors.values()):
+        items = posteriors.items()
+        return {key: list(x) if isinstance(x, list | tuple) else [x] for key, x in items}
+    runs = list(posteriors) if isinstance(posteriors, list | tuple) else [posteriors]
+    return {str(runs[0]) if runs and isinstance(runs[0], str | Path) else name: runs}
+
+
+def _judge(
+    result: SamplerResult,
+    draws: Draws,
+    standard: _Standard,
+    report: Report,
+    bias: float,
+    seed: int,
+) -> SamplerResult:
+    """Return the result with its verdict, and with the differences that it is based on.
+
+    Args:
+        result: without a verdict.
+        draws: of the sampler.
+        standard: the draws that they are compared with.
+        report: the check of the sampler.
+        bias: that every mean must be below.
+        seed: of the permutations.
+
+    Raises:
+        DataError: if both have the same draws.
+    """
+    truth = standard.draws
+    copies = find_copied_chains([*draws.weights, *truth.weights])
+    if any(i < len(draws.weights) <= j for i, j in copies):
+        same = f"{result.sampler} has the draws of {standard.name}, which are no other run"
+        raise DataError(f"{same}: pass other runs", code="duplicate")
+    if problem := reference_problem(truth, standard.name, standard.remedy):
+        return replace(result, verdict=NOT_CONVERGED, reason=problem)
+    properties, distance = compare_moments(draws, truth), measure_joint_distance(draws, truth, seed)
+    differences = "; ".join(_describe_differences(properties, distance))
+    bound, weight = bound_bias(draws, truth)
+    size = format_bound(bound)
+    if not report:
+        d = max(properties, key=lambda d: abs(d["bias"]))
+        status = f"{d['quantity']} of {d['variable']} is now off by {d['bias']:+.2f} posterior sd"
+        first, *others = report.failures
+        more = f"; {list_names(one.name for one in others)} failed, too" if others else ""
+        verdict, reason = NOT_CONVERGED, f"{first.advice}{more} (the {status})"
+    elif differences:
+        verdict, reason = DIFFERS, differences
+    elif not math.isfinite(bound):
+        problem = f"the draws of {weight} are too large for their mean to be compared"
+        verdict, reason = INCONCLUSIVE, f"{problem}: look at its trace"
+    elif bound <= bias:
+        verdict, confidence = AGREES, f"with {PROBABILITY:.0%} confidence"
+        reason = f"{confidence}, no posterior mean is biased by more than {size} sd"
+    else:
+        verdict, times = INCONCLUSIVE, math.ceil((bound / bias) ** 2)
+        ours, theirs = (times * len(one.flat) for one in (draws, truth))
+        reason = (
+            f"no difference was found, but the mean of {weight} may be biased by up to {size} sd "
+            f"({PROBABILITY:.0%}), more than {bias:g}; if there is no bias, {times} times as many "
+            f"draws are enough: {ours} of {result.sampler} and {theirs} of {standard.name}"
+        )
+    return replace(
+        result,
+        verdict=verdict,
+        reason=reason,
+        bound=None if verdict == NOT_CONVERGED else bound,
+        discrepancies=properties,
+        distance=distance,
+    )
+
+
+def _describe_differences(properties: Sequence[Row], distance: Distance) -> Iterator[str]:
+    """Yield in words the significant differences from the reference."""
+    significant = [d for d in properties if d["p_value"] < LEVEL / 2]
+    if significant:
+        d = max(properties, key=lambda d: abs(d["z"]))
+        yield (
+            f"{len(significant)} of {len(properties)} marginal properties are off, most of all the "
+            f"{d['quantity']} of {d['variable']}: by {d['bias']:+.2f} posterior sd "
+            f"(z = {d['z']:+.1f}, p = {d['p_value']:.2g} after Holm)"
+        )
+    if distance.p_value < LEVEL / 2:
+        yield (
+            f"the joint distribution is off (p = {distance.p_value:.2g}), most of all "
+            f"{distance.moment}: by {distance.difference:+.2f}; the energy distance is "
+            f"{distance.value:.3f}, and at most {distance.largest_null:.3f} for random splits; "
+            f"{distance.neighbours:.1%} of the nearest neighbours are draws of the same run"
+        )
+
+
+def compare_downstream(
+    lists: NBest, ours: Int64, theirs: Int64, *, seed: int = 0
+) -> dict[str, Any]:
+    """Compare the choices from some lists with those of the reference.
+
+    Args:
+        lists: with or without references.
+        ours: (sentences,) positions of the candidates that are compared.
+        theirs: (sentences,) positions of those that they are compared with.
+        seed: of the bootstrap (Koehn 2004).
+
+    Returns:
+        how many texts `changed`, the number of `sentences`, and differences of `scores`: of the
+        corpus, and of the ratio of lengths; none without references.
+
+    >>> from bpa_ppl import from_lists
+    >>> texts, features = [["a cat", "the cat"]], [[[1.0], [0.0]]]
+    >>> lists = from_lists(texts, features, ["LM0"], references=["a cat"])
+    >>> result = compare_downstream(lists, np.array([0]), np.array([1]))
+    >>> result["changed"], result["scores"][0].metric, result["scores"][0].difference
+    (1, 'ter', -50.0)
+    """
+    metrics = (*map(resolve, list_reported_metrics()), LengthRatio())
+    metrics = () if lists.references is None else metrics
+    scores = bootstrap_changes(lists, theirs, ours, metrics, seed=seed)
+    changed = int(find_changed(lists, ours, theirs).sum())
+    return {"changed": changed, "sentences": len(lists), "scores": scores}
+
+
+def check_same_posterior(name: str, draws: Draws, expected: Draws) -> None:
+    """Refuse draws with other data or another model; properties that are not recorded are ignored.
+
+    Args:
+        name: of the draws, for the message.
+        draws: the draws to check.
+        expected: the draws that they are compared with.
+
+    Raises:
+        DataError: if they differ; the message says in what.
+
+    >>> from bpa_ppl.posterior.record import ComponentRecord, Record
+    >>> records = (Record(likelihood=ComponentRecord(name)) for name in ("oracle", "risk"))
+    >>> one, other = (Draws({"weights": [[[0.0]]]}, ("LM0",), record=one) for one in records)
+    >>> check_same_posterior("mine", other, one)
+    Traceback (most recent call last):
+    bpa_ppl.errors.DataError: mine is a posterior of other data or another model: its likelihood ...
+    """
+    problems = []
+    if odd := sorted(set(draws.features) ^ set(expected.features)):
+        problems = [f"only one of both has the features {list_names(odd)}"]
+    else:
+        ours, theirs = (_read_properties(one, expected.features) for one in (draws, expected))
+        same = ours.keys() & theirs.keys()
+        if _observes_rows(draws) != _observes_rows(expected):
+            problems = _compare_sentences(*sorted([draws, expected], key=_observes_rows))
+            same -= _OF_SENTENCES
+        for what in same:
+            value, other = ours[what], theirs[what]
+            if not isinstance(value, np.ndarray):
+                problems += [f"its {what} is {value}, not {other}"] if value != other else []
+            elif not _are_equal(value, other):
+                problems.append(f"it has other values of {what}")
+    if not problems and (other_data := compare_data(draws, expected)):
+        problems = [f"it was made from other {', '.join(other_data)}"]
+    if problems:
+        problem = f"{name} is a posterior of other data or another model: {min(problems)}"
+        remedy = "only posteriors of the same data, model and prior can be compared"
+        raise DataError(f"{problem}; {remedy}", code="mismatch")
+
+
+def _observes_rows(draws: Draws) -> bool:
+    """Return whether the observed oracles are rows of the tables of a model, as NumPyro has them.
+
+    Row 0 of each list is its oracle: see `Lists`. `adapt` records positions in the lists instead.
+    """
+    oracle = draws.observed.get(_ORACLE)
+    return oracle is not None and draws.record.observed.sentences is None and not oracle.any()
+
+
+def _compare_sentences(listed: Draws, tabulated: Draws) -> list[str]:
+    """Return what differs between the sentences of lists and those of tables of a model.
+
+    Tables have the same sentences in another order, and others of one candidate, whose probability
+    is 1, as padding.
+    """
+    if _ORACLE not in listed.observed:
+        return []
+    count, rows = len(listed.observed[_ORACLE]), len(tabulated.observed[_ORACLE])
+    log_p = tabulated.log_likelihood.get(_ORACLE)
+    effective = rows if log_p is None else int(np.any(log_p, axis=(0, 1)).sum())
+    if rows < count:
+        return [f"there are {count} lists, and tables of only {rows}"]
+    if log_p is not None and effective > count:
+        return [f"there are {count} lists, and tables of {effective}"]
+    return []
+
+
+def _are_equal(value: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
+    """Return whether arrays are equal, those of numbers up to rounding."""
+    numbers = {value.dtype.kind, other.dtype.kind} <= {*"biuf"}
+    if value.shape != other.shape or not numbers:
+        return np.array_equal(value, other)
+    return np.allclose(value, other, rtol=1e-5, atol=1e-9)
+
+
+def _read_properties(draws: Draws, features: tuple[str, ...]) -> dict[str, Any]:
+    """Return what draws record of their data and model, for features in this order."""
+    record, ids = draws.record, draws.sentence_ids
+    order = find_positions(features, draws.features)
+    count = record.observed.sentences
+    count = len(ids) if count is None and ids is not None else count
+    constants = {name: np.asarray(draws.constants[name]) for name in _PRIOR & set(draws.constants)}
+    values = {
+        "number of sentences": count,
+        "sentence_ids": None if ids is None else np.asarray(ids),
+        **{site: np.asarray(values) for site, values in draws.observed.items()},
+        "likelihood": record.likelihood,
+        "prior": record.prior,
+        **{name: value[np.ix_(*[order] * value.ndim)] for name, value in constants.items()},
+    }
+    return {what: value for what, value in values.items() if value is not None}

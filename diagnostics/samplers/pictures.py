@@ -1,0 +1,308 @@
+"""The pictures of a comparison: densities, ECDFs, ranks, costs, errors by evaluations, traces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from scipy.stats import gaussian_kde, hypergeom, rankdata
+
+from bpa_ppl.diagnostics.pages.figures import COLOURS, Layer, choose_style, plot, plots
+from bpa_ppl.diagnostics.pages.page import Block, Html
+from bpa_ppl.diagnostics.samplers.efficiency import Row, ess_of_means, format_value
+from bpa_ppl.diagnostics.samplers.estimates import concatenate_runs, select_independent
+from bpa_ppl.posterior.draws import Draws, quantiles
+
+#: Of the bands of the differences of ECDFs, and of ranks: the probability that all of a curve is
+#: inside.
+PROBABILITY = 0.95
+_MAX_VARIABLES = 9
+_GRID, _SPLITS, _MOST = 80, 999, 1500  # points of a curve; random splits; draws of an ECDF
+_BINS, _EXPECTED = 20, 10  # bins of ranks, at most; draws expected in each, at least
+_RANKED = 3  # variables of a sampler whose ranks are shown, at most
+_BELOW = 3.0  # how far an error is shown below the errors that are expected at the end
+_TRACE, _CHAINS = 200, 4  # points of a trace, and traces, in a plot
+_HIGHEST = 2.0  # of a density, as a multiple of the reference's
+_ECDFS = (
+    "Empirical distribution functions minus that of the reference, scaled by the numbers of nearly "
+    f"independent draws; grey: {PROBABILITY:.0%} of correct samplers have their whole curve here."
+)
+_RANKS = (
+    "Ranks of the draws of each sampler among its own and the reference's, of the variables "
+    "furthest off, as a multiple of the expected number of nearly independent draws; grey: at "
+    f"least {PROBABILITY:.0%} of correct samplers have their whole curve here. A slope shows a "
+    "bias; a hill, draws that are too narrow; a valley, draws that are too wide."
+)
+_COSTS = "Effective draws per second for the mean of the worst variable, with 95% intervals."
+_ERRORS = (
+    "Error of the mean of the draws so far, the root mean square over all variables and runs, by "
+    "the evaluations of the density that a run has spent, with those of the warm-up where the "
+    "posterior has its draws; very small errors are cut off. Grey: independent draws that take one "
+    "evaluation each, 1/√n."
+)
+_FLOOR = (
+    "Dashed: the Monte-Carlo error of the reference, below which no error can be measured. A "
+    "curve that stays flat above it shows a bias."
+)
+_TRACES = "Traces of the variable that is furthest off; grey: 90% interval of the reference."
+
+
+def draw_pictures(
+    samplers: Mapping[str, Draws],
+    truth: Draws | None,
+    worst: Mapping[str, Sequence[str]],
+    ranks: Sequence[Row],
+    errors: Mapping[str, Sequence[Row]],
+) -> list[Block]:
+    """Return the figures of a comparison, with a paragraph on what one of them lacks.
+
+    More samplers than there are colours have a plot each.
+
+    Args:
+        samplers: the draws of each, with the variables in the same order.
+        truth: the draws of the reference.
+        worst: the variables of each sampler, the ones that are furthest off first.
+        ranks: from `rank_samplers`.
+        errors: of each sampler, from `measure_running_error`.
+    """
+    if not samplers:
+        return []
+    names = next(iter(samplers.values())).features
+    places = {name: [names.index(variable) for variable in of] for name, of in worst.items()}
+    standards = _find_standards(samplers, truth)
+    grey = "the reference" if truth is not None else "the draws of all others, pooled"
+    colours = [(choose_style(k), name) for k, name in enumerate(samplers)]
+    legend = colours if len(samplers) <= COLOURS else []
+    result: list[Block] = [*_draw_marginals(samplers, truth, standards, places, legend, grey)]
+    if standards:
+        count = min(_RANKED, max(1, _MAX_VARIABLES // len(samplers)))
+        shown = [
+            plot(f"{names[k]}, {name}", layers, "from the lowest to the highest values")
+            for name, draws in samplers.items()
+            for k, layers in zip(
+                places[name][:count],
+                compute_ranks(draws, standards[name], places[name][:count]),
+                strict=True,
+            )
+        ]
+        of_all = "" if truth is not None else f" The reference is {grey}."
+        result.append(plots(shown, f"{_RANKS}{of_all}"))
+    if ranks:
+        result.append(plots([_draw_costs(ranks, list(samplers))], _COSTS))
+    if any(errors.values()):
+        floor = None if truth is None else _find_error(truth)
+        caption = f"{_ERRORS} Compared with {grey}." if floor is None else f"{_ERRORS} {_FLOOR}"
+        caption += "" if legend else " Thin: the other samplers."
+        drawn = [(style, name) for style, name in legend if errors[name]]
+        result.append(plots(_draw_errors(errors, floor), caption, drawn))
+        if unknown := [name for name, rows in errors.items() if not rows]:
+            reason = "because n_steps, the evaluations of the density, is not recorded"
+            result.append(f"Without a curve of the error, {reason}: {', '.join(unknown)}.")
+    traces = [
+        _trace(name, draws, truth, places[name][0])
+        for name, draws in samplers.items()
+        if not draws.weighted
+    ]
+    return [*result, *([plots(traces, _TRACES)] if traces else [])]
+
+
+def _draw_marginals(
+    samplers: Mapping[str, Draws],
+    truth: Draws | None,
+    standards: Mapping[str, Draws],
+    places: Mapping[str, Sequence[int]],
+    legend: Sequence[tuple[str, str]],
+    grey: str,
+) -> list[Html]:
+    """Return the densities, and the differences of ECDFs from the reference.
+
+    With a legend, all samplers are in the plot of each variable; without one, each has its own
+    plot, of the variable that is furthest off.
+    """
+    names = next(iter(samplers.values())).features
+    groups: list[tuple[Mapping[str, Draws], Draws | None, Sequence[int]]]
+    if legend:
+        order = dict.fromkeys([*(of[0] for of in places.values()), *range(len(names))])
+        chosen = sorted(list(order)[:_MAX_VARIABLES])
+        groups = [(samplers, truth, chosen)]
+        note = f" {len(chosen)} of {len(names)} variables." if len(chosen) < len(names) else ""
+    else:
+        groups = [({name: of}, standards[name], places[name][:1]) for name, of in samplers.items()]
+        note = " Each plot has one sampler, and its variable that is furthest off."
+    densities, differences = [], []
+    for of_plot, standard, columns in groups:
+        title = "" if legend else f", {next(iter(of_plot))}"
+        densities += [_draw_densities(f"{names[k]}{title}", of_plot, standard, k) for k in columns]
+        if truth is not None:
+            curves = compute_ecdf_differences(of_plot, truth)
+            differences += [plot(f"{names[k]}{title}", curves[k], y_axis=False) for k in columns]
+    caption = f"Marginal densities; grey: {grey}. High peaks are cut off."
+    caption = caption if truth is not None or not legend else "Densities."
+    result = [plots(densities, f"{caption}{note}", legend)]
+    return [*result, *([plots(differences, f"{_ECDFS}{note}", legend)] if differences else [])]
+
+
+def _find_standards(samplers: Mapping[str, Draws], truth: Draws | None) -> dict[str, Draws]:
+    """Return the draws that each sampler is compared with; none for a single sampler."""
+    if truth is not None:
+        return dict.fromkeys(samplers, truth)
+    if len(samplers) == 1:
+        return {}
+    return {
+        name: concatenate_runs([draws for other, draws in samplers.items() if other != name])
+        for name in samplers
+    }
+
+
+def _draw_densities(title: str, samplers: Mapping[str, Draws], truth: Draws | None, k: int) -> Html:
+    every = [*samplers.values(), *([truth] if truth else [])]
+    ends = np.array([quantiles(d.flat[:, [k]], (0.002, 0.998), d.importance)[:, 0] for d in every])
+    grid = np.linspace(ends[:, 0].min(), ends[:, 1].max(), _GRID)
+
+    densities = [
+        gaussian_kde(x, weights=draws.importance)(grid) if np.ptp(x) else 0 * grid
+        for draws, x in ((draws, draws.flat[:, k]) for draws in every)
+    ]
+    layers = [Layer(grid, 0 * grid, "axis")]
+    if truth is not None:
+        *densities, expected = densities
+        densities = [np.minimum(y, _HIGHEST * expected.max()) for y in densities]
+        layers.append(Layer(grid, expected, "band", 0 * grid))
+    layers += [Layer(grid, y, choose_style(number)) for number, y in enumerate(densities)]
+    return plot(title, layers, y_axis=False)
+
+
+def compute_ecdf_differences(
+    samplers: Mapping[str, Draws], truth: Draws, seed: int = 0
+) -> list[list[Layer]]:
+    """Return for each variable a simultaneous band, and the difference of ECDFs of each sampler.
+
+    Draws are thinned to nearly independent ones, which can be exchanged if the distributions are
+    the same. Differences are in units in which the band is √(p (1 − p)) for all samplers, where p
+    is the share of the pooled draws that are below; random splits of as many draws are inside, at
+    all points, with the probability `PROBABILITY`.
+    """
+    rng = np.random.default_rng(seed)
+    theirs = select_independent(truth, _MOST, rng)
+    result: list[list[Layer]] = [[] for _ in truth.features]
+    for number, draws in enumerate(samplers.values()):
+        ours = select_independent(draws, _MOST, rng)
+        pooled = np.concatenate([ours, theirs])
+        n, total = len(ours), len(pooled)
+        ranks = np.unique(np.linspace(1, total - 1, _GRID).astype(int))
+        share = ranks / total
+        band = np.sqrt(share * (1 - share))
+        # Each row says which of the sorted draws are ours: in random splits, then in each variable.
+        splits = rng.permuted(np.tile(np.arange(total) < n, (_SPLITS, 1)), axis=1)
+        order = np.argsort(pooled, axis=0, kind="stable")
+        below = np.cumsum(np.concatenate([splits, (order < n).T]), axis=1)[:, ranks - 1]
+        differences = below / n - (ranks - below) / (total - n)
+        size = np.quantile(np.abs(differences[:_SPLITS] / band).max(axis=1), PROBABILITY)
+        for k, layers in enumerate(result):
+            x = pooled[order[ranks - 1, k], k]
+            if number == 0:
+                layers.append(Layer(x, band, "band", -band))
+            layers.append(Layer(x, differences[_SPLITS + k] / size, choose_style(number)))
+    return result
+
+
+def compute_ranks(
+    draws: Draws, reference: Draws, columns: Sequence[int], seed: int = 0
+) -> list[list[Layer]]:
+    """Return for some variables a simultaneous band, and the histogram of the ranks of a sampler.
+
+    Draws are thinned to nearly independent ones, which can be exchanged if the distributions are
+    the same: then the number of draws of the sampler among all draws whose rank is in a bin has a
+    hypergeometric distribution. The band holds for all bins together, by Bonferroni.
+
+    Args:
+        draws: of the sampler.
+        reference: the draws that they are compared with.
+        columns: of the variables.
+        seed: of the choice of draws.
+    """
+    rng = np.random.default_rng(seed)
+    ours, theirs = (select_independent(of, _MOST, rng)[:, columns] for of in (draws, reference))
+    n, total = len(ours), len(ours) + len(theirs)
+    bins = int(np.clip(min(n, total - n) // _EXPECTED, 2, _BINS))
+    sizes = np.bincount(np.arange(total) * bins // total, minlength=bins)
+    expected = sizes * n / total
+    tail = (1 - PROBABILITY) / 2 / bins
+    low, high = (hypergeom.ppf(p, total, n, sizes) / expected for p in (tail, 1 - tail))
+    ranks = rankdata(np.concatenate([ours, theirs]), axis=0)[:n]
+    edges = np.repeat(np.linspace(0, 1, bins + 1), 2)[1:-1]
+    band = Layer(edges, np.repeat(high, 2), "band", np.repeat(low, 2))
+    result = []
+    for of_one in ((ranks - 1) * bins // total).astype(int).T:
+        heights = np.bincount(of_one, minlength=bins) / expected
+        result.append([band, Layer(edges, np.repeat(heights, 2), choose_style(0))])
+    return result
+
+
+def _find_error(draws: Draws) -> float:
+    """Return the Monte-Carlo error of means in standard deviations, root mean square."""
+    sizes = ess_of_means(draws)
+    return float(np.sqrt(np.mean(1 / sizes[sizes > 0])))
+
+
+def _draw_errors(errors: Mapping[str, Sequence[Row]], floor: float | None) -> list[Html]:
+    """Draw the errors of all samplers, or of each in a plot with the others in grey."""
+    columns = "evaluations", "error"
+    curves = {
+        name: np.log10([[max(row[c], np.finfo(float).tiny) for row in rows] for c in columns])
+        for name, rows in errors.items()
+        if rows
+    }
+    spent = np.concatenate([x for x, _ in curves.values()])
+    ends = np.array([spent.min(), spent.max()])
+    guides = [Layer(ends, -ends / 2, "line guide")]
+    if floor is not None:
+        guides.append(Layer(ends, np.full(2, np.log10(floor)), "line guide dashed"))
+    lowest = min(layer.y[-1] for layer in guides) - np.log10(_BELOW)
+
+    def line(name: str, style: str) -> Layer:
+        return Layer(curves[name][0], np.maximum(curves[name][1], lowest), style)
+
+    def draw(title: str, layers: Sequence[Layer]) -> Html:
+        label = "evaluations of the density"
+        return plot(title, [*guides, *layers], label, height=240.0, log_x=True, log_y=True)
+
+    if len(errors) <= COLOURS:
+        lines = [line(name, choose_style(k)) for k, name in enumerate(errors) if name in curves]
+        return [draw("error of the means, in posterior sd", lines)]
+    return [
+        draw(
+            f"error of the means, {name}",
+            [
+                *(line(other, "line guide thin") for other in curves if other != name),
+                line(name, choose_style(0)),
+            ],
+        )
+        for name in curves
+    ]
+
+
+def _draw_costs(ranks: Sequence[Row], names: Sequence[str]) -> Html:
+    layers = []
+    for place, row in enumerate(ranks):
+        low, high = row["interval"] or (row["ess_per_second"],) * 2
+        number = names.index(row["sampler"]) if len(names) <= COLOURS else 0
+        y, style = np.full(2, -float(place)), choose_style(number)
+        middle = np.log10(row["ess_per_second"])
+        text = f"{row['sampler']}: {format_value(row['ess_per_second'])}"
+        layers.append(Layer(np.log10([low, high]), y, style, text=text))
+        layers.append(Layer(np.array([middle] * 2), y + np.array([-0.1, 0.1]), style))
+    height = 78.0 + 34 * len(ranks)
+    return plot("effective draws per second", layers, height=height, y_axis=False, log_x=True)
+
+
+def _trace(name: str, draws: Draws, truth: Draws | None, k: int) -> Html:
+    step = -(-draws.shape[1] // _TRACE)
+    x = np.arange(0, draws.shape[1], step, dtype=np.float64)
+    layers = []
+    if truth is not None:
+        low, high = truth.interval(0.9)[:, k]
+        layers.append(Layer(x, np.full(len(x), high), "band", np.full(len(x), low)))
+    chains = draws.weights[:_CHAINS, ::step, k]
+    layers += [Layer(x, chain, f"{choose_style(c)} thin") for c, chain in enumerate(chains)]
+    return plot(f"{draws.features[k]}, {name}", layers, "draw")

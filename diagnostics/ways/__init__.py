@@ -1,0 +1,1 @@
+"""Simple ways to choose, and comparisons of choices with them."""

@@ -1,0 +1,676 @@
+"""Compare adapted weights with simple ways to choose, by leave-one-out or on new lists.
+
+The gain None stands for preferences, whose gain is the accuracy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from msgspec import structs
+
+from bpa_ppl._runtime.arguments import require
+from bpa_ppl._runtime.arrays import Float64, Int64
+from bpa_ppl._runtime.messages import format_count, format_table, log_info, warn_user
+from bpa_ppl.diagnostics.check.check import check_and_record
+from bpa_ppl.diagnostics.pages.page import Table
+from bpa_ppl.diagnostics.ways.judged import (
+    ACCURACY,
+    Gains,
+    Judged,
+    choose_compared_gain,
+    explain_missing_gains,
+    name_gain,
+    read_judgements,
+    uses_preferences,
+)
+from bpa_ppl.diagnostics.ways.left_out import leave_out
+from bpa_ppl.diagnostics.ways.paired import (
+    ADDED,
+    ADDED_DIFFERENCES,
+    BETTER,
+    INTERVAL,
+    TIE,
+    WORSE,
+    estimate_interval,
+    estimate_proportion,
+    sum_moments,
+)
+from bpa_ppl.diagnostics.ways.simple_ways import (
+    BaselineRow,
+    Way,
+    WayGains,
+    find_indicators,
+    fit_ways,
+    lacks_canonical,
+    list_simple_ways,
+)
+from bpa_ppl.errors import DataError
+from bpa_ppl.features.recipe import Recipe
+from bpa_ppl.gains.column import Column
+from bpa_ppl.gains.gains import default_gain, resolve
+from bpa_ppl.gains.gains import gains as gains_in
+from bpa_ppl.gains.metric import Metric
+from bpa_ppl.gains.preferences import Comparisons, has_preferences, select_compared
+from bpa_ppl.lists.nbest import NBest, demote_to_extras
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.record import IndicatorsRecord
+from bpa_ppl.posterior.statistics import POOR_PARETO_K
+
+if TYPE_CHECKING:
+    from bpa_ppl.features.recipe import MovedFiles
+    from bpa_ppl.posterior.adapter import Posterior
+
+#: Fewer lists are not expected to separate the features.
+_MIN_LISTS = 10
+#: The least probability, whose logarithm is finite.
+_TINY = np.finfo(np.float64).tiny
+#: The kinds of rows, in the order of the table.
+KINDS = ("adapted", "baseline", "feature", "bound")
+LEFT_OUT, IN_SAMPLE, NEW = "leave-one-out", "in-sample", "new lists"
+#: Notes on the evaluation.
+_EVALUATED = {
+    LEFT_OUT: "Leave-one-out: choices from a list do not use its judgements, except for the "
+    "direction of each feature alone.",
+    IN_SAMPLE: "In-sample: the adapted weights use the judgements of these lists.",
+    NEW: "",
+}
+_MAX_FEATURES = 10  # in a printed table
+#: If the first candidate is the preferred one in so many lists or more, and in all of them, the
+#: order of the candidates was made from the answers.
+_ORDERED = 5
+#: Scores do not explain the gains if their association is below this. So it is for six of seven
+#: samples of gains permuted within lists, and for fewer than one of ten of real collections, where
+#: it is 2 to 8.
+_CHANCE = 1.5
+#: What the columns of a table are.
+_OF_GAIN = (
+    "Mean {unit} of each way to choose, its share of the difference between the random and the "
+    "best candidate, and the difference of the adapted weights from it, with a 95% interval "
+    "(Student's t, paired over lists), a tie if it contains 0."
+)
+_OF_ACCURACY = (
+    "Share of the pairs of candidates that each way to choose orders as the judge did, ½ for equal "
+    "scores; the mean −log p of the answers (log loss), of the mean of the features that with one "
+    "fitted slope; and the difference of the adapted weights, a tie if its interval contains 0. "
+    "Intervals are over lists. Equal weights choose by the mean of the standardised features."
+)
+_SELECTED = "Features, systems and regressions are those of the adaptation sentences."
+#: The kind and the name of a row.
+Key = tuple[str, str]
+#: How a verdict is named where another one is not the best.
+_CLEARLY = {BETTER: BETTER, TIE: "not clearly better", WORSE: WORSE}
+
+
+@dataclass(frozen=True)
+class BaselineComparison:
+    """Adapted weights compared with baselines on lists with gains.
+
+    Attributes:
+        rows: the adapted weights (if they were compared), the baselines, single features, the
+            random and the best candidate.
+        unit: the name of the gain; `accuracy` for preferences.
+        selected: the name of the baseline of the highest mean gain on the adaptation sentences.
+        evaluation: `leave-one-out`: choices from a list do not use its gains; `in-sample`: those
+            of the adapted weights do; or `new lists`.
+        unjudged: the number of candidates without a gain, or of answers of "no difference".
+        doubtful: the number of lists where leave-one-out is unreliable (Pareto k̂ > 0.7).
+        association: of the scores of the adapted weights and the gains, in standard errors, by
+            leave-one-out; None if it was not computed.
+        best: in how many adaptation lists the adapted weights choose one of the best candidates, by
+            leave-one-out (of k candidates with the highest score, each counts 1/k), and the number
+            of those lists; None if it was not computed.
+        predictions: by leave-one-out, the probability of the preferred one of two candidates, and
+            the weight of the answer, which sums to 1 over each list.
+
+    >>> rows = [
+    ...     BaselineRow("adapted weights", "adapted", 9, 1.0, 0.5),
+    ...     BaselineRow(
+    ...         *("best single feature", "baseline", 9, 1.5, 0.75, -0.5, -1.25, 0.25),
+    ...         weights={"comet": 1.0},
+    ...     ),
+    ... ]
+    >>> result = BaselineComparison(tuple(rows), "mqm", "best single feature")
+    >>> result.baseline.gain, result.baseline.verdict, result.row("adapted weights").share
+    (1.5, 'tie', 0.5)
+    >>> result.warning, result.notes
+    ('', [])
+    >>> print(result.summary)
+    the adapted weights are not better than the best single feature (comet), as far as 9 lists ...
+    >>> result.block().header
+    ['choice', 'mean mqm', 'of headroom', 'adapted − it', '95% interval', 'adapted is']
+    """
+
+    rows: tuple[BaselineRow, ...]
+    unit: str
+    selected: str = ""
+    evaluation: str = NEW
+    unjudged: int = 0
+    doubtful: int = 0
+    association: float | None = None
+    best: tuple[float, int] | None = None
+    predictions: tuple[tuple[float, float], ...] = ()
+
+    @property
+    def measure(self) -> str:
+        """What is compared: the accuracy, or a mean gain."""
+        return self.unit if self.unit == ACCURACY else f"mean {self.unit}"
+
+    @property
+    def baseline(self) -> BaselineRow | None:
+        """The row of the best baseline, as selected on the adaptation sentences."""
+        return self.row(self.selected)
+
+    @property
+    def warning(self) -> str:
+        """A warning if the best baseline is better than the adapted weights, or nothing is learned.
+
+        Empty otherwise.
+        """
+        row = self.baseline
+        if row is not None and row.verdict == WORSE:
+            advice = f"{row.advice}{self._switch(row)}"
+            return f"{self._than_baseline}, {self.evaluation}; to use that baseline, {advice}"
+        if self.association is None or self.association >= _CHANCE:
+            return ""
+        simple = f"; {self._than_baseline}" if row is not None and row.difference <= 0 else ""
+        return (
+            "the judgements do not separate the features: the adapted weights barely explain them "
+            f"({self.association:.1f} standard errors above chance, {self.evaluation}){simple}; "
+            "give more of them, or add features"
+        )
+
+    def _switch(self, row: BaselineRow) -> str:
+        """Return how `rerank` takes a baseline, if it weights features."""
+        if self.evaluation != LEFT_OUT or not row.weights or row.name == Way.SYSTEM:
+            return ""
+        return ", or choose by the rule best"
+
+    @property
+    def summary(self) -> str:
+        """One sentence on the adapted weights and the best baseline, and on the best candidates."""
+        others = f"they are {self.than_others}" if self.than_others else ""
+        return "; ".join(filter(None, [self._than_baseline, others, self.share_of_best]))
+
+    @property
+    def than_others(self) -> str:
+        """Which other baselines the choices from new lists do not beat, if they beat the best.
+
+        The best baseline is that of the adaptation lists; on new ones another may be better. Empty
+        if there are none.
+        """
+        if self.evaluation != NEW or self.baseline is None or self.baseline.verdict != BETTER:
+            return ""
+        parts = []
+        for verdict in (TIE, WORSE):
+            rows = [row for row in self.rows if (row.kind, row.verdict) == ("baseline", verdict)]
+            found = [f"the {row.label} (difference {row.difference_in_words})" for row in rows]
+            parts += [f"{_CLEARLY[verdict]} than {' and '.join(found)}"] if found else []
+        return ", and ".join(parts)
+
+    @property
+    def than_random(self) -> str:
+        """How the choices compare with random candidates; empty if that is not known."""
+        row = self.row(Way.RANDOM)
+        if row is None or not row.verdict:
+            return ""
+        difference = f"{self.measure} {row.difference_in_words}"
+        return f"{_CLEARLY[row.verdict]} than a {row.label} ({difference})"
+
+    @property
+    def _than_baseline(self) -> str:
+        row = self.baseline
+        return f"the adapted weights are {self._than(row)}" if row and row.verdict else ""
+
+    def _than(self, row: BaselineRow) -> str:
+        """Return how the adapted weights compare with a baseline."""
+        words = f"{row.verdict} than the {row.label}"
+        if row.verdict == TIE:
+            words = "as good as" if row.difference > 0 else "not better than"
+            words += f" the {row.label}, as far as {format_count(row.lists, 'list')} show"
+        _, gain, *_ = structs.replace(row, gain=row.gain + row.difference).cells
+        return (
+            f"{words} ({self.measure} {gain} against {row.cells[1]}, difference "
+            f"{row.difference_in_words})"
+        )
+
+    @property
+    def share_of_best(self) -> str:
+        """How often the adapted weights choose one of the best candidates, as far as is known.
+
+        This estimates how often choices are right, which the predictive distribution does not.
+        Empty if it was not computed.
+        """
+        if self.best is None:
+            return ""
+        (count, lists), (low, high) = self.best, estimate_proportion(*self.best)
+        return (
+            f"of {format_count(lists, 'adaptation list')}, {count / lists:.0%} have a choice among "
+            f"the best candidates ({LEFT_OUT}, {INTERVAL} {low:.0%} to {high:.0%})"
+        )
+
+    @property
+    def of_indicators(self) -> str:
+        """One sentence on whether to keep the indicators; empty if they were not compared.
+
+        >>> rows = [
+        ...     BaselineRow("adapted weights", "adapted", 20, -1.5, 0.25),
+        ...     BaselineRow(
+        ...         *("adapted weights without indicators", "baseline", 20, -1.25, 0.5),
+        ...         *(-0.25, -0.375, -0.125), column="system",
+        ...     ),
+        ... ]
+        >>> print(BaselineComparison(tuple(rows), "mqm", evaluation="leave-one-out").of_indicators)
+        with the indicators of system the choices are worse than the adapted weights without ...
+        """
+        row = self.row(Way.WITHOUT)
+        if row is None or not row.verdict:
+            return ""
+        advice = f"keep categorical {row.column}" if row.verdict == BETTER else row.advice
+        if row.verdict == TIE:
+            more = f"; {advice} if more lists confirm it" if row.difference < 0 else ""
+            advice = f"the difference is not clear{more}"
+        choices = f"with the indicators of {row.column} the choices are"
+        return f"{choices} {self._than(row)}, {self.evaluation}: {advice}"
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences on how the numbers were computed."""
+        lacking = f"{format_count(self.unjudged, 'candidate')} without a gain left out."
+        if self.unit == ACCURACY:
+            lacking = f"{format_count(self.unjudged, 'answer')} of “no difference” left out."
+        doubtful = f"Unreliable for {format_count(self.doubtful, 'list')} (Pareto k̂ > 0.7)."
+        notes = (
+            _EVALUATED[self.evaluation],
+            doubtful if self.doubtful else "",
+            lacking if self.unjudged else "",
+        )
+        return [note for note in notes if note]
+
+    def row(self, name: str) -> BaselineRow | None:
+        """Return the row of one way to choose; None if there is none."""
+        return next((row for row in self.rows if row.name == name and row.kind != "feature"), None)
+
+    def block(self) -> Table:
+        """Return the table, with at most ten single features."""
+        single = sorted((r for r in self.rows if r.kind == "feature"), key=lambda r: -r.gain)
+        left_out, explained = single[_MAX_FEATURES:], _OF_GAIN.format(unit=self.unit)
+        if self.unit == ACCURACY:  # a random candidate is right in half of the pairs
+            left_out += [row for row in self.rows if row.kind == "bound"]
+            explained = _OF_ACCURACY
+        header = ["choice", self.measure, INTERVAL, "log loss", "of headroom"]
+        header += ["adapted − it", INTERVAL, "adapted is"]
+        columns = zip(header, *(r.cells for r in self.rows if r not in left_out), strict=True)
+        kept = (column for column in columns if {*column[1:]} != {"–"})
+        names, *rows = map(list, zip(*kept, strict=True))
+        return Table(names, rows, " ".join([explained, _SELECTED, *self.notes]))
+
+    def _repr_html_(self) -> str:
+        return self.block().html()
+
+    def __str__(self) -> str:
+        table = self.block()
+        rows, align = [list(map(str, row)) for row in table.rows], "r" * (len(table.header) - 1)
+        return "\n".join([format_table(rows, table.header, align=f"l{align}"), *self.notes])
+
+
+def compare_baselines(
+    lists: NBest,
+    posterior: Posterior | None = None,
+    *,
+    choice: npt.ArrayLike | None = None,
+    gain: str | Metric | None = None,
+    moved_files: MovedFiles | None = None,
+) -> BaselineComparison:
+    """Compare adapted weights with simple ways to choose, on lists with gains or preferences.
+
+    The baselines are the first candidate, the total of the decoder, the canonical weights, the
+    mean of the standardised features, the best single feature, the best single system, and a ridge
+    regression of the gains on all features.
+
+    The gain of preferences is the accuracy: 1 for a pair of candidates that the scores order as the
+    judge did, ½ if the scores are equal. The pairs of a ranking share its weight; answers of "no
+    difference" are left out, and counted. There is a logistic regression in place of the ridge
+    regression and of the best system. Without a chosen gain, preferences are compared if the
+    posterior was adapted to some, or if the lists have nothing else to compare by.
+
+    On the adaptation sentences everything is leave-one-out: feature, direction and system are
+    selected on the other sentences, and the posterior is that without the sentence, by
+    Pareto-smoothed importance sampling (Vehtari et al. 2017). The regressions leave a tenth
+    of the sentences out at a time. If the posterior is a single point, or has no log-likelihood of
+    the sentences, it is evaluated in-sample, which favours it.
+
+    Args:
+        lists: the lists that the posterior was adapted to, in the same order; or new ones.
+        posterior: from `adapt`; None compares only the baselines.
+        choice: (sentences,) the position that `rerank` chose from each new list; the baselines are
+            then those selected on the adaptation sentences. None compares by leave-one-out.
+        gain: of the gains; None uses that of the posterior, or the default of `adapt` without
+            canonical weights.
+        moved_files: as for `rerank`.
+
+    Raises:
+        DataError: if lists and posterior do not fit together, or fewer than two lists have two
+            judged candidates or a preference.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists(
+    ...     [["a", "b"]] * 4, [[[0.0, 0.5], [1.0, 0.75]]] * 4, ["Length", "comet"],
+    ...     extras={"mqm": [[-1.0, 0.0], [-1.0, 0.0], [-2.0, 0.0], [0.0, -1.0]]},
+    ... )
+    >>> result = compare_baselines(lists, gain="mqm")
+    >>> result.row("best single feature").label, result.row("best single feature").gain
+    ('best single feature (Length)', -0.25)
+    """
+    require(lists, NBest, "baselines are compared on n-best lists (NBest)")
+    if posterior is None:
+        metric = resolve(gain or default_gain(lists, canonical=False), lists)
+        lacking = gain is None and "references" in metric.needs and lists.references is None
+        if lacking and has_preferences(lists):
+            return _compare(read_judgements(lists, None), None)
+        return _compare(read_judgements(demote_to_extras(lists, metric.columns), metric), metric)
+    draws = as_draws(posterior)
+    gain = choose_compared_gain(lists, draws) if gain is None else resolve(gain, lists)
+    if gain is None and not has_preferences(lists):
+        raise explain_missing_gains(lists, draws)
+    recipe = Recipe.of(draws, moved_files)
+    if choice is None:
+        return _compare(read_judgements(recipe.for_training(lists).lists, gain), gain, draws)
+    choices = ChoiceGains(draws, gain).add(recipe.apply(lists), np.asarray(choice))
+    if not choices.sums:
+        raise explain_missing_gains(lists, draws)
+    return choices.comparison
+
+
+def record_comparison(
+    draws: Draws, lists: NBest, gain: Metric | None, gains: Float64 | None
+) -> Draws:
+    """Return a posterior with its comparison recorded, and log the result.
+
+    It is a warning where a baseline is better, or the judgements do not separate the features. The
+    result of draws that fail their check is not logged, since it may be that of other weights. Only
+    if there are preferences, gains are judgements or there are no canonical weights; otherwise the
+    comparison with the canonical weights is relevant.
+
+    Args:
+        draws: from `adapt`.
+        lists: the adaptation sentences, prepared, with their preferences.
+        gain: a metric or a column; None for preferences.
+        gains: (candidates,) if they are available.
+    """
+    given = isinstance(gain, Column) or (gains is not None and lacks_canonical(draws))
+    if not (given or uses_preferences(draws)):
+        return draws
+    judged = read_judgements(lists, gain, gains)
+    if len(judged.lists) < 2:
+        return draws
+    comparison = _compare(judged, gain, draws)
+    draws, report = check_and_record(draws)
+    if report and comparison.warning:
+        warn_user(comparison.warning)
+        log_info(comparison.share_of_best)
+    elif report:
+        log_info(comparison.summary)
+    return _record(draws, comparison)
+
+
+def record_without_indicators(
+    draws: Draws, without: Draws, lists: NBest, gain: Metric | None, gains: Float64 | None
+) -> Draws:
+    """Return a posterior with weights without indicators added to its comparison, and log that.
+
+    It is a warning if the choices of the posterior are clearly worse.
+
+    Args:
+        draws: from `record_comparison`, with a comparison by leave-one-out.
+        without: the posterior of the same lists where the weights of indicators are 0.
+        lists: as for `record_comparison`.
+        gain: likewise.
+        gains: likewise.
+    """
+    judged, recorded = read_judgements(lists, gain, gains), read_comparison(draws)
+    assert recorded is not None
+    weights = {name: w for name, w in without.at_point("mean").items() if w}
+    columns = ", ".join(source.column for source in find_indicators(draws))
+    row = BaselineRow(Way.WITHOUT, weights=weights, column=columns)
+    ways = [
+        WayGains(way, judged.of_scores(leave_out(posterior, judged.lists).score()))
+        for way, posterior in ((BaselineRow(Way.ADAPTED, "adapted"), draws), (row, without))
+    ]
+    _, row, *_ = estimate_rows([row], sum_gains(judged, ways))
+    rows = sorted([*recorded.rows, row], key=lambda row: KINDS.index(row.kind))
+    comparison = replace(recorded, rows=tuple(rows))
+    draws, report = check_and_record(draws)
+    if report:
+        log = warn_user if row.verdict == WORSE else log_info
+        log(comparison.of_indicators)
+    return _record(draws, comparison)
+
+
+def _record(draws: Draws, comparison: BaselineComparison) -> Draws:
+    recorded = msgspec.to_builtins(comparison)
+    return replace(draws, record=structs.replace(draws.record, comparison=recorded))
+
+
+def describe_left_out(indicators: IndicatorsRecord) -> str:
+    """Return a sentence on indicators that `adapt` has left out.
+
+    >>> describe_left_out(IndicatorsRecord(-4.1, ("system",)))[:43]
+    'the indicators of system are left out: they'
+    """
+    return (
+        f"the indicators of {', '.join(indicators.left_out)} are left out: they do not explain the "
+        "order of the candidates of the judged lists (log Bayes factor "
+        f"{indicators.log_bayes_factor:.1f}); to keep them, choose a prior variance"
+    )
+
+
+def describe_indicators(draws: Draws) -> list[str]:
+    """Return the sentences on the indicators of a posterior, such as those of systems."""
+    indicators, comparison = draws.record.indicators, read_comparison(draws)
+    left_out = describe_left_out(indicators) if indicators and indicators.left_out else ""
+    return [note for note in (left_out, comparison and comparison.of_indicators) if note]
+
+
+def read_comparison(draws: Draws) -> BaselineComparison | None:
+    """Return the comparison on the adaptation sentences that a posterior records, or None.
+
+    Raises:
+        DataError: if it cannot be read.
+    """
+    if draws.record.comparison is None:
+        return None
+    try:
+        return msgspec.convert(draws.record.comparison, BaselineComparison)
+    except msgspec.ValidationError as error:
+        message = f"the comparison with baselines cannot be read ({error}): adapt again"
+        raise DataError(message, code="damaged") from error
+
+
+def _compare(judged: Judged, gain: Metric | None, draws: Draws | None = None) -> BaselineComparison:
+    """Return the comparison on adaptation sentences, by leave-one-out.
+
+    Args:
+        judged: the adaptation sentences, prepared.
+        gain: of the gains; None for preferences.
+        draws: the posterior; None compares only the baselines.
+
+    Raises:
+        DataError: if fewer than two lists have two judged candidates.
+    """
+    lists, details = judged.lists, dict[str, Any](evaluation=LEFT_OUT, unjudged=judged.left_out)
+    if len(lists) < 2:
+        message = "baselines need at least two lists with two judged candidates each"
+        raise DataError(message, lists.origin, code="no-data")
+    ways = [*fit_ways(judged, draws)]
+    if draws is not None:
+        in_sample = draws.kind == "point" or draws.pointwise is None
+        left_out = leave_out(draws, lists, in_sample=in_sample)
+        scores, predicted = left_out.score(), left_out.predict_answers(judged)
+        ways.append(_evaluate_adapted(judged, judged.of_scores(scores), predicted))
+        details["doubtful"] = int(np.sum(left_out.pareto_k > POOR_PARETO_K))
+        if in_sample:
+            details["evaluation"] = IN_SAMPLE
+        else:
+            details["predictions"] = tuple(map(tuple, predicted.round(6).tolist()))
+            details["best"] = judged.count_best(scores) if isinstance(judged, Gains) else None
+            if len(lists) >= _MIN_LISTS:
+                details["association"] = judged.association(scores)
+    rows = estimate_rows([way.row for way in ways], sum_gains(judged, ways), accuracy=gain is None)
+    simple = [row for row in rows if row.kind == "baseline"]
+    best = max(simple, key=lambda row: row.gain, default=BaselineRow(""))
+    return BaselineComparison(rows, name_gain(gain), best.name, **details)
+
+
+def _evaluate_adapted(judged: Judged, gains: Float64, predicted: Float64) -> WayGains:
+    """Return the adapted weights with their gains, and the log loss from predicted answers."""
+    row = BaselineRow(Way.ADAPTED, "adapted")
+    if isinstance(judged, Gains):
+        return WayGains(row, gains)
+    log_loss = judged.mean_of_lists(-np.log(np.maximum(predicted[:, 0], _TINY)))
+    return WayGains(row, gains, log_loss)
+
+
+def sum_gains(judged: Judged, ways: Iterable[WayGains]) -> dict[Key, Float64]:
+    """Return sums over lists for `estimate_rows`; those of more lists can be added to them.
+
+    Args:
+        judged: the lists.
+        ways: the ways to choose.
+
+    Returns:
+        (14,) sums for each way, in the order of a table, with a random candidate and the best one.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]] * 2, [[[0.0], [1.0]]] * 2, ["LM0"])
+    >>> judged = Gains(lists, np.array([0.0, 4.0, 4.0, 0.0]), 0)
+    >>> first = WayGains(BaselineRow("first candidate"), np.array([0.0, 4.0]))
+    >>> adapted = WayGains(BaselineRow("adapted weights", "adapted"), np.array([4.0, 4.0]))
+    >>> row = estimate_rows((), sum_gains(judged, [first, adapted]))[1]
+    >>> row.name, row.gain, row.share, row.difference
+    ('first candidate', 2.0, 0.0, 2.0)
+    """
+    weight, bounds, result = judged.list_weight, judged.bounds(), dict[Key, Float64]()
+    missing = np.full(len(weight), np.nan)
+    random, best = map(
+        WayGains, (BaselineRow(name, "bound") for name in (Way.RANDOM, Way.BEST)), bounds
+    )
+    every = sorted([*ways, random, best], key=lambda way: KINDS.index(way.row.kind))
+    adapted = next((way.gains for way in every if way.row.kind == "adapted"), missing)
+    for row, gains, log_loss in every:
+        difference = missing if row.kind == "adapted" else adapted - gains
+        loss = missing if log_loss is None else log_loss
+        parts = np.ones(len(weight)), *(weight * x for x in (*bounds, loss))
+        sums = [np.sum(part, where=np.isfinite(gains)) for part in parts]
+        sums += [*sum_moments(gains, weight), *sum_moments(difference, weight)]
+        result[row.kind, row.name] = np.array(sums)
+    return result
+
+
+def estimate_rows(
+    rows: Iterable[BaselineRow], sums: Mapping[Key, Float64], *, accuracy: bool = False
+) -> tuple[BaselineRow, ...]:
+    """Return the rows of the adapted weights, baselines, single features and bounds.
+
+    Args:
+        rows: of the ways to choose that have weights.
+        sums: from `sum_gains`.
+        accuracy: whether the gain is the accuracy. The first candidate is left out if its order
+            was made from the answers.
+    """
+    by_key, result = {(row.kind, row.name): row for row in rows}, []
+    added, added_differences = (ADDED, ADDED_DIFFERENCES) if accuracy else ((), ())
+    for (kind, name), values in sums.items():
+        count, random, best, loss, weight, _, gain, *_ = values.tolist()
+        mean, low, high = estimate_interval(values[4:9], added)
+        numbers: dict[str, Any] = {"lists": int(count), "gain": mean}
+        estimated = estimate_interval(values[9:], added_differences)
+        numbers |= zip(("difference", "low", "high"), estimated, strict=True)
+        if accuracy:
+            numbers |= {"gain_low": max(low, 0.0), "gain_high": min(high, 1.0)}
+            numbers["log_loss"] = loss / weight
+        elif best > random:
+            numbers["share"] = (gain - random) / (best - random)
+        way = by_key.get((kind, name), BaselineRow(name))
+        numbers |= {"weights": way.weights, "column": way.column, "slope": way.slope}
+        known = {field: value for field, value in numbers.items() if value == value}  # not NaN
+        # In data sets of `chosen` and `rejected` answers, the order was made from the answers.
+        if not (accuracy and name == Way.FIRST and mean == 1 and count >= _ORDERED):
+            result.append(BaselineRow(str(name), kind, **known))
+    return tuple(result)
+
+
+class ChoiceGains:
+    """Gains of choices from new lists, and of baselines, which add up part by part.
+
+    If the posterior does not record baselines that were selected on its adaptation sentences, the
+    better of the first candidate and the mean of the standardised features is used, by the gains of
+    the new lists, which favours the baseline.
+
+    Args:
+        draws: the posterior.
+        gain: a metric or a column; None for preferences.
+
+    Attributes:
+        recorded: the comparison on the adaptation sentences; None if it is not recorded.
+        sums: from `sum_gains`; empty before any list is judged.
+    """
+
+    def __init__(self, draws: Draws, gain: Metric | None):
+        self.recorded, self.sums = read_comparison(draws), dict[Key, Float64]()
+        self._draws, self._gain, self._unjudged = draws, gain, 0
+        self._ways = () if self.recorded is None else self.recorded.rows
+
+    def add(self, lists: NBest, choice: Int64) -> ChoiceGains:
+        """Add lists with the features of the posterior, and choices from them; return all.
+
+        For equal scores a baseline chooses the first. Preferences are compared by scores: those of
+        the posterior, with each chosen candidate above the others.
+
+        Args:
+            lists: the lists (S of them).
+            choice: (S,) positions.
+        """
+        judged: Judged
+        if self._gain is None:
+            judged = select_compared(lists)
+            lists, choice = judged.lists, choice[judged.sentences]
+        else:
+            gains = gains_in(lists, self._gain)
+            judged = Gains(lists, gains, int(np.sum(~np.isfinite(gains))))
+        self._unjudged += judged.left_out
+        if not len(lists):
+            return self
+        self._ways = self._ways or tuple(list_simple_ways(lists, self._draws))
+        ways = list[WayGains]()
+        for row in (BaselineRow(Way.FIRST), BaselineRow(Way.TOTAL), *self._ways):
+            if (scores := row.scores(lists)) is not None:
+                gains = judged.of_choice(lists.best(scores), scores)
+                has_p = np.isfinite(row.slope)
+                log_loss = judged.log_loss(row.slope * scores) if has_p else None
+                ways.append(WayGains(row, gains, log_loss))
+        adapted = predicted = np.empty(0)
+        if isinstance(judged, Comparisons):
+            of_all = leave_out(self._draws, lists, in_sample=True)
+            adapted, predicted = of_all.score(), of_all.predict_answers(judged)
+        ways.append(_evaluate_adapted(judged, judged.of_choice(choice, adapted), predicted))
+        sums = sum_gains(judged, ways)
+        self.sums |= {key: self.sums.get(key, 0.0) + of_part for key, of_part in sums.items()}
+        return self
+
+    @property
+    def comparison(self) -> BaselineComparison:
+        """The comparison of the choices with the baselines."""
+        rows = estimate_rows(self._ways, self.sums, accuracy=self._gain is None)
+        result = BaselineComparison(rows, name_gain(self._gain), unjudged=self._unjudged)
+        if self.recorded is not None:
+            return replace(result, selected=self.recorded.selected, best=self.recorded.best)
+        simple = [row for row in rows if row.name in (Way.FIRST, Way.MEAN)]
+        best = max(simple, key=lambda row: row.gain, default=BaselineRow(Way.FIRST))
+        return replace(result, selected=best.name)

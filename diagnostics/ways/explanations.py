@@ -1,0 +1,466 @@
+"""Choices before and after adapting: what each feature contributed, and shares of the systems."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl._runtime.arrays import Float64, Int64, to_array
+from bpa_ppl._runtime.messages import format_fixed
+from bpa_ppl.diagnostics.pages.page import Block, Section, Table, side_by_side
+from bpa_ppl.diagnostics.ways.paired import INTERVAL, MINUS, PROBABILITY
+from bpa_ppl.diagnostics.ways.scoreboard import find_changed
+from bpa_ppl.diagnostics.ways.simple_ways import find_system_column
+from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.features.recipe import Recipe
+from bpa_ppl.gains.column import Column
+from bpa_ppl.gains.gains import count_statistics, select_choices
+from bpa_ppl.gains.metric import Metric
+from bpa_ppl.lists.columns import read_column
+from bpa_ppl.lists.nbest import NBest
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.draws import Draws, quantiles
+
+if TYPE_CHECKING:
+    from bpa_ppl.features.recipe import MovedFiles
+    from bpa_ppl.posterior.adapter import Posterior
+
+_TAILS = ((1 - PROBABILITY) / 2, (1 + PROBABILITY) / 2)
+_MAX_CHANGES = 10  # shown side by side
+_MAX_TERMS = 6  # features in the table of one sentence
+_AT_ONCE = 256  # sentences whose differences are computed for all draws at once
+_TERMS = (
+    "The tables show what each feature contributed to the score of the candidate after, minus that "
+    "of the candidate before: its weight (posterior mean) times the difference of its values, in "
+    "standard deviations of the feature within the lists. Intervals are equal-tailed."
+)
+
+
+class FeatureTerm(NamedTuple):
+    """The contribution of one feature to the difference of two scores.
+
+    Attributes:
+        feature: its name.
+        weight: the posterior mean of its weight, for one standard deviation within the lists.
+        difference: of its value between the two candidates, in these standard deviations.
+        contribution: weight × difference.
+        low: lower end of the 95% interval of the contribution (equal-tailed); NaN for a point.
+        high: upper end.
+
+    >>> FeatureTerm("lm", 0.5, -2.0, -1.0, -1.5, -0.5).contribution
+    -1.0
+    """
+
+    feature: str
+    weight: float
+    difference: float
+    contribution: float
+    low: float
+    high: float
+
+
+class ChoiceExplanation(NamedTuple):
+    """Why a candidate was chosen rather than another one of its list.
+
+    Scores are those of the posterior mean of the weights, and all differences are those of the
+    chosen candidate from the other one.
+
+    Attributes:
+        sentence: the position of the list.
+        chosen: the position of the chosen candidate in its list.
+        other: the position of the other candidate.
+        terms: one per feature, the largest contribution first, whatever its sign.
+        difference: of the scores: the sum of the contributions.
+        low: lower end of its 95% interval; NaN if the posterior is a single point.
+        high: upper end.
+        probability: the share of the draws in which the chosen candidate has the higher score.
+
+    >>> lm = FeatureTerm("lm", 0.5, 2.0, 1.0, 0.5, 1.5)
+    >>> tm = FeatureTerm("tm", 1.0, -0.5, -0.5, -1.0, 0.0)
+    >>> explanation = ChoiceExplanation(0, 1, 0, (lm, tm), 0.5, -0.25, 1.25, 0.875)
+    >>> explanation.deciding, explanation.summary
+    (('lm',), 'lm decided: without it, the other candidate would have the higher score.')
+    """
+
+    sentence: int
+    chosen: int
+    other: int
+    terms: tuple[FeatureTerm, ...]
+    difference: float
+    low: float
+    high: float
+    probability: float
+
+    @property
+    def deciding(self) -> tuple[str, ...]:
+        """The features without any one of which the other candidate would score as high, or higher.
+
+        None if the chosen candidate does not have the higher score by the mean of the weights.
+        """
+        if self.difference <= 0:
+            return ()
+        return tuple(t.feature for t in self.terms if t.contribution >= self.difference)
+
+    @property
+    def summary(self) -> str:
+        """One sentence that names the deciding features, if there are some."""
+        if not any(term.difference for term in self.terms):
+            return "The features of both candidates are equal: the first in the list was chosen."
+        if self.difference <= 0:
+            return (
+                "By the mean of the weights the other candidate scores at least as high: the "
+                "choice follows from the decision rule, not from single features."
+            )
+        if not self.deciding:
+            return (
+                "No single feature decided: whichever is left out, the chosen candidate keeps the "
+                "higher score."
+            )
+        *others, last = self.deciding
+        names = f"{', '.join(others)} and {last}" if others else last
+        without = "any one of them" if others else "it"
+        return (
+            f"{names} decided: without {without}, the other candidate would have the higher score."
+        )
+
+
+def explain_choices(
+    lists: NBest,
+    posterior: Posterior,
+    choice: npt.ArrayLike,
+    other: npt.ArrayLike,
+    *,
+    moved_files: MovedFiles | None = None,
+) -> list[ChoiceExplanation]:
+    """Explain why candidates were chosen rather than others, by the features.
+
+    Args:
+        lists: the lists, as for `rerank`.
+        posterior: that the choices were made with.
+        choice: (sentences,) the position of the chosen candidate in each list.
+        other: (sentences,) the position of another one, such as `Choices.canonical`.
+        moved_files: as for `rerank`.
+
+    Returns:
+        an explanation for each list where the texts of the two differ.
+
+    Raises:
+        DataError: if lists and posterior do not have the same features.
+        UsageError: if a choice is not a position in each list.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]], [[[1.0, 0.0], [2.0, 0.5]]], ["lm", "tm"])
+    >>> posterior = Draws({"weights": [[[1.0, -0.5], [3.0, -0.5]]]}, ("lm", "tm"))
+    >>> explanation = explain_choices(lists, posterior, [1], [0])[0]
+    >>> [(term.feature, round(term.contribution, 3)) for term in explanation.terms]
+    [('lm', 2.0), ('tm', -0.25)]
+    >>> explanation.difference, explanation.probability, explanation.deciding
+    (1.75, 1.0, ('lm',))
+    """
+    draws = as_draws(posterior)
+    chosen, others = _check(lists, choice, "choice"), _check(lists, other, "other")
+    return explain_rows(Recipe.of(draws, moved_files).apply(lists), draws, chosen, others)
+
+
+def _check(lists: NBest, choice: npt.ArrayLike, name: str) -> Int64:
+    """Return one position per list.
+
+    Raises:
+        UsageError: if they are something else.
+    """
+    positions = to_array(choice, None, name)
+    if (
+        positions.shape != (len(lists),)
+        or positions.dtype.kind not in "iu"
+        or not np.all((positions >= 0) & (positions < lists.sizes))
+    ):
+        problem = f"{name} must be a position, from 0, in each of the {len(lists)} lists"
+        raise UsageError(problem, parameter=name, code="wrong-type")
+    return positions.astype(np.int64)
+
+
+def explain_rows(
+    lists: NBest, draws: Draws, choice: Int64, other: Int64
+) -> list[ChoiceExplanation]:
+    """Explain choices from lists that have the features of the posterior: see `explain_choices`."""
+    changed = np.flatnonzero(find_changed(lists, choice, other))
+    rows = lists.offsets[:-1][changed]
+    chosen, others = (lists.features[rows + c[changed]] for c in (choice, other))
+    differences = chosen - others
+    weights, importance = draws.aligned(lists), draws.importance
+    scale = lists.spread
+    scale = np.where(scale > 0, scale, 1.0)
+    mean, ends = importance @ weights, quantiles(weights, _TAILS, importance)
+    contributions = differences * mean
+    low, high = np.sort([differences * end for end in ends], axis=0)
+    result = []
+    for start in range(0, len(changed), _AT_ONCE):
+        by_draw = weights @ differences[start : start + _AT_ONCE].T
+        totals = quantiles(by_draw, _TAILS, importance).T
+        probability = np.minimum(importance @ (by_draw > 0), 1.0)
+        for k, (interval, share) in enumerate(zip(totals, probability, strict=True), start):
+            order = np.argsort(-np.abs(contributions[k]), kind="stable")
+            columns = (mean * scale, differences[k] / scale, contributions[k], low[k], high[k])
+            numbers = np.stack(columns, axis=1)[order]
+            if draws.kind == "point":
+                numbers[:, 3:] = interval = np.full(2, math.nan)
+            names = [lists.feature_names[i] for i in order]
+            terms = [FeatureTerm(n, *v) for n, v in zip(names, numbers.tolist(), strict=True)]
+            s = int(changed[k])
+            positions = s, int(choice[s]), int(other[s])
+            numbers_of_all = float(contributions[k].sum()), *map(float, interval), float(share)
+            result.append(ChoiceExplanation(*positions, tuple(terms), *numbers_of_all))
+    return result
+
+
+def render_explanations(explanation: ChoiceExplanation) -> list[Block]:
+    """Return a sentence on the deciding features and the table of the largest contributions."""
+    if not any(term.difference for term in explanation.terms):
+        return [explanation.summary]
+    shown, others = explanation.terms[:_MAX_TERMS], explanation.terms[_MAX_TERMS:]
+    rows = [
+        [
+            t.feature,
+            _format_signed(t.weight),
+            _format_signed(t.difference, 2),
+            *_describe_contribution(*t[3:]),
+        ]
+        for t in shown
+        if t.difference
+    ]
+    if any(term.difference for term in others):
+        rest = sum(term.contribution for term in others)
+        rows.append([f"{len(others)} other features", "", "", _format_signed(rest), "–"])
+    whole = explanation.difference, explanation.low, explanation.high
+    rows.append(["together", "", "", *_describe_contribution(*whole)])
+    header = ["feature", "weight", "difference", "contribution", INTERVAL]
+    if math.isnan(explanation.low):
+        return [explanation.summary, Table(header[:-1], [row[:-1] for row in rows])]
+    share = f"{explanation.probability:.1%} of the draws"
+    certainty = f" The chosen candidate scores higher in {share} of the weights."
+    return [explanation.summary + certainty, Table(header, rows)]
+
+
+def _describe_contribution(value: float, low: float, high: float) -> tuple[str, str]:
+    return _format_signed(value), f"{_format_signed(low)} to {_format_signed(high)}"
+
+
+def _format_signed(value: float, decimals: int = 3) -> str:
+    return format_fixed(value, decimals, "+").translate(MINUS)
+
+
+class SystemShare(NamedTuple):
+    """How often candidates of one system were chosen.
+
+    Attributes:
+        system: its name; empty for candidates without one.
+        before: its share of the earlier choices, from 0 to 1.
+        after: its share of the later choices.
+
+    >>> share = SystemShare("X", before=0.25, after=0.5)
+    >>> share.after - share.before
+    0.25
+    """
+
+    system: str
+    before: float
+    after: float
+
+
+def system_shares(
+    lists: NBest, before: npt.ArrayLike, after: npt.ArrayLike, *, column: str | None = None
+) -> list[SystemShare]:
+    """Count how often candidates of each system were chosen, before and after.
+
+    A text that several systems produced counts for each of them in equal parts.
+
+    Args:
+        lists: the lists.
+        before: (sentences,) the positions of the earlier choices, such as `Choices.canonical`.
+        after: (sentences,) the positions of the later ones.
+        column: the extra that names the system of each candidate; None looks for `system` and
+            `model`.
+
+    Returns:
+        one row for each system, by its share after; nothing if the lists do not name systems.
+
+    Raises:
+        DataError: if there is no such column.
+        UsageError: if a choice is not a position in each list.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists(
+    ...     [["a", "b"], ["c", "d"]], [[[0.0]] * 2] * 2, ["lm"], extras={"system": [["X", "Y"]] * 2}
+    ... )
+    >>> for share in system_shares(lists, [0, 0], [1, 0]):
+    ...     print(share.system, share.before, share.after)
+    X 1.0 0.5
+    Y 0.0 0.5
+    """
+    choices = _check(lists, before, "before"), _check(lists, after, "after")
+    column = find_system_column(lists) if column is None else column
+    if not column:
+        return []
+    if column not in lists.extras:
+        problem = f"the candidates have no column {column}: they have "
+        problem += ", ".join(lists.extras) or "none"
+        raise DataError(problem, lists.origin, parameter="column", code="missing-column")
+    names = ["" if name is None else str(name) for name in lists.extras[column]]
+    systems, system_of = np.unique(names, return_inverse=True)
+    list_of = np.repeat(np.arange(len(lists)), lists.sizes)
+    shares = []
+    for choice in choices:
+        text = lists.string_index[lists.offsets[:-1] + choice]
+        same = np.flatnonzero(lists.string_index == text[list_of])
+        # A system counts once for each list, even if it produced the text several times.
+        pairs = np.unique(np.stack([list_of[same], system_of[same]]), axis=1)
+        producers = np.bincount(pairs[0], minlength=len(lists))
+        weighted = np.bincount(pairs[1], 1 / producers[pairs[0]], len(systems))
+        shares.append((weighted / len(lists)).tolist())
+    rows = map(SystemShare, systems.tolist(), *shares)
+    return sorted(rows, key=lambda row: (-row.after, -row.before, row.system))
+
+
+@dataclass(frozen=True, eq=False)
+class ChoiceChanges:
+    """The choices from lists before and after adapting (S sentences).
+
+    Attributes:
+        lists: the lists.
+        before: (S,) positions that the baseline chooses.
+        after: (S,) positions of the predictive decisions.
+        baseline: how the choices before were made.
+        explanations: why, for each sentence whose text changed.
+        systems: how often candidates of each system were chosen; empty if the lists do not name
+            systems.
+        system_column: the extra of the lists that names the systems; empty if there is none.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists, same = from_lists([["a", "b"]], [[[0.0]] * 2], ["lm"]), np.array([0])
+    >>> changes = ChoiceChanges(lists, same, same, "canonical weights", [], [], "")
+    >>> describe_changes(changes), describe_systems(changes)
+    ([], [])
+    """
+
+    lists: NBest
+    before: Int64
+    after: Int64
+    baseline: str
+    explanations: list[ChoiceExplanation]
+    systems: list[SystemShare]
+    system_column: str
+
+
+def describe_changes(changes: ChoiceChanges, gain: Metric | None = None) -> list[Section]:
+    """Return the largest changes side by side, with what each feature contributed.
+
+    Args:
+        changes: of the choices.
+        gain: by which changes are large; None takes the difference of the scores.
+
+    Returns:
+        one section; nothing if no choice changed.
+    """
+    explained, lists = changes.explanations, changes.lists
+    if not explained:
+        return []
+    against = f"compared with the {changes.baseline}"
+    words = f"{len(explained)} of {len(lists)} choices changed {against}."
+    size = np.abs([e.difference for e in explained])
+    values = np.full((2, len(lists)), np.nan)
+    gained = values[0]
+    if gain is not None:
+        scored = [_score_sentences(lists, c, gain) for c in (changes.before, changes.after)]
+        gains, values = (np.stack(numbers) for numbers in zip(*scored, strict=True))
+        gained = gains[1] - gains[0]
+        size = np.abs(gained[[e.sentence for e in explained]])
+        signs = np.sign(gained[[e.sentence for e in explained]])
+        better, worse, neither = (int(np.sum(signs == sign)) for sign in (1, -1, 0))
+        unjudged = len(explained) - better - worse - neither
+        words = (
+            f"Of {len(explained)} choices that changed, {better} got better by {gain.title}, "
+            f"{worse} worse and {neither} neither"
+            f"{f'; {unjudged} are not judged' if unjudged else ''}."
+        )
+    order = np.argsort(-np.nan_to_num(size, nan=-1.0), kind="stable")[:_MAX_CHANGES].tolist()
+    largest = f"The {len(order)} largest changes" if len(order) < len(explained) else "All changes"
+    words += (
+        f" {largest}{'' if gain else ' of the score'}, the largest first; deleted words are "
+        "struck out, inserted words are underlined."
+    )
+    blocks: list[Block] = [words, _TERMS]
+    systems = lists.extras[changes.system_column] if changes.system_column else None
+    for explanation in (explained[k] for k in order):
+        s, texts = explanation.sentence, lists.texts(explanation.sentence)
+        title, context, titles = f"list {lists.ids[s]}", [], ["before", "after"]
+        positions = explanation.other, explanation.chosen
+        if systems is not None:
+            named = (systems[lists.offsets[s] + position] or "no system" for position in positions)
+            titles = [f"{of}: {name}" for of, name in zip(titles, named, strict=True)]
+        if gain is not None:
+            scores = zip(titles, values[:, s].tolist(), strict=True)
+            titles = [f"{of}, {_describe_score(value, gain)}" for of, value in scores]
+            if np.isfinite(gained[s]):
+                title = f"{_describe_gain(gained[s], gain.title)} ({title})"
+        context += [("source", lists.sources[s])] if lists.sources else []
+        context += [("reference", text) for text in (lists.references or {s: ()})[s]]
+        chosen = [texts[position] for position in positions]
+        below = render_explanations(explanation)
+        blocks.append(side_by_side(title, context, titles, chosen, below))
+    return [Section("Which choices changed", blocks)]
+
+
+def _score_sentences(lists: NBest, choice: Int64, gain: Metric) -> tuple[Float64, Float64]:
+    """Return the gain and the score of one candidate of each list; NaN where it has no value."""
+    if isinstance(gain, Column):
+        values = read_column(lists, gain.column)[lists.offsets[:-1] + choice]
+        return gain.signed(values), values
+    counts = count_statistics(select_choices(lists, choice), gain)
+    return gain.gain(counts), gain.value(counts)
+
+
+def _describe_score(value: float, gain: Metric) -> str:
+    """Return the score of a sentence; judgements are often integers."""
+    if not math.isfinite(value):
+        return f"{gain.title} unknown"
+    form = ".4g" if isinstance(gain, Column) else f".{gain.decimals}f"
+    return f"{gain.title} {value + 0.0:{form}}".translate(MINUS)  # zero has no sign
+
+
+def describe_systems(changes: ChoiceChanges) -> list[Section]:
+    """Return the shares of the systems in the choices before and after.
+
+    Returns:
+        one section; nothing if the lists do not name systems.
+    """
+    if not changes.systems:
+        return []
+    column = changes.system_column
+    caption = (
+        f"Shares of the choices by {column}. Before: {changes.baseline}; after: the predictive "
+        "decision. A text that several produced counts for each of them in equal parts."
+    )
+    rows = [
+        [name or "none", f"{before:.1%}", f"{after:.1%}", _format_signed(100 * (after - before), 1)]
+        for name, before, after in changes.systems
+    ]
+    table = Table([column, "before", "after", "change"], rows, caption)
+    return [Section(f"Choices by {column}", [table])]
+
+
+def _describe_gain(gain: float, name: str) -> str:
+    """Describe the change of a sentence; the gain of TER is in edits.
+
+    >>> _describe_gain(-1.0, "TER"), _describe_gain(0.25, "comet"), _describe_gain(0.0, "mqm")
+    ('1 edit more', 'comet better by 0.25', 'mqm unchanged')
+    """
+    if name == "TER":
+        edits = f"{abs(gain):g} edit{'' if abs(gain) == 1 else 's'}"
+        return f"{edits} {'fewer' if gain > 0 else 'more'}" if gain else "as many edits"
+    if not gain:
+        return f"{name} unchanged"
+    return f"{name} {'better' if gain > 0 else 'worse'} by {abs(gain):.4g}"

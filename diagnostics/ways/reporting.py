@@ -1,0 +1,450 @@
+"""Reports: whether adapting improved the choices from new lists, and the page about a posterior."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from bpa_ppl._runtime.arrays import Int64
+from bpa_ppl._runtime.messages import choose_decimals, format_count, format_fixed, has_width
+from bpa_ppl.decoding.reranker import Reranker, with_defaults, without_features
+from bpa_ppl.diagnostics.check.check import check_and_record
+from bpa_ppl.diagnostics.pages.page import Block, Headline, Section, Table
+from bpa_ppl.diagnostics.pages.report import picture_ways, posterior_page
+from bpa_ppl.diagnostics.ways.baselines import BaselineComparison, ChoiceGains, read_comparison
+from bpa_ppl.diagnostics.ways.explanations import (
+    ChoiceChanges,
+    describe_changes,
+    describe_systems,
+    explain_rows,
+    system_shares,
+)
+from bpa_ppl.diagnostics.ways.judged import ACCURACY, choose_compared_gain, explain_missing_gains
+from bpa_ppl.diagnostics.ways.paired import (
+    BETTER,
+    INTERVAL,
+    MINUS,
+    TIE,
+    WORSE,
+    decide,
+    format_difference,
+)
+from bpa_ppl.diagnostics.ways.scoreboard import (
+    ScoreDifference,
+    bootstrap_changes,
+    choose_metrics,
+    find_changed,
+)
+from bpa_ppl.diagnostics.ways.simple_ways import (
+    BaselineRow,
+    Way,
+    find_indicators,
+    find_system_column,
+    lacks_canonical,
+)
+from bpa_ppl.errors import DataError, UsageError, locate
+from bpa_ppl.gains.bleu import LengthRatio
+from bpa_ppl.gains.column import Column
+from bpa_ppl.gains.gains import gains as gains_in
+from bpa_ppl.gains.metric import GAINS, Metric
+from bpa_ppl.gains.misplaced import warn_of_misplaced
+from bpa_ppl.gains.preferences import choice_sets, has_preferences, select_compared
+from bpa_ppl.lists.nbest import NBest
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.draws import Draws
+
+if TYPE_CHECKING:
+    from bpa_ppl.features.recipe import MovedFiles
+    from bpa_ppl.posterior.adapter import Posterior
+
+UNCLEAR = "unclear"
+#: How the verdicts of changes of scores are named.
+_VERDICTS = {BETTER: BETTER, WORSE: WORSE, TIE: UNCLEAR}
+_FAILED = "The draws failed their check: reranking refuses them unless it is run unchecked."
+_SAME_LISTS = "These are the lists that the weights were adapted to: evaluate on new ones."
+
+
+class ScoreChange(NamedTuple):
+    """The change of one corpus score.
+
+    Attributes:
+        name: of the metric, as in tables.
+        score: the score after, its difference from that before, and the interval of the difference.
+        verdict: `better` or `worse` if the interval excludes zero, else `unclear`; empty for the
+            length.
+        decimals: the number of decimals to print.
+        signature: of the score after; empty for the length.
+    """
+
+    name: str
+    score: ScoreDifference
+    verdict: str
+    decimals: int
+    signature: str = ""
+
+    @classmethod
+    def of(cls, metric: Metric, score: ScoreDifference, lists: NBest) -> ScoreChange:
+        """Return the change of the score of a metric on some lists."""
+        if isinstance(metric, LengthRatio):
+            return cls(metric.title, score, "", metric.decimals)
+        low, high = sorted(metric.signed(np.array([score.low, score.high])).tolist())
+        verdict = decide(metric.signed(score.difference), low, high, len(lists))
+        name = metric.key.upper() if metric.key in GAINS else metric.title
+        signature = metric.signature(lists.references or [()] * len(lists))
+        return cls(name, score, _VERDICTS[verdict], metric.decimals, signature)
+
+    @property
+    def cells(self) -> list[str]:
+        """Before, after, difference and its interval, formatted."""
+        return self._format()[:-1]
+
+    def __str__(self) -> str:
+        before, after, *_, change = self._format()
+        return f"{self.name} {before} → {after} ({change})"
+
+    def _format(self) -> list[str]:
+        """Return before, after, the difference, its interval, and both."""
+        score = self.score
+        width = score.high - score.low
+        known = has_width(width, score.difference)
+        decimals = choose_decimals(width / 2 if known else 0.0, self.decimals)
+        plain = (format_fixed(x, decimals) for x in (score.score - score.difference, score.score))
+        signed = format_difference(score.difference, score.low, score.high, decimals)
+        return [*(text.translate(MINUS) for text in plain), *signed]
+
+
+@dataclass(frozen=True, eq=False)
+class Improvement:
+    """The change of the choices from new lists by adapting.
+
+    Attributes:
+        choices: all of them, before and after, with explanations and the shares of the systems.
+        changes: of each metric, the gain first; the length last; or of the accuracy on
+            preferences. Nothing if the lists have nothing to score by.
+        gain: of the posterior; if the lists lack its column, the default gain of `adapt`;
+            None for preferences, and if there is nothing to score by.
+        comparison: with all baselines; None if there are no gains.
+        sentences: the number of sentences with a gain before and after, which are scored.
+        changed: the number of those whose text changed.
+        unknown: why it is unknown whether adapting helped; empty if there are gains.
+        drift: features that have changed since the adaptation lists, see `Reranker.drift`.
+
+    >>> from bpa_ppl import Draws, from_lists
+    >>> texts, references = [["bad", "good"]], [("good",)]
+    >>> lists = from_lists(texts, [[[1.0], [0.0]]], ["LM0"], references=references)
+    >>> constants = {"canonical": [1.0]}
+    >>> posterior = Draws(
+    ...     {"weights": np.full((1, 1, 1), -1.0)}, ("LM0",), kind="point", constants=constants
+    ... )
+    >>> result = evaluate_improvement(lists, posterior)
+    >>> result.choices.after.tolist(), result.verdict, result.baseline
+    ([1], 'unknown', 'canonical weights')
+    """
+
+    choices: ChoiceChanges
+    changes: tuple[ScoreChange, ...] = ()
+    gain: Metric | None = None
+    comparison: BaselineComparison | None = None
+    sentences: int = 0
+    changed: int = 0
+    unknown: str = ""
+    drift: tuple[str, ...] = ()
+
+    @property
+    def baseline(self) -> str:
+        """The name of the baseline: the canonical weights, if there are any.
+
+        Otherwise it is the best simple baseline, selected on the adaptation sentences.
+        """
+        return self.choices.baseline
+
+    @property
+    def verdict(self) -> str:
+        """`yes`, `no`, `both` if one metric improved and another got worse, or `unknown`.
+
+        Without canonical weights, `yes` also needs choices that are better than random ones.
+        """
+        verdicts = {change.verdict for change in self.changes}
+        if not self.changed:
+            return "unknown" if self.unknown else "no"
+        if BETTER in verdicts and WORSE in verdicts:
+            return "both"
+        if BETTER in verdicts:
+            return "yes" if self._random is None or self._random.verdict == BETTER else "unknown"
+        return "no" if WORSE in verdicts else "unknown"
+
+    def __str__(self) -> str:
+        if self.unknown:
+            return f"It is unknown whether it helped: {self.unknown}."
+        against = f" compared with the {self.baseline}"
+        if not self.changed:
+            return f"No: none of {self.sentences} choices changed{against}.{self._than_others}"
+        deciding = [change for change in self.changes if change.verdict]
+        by = {
+            verdict: " and ".join(c.name for c in deciding if c.verdict == verdict)
+            for verdict in (BETTER, WORSE, UNCLEAR)
+        }
+        unclear = f", no significant difference in {by[UNCLEAR]}" if by[UNCLEAR] else ""
+        random = f"Better by {by[BETTER]}{against}, but not better than a random candidate"
+        answer = {
+            "yes": f"Yes, it helped by {by[BETTER]}{against}{unclear}",
+            "no": f"No, it got worse by {by[WORSE]}{against}{unclear}",
+            "both": f"Better by {by[BETTER]}, worse by {by[WORSE]}{against}{unclear}",
+            "unknown": random if by[BETTER] else f"No significant difference{against}",
+        }[self.verdict]
+        left_out = len(self.choices.lists) - self.sentences
+        lacking = "a gain" if self.gain is not None else "a preference"
+        unjudged = f" {format_count(left_out, 'sentence')} without {lacking} left out."
+        unjudged = unjudged if left_out else ""
+        return (
+            f"{answer}: {'; '.join(map(str, deciding))}. {self.changed} of {self.sentences} "
+            f"choices changed.{unjudged}{self._than_others}"
+        )
+
+    @property
+    def _random(self) -> BaselineRow | None:
+        """The comparison with a random candidate; None if there are canonical weights."""
+        if self.baseline == Way.CANONICAL or self.comparison is None:
+            return None
+        return self.comparison.row(Way.RANDOM)
+
+    @property
+    def _than_others(self) -> str:
+        """Sentences on other baselines that the choices do not beat, and on random candidates."""
+        if self.comparison is None:
+            return ""
+        random = "" if self._random is None else self.comparison.than_random
+        others = (self.comparison.than_others if self.changed else "", random)
+        return "".join(f" The choices are {words}." for words in others if words)
+
+
+def evaluate_improvement(
+    lists: NBest,
+    posterior: Posterior,
+    *,
+    defaults: Mapping[str, float] | None = None,
+    moved_files: MovedFiles | None = None,
+    seed: int = 0,
+) -> Improvement:
+    """Compare the predictive decisions with the choices of a baseline, on new lists.
+
+    The baseline are the canonical weights. Where none were given, it is the best of the simple
+    ways to choose, as selected on the adaptation sentences: see `bpa_ppl.compare_baselines`; if the
+    posterior records none and the lists have no gains, it is the first candidate. Each changed
+    choice is explained by the features.
+
+    A posterior that fails its check is used all the same. Scores are those by the gain of the
+    posterior; with TER and BLEU comes the other one.
+
+    Args:
+        lists: lists with what the gain of the posterior needs, references or its column; best
+            ones that the posterior has not seen. Where they lack its column and have references,
+            the gain is the default gain of `adapt`. Without either, or for a posterior of
+            preferences, it is the accuracy on their preferences; and without any the choices are
+            compared all the same.
+        posterior: from `adapt`, or another one with a variable `weights`.
+        defaults: as for `rerank`.
+        moved_files: as for `rerank`.
+        seed: of the paired bootstrap over sentences (Koehn 2004).
+
+    Raises:
+        DataError: if lists and posterior do not fit together, or no chosen candidate is judged.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists(
+    ...     [["a cat sat", "the cat sat"]] * 9, [[[1.0, 0.0], [0.5, 2.0]]] * 9, ["LM0", "qe"],
+    ...     references=[("the cat sat",)] * 9,
+    ... )
+    >>> from bpa_ppl.posterior.draws import Draws
+    >>> after = Draws(
+    ...     {"weights": np.ones((2, 9, 2))}, ("LM0", "qe"), constants={"canonical": [1.0, 0.0]}
+    ... )
+    >>> print(evaluate_improvement(lists, after).changes[0])
+    TER 33.33 → 0.00 (−33.33)
+    >>> result = evaluate_improvement(lists.without("references"), after)
+    >>> result.choices.explanations[0].deciding, result.verdict
+    (('qe',), 'unknown')
+    """
+    draws = with_defaults(as_draws(posterior), defaults)
+    gain = choose_compared_gain(lists, draws)
+    reranker = Reranker(draws, moved_files=moved_files, unchecked=True)
+    if gain is not None:
+        warn_of_misplaced(lists, gain)
+    choices, comparison = _find_changes(lists, reranker, gain)
+    changes, scored, reason = list[ScoreChange](), np.arange(len(lists)), ""
+    if gain is not None:
+        scored = _find_judged(choices, gain)
+        metrics = [*choose_metrics(gain), *([LengthRatio()] if "references" in gain.needs else [])]
+        judged, before, after = lists[scored], choices.before[scored], choices.after[scored]
+        scores = bootstrap_changes(judged, before, after, metrics, seed=seed)
+        changes = [ScoreChange.of(m, one, judged) for m, one in zip(metrics, scores, strict=True)]
+    elif comparison is not None and comparison.rows:
+        changes = _compare_accuracy(comparison, choices.baseline)
+        scored = select_compared(lists).sentences
+        reason = "" if changes else "the preferred candidate is the first of each list"
+    else:
+        reason = explain_missing_gains(lists, draws).message.removeprefix(locate(lists.origin))
+    if reason:
+        return Improvement(choices, unknown=reason, drift=reranker.drift)
+    changed = int(find_changed(lists, choices.before, choices.after)[scored].sum())
+    numbers = len(scored), changed
+    return Improvement(choices, tuple(changes), gain, comparison, *numbers, drift=reranker.drift)
+
+
+def _find_judged(choices: ChoiceChanges, gain: Metric) -> Int64:
+    """Return the positions of the lists where both choices have a gain.
+
+    Raises:
+        DataError: if there are none.
+    """
+    lists = choices.lists
+    if not isinstance(gain, Column):
+        return np.arange(len(lists))
+    gains = gains_in(lists, gain)
+    chosen = [gains[lists.offsets[:-1] + choice] for choice in (choices.before, choices.after)]
+    judged = np.flatnonzero(np.isfinite(chosen).all(axis=0))
+    if not judged.size:
+        message = f"none of the chosen candidates has a {gain.column}"
+        raise DataError(message, lists.origin, code="no-data")
+    return judged
+
+
+def _compare_accuracy(comparison: BaselineComparison, baseline: str) -> list[ScoreChange]:
+    """Return the change of the accuracy on preferences; nothing without a baseline."""
+    row, adapted = comparison.baseline, comparison.row(Way.ADAPTED)
+    if baseline == Way.CANONICAL:
+        row = comparison.row(Way.CANONICAL)
+    if row is None or adapted is None:
+        return []
+    score = ScoreDifference(ACCURACY, adapted.gain, row.difference, row.low, row.high)
+    return [ScoreChange(ACCURACY, score, _VERDICTS[row.verdict], 3)]
+
+
+def _find_changes(
+    lists: NBest, reranker: Reranker, gain: Metric | None
+) -> tuple[ChoiceChanges, BaselineComparison | None]:
+    """Return the choices before and after, and their comparison with all baselines if needed."""
+    draws, chosen = reranker.draws, reranker(lists)
+    before, after = chosen.canonical, chosen.choice
+    baseline, recorded, comparison = str(Way.CANONICAL), read_comparison(draws), None
+    unknown = lacks_canonical(draws)
+    by_answers = gain is None and has_preferences(lists)
+    if by_answers or gain is not None:
+        comparison = ChoiceGains(draws, gain).add(chosen.lists, after).comparison
+    if unknown:
+        compared = comparison or recorded
+        row = None if compared is None else compared.baseline
+        if row is None or row.scores(chosen.lists) is None:
+            row = BaselineRow(Way.FIRST)
+        baseline, before = row.label, row.choose(chosen.lists)
+    column = find_system_column(lists, [source.column for source in find_indicators(draws)])
+    why = explain_rows(chosen.lists, draws, after, before)
+    shares = system_shares(lists, before, after, column=column)
+    return ChoiceChanges(lists, before, after, baseline, why, shares, column), comparison
+
+
+def describe_improvement(
+    result: Improvement, caveats: Sequence[str] = ()
+) -> tuple[Headline, list[Section]]:
+    """Return whether adapting helped, as the verdict of a page and the section that explains it.
+
+    Args:
+        result: from `evaluate_improvement`.
+        caveats: reasons why the verdict may be unreliable.
+
+    Returns:
+        the verdict, and one section; none if the lists have nothing to score by.
+    """
+    passed = {"yes": True, "no": False}.get(result.verdict)
+    drift = [f"{message[:1].upper()}{message[1:]}." for message in result.drift]
+    verdict = Headline(str(result), passed, [*caveats, *drift])
+    if result.unknown:
+        return verdict, []
+    rows = [[change.name, *change.cells, change.verdict or "–"] for change in result.changes]
+    header = ("metric", "before", "after", "difference", INTERVAL, "verdict")
+    caption = (
+        f"{result.sentences} sentences. Before: {result.baseline}; after: the predictive decision. "
+    )
+    caption += (
+        "The interval is that of the table below."
+        if result.gain is None
+        else "Intervals by paired bootstrap over sentences. Length: words over those of the "
+        "references."
+    )
+    scored = [change for change in result.changes if change.signature]
+    signatures = ", ".join(f"{change.name} {change.signature}" for change in scored)
+    blocks: list[Block] = [Table(header, rows, caption)]
+    if result.comparison is not None:
+        blocks = [*picture_ways(result.comparison), *blocks, result.comparison.block()]
+    if result.comparison is not None and (share := result.comparison.share_of_best):
+        blocks.append(f"{share[:1].upper()}{share[1:]}.")
+    blocks += [f"Signatures: {signatures}."] if signatures else []
+    return verdict, [Section("Did it help?", blocks)]
+
+
+def report_page(
+    posterior: Posterior,
+    lists: NBest | None = None,
+    *,
+    moved_files: MovedFiles | None = None,
+    without: Iterable[str] | None = None,
+    title: str = "Posterior of the weights",
+    top: int = 8,
+) -> str:
+    """Return a self-contained HTML page about a posterior, which `bpa report` writes.
+
+    Args:
+        posterior: from `adapt`, or anybody's with a variable `weights`.
+        lists: new lists: the page shows which choices changed compared with the canonical weights
+            or, where none were given, with the best simple baseline; what each feature contributed;
+            and the shares of the systems. With what its gain needs, references or the column
+            that it was adapted to, or with preferences, it begins with whether it helped by that
+            gain.
+        moved_files: as for `rerank`.
+        without: as for `rerank`.
+        title: of the page.
+        top: draw the chains of at most this many weights or other variables, those that mix worst.
+
+    Raises:
+        DataError: if lists and posterior do not fit together, or the posterior has no weights.
+        UsageError: if no weight is to be shown, or what is about new lists comes without them.
+
+    >>> from bpa_ppl import from_lists
+    >>> data = Draws({"weights": np.zeros((2, 5, 1))}, ("LM0",), constants={"canonical": [1.0]})
+    >>> new = from_lists([["a", "b"]], [[[1.0], [2.0]]], ["LM0"], references=[("a",)])
+    >>> "Did it help?" in report_page(data, new), "Did it help?" in report_page(data)
+    (True, False)
+    """
+    if lists is None and (moved_files or without):
+        name = "moved_files" if moved_files else "without"
+        problem = f"{name} is about new lists: give lists, too, or leave it out"
+        raise UsageError(problem, parameter=name, code="conflict")
+    draws, answer = as_draws(posterior, any_variables=True), None
+    if not draws.features:
+        problem = "the posterior has no weights of features, which a report is about: of any other "
+        problem += "posterior, bpa trace POSTERIOR -o page.html (plot_trace) shows the chains"
+        raise DataError(problem, parameter="posterior", code="no-data")
+    draws = without_features(draws, without)
+    if lists is not None:
+        caveats = [] if check_and_record(draws)[1] else [_FAILED]
+        caveats += [_SAME_LISTS] if _are_same_lists(draws, lists) else []
+        result = evaluate_improvement(lists, draws, moved_files=moved_files)
+        verdict, sections = describe_improvement(result, caveats)
+        sections += describe_systems(result.choices)
+        answer = verdict, [*sections, *describe_changes(result.choices, result.gain)]
+    return posterior_page(draws, title=title, top=top, answer=answer)
+
+
+def _are_same_lists(draws: Draws, lists: NBest) -> bool:
+    """Say whether a posterior records that it was adapted to these lists: the file and the ids."""
+    if draws.record.lists != lists.origin:
+        return False
+    observed, ids = draws.record.observed, draws.sentence_ids
+    compared = observed.kind == "preferences" and has_preferences(lists)
+    lists = choice_sets(lists).lists if compared else lists
+    if ids is not None:
+        return np.array_equal(np.asarray(ids), lists.sentence_ids)
+    return observed.sentences in (None, len(lists))

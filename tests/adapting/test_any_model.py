@@ -1,0 +1,342 @@
+"""Any NumPyro program: samplers against quadrature and closed forms, and what is refused."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+from scipy.stats import gamma, invgamma, norm
+from support.targets import moments_of
+
+import bpa_ppl as bpa
+from bpa_ppl.densities.target import Sampled, Target
+from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.samplers.sampler import SAMPLERS
+
+EFFECTS = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
+ERRORS = np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])
+DATA = np.array([1.2, 0.4, 2.1, 1.7, 0.9])
+
+
+def schools(count: int, error: Any, effect: Any = None) -> None:
+    """The eight schools (Rubin 1981), with a normal scale in place of a half-Cauchy one."""
+    mu = numpyro.sample("mu", dist.Normal(0.0, 5.0))
+    tau = numpyro.sample("tau", dist.HalfNormal(5.0))
+    with numpyro.plate("school", count):
+        z = numpyro.sample("z", dist.Normal(0.0, 1.0))
+        theta = numpyro.deterministic("theta", mu + tau * z)
+        numpyro.sample("effect", dist.Normal(theta, error), obs=effect)
+
+
+def known_scale(y: Any) -> None:
+    mean = numpyro.sample("mean", dist.Normal(0.0, 2.0))
+    numpyro.sample("y", dist.Normal(mean, 1.0), obs=y)
+
+
+def moments_of_schools() -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance of mu and tau by quadrature: each effect is normal given both."""
+    mu, tau = np.meshgrid(np.linspace(-25, 35, 401), np.linspace(0.01, 30, 400), indexing="ij")
+    log_p = norm.logpdf(mu, 0, 5) + norm.logpdf(tau, 0, 5)
+    for effect, error in zip(EFFECTS, ERRORS, strict=True):
+        log_p += norm.logpdf(effect, mu, np.hypot(tau, error))
+    p = np.exp(log_p - log_p.max()).ravel()
+    return moments_of(np.stack([mu.ravel(), tau.ravel()], axis=1), p / p.sum())
+
+
+@pytest.mark.parametrize(
+    "sampler", ["auto", pytest.param("rwm:draws=4000,thinning=60", marks=pytest.mark.slow)]
+)
+def test_the_eight_schools_are_sampled_as_quadrature_says(sampler: str) -> None:
+    data = bpa.sample(schools, (8, ERRORS), {"effect": EFFECTS}, sampler=sampler, seed=1)
+    assert bpa.check(data), str(bpa.check(data))
+    drawn = np.stack([data["posterior"][name].values.ravel() for name in ("mu", "tau")])
+    mean, covariance = moments_of_schools()
+    deviation = np.sqrt(np.diag(covariance))
+    np.testing.assert_allclose(drawn.mean(axis=1), mean, atol=0.12 * deviation.max())
+    np.testing.assert_allclose(drawn.std(axis=1), deviation, rtol=0.1)
+    assert data["posterior"]["theta"].dims == ("chain", "draw", "school")
+    expected = data["posterior"]["mu"] + data["posterior"]["tau"] * data["posterior"]["z"]
+    np.testing.assert_allclose(data["posterior"]["theta"], expected, rtol=1e-6)
+    assert data["log_likelihood"]["effect"].shape[2:] == (8,)
+    np.testing.assert_array_equal(data["observed_data"]["effect"], EFFECTS)
+    assert (data.attrs["model"], data.attrs["seed"]) == ("schools", 1)
+
+
+def test_auto_says_why_it_takes_nuts() -> None:
+    data = bpa.sample(schools, (8, ERRORS), {"effect": EFFECTS}, sampler="auto:draws=200")
+    assert data.attrs["chosen"] == "nuts"
+    assert re.search("Pareto k̂|earlier draws failed: imh", data.attrs["chosen_because"])
+
+
+def two_modes(y: float) -> None:
+    """Its posterior has a mode near √y, and one near −√y."""
+    root = numpyro.sample("root", dist.Normal(0.0, 10.0))
+    numpyro.sample("y", dist.Normal(root**2, 1.0), obs=y)
+
+
+def test_several_modes_are_said_and_never_pass_in_silence() -> None:
+    data = bpa.sample(two_modes, (25.0,), sampler="auto:draws=99")  # so few are not drawn again
+    assert data.attrs["chosen"] == "nuts"
+    assert data.attrs["chosen_because"] == "there are 2 modes"
+    drawn = data["posterior"]["root"].values
+    assert (drawn > 4).any()
+    assert (drawn < -4).any()
+    assert not bpa.check(data)
+    for sampler in ("rwm", "rwm-isotropic"):
+        report = bpa.check(bpa.sample(two_modes, (25.0,), sampler=sampler))
+        assert "R-hat" in {finding.name for finding in report.failures}
+    with pytest.raises(DataError, match="there are 2 modes, and proposals around one miss"):
+        bpa.sample(two_modes, (25.0,), sampler="imh")
+
+
+@pytest.mark.parametrize("sampler", ["imh", "laplace", "nuts", "rwm", "numpyro:HMC"])
+def test_a_normal_mean_has_its_closed_form(sampler: str) -> None:
+    data = bpa.sample(known_scale, (DATA,), sampler=sampler, seed=2)
+    variance = 1 / (len(DATA) + 1 / 4)
+    weight = np.ones(1)
+    if "log_weight" in data["sample_stats"]:
+        weight = np.exp(data["sample_stats"]["log_weight"].values.ravel())
+    draws = data["posterior"]["mean"].values.ravel()
+    mean = np.average(draws, weights=np.broadcast_to(weight, draws.shape))
+    assert mean == pytest.approx(variance * DATA.sum(), abs=0.15 * np.sqrt(variance))
+    assert draws.std() == pytest.approx(np.sqrt(variance), rel=0.15)
+    lp, z = data["sample_stats"]["lp"].values.ravel(), draws
+    expected = norm.logpdf(z, 0, 2) + norm.logpdf(DATA[:, None], z, 1).sum(axis=0)
+    np.testing.assert_allclose(lp, expected, atol=1e-4)
+
+
+def test_supports_are_those_of_the_sites() -> None:
+    """A rate with its conjugate Gamma posterior, shares with their Dirichlet one, a variance."""
+    counts, shares, data = np.array([3, 5, 2, 4]), np.array([9, 4, 2]), np.array([1.5, -0.7, 0.2])
+
+    def program() -> None:
+        rate = numpyro.sample("rate", dist.Gamma(2.0, 1.0))
+        share = numpyro.sample("share", dist.Dirichlet(jnp.ones(3)))
+        variance = numpyro.sample("variance", dist.InverseGamma(3.0, 2.0))
+        with numpyro.plate("count", 4):
+            numpyro.sample("n", dist.Poisson(rate), obs=counts)
+        numpyro.sample("k", dist.Multinomial(probs=share, total_count=15), obs=shares)
+        numpyro.sample("x", dist.Normal(0.0, jnp.sqrt(variance)).expand([3]).to_event(1), obs=data)
+
+    found = bpa.sample(program, sampler="nuts", seed=3)["posterior"]
+    rate, variance = gamma(16, scale=1 / 5), invgamma(4.5, scale=2 + (data**2).sum() / 2)
+    for name, known in (("rate", rate), ("variance", variance)):
+        assert float(found[name].mean()) == pytest.approx(known.mean(), abs=0.1 * known.std())
+    np.testing.assert_allclose(found["share"].sum(axis=-1), 1.0)
+    np.testing.assert_allclose(
+        found["share"].mean(axis=(0, 1)), (shares + 1) / 18, atol=0.1 * np.sqrt(1 / 18)
+    )
+
+
+def test_a_program_may_read_its_arguments_and_observe_nothing() -> None:
+    """Sizes of plates come from values of arrays; the posterior without data is the prior."""
+
+    def grouped(group: Any, y: Any = None) -> None:
+        with numpyro.plate("group", len(np.unique(group))):
+            mean = numpyro.sample("mean", dist.Normal(0.0, 1.0))
+        if y is not None:
+            numpyro.sample("y", dist.Normal(mean[group], 1.0), obs=y)
+
+    group = np.array([0, 0, 1, 1, 2])
+    assert bpa.sample(grouped, (group, DATA), sampler="map")["posterior"]["mean"].shape == (1, 1, 3)
+    prior = bpa.sample(grouped, (group,), sampler="imh", seed=4)["posterior"]["mean"].values
+    assert abs(prior.mean()) < 0.05
+    assert prior.std() == pytest.approx(1.0, rel=0.05)
+
+
+def test_a_program_that_numpyro_has_run_in_float32_is_sampled_in_float64() -> None:
+    """JAX remembers the type of arrays: without copies, the first gradient fails."""
+    script = """
+import jax
+from numpyro.infer import MCMC, NUTS
+from adapting.test_any_model import EFFECTS, ERRORS, bpa, schools
+
+mcmc = MCMC(NUTS(schools), num_warmup=5, num_samples=5, progress_bar=False)
+mcmc.run(jax.random.key(0), 8, ERRORS, effect=EFFECTS)
+data = bpa.sample(schools, (8, ERRORS), {"effect": EFFECTS}, sampler="map")
+assert data["posterior"]["mu"].dtype == "float64"
+"""
+    folder = Path(__file__).resolve().parents[1]
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=folder)
+
+
+def test_a_site_may_be_called_weights_and_have_any_shape() -> None:
+    def program() -> None:
+        numpyro.sample("weights", dist.Normal(jnp.zeros((2, 3)), 1.0).to_event(2))
+
+    data = bpa.sample(program, sampler="imh")
+    assert data["posterior"]["weights"].shape == (4, 1000, 6)
+    assert bpa.check(data)
+
+
+def test_plates_may_have_the_names_of_dimensions_and_several_sizes() -> None:
+    def program() -> None:
+        with numpyro.plate("chain", 3):
+            numpyro.sample("a", dist.Normal(0.0, 1.0))
+        for name, size in (("b", 2), ("c", 4)):
+            with numpyro.plate("row", size):
+                numpyro.sample(name, dist.Normal(0.0, 1.0))
+
+    posterior = bpa.sample(program, sampler="map")["posterior"]
+    assert {name: x.dims[2:] for name, x in posterior.data_vars.items()} == {
+        name: (f"{name}_dim_0",) for name in "abc"
+    }
+
+
+def discrete() -> None:
+    numpyro.sample("kind", dist.Bernoulli(0.3))
+
+
+def improper() -> None:
+    numpyro.sample("level", dist.ImproperUniform(dist.constraints.real, (), ()))
+
+
+def untraceable(y: Any) -> None:
+    if numpyro.sample("mean", dist.Normal(0.0, 1.0)) > 0:
+        numpyro.sample("y", dist.Normal(0.0, 1.0), obs=y)
+
+
+def undefined() -> None:
+    mean = numpyro.sample("mean", dist.Normal(0.0, 1.0))
+    numpyro.factor("odd", jnp.log(-jnp.exp(mean)))
+
+
+def scoped() -> None:
+    with numpyro.handlers.scope(prefix="prior"):
+        numpyro.sample("mean", dist.Normal(0.0, 1.0))
+
+
+def scoped_result() -> None:
+    mean = numpyro.sample("mean", dist.Normal(0.0, 1.0))
+    numpyro.deterministic("prior/mean", mean)
+
+
+def draw() -> None:
+    numpyro.sample("mean", dist.Normal(0.0, 1.0))
+    numpyro.sample("draw", dist.Normal(0.0, 1.0), obs=1.0)
+
+
+def dimension() -> None:
+    numpyro.sample("mean", dist.Normal(jnp.zeros(2), 1.0).to_event(1))
+    numpyro.deterministic("mean_dim_0", jnp.ones(()))
+
+
+def empty() -> None:
+    numpyro.sample("mean", dist.Normal(jnp.zeros(0), 1.0).to_event(1))
+
+
+def nothing() -> None:
+    numpyro.sample("y", dist.Normal(0.0, 1.0), obs=1.0)
+
+
+@pytest.mark.parametrize(
+    ("program", "args", "message"),
+    [
+        (discrete, (), "the site kind of the model is discrete"),
+        (improper, (), "the site level of the model has an improper prior"),
+        (untraceable, (DATA,), "the model untraceable failed with TracerBool"),
+        (undefined, (), "the site odd of the model is not a number where samplers start"),
+        (nothing, (), "the model nothing has no latent site"),
+        (scoped, (), "the site prior/mean of the model has a slash in its name"),
+        (scoped_result, (), "the site prior/mean of the model has a slash in its name"),
+        (draw, (), "the site draw of the model has the name of a dimension of all draws"),
+        (dimension, (), "the site mean_dim_0 of the model has the name of a dimension of the site"),
+        (empty, (), "the site mean of the model has no values"),
+        (known_scale, (jnp.array([1.0, jnp.nan]),), "the site y .* cannot take, such as nan"),
+        (known_scale, (), "the model known_scale failed with TypeError"),
+        (known_scale, DATA, "are a tuple, even of one"),
+        (3, (), "a model is a function"),
+    ],
+)
+def test_what_cannot_be_sampled_is_refused(program: Any, args: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        bpa.sample(program, args)
+
+
+def test_samplers_of_weights_need_lists() -> None:
+    with pytest.raises(UsageError, match="heuristic needs canonical weights"):
+        bpa.sample(known_scale, (DATA,), sampler="heuristic")
+
+
+class Shifted(SAMPLERS["imh"], frozen=True):  # type: ignore[misc]
+    """A sampler whose draws are half a standard deviation too large."""
+
+    def sample(self, target: Target) -> Sampled:
+        sampled = super().sample(target)
+        sampled.z["mean"] = np.asarray(sampled.z["mean"]) + 0.25
+        return sampled
+
+
+@pytest.fixture
+def shifted(monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setitem(SAMPLERS.registered, "shifted", Shifted)
+    return "shifted"
+
+
+def test_samplers_are_compared_and_failures_are_rows(shifted: str, tmp_path: Any) -> None:
+    options: dict[str, Any] = {"runs": 2, "reference": "imh", "reference_draws": 4000}
+    names = ["imh", shifted, "heuristic"]
+    found = bpa.compare_samplers(known_scale, (DATA,), samplers=names, **options)
+    assert [one.verdict for one in found.samplers] == ["agrees", "DIFFERS", "failed"]
+    assert "needs canonical weights" in found["heuristic"].reason
+    assert "imh" in str(found)
+    reference = bpa.sample(known_scale, (DATA,), sampler="imh:draws=4000", seed=9)
+    bpa.write_posterior(reference, tmp_path / "reference.nc")
+    for known in (reference, str(tmp_path / "reference.nc")):
+        again = bpa.compare_samplers(known_scale, (DATA,), samplers=["imh"], reference=known)
+        assert again["imh"].verdict == "agrees"
+    density = bpa.log_density(
+        bpa.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"]), {"LM0": 0.5}
+    )
+    assert bpa.compare_samplers(density, samplers=["laplace"], **options)["laplace"].verdict
+    with pytest.raises(UsageError, match="has its data already"):
+        bpa.compare_samplers(density, (DATA,), samplers=["imh"])
+    with pytest.raises(UsageError, match=r"samplers are a list, .* samplers=\['imh'\]"):
+        bpa.compare_samplers(known_scale, (DATA,), samplers="imh")
+    lists = bpa.from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+    with pytest.raises(UsageError, match="leave test out"):
+        bpa.compare_samplers(known_scale, (DATA,), samplers=["imh"], test=lists)
+
+
+def test_calibration_of_any_model_finds_a_wrong_sampler(shifted: str) -> None:
+    samplers = ["imh:draws=200", f"{shifted}:draws=200"]
+    right, wrong = bpa.calibrate(known_scale, (DATA,), samplers=samplers, replications=100)
+    assert right.names == ("mean", "log likelihood")
+    assert right, str(right)
+    assert not wrong
+
+
+def test_data_of_plates_and_several_sites_are_simulated() -> None:
+    (found,) = bpa.calibrate(
+        schools, (8, ERRORS), {"effect": EFFECTS}, samplers=["imh:draws=100"], replications=20
+    )
+    assert found.names[:3] == ("mu", "tau", "z[0]")
+    assert found.ranks.shape == (20, 11)
+
+
+def scaled() -> None:
+    mean = numpyro.sample("mean", dist.Normal(0.0, 1.0))
+    with numpyro.handlers.scale(scale=2.0):
+        numpyro.sample("y", dist.Normal(mean, 1.0), obs=1.0)
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        (scaled, "the density of the site y of scaled is scaled"),
+        (lambda: numpyro.sample("mean", dist.Normal(0.0, 1.0)), "observes nothing"),
+        (undefined, "not a number"),
+    ],
+)
+def test_what_cannot_be_simulated_is_refused(program: Callable[[], Any], message: str) -> None:
+    with pytest.raises((UsageError, DataError), match=message):
+        bpa.calibrate(program, samplers=["imh"])

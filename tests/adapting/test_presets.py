@@ -1,0 +1,90 @@
+"""What `adapt` does unless it is told: the likelihood that suits the gain, and presets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+import pytest
+from support.judged_lists import judged_lists
+from support.raising import raises
+
+from bpa_ppl import NBest, UsageError, adapt, as_draws, check, read_weights
+from bpa_ppl.adapting.adapt import log_density
+from bpa_ppl.adapting.settings import PRESETS, Settings, resolve_prior, resolve_sampler
+from bpa_ppl.lists.columns import read_column
+from bpa_ppl.lists.nbest import measure_deviation
+from bpa_ppl.models.priors.prior import PRIORS
+from bpa_ppl.samplers.sampler import SAMPLERS
+
+pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
+CANONICAL = {"LM0": 0.5, "TM0[0]": 0.1, "TM0[1]": 0.2}
+
+
+def made(lists: NBest, weights: Any = CANONICAL, **options: Any) -> Any:
+    return as_draws(adapt(lists, weights, **{"sampler": "map", **options}))
+
+
+@pytest.mark.parametrize("options", [{}, {"categorical": "system"}], ids=str)
+def test_any_other_gain_has_pairs_weighted_by_differences(options: dict[str, Any]) -> None:
+    lists = judged_lists(20)
+    options = {"weights": {"logprob": 0.1}, "gain": "comet", **options}
+    unit = measure_deviation(lists, read_column(lists, "comet"))
+    pairs = {"name": "pairs", "exponent": 0.25, "power": 0.75}
+    pairs["unit"] = pytest.approx(unit, rel=0.005)
+    expected = {
+        "auto": pairs,
+        "heuristic": {"name": "oracle"},
+    }
+    for sampler, likelihood in expected.items():
+        record = log_density(lists, sampler=sampler, **options).adaptation.record
+        assert record.likelihood.plain == likelihood
+
+
+def test_presets_are_their_samplers_and_settings(toy: NBest) -> None:
+    preset = as_draws(adapt(toy, CANONICAL, preset="published", sampler="rwm-isotropic:draws=50"))
+    by_name = made(toy, sampler="rwm-isotropic:draws=50")
+    np.testing.assert_array_equal(preset.weights, by_name.weights)
+    assert by_name.record.likelihood.name == "oracle"
+    assert preset.record.sampler.settings["proposal_variance"] == 0.01
+    explicit = made(toy, preset="published", likelihood="margin")
+    assert (explicit.record.sampler.name, explicit.record.likelihood.name) == ("map", "margin")
+    heuristic = as_draws(adapt(toy, CANONICAL, preset="published-2010"))
+    options = {"likelihood": "oracle", "prior": "isotropic:variance=1.0"}
+    named = made(toy, sampler="heuristic:draws=100,delta=8", **options)
+    np.testing.assert_array_equal(heuristic.log_weight, named.log_weight)
+    assert heuristic.record.sampler.settings == {"draws": 100, "delta": 8.0}
+    pytest.importorskip("bpa_ppl.extras.studies.tuning.weight_trace")
+    with raises(UsageError, "missing-setting", parameter="sampler", match="weight-trace:lists="):
+        adapt(toy, CANONICAL, preset="published-sspr")
+
+
+def test_what_is_named_has_precedence_over_a_preset(toy: NBest) -> None:
+    prior = "isotropic:variance=0.3"
+    mine = made(toy, sampler="heuristic:draws=50,delta=2", preset="published-2010", prior=prior)
+    assert mine.record.sampler.settings == {"draws": 50, "delta": 2.0}
+    assert mine.record.likelihood.name == "oracle"
+    assert mine.constants["prior_variance"].tolist() == [0.3] * len(CANONICAL)
+    # The settings of a preset are those of its sampler and of its prior.
+    settings: Settings = {"preset": "published-2010", "sampler": "map", "prior": "horseshoe"}
+    assert resolve_sampler(settings) == SAMPLERS.resolve("map")
+    assert resolve_prior(settings) == PRIORS.resolve("horseshoe")
+
+
+@pytest.mark.parametrize("preset", sorted(PRESETS))
+def test_a_preset_fails_its_check_for_a_reason_with_one_remedy(
+    preset: str, real_lists: Callable[[str], NBest]
+) -> None:
+    lists = real_lists("leaflet")[:60].truncate(20)
+    canonical = read_weights(files("bpa_ppl.demo_data") / "moses.ini")
+    options = {}
+    if preset == "published-sspr":
+        weight_trace = pytest.importorskip("bpa_ppl.extras.studies.tuning.weight_trace")
+        options["sampler"] = weight_trace.WeightTrace(lists)
+    report = check(adapt(lists, canonical, preset=preset, **options))
+    assert not report
+    (remedy,) = {finding.advice.rpartition(": ")[2] for finding in report.failures}
+    assert ("use rwm" if preset == "published" else "use a Markov-chain sampler") in remedy
+    assert str(report).count("\n- ") == 1

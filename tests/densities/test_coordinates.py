@@ -1,0 +1,314 @@
+"""Sampling in other coordinates: units of features, and the span of lists with many features."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from scipy.linalg import null_space
+from scipy.stats import chi2, kstest, norm
+from support.moment_checks import assert_equal_moments, assert_moments
+from support.raising import raises
+
+from bpa_ppl import DataError, Draws, Isotropic, NBest, Prior, UsageError, check, from_lists
+from bpa_ppl.adapting.adapt import adapt_draws, log_density
+from bpa_ppl.adapting.draw import draw
+from bpa_ppl.densities import common_scale, coordinates
+from bpa_ppl.densities.coordinates import choose_coordinates
+from bpa_ppl.densities.target import Sampled, evaluate
+from bpa_ppl.densities.weights_target import WeightsTarget
+from bpa_ppl.models.likelihoods.likelihood import NoLikelihood
+from bpa_ppl.models.log_linear import log_linear
+from bpa_ppl.models.priors.scale import LogNormalScale
+from bpa_ppl.samplers.auto import Auto
+from bpa_ppl.samplers.imh import IndependenceMetropolis
+from bpa_ppl.samplers.laplace import Laplace
+from bpa_ppl.samplers.map import PosteriorMode
+from bpa_ppl.samplers.nuts import Nuts
+from bpa_ppl.samplers.published import IsotropicRandomWalk
+from bpa_ppl.samplers.rwm import RandomWalkMetropolis
+
+FEATURES, LISTS, SIZE = 16, 3, 3
+#: The differences within lists have so many dimensions.
+DIRECTIONS = LISTS * (SIZE - 1)
+NAMES = [f"f{k}" for k in range(FEATURES)]
+CANONICAL = dict(zip(NAMES, np.linspace(-1, 1, FEATURES).tolist(), strict=True))
+
+
+def judged(
+    unit: Any = 1.0, features: int = FEATURES, lists: int = LISTS, size: int = SIZE
+) -> NBest:
+    """Return lists whose first three features say how good a candidate is."""
+    rng = np.random.default_rng(1)
+    table = rng.normal(size=(lists, size, features))
+    gains = table[..., :3] @ [1.5, -1.0, 0.7] + rng.gumbel(size=(lists, size))
+    texts = [[f"{s} {c}" for c in range(size)] for s in range(lists)]
+    names = [f"f{k}" for k in range(features)]
+    extras = {"quality": gains.tolist()}
+    return from_lists(texts, (table * unit).tolist(), names, extras=extras)
+
+
+def correlated() -> Prior:
+    """Return a Gaussian with correlations of all weights."""
+    matrix = np.random.default_rng(2).normal(size=(FEATURES, 2 * FEATURES))
+    return Prior.gaussian(CANONICAL, matrix @ matrix.T / FEATURES)
+
+
+#: Arguments of `adapt`.
+PRIORS: dict[str, dict[str, Any]] = {
+    "canonical": {"weights": CANONICAL, "prior": Isotropic(variance=0.3)},
+    "two variances": {"weights": {}, "prior": Isotropic(variance=0.5, single={"f0": 9.0})},
+    "correlated": {"weights": CANONICAL, "prior": correlated()},
+    "learned": {},
+}
+
+
+def build(name: str, likelihood: str = "oracle") -> WeightsTarget:
+    options = dict(PRIORS[name])
+    weights = options.pop("weights", None)
+    weights = dict.fromkeys(NAMES, 0.0) if weights == {} else weights
+    return log_density(judged(), weights, gain="quality", likelihood=likelihood, **options)
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sample in the span of lists with few features, too."""
+    monkeypatch.setattr(coordinates, "_MANY", 10)
+
+
+def in_span(target: WeightsTarget, sampler: Any) -> Sampled:
+    with jax.enable_x64(True):
+        assert choose_coordinates(target).target.dimension == DIRECTIONS
+        return draw(sampler, target)
+
+
+def rows_of(target: WeightsTarget) -> np.ndarray:
+    """Return h − h* of all candidates but the oracles."""
+    (bucket,) = target.lists.buckets
+    rows = np.swapaxes(np.asarray(bucket["features"], np.float64), 2, 3)
+    return rows[:, :, 1:].reshape(-1, FEATURES)
+
+
+@pytest.mark.parametrize(("name", "likelihood"), [("correlated", "oracle"), ("canonical", "risk")])
+def test_the_span_has_the_moments_of_the_weights(name: str, likelihood: str, few: None) -> None:
+    target = build(name, likelihood)
+    sampler = IndependenceMetropolis(draws=1000)
+    sampled = in_span(target, sampler)
+    with jax.enable_x64(True):
+        direct = sampler.sample(target)
+    assert_equal_moments(sampled.z["weights"], direct.z["weights"])
+
+
+@pytest.mark.parametrize(
+    ("name", "sampler"),
+    [*((name, Laplace()) for name in PRIORS), ("learned", Nuts(draws=100, warmup=50))],
+)
+def test_log_densities_are_those_of_the_weights(name: str, sampler: Any, few: None) -> None:
+    target = build(name)
+    sampled = in_span(target, sampler)
+    with jax.enable_x64(True):
+        log_density, log_likelihood = evaluate(target, sampled.z)
+    np.testing.assert_allclose(sampled.log_density, log_density, rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(
+        sampled.log_likelihood["oracle"], log_likelihood["oracle"], atol=1e-4
+    )
+
+
+@pytest.mark.parametrize("name", PRIORS)
+def test_directions_outside_of_the_span_have_their_prior(name: str, few: None) -> None:
+    target = build(name)
+    sampled = in_span(target, IndependenceMetropolis())
+    factor = np.linalg.cholesky(target.prior.full_covariance)
+    difference = sampled.z["weights"] - np.asarray(target.prior.mean)
+    units = np.linalg.solve(factor, difference[..., None])[..., 0]
+    outside = units @ null_space(rows_of(target) @ factor)
+    assert outside.shape[2] == FEATURES - DIRECTIONS
+    assert_moments(outside, np.zeros(outside.shape[2]), np.eye(outside.shape[2]))
+
+
+def test_the_mode_and_the_evidence_are_those_of_the_weights(few: None) -> None:
+    target = build("correlated")
+    in_directions = in_span(target, PosteriorMode())
+    with jax.enable_x64(True):
+        direct = PosteriorMode().sample(target)
+    np.testing.assert_allclose(in_directions.mode, direct.mode, atol=1e-3)
+    np.testing.assert_allclose(in_directions.z["weights"][0, 0], in_directions.mode)
+    evidence = direct.figures.log_evidence
+    assert in_directions.figures.log_evidence == pytest.approx(evidence, abs=1e-4)
+    np.testing.assert_allclose(in_directions.log_density, direct.log_density, atol=1e-4)
+
+
+def with_common_scale(deviation: float) -> WeightsTarget:
+    """Return a posterior whose first nine weights have a common scale."""
+    target = build("canonical")
+    shared = np.arange(FEATURES) < 9
+    matrix = np.where(np.equal.outer(shared, shared), 0.3, 0.0) + 0.5 * np.eye(FEATURES)
+    of_scale = {"scale": LogNormalScale(np.asarray(deviation)), "shared": shared}
+    given = target.prior._replace(variance=None, covariance=matrix, **of_scale)
+    return replace(target, prior=given)
+
+
+def test_nuts_draws_the_common_scale_of_many_directions(
+    few: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The weights are those of the integral over the scale, which independent proposals sample."""
+    target = with_common_scale(0.5)
+    with jax.enable_x64(True):
+        independent = draw(Auto(draws=6000), target)
+        monkeypatch.setattr(common_scale, "_MANY_SCALED", 2 * DIRECTIONS - 1)
+        scaled = draw(Auto(draws=2000), target)
+        log_density, log_likelihood = evaluate(target, scaled.z)
+    assert independent.figures.chosen == "imh"
+    assert scaled.figures.chosen_because == "12 directions have a common scale"
+    assert scaled.figures.drawn_again_because is None
+    assert_equal_moments(scaled.z["weights"], independent.z["weights"])
+    np.testing.assert_allclose(scaled.log_density, log_density, rtol=1e-5, atol=1e-4)
+    expected = log_likelihood["oracle"]
+    np.testing.assert_allclose(scaled.log_likelihood["oracle"], expected, atol=1e-4)
+
+
+def test_a_common_scale_is_drawn_for_all_directions(few: None) -> None:
+    """|z|² of nine weights is τ² χ²(9), and of the others χ²(7)."""
+    target = replace(with_common_scale(0.5), likelihood=NoLikelihood())
+    prior, matrix = target.prior, target.prior.covariance
+    with jax.enable_x64(True):
+        spanned = choose_coordinates(target).target
+        assert spanned.dimension == 2 * DIRECTIONS
+        sampled = draw(Laplace(draws=4000), target)
+        log_density, _ = evaluate(target, sampled.z)
+    # Sums over log τ have other nodes, which matters far from the centre.
+    np.testing.assert_allclose(sampled.log_density, log_density, rtol=1e-3)
+    one = Draws(
+        {"weights": sampled.z["weights"]}, NAMES, "weighted", log_weight=sampled.log_weight
+    ).resampled()
+    difference = one.flat - np.asarray(prior.mean)
+    units = np.linalg.solve(np.linalg.cholesky(matrix), difference.T)
+    log_scales = np.linspace(-3, 3, 201)
+    weight = norm.pdf(log_scales, 0.0, 0.5)
+
+    def cdf(squared: np.ndarray) -> np.ndarray:
+        given_scale = chi2.cdf(np.outer(squared, np.exp(-2 * log_scales)), 9)
+        return np.asarray(given_scale @ weight / weight.sum())
+
+    # Few draws are repeated: the weights of importance are nearly equal.
+    assert kstest(np.square(units[:9]).sum(axis=0), cdf).pvalue > 1e-3
+    assert kstest(np.square(units[9:]).sum(axis=0), chi2(7).cdf).pvalue > 1e-3
+
+
+def test_chains_that_stay_keep_all_weights(few: None) -> None:
+    target = build("canonical")
+    sampled = in_span(target, RandomWalkMetropolis(draws=500, thinning=1))
+    weights, directions = sampled.z["weights"], sampled.directions
+    assert directions.shape == (4, 500, DIRECTIONS)
+    stays = (np.diff(directions, axis=1) == 0).all(axis=2)
+    assert 0.5 < stays.mean() < 0.9
+    np.testing.assert_array_equal(stays, (np.diff(weights, axis=1) == 0).all(axis=2))
+
+
+@pytest.mark.parametrize("model", ["user", "published"])
+def test_weights_stay_as_they_are(model: str, few: None) -> None:
+    """In models of a user, and for samplers whose steps are in the units of the weights."""
+    target = build("canonical")
+    if model == "published":
+        with jax.enable_x64(True):
+            walk = IsotropicRandomWalk(warmup=5, draws=5)
+            np.testing.assert_array_equal(
+                draw(walk, target).z["weights"], walk.sample(target).z["weights"]
+            )
+        return
+
+    def same(lists: Any, prior: Any, likelihood: Any) -> None:
+        log_linear(lists, prior, likelihood)
+
+    target = replace(target, model=same)
+    assert choose_coordinates(target).target is target
+
+
+@pytest.mark.filterwarnings("ignore:the judgements do not separate the features")
+def test_many_features_are_adapted_and_checked() -> None:
+    """300 features of 10 lists have 50 directions, which the check examines with the weights."""
+    steps = list[tuple[int, int, str]]()
+    draws = adapt_draws(
+        judged(features=300, lists=10, size=6),
+        gain="quality",
+        sampler="auto:draws=400",
+        progress=lambda *step: steps.append(step),
+    )
+    assert draws.sites == ("weights", "directions")
+    assert draws.values["directions"].shape == (4, 400, 50)
+    assert draws.weights.shape == (4, 400, 300)
+    report = check(draws)
+    assert report, str(report)
+    scales = [step for step in steps if step[2] == "scale of the prior"]
+    assert len(scales) > 9
+    assert all(done <= total for done, total, _ in scales)
+    stuck = dict(draws.values)
+    stuck["directions"] = draws.values["directions"].copy()
+    stuck["directions"][0, :, 7] += 3.0
+    failed = check(replace(draws, values=stuck))
+    assert {one.where for one in failed.failures} >= {"directions[7]"}
+
+
+UNITS = (1e-30, 1e-8, 1.0, 1e20, 1e30)
+TUNED = np.array([1.0, -0.5, 0.2])
+
+
+def adapt_in(unit: Any, *, canonical: bool, **options: Any) -> np.ndarray:
+    """Return the choices of weights that are adapted to features in some units."""
+    lists, units = judged(unit, features=3, lists=30, size=6), np.ones(3) * unit
+    if canonical:
+        options["weights"] = dict(zip(lists.feature_names, TUNED / units, strict=True))
+        variances = dict(zip(lists.feature_names, (0.1 / units**2).tolist(), strict=True))
+        options["prior"] = Isotropic(variance=variances)
+    draws = adapt_draws(lists, gain="quality", **options)
+    assert check(draws), str(check(draws))
+    return draws.mean * units
+
+
+@pytest.mark.parametrize("canonical", [False, True])
+@pytest.mark.parametrize("sampler", ["auto", "imh", "nuts", "rwm", "laplace", "map"])
+def test_units_do_not_matter_to_samplers(sampler: str, canonical: bool) -> None:
+    options = {"sampler": sampler, "canonical": canonical, "likelihood": "oracle"}
+    units = (1.0, UNITS[0], UNITS[-1], np.array([1e20, 1.0, 1e-20]))
+    found = np.array([adapt_in(unit, **options) for unit in units])
+    np.testing.assert_allclose(found, [found[0]] * 4, atol=0.05)
+
+
+@pytest.mark.parametrize("canonical", [False, True])
+@pytest.mark.parametrize("likelihood", ["margin", "risk", "pairs", "oracle"])
+def test_units_do_not_matter_to_likelihoods(likelihood: str, canonical: bool) -> None:
+    options = {"sampler": "map", "canonical": canonical, "likelihood": likelihood}
+    found = np.array([adapt_in(unit, **options) for unit in UNITS])
+    np.testing.assert_allclose(found, [found[2]] * 5, rtol=1e-3)
+
+
+@pytest.mark.parametrize("unit", [1e8, 1e20, 1e30])
+def test_the_published_variance_is_wide_for_features_in_small_units(unit: float) -> None:
+    """The prior of a canonical weight is N(λ_T, 0.1) in its own unit: the lists decide alone."""
+    weights = dict(zip(("f0", "f1", "f2"), TUNED / unit, strict=True))
+    lists = judged(unit, features=3, lists=30, size=6)
+    draws = adapt_draws(lists, weights, gain="quality", likelihood="oracle")
+    flat = judged(1.0, features=3, lists=30, size=6)
+    options: dict[str, Any] = {"prior": Isotropic(variance=1e6), "likelihood": "oracle"}
+    known = adapt_draws(flat, dict(zip(weights, TUNED, strict=True)), gain="quality", **options)
+    assert check(draws), str(check(draws))
+    np.testing.assert_allclose(draws.mean * unit, known.mean, atol=0.05)
+
+
+def test_a_prior_without_numbers_is_refused() -> None:
+    """A weight of 1e20 ± 0.3 is one number."""
+    weights = dict(zip(("f0", "f1", "f2"), TUNED * [1e20, 1.0, 1.0], strict=True))
+    lists = judged(np.array([1e-20, 1.0, 1.0]), features=3, lists=30, size=6)
+    with raises(DataError, "bad-number", parameter="prior", match=r"f0, 1e\+20 ± 0.32"):
+        adapt_draws(lists, weights, gain="quality")
+
+
+def test_a_hierarchy_of_many_features_is_refused() -> None:
+    lists = judged(features=501)
+    with raises(UsageError, "not-supported", parameter="sampler", match="501"):
+        adapt_draws(lists, gain="quality", prior="horseshoe")
+    with raises(DataError, "not-supported", parameter="sampler", match="1,004"):
+        adapt_draws(lists, gain="quality", prior="horseshoe", sampler="map")

@@ -1,0 +1,137 @@
+"""The check and the traces of posteriors of any program, without weights of features."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from arviz_stats.base import array_stats
+from support.command_line import refused, run, succeed
+from support.raising import raises
+from xarray import Dataset, DataTree
+
+import bpa_ppl as bpa
+from bpa_ppl import DataError
+from bpa_ppl.diagnostics.check.check import check
+from bpa_ppl.diagnostics.pages.traces import draw_energy, draw_mixing
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.statistics import ess
+
+SHAPE = 4, 400
+
+
+def hierarchy(**more: Any) -> DataTree:
+    """A posterior as PyMC writes it: a scalar, a vector, a matrix, a count and a constant."""
+    rng = np.random.default_rng(3)
+    values = {
+        "mu": rng.normal(size=SHAPE),
+        "theta": rng.normal(size=(*SHAPE, 3)).cumsum(axis=1) * 0.02 + rng.normal(size=(*SHAPE, 3)),
+        "L": rng.normal(size=(*SHAPE, 2, 2)),
+        "count": rng.poisson(3.0, size=SHAPE),
+        "known": np.ones(SHAPE),
+    } | more
+    dims = {
+        n: ["chain", "draw", *(f"{n}_{k}" for k in range(v.ndim - 2))] for n, v in values.items()
+    }
+    statistics = {
+        "diverging": np.arange(SHAPE[1]) % 100 == np.zeros((4, 1)),
+        "energy": rng.gamma(5.0, size=SHAPE),
+        "tree_depth": np.full(SHAPE, 3),
+    }
+    return DataTree.from_dict(
+        {
+            "posterior": Dataset({n: (dims[n], v) for n, v in values.items()}),
+            "sample_stats": Dataset({n: (("chain", "draw"), v) for n, v in statistics.items()}),
+        }
+    )
+
+
+def test_figures_are_those_of_arviz() -> None:
+    data = hierarchy()
+    values = {name: data["posterior"][name].values for name in ("mu", "theta", "L")}
+    found = {finding.name: finding for finding in check(data).findings}
+
+    def figures(name: str, **options: Any) -> np.ndarray:
+        function = partial(getattr(array_stats, name), chain_axis=0, draw_axis=1, **options)
+        return np.concatenate([np.ravel(function(x)) for x in values.values()])
+
+    assert found["bulk ESS"].value == pytest.approx(figures("ess").min())
+    assert found["tail ESS"].value == pytest.approx(
+        figures("ess", method="tail", prob=(0.05, 0.95)).min()
+    )
+    assert found["R-hat"].value == pytest.approx(figures("rhat").max())
+    assert found["R-hat"].where.startswith("theta[")
+    assert found["divergences"].value == 16
+    assert found["tree depth"].value == 3
+    assert not check(data)
+    known = {"divergences", "BFMI", "tree depth", "burn-in (|z|)", "MCSE / sd", "equal draws"}
+    assert known <= found.keys()
+
+
+def test_what_is_not_checked_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", "bpa_ppl"):
+        check(hierarchy())
+    assert "not checked, because discrete: count" in caplog.text
+    assert "not checked, because the same in all draws: known" in caplog.text
+
+
+def test_a_chain_that_is_apart_fails() -> None:
+    apart = np.random.default_rng(0).normal(size=SHAPE)
+    apart[2] += 3.0
+    (worst,) = {one.where for one in check(hierarchy(mu=apart)).failures if one.name == "R-hat"}
+    assert worst == "mu"
+
+
+def test_what_cannot_be_checked_is_refused() -> None:
+    counts = hierarchy()["posterior"].to_dataset()[["count"]]
+    with raises(DataError, "no-data", match="all variables are discrete: count"):
+        check(DataTree.from_dict({"posterior": counts}))
+    flat = Dataset({"mu": ("draw", np.zeros(9))})
+    with raises(DataError, "no-data", match="mu has the dimensions draw: it needs chain and draw"):
+        check(DataTree.from_dict({"posterior": flat}))
+    with raises(DataError, "no-data", match="no variable weights"):
+        bpa.point_weights(hierarchy(), unchecked=True)
+
+
+def test_commands_take_any_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    hierarchy().to_netcdf("any.nc", engine="h5netcdf")
+    done = run("check", "any.nc")
+    assert done.code == 3
+    assert "divergences" in done.out
+    succeed("trace", "any.nc", "-o", "any.html", "--var-names", "theta", "mu")
+    page = Path("any.html").read_text("utf-8")
+    assert 'alt="Traces of theta[0], theta[1], theta[2], mu"' in page
+    assert "Energy" in page
+    unknown = run("trace", "any.nc", "-o", "any.png", "--var-names", "tau")
+    assert unknown.code == 2
+    assert "has no tau: choose from mu, theta[0], " in unknown.err
+    refused("weights", "any.nc", "-o", "w.json", mention="no variable weights")
+
+
+def test_a_figure_has_the_worst_hundred(caplog: pytest.LogCaptureFixture) -> None:
+    rng = np.random.default_rng(1)
+    many = rng.normal(size=(*SHAPE, 120))
+    many[..., 7] = many[..., 7].cumsum(axis=1)
+    with caplog.at_level("INFO", "bpa_ppl"):
+        figure = bpa.plot_trace(hierarchy(many=many), ["many"])
+    titles = [axes.get_title("left") for axes in figure.axes[1::3]]
+    assert len(titles) == 100
+    assert "many[7]" in titles
+    assert "the 100 that mix worst are drawn, not" in caplog.text
+    assert len(bpa.plot_trace(hierarchy(), top=2).axes) == 6
+
+
+def test_mixing_and_energy_show_the_draws() -> None:
+    draws = as_draws(hierarchy(), any_variables=True)
+    lags, growth = draw_mixing(draws, ["mu"]).axes
+    assert [line.get_ydata()[0] for line in lags.lines] == [1.0] * 4
+    assert growth.lines[0].get_ydata()[-1] == pytest.approx(float(ess(draws.values["mu"])))
+    figure = draw_energy(draws)
+    assert figure is not None
+    (_, pairs) = figure.axes
+    assert len(pairs.lines[1].get_xdata()) == 16  # the divergent transitions
+    assert draw_energy(as_draws(hierarchy()["posterior"].to_dataset(), any_variables=True)) is None

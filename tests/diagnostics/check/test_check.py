@@ -1,0 +1,600 @@
+"""Good chains pass, each fault is found by its diagnostic, and the advice can be followed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from scipy import stats
+from support.external_posterior import autoregressive, external_posterior
+from support.html_outline import Outline
+from support.records import with_record
+
+from bpa_ppl import check, write_posterior
+from bpa_ppl.diagnostics.check.advice import find_advice
+from bpa_ppl.diagnostics.check.check import Report, check_and_record, read_report
+from bpa_ppl.diagnostics.check.convergence import _z_score, compare_chains
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.arviz_functions import import_arviz
+from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.files import read_draws
+from bpa_ppl.posterior.record import Figures, Finding, Record, SamplerRecord
+from bpa_ppl.posterior.statistics import TAILS
+from bpa_ppl.samplers.sampler import SAMPLERS
+
+if TYPE_CHECKING:
+    from bpa_ppl.posterior.adapter import Posterior
+
+
+from functools import cache
+
+from bpa_ppl import from_lists
+from bpa_ppl.adapting.adapt import log_density
+from bpa_ppl.adapting.draw import draw_posterior
+from bpa_ppl.densities.weights_target import WeightsTarget
+
+NAMES = ("LM0", "TM0", "WP0")
+CHAINS, DRAWS = 4, 1000
+RATES = np.full((CHAINS, DRAWS), 0.3)
+ENERGY = np.random.default_rng(5).normal(size=(CHAINS, DRAWS))
+
+
+def good(correlation: float = 0.2) -> np.ndarray:
+    return autoregressive(correlation, CHAINS, DRAWS, len(NAMES), seed=2)
+
+
+def found(report: Report, name: str) -> Finding:
+    return next(finding for finding in report.findings if finding.name == name)
+
+
+def failed(posterior: Posterior) -> dict[str, Finding]:
+    return {finding.name: finding for finding in check(posterior).failures}
+
+
+def test_good_chains_pass_every_diagnostic() -> None:
+    diverging = np.zeros((CHAINS, DRAWS), bool)
+    recorded = {"acceptance_rate": RATES + 0.4, "energy": ENERGY, "diverging": diverging}
+    report = check(external_posterior(good(), NAMES, **recorded))
+    assert report
+    assert [finding.name for finding in report.findings] == [
+        *("divergences", "BFMI", "acceptance", "burn-in (|z|)", "R-hat", "bulk ESS"),
+        *("tail ESS", "MCSE / sd", "chain means (|z|)", "tails (Pareto k̂)", "equal draws"),
+    ]
+    assert max(map(len, str(report).splitlines())) <= 80
+    assert "converged" in str(report)
+    assert "NOT" not in str(report)
+
+
+def test_the_numbers_are_those_of_arviz() -> None:
+    posterior = external_posterior(good(0.6), NAMES, energy=ENERGY)
+    report, arviz = check(posterior), import_arviz()
+    bulk = arviz.ess(posterior, method="bulk")["weights"].values
+    tail = arviz.ess(posterior, method="tail", prob=TAILS)["weights"].values
+    errors = arviz.mcse(posterior)["weights"].values
+    expected = {
+        "R-hat": arviz.rhat(posterior)["weights"].values.max(),
+        "bulk ESS": bulk.min(),
+        "tail ESS": tail.min(),
+        "MCSE / sd": (errors / posterior["posterior"]["weights"].values.std()).max(),
+        "BFMI": arviz.bfmi(ENERGY).min(),
+    }
+    for name, value in expected.items():
+        tolerance = 0.05 if name == "MCSE / sd" else 1e-9
+        assert found(report, name).value == pytest.approx(value, rel=tolerance), name
+    assert found(report, "bulk ESS").where == NAMES[int(bulk.argmin())]
+
+
+@pytest.mark.parametrize(
+    ("name", "chains", "shift"),
+    [
+        ("R-hat", slice(2, 3), 2.0),  # a chain elsewhere
+        ("burn-in (|z|)", slice(None), np.linspace(-0.5, 0.5, DRAWS)),  # chains drift together
+        ("burn-in (|z|)", slice(None), 2 * np.exp(-np.arange(DRAWS) / 30)),  # from one start
+        ("R-hat", slice(None), 5 * np.exp(-np.arange(DRAWS) / 100)),  # a burn-in was kept
+    ],
+)
+def test_chains_that_disagree_or_drift_are_found(name: str, chains: slice, shift: Any) -> None:
+    draws = good()
+    draws[chains, :, 1] += shift
+    finding = failed(external_posterior(draws, NAMES))[name]
+    assert finding.where == "TM0"
+    assert "raise warmup" in finding.advice
+
+
+@pytest.mark.parametrize(
+    ("correlation", "chains", "draws"), [(0.0, 4, 60), (0.99, 4, 1000), (0.0, 1, 200)]
+)
+def test_too_few_effective_draws_are_found(correlation: float, chains: int, draws: int) -> None:
+    values = autoregressive(correlation, chains, draws, 3, seed=1)
+    finding = failed(external_posterior(values, NAMES))["bulk ESS"]
+    assert "draw more" in finding.advice
+
+
+@pytest.mark.parametrize("draws", [1, 2, 3, 5])
+def test_a_handful_of_draws_fails_without_a_fuss(draws: int) -> None:
+    values, energy = autoregressive(0.0, 1, draws, 3, seed=1), np.ones((1, draws))
+    report = check(external_posterior(values, NAMES, energy=energy))
+    assert not report
+    advice = f"{draws} draws per chain cannot be checked: draw at least 100"
+    assert [finding.advice == advice for finding in report.failures].count(True) == (draws < 4)
+
+
+@pytest.mark.parametrize(("rate", "change"), [(0.97, "raise"), (0.001, "lower")])
+@pytest.mark.parametrize("sampler", ["rwm", "rwm-isotropic"])
+def test_a_walk_of_wrong_steps_gets_advice(rate: float, change: str, sampler: str) -> None:
+    rates = RATES.copy()
+    rates[3] = rate
+    draws = external_posterior(good(), NAMES, acceptance_rate=rates)
+    walk = with_record(as_draws(draws), sampler=SamplerRecord(name=sampler, settings={}))
+    finding = failed(walk)["acceptance"]
+    assert finding.value == pytest.approx(rate)
+    assert finding.where == "chain 3"
+    expected = f"{change} scale" if sampler == "rwm" else "use rwm, whose steps have the shape"
+    assert expected in finding.advice
+
+
+@pytest.mark.parametrize(
+    ("rate", "of_walk", "of_hamiltonian", "of_others"),
+    [
+        *((0.05, 0, 0, 0), (0.12, 0, 0, 1), (0.3, 1, 0, 1), (0.45, 1, 1, 1), (0.6, 0, 1, 1)),
+        (0.97, 0, 1, 1),
+    ],
+)
+def test_the_sound_acceptance_is_that_of_the_sampler(
+    rate: float, of_walk: bool, of_hamiltonian: bool, of_others: bool
+) -> None:
+    statistics = {"acceptance_rate": np.full((CHAINS, DRAWS), rate)}
+    draws = Draws({"weights": good()}, NAMES, statistics=statistics)
+    diverging = {"diverging": np.zeros((CHAINS, DRAWS), bool)}
+    walk = with_record(draws, sampler=SamplerRecord(name="rwm", settings={}))
+    hamiltonian = replace(draws, statistics=statistics | diverging)
+    for sampled, sound in ((walk, of_walk), (hamiltonian, of_hamiltonian), (draws, of_others)):
+        assert found(check(sampled), "acceptance").passed == sound
+    assert check(walk, {"acceptance": (rate - 0.01, 1.0)})
+    finding = found(check(draws), "acceptance")
+    assert finding.passed or finding.advice.endswith("use nuts")
+
+
+def test_what_explains_other_findings_comes_first() -> None:
+    """Divergences before the R-hat of chains that they keep apart; a density before both."""
+    apart = good() + 1.5 * (np.arange(CHAINS) == 1)[:, None, None]
+    statistics = {"diverging": np.arange(CHAINS * DRAWS).reshape(CHAINS, DRAWS) < 57}
+    draws = Draws({"weights": apart}, NAMES, statistics=statistics)
+    recorded, report = check_and_record(draws)
+    assert [finding.name for finding in report.failures][:2] == ["divergences", "R-hat"]
+    advice = [line for line in str(report).splitlines() if line.startswith("- ")]
+    assert "57 divergent transitions" in advice[0]
+    assert "the chains disagree" in advice[1]
+    assert read_report(recorded) == report
+    broken = replace(draws, log_density=np.full((CHAINS, DRAWS), -np.inf))
+    assert check(broken).failures[0].name == "log density"
+
+
+def test_divergences_and_an_energy_that_hardly_moves_are_found() -> None:
+    diverging, energy = np.zeros((CHAINS, DRAWS), bool), ENERGY.copy()
+    diverging[1, [3, 5]] = True
+    energy[2] = np.cumsum(energy[2])
+    findings = failed(external_posterior(good(), NAMES, diverging=diverging, energy=energy))
+    assert findings["divergences"].value == 2
+    # Settings of other programs have other names: PyMC's warm-up is `tune`.
+    assert "raise target_accept; in a model" in findings["divergences"].advice
+    assert findings["BFMI"].where == "chain 2"
+    assert findings["BFMI"].advice.endswith("take shorter steps, or reparametrise the model")
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "name", "advice"),
+    [
+        ((slice(None), slice(None), 1), 0.0, "constant", "fix it instead"),
+        ((0, slice(None), 1), 0.0, "R-hat", "raise warmup"),
+        ((slice(None), slice(None), 1), np.nan, "not finite", "4000 of 4000 draws of TM0"),
+        ((1, 7, 1), np.inf, "not finite", "1 of 4000 draws of TM0"),
+    ],
+)
+def test_a_constant_or_broken_chain_fails(
+    where: tuple, value: float, name: str, advice: str
+) -> None:
+    draws = good()
+    draws[where] = value
+    failures = failed(external_posterior(draws, NAMES))
+    assert advice in failures[name].advice
+    assert all(finding.where == "TM0" for finding in failures.values())
+    assert len(failures) == 1 or name == "R-hat"
+
+
+@pytest.mark.parametrize("shape", [(1, 1000), (50, 40), (500, 10)])
+def test_the_required_effective_draws_do_not_depend_on_the_number_of_chains(
+    shape: tuple[int, int],
+) -> None:
+    drawn = np.random.default_rng(4).normal(size=(*shape, 2))
+    report = check(Draws({"weights": drawn}, NAMES[:2]))
+    assert report, str(report)
+    assert found(report, "bulk ESS").limit == "≥ 400"
+
+
+STUCK = np.repeat(np.arange(CHAINS, dtype=float), DRAWS).reshape(CHAINS, DRAWS)
+
+
+def test_the_worst_cell_of_another_site_is_named() -> None:
+    raw = np.random.default_rng(2).normal(size=(CHAINS, DRAWS, 2, 2))
+    raw[2, :, 1, 0] += 1.0
+    finding = failed(external_posterior(good(), NAMES, sites={"raw": raw}))["R-hat"]
+    assert "for raw[2]" in finding.advice
+    broken = raw[..., 0, 0].copy()
+    broken[1, 7] = np.inf
+    findings = failed(external_posterior(good(), NAMES, sites={"scale": broken}))
+    assert {finding.where for finding in findings.values()} == {"scale"}
+
+
+def test_a_site_and_a_feature_of_one_name_are_both_checked() -> None:
+    site = failed(external_posterior(good(), NAMES, sites={"TM0": STUCK}))["R-hat"]
+    assert site.where == "TM0 (site)"
+    assert site.value > 1000
+    draws = good()
+    draws[..., 1] = STUCK
+    normal = np.random.default_rng(2).normal(size=(CHAINS, DRAWS))
+    assert failed(external_posterior(draws, NAMES, sites={"TM0": normal}))["R-hat"].where == "TM0"
+
+
+def test_a_constant_fails_only_if_it_is_a_sampled_site() -> None:
+    correlation = np.ones((CHAINS, DRAWS, 2, 2))
+    correlation[..., 0, 1] = correlation[..., 1, 0] = ENERGY
+    sites = {"total": np.full((CHAINS, DRAWS), 3.0), "correlation": correlation}
+    draws = as_draws(external_posterior(good(), NAMES, sites=sites))
+    assert check(draws)
+    assert not check(replace(draws, sites=("weights", "total")))
+
+
+def test_functions_of_the_sampled_sites_are_not_looked_at_but_the_weights_are() -> None:
+    other = {"raw": good()[..., 0], "sum": STUCK}
+    draws = replace(as_draws(external_posterior(good(), NAMES, sites=other)), sites=("raw",))
+    assert check(draws)
+    stuck = np.repeat(STUCK[..., None], len(NAMES), axis=-1)
+    assert not check(replace(draws, values={**draws.values, "weights": stuck}))
+
+
+def test_a_chain_elsewhere_is_found_where_r_hat_accepts_it() -> None:
+    draws = good(0.0)
+    draws[2, :, 1] += 0.25
+    report = check(Draws({"weights": draws}, NAMES))
+    assert found(report, "R-hat").passed
+    assert [(finding.name, finding.where) for finding in report.failures] == [
+        ("chain means (|z|)", "TM0")
+    ]
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.6])
+def test_differences_of_chains_are_z_scores(correlation: float) -> None:
+    """Their spread is that of a normal distribution."""
+    values = autoregressive(correlation, CHAINS, DRAWS, 200, seed=2)
+    assert compare_chains(values).std() == pytest.approx(1.0, abs=0.1)  # 2.8 standard errors
+
+
+@pytest.mark.parametrize("degrees", [1.0, 1.2])
+def test_means_that_hardly_exist_are_found(degrees: float) -> None:
+    draws = good()
+    draws[..., 2] = np.random.default_rng(3).standard_t(degrees, size=(CHAINS, DRAWS))
+    finding = failed(Draws({"weights": draws}, NAMES))["tails (Pareto k̂)"]
+    assert finding.where == "WP0"
+    assert finding.value == pytest.approx(1 / degrees, abs=0.3)
+    draws[..., 2] = np.random.default_rng(3).standard_t(4.0, size=(CHAINS, DRAWS))
+    assert check(Draws({"weights": draws}, NAMES))
+
+
+def test_heavy_tails_of_correlated_draws_are_found() -> None:
+    """A visit to a tail is many draws; chains of samplers: benchmarks/bench_copies.py."""
+
+    def refused(degrees: float, seed: int) -> bool:
+        visits = np.random.default_rng(seed).standard_t(degrees, size=(CHAINS, DRAWS, 1))
+        values = np.repeat(visits, 5, axis=1)
+        return "tails (Pareto k̂)" in failed(Draws({"weights": values}, ("LM0",)))
+
+    assert sum(refused(1.0, seed) for seed in range(20)) >= 18
+    assert not any(refused(3.0, seed) for seed in range(20))
+
+
+@pytest.mark.parametrize("length", [DRAWS // 5, DRAWS])
+def test_a_chain_that_is_stuck_is_found(length: int) -> None:
+    draws = good()
+    draws[1, 300 : 300 + length] = draws[1, 300]
+    findings = failed(Draws({"weights": draws}, NAMES))
+    assert findings["equal draws"].where == "chain 1"
+    assert "raise warmup" in findings["equal draws"].advice
+
+
+def test_a_random_walk_that_moves_may_repeat_draws() -> None:
+    values = np.repeat(good(0.0), 8, axis=1)
+    assert check(Draws({"weights": values}, NAMES))
+
+
+@pytest.mark.parametrize("value", [np.nan, -np.inf])
+def test_a_log_density_is_finite(value: float) -> None:
+    density = np.zeros((CHAINS, DRAWS))
+    assert check(Draws({"weights": good()}, NAMES, log_density=density))
+    density[3, 5] = value
+    finding = failed(Draws({"weights": good()}, NAMES, log_density=density))["log density"]
+    assert finding.value == 1
+
+
+def weighted(log_weight: np.ndarray, **figures: Any) -> Draws:
+    draws = autoregressive(0.0, 1, len(log_weight), 3, seed=1)
+    posterior = external_posterior(draws, NAMES, log_weight=log_weight[None])
+    return with_record(as_draws(posterior), figures=Figures(**figures))
+
+
+def test_importance_weights_are_checked_by_their_effective_size_and_tail() -> None:
+    log_weight = np.random.default_rng(3).normal(size=2000)
+    report, w = check(weighted(log_weight)), np.exp(log_weight)
+    assert report
+    assert found(report, "ESS of the weights").value == pytest.approx(w.sum() ** 2 / (w @ w))
+    # Weights of a Pareto distribution of index 1 have k = 1.
+    heavy = failed(weighted(np.random.default_rng(3).exponential(size=20_000)))["Pareto k̂"]
+    assert heavy.value == pytest.approx(1.0, abs=0.2)
+    assert "unreliable" in heavy.advice
+
+
+def test_a_recorded_k_hat_only_counts_if_it_is_the_larger_one() -> None:
+    heavy = np.random.default_rng(0).standard_normal(4000) * 3
+    computed = failed(weighted(heavy))["Pareto k̂"].value
+    for recorded, expected in ((0.1, computed), (9.0, 9.0), (np.nan, computed)):
+        assert failed(weighted(heavy, pareto_k=recorded))["Pareto k̂"].value == expected
+
+
+def test_weights_that_are_zero_but_for_a_few_are_refused() -> None:
+    log_weight = np.random.default_rng(3).normal(0, 0.3, size=4000)
+    log_weight[1500:] = -np.inf
+    assert check(weighted(log_weight))
+    log_weight[150:] = -np.inf
+    assert failed(weighted(log_weight)).keys() == {"Pareto k̂"}
+
+
+@pytest.mark.parametrize(
+    ("decrement", "sound"), [(1e-9, True), (0.1, False), (-1.0, False), (None, False)]
+)
+def test_a_point_passes_if_its_search_converged(decrement: float | None, sound: bool) -> None:
+    record = Record(figures=Figures(newton_decrement=decrement))
+    point = Draws({"weights": np.zeros((1, 1, 3))}, NAMES, kind="point", record=record)
+    report = check(point)
+    assert [finding.name for finding in report.findings] == ["Newton decrement"]
+    assert bool(report) == sound
+
+
+def test_a_report_is_data_a_table_and_html() -> None:
+    draws = good()
+    draws[2, :, 1] += 2.0
+    report = check(external_posterior(draws, ("LM0", "<b>TM0", "WP0")))
+    data = json.loads(json.dumps(report.as_dict()))
+    assert (data["passed"], data["chains"], data["draws"]) == (False, CHAINS, DRAWS)
+    assert [finding["name"] for finding in data["findings"]] == [f.name for f in report.findings]
+    text, outline = str(report), Outline(report._repr_html_())
+    parts = [finding.advice.rsplit(": ", 1) for finding in report.failures]
+    assert all(fault in text and remedy in text for fault, remedy in parts)
+    assert len({remedy for _, remedy in parts}) == text.count("\n- ")
+    assert text.count("FAILED") == len(report.failures)
+    assert "b" not in outline.tags
+    assert outline.column(0, "worst at")["R-hat"] == "<b>TM0"
+    assert any("NOT converged" in text for text in outline.texts)
+
+
+#: Draws of chains whose diagnostics all fail.
+SHORT = 200
+OF_NUTS = {"n_steps": np.ones((CHAINS, SHORT)), "diverging": np.ones((CHAINS, SHORT), bool)}
+_VALUE = re.compile(r"(\w+)=([\w.]+)")
+_SAMPLER = re.compile(r"\b(nuts|rwm)\b")
+
+
+def alternatives(sampler: str, advice: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the samplers and settings that an advice names."""
+    for alternative in re.split(r", or | or |; ", advice):
+        values = {name: json.loads(value) for name, value in _VALUE.findall(alternative)}
+        yield next(iter(_SAMPLER.findall(alternative)), sampler), values
+
+
+def poor(sampler: str, chosen: str | None = None) -> Iterator[Report]:
+    """Yield reports in which every diagnostic of a sampler's draws fails."""
+    settings = SAMPLERS[sampler]().settings() if sampler != "weight-trace" else {"restarts": 20}
+    figures = Figures(chosen=chosen, chosen_because="of a test")
+    record = Record(sampler=SamplerRecord(name=sampler, settings=settings), figures=figures)
+    values = autoregressive(0.99, CHAINS, SHORT, len(NAMES), seed=1)
+    values[2] += 3.0
+    values[:, SHORT // 2 :] += 2.0
+    draws = Draws({"weights": values}, NAMES, record=record)
+    if "nuts" in (sampler, chosen):
+        energy = np.cumsum(np.random.default_rng(1).normal(size=(CHAINS, SHORT)), axis=1)
+        draws = replace(draws, statistics={**OF_NUTS, "energy": energy})
+    for rate in (0.001, 0.999):
+        rates = np.full((CHAINS, SHORT), rate)
+        yield check(replace(draws, statistics={**draws.statistics, "acceptance_rate": rates}))
+    weights = 15 * np.random.default_rng(3).normal(size=(CHAINS, SHORT))
+    yield check(replace(draws, kind="weighted", log_weight=weights))
+
+
+@pytest.mark.parametrize(
+    ("sampler", "chosen"), [*((name, None) for name in SAMPLERS), ("auto", "imh"), ("auto", "nuts")]
+)
+def test_every_advice_can_be_followed(sampler: str, chosen: str | None) -> None:
+    advised = 0
+    for report in poor(sampler, chosen):
+        assert len(report.failures) >= 2
+        for finding in report.failures:
+            named = list(alternatives(sampler, finding.advice))
+            for other, settings in named:
+                if other != "weight-trace":
+                    SAMPLERS.resolve(other, settings)
+                else:
+                    assert settings.keys() <= {"delta", "restarts"}
+                advised += len(settings) + (other != sampler)
+            samplers = [SAMPLERS[name] for name in (sampler, *dict(named))]
+            has_warmup = any("warmup" in one.__struct_fields__ for one in samplers)
+            assert has_warmup or "warmup" not in finding.advice
+    assert advised
+
+
+def test_other_programs_are_advised_in_words() -> None:
+    values = autoregressive(0.99, CHAINS, SHORT, len(NAMES), seed=1)
+    for finding in check(Draws({"weights": values}, NAMES)).failures:
+        assert "=" not in finding.advice
+        assert "draw" in finding.advice
+
+
+@pytest.mark.parametrize(("size", "factor"), [(360, 1.1), (50, 8), (5, None), (np.nan, None)])
+def test_the_missing_effective_draws_are_advised(size: float, factor: float | None) -> None:
+    """Of 400 effective draws; too many to draw are another sampler's task."""
+    sampler = SamplerRecord(name="rwm", settings={"draws": 1000, "warmup": 50})
+    record = Record(sampler=sampler)
+    draws = Draws({"weights": np.zeros((CHAINS, DRAWS, 1))}, ("LM0",), record=record)
+    advice = find_advice(draws).more_draws(400 / size)
+    numbers = [int(number) for number in re.findall(r"draws=(\d+)", advice)]
+    assert "nuts" in advice
+    if factor is None:
+        assert not numbers
+    else:
+        assert factor * DRAWS < numbers[0] < 2.5 * factor * DRAWS
+        assert len(str(numbers[0]).rstrip("0")) <= 2
+
+
+def test_one_long_chain_passes() -> None:
+    values = autoregressive(0.5, 1, 4000, len(NAMES), seed=2)
+    report = check(Draws({"weights": values}, NAMES))
+    assert report, str(report)
+
+
+@pytest.mark.parametrize("shift", [5 * np.exp(-np.arange(DRAWS) / 100), np.arange(DRAWS) > 700])
+def test_parts_of_one_chain_that_disagree_are_found(shift: np.ndarray) -> None:
+    values = autoregressive(0.2, 1, DRAWS, len(NAMES), seed=1)
+    values[..., 1] += 2 * shift
+    finding = failed(Draws({"weights": values}, NAMES))["R-hat"]
+    assert finding.where == "TM0"
+    assert "parts of the chain" in finding.advice
+
+
+@pytest.mark.parametrize("copied", [slice(None), slice(0, 600), slice(400, None)])
+def test_copied_chains_are_found(copied: slice, tmp_path: Path) -> None:
+    """Whole, shorter by a burn-in, and after a round trip through files."""
+    values = good()
+    first, last = values.copy(), values.copy()
+    length = len(range(DRAWS)[copied])
+    last[3, :length] = values[1, copied]  # shifted, if a burn-in is cut
+    assert check(Draws({"weights": first}, NAMES))
+    finding = failed(Draws({"weights": last}, NAMES))["copied chains"]
+    assert (finding.value, finding.where) == (1, "chain 3")
+    write_posterior(Draws({"weights": first[:2]}, NAMES), tmp_path / "run.nc")
+    twice = np.concatenate([read_draws(tmp_path / "run.nc").weights] * 2)
+    assert failed(Draws({"weights": twice}, NAMES))["copied chains"].value == 2
+
+
+def test_chains_that_repeat_their_draws_are_found() -> None:
+    values = np.tile(good()[:, : DRAWS // 2], (1, 2, 1))
+    finding = failed(Draws({"weights": values}, NAMES))["copied chains"]
+    assert finding.value == CHAINS
+    assert "returns to its earlier draws" in finding.advice
+
+
+def test_chains_that_rest_at_one_start_are_no_copies() -> None:
+    values = good()
+    values[:, :3] = 7.0
+    assert "copied chains" not in failed(Draws({"weights": values}, NAMES))
+    stuck = np.ones((CHAINS, DRAWS, 3))
+    assert "copied chains" not in failed(Draws({"weights": stuck}, NAMES))
+
+
+def test_good_chains_are_refused_as_seldom_as_stated() -> None:
+    # 1,000 runs are in benchmarks/bench_checks.py; of 40 at 1% more than 3 are one in 1,500.
+    def refused(seed: int) -> bool:
+        values = autoregressive(0.5, CHAINS, 1000, 2, seed)
+        return not check(Draws({"weights": values}, NAMES[:2]))
+
+    assert sum(map(refused, range(40))) <= 3
+
+
+@pytest.mark.parametrize("level", [0.005, 1e-4, 1e-9])
+def test_z_scores_are_scaled_by_the_quantiles_of_scipy_stats(level: float) -> None:
+    rng = np.random.default_rng(0)
+    shift, errors = rng.normal(size=50), rng.gamma(1.0, size=(2, 50))
+    effective = 10 ** rng.uniform(-1, 7, size=(2, 50))
+    degrees = (errors**2).sum(axis=0) ** 2 / (errors**4 / np.fmax(effective / 10, 1)).sum(axis=0)
+    scale = stats.norm.isf(level) / stats.t.isf(level, degrees)
+    expected = shift / np.sqrt((errors**2).sum(axis=0)) * scale
+    np.testing.assert_allclose(_z_score(shift, errors, effective, level), expected, rtol=1e-10)
+
+
+FEATURES = [f"F{k}" for k in range(8)]
+
+
+@cache
+def problem(kind: str) -> WeightsTarget:
+    """Twenty lists of five candidates: with an oracle, a gain, or 60 with a preference."""
+    count = 60 if kind == "preference" else 20
+    rng = np.random.default_rng(4)
+    features = rng.normal(size=(count, 5, len(FEATURES))) * np.linspace(0.5, 3, len(FEATURES))
+    utility = features @ rng.normal(0, 0.4, len(FEATURES)) + rng.gumbel(size=(count, 5))
+    texts = [[f"{s} {k}" for k in range(5)] for s in range(count)]
+    lists = from_lists(texts, features, FEATURES, extras={"gain": utility.tolist()})
+    if kind == "preference":
+        better = [[[0, 1] if first > second else [1, 0]] for first, second, *_ in utility]
+        lists = lists.without("gain").with_sentence_extras(preferences=better)
+        return log_density(lists)
+    return log_density(lists, dict.fromkeys(FEATURES, 0.1), gain="gain", likelihood=kind)
+
+
+#: One case of each sampler, and longer ones.
+QUICK: list[tuple[str, str, dict[str, Any]]] = [
+    ("oracle", "rwm-isotropic", {"proposal_variance": 9.0}),
+    ("oracle", "rwm", {"scale": 30.0}),
+    ("oracle", "imh", {"draws": 60}),
+    ("oracle", "heuristic", {"draws": 100, "delta": 8.0}),
+]
+LONG: list[tuple[str, str, dict[str, Any]]] = [
+    ("oracle", "rwm-isotropic", {}),
+    ("risk", "rwm-isotropic", {}),
+    ("preference", "rwm-isotropic", {}),
+    ("oracle", "rwm-isotropic", {"proposal_variance": 1e-4}),
+    ("oracle", "rwm", {"thinning": 1}),
+    ("oracle", "rwm", {"scale": 0.1}),
+    ("preference", "nuts", {"draws": 60}),
+]
+
+
+@pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")  # of draws that are no posterior
+@pytest.mark.parametrize(
+    ("kind", "sampler", "settings"),
+    [*QUICK, *(pytest.param(*case, marks=pytest.mark.slow) for case in LONG)],
+)
+def test_every_advice_followed_once_gives_draws_that_pass(
+    kind: str, sampler: str, settings: dict[str, Any]
+) -> None:
+    report = check(draw_posterior(problem(kind), SAMPLERS.resolve(sampler, settings)))
+    assert not report
+    advised = set()
+    for finding in report.failures:
+        for other, values in alternatives(sampler, finding.advice):
+            if (other, values) != (sampler, {}):
+                values = settings | values if other == sampler else values
+                advised.add(SAMPLERS.resolve(other, values))
+    assert advised
+    for changed in advised:
+        again = check(draw_posterior(problem(kind), changed, seed=1))
+        assert again, f"{changed}\n{report}\n{again}"
+
+
+def test_a_longer_warmup_is_advised_only_where_it_helps() -> None:
+    """Where the second half of the draws agrees, and not for proposals that it only tunes."""
+    stationary = np.random.default_rng(1).normal(size=(4, 1000, 1))
+    decay = np.exp(-np.arange(1000) / 50)[:, None]
+    burn_in = stationary + np.array([9, -9, 4, 0])[:, None, None] * decay
+    apart = stationary + np.arange(4)[:, None, None]
+    settings = {"warmup": 50, "draws": 1000}
+    cases = (("rwm", burn_in, True), ("rwm", apart, False), ("imh", burn_in, False))
+    for sampler, values, expected in cases:
+        record = Record(sampler=SamplerRecord(name=sampler, settings=settings))
+        draws = Draws({"weights": values}, NAMES[:1], record=record)
+        advice = failed(draws)["R-hat"].advice
+        assert ("warmup" in advice) == expected, advice
+    walk = with_record(draws, sampler=SamplerRecord(name="rwm", settings=settings))
+    assert find_advice(walk).agreement(3.0, settled=True) == "raise warmup (rwm:warmup=1100)"

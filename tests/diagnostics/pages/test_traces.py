@@ -1,0 +1,135 @@
+"""Traces: what is drawn is the posterior's own draws, per standard deviation, and their ranks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.colors import same_color
+from support.external_posterior import autoregressive, external_posterior
+from support.html_outline import Outline
+from support.raising import raises
+
+from bpa_ppl import DataError, Draws, UsageError
+from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl.diagnostics.pages.figures import write_figure
+from bpa_ppl.diagnostics.pages.traces import draw_traces, find_worst_mixing, write_traces
+from bpa_ppl.posterior.record import FeatureScale, Record
+
+NAMES = ("LM0", "TM0")
+
+
+def chains(**parts: Any) -> Draws:
+    values = np.random.default_rng(0).normal(size=(4, 200, 2))
+    return Draws({"weights": values}, NAMES, warmup={"weights": values[:, :30] + 5.0}, **parts)
+
+
+def test_traces_show_the_warm_up_before_the_draws() -> None:
+    draws = chains()
+    _, traces, _ = draw_traces(draws, ["TM0"]).axes
+    kept, warmup = traces.lines[:4], traces.lines[4:]
+    for lines, values, start in ((kept, draws.weights, 0), (warmup, draws.warmup["weights"], -30)):
+        assert same_color([line.get_color() for line in lines], ["C0", "C1", "C2", "C3"])
+        for chain, line in zip(values[..., 1], lines, strict=True):
+            np.testing.assert_array_equal(line.get_ydata(), chain)
+            np.testing.assert_array_equal(line.get_xdata(), start + np.arange(len(chain)))
+    (grey,) = traces.patches
+    assert (grey.get_x(), grey.get_width()) == (-30, 30)
+    assert traces.get_xlim() == (-30, 199)
+
+
+def test_many_components_are_drawn() -> None:
+    values, names = np.random.default_rng(0).normal(size=(2, 20, 21)), [f"f{k}" for k in range(21)]
+    figure = draw_traces(Draws({"weights": values}, tuple(names)), names)
+    assert [axes.get_title("left") for axes in figure.axes[1::3]] == names
+    assert all(axes.lines for axes in figure.axes)
+
+
+@pytest.mark.parametrize(
+    ("shape", "odd"),
+    [((4, 50), 1.0), ((4, 50), np.nan), ((1, 50), np.inf), ((4, 3), 1.0), ((4, 3), np.nan)],
+)
+def test_odd_draws_of_any_shape_are_drawn(
+    shape: tuple[int, int], odd: float, tmp_path: Path
+) -> None:
+    values = np.ones((*shape, 1))
+    values[0, 1] = odd
+    sites = {"weights": np.ones((*shape, 1)), "tau": values[..., 0]}
+    draws = Draws(sites, ("LM0",), sites=("weights", "tau"))
+    figure = draw_traces(draws, ["LM0", "tau"])
+    write_figure(figure, tmp_path / "traces.png")
+    np.testing.assert_array_equal(figure.axes[4].lines[0].get_ydata(), values[0, :, 0])
+
+
+def test_ranks_of_a_chain_that_is_higher_are_far_from_uniform() -> None:
+    values = np.random.default_rng(0).normal(size=(4, 2000, 1))
+
+    def heights(values: Float64) -> Float64:
+        """Return the ranks of every chain, in units of the height of the axes."""
+        axes = draw_traces(Draws({"weights": values}, ("LM0",)), ["LM0"]).axes[2]
+        to_axes = axes.transData + axes.transAxes.inverted()
+        return np.array([to_axes.transform(line.get_xydata())[:, 1] for line in axes.lines[:4]])
+
+    np.testing.assert_allclose(heights(values), 0.5, atol=0.25)
+    values[3] += 20.0
+    assert np.ptp([*heights(values)[3], 0.5]) > 0.4
+
+
+def test_weights_are_drawn_per_standard_deviation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scales = {"LM0": FeatureScale(3.0), "TM0": FeatureScale(0.1)}
+    drawn = []
+    monkeypatch.setattr(
+        "bpa_ppl.diagnostics.pages.traces.draw_traces",
+        lambda *arguments: drawn.append(arguments) or draw_traces(*arguments),
+    )
+    draws = chains(record=Record(feature_scales=scales))
+    write_traces(draws, tmp_path / "t.png", ["LM0"])
+    ((scaled, names),) = drawn
+    assert names == ["LM0"]
+    np.testing.assert_allclose(scaled.weights, draws.weights * [3.0, 0.1])
+    np.testing.assert_allclose(scaled.warmup["weights"], draws.warmup["weights"] * [3.0, 0.1])
+
+
+def test_those_that_mix_worst_are_drawn() -> None:
+    values = np.concatenate(
+        [autoregressive(correlation, 4, 300, 1, seed=1) for correlation in (0.1, 0.95, 0.5)], axis=2
+    )
+    draws = Draws({"weights": values}, ("a", "b", "c"))
+    assert find_worst_mixing(draws, 1) == ["b"]
+    assert find_worst_mixing(draws, 2) == ["b", "c"]
+    assert find_worst_mixing(draws, 9) == ["a", "b", "c"]
+    with raises(UsageError, parameter="top"):
+        find_worst_mixing(draws, 0)
+
+
+def test_figures_of_any_posterior_are_written(tmp_path: Path) -> None:
+    posterior = external_posterior(autoregressive(0.1, 4, 100, 2, seed=1), NAMES)
+    write_traces(posterior, tmp_path / "traces.pdf")
+    assert (tmp_path / "traces.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_a_page_has_the_figure_and_the_verdict(tmp_path: Path) -> None:
+    path = tmp_path / "traces.html"
+    write_traces(chains(), path, title="Traces of a walk")
+    outline = Outline(path.read_text(encoding="utf-8"))
+    pictures = ["Traces of LM0, TM0", "Mixing of LM0, TM0"]
+    assert outline.values("img", "alt") == pictures
+    assert "Converged." in outline.texts
+
+
+def test_what_has_no_traces_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "traces.png"
+    with raises(DataError, "missing-feature", parameter="var_names"):
+        write_traces(chains(), path, ["LM0", "lm"])
+    with raises(UsageError, "unknown-format", parameter="output"):
+        write_traces(chains(), tmp_path / "traces.txt")
+    values, weight = {"weights": np.zeros((1, 5, 2))}, np.zeros((1, 5))
+    weighted = Draws(values, NAMES, log_weight=weight, kind="weighted")
+    for draws in (weighted, Draws({"weights": np.zeros((1, 1, 2))}, NAMES, kind="point")):
+        with raises(DataError, "no-data"):
+            write_traces(draws, path)
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,193 @@
+"""Calibration: exact samplers pass, a wrong accept ratio fails, the bands have their level."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import kstest
+from support import reference_model
+from support.raising import raises
+from support.targets import plane
+
+from bpa_ppl import Isotropic, UsageError, log_density
+from bpa_ppl.diagnostics.samplers.calibration import (
+    RANKED,
+    Calibration,
+    Replication,
+    run_calibration,
+    uniform_bands,
+    uniformity_test,
+)
+from bpa_ppl.diagnostics.samplers.samplers import (
+    LOG_LIKELIHOOD,
+    calibrate,
+    density_to_simulate,
+    simulate,
+)
+from bpa_ppl.samplers.rwm import RandomWalkMetropolis, random_walk
+from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
+
+TARGET = plane()
+#: A walk of the published step would need far more draws where the prior is as wide as here.
+SETTINGS: dict[str, dict[str, Any]] = {
+    "imh": {"draws": 250},
+    "laplace": {"draws": 1000},
+    "nuts": {"draws": 250},
+    "numpyro:BarkerMH": {"draws": 250, "warmup": 200, "thinning": 4},
+    "numpyro:ESS": {"draws": 100, "warmup": 50},
+    "rwm": {"draws": 250},
+    "rwm-isotropic": {"draws": 250, "proposal_variance": 2.0, "thinning": 5},
+}
+
+
+def calibrated(sampler: Sampler) -> Calibration:
+    prior = Isotropic(variance=TARGET.variance)
+    density = density_to_simulate(TARGET.pool, TARGET.canonical, prior=prior)
+    return calibrate(density, samplers=[sampler], replications=60)[0]
+
+
+def gaussian(i: int, shift: float = 0.0, width: float = 1.0) -> Replication:
+    """A standard normal truth, one measurement of it, and the posterior, perhaps a wrong one."""
+    rng = np.random.default_rng(i)
+    truth = rng.normal()
+    measured = truth + rng.normal()
+    draws = measured / 2 + np.sqrt(0.5) * (shift + width * rng.normal(size=(2, 200, 1)))
+    return Replication([truth], draws)
+
+
+def test_the_bands_cover_uniform_values_at_their_level() -> None:
+    points, lower, upper = uniform_bands(80, 0.9)
+    values = np.sort(np.random.default_rng(1).uniform(size=(4000, 80)), axis=1)
+    reached = (values[:, :, None] <= points).mean(axis=1)
+    covered = ((reached >= lower - 1e-9) & (reached <= upper + 1e-9)).all(axis=1).mean()
+    # Counts are integers, so the level can be reached only approximately.
+    assert abs(covered - 0.9) < 0.02
+
+
+def test_p_values_of_uniform_values_are_uniform() -> None:
+    rng = np.random.default_rng(2)
+    p_values = [uniformity_test(rng.uniform(size=100)) for _ in range(40)]
+    assert kstest(p_values, "uniform").pvalue > 0.001
+
+
+def test_an_exact_sampler_is_calibrated() -> None:
+    found = run_calibration(gaussian, ["x"], replications=300)
+    assert found
+    assert "calibrated" in str(found)
+    assert kstest(found.ranks[:, 0], "uniform").pvalue > 0.01
+    assert (found.as_dict()["passed"], len(found.as_dict()["ranks"]["x"])) == (True, 300)
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ({"shift": 0.4}, "too large"),
+        ({"shift": -0.4}, "too small"),
+        ({"width": 0.6}, "too narrow"),
+        ({"width": 1.6}, "too wide"),
+    ],
+)
+def test_the_fault_is_named(fault: dict[str, Any], message: str) -> None:
+    found = run_calibration(partial(gaussian, **fault), ["x"])
+    assert not found
+    assert message in str(found)
+
+
+def test_weighted_draws_are_ranked_by_their_weights() -> None:
+    def weighted(i: int) -> Replication:
+        rng = np.random.default_rng(i)
+        truth = rng.normal()
+        centre = (truth + rng.normal()) / 2
+        draws = centre + rng.normal(size=(1, 2000, 1))
+        return Replication([truth], draws, -0.5 * (draws[..., 0] - centre) ** 2)
+
+    assert run_calibration(weighted, ["x"])
+    assert not run_calibration(lambda i: weighted(i)._replace(log_weight=None), ["x"])
+
+
+def test_a_chain_that_never_moves_is_not_an_error() -> None:
+    still = run_calibration(
+        lambda i: Replication([0.0], np.zeros((1, 50, 1))), ["x"], replications=50
+    )
+    assert still.ess == 0
+    assert "effective draws" in str(still)
+    assert kstest(still.ranks[:, 0], "uniform").pvalue > 0.001
+
+
+def test_threads_change_nothing() -> None:
+    steps: list[int] = []
+    alone = run_calibration(
+        gaussian, ["x"], replications=40, progress=lambda n, *_: steps.append(n)
+    )
+    together = run_calibration(gaussian, ["x"], replications=40, jobs=3)
+    np.testing.assert_array_equal(alone.ranks, together.ranks)
+    assert steps == list(range(1, 41))
+    with raises(UsageError, parameter="replications"):
+        run_calibration(gaussian, ["x"], replications=5)
+
+
+def test_weights_are_simulated_from_the_prior_and_oracles_from_the_model() -> None:
+    oracle = reference_model.given(*[0] * len(TARGET.pool))
+    options = {"likelihood": "oracle", "gain": oracle, "prior": Isotropic(variance=TARGET.variance)}
+    target = log_density(TARGET.pool, TARGET.canonical, **options)
+    keys = jax.random.split(jax.random.key(0), 4000)
+    simulate_once = partial(simulate, target, ("weights",))
+    weights, simulated, likelihood = jax.vmap(simulate_once)(keys)
+    oracle = simulated["oracle"].astype(int)
+    centre = list(TARGET.canonical.values())
+    z = (np.asarray(weights) - centre) / np.sqrt(TARGET.variance)
+    assert all(kstest(z[:, k], "norm").pvalue > 0.001 for k in range(2))
+    rows = {int(s): j for j, s in enumerate(target.lists.sentence) if s >= 0}
+    lists = [TARGET.pool.features[TARGET.pool.rows(s)] for s in rows]
+    some = np.asarray(weights)[:500]
+    p = np.exp([[reference_model.log_choice(features, w) for features in lists] for w in some])
+    second = np.asarray(oracle)[:500][:, list(rows.values())]
+    expected = p[..., 1].sum(axis=0)
+    counts = second.sum(axis=0)
+    spread = (p[..., 1] * p[..., 0]).sum(axis=0)
+    assert np.abs((counts - expected) / np.sqrt(spread)).max() < 4
+    chosen = np.take_along_axis(p, second[..., None], axis=2)[..., 0]
+    np.testing.assert_allclose(np.log(chosen).sum(axis=1), likelihood[:500], atol=1e-4)
+
+
+#: What compiles for long, and walks.
+_LONG = ("imh", "nuts", "numpyro:BarkerMH", "numpyro:ESS", "rwm", "rwm-isotropic")
+
+
+@pytest.mark.parametrize(
+    "sampler", [pytest.param(n, marks=pytest.mark.slow) if n in _LONG else n for n in SETTINGS]
+)
+def test_the_exact_samplers_are_calibrated(sampler: str) -> None:
+    found = calibrated(SAMPLERS.resolve(sampler, SETTINGS[sampler]))
+    assert found, str(found)
+    assert found.names == (*TARGET.canonical, LOG_LIKELIHOOD)
+
+
+class DriftingSampler(RandomWalkMetropolis, frozen=True):
+    """Chains of a walk with a drift that its accept ratio ignores."""
+
+    def initialise(self, target: Any, covariance: Any, keys: jax.Array, z: Any) -> Any:
+        start, step, collect = random_walk(target, 2.0, covariance, keys, z)
+        drift = 0.5 * jnp.linalg.cholesky(covariance).sum(axis=1)[None]
+
+        def drifting(state: Any) -> Any:
+            weights, energy = state[0]["weights"], state[1]
+            after = step(({"weights": weights + drift}, *state[1:]))
+            accepted = (after[1] != energy)[:, None]
+            return {"weights": jnp.where(accepted, after[0]["weights"], weights)}, *after[1:]
+
+        return start, drifting, collect
+
+
+@pytest.mark.slow
+def test_a_wrong_accept_ratio_is_found() -> None:
+    found = calibrated(DriftingSampler(draws=250))
+    assert not found
+    assert found.sampler == "DriftingSampler"
+    assert found.ess > RANKED  # not because of too few draws
+    assert "too large" in str(found)

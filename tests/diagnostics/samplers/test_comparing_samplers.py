@@ -1,0 +1,148 @@
+"""Runs of samplers in rounds: order, times by an injected clock, and samplers that fail."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from support.raising import raises
+
+from bpa_ppl import NBest, UsageError, Weights
+from bpa_ppl.adapting.adapt import log_density
+from bpa_ppl.components import Registry
+from bpa_ppl.densities.target import Sampled, Target
+from bpa_ppl.diagnostics.samplers.comparison_page import render_comparison
+from bpa_ppl.diagnostics.samplers.samplers import compare_samplers, run_samplers
+from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
+
+WEIGHTS = Weights({"LM0": 1.0, "TM0[0]": 0.5, "TM0[1]": 0.5})
+SECONDS, FIRST, SHAPE = 2.35, 7.0, (2, 400)
+COMPILED = "/jax/core/compile/backend_compile_duration"
+#: A clock that only the samplers below move, and who ran.
+CLOCK = SimpleNamespace(now=0.0, runs=[])
+
+
+class Sleeper(Sampler, frozen=True):
+    """Normal draws that take 2.35 seconds, and at first compilation."""
+
+    def sample(self, target: Target) -> Sampled:
+        if type(self).__name__ not in [name for name, _ in CLOCK.runs]:
+            CLOCK.now += FIRST
+            jax.monitoring.record_event_duration_secs(COMPILED, FIRST)
+        CLOCK.runs.append((type(self).__name__, target.seed))
+        CLOCK.now += SECONDS
+        shape = (*SHAPE, *target.start["weights"].shape)
+        draws = jax.random.normal(jax.random.key(target.seed), shape)
+        return Sampled({"weights": np.asarray(draws)})
+
+
+class Other(Sleeper, frozen=True):
+    """Another one."""
+
+
+class Slow(Sleeper, frozen=True):
+    """One that takes four times as long."""
+
+    def sample(self, target: Target) -> Sampled:
+        CLOCK.now += 3 * SECONDS
+        return super().sample(target)
+
+
+class Raising(Sleeper, frozen=True):
+    """A kernel of another package that fails in its second run."""
+
+    def sample(self, target: Target) -> Sampled:
+        if CLOCK.runs and target.seed % 2:
+            raise FloatingPointError("the kernel\ndiverged \x1b[2J")
+        return super().sample(target)
+
+
+class Missing(Sleeper, frozen=True):
+    """A package that is not installed."""
+
+    def sample(self, target: Target) -> Sampled:
+        raise UsageError("install the extra compare", parameter="sampler")
+
+
+@pytest.fixture(autouse=True)
+def samplers(registries: list[Registry]) -> None:
+    CLOCK.now = 0.0
+    CLOCK.runs.clear()
+    for one in (Sleeper, Other, Slow, Raising, Missing):
+        SAMPLERS.register(one.__name__, one)
+
+
+def timed(toy: NBest, *names: str, **options: Any) -> Any:
+    problem = log_density(toy, WEIGHTS, sampler="map")
+    engines = {name: SAMPLERS.resolve(name) for name in names}
+    return run_samplers(problem, engines, clock=lambda: CLOCK.now, **options)
+
+
+def test_each_round_has_a_run_of_each_sampler_in_random_order(toy: NBest) -> None:
+    runs = timed(toy, "Sleeper", "Other", runs=5, seed=3)
+    rounds = [CLOCK.runs[k : k + 2] for k in range(0, 12, 2)]  # the first one is not kept
+    for seed, one in zip([3, *range(3, 8)], rounds, strict=True):
+        assert sorted(one) == [("Other", seed), ("Sleeper", seed)]
+    assert len({one[0][0] for one in rounds}) == 2
+    seconds = [run.record.sampler.seconds for run in runs["Sleeper"]]
+    assert seconds == pytest.approx([SECONDS] * 5)
+    before = list(CLOCK.runs)
+    CLOCK.runs.clear()
+    timed(toy, "Sleeper", "Other", runs=5, seed=3)
+    assert CLOCK.runs == before
+
+
+def test_the_remaining_time_is_that_of_the_runs_that_are_left(toy: NBest) -> None:
+    """The first run includes compilation, and the samplers differ by a factor of four."""
+    timed(toy, "Sleeper", "Slow", runs=1)  # what JAX really compiles moves another clock
+    CLOCK.runs.clear()
+    messages: list[str] = []
+    timed(
+        *(toy, "Sleeper", "Slow"),
+        runs=3,
+        progress=lambda done, total, note: messages.append(note),
+        then=10.2,
+    )
+    seconds = [4 * SECONDS if name == "Slow" else SECONDS for name, _ in CLOCK.runs]
+    assert [message.partition("left")[0].split(", ")[2:] for message in messages[:2]] == [[], []]
+    for k in range(2, 8):
+        assert messages[k].endswith(f", about {sum(seconds[k:]) + 10.2:.0f} s left")
+    assert messages[-1].split(", ")[1] == "round 3 of 3"
+
+
+def test_settings_of_a_sampler_that_is_not_run_are_refused(toy: NBest) -> None:
+    with raises(UsageError, "conflict", parameter="settings"):
+        compare_samplers(
+            log_density(toy, WEIGHTS), samplers=["imh"], settings={"rwm": {"draws": 500}}
+        )
+
+
+def test_a_sampler_that_fails_does_not_stop_the_others(toy: NBest) -> None:
+    messages = []
+    found = compare_samplers(
+        log_density(toy, WEIGHTS, prior="isotropic:variance=1.0"),
+        samplers=["imh", "Missing", "Raising", "map"],
+        runs=2,
+        reference="imh",
+        reference_draws=500,
+        settings={"imh": {"draws": 500}},
+        progress=lambda done, total, note: messages.append(note),
+    )
+    verdicts = {result.sampler: result.verdict for result in found.samplers}
+    assert list(verdicts) == ["imh", "Missing", "Raising", "map"]
+    assert verdicts.pop("imh") != "failed"
+    assert set(verdicts.values()) == {"failed"}
+    assert found["Missing"].reason == "install the extra compare"
+    assert found["Raising"].reason == "FloatingPointError: the kernel"
+    assert "1 draws per chain" in found["map"].reason
+    assert not found
+    started = [message.split(", about")[0] for message in messages]
+    assert "imh, round 2 of 2" in started
+    assert "Raising, round 2 of 2" in started
+    assert "Missing, round 1 of 2" not in started
+    html = render_comparison(found)
+    assert "failed: Missing, Raising, map" in html
+    assert "install the extra compare" in html

@@ -1,0 +1,157 @@
+"""A comparison on paper: a page that is safe and says it all, and tables that can be read back."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from html import escape
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.external_posterior import autoregressive, external_posterior
+from support.html_outline import Outline
+from support.raising import raises
+
+from bpa_ppl import DataError, from_lists
+from bpa_ppl.diagnostics.samplers.calibration import (
+    Replication,
+    render_calibration,
+    run_calibration,
+)
+from bpa_ppl.diagnostics.samplers.comparison import FAILED, Comparison, SamplerResult, compare
+from bpa_ppl.diagnostics.samplers.comparison_page import render_comparison, write_comparison
+from bpa_ppl.diagnostics.samplers.efficiency import COLUMNS
+from bpa_ppl.posterior.arviz_functions import InferenceData
+
+NAMES = ("LM0", "<script>TM0</script>")
+
+
+@pytest.fixture(scope="module")
+def comparison() -> Comparison:
+    chains = [autoregressive(0.3, 4, 500, 2, seed) for seed in range(2)]
+    right = [external_posterior(draws, NAMES) for draws in chains]
+    wrong = [external_posterior(1 + draws, NAMES) for draws in chains]
+    for seconds, run in zip((1.0, 1.2, 0.1, 0.2), [*right, *wrong], strict=True):
+        run["posterior"].attrs["sampling_time"] = seconds
+    truth = [external_posterior(autoregressive(0.1, 4, 3000, 2, seed=9), NAMES)]
+    table = np.random.default_rng(0).normal(size=(2, 3, 2))
+    lists = from_lists([list("abc")] * 2, table, NAMES, references=["a", "b c"])
+    result = compare({"<b>right": right, "wrong": wrong}, truth, test=lists)
+    failed = SamplerResult("broken", dict.fromkeys(COLUMNS), FAILED, "install <i>nutpie</i>")
+    return replace(result, samplers=(*result.samplers, failed))
+
+
+def test_the_page_is_whole_and_safe_and_so_is_the_table_in_a_notebook(
+    comparison: Comparison,
+) -> None:
+    html = render_comparison(comparison, made={"lists": "<i>"}, command="bpa compare 'x<y'")
+    outline = Outline(html)
+    assert not {"script", "b", "i"} & set(outline.tags)
+    assert "DIFFERS: wrong; failed: broken" in html
+    assert "{'" not in html  # no dictionary as Python prints it
+    assert "install &lt;i&gt;nutpie" in html
+    assert "&lt;b&gt;right" in html
+    assert "bpa compare &#39;x&lt;y&#39;" in html
+    shown = comparison._repr_html_()
+    assert "&lt;b&gt;right" in shown
+    assert "DIFFERS" in shown
+    assert not {"script", "b", "i", "img"} & set(Outline(shown).tags)
+
+
+def test_the_page_begins_with_pictures_whose_text_is_text(comparison: Comparison) -> None:
+    html = render_comparison(comparison)
+    tags = Outline(html).tags
+    plots = [k for k, tag in enumerate(tags) if tag == "svg"]
+    assert max(plots) < tags.index("table")
+    assert "img" not in tags
+    drawn = re.findall(r'<svg class="plot".*?</svg>', html, re.DOTALL)
+    titles = [re.findall(r'class="title"[^>]*>(.*?)<', one)[0] for one in drawn]
+    first, second, ranks, (costs, *traces) = titles[:2], titles[2:4], titles[4:8], titles[8:]
+    assert [title.split(", ")[-1] for title in ranks] == [escape("<b>right")] * 2 + ["wrong"] * 2
+    assert first == second == [escape(name) for name in NAMES]
+    assert costs == "effective draws per second"
+    assert [trace.split(", ")[-1] for trace in traces] == [escape("<b>right"), "wrong"]
+    assert "wrong" not in drawn[8]  # it differs, and is not ranked
+    for one in drawn[2:4]:
+        band, *lines = (
+            np.array([pair.split(",") for pair in points.split()], np.float64)[:, 1]
+            for points in re.findall(r'points="([^"]*)"', one)
+        )
+        inside = [bool(band.min() <= y.min() and y.max() <= band.max()) for y in lines]
+        assert inside == [True, False]
+
+
+def test_errors_are_drawn_where_evaluations_are_known_and_the_others_are_named() -> None:
+    def run(seed: int, **stats: np.ndarray) -> InferenceData:
+        return external_posterior(autoregressive(0.3, 4, 200, 2, seed), NAMES, **stats)
+
+    steps = np.full((4, 200), 3)
+    given = {"counted": run(1, n_steps=steps), "unknown": run(2)}
+    for reference, floors in ((run(3), 1), (None, 0)):
+        html = render_comparison(compare(given, reference))
+        assert "is not recorded: unknown." in html
+        drawn = re.findall(r'<svg class="plot".*?</svg>', html, re.DOTALL)
+        (errors,) = (one for one in drawn if 'aria-label="error of the means' in one)
+        assert errors.count('class="line guide dashed"') == floors
+        assert re.findall(r'class="line (c\d)', errors) == ["c0"]
+        assert html.count("lowest to the highest values") == 4
+    assert "error of the means" not in render_comparison(compare({"one": run(1, n_steps=steps)}))
+
+
+@pytest.mark.parametrize("with_reference", [True, False])
+def test_more_samplers_than_colours_have_a_plot_each(with_reference: bool) -> None:
+    steps = np.ones((4, 200))
+    names = [f"sampler {k}" for k in range(7)]
+    given = {
+        name: external_posterior(autoregressive(0.1, 4, 200, 2, k), NAMES, n_steps=steps)
+        for k, name in enumerate(names)
+    }
+    reference = external_posterior(autoregressive(0.1, 4, 400, 2, 9), NAMES)
+    html = render_comparison(compare(given, reference if with_reference else None))
+    figures = re.findall(r"<figure>.*?</figure>", html, re.DOTALL)
+    assert len(figures) == 4 + with_reference  # densities, ECDFs, ranks, errors, traces
+    for figure in figures:
+        titles = re.findall(r'aria-label="([^"]*)"', figure)
+        assert [title.split(", ")[-1] for title in titles] == names
+        assert "legend" not in figure
+    for figure in figures[:-1]:  # the colours of traces are chains
+        assert set(re.findall(r'class="line (c\d)', figure)) == {"c0"}
+        assert figure.count('class="line c0"') == len(names)
+
+
+def test_the_numbers_are_written(comparison: Comparison, tmp_path: Path) -> None:
+    written = write_comparison(comparison, tmp_path / "new" / "folder")
+    assert [path.name for path in written] == ["index.html", "comparison.json"]
+    data = json.loads(written[1].read_text("utf-8"))
+    right, wrong = (data["samplers"][name] for name in ("<b>right", "wrong"))
+    assert (right["verdict"], wrong["verdict"], data["passed"]) == ("agrees", "DIFFERS", False)
+    assert len(right["discrepancies"]) == 2 * 5
+    z = comparison["<b>right"].discrepancies[0]["z"]
+    assert right["discrepancies"][0]["z"] == pytest.approx(z)
+    assert [run["seconds"] for run in wrong["efficiency"]["per_run"]] == [0.1, 0.2]
+    # The wrong one is faster, and is not ranked.
+    assert [rank["sampler"] for rank in data["ranking"]] == ["<b>right"]
+    assert right["downstream"]["sentences"] == 2
+    (tmp_path / "file").write_text("")
+    with raises(DataError, "cannot-write"):
+        write_comparison(comparison, tmp_path / "file" / "folder")
+
+
+def test_without_a_reference_there_are_no_verdicts() -> None:
+    found = compare({"some": [external_posterior(autoregressive(0.3, 4, 200, 2, 1), NAMES)]})
+    assert found
+    assert "there are no verdicts" in render_comparison(found)
+
+
+def test_the_page_of_calibrations() -> None:
+    def replicate(i: int) -> Replication:
+        return Replication([0.1], autoregressive(0.0, 1, 99, 1, seed=i))
+
+    found = run_calibration(replicate, ["<i>λ"], replications=30, sampler="<b>")
+    html = render_calibration([found], command="bpa calibrate")
+    assert "NOT calibrated: &lt;b&gt;" in html
+    assert not {"script", "b", "i"} & set(Outline(html).tags)
+    assert "&lt;b&gt;, 30 replications: NOT calibrated" in found._repr_html_()
+    assert "&lt;i&gt;λ" in found._repr_html_()

@@ -1,0 +1,705 @@
+"""Baselines: plain loops, scikit-learn, exact refits, and simulated coverage."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+from scipy.stats import binom, binomtest, pearsonr, rankdata, ttest_rel
+from sklearn.linear_model import RidgeCV
+from sklearn.model_selection import PredefinedSplit
+from support import reference_model
+from support.html_outline import Outline
+from support.raising import raises
+from support.records import with_record
+
+import bpa_ppl as bpa
+from bpa_ppl._runtime.messages import capture_notes, format_with_spread
+from bpa_ppl.decoding.reranker import without_features
+from bpa_ppl.decoding.writing import rerank_to
+from bpa_ppl.diagnostics.pages.report import draw_ways, posterior_page
+from bpa_ppl.diagnostics.ways.baselines import (
+    BaselineComparison,
+    read_comparison,
+    record_comparison,
+)
+from bpa_ppl.diagnostics.ways.judged import Gains
+from bpa_ppl.diagnostics.ways.paired import estimate_interval, estimate_proportion, sum_moments
+from bpa_ppl.diagnostics.ways.reporting import ScoreChange
+from bpa_ppl.diagnostics.ways.scoreboard import Scoreboard, ScoreDifference
+from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow, Way, find_system_column
+from bpa_ppl.extending import StartingWeights
+from bpa_ppl.gains.column import Column
+from bpa_ppl.gains.metric import Score
+from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record
+from bpa_ppl.posterior.statistics import loo_log_weights
+
+NAMES = ("LM0", "TM0", "Length")
+SIMPLE = (Way.FIRST, Way.TOTAL, Way.CANONICAL, Way.MEAN, Way.FEATURE, Way.SYSTEM, Way.RIDGE)
+MQM = Column(column="mqm")
+JUDGED = Record(recipe=RecipeRecord(gain=GainColumn(MQM.column, MQM.negative)))
+
+
+def lists(seed: int, count: int = 9, *, missing: bool = False) -> bpa.NBest:
+    """Ragged lists with ties in a feature, systems that some lists lack, and gains in eighths."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(2, 7, count)
+    features = [
+        np.column_stack([rng.normal(size=(n, 2)), rng.integers(0, 3, n)]).astype(np.float32)
+        for n in sizes
+    ]
+    gains = [(rng.integers(-40, 40, n) / 8).tolist() for n in sizes]
+    if missing:
+        gains[2] = [None] * len(gains[2])
+        gains[3][1:] = [None] * (len(gains[3]) - 1)
+        gains[5][1] = None
+    systems = [rng.permutation(list("ABCDEF"))[:n].tolist() for n in sizes]
+    texts = [[f"{s} {k}" for k in range(n)] for s, n in enumerate(sizes)]
+    made = bpa.from_lists(texts, features, NAMES, extras={"system": systems})
+    flat = np.array([np.nan if g is None else g for each in gains for g in each])
+    made = made.with_extras(mqm=flat)
+    return replace(made, totals=rng.normal(size=len(made.features)).astype(np.float32))
+
+
+def posterior(pool: bpa.NBest, seed: int = 0, draws: int = 100, **known: object) -> bpa.Draws:
+    rng = np.random.default_rng(seed)
+    weights = rng.normal([0.5, -0.3, 0.1], 0.3, size=(2, draws, 3))
+    log_p = -np.abs(rng.normal(1.0, 0.3, size=(2, draws, len(pool))))
+    return bpa.Draws(
+        {"weights": weights},
+        NAMES,
+        log_likelihood={"oracle": log_p},
+        sentence_sites=("oracle",),
+        constants={"canonical": np.array([1.0, -1.0, 0.0])},
+        sentence_ids=pool.sentence_ids,
+        **{"record": JUDGED, **known},
+    )
+
+
+def recorded(pool: bpa.NBest, **options: object) -> bpa.Draws:
+    draws = posterior(pool, **options)
+    return with_record(draws, comparison=msgspec.to_builtins(bpa.compare_baselines(pool, draws)))
+
+
+def shared(scores: list[float], gains: list[float]) -> float:
+    """The gain of the best score, by a plain loop: the mean over ties and judged candidates."""
+    best = [g for score, g in zip(scores, gains, strict=True) if score == max(scores)]
+    judged = [g for g in best if g == g]
+    return float(np.mean(judged)) if judged else float("nan")
+
+
+class Plain:
+    """The same numbers by plain loops over lists of numbers."""
+
+    def __init__(self, pool: bpa.NBest) -> None:
+        gains = np.asarray(pool.extras["mqm"])
+        self.lists = []
+        for s in range(len(pool)):
+            rows = [r for r in range(*pool.rows(s).indices(10**6)) if np.isfinite(gains[r])]
+            if len(rows) > 1:
+                self.lists.append((pool.features[rows].astype(float), gains[rows].tolist(), rows))
+        self.pool = pool
+
+    def feature(self, k: int, sign: int) -> list[float]:
+        return [shared((sign * x[:, k]).tolist(), g) for x, g, _ in self.lists]
+
+    def by(self, column: np.ndarray) -> list[float]:
+        return [shared(column[rows].tolist(), g) for _, g, rows in self.lists]
+
+    def left_out(self, ways: list[list[float]]) -> list[float]:
+        """For each list the way of the highest mean gain on the others."""
+        found = []
+        for s in range(len(self.lists)):
+            means = [np.mean([g for t, g in enumerate(way) if t != s]) for way in ways]
+            found.append(ways[int(np.argmax(means))][s])
+        return found
+
+    def single(self) -> dict[str, list[float]]:
+        ways = ([self.feature(k, 1), self.feature(k, -1)] for k in range(3))
+        return {name: max(both, key=np.mean) for name, both in zip(NAMES, ways, strict=True)}
+
+    def best_feature(self) -> list[float]:
+        return self.left_out([self.feature(k, sign) for k in range(3) for sign in (1, -1)])
+
+    def mean(self, signs: tuple[int, ...]) -> list[float]:
+        every = [x[:, k] - x[:, k].mean() for x, *_ in self.lists for k in range(3)]
+        spread = [np.sqrt(np.mean(np.concatenate(every[k::3]) ** 2)) for k in range(3)]
+        return [shared((x / spread @ np.array(signs)).tolist(), g) for x, g, _ in self.lists]
+
+    def ridge(self) -> list[float]:
+        """By scikit-learn, with one fold a list for the penalty, and refitted without each list."""
+        table = np.concatenate([x - x.mean(axis=0) for x, *_ in self.lists])
+        target = np.concatenate([np.subtract(g, np.mean(g)) for _, g, _ in self.lists])
+        fold = np.repeat(np.arange(len(self.lists)), [len(g) for _, g, _ in self.lists])
+        table, target = table / table.std(axis=0), target / target.std()
+        found = []
+        for s, (_, gains, _) in enumerate(self.lists):
+            rest = fold != s
+            split = list(PredefinedSplit(fold[rest]).split())
+            model = RidgeCV(np.logspace(5, -1, 13), fit_intercept=False, cv=split)
+            scores = table[~rest] @ model.fit(table[rest], target[rest]).coef_
+            found.append(gains[int(np.argmax(scores))])
+        return found
+
+    def system(self) -> list[float]:
+        names = np.array(self.pool.extras["system"])
+        held = [
+            {names[r]: g for g, r in zip(gains, rows, strict=True)} for _, gains, rows in self.lists
+        ]
+        frequent = sorted(
+            {n for h in held for n in h if 2 * sum(n in o for o in held) >= len(held)}
+        )
+        found = []
+        for s, own in enumerate(held):
+            above = {}
+            for name in frequent:
+                others = [
+                    h[name] - np.mean(list(h.values()))
+                    for t, h in enumerate(held)
+                    if t != s and name in h
+                ]
+                if name in own and others:
+                    above[name] = np.mean(others)
+            found.append(
+                own[max(above, key=lambda n: above[n])] if above else np.mean(list(own.values()))
+            )
+        return found
+
+
+def check_row(
+    row: BaselineRow | None, gains: list[float], adapted: list[float], pool: Plain
+) -> None:
+    """A row holds the mean, the share of the headroom, and SciPy's paired interval."""
+    random = np.mean([np.mean(g) for _, g, _ in pool.lists])
+    best = np.mean([max(g) for _, g, _ in pool.lists])
+    assert row.lists == len(gains)
+    assert row.gain == pytest.approx(np.mean(gains))
+    assert row.share == pytest.approx((np.mean(gains) - random) / (best - random))
+    if row.name == Way.ADAPTED:
+        return
+    assert row.difference == pytest.approx(np.mean(adapted) - np.mean(gains), abs=1e-12)
+    interval = ttest_rel(adapted, gains).confidence_interval(0.95)
+    expected = (interval.low, interval.high)
+    if np.ptp(np.subtract(adapted, gains)) == 0:  # an interval of no width
+        expected = (math.nan, math.nan)
+    assert (row.low, row.high) == pytest.approx(expected, nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("count", "difference", "verdict"), [(5, 0.5, "tie"), (6, 0.5, "better"), (9, -0.5, "worse")]
+)
+def test_equal_differences_have_no_interval(count: int, difference: float, verdict: str) -> None:
+    """A sign test decides, which five lists do not satisfy."""
+    interval = estimate_interval(
+        sum_moments(np.full(count, difference) + 0.1 - 0.1, np.ones(count))
+    )
+    row = BaselineRow(Way.FIRST, "baseline", count, 1.0, 0.5, *interval)
+    assert row.cells[-3:] == [f"{difference:+.3f}".replace("-", "−"), "–", verdict]
+    comparison = BaselineComparison((row,), "mqm", Way.FIRST)
+    assert "interval" not in f"{comparison.summary}{comparison.warning}"
+
+
+@pytest.mark.parametrize(("scale", "decimals"), [(1e-5, 8), (0.04, 4), (1, 3), (1000, 3)])
+def test_digits_follow_the_width_of_the_interval(scale: float, decimals: int) -> None:
+    row = BaselineRow(Way.FIRST, "baseline", 9, scale, 0.5, scale / 8, scale / 16, scale / 4)
+    low, high = (f"{end:+.{decimals}f}" for end in (row.low, row.high))
+    gain, change = f"{row.gain:.{decimals}f}", f"{row.difference:+.{decimals}f}"
+    expected = [Way.FIRST, gain, "–", "–", "50%", change, f"{low} to {high}", "better"]
+    assert row.cells == expected
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-12, 1e20, 1e59])
+@pytest.mark.parametrize("width", [0.1, 1e-17])
+def test_numbers_of_any_scale_are_short(scale: float, width: float) -> None:
+    low, high = scale / 8 - width * scale, scale / 8 + width * scale
+    row = BaselineRow(Way.FIRST, "baseline", 9, scale, 0.5, scale / 8, low, high)
+    assert max(map(len, row.cells)) < 40
+    change = ScoreDifference("mqm", scale, scale / 8, low, high)
+    assert max(map(len, ScoreChange("mqm", change, "", 4).cells)) < 40
+    scores = [(Score(value, "mqm", "mqm", "", {}, 4),) for value in (scale, 2 * scale)]
+    assert max(map(len, Scoreboard(*scores, 2, 9).changes)) < 40
+    assert len(format_with_spread(scale, scale / 9)) < 40
+
+
+@pytest.mark.parametrize("features", [3, 20, 60])
+def test_the_ridge_regression_is_that_of_scikit_learn(features: int) -> None:
+    """With fewer or more features than candidates."""
+    rng = np.random.default_rng(features)
+    table = rng.normal(size=(8, 4, features))
+    gains = table[..., 0] + 0.5 * rng.normal(size=(8, 4))
+    names, texts = [f"f{k}" for k in range(features)], [["a", "b", "c", "d"]] * 8
+    pool = bpa.from_lists(texts, table, names, extras={"mqm": gains.tolist()})
+    found, loops = bpa.compare_baselines(pool, gain="mqm").row(Way.RIDGE), Plain(pool)
+    assert found.gain == pytest.approx(np.mean(loops.ridge()))
+    centred = np.concatenate([x - x.mean(axis=0) for x, *_ in loops.lists])
+    spread = centred.std(axis=0)
+    target = np.concatenate([np.subtract(g, np.mean(g)) for _, g, _ in loops.lists])
+    split = PredefinedSplit(np.repeat(np.arange(8), 4)).split()
+    model = RidgeCV(np.logspace(5, -1, 13), fit_intercept=False, cv=list(split))
+    model.fit(centred / spread, target / target.std())
+    np.testing.assert_allclose(list(found.weights.values()), model.coef_ / spread, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("seed", "missing"), [(0, False), (1, True)])
+def test_every_row_is_that_of_plain_loops(seed: int, missing: bool) -> None:
+    pool = lists(seed, missing=missing)
+    draws = posterior(pool)
+    found, loops = bpa.compare_baselines(pool, draws), Plain(pool)
+    p = np.concatenate(left_out(pool, draws))
+    adapted = loops.by(p)
+    expected = {
+        Way.FIRST: [g[0] for _, g, _ in loops.lists],
+        Way.TOTAL: loops.by(np.asarray(pool.totals)),
+        Way.CANONICAL: loops.by(pool.scores([1.0, -1.0, 0.0])),
+        Way.MEAN: loops.mean((1, -1, 1)),
+        Way.FEATURE: loops.best_feature(),
+        Way.SYSTEM: loops.system(),
+        Way.RIDGE: loops.ridge(),
+        Way.RANDOM: [float(np.mean(g)) for _, g, _ in loops.lists],
+        Way.BEST: [max(g) for _, g, _ in loops.lists],
+        Way.ADAPTED: adapted,
+    }
+    assert {row.name for row in found.rows if row.kind != "feature"} == set(expected)
+    for name, gains in expected.items():
+        check_row(found.row(name), gains, adapted, loops)
+    single = {row.name: row for row in found.rows if row.kind == "feature"}
+    for name, gains in loops.single().items():
+        check_row(single[name], gains, adapted, loops)
+    highest = max(SIMPLE, key=lambda name: np.mean(expected[name]))
+    assert found.baseline.gain == pytest.approx(np.mean(expected[highest]))
+    assert found.evaluation == "leave-one-out"
+    best = [(p[rows].tolist(), [float(x == max(g)) for x in g]) for _, g, rows in loops.lists]
+    right = round(sum(shared(of_list, is_best) for of_list, is_best in best))
+    assert found.best == (right, len(loops.lists))
+    interval = binomtest(right, len(loops.lists)).proportion_ci(0.95, "wilson")
+    shown = f"{100 * interval.low:.0f}% to {100 * interval.high:.0f}%"
+    assert found.summary.endswith(f"(leave-one-out, 95% interval {shown})")
+    assert found.unjudged == int(np.isnan(pool.extras["mqm"]).sum())
+
+
+def left_out(pool: bpa.NBest, draws: bpa.Draws) -> list[np.ndarray]:
+    """p(e|f) of each list by the smoothed weights of the posterior without the list."""
+    found = []
+    for s in range(len(pool)):
+        log_p = np.asarray(draws.pointwise).reshape(200, -1)[:, s]
+        weight = np.exp(loo_log_weights(np.zeros(200), log_p)[0])
+        found += reference_model.predictive(pool[s], draws.flat, weight)
+    return found
+
+
+class OnGrid:
+    """The posterior of two weights from eight judged lists, by its values on a grid.
+
+    Attributes:
+        gains: (lists, candidates) the judgements.
+        pool: the lists.
+        grid: (points, 2) weights.
+        log_p: (points, lists, candidates) log p(e|f).
+        of_oracle: (points, lists) that of the best candidates.
+        joint: (points,) the log density but for a constant.
+    """
+
+    def __init__(self, points: int) -> None:
+        rng = np.random.default_rng(76)
+        features = rng.normal(size=(8, 5, 2)).astype(np.float32)
+        self.gains = rng.normal(size=(8, 5))
+        pool = bpa.from_lists([list("abcde")] * 8, list(features), NAMES[:2])
+        self.pool = pool.with_extras(mqm=self.gains.ravel())
+        side = np.linspace(-6, 6, points)
+        self.grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+        scores = np.einsum("snk,dk->dsn", features.astype(float), self.grid)
+        self.log_p = scores - logsumexp(scores, axis=2, keepdims=True)
+        self.of_oracle = self.log_p[:, np.arange(8), self.gains.argmax(axis=1)]
+        self.joint = self.of_oracle.sum(axis=1) - np.sum(self.grid**2, axis=1) / (2 * 1.5)
+
+    def choose(self, *, left_out: bool) -> list[int]:
+        """Return the choices by the posterior of all lists, or of all others."""
+        chosen = []
+        for s in range(8):
+            log_density = self.joint - self.of_oracle[:, s] if left_out else self.joint
+            weight = np.exp(log_density - log_density.max())
+            chosen.append(int(np.argmax(weight @ np.exp(self.log_p[:, s]))))
+        return chosen
+
+    def mean_gain(self, choices: list[int]) -> float:
+        """Return the mean gain of the chosen candidates."""
+        return float(self.gains[np.arange(8), choices].mean())
+
+
+def test_leaving_out_equals_refitting_without_the_list() -> None:
+    """On a grid of weights the posterior without a list is exact."""
+    exact = OnGrid(61)
+    assert exact.choose(left_out=True) != exact.choose(left_out=False)  # else nothing is tested
+    density = np.exp(exact.joint - logsumexp(exact.joint))
+    drawn = np.random.default_rng(77).choice(len(exact.grid), size=(4, 5000), p=density)
+    sites = {"log_likelihood": {"oracle": exact.of_oracle[drawn]}, "sentence_sites": ("oracle",)}
+    draws = bpa.Draws({"weights": exact.grid[drawn]}, NAMES[:2], record=JUDGED, **sites)
+    adapted = bpa.compare_baselines(exact.pool, draws).row(Way.ADAPTED)
+    assert adapted.gain == pytest.approx(exact.mean_gain(exact.choose(left_out=True)))
+    first = {"oracle": exact.of_oracle[drawn[:1, :1]]}
+    one = replace(draws, values={"weights": exact.grid[drawn[:1, :1]]}, log_likelihood=first)
+    point = bpa.compare_baselines(exact.pool, replace(one, kind="point"))
+    adapted = point.row(Way.ADAPTED)
+    choices = exact.log_p[drawn[0, 0]].argmax(axis=1).tolist()
+    assert adapted.gain == pytest.approx(exact.mean_gain(choices))
+    assert point.evaluation == "in-sample"
+    assert point.best is None
+    assert any("use the judgements" in note for note in point.notes)
+
+
+@pytest.mark.parametrize("log_weight", [-20_000.0, -np.inf])
+def test_weighted_draws_far_away_do_not_change_what_is_left_out(log_weight: float) -> None:
+    """Their weights underflow to 0, and leaving out a list raises them only by e^900."""
+    exact = OnGrid(31)
+    weights = np.append(exact.grid, [[-5000.0, 4000.0]], axis=0)[None]
+    of_oracle = np.append(exact.of_oracle, np.full((1, 8), -900.0), axis=0)[None]
+    draws = bpa.Draws(
+        {"weights": weights},
+        NAMES[:2],
+        kind="weighted",
+        log_weight=np.append(exact.joint, log_weight)[None],
+        log_likelihood={"oracle": of_oracle},
+        sentence_sites=("oracle",),
+        record=JUDGED,
+    )
+    adapted = bpa.compare_baselines(exact.pool, draws).row(Way.ADAPTED)
+    assert adapted.gain == pytest.approx(exact.mean_gain(exact.choose(left_out=True)))
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_new_lists_are_compared_with_the_recorded_baseline(missing: bool, tmp_path: Path) -> None:
+    pool, new = lists(1), lists(2, 30, missing=missing)
+    draws = recorded(pool)
+    comparison = read_comparison(draws)
+    selected = {row.name: row.weights for row in comparison.rows if row.kind == "baseline"}
+    choice = bpa.rerank(new, draws, unchecked=True).choice
+    found = bpa.compare_baselines(new, draws, choice=choice)
+    gains, rows = np.asarray(new.extras["mqm"]), new.offsets[:-1]
+    adapted = gains[rows + choice]
+    ((feature, sign),) = selected[Way.FEATURE].items()
+    rank = {name: place for place, name in enumerate(selected[Way.SYSTEM])}
+    system = np.array([-rank.get(name, len(rank)) for name in new.extras["system"]])
+    judged = [part[np.isfinite(part)] for part in np.split(gains, new.offsets[1:-1])]
+    expected = {
+        Way.BEST: np.array([part.max() if len(part) else np.nan for part in judged]),
+        Way.RANDOM: np.array([part.mean() if len(part) else np.nan for part in judged]),
+        Way.ADAPTED: adapted,
+        Way.FIRST: gains[rows],
+        Way.FEATURE: _best(new, sign * new.features[:, NAMES.index(feature)]),
+        Way.SYSTEM: _best(new, system),
+        Way.RIDGE: _best(new, new.features @ [selected[Way.RIDGE][name] for name in NAMES]),
+        Way.CANONICAL: _best(new, new.scores([1.0, -1.0, 0.0])),
+        Way.TOTAL: _best(new, np.asarray(new.totals)),
+    }
+    for name, values in expected.items():
+        row = found.row(name)
+        assert row.lists == np.isfinite(values).sum()
+        assert row.gain == pytest.approx(np.nanmean(values))
+        if name != Way.ADAPTED:
+            assert row.difference == pytest.approx(np.nanmean(adapted - values), abs=1e-12)
+    assert {row.name: row.weights for row in found.rows if row.kind == "baseline"} == selected
+    assert found.selected == comparison.selected
+    assert found.best == comparison.best
+    assert found.evaluation == "new lists"
+    reranker = bpa.Reranker(draws, unchecked=True)
+    parts = rerank_to(new.chunks(7), reranker, tmp_path / "out.txt")
+    assert str(parts.baselines) == str(found)
+    # A later file without the column, but with references, leaves no comparison and no scores.
+    later = new[:5].without("mqm").with_references(["0 0"] * 5)
+    mixed = rerank_to(iter([new, later]), reranker, tmp_path / "out.txt")
+    assert (mixed.sentences, mixed.scores, mixed.baselines) == (35, None, None)
+
+
+def _best(pool: bpa.NBest, scores: np.ndarray) -> np.ndarray:
+    gains = np.asarray(pool.extras["mqm"])
+    return gains[pool.offsets[:-1] + pool.best(scores)]
+
+
+def test_without_a_record_the_better_of_two_simple_ways_is_the_baseline() -> None:
+    new = lists(2, 30)
+    found = bpa.compare_baselines(new, posterior(new), choice=np.zeros(30, int))
+    rows = {name: found.row(name) for name in (Way.FIRST, Way.MEAN)}
+    best = max(rows, key=lambda name: rows[name].gain)
+    assert found.selected == best
+
+
+def test_a_record_is_read_back_as_it_was() -> None:
+    pool = lists(1)
+    draws = recorded(pool)
+    record = json.loads(json.dumps(draws.record.comparison, allow_nan=False))
+    again = msgspec.convert(record, BaselineComparison)
+    assert str(again) == str(bpa.compare_baselines(pool, draws))
+    assert msgspec.to_builtins(again) == draws.record.comparison
+    earlier = {name: value for name, value in record.items() if name != "best"}
+    assert msgspec.convert(earlier, BaselineComparison) == replace(again, best=None)
+    with raises(bpa.DataError, "damaged"):
+        read_comparison(with_record(draws, comparison={"rows": 3}))
+
+
+def test_ridge_regression_where_nothing_varies() -> None:
+    pool = lists(3, 12)
+    equal = pool.with_extras(mqm=np.ones(len(pool.features)))
+    assert bpa.compare_baselines(equal, gain="mqm").row(Way.RIDGE) is None
+    bare = pool.without(*NAMES)
+    assert bpa.compare_baselines(bare, gain="mqm").row(Way.RIDGE) is None
+    assert bpa.compare_baselines(pool[:2], gain="mqm").row(Way.RIDGE).lists == 2
+
+
+@pytest.mark.filterwarnings("ignore:the posterior. Length left out")
+def test_new_lists_may_lack_a_feature() -> None:
+    draws, new = recorded(lists(1)), lists(2, 30)
+    choice = np.zeros(30, int)
+    less = new.without("Length")
+    zero = less.with_features("Length", np.zeros(len(new.features)))
+    with raises(bpa.DataError, "missing-feature", parameter="without"):
+        bpa.compare_baselines(less, draws, choice=choice)
+    found = bpa.compare_baselines(less, without_features(draws, "Length"), choice=choice)
+    assert str(found) == str(bpa.compare_baselines(zero, draws, choice=choice))
+
+
+@pytest.mark.parametrize(
+    ("name", "difference", "reach", "verdict"),
+    [
+        *((name, -1.0, 0.5, "worse") for name in SIMPLE),
+        (Way.FEATURE, -1.0, 2.0, "tie"),
+        (Way.FEATURE, 1.0, 2.0, "tie"),
+        (Way.FEATURE, 1.0, 0.5, "better"),
+        (Way.FEATURE, 0.0, 0.0, "tie"),
+    ],
+)
+def test_verdicts(name: str, difference: float, reach: float, verdict: str) -> None:
+    adapted = BaselineRow(Way.ADAPTED, "adapted", 9, 1.0, 0.5)
+    ends = difference - reach, difference + reach
+    numbers = 9, 1.0, 0.5, difference, *ends
+    weights = {"B": 2.0, "A": 1.0} if name == Way.SYSTEM else {"TER": -1.0}
+    other = BaselineRow(name, "baseline", *numbers, weights=weights)
+    found = BaselineComparison((adapted, other), "mqm", name)
+    assert found.block().rows[1][-1] == other.verdict == verdict
+    assert bool(found.warning) == (verdict == "worse")
+    if verdict == "worse":
+        assert found.warning.endswith(f"to use that baseline, {other.advice}")
+    tie = "as good as" if difference > 0 else "not better than"
+    words = {"tie": tie, "worse": "worse than", "better": "better than"}
+    assert found.summary.startswith(f"the adapted weights are {words[verdict]} the {name}")
+
+
+def judged(count: int, seed: int, noise: float = 1.0) -> bpa.NBest:
+    """Lists whose gain is LM0 alone, with as much noise; TM0 and Length are noise."""
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(count, 6, 3)).astype(np.float32)
+    gains = features[..., 0] + noise * rng.normal(size=(count, 6))
+    texts = [[f"{s} {k}" for k in range(6)] for s in range(count)]
+    return bpa.from_lists(texts, list(features), NAMES).with_extras(mqm=gains.ravel())
+
+
+def test_adapt_warns_only_if_a_baseline_is_better() -> None:
+    pool = judged(60, 4, noise=0.0)
+    wide = {"prior": "isotropic:variance=1.0", "sampler": "imh", "gain": "mqm"}
+    strong = {**wide, "prior": "isotropic:variance=3e-3"}  # LM0 is of little weight
+    with pytest.warns(bpa.BpaWarning, match="choose by LM0 alone"):
+        stuck = bpa.as_draws(bpa.adapt(pool, [0.1, 3.0, -3.0], **strong))
+    baseline = read_comparison(stuck).baseline
+    assert (baseline.verdict, baseline.weights) == ("worse", {"LM0": 1.0})
+    noisy = judged(60, 5)
+    more = noisy.features[:, 1] - noisy.features[:, 2]
+    noisy = noisy.with_extras(mqm=np.asarray(noisy.extras["mqm"]) + more)
+    fine = read_comparison(bpa.as_draws(bpa.adapt(noisy, [0.0, 0.0, 0.0], **wide)))
+    assert (fine.row(Way.FEATURE).verdict, fine.row(Way.RIDGE).verdict) == ("better", "tie")
+    assert fine.warning == ""
+
+
+def test_canonical_weights_and_references_need_no_comparison() -> None:
+    pool = judged(4, 6).with_references(["0 0"] * 4)
+    draws = bpa.as_draws(bpa.adapt(pool, [1.0, 0.0, 0.0], sampler="map", gain="ter"))
+    assert read_comparison(draws) is None
+
+
+NUMBERED = [f"s{k}" for k in range(6)] * 4
+
+
+@pytest.mark.parametrize(
+    ("extra", "names", "column"),
+    [
+        ("model", NUMBERED, "model"),
+        ("origin", NUMBERED, ""),
+        ("system", [str(k) for k in range(24)], ""),
+        ("system", ["same"] * 24, ""),
+        ("system", [None, *NUMBERED[1:]], "system"),
+        ("system", list(range(6)) * 4, ""),
+    ],
+)
+def test_columns_of_systems(extra: str, names: list, column: str) -> None:
+    pool = judged(4, 6).with_extras(**{extra: names})
+    assert find_system_column(pool) == column
+    assert find_system_column(pool, ["origin"]) == (extra if extra == "origin" else column)
+
+
+def test_indicators_of_a_categorical_column_are_not_baselines() -> None:
+    pool = judged(12, 6).with_extras(engine=NUMBERED * 3)
+    draws = bpa.as_draws(bpa.adapt(pool, None, gain="mqm", sampler="map", categorical="engine"))
+    comparison = read_comparison(draws)
+    system, ridge = (comparison.row(name) for name in (Way.SYSTEM, Way.RIDGE))
+    assert (system.column, set(system.weights)) == ("engine", set(NUMBERED))
+    assert {r.name for r in comparison.rows if r.kind == "feature"} == set(NAMES)
+    # Only the ridge regression, which has the same data as the adapted weights, uses them.
+    assert set(ridge.weights) == {*NAMES, *(f"engine={name}" for name in NUMBERED)}
+    new = judged(4, 7).with_extras(engine=NUMBERED)
+    found = bpa.compare_baselines(new, draws, choice=bpa.rerank(new, draws).choice)
+    assert found.row(Way.RIDGE).lists == 4
+
+
+@pytest.mark.parametrize(("null", "least", "most"), [(True, 4, 8), (False, 0, 1)])
+def test_adapt_warns_where_judgements_do_not_separate_the_features(
+    null: bool, least: int, most: int
+) -> None:
+    """On most of 8 simulations without any signal, and on few with one."""
+    warned = 0
+    for seed in range(8):
+        pool = judged(20, seed)
+        if null:
+            noise = np.random.default_rng(seed + 50).normal(size=len(pool.features))
+            pool = pool.with_extras(mqm=noise)
+        with capture_notes() as notes:
+            bpa.adapt(pool, None, gain="mqm", sampler="laplace")
+        messages = [n.message for n in notes if n.level == logging.WARNING]
+        warned += any("do not separate the features" in message for message in messages)
+    assert least <= warned <= most
+
+
+def test_draws_that_have_not_converged_give_no_advice() -> None:
+    """Neither in a log, on the page, nor in favour of a system; the numbers are recorded."""
+    pool = judged(20, 3).with_extras(system=["s0", "s1", "s2", "s3", "s4", "s5"] * 20)
+    pool = pool.with_extras(mqm=np.tile([5.0, 4, 3, 2, 1, 0], 20))
+    pool = pool.with_features("best", np.tile([1.0, 0, 0, 0, 0, 0], 20))
+    options = {"gain": "mqm", "prior": "isotropic:variance=1e-3"}
+    start = StartingWeights([0.1, 3.0, -3.0, 30.0])
+    pages, warned = [], []
+    for draws in (10, 4000):
+        with capture_notes() as notes:
+            found = bpa.adapt(pool, start, sampler=f"rwm:draws={draws}", **options)
+        assert bool(bpa.check(found)) == (draws == 4000)
+        assert read_comparison(bpa.as_draws(found)) is not None
+        warned.append([note.message for note in notes if "adapted weights" in note.message])
+        warned[-1] += [note.message for note in notes if "choices from" in note.message]
+        pages.append(posterior_page(found, top=1))
+    assert (len(warned[0]), len(warned[1])) == (0, 2)
+    sentence = "The adapted weights are"
+    assert [sentence in page for page in pages] == [False, True]
+    assert ["do not rely on these numbers" in page for page in pages] == [True, False]
+
+
+def unjudged(sizes: list[int]) -> bpa.NBest:
+    texts = [[f"{s} {k}" for k in range(n)] for s, n in enumerate(sizes)]
+    return bpa.from_lists(texts, [np.zeros((n, 1)) for n in sizes], ["LM0"])
+
+
+def test_the_association_is_standard_normal_if_gains_are_permuted() -> None:
+    """Also with ties, lists of two, and lists whose gains are equal; of one list it is SciPy's."""
+    rng = np.random.default_rng(3)
+    sizes = [2, 9, 4, 6, 5] * 4
+    pool, offsets = unjudged(sizes), np.cumsum([0, *sizes])
+    scores, gains = rng.normal(size=offsets[-1]) ** 3, rng.integers(0, 3, size=offsets[-1])
+    gains[: sizes[0]] = 1
+    permuted = [
+        np.concatenate([rng.permutation(part) for part in np.split(gains, offsets[1:-1])])
+        for _ in range(800)
+    ]
+    values = [Gains(pool, one, 0).association(scores) for one in permuted]
+    assert np.mean(values) == pytest.approx(0, abs=5 / np.sqrt(800))
+    assert np.std(values) == pytest.approx(1, abs=5 / np.sqrt(1600))
+    one = slice(offsets[1], offsets[2])
+    expected = pearsonr(scores[one], rankdata(gains[one])).statistic * np.sqrt(sizes[1] - 1)
+    assert Gains(unjudged([9]), gains[one], 0).association(scores[one]) == pytest.approx(expected)
+
+
+@pytest.mark.usefixtures("without_drawing")
+def test_the_report_page_has_the_table_and_names_the_baseline() -> None:
+    pool = lists(1)
+    draws = recorded(pool, draws=1000)
+    html = posterior_page(draws, top=1)
+    section = html[html.index("<h2>Compared with simple baselines") : html.index("<h2>What moved")]
+    table = Outline(section[section.index("<table") : section.index("</table>") + 8])
+    comparison = read_comparison(draws)
+    block = comparison.block()
+    expected = [[block.header, *block.rows]]
+    assert table.tables == Outline(comparison._repr_html_()).tables == expected
+    assert comparison.baseline.label in section
+    assert comparison.share_of_best[1:] in section
+    assert "Leave-one-out" in section
+    assert "baselines" not in html[html.index("<h2>How it was made") :]
+    assert "Compared with simple baselines" not in posterior_page(posterior(pool), top=1)
+
+
+def test_too_few_lists() -> None:
+    pool = judged(1, 6)
+    assert record_comparison(posterior(pool), pool, MQM, None).record == JUDGED
+    with raises(bpa.DataError, "no-data"):
+        bpa.compare_baselines(pool, gain="mqm")
+    with raises(bpa.DataError, "mismatch"):
+        bpa.compare_baselines(
+            replace(lists(1, 8), sentence_ids=np.arange(8) + 5), posterior(lists(1))
+        )
+
+
+def test_equal_candidates_share_the_choice_of_the_best() -> None:
+    """Two systems have the same text and scores, and only one of them has the best rating."""
+    pool = bpa.from_lists([["a", "a", "b"]] * 6, [[[1.0], [1.0], [0.0]]] * 6, ["LM0"])
+    pool = pool.with_extras(mqm=[0.0, -1.0, -2.0] * 6)
+    sites = {"log_likelihood": {"oracle": np.zeros((1, 50, 6))}, "sentence_sites": ("oracle",)}
+    draws = bpa.Draws({"weights": np.ones((1, 50, 1))}, ("LM0",), record=JUDGED, **sites)
+    assert bpa.compare_baselines(pool, draws).best == (3.0, 6)
+
+
+@pytest.mark.parametrize("total", [10, 20, 100])
+def test_the_interval_of_a_share_is_that_of_wilson(total: int) -> None:
+    """Its coverage is 95 % on average over shares, and nowhere below 83 %."""
+    counts = np.arange(total + 1)
+    found = np.array([estimate_proportion(int(count), total) for count in counts])
+    expected = [binomtest(count, total).proportion_ci(0.95, "wilson") for count in counts.tolist()]
+    np.testing.assert_allclose(found, np.array(expected), atol=1e-12)
+    shares = np.linspace(0.01, 0.99, 99)[:, None]
+    covered = (found[:, 0] <= shares) & (shares <= found[:, 1])
+    coverage = (binom.pmf(counts, total, shares) * covered).sum(axis=1)
+    assert coverage.mean() == pytest.approx(0.95, abs=0.01)
+    assert coverage.min() > 0.83
+
+
+@pytest.mark.parametrize("kind", ["normal", "judgements"])
+def test_intervals_cover_the_mean_at_their_level(kind: str) -> None:
+    """Student's t is exact for normal differences, and good for many ties and a few large ones."""
+    rng, trials, covered = np.random.default_rng(3), 4000, 0
+    for _ in range(trials):
+        if kind == "normal":
+            mean, values = 0.7, rng.normal(0.7, 2.0, 12)
+        else:
+            values = rng.choice([0.0, 1.0, -1.0, -5.0], p=[0.6, 0.2, 0.15, 0.05], size=200)
+            mean = 0.2 - 0.15 - 0.25
+        _, low, high = estimate_interval(sum_moments(values, np.ones(len(values))))
+        covered += low <= mean <= high
+    low, high = binom.interval(0.999, trials, 0.95)
+    assert low <= covered <= high
+
+
+def test_the_figure_has_the_difference_of_each_way_with_its_interval() -> None:
+    rows = [
+        BaselineRow(Way.ADAPTED, "adapted", 9, 1.0, 0.5),
+        BaselineRow("first candidate", "baseline", 9, 0.5, 0.2, 0.5, 0.2, 0.8),
+        BaselineRow("ridge regression", "baseline", 9, 1.2, 0.7, -0.2, -0.3, -0.1),
+        BaselineRow("random candidate", "bound", 9, 0.0, 0.0, 1.0, 0.5, 1.5),
+        *(BaselineRow(f"f{k}", "feature", 9, 1.0, 0.5, 0.1 * k, -0.1, 0.3) for k in range(5)),
+    ]
+    (axes,) = draw_ways(BaselineComparison(tuple(rows), "mqm", "ridge regression")).axes
+    names = [text.get_text().replace("\n", " ") for text in axes.get_yticklabels()]
+    assert names == ["first candidate", "f2", "f1", "f0", "ridge regression"]
+    intervals, points = axes.collections
+    ends = [sorted(path.vertices[:, 0]) for path in intervals.get_paths()]
+    np.testing.assert_allclose(ends[0], [-0.8, -0.2])
+    np.testing.assert_allclose(ends[-1], [0.1, 0.3])
+    np.testing.assert_allclose(points.get_offsets()[:, 0], [-0.5, -0.2, -0.1, 0.0, 0.2])

@@ -1,0 +1,488 @@
+"""Accuracy on preferences: by hand, SciPy, plain loops, and simulated coverage."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit
+from scipy.stats import binom, ttest_rel
+from support.raising import raises
+
+import bpa_ppl as bpa
+from bpa_ppl._runtime.messages import capture_notes
+from bpa_ppl.decoding.writing import rerank_to
+from bpa_ppl.diagnostics.ways.baselines import LEFT_OUT, NEW, BaselineComparison, read_comparison
+from bpa_ppl.diagnostics.ways.judged import ACCURACY
+from bpa_ppl.diagnostics.ways.paired import ADDED, ADDED_DIFFERENCES, estimate_interval, sum_moments
+from bpa_ppl.diagnostics.ways.reporting import describe_improvement, evaluate_improvement
+from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow, Way
+from bpa_ppl.gains.preferences import select_compared
+from bpa_ppl.posterior.record import Observed, Record
+from bpa_ppl.posterior.statistics import loo_log_weights
+from bpa_ppl.weights import equal_weights
+
+NAMES = ("good", "fair", "noise")
+#: A simulated judge prefers larger values of these weights.
+TRUE = np.array([2.0, 1.0, 0.0])
+
+
+def lists_of(tables: Sequence[Any], **answers: Any) -> bpa.NBest:
+    texts = [[f"{s} {k}" for k in range(len(table))] for s, table in enumerate(tables)]
+    return bpa.from_lists(texts, tables, NAMES).with_sentence_extras(**answers)
+
+
+def judged(seed: int, count: int = 40, size: int = 2, answers: int = 1) -> bpa.NBest:
+    """Lists, and answers about random pairs of their candidates by a judge without ties."""
+    rng = np.random.default_rng(seed)
+    tables = list(rng.normal(size=(count, size, 3)))
+    return lists_of(tables, preferences=[answered(rng, table, answers) for table in tables])
+
+
+def answered(rng: np.random.Generator, table: np.ndarray, answers: int) -> list[list[int]]:
+    entries = []
+    for _ in range(answers):
+        one, other = sorted(int(k) for k in rng.choice(len(table), 2, replace=False))
+        first = rng.logistic() < (table[one] - table[other]) @ TRUE
+        entries.append([one, other] if first else [other, one])
+    return entries
+
+
+def mixed(seed: int) -> bpa.NBest:
+    """Ragged lists with pairs of two raters, ties, full and partial rankings, weights, gaps."""
+    rng = np.random.default_rng(seed)
+    tables = [rng.normal(size=(n, 3)) for n in rng.integers(2, 6, 20)]
+    preferences: list[Any] = [answered(rng, table, 2) for table in tables]
+    preferences[1] = [
+        {"candidates": pair, "rater": rater, "weight": weight}
+        for pair, rater, weight in zip(preferences[1], ("ann", "bob"), (0.5, 3.0), strict=True)
+    ]
+    preferences[2] = None
+    preferences[3] = None
+    rankings: list[Any] = [None] * 20
+    for s, table in enumerate(tables):
+        if s > 12:
+            order = np.argsort(-(table @ TRUE)).tolist()
+            rankings[s] = [order] if s % 2 else [[order[0], order[1:]]]
+    ties = [[[0, 1]] if s in (3, 4) else None for s in range(20)]
+    return lists_of(tables, preferences=preferences, ties=ties, rankings=rankings)
+
+
+def posterior(pool: bpa.NBest, seed: int = 0) -> bpa.Draws:
+    """Draws with an invented log-likelihood of each choice; `rerank` chooses by their mean."""
+    rng = np.random.default_rng(seed)
+    ids = []
+    for s in range(len(pool)):
+        for name in ("preferences", "ties", "rankings"):
+            for entry in pool.sentence_extras[name][s] or ():
+                members = entry["candidates"] if isinstance(entry, dict) else entry
+                single = name != "rankings" or isinstance(members[-1], list)
+                ids += [pool.sentence_ids[s]] * (1 if single else len(members) - 1)
+    return bpa.Draws(
+        {"weights": rng.normal([0.5, 0.3, 0.1], 0.5, size=(2, 100, 3))},
+        NAMES,
+        log_likelihood={"oracle": -np.abs(rng.normal(1.0, 0.2, size=(2, 100, len(ids))))},
+        sentence_sites=("oracle",),
+        constants={"canonical": np.zeros(3)},
+        sentence_ids=np.array(ids),
+        record=Record(observed=Observed(kind="preferences"), start="none"),
+    )
+
+
+class Plain:
+    """Answers as a loop reads them: by list, (weight, its pairs of a better and a worse row)."""
+
+    def __init__(self, pool: bpa.NBest) -> None:
+        self.lists: dict[int, list[tuple[float, list[tuple[int, int]]]]] = {}
+        for s in range(len(pool)):
+            for name in ("preferences", "rankings"):
+                for entry in pool.sentence_extras[name][s] or ():
+                    weight = entry.get("weight", 1.0) if isinstance(entry, dict) else 1.0
+                    members = entry["candidates"] if isinstance(entry, dict) else entry
+                    rest = members[-1] if isinstance(members[-1], list) else []
+                    ordered = members[:-1] if rest else members
+                    pairs = [(a, b) for i, a in enumerate(ordered) for b in ordered[i + 1 :]]
+                    pairs += [(a, b) for a in ordered for b in rest]
+                    self.lists.setdefault(s, []).append((weight, pairs))
+
+    def weights(self) -> np.ndarray:
+        return np.array([sum(w for w, _ in answers) for answers in self.lists.values()])
+
+    def values(self, scores: list[np.ndarray], of: Any) -> np.ndarray:
+        """The mean of a function of the differences of scores, for each list with answers."""
+        return np.array(
+            [
+                np.average(
+                    [np.mean([of(scores[s][a] - scores[s][b]) for a, b in p]) for _, p in answers],
+                    weights=[w for w, _ in answers],
+                )
+                for s, answers in self.lists.items()
+            ]
+        )
+
+    def accuracy(self, scores: list[np.ndarray]) -> np.ndarray:
+        return self.values(scores, lambda d: 1.0 if d > 0 else 0.5 if d == 0 else 0.0)
+
+    def log_loss(self, scores: list[np.ndarray]) -> np.ndarray:
+        return self.values(scores, lambda d: np.log1p(np.exp(-d)))
+
+
+def tables_of(pool: bpa.NBest) -> list[np.ndarray]:
+    return [pool.features[pool.rows(s)].astype(np.float64) for s in range(len(pool))]
+
+
+def test_accuracy_by_hand() -> None:
+    lists = lists_of(
+        [np.zeros((4, 3)), np.zeros((2, 3)), np.zeros((3, 3))],
+        preferences=[[[0, 1], {"candidates": [0, 1], "weight": 3}, [1, 0]], None, None],
+        ties=[[[2, 3]], [[0, 1]], None],
+        rankings=[None, None, [[2, 0, 1], [1, [0, 2]]]],
+    )
+    pairs = select_compared(lists)
+    assert pairs.sentences.tolist() == [0, 2]
+    assert pairs.left_out == 2
+    assert pairs.list_weight.tolist() == [5, 2]
+    assert pairs.lists.sizes.tolist() == [4, 3]
+    # List 0: answers of weight 1 + 3 are right, one is wrong. List 2: of the first ranking 2 > 0
+    # and 2 > 1 are right and 0 > 1 is equal; of the second, 1 > 0 is equal and 1 > 2 is wrong.
+    scores = np.array([2.0, 1.0, 0.0, 0.0, 1.0, 1.0, 3.0])
+    assert pairs.of_scores(scores) == pytest.approx([4 / 5, (2.5 / 3 + 0.5 / 2) / 2])
+    none = select_compared(lists.without("preferences", "rankings"))
+    assert (len(none.lists), len(none.weight), none.left_out) == (0, 0, 2)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_rows_on_the_adaptation_lists_are_those_of_plain_loops(seed: int) -> None:
+    """Everything about a list is left out together, whoever answered."""
+    pool = mixed(seed)
+    draws, plain, tables = posterior(pool), Plain(pool), tables_of(pool)
+    found = bpa.compare_baselines(pool, draws)
+    assert (found.unit, found.unjudged, found.evaluation) == ("accuracy", 2, "leave-one-out")
+    weight, kept = plain.weights(), list(plain.lists)
+    log_p = np.asarray(draws.pointwise).reshape(200, -1)
+    by_mean, loss = [], []
+    for s, table in enumerate(tables):
+        left_out = log_p[:, np.asarray(draws.sentence_ids) == pool.sentence_ids[s]].sum(axis=1)
+        share = np.exp(loo_log_weights(np.zeros(200), left_out)[0])
+        share /= share.sum()
+        by_mean.append(table @ (share @ draws.flat))
+        p = [[share @ (1 / (1 + np.exp(-(draws.flat @ (a - b))))) for b in table] for a in table]
+        loss.append(p)
+    adapted = plain.accuracy(by_mean)
+    losses = [
+        np.average(
+            [np.mean([-np.log(loss[s][a][b]) for a, b in pairs]) for _, pairs in answers],
+            weights=[w for w, _ in answers],
+        )
+        for s, answers in plain.lists.items()
+    ]
+    row = found.row(Way.ADAPTED)
+    assert row.lists == len(kept) == 18
+    assert row.gain == pytest.approx(np.average(adapted, weights=weight))
+    assert row.log_loss == pytest.approx(np.average(losses, weights=weight), rel=1e-6)
+    spread = pool.select(kept).spread
+    expected = {
+        Way.FIRST: plain.accuracy([-np.arange(len(table)) for table in tables]),
+        Way.MEAN: plain.accuracy([table @ (1 / spread) for table in tables]),
+        Way.FEATURE: plain_best_feature(plain, tables),
+    }
+    for name, values in expected.items():
+        other = found.row(name)
+        assert other.gain == pytest.approx(np.average(values, weights=weight))
+        difference = np.average(adapted - values, weights=weight)
+        assert other.difference == pytest.approx(difference, abs=1e-12)
+        assert other.low < other.difference < other.high
+
+
+def test_a_feature_that_is_right_in_half_of_the_lists_has_an_accuracy_of_one_half() -> None:
+    tables = [np.array([[1.0, 0.5, s % 2], [0.0, s % 3, 1 - s % 2]]) for s in range(20)]
+    found = bpa.compare_baselines(lists_of(tables, preferences=[[[0, 1]]] * 20))
+    assert {row.name: row.gain for row in found.rows if row.kind == "feature"}["noise"] == 0.5
+
+
+def plain_best_feature(plain: Plain, tables: list[np.ndarray]) -> np.ndarray:
+    """The accuracy of each list by the feature and sign that is best on the others."""
+    ways = np.array(
+        [plain.accuracy([sign * t[:, k] for t in tables]) for k in range(3) for sign in (1, -1)]
+    )
+    weight = plain.weights()
+    chosen = []
+    for s in range(len(weight)):
+        others = np.arange(len(weight)) != s
+        chosen.append(ways[np.argmax(ways[:, others] @ weight[others]), s])
+    return np.array(chosen)
+
+
+def logistic(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """The weights of the lowest penalised log loss of differences, by SciPy."""
+    found = minimize(
+        lambda w: weight @ np.logaddexp(0.0, -x @ w) + w @ w / 2,
+        np.zeros(x.shape[1]),
+        jac=lambda w: w - (weight * expit(-x @ w)) @ x,
+        tol=1e-10,
+    )
+    return found.x
+
+
+def test_logistic_regressions_have_the_lowest_loss() -> None:
+    """By ten folds of lists, with weights; on all features, and on their mean alone."""
+    pool = mixed(2)
+    plain, tables = Plain(pool), tables_of(pool)
+    spread = pool.select(list(plain.lists)).spread
+    mean = [table @ (1 / spread) for table in tables]
+    of_mean = np.concatenate([mean[s] - mean[s].mean() for s in plain.lists])
+    columns = {
+        Way.LOGISTIC: [table / spread for table in tables],
+        Way.MEAN: [(m / np.sqrt(np.mean(of_mean**2)))[:, None] for m in mean],
+    }
+    found = bpa.compare_baselines(pool)
+    for name, standard in columns.items():
+        rows, weight, fold = [], [], []
+        for place, (s, answers) in enumerate(plain.lists.items()):
+            for w, pairs in answers:
+                rows += [standard[s][a] - standard[s][b] for a, b in pairs]
+                weight += [w / len(pairs)] * len(pairs)
+                fold += [place % 10] * len(pairs)
+        x, w, f = np.array(rows), np.array(weight), np.array(fold)
+        scores: list[np.ndarray] = [np.zeros(len(table)) for table in tables]
+        for number in range(10):
+            left = logistic(x[f != number], w[f != number])
+            for place, s in enumerate(plain.lists):
+                if place % 10 == number:
+                    scores[s] = standard[s] @ left
+        row = found.row(name)
+        loss = np.average(plain.log_loss(scores), weights=plain.weights())
+        assert row.log_loss == pytest.approx(loss, rel=1e-5)
+        if name == Way.LOGISTIC:
+            accuracy = np.average(plain.accuracy(scores), weights=plain.weights())
+            assert row.gain == pytest.approx(accuracy)
+            assert list(row.weights.values()) == pytest.approx(logistic(x, w) / spread, rel=1e-4)
+
+
+def test_the_logistic_regression_has_the_lowest_loss_with_more_features_than_answers() -> None:
+    rng = np.random.default_rng(4)
+    table, names = rng.normal(size=(12, 2, 40)), [f"f{k}" for k in range(40)]
+    first = table[:, 0, 0] > table[:, 1, 0]
+    pool = bpa.from_lists([["a", "b"]] * 12, table, names)
+    preferences = [[[0, 1]] if better else [[1, 0]] for better in first]
+    pool = pool.with_sentence_extras(preferences=preferences)
+    row = bpa.compare_baselines(pool).row(Way.LOGISTIC)
+    x = (table[:, 0] - table[:, 1]) * np.where(first, 1, -1)[:, None] / pool.spread
+    expected = logistic(x, np.ones(12)) / pool.spread
+    np.testing.assert_allclose(list(row.weights.values()), expected, atol=1e-4)
+
+
+def test_an_answer_of_weight_two_counts_like_two_answers() -> None:
+    pool = judged(3, 15)
+    entries = [of_list[0] for of_list in pool.sentence_extras["preferences"]]
+    twice = [[entry, entry] for entry in entries]
+    weighted = [[{"candidates": entry, "weight": 2.0}] for entry in entries]
+    rows = []
+    for preferences in (twice, weighted):
+        lists = pool.with_sentence_extras(preferences=preferences)
+        with capture_notes():
+            result = bpa.adapt(lists, None, sampler="laplace", prior="isotropic:variance=0.1")
+        comparison = read_comparison(bpa.as_draws(result))
+        rows.append(comparison.block().rows)
+    assert rows[0] == rows[1]
+
+
+def test_the_mean_is_the_choice_of_equal_weights_whatever_its_slope() -> None:
+    """Where the judge prefers low values, the mean is mostly wrong, and its slope negative."""
+    pool = judged(3, 40, size=4)
+    low = replace(pool, features=-pool.features)
+    row = bpa.compare_baselines(low).row(Way.MEAN)
+    weights = [equal_weights(low)[name] for name in NAMES]
+    assert row.choose(low).tolist() == low.best(low.scores(weights)).tolist()
+    assert row.gain < 0.4
+    assert row.log_loss < np.log(2)
+    assert row.slope < 0
+
+
+def test_a_hidden_truth_is_found(tmp_path: Path) -> None:
+    """`adapt`, files, `rerank`, its summary and the report agree, and the intervals contain it."""
+    result = bpa.adapt(judged(4, 60, size=3, answers=2), None, sampler="laplace")
+    recorded = read_comparison(bpa.as_draws(result))
+    new = judged(5, 2000, size=3, answers=2)
+    comparison = bpa.compare_baselines(new, result, choice=bpa.rerank(new, result).choice)
+    inside, outside = recorded.row(Way.ADAPTED), comparison.row(Way.ADAPTED)
+    assert inside.gain_low <= outside.gain <= inside.gain_high
+    plain = Plain(new.with_sentence_extras(rankings=[None] * 2000))
+    tables, draws = tables_of(new), bpa.as_draws(result)
+    accuracy = plain.accuracy([table @ draws.mean for table in tables])
+    assert outside.gain == pytest.approx(accuracy.mean())
+    best = plain.accuracy([table @ TRUE for table in tables]).mean()
+    assert best - 0.03 < outside.gain <= best + 0.02
+    single = next(row for row in comparison.rows if row.name == "noise")
+    assert single.verdict == "better"
+    assert abs(single.gain - 0.5) < 0.05
+    # Files, JSON, the summary of `rerank_to`, and the report.
+    bpa.write_posterior(result, tmp_path / "p.nc")
+    again = bpa.read_posterior(tmp_path / "p.nc")
+    reread = read_comparison(bpa.as_draws(again))
+    assert str(reread) == str(recorded)
+    text = json.dumps(msgspec.to_builtins(recorded), allow_nan=False)
+    assert str(msgspec.convert(json.loads(text), BaselineComparison)) == str(recorded)
+    summary = rerank_to(new, bpa.Reranker(again), tmp_path / "out")
+    assert str(summary.baselines) == str(comparison)
+    improvement = evaluate_improvement(new, again)
+    assert str(improvement.comparison) == str(comparison)
+    (change,) = improvement.changes
+    baseline = comparison.baseline
+    assert (change.score.difference, change.score.score) == (baseline.difference, outside.gain)
+    assert improvement.sentences == 2000
+    assert f"accuracy {baseline.gain:.4f} → {outside.gain:.4f}" in str(improvement)
+    assert "better than a random candidate (accuracy +" in str(improvement)
+    (section,) = describe_improvement(improvement)[1]
+    assert section.title == "Did it help?"
+    assert not any("Signatures" in str(block) for block in section.blocks)
+
+
+def test_choices_count_as_they_were_made() -> None:
+    """A chosen candidate is above the others, by whatever rule; equal scores are ½."""
+    draws = posterior(mixed(0))
+    table = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    new = lists_of([table] * 2, preferences=[[[1, 0]], [[2, 1]]], rankings=[None] * 2)
+    expected = {(0, 0): [0.0, 0.5], (1, 0): [1.0, 0.5], (1, 2): [1.0, 1.0]}
+    for choice, accuracy in expected.items():
+        row = bpa.compare_baselines(new, draws, choice=list(choice)).row(Way.ADAPTED)
+        assert row.gain == np.mean(accuracy)
+
+
+def test_canonical_weights_are_compared_too() -> None:
+    comparison = read_comparison(
+        bpa.as_draws(bpa.adapt(judged(6, 30), [1.0, 1.0, 1.0], sampler="map"))
+    )
+    assert comparison.evaluation == "in-sample"
+    assert comparison.row(Way.CANONICAL) is not None
+
+
+@pytest.mark.parametrize("noise", [1.6, 0.0])
+def test_ten_answers_by_judges_of_equal_worth(noise: float) -> None:
+    """Weights of nine judges, each right in 60 %, are often no better than a simple way."""
+    warned = said = 0
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        quality = rng.normal(size=(10, 2, 1))
+        scores = 0.45 * quality + rng.normal(size=(10, 2, 9)) if noise else quality + np.eye(9)[0]
+        better = quality[..., 0].argmax(axis=1).tolist()
+        lists = bpa.from_lists([["a", "b"]] * 10, list(scores), [f"judge{k}" for k in range(9)])
+        answers = [[[first, 1 - first]] for first in better]
+        with capture_notes() as notes:
+            result = bpa.adapt(lists.with_sentence_extras(preferences=answers))
+        assert bpa.check(result)
+        comparison = read_comparison(bpa.as_draws(result))
+        baseline = comparison.baseline
+        messages = [note.message for note in notes if note.level == logging.WARNING]
+        warned += any("do not separate the features" in message for message in messages)
+        said += any("are not better than the" in note.message for note in notes)
+        assert (baseline.difference <= 0) == ("not better than" in comparison.summary)
+    assert (warned, said) == (0, 8) if not noise else (warned >= 2 and said >= 4)
+
+
+def test_the_order_of_the_answers_is_no_baseline() -> None:
+    """In data sets of pairs the chosen answer is the first, so the first is always right."""
+    pool = judged(7, 30)
+    answers = zip(tables_of(pool), pool.sentence_extras["preferences"], strict=True)
+    first = [table[entry] for table, (entry,) in answers]
+    pairs = lists_of(first, preferences=[[[0, 1]]] * 30)
+    result = bpa.adapt(pairs, None, sampler="map")
+    comparison = read_comparison(bpa.as_draws(result))
+    assert comparison.row(Way.FIRST) is None
+    assert comparison.selected != Way.FIRST
+    assert bpa.compare_baselines(pairs, result, choice=np.zeros(30, int)).row(Way.FIRST) is None
+    assert bpa.compare_baselines(pool).row(Way.FIRST) is not None
+
+
+def test_answers_of_no_difference_are_left_out_and_counted() -> None:
+    pool = judged(8, 20)
+    with_ties = pool.with_sentence_extras(ties=[[[0, 1]]] * 4 + [None] * 16)
+    found = read_comparison(bpa.as_draws(bpa.adapt(with_ties, None, sampler="map")))
+    assert "4 answers of “no difference” left out." in found.notes
+    rows = [bpa.compare_baselines(lists).block().rows for lists in (with_ties, pool)]
+    assert rows[0] == rows[1]
+    only = pool.without("preferences").with_sentence_extras(ties=[[[0, 1]]] * 20)
+    draws = posterior(mixed(0))
+    with raises(bpa.DataError, "missing-references", parameter="references", match="preferences"):
+        bpa.compare_baselines(only, draws, choice=np.zeros(20, int))
+    assert evaluate_improvement(only, draws).verdict == "unknown"
+    with raises(bpa.DataError, "no-data"):
+        bpa.compare_baselines(pool[:1])
+    with raises(bpa.DataError, "mismatch"):
+        bpa.compare_baselines(replace(mixed(0), sentence_ids=np.arange(20) + 5), draws)
+
+
+def test_references_are_scored_as_well(tmp_path: Path) -> None:
+    """The corpus scores remain if lists have references and answers."""
+    result = bpa.adapt(judged(9, 20), None, sampler="map")
+    new = judged(10, 20).with_references([f"{s} 0" for s in range(20)])
+    summary = rerank_to(new, bpa.Reranker(result), tmp_path / "out")
+    assert summary.scores is not None
+    assert summary.baselines.unit == "accuracy"
+    bare = rerank_to(new.without("preferences"), bpa.Reranker(result), tmp_path / "out")
+    assert bare.scores is not None
+    assert bare.baselines is None
+
+
+def test_weights_of_lists_repeat_them() -> None:
+    """The mean is that of repeated lists, and the interval that of as many equal ones."""
+    values = np.array([0.0, 1.0, 0.5, 1.0])
+    mean, *_ = estimate_interval(sum_moments(values, np.array([1.0, 2.0, 1.0, 1.0])))
+    assert mean == pytest.approx(np.mean([0.0, 1.0, 1.0, 0.5, 1.0]))
+    expected = ttest_rel(values, np.zeros(4)).confidence_interval(0.95)
+    for weight in (1.0, 3.0):
+        _, low, high = estimate_interval(sum_moments(values, np.full(4, weight)))
+        assert (low, high) == pytest.approx((expected.low, expected.high))
+
+
+@pytest.mark.parametrize(("p", "count"), [(0.6, 10), (0.9, 10), (0.9, 50), (0.97, 50)])
+@pytest.mark.parametrize("answers", [1, 6])
+def test_intervals_of_accuracies_cover_at_least_at_their_level(
+    p: float, count: int, answers: int
+) -> None:
+    """Without the added lists, those of ten lists and p = 0.9 cover in 65 % (one answer a list)."""
+    rng, trials, covered = np.random.default_rng(3), 1500, 0
+    for _ in range(trials):
+        number = rng.integers(1, answers + 1, count)
+        values = rng.binomial(number, rng.beta(4 * p, 4 * (1 - p), count)) / number
+        _, low, high = estimate_interval(sum_moments(values, number.astype(float)), ADDED)
+        covered += low <= p <= high
+    assert covered >= binom.ppf(1e-3, trials, 0.945)
+
+
+@pytest.mark.parametrize("count", [10, 20, 100])
+def test_a_wrong_verdict_of_two_accuracies_is_rare(count: int) -> None:
+    """Two equally good ways to choose differ in a fifth of the lists."""
+    rng, trials, wrong = np.random.default_rng(4), 1500, 0
+    for _ in range(trials):
+        values = rng.choice([1.0, -1.0, 0.0], p=[0.1, 0.1, 0.8], size=count)
+        _, low, high = estimate_interval(sum_moments(values, np.ones(count)), ADDED_DIFFERENCES)
+        wrong += low > 0 or high < 0
+    assert wrong <= binom.ppf(1 - 1e-3, trials, 0.05)
+
+
+def test_new_lists_name_the_simple_ways_that_are_as_good() -> None:
+    """The best way on the adaptation lists is beaten, but the mean is not, nor a better one."""
+    rows = (
+        BaselineRow(Way.ADAPTED, "adapted", 300, 0.97, np.nan),
+        BaselineRow(Way.MEAN, "baseline", 300, 0.97, np.nan, 0.0, -0.01, 0.01),
+        BaselineRow(
+            *(Way.FEATURE, "baseline", 300, 0.99, np.nan, -0.02, -0.03, -0.01),
+            weights={"judge": 1.0},
+        ),
+        BaselineRow(Way.LOGISTIC, "baseline", 300, 0.93, np.nan, 0.04, 0.01, 0.07),
+    )
+    found = BaselineComparison(rows, ACCURACY, Way.LOGISTIC, evaluation=NEW)
+    assert "better than the logistic regression" in found.summary
+    assert "they are not clearly better than the mean of the standardised features" in found.summary
+    assert "and worse than the best single feature (judge) (difference −0.020" in found.summary
+    assert replace(found, evaluation=LEFT_OUT).than_others == ""
+    assert replace(found, selected=Way.MEAN).than_others == ""

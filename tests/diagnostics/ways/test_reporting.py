@@ -1,0 +1,308 @@
+"""The effect of adaptation on the choices: corpus scores, verdict and section of the report."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray
+from msgspec import structs
+from support.html_outline import Outline
+from support.raising import raises
+
+from bpa_ppl import DataError, Draws, NBest, Reranker, UsageError, adapt, corpus_score, from_lists
+from bpa_ppl.adapting.adapt import adapt_draws
+from bpa_ppl.decoding.writing import rerank_to
+from bpa_ppl.diagnostics.pages.page import Headline, page
+from bpa_ppl.diagnostics.samplers.comparison import compare_downstream
+from bpa_ppl.diagnostics.ways.explanations import describe_changes
+from bpa_ppl.diagnostics.ways.reporting import (
+    Improvement,
+    ScoreChange,
+    describe_improvement,
+    evaluate_improvement,
+    report_page,
+)
+from bpa_ppl.diagnostics.ways.scoreboard import ScoreDifference
+from bpa_ppl.gains.gains import resolve
+from bpa_ppl.gains.metric import GAINS
+from bpa_ppl.posterior.record import GainColumn, Observed, RecipeRecord, Record
+
+WORDS = np.array([f"word{k}" for k in range(14)])
+HOSTILE = "<script>alert(1)</script>"
+#: The record of a posterior whose gain is a column, by its name.
+GAIN = {name: Record(recipe=RecipeRecord(gain=GainColumn(name))) for name in ("comet", "mqm")}
+
+
+def lists(count: int = 40) -> NBest:
+    """Return lists of two; the first has a high LM0, the second is usually the reference."""
+    rng = np.random.default_rng(3)
+    references = [" ".join(rng.permutation(WORDS)) for _ in range(count)]
+    spoilt = [" ".join(["x", *text.split()[2:]]) for text in references]
+    texts = [[bad, good] for bad, good in zip(spoilt, references, strict=True)]
+    for sentence in range(0, count, 5):
+        texts[sentence].reverse()
+    features = [np.array([[1.0], [0.0]])] * count
+    result = from_lists(texts, features, ["LM0"], references=[(text,) for text in references])
+    return result.with_sources([f"source {k} {HOSTILE}" for k in range(count)])
+
+
+def draws(sign: float, **known: object) -> Draws:
+    """Return draws that prefer low (−1) or high (1) LM0; the canonical weight is 1."""
+    values = sign + 0.01 * np.random.default_rng(0).normal(size=(4, 300, 1))
+    return Draws({"weights": values}, ("LM0",), constants={"canonical": np.ones(1)}, **known)
+
+
+@pytest.fixture(scope="module")
+def improvement() -> Improvement:
+    return evaluate_improvement(lists(), draws(-1.0))
+
+
+def test_scores_are_corpus_scores(improvement: Improvement) -> None:
+    pool = lists()
+    before, after = pool.chosen(np.zeros(40, int)), pool.chosen(np.ones(40, int))
+    for change in improvement.changes[:2]:
+        metric = change.name.lower()
+        scores = [corpus_score(texts, pool.references, metric).value for texts in (before, after)]
+        assert change.score.score == pytest.approx(scores[1])
+        assert change.score.difference == pytest.approx(scores[1] - scores[0])
+    choices = improvement.choices.after, improvement.choices.before
+    compared = compare_downstream(pool, *choices)
+    assert tuple(change.score for change in improvement.changes) == compared["scores"]
+    assert compare_downstream(pool.without("references"), *choices)["scores"] == ()
+    assert [change.name for change in improvement.changes] == ["TER", "BLEU", "length"]
+
+
+def test_verdicts(improvement: Improvement) -> None:
+    assert improvement.verdict == "yes"
+    against = " compared with the canonical weights"
+    pattern = rf"Yes, it helped by TER and BLEU{against}: TER \d+\.\d\d → \d+\.\d\d \(−"
+    assert re.match(pattern, str(improvement))
+    assert "40 of 40 choices changed" in str(improvement)
+    ter, bleu, length = improvement.changes
+    worse, unknown = bleu._replace(verdict="worse"), bleu._replace(verdict="unclear")
+
+    def verdict_text(*changes: object) -> str:
+        return str(replace(improvement, changes=(*changes, length)))
+
+    assert verdict_text(ter, worse).startswith(f"Better by TER, worse by BLEU{against}: TER ")
+    assert verdict_text(ter, unknown).startswith(
+        f"Yes, it helped by TER{against}, no significant difference in BLEU: "
+    )
+    assert verdict_text(worse).startswith(f"No, it got worse by BLEU{against}: ")
+    assert verdict_text(unknown).startswith(f"No significant difference{against}: ")
+    assert replace(improvement, changes=(ter, worse, length)).verdict == "both"
+
+
+def test_canonical_weights_change_nothing() -> None:
+    same = evaluate_improvement(lists(), draws(1.0))
+    assert (same.verdict, same.changes[0].score.difference) == ("no", 0.0)
+    assert str(same) == "No: none of 40 choices changed compared with the canonical weights."
+    verdict, _ = describe_improvement(same)
+    assert verdict.passed is False
+    assert describe_changes(same.choices, same.gain) == []
+
+
+def test_baseline_without_canonical_weights() -> None:
+    pool = lists()  # the second candidate, with low LM0, is correct in four of five lists
+    posterior = adapt(pool, None, sampler="map")
+    improvement = evaluate_improvement(pool, posterior)
+    assert improvement.baseline == "best single feature (low LM0)"
+    assert improvement.choices.before.tolist() == [1] * 40
+    assert (improvement.comparison is None, improvement.verdict) == (False, "no")
+    assert "changed compared with the best single feature (low LM0). The" in str(improvement)
+    _, _, table = describe_improvement(improvement)[1][0].blocks[:3]
+    gains = Outline(table.html()).column(0, "mean chrf gain in words")
+    assert gains["adapted weights"] == gains["best single feature (low LM0)"]
+    known = adapt(pool, {"LM0": 2.0}, sampler="map")
+    with_canonical = evaluate_improvement(pool, known)
+    assert with_canonical.choices.before.tolist() == [0] * 40
+    assert with_canonical.baseline == "canonical weights"
+    assert with_canonical.comparison is not None
+    others = {"first candidate", "canonical weights", "mean of the standardised features"}
+    assert others < {row.name for row in with_canonical.comparison.rows}
+    picture, *_ = describe_improvement(with_canonical)[1][0].blocks
+    assert "Simple ways to choose, compared with ours" in str(picture)
+
+
+@pytest.mark.parametrize("name", [*(name for name in GAINS if name != "column"), "comet"])
+def test_recorded_criterion_comes_first(name: str, tmp_path: Path) -> None:
+    pool = lists(10).with_extras(comet=np.tile([0.25, 0.75], 10))
+    metric = resolve(name, pool)
+    for likelihood in ("oracle", "margin", "risk", "pairs") if name == "ter" else ("risk",):
+        posterior = adapt_draws(pool, gain=name, likelihood=likelihood, sampler="map")
+        improvement = evaluate_improvement(pool, posterior)
+        title = improvement.changes[0].name
+        assert title == (name if metric.columns else name.upper())
+        # The first metric that the verdict names, if it names one.
+        named = re.search(r"\b(TER\+BLEU|TER|BLEU|CHRF|WER|CER|comet)\b", str(improvement))
+        assert named is None or named[1] == title
+        words = " in words" if name in ("ter", "bleu", "chrf", "ter+bleu", "wer") else ""
+        unit = name if metric.columns else f"{name} gain{words}"
+        assert f"than a random candidate (mean {unit} " in str(improvement)
+        reranker = Reranker(posterior, unchecked=True)
+        summary = rerank_to(pool, reranker, tmp_path / "out", tmp_path / "details")
+        assert summary.scores is not None
+        keys = [score.metric for score in summary.scores.after]
+        related = {"ter", "bleu"} if name in ("ter", "bleu", "ter+bleu") else set()
+        assert (keys[0], set(keys[1:])) == (name, related - {name})
+        if likelihood != "oracle":
+            assert summary.baselines is not None
+            assert summary.baselines.unit == unit
+        verdict, (section,) = describe_improvement(improvement)
+        assert str(improvement) == verdict.text
+        assert Outline(section.blocks[1].html()).tables[0][1][0] == title
+
+
+def test_choices_that_are_not_better_than_random_have_not_helped(improvement: Improvement) -> None:
+    posterior = adapt(lists(), None, sampler="map")
+    found = evaluate_improvement(lists(), posterior)
+    assert found.comparison is not None
+    better = replace(found, changes=tuple(c._replace(verdict="better") for c in found.changes))
+    better = replace(better, changed=1)
+    assert better.verdict == "yes"
+    assert "The choices are better than a random candidate" in str(better)
+    for low, high, words in ((-1.0, 1.0, "not clearly better"), (-2.0, -1.0, "worse")):
+        rows = tuple(
+            structs.replace(row, low=low, high=high) if row.name == "random candidate" else row
+            for row in found.comparison.rows
+        )
+        other = replace(better, comparison=replace(found.comparison, rows=rows))
+        assert other.verdict == "unknown"
+        assert f"The choices are {words} than a random candidate" in str(other)
+        interval = f"95% interval {low:+.3f} to {high:+.3f})".replace("-", "−")
+        assert interval in str(other)
+        assert not str(other).startswith("Yes")
+    assert "random" not in str(improvement)  # canonical weights are the baseline
+
+
+def test_largest_changes_are_shown_and_escaped(improvement: Improvement) -> None:
+    verdict, _ = describe_improvement(improvement, ["mind"])
+    assert (verdict.passed, list(verdict.advice)) == (True, ["mind"])
+    (section,) = describe_changes(improvement.choices, improvement.gain)
+    html = page("Choices", Headline("better"), [section])
+    assert html.count("<article>") == 10
+    assert "Of 40 choices that changed, 32 got better by TER, 8 worse and 0 neither." in html
+    titles = re.findall(r"<h3>(\d+) edits? (fewer|more) \(list (\d+)\)</h3>", html)
+    assert len(titles) == 10
+    edits = [int(count) for count, *_ in titles]
+    assert edits == sorted(edits, reverse=True)
+    assert all((way == "more") == (int(s) % 5 == 0) for _, way, s in titles)
+    assert HOSTILE not in html
+    assert "&lt;script&gt;" in html
+    # Only the word of the wrong candidate is struck out, and its reference is underlined.
+    text = '</h4><p dir="auto">(.*?)</p>'
+    articles = (
+        re.search(f"before, .*?{text}.*?after, TER 0.00{text}", a) for a in html.split("<h3>")
+    )
+    first = next(filter(None, articles))
+    assert first[1].startswith("<del>x</del> ")
+    (inserted,) = re.findall("<ins>(.*?)</ins>", first[2])
+    assert len(inserted.split()) == 2
+
+
+def test_column_of_the_posterior_determines_the_verdict() -> None:
+    pool = lists().with_extras(comet=np.tile([0.25, 0.75], 40))
+    posterior = draws(-1.0, record=GAIN["comet"])
+    improvement = evaluate_improvement(pool, posterior)
+    assert [change.name for change in improvement.changes] == ["comet"]
+    assert improvement.changes[0].score.difference == pytest.approx(0.5)
+    assert improvement.verdict == "yes"
+    assert "TER" not in str(improvement)
+    without = evaluate_improvement(lists(), posterior)
+    assert [change.name for change in without.changes] == ["TER", "BLEU", "length"]
+    for draws_of_any in (posterior, draws(-1.0)):
+        unknown = evaluate_improvement(lists().without("references"), draws_of_any)
+        assert (unknown.verdict, unknown.changes) == ("unknown", ())
+        assert str(unknown).startswith("It is unknown whether it helped: the lists have n")
+    alone = pool.without("references", "sources")
+    improvement = evaluate_improvement(alone, posterior)
+    (section,) = describe_changes(improvement.choices, improvement.gain)
+    html = page("Choices", Headline("better"), [section])
+    assert "comet better by 0.5 (list 0)" in html
+    assert "before, comet 0.25<" in html
+
+
+@pytest.mark.usefixtures("without_drawing")
+def test_report_begins_with_the_answer() -> None:
+    html = report_page(draws(-1.0), lists(), top=1)
+    assert html.index("Yes, it helped") < html.index("onverged") < html.index("<nav")
+    assert html.index("<h2>Did it help?") < html.index("<h2>What moved")
+    apart = draws(-1.0)
+    apart = replace(apart, values={"weights": apart.weights + np.arange(4)[:, None, None]})
+    assert "reranking refuses them" in report_page(apart, lists(), top=1)
+
+
+def test_a_posterior_without_weights_is_shown_by_another_command() -> None:
+    with raises(DataError, "no-data", parameter="posterior") as caught:
+        report_page(xarray.Dataset({"mu": (("chain", "draw"), np.ones((4, 100)))}))
+    assert "bpa trace POSTERIOR -o page.html" in str(caught.value)
+    assert "rename" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["moved_files", "without"])
+def test_what_is_about_new_lists_needs_them(name: str) -> None:
+    value: Any = {"moved_files": {"lm": "domain.txt"}, "without": ["LM0"]}[name]
+    with raises(UsageError, "conflict", parameter=name):
+        report_page(draws(1.0), **{name: value})
+
+
+@pytest.mark.usefixtures("without_drawing")
+def test_adaptation_lists_are_recognised() -> None:
+    pool = lists()
+    posterior = draws(-1.0, record=Record(lists=pool.origin, observed=Observed(sentences=40)))
+    assert "evaluate on new ones" in report_page(posterior, pool, top=1)
+    assert "evaluate on new ones" not in report_page(posterior, pool[:39], top=1)
+    other = replace(posterior, sentence_ids=np.arange(40)[::-1])
+    assert "evaluate on new ones" not in report_page(other, pool, top=1)
+
+
+def test_sentences_without_both_judgements_are_excluded() -> None:
+    """Differences are over lists where both candidates have a value."""
+    pool = lists().without("references")
+    rng = np.random.default_rng(5)
+    mqm = rng.normal(size=len(pool.features))
+    mqm[rng.uniform(size=len(mqm)) < 0.2] = np.nan
+    pool = pool.with_extras(mqm=mqm)
+    posterior = draws(-1.0, record=GAIN["mqm"])
+    improvement = evaluate_improvement(pool, posterior)
+    both = mqm.reshape(-1, 2)
+    both = both[~np.isnan(both).any(axis=1)]
+    left_out = len(pool) - len(both)
+    assert 0 < left_out == len(pool) - improvement.sentences
+    assert f"{left_out} sentences without a gain left out." in str(improvement)
+    (change,) = improvement.changes
+    assert change.score.difference == pytest.approx(np.mean(both[:, 1] - both[:, 0]))
+    assert "nan" not in repr(describe_improvement(improvement)[1])
+    nothing = pool.with_extras(mqm=np.where(np.arange(len(mqm)) % 2, np.nan, mqm))
+    with raises(DataError, "no-data", match="mqm"):
+        evaluate_improvement(nothing, posterior)
+
+
+def test_a_change_has_the_digits_of_its_interval_and_none_of_no_width() -> None:
+    narrow = ScoreDifference("comet", 0.00042, 0.00012, 0.00002, 0.00022)
+    words = str(ScoreChange("comet", narrow, "better", 4))
+    assert words == ("comet 0.00030 → 0.00042 (+0.00012, 95% interval +0.00002 to +0.00022)")
+    equal = ScoreDifference("ter", 50.0, -2.0, -2.0, -2.0)
+    assert str(ScoreChange("TER", equal, "unclear", 2)) == "TER 52.00 → 50.00 (−2.00)"
+
+
+@pytest.mark.parametrize(("count", "verdict"), [(5, "unclear"), (6, "better")])
+def test_equal_changes_of_few_lists_are_unclear(count: int, verdict: str) -> None:
+    texts = [["a b c d", "a b c e"]] * count
+    pool = from_lists(texts, [[[0.0], [1.0]]] * count, ["LM0"], references=["a b c d"] * count)
+    result = evaluate_improvement(pool, draws(-1.0))
+    (ter,) = (change for change in result.changes if change.name == "TER")
+    assert (ter.verdict, ter.cells[-1]) == (verdict, "–")
+
+
+def test_choices_that_are_better_than_random_by_the_same_in_all_lists_have_helped() -> None:
+    pool = from_lists([["a", "b"]] * 9, [[[1.0], [0.0]]] * 9, ["LM0"])
+    posterior = replace(draws(-1.0, record=GAIN["mqm"]), constants={})
+    result = evaluate_improvement(pool.with_extras(mqm=[0.0, 1.0] * 9), posterior)
+    assert result.verdict == "yes"
+    assert "The choices are better than a random candidate (mean mqm +0.500)." in str(result)

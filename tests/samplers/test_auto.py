@@ -1,0 +1,161 @@
+"""`auto` takes independence proposals where they fit, and moments are fitted elsewhere."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import jax
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+from support.judged_lists import judged_lists
+from support.known_targets import KnownTarget, target
+from support.raising import raises
+
+from bpa_ppl import DataError, NBest, adapt, check
+from bpa_ppl.adapting.adapt import log_density
+from bpa_ppl.densities.mode import mode_of
+from bpa_ppl.models.choice import OracleChoice
+from bpa_ppl.models.likelihoods.likelihood import Likelihood
+from bpa_ppl.models.lists import Lists
+from bpa_ppl.models.priors.prior import Prior
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.samplers import auto, chains
+from bpa_ppl.samplers.laplace import find_moments
+
+
+def _observe_without_effect(lists: Lists, weights: Any) -> None:
+    with numpyro.plate("sentence", len(lists.oracle)):
+        numpyro.sample("oracle", OracleChoice(lists, weights * 0.0), obs=lists.oracle)
+
+
+def _modeless(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
+    """A funnel: its density grows without bound towards a scale of zero."""
+    scale = numpyro.sample("scale", dist.HalfNormal(1.0))
+    weights = numpyro.sample("weights", dist.Normal(prior.mean, scale).to_event(1))
+    _observe_without_effect(lists, weights)
+
+
+def test_auto_chooses_imh_if_its_proposals_fit(pool: NBest) -> None:
+    post = adapt(pool, {"A": 0.1, "B": 0.2}, sampler="auto", seed=1)
+    assert post.attrs["chosen"] == "imh"
+    assert "Pareto k̂" in post.attrs["chosen_because"]
+    assert check(post)
+
+
+@pytest.mark.parametrize(
+    ("failures", "shortage", "chosen", "count", "reason"),
+    [
+        (0, 1.0, "imh", 128, "Pareto k̂ {} ≤ 0.5 of proposals around the mode"),
+        (1, 2.0, "imh", 128, "draws failed: imh (R-hat); Pareto k̂ {}, {} ≤ 0.7 of those with"),
+        (2, 2.0, "imh", 512, "earlier draws failed: imh (R-hat), imh (bulk ESS and "),
+        (3, 2.0, "nuts", 128, "failed: imh (R-hat), imh (bulk ESS and tail ESS), imh (R-hat)"),
+        (4, 2.0, "nuts", 512, "nuts (divergences)"),
+        (5, 4.0, "nuts", 2048, "nuts (bulk ESS)"),
+        (5, 4.1, "nuts", 512, "nuts (divergences)"),
+    ],
+)
+def test_failed_checks_are_followed_by_fitted_proposals_more_draws_and_nuts(
+    pool: NBest,
+    monkeypatch: pytest.MonkeyPatch,
+    failures: int,
+    shortage: float,
+    chosen: str,
+    count: int,
+    reason: str,
+) -> None:
+    """And the title of the check says why; NUTS ends where four times as many draws are too few."""
+    diagnostics = [["R-hat"], ["bulk ESS", "tail ESS"], ["R-hat"], ["divergences"], ["bulk ESS"]]
+    found = iter([*[(names, shortage, None) for names in diagnostics[:failures]], ([], 1.0, None)])
+    monkeypatch.setattr(auto, "find_failures", lambda target, sampled: next(found))
+    monkeypatch.setattr(chains, "_PIECE_DRAWS", 10)  # one compiled program for any number of draws
+    options = {"sampler": "auto:draws=128,chains=1", "seed": 1}
+    post = adapt(pool, {"A": 0.1, "B": 0.2}, **options)
+    assert post.attrs["chosen"] == chosen
+    assert post["posterior"]["weights"].shape[:2] == (1, count)
+    assert ("drawn_again_because" in post.attrs) == (failures > 0)
+    title = str(check(post)).splitlines()[0]
+    assert re.search(re.escape(reason).replace(r"\{\}", ".*"), title), title
+    assert ("Pareto" in title) == (chosen == "imh")
+
+
+@pytest.mark.filterwarnings("ignore:all choices")  # the last one is the best by construction
+@pytest.mark.parametrize("likelihood", ["risk", pytest.param("margin", marks=pytest.mark.slow)])
+def test_proposals_are_fitted_to_a_posterior_far_from_its_laplace_approximation(
+    likelihood: str,
+) -> None:
+    lists = judged_lists(20, names=(*"abcdef", "eve"))
+    options = {"gain": "comet", "categorical": "system", "prior": "isotropic:variance=4.0"}
+    post = adapt(lists, None, likelihood=likelihood, seed=1, **options)
+    assert post.attrs["chosen"] == "imh"
+    assert "> 0.5 of proposals around the mode" in post.attrs["chosen_because"]
+    assert "≤ 0.7 of those with fitted moments" in post.attrs["chosen_because"]
+    assert check(post)
+
+
+@pytest.mark.slow
+def test_it_falls_back_to_nuts(pool: NBest) -> None:
+    sampler = "auto:draws=50,chains=2"
+    post = adapt(pool, {"A": 0.1, "B": 0.2}, sampler=sampler, model=_modeless)
+    assert post.attrs["chosen"] == "nuts"
+    assert "n_steps" in post["sample_stats"]
+
+
+def test_a_missing_mode_is_reported(pool: NBest) -> None:
+    with raises(DataError, parameter="sampler"):
+        adapt(pool, {"A": 0.1, "B": 0.2}, sampler="imh", model=_modeless)
+
+
+@pytest.fixture(scope="module")
+def separable() -> KnownTarget:
+    """Lists that a line separates, with a wide prior: the mode is far from the mean."""
+    return target("separable")
+
+
+@pytest.mark.parametrize("sampler", ["imh", "nuts", "rwm"])
+def test_draws_of_a_posterior_far_from_a_gaussian_pass_and_are_right(
+    separable: KnownTarget, sampler: str
+) -> None:
+    """`imh` missed the tails, and the steps of `nuts` diverged."""
+    options = {"sampler": sampler, "seed": 2, **separable.options}
+    posterior = adapt(separable.lists, separable.weights, **options)
+    report, draws = check(posterior), as_draws(posterior)
+    assert report, str(report)
+    assert {one.name: one.value for one in report.findings}["bulk ESS"] > 500
+    # Five standard errors of 500 effective draws.
+    error = 5 / np.sqrt(500)
+    np.testing.assert_allclose((draws.mean - separable.mean) / separable.sd, 0, atol=error)
+    np.testing.assert_allclose(draws.weights.std(axis=(0, 1)) / separable.sd, 1, atol=error)
+
+
+def test_moments_are_fitted_only_where_the_mode_is_a_poor_description(
+    separable: KnownTarget,
+) -> None:
+    def moments(known: KnownTarget) -> tuple[Any, Any]:
+        density = log_density(known.lists, known.weights, **known.options)
+        with jax.enable_x64(True):
+            return find_moments(density), mode_of(density)
+
+    fitted, mode = moments(separable)
+    assert fitted is not mode
+    distance = np.abs(fitted.position - separable.mean) / separable.sd
+    assert distance.max() < 0.2 < (np.abs(mode.position - separable.mean) / separable.sd).max()
+    fitted, mode = moments(target("lists"))
+    assert fitted is mode
+
+
+def test_a_long_run_logs_a_first_estimate_of_its_time(
+    separable: KnownTarget, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """From the second piece, since the first one has the compilation; a short run logs nothing."""
+    clock = iter([100.0, 101.5, 100.0, 100.1])
+    monkeypatch.setattr(chains, "perf_counter", lambda: next(clock))
+    options = {"sampler": "rwm", **separable.options}
+    with caplog.at_level("INFO", logger="bpa_ppl"):
+        for _ in range(2):
+            adapt(separable.lists, separable.weights, **options)
+    messages = [r.message for r in caplog.records if "sampling takes" in r.message]
+    # 1050 draws in pieces of 53, of which 944 remain: 17.8 × 1.5 s.
+    assert messages == ["sampling takes about 27 seconds (1,050 draws a chain with the warm-up)"]

@@ -1,0 +1,179 @@
+"""Samplers have one shape, and refuse settings that make no sense; kernels of NumPyro."""
+
+from __future__ import annotations
+
+import inspect
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from numpyro.infer import HMC
+from support import reference_model, targets
+from support.moment_checks import assert_moments
+from support.raising import raises
+
+from bpa_ppl import Isotropic, UsageError, adapt, check, from_lists
+from bpa_ppl.densities.mode import repeat_start
+from bpa_ppl.densities.target import Sampled, Target
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.samplers import chains
+from bpa_ppl.samplers.kernels import KERNELS, NumpyroKernel
+from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
+
+TARGET = targets.plane()
+#: Settings with which a few thousand draws suffice; NUTS is among the samplers of the other tests.
+SETTINGS: dict[str, dict[str, Any]] = {
+    "numpyro:ESS": {"draws": 600, "warmup": 50},
+    "numpyro:HMC": {"draws": 1500, "trajectory_length": 1.5},
+}
+
+
+@pytest.mark.parametrize("sampler", SETTINGS)
+def test_moments_are_those_of_quadrature(sampler: str) -> None:
+    posterior = TARGET.adapt(sampler, SETTINGS[sampler])
+    weights = posterior["posterior"]["weights"].values
+    assert_moments(weights, TARGET.mean, TARGET.covariance, ess=300)
+    draws = as_draws(posterior)
+    TARGET.check_density(draws)
+    steps = draws.statistics.get("n_steps")
+    assert (steps is not None) == (sampler == "numpyro:HMC")  # else they are unknown
+    # The same seed and settings give the same draws, from the record too.
+    again = SAMPLERS.restore(draws.record.sampler.name, draws.record.sampler.settings)
+    engine = SAMPLERS.resolve(sampler, SETTINGS[sampler])
+    assert (again, hash(again)) == (engine, hash(engine))
+
+
+@pytest.mark.parametrize("kernel", ["AIES", "ESS", "HMC"])
+def test_types_of_a_state_are_those_after_a_step(kernel: str) -> None:
+    """Else the program that draws is compiled twice."""
+    density = TARGET.density()
+    keys, start = jax.random.split(jax.random.key(0), 6), repeat_start(density, 6)
+    begin = partial(chains._initial_state, SAMPLERS.resolve(f"numpyro:{kernel}"))
+    state = jax.eval_shape(begin, density, None, keys, start)
+    assert not any(value.weak_type for value in jax.tree.leaves(state))
+
+
+def test_chains_of_nuts_that_reject_every_step_are_drawn_with_a_tuned_one() -> None:
+    """As those that start in the tail of a skewed posterior; here the known step is too long."""
+    posterior = TARGET.adapt("nuts", {"step_size": 1000.0, "draws": 1000, "chains": 2})
+    weights = posterior["posterior"]["weights"].values
+    assert_moments(weights, TARGET.mean, TARGET.covariance, ess=300)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_parameters_of_a_kernel_are_settings(kernel: str) -> None:
+    sampler = SAMPLERS.resolve(f"numpyro:{kernel}")
+    assert SAMPLERS.name_of(sampler) == f"numpyro:{kernel}"
+    assert {"model", "potential_fn", "init_strategy"}.isdisjoint(sampler.settings())
+    with raises(UsageError, "unknown-setting", parameter="no_such"):
+        SAMPLERS.resolve(f"numpyro:{kernel}", {"no_such": 1})
+
+
+@pytest.mark.parametrize(
+    ("sampler", "settings", "code", "parameter"),
+    [
+        ("numpyro:Nuts", {}, "unknown-name", "kernel"),
+        ("nuts:HMC", {}, "invalid-setting", None),
+        ("numpyro:BarkerMH", {"step_size": float("inf")}, "invalid-setting", "step_size"),
+        ("numpyro:NUTS", {"inverse_mass_matrix": np.eye(2)}, "invalid-setting", None),
+        ("numpyro:HMC", {"trajectory_length": None}, "invalid-setting", "sampler"),
+        ("numpyro:BarkerMH", {"step_size": "a"}, "invalid-setting", "sampler"),
+        ("numpyro:AIES", {"chains": 7}, "invalid-setting", "chains"),
+        ("numpyro:ESS", {"chains": 2}, "invalid-setting", "chains"),
+        ("numpyro:HMC", {"rank": 2}, "unknown-setting", "rank"),
+        (3, {}, "wrong-type", None),
+        (HMC, {}, "wrong-type", None),
+        (NumpyroKernel, {}, "wrong-type", None),
+    ],
+)
+def test_what_cannot_run_is_refused(
+    sampler: Any, settings: dict[str, Any], code: str, parameter: str | None
+) -> None:
+    with raises(UsageError, code, parameter=parameter or next(iter(settings), None)):
+        TARGET.adapt(sampler, settings)
+
+
+#: Settings that are not numbers: what is sampled from, not how.
+LISTS = ("lists", "references", "visited", "options")
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_a_sampler_has_settings_and_sample(name: str) -> None:
+    sampler = SAMPLERS.resolve(name)
+    assert isinstance(sampler, Sampler)
+    assert sampler == SAMPLERS[name]()
+    assert hash(sampler) == hash(SAMPLERS[name]())
+    assert SAMPLERS.name_of(sampler).partition(":")[0] == name
+    assert SAMPLERS.resolve(SAMPLERS.name_of(sampler)) == sampler
+    signature = inspect.signature(type(sampler).sample, eval_str=True)
+    assert list(signature.parameters) == ["self", "target"]
+    assert signature.parameters["target"].annotation is Target
+    assert signature.return_annotation is Sampled
+    for field in set(sampler.__struct_fields__).difference(LISTS):  # numbers are positive
+        with raises(UsageError, "invalid-setting", parameter=field):
+            SAMPLERS.resolve(name, {field: -1})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "parameter"),
+    [
+        ({"sampler": "gibbs"}, "unknown-name", "sampler"),
+        ({"sampler": "map:draws=10"}, "unknown-setting", "draws"),
+        ({"sampler": "nuts:chains=nan"}, "invalid-setting", "chains"),
+        ({"sampler": "nuts:target_accept=5"}, "invalid-setting", "target_accept"),
+        ({"sampler": "imh:draws=10.5"}, "invalid-setting", "draws"),
+        ({"sampler": "map", "prior": "isotropic:variance=0.0"}, "bad-number", "variance"),
+        ({"sampler": "map", "prior": Isotropic(variance=[0.1, 0.2])}, "wrong-length", "variance"),
+        ({"sampler": "map", "likelihood": "hinge"}, "unknown-name", "likelihood"),
+        ({"sampler": "map", "prior": "flat"}, "unknown-name", "prior"),
+        ({"sampler": "map", "preset": "printed"}, "unknown-name", "preset"),
+    ],
+)
+def test_invalid_settings_are_refused(arguments: dict[str, Any], code: str, parameter: str) -> None:
+    pool = reference_model.pairs([[1.0]], ["LM0"])
+    with raises(UsageError, code, parameter=parameter):
+        adapt(pool, {"LM0": 0.5}, gain=reference_model.given(0), **arguments)
+
+
+TWO = from_lists([["a", "b"]] * 5, [np.eye(2)] * 5, ["A", "B"], references=[("a",)] * 5)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "settings"),
+    [
+        ("imh", {"draws": 2**63}),
+        ("rwm", {"thinning": 2**63}),
+        ("rwm", {"warmup": 2**63}),
+        ("auto", {"chains": 2**63}),
+        ("imh", {"draws": 10**8, "chains": 100}),
+    ],
+)
+def test_more_steps_than_anybody_can_wait_for_are_refused(
+    sampler: str, settings: dict[str, int]
+) -> None:
+    with raises(UsageError, parameter="draws"):
+        SAMPLERS.resolve(sampler, settings)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "settings"),
+    [
+        ("laplace", {"draws": 1}),
+        ("imh", {"draws": 1, "warmup": 0}),
+        ("rwm", {"draws": 32, "scale": 1e300}),
+        ("heuristic", {"draws": 128, "delta": 1e-300}),
+    ],
+)
+def test_draws_of_no_worth_are_refused_without_a_fuss(
+    sampler: str, settings: dict[str, Any], capfd: pytest.CaptureFixture[str]
+) -> None:
+    engine = SAMPLERS.resolve(sampler, settings)
+    assert not check(adapt(TWO, {"A": 0.1, "B": 0.2}, sampler=engine))
+    assert "arviz" not in capfd.readouterr().err
+
+
+def test_more_chains_than_draws_are_no_reason_to_warn() -> None:
+    found = adapt(TWO, {"A": 0.1, "B": 0.2}, sampler="imh:draws=2")
+    assert found["posterior"]["weights"].shape == (4, 2, 2)

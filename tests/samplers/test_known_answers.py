@@ -1,0 +1,194 @@
+"""Every sampler: posteriors that a grid integrates, priors, tight priors, and its seeds."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy.special import expit
+from support.moment_checks import assert_moments, assert_weighted_moments
+from support.targets import DRAWS, EXACT, NAMES, OWN, STEPS, TARGETS
+
+from bpa_ppl import Isotropic, NBest, adapt, check, from_lists, rerank
+from bpa_ppl.densities.mode import find_mode
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.arviz_functions import InferenceData
+from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.samplers.laplace import fit_skewed
+from bpa_ppl.samplers.sampler import SAMPLERS
+
+Posteriors = Callable[..., InferenceData]
+
+
+def assert_known(draws: Draws, mean: npt.ArrayLike, covariance: npt.ArrayLike) -> None:
+    """Assert that draws, weighted or not, have these moments."""
+    if draws.log_weight is None:
+        assert_moments(draws.weights, mean, covariance)
+    else:
+        assert_weighted_moments(draws.flat, draws.log_weight[0], mean, covariance)
+
+
+def test_a_sampler_agrees_with_quadrature_and_passes_its_check(
+    posteriors: Posteriors, sampler: str
+) -> None:
+    target, posterior = TARGETS["plane"](), posteriors(sampler, "plane", draws=DRAWS)
+    draws, report = as_draws(posterior), check(posterior)
+    assert_known(draws, target.mean, target.covariance)
+    assert report, str(report)
+    assert len({tuple(chain[-1]) for chain in draws.weights}) == len(draws.weights)
+    of_chains = {"R-hat", "bulk ESS", "burn-in (|z|)"}
+    checked_by = {"ESS of the weights", "Pareto k̂"} if draws.kind == "weighted" else of_chains
+    assert checked_by <= {finding.name for finding in report.findings}
+    target.check_density(draws)
+
+
+@pytest.mark.parametrize("sampler", ["imh", "rwm", "laplace"])
+def test_one_weight_is_a_case_of_its_own(posteriors: Posteriors, sampler: str) -> None:
+    target = TARGETS["skewed"]()
+    assert target.skewness[0] < -0.7
+    draws = as_draws(posteriors(sampler, "skewed", draws=DRAWS))
+    assert_known(draws, target.mean, target.covariance)
+
+
+def test_the_third_derivatives_of_a_posterior_are_those_of_logistic_regression() -> None:
+    """By hand: the gradient on both sides of the mode, Σ r expit(r λ) + (λ − λ_T) / σ_T."""
+    known = TARGETS["plane"]()
+    target = known.density()
+    mode = find_mode(target)
+    found = fit_skewed(target, mode).cubic
+    rows, centre, factor = known.rows, mode.position, np.linalg.cholesky(mode.covariance)
+
+    def gradient(weights: np.ndarray) -> np.ndarray:
+        shift = weights - list(known.canonical.values())
+        return rows.T @ expit(rows @ weights) + shift / known.variance
+
+    for direction in np.eye(2):
+        step = 1.5 * factor @ direction
+        bend = -(gradient(centre + step) + gradient(centre - step)) @ factor / 1.5**2
+        np.testing.assert_allclose(found @ direction @ direction, bend, atol=1e-4)
+    assert np.abs(found).max() > 0.05
+
+
+CANONICAL = {"LM0": 0.7, "WP0": -0.4}
+MEAN = np.array(list(CANONICAL.values()))
+VARIANCE = np.array([0.5, 2.0])
+
+
+@pytest.fixture(scope="module")
+def lists() -> NBest:
+    rng = np.random.default_rng(31)
+    sizes = rng.integers(1, 12, size=25)
+    texts = [[str(i) for i in range(n)] for n in sizes]
+    return from_lists(texts, [rng.normal(size=(n, 2)) for n in sizes], NAMES)
+
+
+@pytest.fixture(scope="module")
+def priors(lists: NBest) -> Any:
+    """The function sampler ↦ posterior of no sentence at all, which remembers."""
+    options: dict[str, Any] = {
+        "prior": Isotropic(variance=VARIANCE),
+        "likelihood": "none",
+        "seed": 1,
+    }
+
+    @cache
+    def prior_by(sampler: str) -> Any:
+        engine = SAMPLERS.resolve(sampler, {"draws": 4000, **STEPS.get(sampler, {})})
+        return adapt(lists, CANONICAL, sampler=engine, **options)
+
+    return prior_by
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [n if n in ("imh", "laplace") else pytest.param(n, marks=pytest.mark.slow) for n in EXACT],
+)
+def test_without_sentences_the_posterior_is_the_prior(priors: Any, sampler: str) -> None:
+    posterior = priors(sampler)
+    assert_known(as_draws(posterior), MEAN, np.diag(VARIANCE))
+    assert check(posterior)
+
+
+def test_prior_draws_are_of_the_prior(priors: Any) -> None:
+    draws = priors("imh")["prior"]["weights"].values
+    assert draws.shape == (1, 1000, 2)
+    assert_moments(draws, MEAN, np.diag(VARIANCE))
+
+
+@pytest.mark.parametrize("sampler", ["imh", "map"])
+def test_a_tight_prior_gives_the_canonical_first_best(lists: NBest, sampler: str) -> None:
+    settings = {} if sampler == "map" else {"draws": 4000}
+    target = TARGETS["plane"]()._replace(canonical=CANONICAL)
+    posterior = target.adapt(sampler, settings, prior="isotropic:variance=1e-10")
+    result = rerank(lists, posterior)
+    np.testing.assert_array_equal(result.choice, lists.best(lists.scores(MEAN)))
+    np.testing.assert_array_equal(result.choice, result.canonical)
+    assert not result.changed.any()
+
+
+TESTS = Path(__file__).resolve().parent.parent
+
+#: Strict JAX is the tests' own: a user's process has neither x64 nor the rule on ranks.
+FRESH = """
+import sys
+sys.path.insert(0, {tests!r})
+from support.targets import DRAWS, TARGETS
+import numpy as np
+posterior = TARGETS["plane"]().adapt({sampler!r}, {{"draws": DRAWS}}, seed=0)
+np.save({path!r}, posterior["posterior"]["weights"].values)
+"""
+
+
+def drawn(sampler: str, seed: int, **options: Any) -> np.ndarray:
+    posterior = TARGETS["plane"]().adapt(sampler, {"draws": DRAWS}, seed=seed, **options)
+    return np.asarray(posterior["posterior"]["weights"].values)
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name == "numpyro" else name  # NUTS as `nuts`
+        for name in OWN
+        if name not in ("map", "auto", "weight-trace")
+    ],
+)
+def test_a_seed_gives_its_draws_and_no_others(posteriors: Posteriors, sampler: str) -> None:
+    first = posteriors(sampler, "plane", draws=DRAWS)["posterior"]["weights"].values
+    reports: list[tuple[int, int]] = []
+    again = drawn(sampler, seed=0, progress=lambda done, total, note: reports.append((done, total)))
+    np.testing.assert_array_equal(again, first)
+    assert reports, "progress is reported to the end"
+    assert reports == sorted(reports)
+    assert reports[-1][0] == reports[-1][1]
+    other = drawn(sampler, seed=1)
+    assert other.shape == first.shape
+    assert not np.array_equal(other, first)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sampler", ["rwm", "imh"])
+def test_a_fresh_process_without_strict_jax_gives_the_same_draws(
+    posteriors: Posteriors, sampler: str, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "draws.npy")
+    script = FRESH.format(tests=str(TESTS), sampler=sampler, path=path)
+    compiling = os.environ | {"JAX_ENABLE_COMPILATION_CACHE": "false"}  # itself, and not loading
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=TESTS.parent, env=compiling)
+    ours = posteriors(sampler, "plane", draws=DRAWS)["posterior"]["weights"].values
+    np.testing.assert_array_equal(np.load(path), ours)
+
+
+@pytest.mark.parametrize("sampler", ["rwm", "rwm-isotropic"])
+def test_fewer_draws_are_the_first_of_more(posteriors: Posteriors, sampler: str) -> None:
+    # Their number decides the pieces in which a chain is run, which must not show.
+    many = posteriors(sampler, "plane", draws=DRAWS)["posterior"]["weights"].values
+    few = posteriors(sampler, "plane", draws=1001)["posterior"]["weights"].values
+    np.testing.assert_array_equal(few, many[:, :1001])

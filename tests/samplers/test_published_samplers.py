@@ -1,0 +1,98 @@
+"""The published samples of weights, step by step, and their importance weights by SciPy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+from support import reference_model
+from support.published_samples import CANONICAL, ORACLE, check_further_lists, log_weights
+from support.published_samples import lists as lists
+from support.raising import raises
+
+from bpa_ppl import (
+    DataError,
+    NBest,
+    Prior,
+    UsageError,
+    adapt,
+    rerank,
+)
+from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.samplers.published import Heuristic, perturb
+from bpa_ppl.weights import StartingWeights
+
+
+def published(
+    canonical: reference_model.Array, uniform: reference_model.Array
+) -> reference_model.Array:
+    """For s = 1..N_S: copy λ_T, add U(−0.5, 0.5) to component s mod Q, divide by Σ|λ_k|."""
+    sample = [canonical]
+    for s in range(1, len(uniform) + 1):
+        copy = canonical.copy()
+        copy[s % len(copy)] += uniform[s - 1]
+        sample.append(copy / np.abs(copy).sum())
+    return np.array(sample)
+
+
+@pytest.mark.parametrize("features", [1, 2, 14])
+def test_the_sample_is_that_of_the_published_procedure_to_the_bit(features: int) -> None:
+    canonical = np.random.default_rng(1).normal(size=features)
+    uniform = np.random.default_rng(2).uniform(-0.5, 0.5, size=100)
+    ours = perturb(canonical, 100, np.random.default_rng(2))
+    np.testing.assert_array_equal(ours, published(canonical, uniform))
+
+
+def heuristic(lists: NBest, delta: float = 1.0, weights: Any = CANONICAL, **options: Any) -> Any:
+    options |= {"sampler": Heuristic(draws=50, delta=delta), "gain": reference_model.given(*ORACLE)}
+    return adapt(lists, weights, **options)
+
+
+@pytest.mark.parametrize("delta", [1.0, 4.0])
+def test_weights_and_decisions_are_those_of_the_paper(lists: NBest, delta: float) -> None:
+    posterior = heuristic(lists, delta=delta, prior="isotropic:variance=0.2")
+    sample = posterior["posterior"]["weights"].values[0]
+    assert sample[0].tolist() == list(CANONICAL.values())
+    expected = log_weights(lists, sample, 0.2, delta)
+    log_weight = posterior["sample_stats"]["log_weight"].values[0]
+    np.testing.assert_allclose(log_weight - log_weight[0], expected, atol=1e-5)
+    # Its decisions are those of Eq. 11.
+    result, votes = rerank(lists, posterior, unchecked=True), np.exp(expected)
+    for sentence, p in enumerate(reference_model.predictive(lists, sample, votes, 1 / delta)):
+        assert result.choice[sentence] == p.argmax()
+        assert result.probability[sentence] == pytest.approx(p.max(), rel=1e-4)
+
+
+def test_further_lists_give_the_posterior_of_all_lists(tmp_path: Path) -> None:
+    check_further_lists("heuristic:delta=1.0", tmp_path)
+
+
+def test_a_prior_that_the_heuristic_sample_cannot_continue(lists: NBest) -> None:
+    prior = Prior.of(heuristic(lists, delta=4.0), unchecked=True)
+    with raises(UsageError, "conflict", parameter="delta", match="delta=4"):
+        heuristic(lists, delta=2.0, prior=prior)
+    with raises(DataError, "mismatch", parameter="prior", match="More"):
+        start = StartingWeights(CANONICAL, defaults={"More": 0.1})
+        heuristic(lists.with_features("More", np.zeros(9)), weights=start, prior=prior)
+    # Fewer draws of weight than features are no Gaussian.
+    alone = as_draws(heuristic(lists))
+    alone = replace(alone, log_weight=np.where(np.arange(51) == 3, 0.0, -np.inf)[None])
+    prior = Prior.of(alone, unchecked=True)
+    with raises(UsageError, parameter="prior", match="heuristic"):
+        adapt(lists, CANONICAL, gain=reference_model.given(*ORACLE), prior=prior)
+
+
+def test_a_model_with_more_than_weights_is_refused(lists: NBest) -> None:
+    def wider(lists: Any, prior: Any, likelihood: Any) -> None:
+        numpyro.sample("scale", dist.HalfNormal(1.0))
+        weights = numpyro.sample("weights", dist.Normal(prior.mean, 1.0).to_event(1))
+        with numpyro.plate("sentence", len(lists.oracle)):
+            likelihood.observe(lists, weights)
+
+    with raises(UsageError, "not-supported", parameter="sampler"):
+        heuristic(lists, model=wider)
