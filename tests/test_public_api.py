@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
 from collections.abc import Iterator
@@ -74,17 +73,3 @@ def test_public_names(module: ModuleType) -> None:
     assert set(module.__all__) == set(dir(module))
     with pytest.raises(AttributeError, match="reranked"):
         _ = module.reranked
-
-
-@pytest.mark.parametrize("module", [bpa_ppl, extending], ids=lambda module: module.__name__)
-def test_type_checkers_read_the_same_names(module: ModuleType) -> None:
-    source = Path(module.__file__ or "").read_text("utf-8")
-    blocks = [one for one in ast.parse(source).body if isinstance(one, ast.If)]
-    (block,) = (one for one in blocks if ast.unparse(one.test) == "TYPE_CHECKING")
-    read = {
-        (statement.module, alias.name, alias.asname)
-        for statement in block.body
-        if isinstance(statement, ast.ImportFrom)
-        for alias in statement.names
-    }
-    assert read == {(origin, name, name) for name, origin in module._MODULE_OF.items()}
