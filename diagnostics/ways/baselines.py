@@ -388,15 +388,14 @@ def compare_baselines(
     return choices.comparison
 
 
-def record_comparison(
+def compare_adapted(
     draws: Draws, lists: NBest, gain: Metric | None, gains: Float64 | None
-) -> Draws:
-    """Return a posterior with its comparison recorded, and log the result.
+) -> BaselineComparison | None:
+    """Return the comparison of adapted weights that a posterior records.
 
-    It is a warning where a baseline is better, or the judgements do not separate the features. The
-    result of draws that fail their check is not logged, since it may be that of other weights. Only
-    if there are preferences, gains are judgements or there are no canonical weights; otherwise the
-    comparison with the canonical weights is relevant.
+    None unless there are preferences, gains are judgements or there are no canonical weights;
+    otherwise the comparison with the canonical weights is relevant. None, too, for fewer than two
+    judged lists.
 
     Args:
         draws: from `adapt`.
@@ -406,36 +405,30 @@ def record_comparison(
     """
     given = isinstance(gain, Column) or (gains is not None and lacks_canonical(draws))
     if not (given or uses_preferences(draws)):
-        return draws
+        return None
     judged = read_judgements(lists, gain, gains)
-    if len(judged.lists) < 2:
-        return draws
-    comparison = _compare(judged, gain, draws)
-    draws, report = check_and_record(draws)
-    if report and comparison.warning:
-        warn_user(comparison.warning)
-        log_info(comparison.share_of_best)
-    elif report:
-        log_info(comparison.summary)
-    return _record(draws, comparison)
+    return None if len(judged.lists) < 2 else _compare(judged, gain, draws)
 
 
-def record_without_indicators(
-    draws: Draws, without: Draws, lists: NBest, gain: Metric | None, gains: Float64 | None
-) -> Draws:
-    """Return a posterior with weights without indicators added to its comparison, and log that.
-
-    It is a warning if the choices of the posterior are clearly worse.
+def compare_without_indicators(
+    comparison: BaselineComparison,
+    draws: Draws,
+    without: Draws,
+    lists: NBest,
+    gain: Metric | None,
+    gains: Float64 | None,
+) -> BaselineComparison:
+    """Return a comparison with the adapted weights without indicators added to it.
 
     Args:
-        draws: from `record_comparison`, with a comparison by leave-one-out.
+        comparison: from `compare_adapted`, by leave-one-out.
+        draws: the posterior.
         without: the posterior of the same lists where the weights of indicators are 0.
-        lists: as for `record_comparison`.
+        lists: as for `compare_adapted`.
         gain: likewise.
         gains: likewise.
     """
-    judged, recorded = read_judgements(lists, gain, gains), read_comparison(draws)
-    assert recorded is not None
+    judged = read_judgements(lists, gain, gains)
     weights = {name: w for name, w in without.at_point("mean").items() if w}
     columns = ", ".join(source.column for source in find_indicators(draws))
     row = BaselineRow(Way.WITHOUT, weights=weights, column=columns)
@@ -444,18 +437,67 @@ def record_without_indicators(
         for way, posterior in ((BaselineRow(Way.ADAPTED, "adapted"), draws), (row, without))
     ]
     _, row, *_ = estimate_rows([row], sum_gains(judged, ways))
-    rows = sorted([*recorded.rows, row], key=lambda row: KINDS.index(row.kind))
-    comparison = replace(recorded, rows=tuple(rows))
+    rows = sorted([*comparison.rows, row], key=lambda row: KINDS.index(row.kind))
+    return replace(comparison, rows=tuple(rows))
+
+
+def log_comparison(comparison: BaselineComparison) -> None:
+    """Log how adapted weights compare with simple ways to choose.
+
+    It is a warning where a baseline is better, or the judgements do not separate the features. Not
+    for draws that fail their check, whose weights may be others.
+    """
+    if comparison.warning:
+        warn_user(comparison.warning)
+        log_info(comparison.share_of_best)
+    else:
+        log_info(comparison.summary)
+
+
+def log_indicators(comparison: BaselineComparison) -> None:
+    """Log whether to keep the indicators: a warning if the choices with them are clearly worse."""
+    row = comparison.row(Way.WITHOUT)
+    log = warn_user if row is not None and row.verdict == WORSE else log_info
+    log(comparison.of_indicators)
+
+
+def to_record(comparison: BaselineComparison) -> dict[str, Any]:
+    """Return a comparison as a posterior records it: see `read_comparison`."""
+    recorded: dict[str, Any] = msgspec.to_builtins(comparison)
+    return recorded
+
+
+def record_comparison(
+    draws: Draws, lists: NBest, gain: Metric | None, gains: Float64 | None
+) -> Draws:
+    """Return a posterior with its comparison recorded, and log the result: see `compare_adapted`.
+
+    The result of draws that fail their check is not logged.
+    """
+    comparison = compare_adapted(draws, lists, gain, gains)
+    if comparison is None:
+        return draws
     draws, report = check_and_record(draws)
     if report:
-        log = warn_user if row.verdict == WORSE else log_info
-        log(comparison.of_indicators)
+        log_comparison(comparison)
+    return _record(draws, comparison)
+
+
+def record_without_indicators(
+    draws: Draws, without: Draws, lists: NBest, gain: Metric | None, gains: Float64 | None
+) -> Draws:
+    """Return a posterior with weights without indicators in its comparison, and log the result."""
+    recorded = read_comparison(draws)
+    assert recorded is not None
+    comparison = compare_without_indicators(recorded, draws, without, lists, gain, gains)
+    draws, report = check_and_record(draws)
+    if report:
+        log_indicators(comparison)
     return _record(draws, comparison)
 
 
 def _record(draws: Draws, comparison: BaselineComparison) -> Draws:
-    recorded = msgspec.to_builtins(comparison)
-    return replace(draws, record=structs.replace(draws.record, comparison=recorded))
+    return replace(draws, record=structs.replace(draws.record, comparison=to_record(comparison)))
 
 
 def describe_left_out(indicators: IndicatorsRecord) -> str:
