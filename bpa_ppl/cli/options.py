@@ -36,7 +36,6 @@ from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.weights import EQUAL, NONE, AnyStart, StartingWeights
 
 if TYPE_CHECKING:
-    from bpa_ppl.decoding.reranker import Reranker
     from bpa_ppl.models.priors.prior import PriorFamily
     from bpa_ppl.weights import Weights as Canonical
 
@@ -47,6 +46,7 @@ FEATURES_USED = Group("Features", sort_key=2)
 PRIOR = Group("Weights and prior", sort_key=3)
 SAMPLING = Group("Sampling", sort_key=4)
 _CHOICE = Group("How candidates are chosen", sort_key=5)
+_CHOSEN = Parameter(group=_CHOICE)
 _READING = Group("Reading files", sort_key=6)
 OTHERS = Group("Other options", sort_key=7)
 _BOXES = {group.name: group for group in (OBSERVED, FEATURES_USED, PRIOR, SAMPLING, OTHERS)}
@@ -345,14 +345,14 @@ else:  # as Cyclopts reads them: what may be an object in Python is a text here
     AdaptOptions = TypedDict("AdaptOptions", _OPTIONS, total=False)
 
 
-@Parameter(name="*", group=_CHOICE)
-@dataclass(frozen=True, kw_only=True)
-class RerankFlags:
+class ChoiceOptions(TypedDict, total=False):
     """How candidates are chosen: the options that `bpa rerank` and `bpa serve` share.
 
+    They are those of `bpa_ppl.decoding.reranker.RerankOptions`, which also has their defaults.
+
     Args:
-        derivations: How equal texts are scored: separate, each derivation separately, as published;
-            or summed.
+        derivations: How equal texts are scored: separate, each derivation separately, as published
+            (default); or summed.
         draws: Number of draws to use, or all (default: 800 for the rules predictive and mbr, which
             average over draws, and all where the two best candidates are nearly equal; all for
             other rules).
@@ -364,49 +364,23 @@ class RerankFlags:
     """
 
     rule: Annotated[
-        Rule | None,
+        Rule,
         make_parameter(
             RULES.resolve,
             f"Decision rule: {format_names(RULES)}; with settings as in mbr:gain=bleu (default: "
             "what the posterior records: mean without canonical weights, else predictive).",
             metavar="STR",
+            group=_CHOICE,
         ),
-    ] = None
-    derivations: str = "separate"
-    draws: Annotated[int | str | None, make_parameter(read_value, metavar="INT|all")] = None
-    defaults: Defaults = None
-    moved_files: MovedFiles = None
-    without: Without = None
-    ask_below: float | None = None
-    agree: float | None = None
-    confidence: float | None = None
-
-    def reranker(
-        self,
-        posterior: Path | Draws,
-        *,
-        unchecked: bool = False,
-        jobs: int = 1,
-        progress: bool = False,
-    ) -> Reranker:
-        """Return what chooses from lists in this way."""
-        from bpa_ppl.decoding.reranker import Reranker
-
-        return Reranker(
-            posterior,
-            rule=self.rule,
-            derivations=self.derivations,
-            draws=self.draws,
-            defaults=self.defaults,
-            moved_files=self.moved_files,
-            without=self.without,
-            unchecked=unchecked,
-            ask_below=self.ask_below,
-            agree=self.agree,
-            confidence=self.confidence,
-            jobs=jobs,
-            progress=progress,
-        )
+    ]
+    derivations: Annotated[str, _CHOSEN]
+    draws: Annotated[int | str, make_parameter(read_value, metavar="INT|all", group=_CHOICE)]
+    defaults: Annotated[Defaults, _CHOSEN]
+    moved_files: Annotated[MovedFiles, _CHOSEN]
+    without: Annotated[Without, _CHOSEN]
+    ask_below: Annotated[float, _CHOSEN]
+    agree: Annotated[float, _CHOSEN]
+    confidence: Annotated[float, _CHOSEN]
 
 
 @Parameter(name="*", group=_READING)

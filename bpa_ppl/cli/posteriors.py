@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Unpack
 
 from cyclopts import Parameter
 
@@ -143,7 +143,7 @@ def rerank(
     unchecked: shared.Unchecked = False,
     jobs: int = 1,
     quiet: shared.Quiet = False,
-    flags: shared.RerankFlags = shared.RerankFlags(),
+    **options: Unpack[shared.ChoiceOptions],
 ) -> None:
     """Rerank n-best lists by the posterior predictive distribution.
 
@@ -163,12 +163,13 @@ def rerank(
             so that without --sources nothing has to fail.
         jobs: Processes that rerank; -1 uses every core. The choices are the same.
     """
+    from bpa_ppl.decoding.reranker import Reranker
     from bpa_ppl.decoding.writing import AlignedTexts, has_ids, rerank_to
     from bpa_ppl.formats.references import load_sources
 
     draws = read_draws(posterior)
     keep_recorded_files(draws, output=output, details=details, probabilities=probabilities, ask=ask)
-    reranker = flags.reranker(draws, unchecked=unchecked, jobs=jobs, progress=not quiet)
+    reranker = Reranker(draws, unchecked=unchecked, jobs=jobs, progress=not quiet, **options)
     reading = reading.of_recorded(draws, [nbest])
     lines = None if reading.sources is None else tuple(load_sources(reading.sources).lines)
     empty: dict[int, str | None] = {}
@@ -193,9 +194,9 @@ def rerank(
     if (threshold := reranker.ask_below) is not None:
         sure = f"{summary.sentences - summary.unsure} of {summary.sentences} choices are sure"
         sure += f" (probability at least {threshold:.3f})" if threshold <= 1 else ""
-        if flags.agree is not None and threshold <= 1:
-            confidence = CONFIDENCE if flags.confidence is None else flags.confidence
-            sure += f": with {confidence:.0%} confidence at least {flags.agree:.0%} of such "
+        if "agree" in options and threshold <= 1:
+            confidence = options.get("confidence", CONFIDENCE)
+            sure += f": with {confidence:.0%} confidence at least {options['agree']:.0%} of such "
             sure += "choices agree with the judge"
         if ask is not None and summary.unsure:
             sure += f"; ask about the others: bpa judge {ask} -p {posterior} -o answers.jsonl"

@@ -10,13 +10,13 @@ from functools import lru_cache, partial
 from itertools import chain
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import structs
 
-from bpa_ppl._runtime.arguments import require_one_of
+from bpa_ppl._runtime.arguments import require_one_of, suggest_name
 from bpa_ppl._runtime.arrays import LARGEST, Float64, Int64, to_array, to_floats, to_texts
 from bpa_ppl._runtime.messages import format_count, log_info, warn_user
 from bpa_ppl._runtime.progress import Reporter, reporter
@@ -56,6 +56,26 @@ _SETTINGS = frozenset(
 ).union(["_jobs", "_progress"])
 
 
+class RerankOptions(TypedDict, total=False):
+    """The keyword arguments of `rerank`, which describes them; `Reranker` has their defaults.
+
+    The options of `bpa rerank` and `bpa serve` are the same ones.
+    """
+
+    rule: str | Rule | None
+    derivations: str
+    draws: int | str | None
+    defaults: Mapping[str, float] | None
+    moved_files: MovedFiles | None
+    without: Iterable[str] | None
+    unchecked: bool
+    ask_below: float | None
+    agree: float | None
+    confidence: float | None
+    jobs: int
+    progress: bool | Reporter
+
+
 class Reranker:
     """A posterior that was checked once, and chooses from n-best lists.
 
@@ -85,74 +105,58 @@ class Reranker:
     (['b'], [0.25, 0.75])
     """
 
-    def __init__(
-        self,
-        posterior: Posterior | str | Path,
-        *,
-        rule: str | Rule | None = None,
-        derivations: str = "separate",
-        draws: int | str | None = None,
-        defaults: Mapping[str, float] | None = None,
-        moved_files: MovedFiles | None = None,
-        without: Iterable[str] | None = None,
-        unchecked: bool = False,
-        ask_below: float | None = None,
-        agree: float | None = None,
-        confidence: float | None = None,
-        jobs: int = 1,
-        progress: bool | Reporter = False,
-    ) -> None:
+    def __init__(self, posterior: Posterior | str | Path, **options: Unpack[RerankOptions]) -> None:
         """Check a posterior and settle how it chooses.
 
         Args:
             posterior: from `adapt`, any other with a variable `weights` and feature names, or the
                 path of a file of one.
-            rule: the decision rule; for this and all others see `rerank`.
-            derivations: how equal strings are scored.
-            draws: how many draws are used.
-            defaults: weights of features that the posterior does not know.
-            moved_files: new paths of files that features are computed from.
-            without: features of the posterior that lists may lack.
-            unchecked: use the posterior although it fails its check.
-            ask_below: a choice between two candidates is `sure` from this probability on.
-            agree: or it is sure if choices of at least its probability agree with the judge this
-                often, as can be promised: see `rerank`.
-            confidence: of this promise; None is 0.9.
-            jobs: processes that rerank.
-            progress: True draws a bar on standard error.
+            options: the keyword arguments of `rerank`.
 
         Raises:
             NotConverged: if the posterior fails `check` and `unchecked` is false.
             DataError: if the file cannot be read, or a file that features are computed from is
                 missing or has changed.
-            UsageError: if there is no such rule or treatment of derivations, or no worker; or the
-                posterior does not record how often its choices agree with a judge.
+            UsageError: as `rerank`.
         """
+        for name in options:
+            if name not in RerankOptions.__annotations__:
+                problem = f"rerank() got an unexpected keyword argument {name!r}"
+                raise TypeError(problem + suggest_name(name, RerankOptions.__annotations__))
         self._derivations = require_one_of(
-            derivations, _DERIVATIONS, "treatment of derivations", "derivations"
+            options.get("derivations", "separate"),
+            _DERIVATIONS,
+            "treatment of derivations",
+            "derivations",
         )
-        count_workers(jobs)
+        self._jobs, self._progress = options.get("jobs", 1), options.get("progress", False)
+        count_workers(self._jobs)
+        self._count = draws = options.get("draws")
         named = draws is None or (isinstance(draws, str) and draws == "all")
         if not named and not (isinstance(draws, Integral) and draws >= 1):
             problem = f"draws must be an integer ≥ 1, or all, not {quote(draws)}"
             raise UsageError(problem, parameter="draws")
+        rule = options.get("rule")
         chosen = None if rule is None else RULES.resolve(rule)
         if isinstance(posterior, str | Path):
             posterior = read_draws(posterior)
-        self.draws = with_defaults(without_features(as_draws(posterior), without), defaults)
-        self.unchecked = unchecked
-        if not unchecked:
+        draws_used = without_features(as_draws(posterior), options.get("without"))
+        self.draws = with_defaults(draws_used, options.get("defaults"))
+        self.unchecked = options.get("unchecked", False)
+        if not self.unchecked:
             refuse_unconverged(self.draws)
         by_default = "predictive" if self.draws.record.canonical else "mean"
         self.rule = chosen or RULES.resolve(by_default)
         if explanation := self.rule.explain(self.draws):
             log_info(explanation)
-        self.ask_below = choose_threshold(self.draws, ask_below, agree, confidence)
+        agree = options.get("agree")
+        self.ask_below = choose_threshold(
+            self.draws, options.get("ask_below"), agree, options.get("confidence")
+        )
         if agree is not None and type(self.rule) not in (Mean, Predictive):
             problem = f"the rule {RULES.name_of(self.rule)} promises no agreement: use mean"
             raise UsageError(problem, parameter="agree", code="not-supported")
-        self._count, self._moved_files = draws, moved_files
-        self._jobs, self._progress = jobs, progress
+        self._moved_files = options.get("moved_files")
         self._set_up()
 
     def _set_up(self) -> None:
@@ -538,21 +542,7 @@ class _WeightedSum:
 
 
 def rerank(
-    lists: NBest | Iterable[NBest],
-    posterior: Posterior,
-    *,
-    rule: str | Rule | None = None,
-    derivations: str = "separate",
-    draws: int | str | None = None,
-    defaults: Mapping[str, float] | None = None,
-    moved_files: MovedFiles | None = None,
-    without: Iterable[str] | None = None,
-    unchecked: bool = False,
-    ask_below: float | None = None,
-    agree: float | None = None,
-    confidence: float | None = None,
-    jobs: int = 1,
-    progress: bool | Reporter = False,
+    lists: NBest | Iterable[NBest], posterior: Posterior, **options: Unpack[RerankOptions]
 ) -> Choices:
     """Choose from each list by the posterior.
 
@@ -569,7 +559,7 @@ def rerank(
             else `mean`), or a `Rule`. None takes what the posterior records, else `predictive`:
             `adapt` records `mean` where there were no canonical weights.
         derivations: How equal strings are scored: `separate`, each derivation separately, as
-            published, or `summed`.
+            published, which is the default, or `summed`.
         draws: Number of draws to use, or `all`. They are taken evenly, then moved and stretched
             so that their mean and covariance are those of all. By default the rules that
             average over draws, `predictive` and `mbr`, use 800, and all where the two highest
@@ -611,22 +601,7 @@ def rerank(
     Traceback (most recent call last):
     bpa_ppl.errors.NotConverged: the posterior failed its check, so it is not used...
     """
-    reranker = Reranker(
-        as_draws(posterior),
-        rule=rule,
-        derivations=derivations,
-        draws=draws,
-        defaults=defaults,
-        moved_files=moved_files,
-        without=without,
-        unchecked=unchecked,
-        ask_below=ask_below,
-        agree=agree,
-        confidence=confidence,
-        jobs=jobs,
-        progress=progress,
-    )
-    return reranker(lists)
+    return Reranker(as_draws(posterior), **options)(lists)
 
 
 def with_defaults(draws: Draws, defaults: Mapping[str, float] | None) -> Draws:

@@ -6,7 +6,7 @@ import json
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Unpack
 
 from cyclopts import Group, Parameter
 
@@ -19,9 +19,6 @@ from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.extras.judging.serving.limits import Limits
 from bpa_ppl.features.recipe import roles_for
 from bpa_ppl.posterior.files import read_draws
-
-if TYPE_CHECKING:
-    from bpa_ppl.decoding.reranker import Reranker
 
 #: The box of the commands in `bpa --help`.
 HELP_BOX = "Judges and services"
@@ -173,7 +170,7 @@ def serve(
     limits: Annotated[Limits, Parameter(name="*")] = Limits(),
     unchecked: shared.Unchecked = False,
     quiet: shared.Quiet = False,
-    flags: shared.RerankFlags = shared.RerankFlags(),
+    **options: Unpack[shared.ChoiceOptions],
 ) -> None:
     """Serve a posterior over HTTP: POST lists to /rerank.
 
@@ -185,6 +182,7 @@ def serve(
     """
     restore_signals(hangup=False)  # the posterior is read later
     require_extra("serving needs Starlette and uvicorn", "serve", "starlette", "uvicorn")
+    from bpa_ppl.decoding.reranker import Reranker
     from bpa_ppl.extras.judging.serving.app import serve as run
 
     def load() -> Reranker:
@@ -193,7 +191,7 @@ def serve(
                 "not a file, but a folder, a pipe or a device, which a service cannot load again"
             )
             raise DataError(f"{problem}: save the posterior to a file", posterior)
-        return flags.reranker(posterior, unchecked=unchecked)
+        return Reranker(posterior, unchecked=unchecked, **options)
 
     def ready(url: str) -> None:
         shared.echo_status(f"serving {posterior} at {url}", quiet)
