@@ -11,7 +11,7 @@ import numpy as np
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.densities.coordinates import choose_coordinates
 from bpa_ppl.densities.model_target import ModelTarget
-from bpa_ppl.densities.newton import MAX_ITERATIONS, Mode, Point, maximise
+from bpa_ppl.densities.newton import MAX_ITERATIONS, Derivatives, Mode, maximise
 from bpa_ppl.densities.target import (
     Sites,
     Target,
@@ -78,9 +78,9 @@ def find_mode(target: Target, *, last_step: bool = True) -> Mode:
             code="not-supported",
         )
 
-    def density(position: Float64) -> Point:
+    def density(position: Float64) -> Derivatives:
         energy, gradient, hessian = jax.device_get(_differentiate(target, position))
-        return Point(-float(energy), -gradient, hessian)
+        return -float(energy), -gradient, hessian, None
 
     target.progress(0, 1, "search for the mode")
     start = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(target.start)])

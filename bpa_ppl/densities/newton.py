@@ -22,21 +22,10 @@ _SIMILAR = 1e-6  # ratio of curvatures down to which units are not changed
 _MANY = 100
 
 
-class Point(NamedTuple):
-    """A log density of d values at a point.
-
-    Attributes:
-        value: the log density.
-        gradient: (d,).
-        hessian: (d, d) minus the second derivative.
-        curvature: (d, d) a positive definite matrix that steps use in its place; None takes the
-            absolute eigenvalues of the Hessian.
-    """
-
-    value: float
-    gradient: Float64
-    hessian: Float64
-    curvature: Float64 | None = None
+#: A log density of d values at a point: its value; its gradient, (d,); its Hessian, (d, d), that is
+#: minus the second derivative; and a positive definite matrix that steps use in place of the
+#: Hessian. Without one, None, they use the absolute eigenvalues of the Hessian.
+Derivatives = tuple[float, Float64, Float64, Float64 | None]
 
 
 class Mode(NamedTuple):
@@ -83,13 +72,13 @@ class Mode(NamedTuple):
 
 
 def maximise(
-    density: Callable[[Float64], Point],
+    density: Callable[[Float64], Derivatives],
     start: Float64,
     *,
     tolerance: float = _TOLERANCE,
     iterations: int = MAX_ITERATIONS,
     last_step: bool = True,
-) -> tuple[Mode, Point]:
+) -> tuple[Mode, Float64]:
     """Find the maximum of a log density by damped Newton steps.
 
     The search converges from anywhere if the density is log-concave
@@ -103,39 +92,39 @@ def maximise(
         last_step: whether the step that is within the tolerance is taken too.
 
     Returns:
-        the mode, whose covariance is that where the last step began; and the log density there.
+        the mode, whose covariance is that where the last step began; and the Hessian there.
 
     >>> def normal(x):
-    ...     return Point(-float(x @ x) / 2, -x, np.eye(1))
-    >>> mode, point = maximise(normal, np.array([3.0]))
+    ...     return -float(x @ x) / 2, -x, np.eye(1), None
+    >>> mode, hessian = maximise(normal, np.array([3.0]))
     >>> mode.position.tolist(), mode.converged, mode.iterations
     ([0.0], True, 2)
     """
-    position, point = start, density(start)
-    curvature, definite = point.hessian, False
+    position, (value, gradient, hessian, given) = start, density(start)
+    curvature, definite = hessian, False
     decrement, iteration = np.inf, 0
     while decrement > tolerance and iteration < iterations:
-        if point.curvature is None:
-            curvature, definite = make_positive_definite(point.hessian)
+        if given is None:
+            curvature, definite = make_positive_definite(hessian)
         else:
-            curvature, definite = point.curvature, True
-        step = solve(curvature, point.gradient)
+            curvature, definite = given, True
+        step = solve(curvature, gradient)
         with np.errstate(over="ignore"):  # of extreme features
-            decrement = float(point.gradient @ step)
+            decrement = float(gradient @ step)
         if decrement <= tolerance and not last_step:
             break
         # Halve the step until Armijo's rule holds, up to rounding.
-        slack = 1e-6 * (1 + abs(point.value))
+        slack = 1e-6 * (1 + abs(value))
         for halvings in range(_HALVINGS):
             scale = 0.5**halvings
             reached = density(position + scale * step)
-            if reached.value >= point.value + 1e-4 * scale * decrement - slack:
+            if reached[0] >= value + 1e-4 * scale * decrement - slack:
                 break
-        position, point = position + scale * step, reached
+        position, (value, gradient, hessian, given) = position + scale * step, reached
         iteration += 1
     converged = decrement <= tolerance and definite
     covariance = laplace_covariance(curvature)
-    return Mode(position, -point.value, covariance, decrement, iteration, converged), point
+    return Mode(position, -value, covariance, decrement, iteration, converged), hessian
 
 
 def make_positive_definite(matrix: Float64) -> tuple[Float64, bool]:

@@ -24,7 +24,7 @@ from scipy.special import softmax
 
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.densities.newton import (
-    Point,
+    Derivatives,
     combine_components,
     laplace_covariance,
     laplace_evidence,
@@ -135,7 +135,9 @@ class Gaussian(NamedTuple):
         return np.asarray(self.mean + rng.normal(size=(count, len(self.mean))) @ root.T)
 
 
-def evaluate_density(theta: Float64, answers: Answers, prior: Gaussian, slip: float = 0.0) -> Point:
+def evaluate_density(
+    theta: Float64, answers: Answers, prior: Gaussian, slip: float = 0.0
+) -> Derivatives:
     """Return the log posterior density of λ and log ν at a point, up to a constant.
 
     Its curvature is that of expectation maximisation, in which an answer counts as much as it is
@@ -149,7 +151,7 @@ def evaluate_density(theta: Float64, answers: Answers, prior: Gaussian, slip: fl
 
     >>> prior = Gaussian.prior(np.zeros(1), np.eye(1))
     >>> pair = Alternatives.of(np.array([[[2.0], [0.0]]]), np.zeros((1, 2)))
-    >>> round(evaluate_density(np.zeros(2), (pair, np.array([0])), prior).value, 3)  # log ⅓
+    >>> round(evaluate_density(np.zeros(2), (pair, np.array([0])), prior)[0], 3)  # log ⅓
     -1.099
     """
     (features, base), chosen = answers
@@ -169,7 +171,7 @@ def evaluate_density(theta: Float64, answers: Answers, prior: Gaussian, slip: fl
     value = float(log_p.sum() - 0.5 * pull @ (prior.mean - theta))
     curvature = scaled.T @ scaled - centre.T @ centre + precision
     lost = lead.T @ (lead * (weight * (1 - weight))[:, None])
-    return Point(value, weight @ lead + pull, curvature - lost, curvature)
+    return value, weight @ lead + pull, curvature - lost, curvature
 
 
 def fit_posterior(
@@ -188,7 +190,7 @@ def fit_posterior(
     >>> fit_posterior((pair, np.array([0])), prior).mean.round(2).tolist()
     [0.6, -0.25]
     """
-    mode, point = maximise(
+    mode, hessian = maximise(
         lambda theta: evaluate_density(theta, answers, prior, slip),
         prior.mean if start is None else start,
         tolerance=_TOLERANCE,
@@ -196,8 +198,8 @@ def fit_posterior(
         last_step=False,
     )
     covariance, largest = mode.covariance, np.linalg.eigvalsh(mode.covariance).max()
-    if np.linalg.eigvalsh(point.hessian).min() * largest > _LEAST:
-        covariance = laplace_covariance(point.hessian)
+    if np.linalg.eigvalsh(hessian).min() * largest > _LEAST:
+        covariance = laplace_covariance(hessian)
     return Gaussian(mode.position, covariance)
 
 
@@ -215,7 +217,7 @@ def log_evidence(answers: Answers, prior: Gaussian, weights: Gaussian, slip: flo
     >>> log_evidence(none, prior, prior)
     0.0
     """
-    value = evaluate_density(weights.mean, answers, prior, slip).value
+    value = evaluate_density(weights.mean, answers, prior, slip)[0]
     # The density has the prior without its constant.
     return laplace_evidence(value, weights.covariance) - laplace_evidence(0.0, prior.covariance)
 
