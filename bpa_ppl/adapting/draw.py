@@ -22,7 +22,7 @@ from bpa_ppl.adapting.update import gaussian_shift, report_shift
 from bpa_ppl.densities.common_scale import Scaled, find_determined
 from bpa_ppl.densities.coordinates import choose_coordinates
 from bpa_ppl.densities.mode import mode_of
-from bpa_ppl.densities.model_target import ModelTarget, read_structure
+from bpa_ppl.densities.model_target import ModelTarget, read_observed
 from bpa_ppl.densities.target import (
     NUMPYRO_LOCK,
     Sampled,
@@ -123,7 +123,6 @@ def _make_model_draws(
     target: ModelTarget, sampled: Sampled, sampler: SamplerRecord, versions: dict[str, str]
 ) -> Draws:
     """Return the result of a sampler for any program, with everything that `sample` records."""
-    structure = read_structure(target)
     record = Record(
         sampler=sampler,
         seed=target.seed,
@@ -133,9 +132,9 @@ def _make_model_draws(
         figures=sampled.figures,
         verdict=sampled.verdict,
     )
-    dims = {name: dims for name, dims in structure.dims.items() if name != WEIGHTS}
-    draws = _evaluate_draws(target, sampled)
-    return replace(draws, dims=dims, observed=structure.observed, record=record)
+    draws, observed = _evaluate_draws(target, sampled), read_observed(target)
+    dims = {name: dims for name, dims in inspect_model(target).dims.items() if name != WEIGHTS}
+    return replace(draws, dims=dims, observed=observed, record=record)
 
 
 def _evaluate_draws(target: Target, sampled: Sampled) -> Draws:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, NamedTuple
+from functools import partial, update_wrapper
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ from numpyro.distributions import Unit
 
 from bpa_ppl._runtime.arguments import check_seed
 from bpa_ppl._runtime.cache import prepare_jax
-from bpa_ppl.densities.own_models import explain_errors, model_error
+from bpa_ppl.densities.own_models import DIMENSIONS, explain_errors, model_error
 from bpa_ppl.densities.target import (
     NUMPYRO_LOCK,
     Sites,
@@ -31,47 +31,6 @@ from bpa_ppl.errors import UsageError
 #: If the density is not finite at the medians of the prior, so many random starts are tried, with
 #: unconstrained values between −2 and 2, as Stan and NumPyro start chains.
 _TRIES, _RADIUS = 20, 2.0
-#: The dimensions of all draws in ArviZ data.
-_DIMENSIONS = ("chain", "draw")
-
-
-@dataclass(frozen=True, eq=False)
-class BoundModel:
-    """A NumPyro program with its arguments: a program without any.
-
-    Its arguments are constants of compiled functions, as in NumPyro, because a model may compute
-    the sizes of its plates from them.
-
-    Attributes:
-        model: the program.
-        args: its positional arguments.
-        kwargs: its keyword arguments.
-    """
-
-    model: Callable[..., Any]
-    args: tuple[Any, ...]
-    kwargs: Mapping[str, Any]
-
-    def __call__(self) -> None:
-        """Run the program."""
-        self.model(*self.args, **self.kwargs)
-
-    @property
-    def __name__(self) -> str:
-        """The name of the program."""
-        return str(getattr(self.model, "__name__", type(self.model).__name__))
-
-
-class Structure(NamedTuple):
-    """What a program has besides its latent sites.
-
-    Attributes:
-        dims: site -> the names of its dimensions, for sites in plates.
-        observed: site -> what was observed.
-    """
-
-    dims: dict[str, tuple[str, ...]]
-    observed: dict[str, np.ndarray]
 
 
 @partial(
@@ -97,7 +56,6 @@ class ModelTarget(Target):
     -1.419 {'mean': Array(1., dtype=float64)}
     """
 
-    model: BoundModel
     observed: dict[str, Any] = field(default_factory=dict)
 
     def program(self, observed: dict[str, Any]) -> None:
@@ -152,8 +110,13 @@ def make_model_target(
     # JAX remembers the type of a NumPy array that it has seen: of the same array in a program that
     # NumPyro has run in float32 before, it would not make float64.
     given, named = jax.tree.map(_copy_array, (tuple(args), dict(kwargs or {})))
-    seed, bound = check_seed(seed), BoundModel(model, given, named)
-    empty = ModelTarget(model=bound, start={})
+
+    def bound() -> None:
+        model(*given, **named)
+
+    update_wrapper(bound, model, assigned=(), updated=())
+    bound.__name__ = getattr(model, "__name__", type(model).__name__)
+    seed, empty = check_seed(seed), ModelTarget(model=bound, start={})
     with NUMPYRO_LOCK, jax.enable_x64(True):
         if not inspect_model(empty).latent:
             problem = f"the model {bound.__name__} has no latent site, so there is nothing to draw"
@@ -187,7 +150,7 @@ def _check_sites(target: ModelTarget) -> None:
         if "/" in name:
             problem = "a slash in its name"
             remedy += ", or call numpyro.handlers.scope with divider='.'"
-        elif name in _DIMENSIONS:
+        elif name in DIMENSIONS:
             problem = "the name of a dimension of all draws"
         elif name in automatic:
             problem = f"the name of a dimension of the site {automatic[name]}"
@@ -199,32 +162,10 @@ def _check_sites(target: ModelTarget) -> None:
             raise model_error(f"{problem}: leave it out where it is empty", "no-data")
 
 
-def read_structure(target: ModelTarget) -> Structure:
-    """Return the names of the dimensions of the sites of a program, and its data.
-
-    The names are those of the plates. Dimensions without a plate are called `site_dim_0`, as ArviZ
-    calls them, and so are those of plates whose names ArviZ data cannot have: that of a site or of
-    a dimension of all draws, or of plates of several sizes.
-    """
-    named = _trace_sites(target)
-    sizes: dict[str, set[int]] = {}
-    for site in named.values():
-        for plate in site.get("cond_indep_stack", ()):
-            sizes.setdefault(plate.name, set()).add(plate.size)
-    taken = {*named, *_DIMENSIONS, *(name for name, size in sizes.items() if len(size) > 1)}
-    dims: dict[str, tuple[str, ...]] = {}
-    for name, site in named.items():
-        plates = {
-            p.dim: p.name
-            for p in site.get("cond_indep_stack", ())
-            if p.name not in taken and "/" not in p.name
-        }
-        shape = np.shape(site["value"])
-        batch = len(shape) - (site["fn"].event_dim if site["type"] == "sample" else 0)
-        if plates and batch >= -min(plates):
-            dims[name] = tuple(plates.get(k - batch, f"{name}_dim_{k}") for k in range(len(shape)))
-    observed = {n: np.asarray(s["value"]) for n, s in named.items() if s.get("is_observed")}
-    return Structure(dims, observed)
+def read_observed(target: ModelTarget) -> dict[str, np.ndarray]:
+    """Return what a program observes, by site."""
+    sites = _trace_sites(target).items()
+    return {name: np.asarray(site["value"]) for name, site in sites if site.get("is_observed")}
 
 
 def require_simulated(target: ModelTarget) -> None:

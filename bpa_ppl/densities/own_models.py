@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from inspect import unwrap
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from bpa_ppl.posterior.draws import WEIGHTS
 SENTENCE = "sentence"
 #: The lists among the sites of a model.
 LISTS = "the lists"
+#: The dimensions of all draws in ArviZ data.
+DIMENSIONS = ("chain", "draw")
 
 
 def model_error(problem: str, code: str) -> UsageError:
@@ -196,11 +199,38 @@ def explain_errors(model: Any) -> Iterator[None]:
 
 def _find_line(error: Exception, model: Any) -> str:
     """Return the last line of the file of a model that an error has passed; empty if unknown."""
-    code = getattr(getattr(model, "model", model), "__code__", None)  # of a model with arguments
+    code = getattr(unwrap(model), "__code__", None)
     file = getattr(code, "co_filename", "")
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == file]
     return f"look at line {lines[-1]} of {Path(file).name}" if lines else ""
+
+
+def name_dimensions(sites: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Return the names of the dimensions of the sites of a trace that are in plates.
+
+    The names are those of the plates. Dimensions without a plate are called `site_dim_0`, as ArviZ
+    calls them, and so are those of plates whose names ArviZ data cannot have: that of a site or of
+    a dimension of all draws, or of plates of several sizes.
+    """
+    sizes: dict[str, set[int]] = {}
+    named = {n: site for n, site in sites.items() if site["type"] in ("sample", "deterministic")}
+    for site in named.values():
+        for plate in site.get("cond_indep_stack", ()):
+            sizes.setdefault(plate.name, set()).add(plate.size)
+    taken = {*named, *DIMENSIONS, *(name for name, size in sizes.items() if len(size) > 1)}
+    dims: dict[str, tuple[str, ...]] = {}
+    for name, site in named.items():
+        plates = {
+            p.dim: p.name
+            for p in site.get("cond_indep_stack", ())
+            if p.name not in taken and "/" not in p.name
+        }
+        shape = np.shape(site["value"])
+        batch = len(shape) - (site["fn"].event_dim if site["type"] == "sample" else 0)
+        if plates and batch >= -min(plates):
+            dims[name] = tuple(plates.get(k - batch, f"{name}_dim_{k}") for k in range(len(shape)))
+    return dims
 
 
 def find_unused(

@@ -27,7 +27,13 @@ from numpyro.infer.util import constrain_fn, potential_energy, unconstrain_fn
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, Int64, to_floats
 from bpa_ppl._runtime.progress import Reporter
-from bpa_ppl.densities.own_models import CheckedSites, explain_errors, model_error, start_error
+from bpa_ppl.densities.own_models import (
+    CheckedSites,
+    explain_errors,
+    model_error,
+    name_dimensions,
+    start_error,
+)
 from bpa_ppl.errors import UsageError
 from bpa_ppl.posterior.draws import WEIGHTS, find_features
 from bpa_ppl.posterior.record import Figures, Verdict
@@ -318,8 +324,8 @@ def with_evaluations(sampled: Sampled, per_draw: int = 1) -> Sampled:
     return replace(sampled, statistics={**sampled.statistics, "n_steps": steps})
 
 
-class ModelInfo(NamedTuple):
-    """The structure of a program.
+class Structure(NamedTuple):
+    """What a program consists of.
 
     Attributes:
         latent: the sites that are sampled.
@@ -327,15 +333,17 @@ class ModelInfo(NamedTuple):
         unused: what its observations do not depend on, see `find_unused`.
         unconstrained: whether all sites are real-valued and none is deterministic, so that z are
             the values of the sites.
+        dims: site -> the names of its dimensions, for sites in plates.
     """
 
     latent: tuple[str, ...]
     per_sentence: tuple[str, ...]
     unused: str | None
     unconstrained: bool
+    dims: dict[str, tuple[str, ...]]
 
 
-def inspect_model(target: Target) -> ModelInfo:
+def inspect_model(target: Target) -> Structure:
     """Return the structure of a program, computed once for data of the same shapes.
 
     Raises:
@@ -348,7 +356,7 @@ def inspect_model(target: Target) -> ModelInfo:
 
 
 @lru_cache(maxsize=256)
-def _inspect_model(structure: Any, shapes: tuple[Any, ...]) -> ModelInfo:
+def _inspect_model(structure: Any, shapes: tuple[Any, ...]) -> Structure:
     sites: dict[str, Any] = {}
     target: Target = jax.tree.unflatten(structure, shapes)
 
@@ -368,11 +376,12 @@ def _inspect_model(structure: Any, shapes: tuple[Any, ...]) -> ModelInfo:
     observed = tuple(name for name, site in sampled.items() if site["is_observed"])
     latent = tuple(name for name in sampled if name not in observed)
     deterministic = any(site["type"] == "deterministic" for site in sites.values())
-    return ModelInfo(
+    return Structure(
         latent=latent,
         per_sentence=tuple(name for name in observed if target.is_per_sentence(sites[name])),
         unused=target.find_unused(sites, values, observed),
         unconstrained=not deterministic and all(is_real(sites[n]["fn"].support) for n in latent),
+        dims=name_dimensions(sites),
     )
 
 
