@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -43,20 +42,10 @@ _MOST_FEATURES = 500
 _WARMUP, _TARGET_ACCEPT = 1000, 0.99
 
 
-class _Attempt(NamedTuple):
-    """A way to draw.
-
-    Attributes:
-        name: of the sampler.
-        reason: why it is chosen, besides the failures of earlier attempts; may be empty.
-        draw: the function that draws.
-        limit: the largest shortage of the draws before it that this attempt may make up for.
-    """
-
-    name: str
-    reason: str
-    draw: Callable[[Target], Sampled]
-    limit: float = np.inf
+#: A way to draw: the name of the sampler; why it is chosen, besides the failures of earlier
+#: attempts, which may be empty; the function that draws; and the largest shortage of the draws
+#: before it that this attempt may make up for.
+Attempt = tuple[str, str, Callable[[Target], Sampled], float]
 
 
 class Auto(Sampler, frozen=True):
@@ -98,26 +87,26 @@ class Auto(Sampler, frozen=True):
 
         # One target for all attempts: its mode is searched once.
         named = replace(target, progress=report)
-        for attempt in self._attempts(named):
-            if shortage > attempt.limit:
+        for name, why, draw, limit in self._attempts(named):
+            if shortage > limit:
                 break
-            stage = attempt.name
-            sampled = attempt.draw(named)
+            stage = name
+            sampled = draw(named)
             before = f"earlier draws failed: {', '.join(earlier)}" if earlier else ""
-            reason = "; ".join(filter(None, (before, attempt.reason)))
-            chosen = {"chosen": attempt.name, "chosen_because": reason}
+            reason = "; ".join(filter(None, (before, why)))
+            chosen = {"chosen": name, "chosen_because": reason}
             if self.draws < _MIN_CHECKED_DRAWS:
                 break
             failed, shortage, verdict = find_failures(target, sampled)
             if not failed:
                 break
             stage = ""
-            earlier.append(f"{attempt.name} ({' and '.join(failed)})")
+            earlier.append(f"{name} ({' and '.join(failed)})")
             again = ", ".join(failed)
         figures = structs.replace(sampled.figures, **chosen, drawn_again_because=again)
         return replace(sampled, figures=figures, verdict=verdict)
 
-    def _attempts(self, target: Target) -> Iterator[_Attempt]:
+    def _attempts(self, target: Target) -> Iterator[Attempt]:
         """Yield ways to draw, in the order in which they are tried."""
         sites = [name for name, value in target.start.items() if np.size(value) > 1]
         if not target.is_log_linear and len(sites) > 1:
@@ -136,15 +125,15 @@ class Auto(Sampler, frozen=True):
         else:
             reason = yield from self._independence_attempts(target)
         nuts = Nuts(draws=self.draws, chains=self.chains)
-        yield _Attempt("nuts", reason, nuts.sample)
+        yield "nuts", reason, nuts.sample, np.inf
         more, most = (
             Nuts(draws=draws, chains=self.chains, warmup=_WARMUP, target_accept=_TARGET_ACCEPT)
             for draws in (_MORE * self.draws, _MORE**2 * self.draws)
         )
-        yield _Attempt("nuts", reason, more.sample)
-        yield _Attempt("nuts", reason, most.sample, limit=_MORE)
+        yield "nuts", reason, more.sample, np.inf
+        yield "nuts", reason, most.sample, _MORE
 
-    def _independence_attempts(self, target: Target) -> Generator[_Attempt, None, str]:
+    def _independence_attempts(self, target: Target) -> Generator[Attempt, None, str]:
         """Yield the attempts with independent proposals; return why they do not fit, or nothing."""
         mode, pareto_k, finding = assess_proposals(target)
         # A mixture over scales is fitted already.
@@ -160,7 +149,7 @@ class Auto(Sampler, frozen=True):
             around_mode = make_pilot_proposal(target, independence[0].degrees_of_freedom)
             # Where these draws fail, fitted proposals need less time than more draws.
             for imh in independence[: 1 if simple else None]:
-                yield _Attempt("imh", reason, partial(imh.sample_by, proposal=around_mode))
+                yield "imh", reason, partial(imh.sample_by, proposal=around_mode), np.inf
         if simple and mode is not None:
             proposal, pareto_k, effective = fit_moments(target, mode)
             fits, limit = _compare(pareto_k, POOR_PARETO_K)
@@ -170,7 +159,7 @@ class Auto(Sampler, frozen=True):
                 thinning = min(int(1 / effective), _MAX_THINNING)
                 for imh in independence:
                     draw = partial(imh.sample_by, proposal=proposal, thinning=thinning)
-                    yield _Attempt("imh", reason, draw)
+                    yield "imh", reason, draw, np.inf
         return "" if fits else reason
 
 

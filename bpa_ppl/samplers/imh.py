@@ -110,7 +110,7 @@ class IndependenceMetropolis(Sampler, frozen=True):
         warmup: Sites = {}
         if self.warmup:
             pilot = draw_proposals(target, proposal, (self.chains, self.warmup), stream=1)
-            index = chain[:, None], accept(pilot.log_ratio, rng)[0]
+            index = chain[:, None], accept(pilot.log_weight, rng)[0]
             warmup = {name: np.asarray(value)[index] for name, value in pilot.z.items()}
             last = pilot.position[index][:, -1]
         proposal = with_tuned_mixture(proposal, pilot)
@@ -118,10 +118,10 @@ class IndependenceMetropolis(Sampler, frozen=True):
         shape = self.chains, 2 * ((steps + 1) // 2 + 1)
         proposals = draw_proposals(target, proposal, shape, first=last, antithetic=True)
         if mixed:  # its draws have no antithetic partners
-            position, acceptance = accept(proposals.log_ratio[:, :steps], rng)
+            position, acceptance = accept(proposals.log_weight[:, :steps], rng)
         else:
             position, acceptance = accept_pairs(
-                proposals.log_ratio, proposals.log_ratio_skewed, steps, rng
+                proposals.log_weight, proposals.log_weight_skewed, steps, rng
             )
         steps += self.warmup
         target.progress(steps, steps, f"acceptance {acceptance.mean():.2f}")

@@ -10,7 +10,7 @@ after the other, and the density of a draw is known exactly.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -118,16 +118,13 @@ class Laplace(Sampler, frozen=True):
             pilot, draw_proposals(target, pilot, (1, _TUNING_DRAWS), stream=1)
         )
         proposals = draw_proposals(target, proposal, (1, self.draws))
-        log_weight, k_hat = smooth_log_weights(proposals.log_ratio)
+        log_weight, k_hat = smooth_log_weights(proposals.log_weight)
         target.progress(self.draws, self.draws, f"Pareto k̂ {k_hat:.2f}")
         mode = choose_mode(target, proposal)
-        sampled = Sampled(
-            z=proposals.z,
-            kind="weighted",
-            log_density=proposals.log_density,
+        sampled = replace(
+            proposals,
             log_weight=log_weight,
             mode=mode.position if mode.converged else None,
-            log_likelihood=proposals.log_likelihood,
             figures=structs.replace(proposal.report_in(mode.figures), pareto_k=k_hat),
         )
         return with_evaluations(sampled)
@@ -324,23 +321,20 @@ def log_mixture(first: Float64, second: Float64, share: float) -> Float64:
         return np.asarray(np.logaddexp(np.log1p(-share) + first, np.log(share) + second))
 
 
-class Proposals(NamedTuple):
-    """Draws of a proposal (C chains, D draws).
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Proposals(Sampled):
+    """Draws of a proposal (C chains, D draws), weighted by log p(z, data) − log q(z).
 
     Attributes:
-        z: the unconstrained values of the sites, (C, D, …) each.
-        log_density: (C, D) log p(z, data).
-        log_ratio: (C, D) log p(z, data) − log q(z), up to a constant.
-        log_ratio_skewed: (C, D) the same with the skewed Gaussian alone as q.
-        log_likelihood: of each observed site (C, D, …) float32.
+        log_weight_skewed: (C, D) their weights with the skewed Gaussian alone as q.
         position: (C, D, d) the draws in standard deviations of the Laplace approximation.
     """
 
-    z: Sites
+    kind: str = "weighted"
     log_density: Float64
-    log_ratio: Float64
-    log_ratio_skewed: Float64
+    log_weight: Float64
     log_likelihood: dict[str, np.ndarray]
+    log_weight_skewed: Float64
     position: Float64
 
 
@@ -367,7 +361,7 @@ def assess_proposals(target: Target) -> Fit:
     if student is None:
         reason = "the search for the mode did not converge, and nuts needs none"
         return None, np.inf, reason
-    log_ratio = _draw_pilot(target, student).log_ratio
+    log_ratio = _draw_pilot(target, student).log_weight
     equal = isinstance(student, ScaleMixture) and _nearly_equal(log_ratio)
     k_hat = 0.0 if equal else smooth_log_weights(log_ratio)[1]
     return student.mode, k_hat, (f"Pareto k̂ {k_hat:.2f} of proposals {around}")
@@ -458,9 +452,9 @@ def fit_moments(target: Target, mode: Mode) -> tuple[SkewedProposal, float, floa
         log_q = np.logaddexp(log_q, student.log_density(flat))
         log_q = np.append(log_q, np.logaddexp.reduce([s.log_density(new) for s in students]))
         flat, log_p = np.concatenate([flat, new]), np.append(log_p, drawn.log_density[0])
-        effective = _effective_share(drawn.log_ratio[0])
-        equal = _nearly_equal(drawn.log_ratio)
-        k_hat = 0.0 if equal else smooth_log_weights(drawn.log_ratio)[1]
+        effective = _effective_share(drawn.log_weight[0])
+        equal = _nearly_equal(drawn.log_weight)
+        k_hat = 0.0 if equal else smooth_log_weights(drawn.log_weight)[1]
         if number + 1 >= _MIN_ROUNDS and effective >= _ENOUGH and k_hat <= GOOD_PARETO_K:
             break
     return student._replace(share=0.5), k_hat, effective
@@ -491,13 +485,13 @@ def _fit_components(target: WeightsTarget, mixture: ScaleMixture) -> ScaleMixtur
     for number in range(_MAX_ROUNDS):
         target.progress(number, _MAX_ROUNDS, "fitting proposals")
         drawn = draw_proposals(separate, mixture, (1, count), stream=number)
-        share = _effective_share(drawn.log_ratio[0])
+        share = _effective_share(drawn.log_weight[0])
         if share > share_of_best:
             best, share_of_best = mixture, share
         enough = number + 1 >= _MIN_ROUNDS and share >= _ENOUGH
-        if enough and smooth_log_weights(drawn.log_ratio)[1] <= GOOD_PARETO_K:
+        if enough and smooth_log_weights(drawn.log_weight)[1] <= GOOD_PARETO_K:
             break
-        mixture = mixture.fitted(drawn.position[0], _temper(drawn.log_ratio[0], 0))
+        mixture = mixture.fitted(drawn.position[0], _temper(drawn.log_weight[0], 0))
     return best.standardised()
 
 
@@ -531,7 +525,7 @@ def _refit_proposals(target: Target) -> tuple[SkewedProposal, float] | None:
     mode = require_mode(target)
     if not can_be_fitted(target) or set(target.start) != {WEIGHTS}:
         return None
-    around_mode = _effective_share(_draw_pilot(target, _make_student(mode)).log_ratio[0])
+    around_mode = _effective_share(_draw_pilot(target, _make_student(mode)).log_weight[0])
     if around_mode >= _POOR:
         return None
     proposal, pareto_k, effective = fit_moments(target, mode)
@@ -632,7 +626,7 @@ def measure_mixture(proposal: SkewedProposal, pilot: Proposals) -> float:
     losses = _measure_losses(proposal, pilot)
     if not losses:
         return float("nan")
-    log_ratio, count = pilot.log_ratio[np.isfinite(pilot.log_ratio)], pilot.log_ratio.size
+    log_ratio, count = pilot.log_weight[np.isfinite(pilot.log_weight)], pilot.log_weight.size
     return float(np.exp(2 * np.logaddexp.reduce(log_ratio) - min(losses.values())) / count)
 
 
@@ -689,5 +683,11 @@ def draw_proposals(
         flat = proposal.mode.position + x @ factor.T
     z = unflatten(flat.reshape(*shape, -1), target.start)
     log_p, log_likelihood = evaluate(target, z)
-    log_ratio_skewed = log_p - parts[0].reshape(shape)
-    return Proposals(z, log_p, log_p - log_q, log_ratio_skewed, log_likelihood, position)
+    return Proposals(
+        z=z,
+        log_density=log_p,
+        log_weight=log_p - log_q,
+        log_likelihood=log_likelihood,
+        log_weight_skewed=log_p - parts[0].reshape(shape),
+        position=position,
+    )

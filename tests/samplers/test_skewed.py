@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jax
 import numpy as np
 import pytest
@@ -115,9 +117,16 @@ def test_the_pilot_chooses_the_share_of_the_tails(degrees: float, share: float) 
     first = SkewedProposal(standard_mode(2), Skewed(), 1.0, 0.5)
     x = first.draw(np.random.default_rng(1), 2000)
     log_p = multivariate_t(np.zeros(2), np.eye(2), df=degrees).logpdf(x)
-    pilot = Proposals({}, log_p[None], log_p[None], log_p[None], {}, x[None])
+    pilot = Proposals(
+        z={},
+        log_density=log_p[None],
+        log_weight=log_p[None],
+        log_likelihood={},
+        log_weight_skewed=log_p[None],
+        position=x[None],
+    )
     assert with_tuned_mixture(first, pilot).share == share
-    few = pilot._replace(log_density=log_p[None, :10], position=x[None, :10])
+    few = replace(pilot, log_density=log_p[None, :10], position=x[None, :10])
     assert with_tuned_mixture(first, few).share == with_tuned_mixture(first, None).share == 0.1
 
 
