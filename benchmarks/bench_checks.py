@@ -33,7 +33,7 @@ from bpa_ppl import NBest, Weights, check, from_lists, read_nbest, read_weights
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.adapting.adapt import log_density
 from bpa_ppl.adapting.draw import draw_posterior
-from bpa_ppl.densities.weights_target import WeightsTarget
+from bpa_ppl.densities.target import Target
 from bpa_ppl.diagnostics.check.convergence import compare_beginning
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.samplers.imh import accept
@@ -200,14 +200,14 @@ def demo_lists() -> tuple[NBest, Weights]:
     return pool.truncate(CANDIDATES), read_weights(demo / "moses.ini")
 
 
-def moses_problem(likelihood: str, size: int, seed: int) -> WeightsTarget:
+def moses_problem(likelihood: str, size: int, seed: int) -> Target:
     """Return the adaptation to lists of the demo, drawn with replacement."""
     pool, canonical = demo_lists()
     rows = np.random.default_rng([seed, size]).integers(len(pool), size=size)
     return log_density(pool.select(rows), canonical, likelihood=likelihood)
 
 
-def simulated_problem(likelihood: str, size: int, seed: int, weights: int) -> WeightsTarget:
+def simulated_problem(likelihood: str, size: int, seed: int, weights: int) -> Target:
     """Return the adaptation to simulated gains or preferences, without canonical weights."""
     rng = np.random.default_rng([seed, size])
     shape = (size, CANDIDATES)

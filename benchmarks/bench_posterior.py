@@ -30,7 +30,7 @@ from measuring import Table, best_time, canonical, draw, parse_options, read_lis
 from numpyro.infer import MCMC, NUTS
 
 import bpa_ppl as bpa
-from bpa_ppl.densities.weights_target import WeightsTarget
+from bpa_ppl.densities.target import Target
 from bpa_ppl.extending import Oracles, oracles
 from bpa_ppl.posterior.draws import importance_weights, kish
 from bpa_ppl.posterior.statistics import ess
@@ -63,7 +63,7 @@ class Run(NamedTuple):
     result: Result
 
 
-def target(sample: Sample) -> WeightsTarget:
+def target(sample: Sample) -> Target:
     """Return the posterior that the other packages sample."""
     return bpa.log_density(sample.nbest, canonical(), likelihood="oracle", gain=sample.oracle)
 

@@ -14,8 +14,7 @@ from bpa_ppl.adapting.observe import observe
 from bpa_ppl.adapting.prepare import Prepared, prepare
 from bpa_ppl.adapting.prior import choose_prior, log_scale
 from bpa_ppl.adapting.settings import Settings, record_settings
-from bpa_ppl.densities.target import NUMPYRO_LOCK
-from bpa_ppl.densities.weights_target import WeightsTarget
+from bpa_ppl.densities.target import NUMPYRO_LOCK, Target
 from bpa_ppl.diagnostics.check.check import check_and_record
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.adapter import to_arviz
@@ -144,7 +143,7 @@ def adapt_draws(lists: NBest, weights: AnyStart = None, **settings: Unpack[Setti
     return replace(draws, record=structs.replace(draws.record, options=options))
 
 
-def _build(prepared: Prepared) -> WeightsTarget:
+def _build(prepared: Prepared) -> Target:
     """Return the density of the posterior: all steps from the lists to the target."""
     warn_about(prepared)
     observed = observe(prepared)
@@ -154,9 +153,7 @@ def _build(prepared: Prepared) -> WeightsTarget:
     return target
 
 
-def log_density(
-    lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]
-) -> WeightsTarget:
+def log_density(lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]) -> Target:
     """Return the log density of the posterior that `adapt` samples, for any algorithm.
 
     Args:

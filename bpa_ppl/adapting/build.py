@@ -15,9 +15,9 @@ from bpa_ppl.adapting.observations import Compared, Scored
 from bpa_ppl.adapting.prepare import Prepared
 from bpa_ppl.adapting.prior import choose_prior
 from bpa_ppl.densities.coordinates import choose_coordinates
-from bpa_ppl.densities.mode import make_target, mode_of
-from bpa_ppl.densities.target import NUMPYRO_LOCK, inspect_model
-from bpa_ppl.densities.weights_target import Adaptation, WeightsTarget
+from bpa_ppl.densities.mode import mode_of
+from bpa_ppl.densities.target import NUMPYRO_LOCK, Target, inspect_model
+from bpa_ppl.densities.weights_target import Adaptation, make_weights_target
 from bpa_ppl.diagnostics.ways.baselines import describe_left_out
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood
@@ -37,7 +37,7 @@ LEFT_OUT_BELOW = -3.0
 _PACKAGES = ("bpa_ppl", "numpyro", "jax", "jaxlib", "numpy", "sacrebleu", "arviz", "arviz-stats")
 
 
-def build_target(prepared: Prepared, observed: Scored | Compared, prior: Prior) -> WeightsTarget:
+def build_target(prepared: Prepared, observed: Scored | Compared, prior: Prior) -> Target:
     """Return the log density of the posterior, with what its draws record.
 
     Args:
@@ -102,15 +102,13 @@ def _make_target(
     prior: Prior,
     likelihood: Likelihood,
     seed: int = 0,
-) -> WeightsTarget:
+) -> Target:
     table = observed.table(prepared.match, domains=prepared.model is not log_linear)
     with NUMPYRO_LOCK, jax.enable_x64(True):
-        return make_target(table, prior, prepared.match, likelihood, prepared.model, seed)
+        return make_weights_target(table, prior, prepared.match, likelihood, prepared.model, seed)
 
 
-def leave_out_indicators(
-    prepared: Prepared, observed: Scored | Compared, prior: Prior
-) -> WeightsTarget:
+def leave_out_indicators(prepared: Prepared, observed: Scored | Compared, prior: Prior) -> Target:
     """Build the target, without indicators that do not explain the order of the candidates.
 
     Indicators, such as those of systems, are left out with a warning if the log Bayes factor of the
@@ -150,8 +148,8 @@ def leave_out_indicators(
 
 
 def _with_indicators(
-    target: WeightsTarget, found: IndicatorsRecord | None, without: WeightsTarget | None = None
-) -> WeightsTarget:
+    target: Target, found: IndicatorsRecord | None, without: Target | None = None
+) -> Target:
     """Return a target with the record of its indicators, and the target without them."""
     adaptation = target.adaptation
     assert adaptation is not None  # `build_target` has made it

@@ -22,7 +22,7 @@ from bpa_ppl.adapting.update import gaussian_shift, report_shift
 from bpa_ppl.densities.common_scale import Scaled, find_determined
 from bpa_ppl.densities.coordinates import choose_coordinates
 from bpa_ppl.densities.mode import mode_of
-from bpa_ppl.densities.model_target import ModelTarget, read_observed
+from bpa_ppl.densities.model_target import read_observed
 from bpa_ppl.densities.target import (
     NUMPYRO_LOCK,
     Sampled,
@@ -35,7 +35,7 @@ from bpa_ppl.densities.target import (
     require_sites,
     unflatten,
 )
-from bpa_ppl.densities.weights_target import Adaptation, WeightsTarget, has_unknown_scale
+from bpa_ppl.densities.weights_target import Adaptation
 from bpa_ppl.diagnostics.check.check import check_and_record
 from bpa_ppl.diagnostics.ways.baselines import (
     LEFT_OUT,
@@ -65,7 +65,7 @@ _MIN_LISTS = 5
 
 
 def draw_posterior(
-    target: WeightsTarget | ModelTarget,
+    target: Target,
     sampler: str | Sampler = "auto",
     *,
     seed: int = 0,
@@ -92,7 +92,7 @@ def draw_posterior(
     engine, seed, kept = SAMPLERS.resolve(sampler), check_seed(seed), None
     engine.require_packages()
     name, target, title = SAMPLERS.name_of(engine), replace(target, seed=seed), "sample"
-    if isinstance(target, WeightsTarget):
+    if target.has_lists:
         title = "adapt"
         match, earlier = target.match, require_adaptation(target).earlier
         kept = earlier if engine.keeps(earlier) else None
@@ -109,7 +109,7 @@ def draw_posterior(
         sampled = draw(engine, running) if kept is None else engine.reweight(running, kept)
         seconds = clock() - start
     made = SamplerRecord(name=name, settings=engine.settings(), seconds=seconds)
-    if isinstance(target, ModelTarget):
+    if not target.has_lists:
         draws = _make_model_draws(target, sampled, made, list_versions(engine))
         with NUMPYRO_LOCK:  # SciPy fails in a thread while xarray imports Dask in another
             return check_and_record(draws)[0]
@@ -120,7 +120,7 @@ def draw_posterior(
 
 
 def _make_model_draws(
-    target: ModelTarget, sampled: Sampled, sampler: SamplerRecord, versions: dict[str, str]
+    target: Target, sampled: Sampled, sampler: SamplerRecord, versions: dict[str, str]
 ) -> Draws:
     """Return the result of a sampler for any program, with everything that `sample` records."""
     record = Record(
@@ -175,7 +175,7 @@ def _evaluate_draws(target: Target, sampled: Sampled) -> Draws:
     )
 
 
-def require_adaptation(target: WeightsTarget) -> Adaptation:
+def require_adaptation(target: Target) -> Adaptation:
     """Return what a target records.
 
     Raises:
@@ -184,11 +184,12 @@ def require_adaptation(target: WeightsTarget) -> Adaptation:
     if target.adaptation is None:
         problem = "this density lacks the data that a posterior records: make it by log_density"
         raise UsageError(problem, code="missing-setting")
-    return target.adaptation
+    adaptation: Adaptation = target.adaptation
+    return adaptation
 
 
 def _record_draws(
-    target: WeightsTarget, sampled: Sampled, sampler: SamplerRecord, *, is_exact: bool = False
+    target: Target, sampled: Sampled, sampler: SamplerRecord, *, is_exact: bool = False
 ) -> Draws:
     """Return the result of a sampler with everything that `adapt` records.
 
@@ -221,7 +222,7 @@ def _record_draws(
     return record_comparison(draws, chosen_from, observed.gain, observed.gains)
 
 
-def compare_indicators(target: WeightsTarget, draws: Draws) -> Draws:
+def compare_indicators(target: Target, draws: Draws) -> Draws:
     """Return draws with a comparison with weights without indicators, and log the result.
 
     The sampler for the posterior without indicators is `laplace`, which takes less than a second.
@@ -248,7 +249,7 @@ def compare_indicators(target: WeightsTarget, draws: Draws) -> Draws:
     return record_without_indicators(draws, others, observed.lists, observed.gain, observed.gains)
 
 
-def make_draws(target: WeightsTarget, sampled: Sampled, sampler: SamplerRecord) -> Draws:
+def make_draws(target: Target, sampled: Sampled, sampler: SamplerRecord) -> Draws:
     """Return the result of a sampler with everything that `adapt` records except comparisons.
 
     Args:
@@ -278,8 +279,7 @@ def make_draws(target: WeightsTarget, sampled: Sampled, sampler: SamplerRecord) 
         with NUMPYRO_LOCK, jax.enable_x64(True):
             constants["mode"] = constrain(target, unflatten(sampled.mode, target.start))[WEIGHTS]
     values, sites = draws.values, draws.sites
-    of_sites = {**target.likelihood.dims, **getattr(target.model, "dims", {})}
-    dims = {site: names for site, names in of_sites.items() if site in values}
+    dims = {n: names for n, names in inspect_model(target).dims.items() if n in values}
     if sampled.directions is not None:
         values, sites = {**values, DIRECTIONS: sampled.directions}, (*sites, DIRECTIONS)
     return replace(
@@ -322,7 +322,7 @@ def _warn_single_system(draws: Draws, observed: Scored | Compared) -> None:
 
 
 def to_posterior(
-    density: WeightsTarget,
+    density: Target,
     z: npt.ArrayLike,
     *,
     sampler: str = "unknown sampler",
@@ -381,7 +381,7 @@ def to_posterior(
     return to_arviz(check_and_record(draws)[0])
 
 
-def _to_draws(density: WeightsTarget, name: str, z: npt.ArrayLike) -> Float64:
+def _to_draws(density: Target, name: str, z: npt.ArrayLike) -> Float64:
     """Return draws as finite numbers, (chains, draws, d)."""
     values = to_floats(z, name)
     if values.ndim != 3 or values.shape[2] != density.dimension or not values.size:
@@ -407,12 +407,12 @@ def _to_column(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> np.n
 
 def draw(sampler: Sampler, target: Target) -> Sampled:
     """Return the draws of a sampler, in the coordinates that suit it."""
-    if not sampler.any_coordinates or not isinstance(target, WeightsTarget):
+    if not sampler.any_coordinates or not target.has_lists:
         return sampler.sample(target)
     coordinates = choose_coordinates(target)
     inner = coordinates.target
     is_alone = all(np.size(inner.start[name]) == 1 for name in inner.start if name != WEIGHTS)
-    if sampler.exact and inner.model is log_linear and is_alone and has_unknown_scale(inner):
+    if sampler.exact and inner.model is log_linear and is_alone and inner.prior.scale is not None:
         if (start := find_determined(inner)) is not None:
             return coordinates.restore(sampler.sample(replace(inner, start=start)))
         scaled = Scaled.of(inner)

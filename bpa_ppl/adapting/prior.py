@@ -37,8 +37,9 @@ from bpa_ppl._runtime.progress import reporter
 from bpa_ppl.adapting.observations import Compared, Scored
 from bpa_ppl.adapting.prepare import Prepared
 from bpa_ppl.densities.coordinates import choose_coordinates, prior_variances
-from bpa_ppl.densities.mode import find_mode, make_target
+from bpa_ppl.densities.mode import find_mode
 from bpa_ppl.densities.target import NUMPYRO_LOCK, unflatten
+from bpa_ppl.densities.weights_target import make_weights_target
 from bpa_ppl.errors import DataError
 from bpa_ppl.lists.nbest import NBest, standardise
 from bpa_ppl.models.log_linear import log_linear
@@ -266,14 +267,17 @@ def _learn_scale(
         NUMPYRO_LOCK,
         jax.enable_x64(True),
     ):
-        first = make_target(table, prior_of(match, expected if names else None), match, evidence)
+        first = make_weights_target(
+            table, prior_of(match, expected if names else None), match, evidence
+        )
         coordinates = choose_coordinates(first, varying=scaled)
         target = coordinates.target
 
         def loss(match: Match, scale: float | None) -> float:
             nonlocal target, tried
             prior = prior_of(match, scale).as_arrays()
-            target, tried = replace(target, prior=coordinates.project(prior)), tried + 1
+            data, tried = target.data._replace(prior=coordinates.project(prior)), tried + 1
+            target = replace(target, data=data)
             # The last step, in a table of many lists, would take a third of the time.
             mode = find_mode(target, last_step=False)
             report(min(tried, _TRIALS), _TRIALS, "scale of the prior")

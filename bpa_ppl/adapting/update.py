@@ -11,8 +11,7 @@ from msgspec import structs
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import log_info, warn_user
-from bpa_ppl.densities.target import evaluate, inspect_model
-from bpa_ppl.densities.weights_target import WeightsTarget
+from bpa_ppl.densities.target import Target, evaluate, inspect_model
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, importance_weights
 from bpa_ppl.posterior.record import Shift
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, ess, smooth_log_weights
@@ -21,7 +20,7 @@ from bpa_ppl.posterior.statistics import POOR_PARETO_K, ess, smooth_log_weights
 _LARGE = 0.25
 
 
-def gaussian_shift(target: WeightsTarget, old: Draws, new: Draws) -> Shift | None:
+def gaussian_shift(target: Target, old: Draws, new: Draws) -> Shift | None:
     """Return how far the Gaussian of a posterior, as a prior, shifts the means of the weights.
 
     Args:

@@ -25,7 +25,6 @@ from bpa_ppl.samplers.sampler import SAMPLERS
 
 if TYPE_CHECKING:
     from bpa_ppl.densities.target import Target
-    from bpa_ppl.densities.weights_target import WeightsTarget
 
 #: Boxes of the help of a command.
 _MODEL = Group("A NumPyro model", sort_key=0)
@@ -426,7 +425,7 @@ def _in_words(likelihood: Any, default: str) -> str:
     return in_words({"name": LIKELIHOODS.name_of(likelihood), **likelihood.settings()})
 
 
-def _default_gain(target: WeightsTarget) -> str:
+def _default_gain(target: Target) -> str:
     """Return the default gain of the lists of a target; none of preferences."""
     gain = None if target.adaptation is None else target.adaptation.record.observed.gain
     return "none" if gain is None else f"{gain}, the default"

@@ -12,7 +12,7 @@ raters, which only NUTS samples.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import Any
 
 import numpy as np
 from msgspec import structs
@@ -21,12 +21,8 @@ from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.densities.coordinates import Coordinates
 from bpa_ppl.densities.mode import mode_of
 from bpa_ppl.densities.target import Sampled, Sites, Target, evaluate, unflatten
-from bpa_ppl.densities.weights_target import WeightsTarget
 from bpa_ppl.models.log_linear import log_linear, scaled_log_linear
 from bpa_ppl.posterior.draws import WEIGHTS
-
-if TYPE_CHECKING:
-    pass
 
 #: With 60 directions, every second run of independent proposals fails its check.
 _MANY_SCALED = 50
@@ -36,9 +32,9 @@ _MANY_SCALED = 50
 _DETERMINED, _LARGE = 40.0, float(np.exp(1.5))
 
 
-def find_determined(target: WeightsTarget) -> Sites | None:
+def find_determined(target: Target) -> Sites | None:
     """Return the mode given a large scale if the answers determine the weights, else None."""
-    given = replace(target, prior=target.prior.with_scale(_LARGE))
+    given = replace(target, data=target.data._replace(prior=target.prior.with_scale(_LARGE)))
     mode = mode_of(given)
     if not mode.converged:
         return None
@@ -48,12 +44,12 @@ def find_determined(target: WeightsTarget) -> Sites | None:
     return start if np.mean(z[target.prior.has_scale] ** 2) > _DETERMINED else None
 
 
-def samples_scale(target: Target) -> TypeGuard[WeightsTarget]:
+def samples_scale(target: Target) -> bool:
     """Return whether a posterior is one of the common scale and the weights in units of it."""
-    return isinstance(target, WeightsTarget) and target.model is scaled_log_linear
+    return target.model is scaled_log_linear
 
 
-def has_wide_scale(target: Target) -> TypeGuard[WeightsTarget]:
+def has_wide_scale(target: Target) -> bool:
     """Return whether a posterior is one of the common scale and many directions in units of it."""
     if not samples_scale(target):
         return False
@@ -65,14 +61,14 @@ class Scaled(Coordinates):
     """Weights with a common scale, by the scale and the weights in units of it."""
 
     @classmethod
-    def of(cls, target: WeightsTarget) -> Scaled:
+    def of(cls, target: Target) -> Scaled:
         """Return the coordinates of a log-linear posterior whose prior has an unknown scale."""
         scaled = replace(target, model=scaled_log_linear)
         start = cls(target, scaled).scale_sites(target.start, 0.0)
         return cls(target, replace(scaled, start=start))
 
     @classmethod
-    def from_scaled(cls, target: WeightsTarget) -> Scaled:
+    def from_scaled(cls, target: Target) -> Scaled:
         """Return the coordinates with a `target` for which `samples_scale` is true."""
         original = replace(target, model=log_linear)
         start = cls(original, target).restore_sites(target.start)

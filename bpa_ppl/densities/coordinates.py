@@ -18,8 +18,7 @@ import numpy.typing as npt
 from scipy.linalg import qr, solve_triangular
 
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl.densities.target import Sampled, Sites, evaluate, unflatten
-from bpa_ppl.densities.weights_target import WeightsTarget
+from bpa_ppl.densities.target import ListData, Sampled, Sites, Target, evaluate, unflatten
 from bpa_ppl.models.lists import Lists
 from bpa_ppl.models.log_linear import hierarchical, log_linear
 from bpa_ppl.models.priors.prior import Prior
@@ -47,8 +46,8 @@ class Coordinates:
         target: what samplers see.
     """
 
-    original: WeightsTarget
-    target: WeightsTarget
+    original: Target
+    target: Target
 
     def project(self, prior: Prior) -> Prior:
         """Return another prior of the weights as a prior of `target`; see `choose_coordinates`."""
@@ -63,10 +62,10 @@ class Coordinates:
         return z
 
 
-def choose_coordinates(target: WeightsTarget, varying: npt.ArrayLike = False) -> Coordinates:
+def choose_coordinates(target: Target, varying: npt.ArrayLike = False) -> Coordinates:
     """Return the coordinates in which a posterior is sampled.
 
-    They are the weights themselves if the model is one of a user, or the prior neither Gaussian nor
+    They are the values themselves if the model is one of a user, or the prior neither Gaussian nor
     so given a common scale.
 
     Args:
@@ -76,6 +75,8 @@ def choose_coordinates(target: WeightsTarget, varying: npt.ArrayLike = False) ->
     """
     sites: dict[Any, tuple[str, ...]] = {log_linear: (WEIGHTS,), hierarchical: ("shared",)}
     scaled = () if isinstance(target.model, SparseLogLinear) else sites.get(target.model)
+    if not target.has_lists:
+        return Coordinates(target, target)
     spread = _measure_spread(target.lists)
     # No sampler can evaluate infinite features.
     if scaled is None or target.prior.other is not None or not np.isfinite(spread).all():
@@ -178,16 +179,13 @@ class _Rescaled(Coordinates):
         return {name: z[name] * self.unit if name in self.sites else z[name] for name in z}
 
 
-def _rescale(target: WeightsTarget, unit: Float64, sites: tuple[str, ...]) -> Coordinates:
+def _rescale(target: Target, unit: Float64, sites: tuple[str, ...]) -> Coordinates:
     """Return a posterior in other units of the weights."""
     coordinates = _Rescaled(target, target, unit, sites)
     start = {n: value / unit if n in sites else value for n, value in target.start.items()}
-    changed = replace(
-        target,
-        lists=_map_features(target.lists, lambda features: features * unit[:, None]),
-        prior=jax.device_put(coordinates.project(target.prior)),
-        start=start,
-    )
+    lists = _map_features(target.lists, lambda features: features * unit[:, None])
+    data = ListData(lists, jax.device_put(coordinates.project(target.prior)))
+    changed = replace(target, data=data, start=start)
     return replace(coordinates, target=changed)
 
 
@@ -321,9 +319,7 @@ def _group(prior: Prior, size: Float64, varying: npt.ArrayLike) -> Int64:
     return np.asarray(np.unique(keys, axis=1, return_inverse=True)[1]).reshape(-1)
 
 
-def _make_spanned(
-    target: WeightsTarget, rows: Float64, group: Int64, stretch: Float64
-) -> Coordinates:
+def _make_spanned(target: Target, rows: Float64, group: Int64, stretch: Float64) -> Coordinates:
     """Return a posterior of directions.
 
     Args:
@@ -363,10 +359,10 @@ def _make_spanned(
         return np.swapaxes(np.swapaxes(features, 2, 3) @ matrix, 2, 3)
 
     names = tuple(f"direction {number}" for number in range(1, len(stretch) + 1))
+    lists = _map_features(target.lists, project, mean)
     changed = replace(
         target,
-        lists=_map_features(target.lists, project, mean),
-        prior=jax.device_put(coordinates.project(prior)),
+        data=ListData(lists, jax.device_put(coordinates.project(prior))),
         start={**target.start, WEIGHTS: stretch * (z @ basis)},
         match=Match(names, np.zeros(len(names)), np.ones(len(names), bool)),
     )

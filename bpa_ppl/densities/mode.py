@@ -9,25 +9,16 @@ import jax
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.densities.coordinates import choose_coordinates
-from bpa_ppl.densities.model_target import ModelTarget
 from bpa_ppl.densities.newton import MAX_ITERATIONS, Derivatives, Mode, maximise
 from bpa_ppl.densities.target import (
     Sites,
     Target,
-    inspect_model,
     is_usable_start,
     potential,
     unconstrain_each,
     unflatten,
 )
-from bpa_ppl.densities.weights_target import Model, WeightsTarget, find_start
 from bpa_ppl.errors import DataError
-from bpa_ppl.models.likelihoods.likelihood import Likelihood
-from bpa_ppl.models.lists import Lists
-from bpa_ppl.models.log_linear import log_linear
-from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.weights import Match
 
 #: The mode of a hierarchy of more values is not searched: its Hessian is expensive.
 _MOST_SEARCHED = 1000
@@ -38,7 +29,7 @@ _FEW, _SEARCHES, _SEED = 50, 8, 0
 _APART, _NEGLIGIBLE = 3.0, 7.0
 
 
-def _is_large_hierarchy(target: Target) -> bool:
+def is_large_hierarchy(target: Target) -> bool:
     """Return whether a model with several sites has too many values for Newton's method."""
     return not target.is_log_linear and target.dimension > _MOST_SEARCHED
 
@@ -70,7 +61,7 @@ def find_mode(target: Target, *, last_step: bool = True) -> Mode:
     Raises:
         DataError: if it is a hierarchy of more than 1000 values.
     """
-    if _is_large_hierarchy(target):
+    if is_large_hierarchy(target):
         raise DataError(
             f"the mode of a hierarchy of {target.dimension:,} values is not searched, as it would "
             "take too long: use the sampler nuts, which needs no mode",
@@ -111,7 +102,7 @@ def modes_of(target: Target) -> tuple[Mode, ...]:
 
 
 def _may_have_several(target: Target) -> bool:
-    return isinstance(target, ModelTarget) and target.dimension <= _FEW
+    return not target.has_lists and target.dimension <= _FEW
 
 
 def spread_over_modes(target: Target, positions: Float64, centre: Float64) -> Float64:
@@ -172,54 +163,6 @@ def require_mode(target: Target) -> Mode:
             parameter="sampler",
         )
     return mode
-
-
-def make_target(
-    lists: Lists,
-    prior: Prior,
-    match: Match,
-    likelihood: Likelihood,
-    model: Model = log_linear,
-    seed: int = 0,
-) -> WeightsTarget:
-    """Return the log density of a posterior with its starting point; x64 must be enabled.
-
-    It starts at the mean of the prior or, where the likelihood is not log-concave, at the mode of a
-    similar one that is, unless it is a hierarchy of more than 1000 values.
-
-    Args:
-        lists: the data.
-        prior: of the free features.
-        match: the weights, matched to the features.
-        likelihood: with all its settings.
-        model: the NumPyro program.
-        seed: the only source of randomness.
-    """
-
-    def build(likelihood: Likelihood) -> WeightsTarget:
-        prepared, observing = likelihood.prepare(lists)
-        on_device, arrays = jax.device_put((prepared, prior.as_arrays()))
-        return WeightsTarget(
-            model=model,
-            likelihood=observing,
-            lists=on_device,
-            prior=arrays,
-            start={},
-            match=match,
-            seed=seed,
-        )
-
-    target = build(likelihood)
-    start, log_concave = find_start(target), likelihood.log_concave_start()
-    if log_concave is not None and not _is_large_hierarchy(replace(target, start=start)):
-        simple = build(log_concave)
-        common = {name: start[name] for name in inspect_model(simple).latent}
-        coordinates = choose_coordinates(replace(simple, start=common))
-        mode = find_mode(coordinates.target)
-        if mode.converged:
-            z = unflatten(mode.position, coordinates.target.start)
-            start = {**start, **coordinates.restore_sites(z)}
-    return replace(target, start=start)
 
 
 def disperse_starts(target: Target, mode: Mode, chains: int) -> Sites:

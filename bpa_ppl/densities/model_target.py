@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import partial, update_wrapper
+from dataclasses import replace
+from functools import update_wrapper
 from typing import Any
 
 import jax
@@ -33,49 +33,18 @@ from bpa_ppl.errors import UsageError
 _TRIES, _RADIUS = 20, 2.0
 
 
-@partial(
-    jax.tree_util.register_dataclass,
-    data_fields=("observed", "start"),
-    meta_fields=("model",),
-    drop_fields=("seed", "progress"),
-)
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ModelTarget(Target):
-    """The posterior of any NumPyro program with its arguments.
-
-    Attributes:
-        model: the program with its arguments.
-        start: z by site, at the medians of the prior.
-        observed: values that take the place of what the program observes, by site: simulated data.
-
-    >>> import numpyro
-    >>> import numpyro.distributions as dist
-    >>> target = make_model_target(lambda: numpyro.sample("mean", dist.Normal(0.0, 1.0)))
-    >>> with jax.enable_x64(True):
-    ...     print(target(jnp.array([1.0])).round(3), target.constrain(jnp.array([1.0])))
-    -1.419 {'mean': Array(1., dtype=float64)}
-    """
-
-    observed: dict[str, Any] = field(default_factory=dict)
-
-    def program(self, observed: dict[str, Any]) -> None:
-        """Run the program, given what it observes."""
-        handlers.condition(self.model, data=observed)()
-
-    @property
-    def data(self) -> tuple[dict[str, Any]]:
-        """The argument of the program: what takes the place of its data."""
-        return (self.observed,)
-
-
 def make_model_target(
     model: Callable[..., Any],
     args: tuple[Any, ...] = (),
     kwargs: Mapping[str, Any] | None = None,
     *,
     seed: int = 0,
-) -> ModelTarget:
+) -> Target:
     """Return the log density of the posterior of a NumPyro program with its arguments.
+
+    The arguments are constants of compiled functions, as in NumPyro, because a model may compute
+    the sizes of its plates from them. The data of the target is a dictionary by site, whose values
+    take the place of what the program observes: simulated data.
 
     Args:
         model: the program: its latent sites are continuous and have proper priors.
@@ -96,6 +65,9 @@ def make_model_target(
     >>> target = make_model_target(model, (np.array([1.0, 3.0]),))
     >>> target.dimension, sorted(target.start)
     (2, ['mean', 'scale'])
+    >>> with jax.enable_x64(True):
+    ...     print(target.constrain(jnp.zeros(2))["scale"].round(3))
+    1.0
     """
     if not callable(model):
         problem = f"a model is a function that calls numpyro.sample, not {model!r:.80}"
@@ -111,25 +83,26 @@ def make_model_target(
     # NumPyro has run in float32 before, it would not make float64.
     given, named = jax.tree.map(_copy_array, (tuple(args), dict(kwargs or {})))
 
-    def bound() -> None:
-        model(*given, **named)
+    def bound(observed: dict[str, Any]) -> None:
+        """Run the model; what is in `observed`, by site, takes the place of its data."""
+        handlers.condition(model, data=observed)(*given, **named)
 
     update_wrapper(bound, model, assigned=(), updated=())
     bound.__name__ = getattr(model, "__name__", type(model).__name__)
-    seed, empty = check_seed(seed), ModelTarget(model=bound, start={})
+    seed, empty = check_seed(seed), Target(model=bound, data=({},), start={})
     with NUMPYRO_LOCK, jax.enable_x64(True):
         if not inspect_model(empty).latent:
             problem = f"the model {bound.__name__} has no latent site, so there is nothing to draw"
             raise model_error(f"{problem}: call numpyro.sample without obs", "no-data")
         _check_sites(empty)
-        return ModelTarget(model=bound, start=_find_start(empty, seed), seed=seed)
+        return replace(empty, start=_find_start(empty, seed), seed=seed)
 
 
 def _copy_array(value: Any) -> Any:
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
-def _trace_sites(target: ModelTarget) -> dict[str, Any]:
+def _trace_sites(target: Target) -> dict[str, Any]:
     """Return the sites that are drawn, observed or computed, in one run of a program."""
     with NUMPYRO_LOCK, jax.enable_x64(True):
         seeded = handlers.seed(target.program, jax.random.key(0))
@@ -137,7 +110,7 @@ def _trace_sites(target: ModelTarget) -> dict[str, Any]:
     return {n: s for n, s in sites.items() if s["type"] in ("sample", "deterministic")}
 
 
-def _check_sites(target: ModelTarget) -> None:
+def _check_sites(target: Target) -> None:
     """Refuse sites that have no values, or names that they cannot have in ArviZ data.
 
     Raises:
@@ -162,13 +135,13 @@ def _check_sites(target: ModelTarget) -> None:
             raise model_error(f"{problem}: leave it out where it is empty", "no-data")
 
 
-def read_observed(target: ModelTarget) -> dict[str, np.ndarray]:
+def read_observed(target: Target) -> dict[str, np.ndarray]:
     """Return what a program observes, by site."""
     sites = _trace_sites(target).items()
     return {name: np.asarray(site["value"]) for name, site in sites if site.get("is_observed")}
 
 
-def require_simulated(target: ModelTarget) -> None:
+def require_simulated(target: Target) -> None:
     """Refuse a program whose data cannot be simulated.
 
     Raises:
@@ -189,7 +162,7 @@ def require_simulated(target: ModelTarget) -> None:
         raise model_error(f"{problem} with obs", "no-data")
 
 
-def _find_start(target: ModelTarget, seed: int) -> Sites:
+def _find_start(target: Target, seed: int) -> Sites:
     """Return z at the medians of the prior, or at a random place with a finite density."""
     with explain_errors(target.model):
         medians: Sites = start_at_medians(target)
@@ -207,7 +180,7 @@ def _find_start(target: ModelTarget, seed: int) -> Sites:
         raise make_start_error(target, medians)
 
 
-def _check_observed(target: ModelTarget, z: Sites) -> None:
+def _check_observed(target: Target, z: Sites) -> None:
     """Refuse data that their distribution cannot take, where the density is 0 because of them.
 
     Raises:

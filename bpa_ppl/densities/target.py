@@ -25,18 +25,27 @@ from numpyro.infer import Predictive, init_to_uniform, log_likelihood
 from numpyro.infer.util import constrain_fn, potential_energy, unconstrain_fn
 
 from bpa_ppl._runtime.arguments import require
-from bpa_ppl._runtime.arrays import Float64, Int64, to_floats
+from bpa_ppl._runtime.arrays import Float64, to_floats
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.densities.own_models import (
+    LISTS,
+    SENTENCE,
     CheckedSites,
     explain_errors,
+    find_unused,
     model_error,
     name_dimensions,
+    require_shape,
     start_error,
 )
 from bpa_ppl.errors import UsageError
+from bpa_ppl.models.likelihoods.likelihood import Likelihood
+from bpa_ppl.models.lists import Lists, find_order
+from bpa_ppl.models.log_linear import log_linear
+from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.posterior.draws import WEIGHTS, find_features
 from bpa_ppl.posterior.record import Figures, Verdict
+from bpa_ppl.weights import Match
 
 #: The unconstrained values of the sites of a model, by name.
 Sites = dict[str, Any]
@@ -61,12 +70,31 @@ _THREADS = 2
 _RUN_ONCE = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 #: A site starts at the median of this many draws of its prior.
 _START_DRAWS = 15
+_NO_FEATURES = Match((), np.zeros(0), np.zeros(0, bool))
 
 
 def _no_report(done: int, total: int, note: str) -> None:
     """Report no progress."""
 
 
+class ListData(NamedTuple):
+    """The data of a posterior of the weights of lists.
+
+    Attributes:
+        lists: the tabulated sentences, on JAX's device.
+        prior: of the free features.
+    """
+
+    lists: Lists
+    prior: Prior
+
+
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=("data", "start"),
+    meta_fields=("model", "likelihood"),
+    drop_fields=("match", "seed", "progress", "adaptation"),
+)
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Target:
     """A posterior to sample: the log density of its unconstrained values as one flat vector z.
@@ -80,15 +108,20 @@ class Target:
     it is not compiled into the program: `jax.jit(run)(target, key)`. Data of the same shapes share
     one compilation.
 
-    It is a `WeightsTarget`, the posterior of the weights of lists, or a `ModelTarget`, that of any
-    NumPyro program with its arguments. A sampler that needs neither lists nor weights takes both.
+    It is the posterior of the weights of lists, by `log_density`, or that of any NumPyro program
+    with its arguments, by `make_model_target`, which has no likelihood, lists, prior or match.
 
     Attributes:
-        model: the function that is the program, or that it calls.
+        model: a NumPyro program of `data` and, if there is one, of `likelihood`.
+        data: its arguments, a pytree: the lists and the prior, or what another program observes.
         start: z by site, where searches and chains start.
-        seed: the only source of randomness; like the following one not part of the density, so that
-            compiled functions have its default.
+        likelihood: the last argument of a model of lists; None of another program.
+        match: the canonical weights, matched to the features of the lists; like the following ones
+            not part of the density, so that compiled functions have its default.
+        seed: the only source of randomness.
         progress: receives the progress of the sampling.
+        adaptation: what `to_posterior` records of draws of any algorithm; None if the density is
+            not that of an adaptation.
 
     >>> from bpa_ppl import from_lists, log_density
     >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
@@ -102,6 +135,8 @@ class Target:
     {'weights': Array([0.5], dtype=float64)}
     >>> density.dimension, density.initial_positions(chains=4, seed=0).shape
     (1, (4, 1))
+    >>> density.is_log_linear, density.lists.features
+    (True, 1)
 
     A kernel of NumPyro takes the program and its arguments:
 
@@ -110,57 +145,47 @@ class Target:
     """
 
     model: Callable[..., Any]
+    data: Any
     start: Sites
+    likelihood: Likelihood | None = None
+    match: Match = _NO_FEATURES
     seed: int = 0
     progress: Reporter = _no_report
+    adaptation: Any = None
+
+    def program(self, *data: Any) -> None:
+        """Run the model: a NumPyro program of the arrays of `data`."""
+        self.model(*data, *(() if self.likelihood is None else (self.likelihood,)))
+
+    @property
+    def has_lists(self) -> bool:
+        """Whether it is the posterior of the weights of lists, not that of another program."""
+        return self.likelihood is not None
+
+    @property
+    def lists(self) -> Lists:
+        """The tabulated sentences, see `require_lists`."""
+        return require_lists(self, "this sampler").lists
+
+    @property
+    def prior(self) -> Prior:
+        """The prior of the free features, see `require_lists`."""
+        return require_lists(self, "this sampler").prior
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The features that the site `weights` has a value for; none of another program."""
+        return self.match.free_names
+
+    @property
+    def uses_prior(self) -> bool:
+        """Whether the weights have the prior: a model may have `uses_prior = False`."""
+        return self.has_lists and bool(getattr(self.model, "uses_prior", True))
 
     @property
     def is_log_linear(self) -> bool:
         """Whether the model is the log-linear one."""
-        return False
-
-    @property
-    def runs_in_threads(self) -> bool:
-        """Whether blocks of draws are evaluated in parallel: see `NUMPYRO_LOCK`."""
-        return False
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        """The features that the site `weights` has a value for; none without such a site."""
-        return ()
-
-    @property
-    def order(self) -> Int64 | None:
-        """(sentences,) their positions in sites in the plate over sentences; None without lists."""
-        return None
-
-    @property
-    def program(self) -> Callable[..., None]:
-        """A NumPyro program of the arrays of `data`."""
-        raise NotImplementedError
-
-    @property
-    def data(self) -> tuple[Any, ...]:
-        """The arguments of the program."""
-        raise NotImplementedError
-
-    def checked_program(self) -> Callable[..., None]:
-        """The program, which refuses sites and plates that samplers cannot use."""
-        return CheckedSites(self.program)
-
-    def is_per_sentence(self, site: dict[str, Any]) -> bool:
-        """Return whether an observed site has one value for each sentence."""
-        return False
-
-    def find_unused(self, sites: Sites, latent: Sites, observed: tuple[str, ...]) -> str | None:
-        """Return what the observations do not depend on, see `bpa_ppl.densities.own_models`.
-
-        Args:
-            sites: of a trace.
-            latent: the shape of each latent site.
-            observed: the observed sites.
-        """
-        return None
+        return self.model is log_linear
 
     def label(self, values: Sites) -> tuple[Sites, tuple[str, ...]]:
         """Return the values of all sites as `Draws` takes them, and the names of the features.
@@ -168,11 +193,16 @@ class Target:
         Args:
             values: of the sites, (chains, draws, …) each.
         """
-        return find_features(values)
+        return (values, self.features) if self.has_lists else find_features(values)
 
     def draw_prior(self, count: int, seed: int) -> Sites:
-        """Return draws of the latent sites from the prior, (count, …)."""
-        return draw_prior(self, inspect_model(self).latent, count, seed)
+        """Return draws of the latent sites, and of the weights of lists, from the prior."""
+        latent = inspect_model(self).latent
+        if self.is_log_linear and latent == (WEIGHTS,) and self.prior.other is None:
+            return {WEIGHTS: self.prior.sample(np.random.default_rng([seed, 5]), count)}
+        names = dict.fromkeys([WEIGHTS, *latent] if self.has_lists else latent)
+        draws: Sites = _draw_prior(self, tuple(names), count, jax.random.key(seed))
+        return draws
 
     def __call__(self, z: Any) -> jax.Array:
         """Return log p(z, data), the value that posteriors call `lp`.
@@ -271,6 +301,27 @@ class Target:
         return _value_and_gradient.lower(self, z).compile()
 
 
+def require_lists(target: Target, needed_by: str) -> ListData:
+    """Return the lists and the prior of a posterior of weights.
+
+    Args:
+        target: the target.
+        needed_by: what needs them, for the message.
+
+    Raises:
+        UsageError: if it is the posterior of another program.
+    """
+    if not target.has_lists:
+        raise UsageError(
+            f"{needed_by} needs canonical weights, which only n-best lists have: use the sampler "
+            "nuts or rwm",
+            parameter="sampler",
+            code="not-supported",
+        )
+    data: ListData = target.data
+    return data
+
+
 @jax.jit
 def _value_and_gradient(density: Target, z: jax.Array) -> tuple[jax.Array, jax.Array]:
     return jax.value_and_grad(lambda z: density(z))(z)
@@ -333,7 +384,8 @@ class Structure(NamedTuple):
         unused: what its observations do not depend on, see `find_unused`.
         unconstrained: whether all sites are real-valued and none is deterministic, so that z are
             the values of the sites.
-        dims: site -> the names of its dimensions, for sites in plates.
+        dims: site -> the names of its dimensions: those of plates or, of a model of lists, those
+            that the model and the likelihood declare.
     """
 
     latent: tuple[str, ...]
@@ -361,7 +413,10 @@ def _inspect_model(structure: Any, shapes: tuple[Any, ...]) -> Structure:
     target: Target = jax.tree.unflatten(structure, shapes)
 
     def run(target: Target) -> Sites:
-        seeded = handlers.seed(target.checked_program(), jax.random.key(0))
+        checked = CheckedSites(target.program)
+        if target.has_lists:
+            checked = CheckedSites(target.program, target.lists.features, len(target.lists.oracle))
+        seeded = handlers.seed(checked, jax.random.key(0))
         sites.update(handlers.trace(seeded).get_trace(*target.data))
         return {name: sites[name]["value"] for name in _unconstrain(sites)}
 
@@ -372,17 +427,46 @@ def _inspect_model(structure: Any, shapes: tuple[Any, ...]) -> Structure:
 
     with explain_errors(target.model):
         values = jax.eval_shape(run, target)
+    dims = name_dimensions(sites)
+    if target.likelihood is not None:
+        dims = {**target.likelihood.dims, **getattr(target.model, "dims", {})}
     sampled = {name: site for name, site in sites.items() if site["type"] == "sample"}
     observed = tuple(name for name, site in sampled.items() if site["is_observed"])
     latent = tuple(name for name in sampled if name not in observed)
     deterministic = any(site["type"] == "deterministic" for site in sites.values())
     return Structure(
         latent=latent,
-        per_sentence=tuple(name for name in observed if target.is_per_sentence(sites[name])),
-        unused=target.find_unused(sites, values, observed),
+        per_sentence=tuple(name for name in observed if _is_per_sentence(target, sites[name])),
+        unused=_find_unused(target, sites, values, observed),
         unconstrained=not deterministic and all(is_real(sites[n]["fn"].support) for n in latent),
-        dims=name_dimensions(sites),
+        dims={name: names for name, names in dims.items() if name in sites},
     )
+
+
+def _is_per_sentence(target: Target, site: dict[str, Any]) -> bool:
+    """Return whether an observed site has one value for each sentence."""
+    if not target.has_lists:
+        return False
+    plates = {frame.name for frame in site["cond_indep_stack"]}
+    return SENTENCE in plates and tuple(site["fn"].batch_shape) == target.lists.oracle.shape
+
+
+def _find_unused(
+    target: Target, sites: Sites, latent: Sites, observed: tuple[str, ...]
+) -> str | None:
+    """Return what the observations of a model of a user do not depend on, see `find_unused`.
+
+    Raises:
+        UsageError: if a model of lists has no site `weights`.
+    """
+    if not target.has_lists:
+        return None
+    if WEIGHTS not in sites:
+        require_shape(None, target.lists.features, list(sites))
+    if target.is_log_linear and observed:
+        return None
+    data = {LISTS: target.lists, "the prior": target.prior}
+    return find_unused(target.program, data, latent, observed)
 
 
 def _unconstrain(sites: Mapping[str, Any]) -> Sites:
@@ -416,7 +500,7 @@ def make_start_error(target: Target, z: Sites) -> UsageError:
     """Return the error of a model whose density cannot be sampled from a value of z."""
     values = {name: constrain(target, z)[name] for name in inspect_model(target).latent}
     found = jax.device_get((*_site_densities(target, z), values))
-    return start_error(*found, canonical=bool(target.features))
+    return start_error(*found, canonical=target.has_lists)
 
 
 @partial(jax.jit, compiler_options=_RUN_ONCE)
@@ -618,7 +702,10 @@ def evaluate(target: Target, z: Sites) -> tuple[Float64, dict[str, np.ndarray]]:
     require(z, dict, "z is given by site, {name: (chains, draws, …)}", "z")
     shape = np.shape(jax.tree.leaves(z)[0])[:2]
     flat = jax.tree.map(lambda x: np.asarray(x).reshape(-1, *np.shape(x)[2:]), z)
-    per_sentence, order = inspect_model(target).per_sentence, target.order
+    per_sentence = inspect_model(target).per_sentence
+    order = find_order(target.lists) if per_sentence else None
+    # A model or distribution of a user may call LAPACK, see `NUMPYRO_LOCK`.
+    in_threads = target.is_log_linear and target.prior.other is None
     count, x64 = shape[0] * shape[1], jax.dtypes.canonicalize_dtype(float) == np.float64
     size = min(_DRAWS, count)
     log_density, likelihoods = np.empty(count), dict[str, np.ndarray]()
@@ -633,7 +720,7 @@ def evaluate(target: Target, z: Sites) -> tuple[Float64, dict[str, np.ndarray]]:
 
     # The last block is moved back so that all blocks have one shape and share one compilation.
     starts = (*range(0, count - size, size), count - size)
-    with ThreadPoolExecutor(_THREADS if target.runs_in_threads else 1) as threads:
+    with ThreadPoolExecutor(_THREADS if in_threads else 1) as threads:
         blocks = threads.map(evaluate_block, [slice(start, start + size) for start in starts])
         for block, potentials, sites in blocks:
             log_density[block] = -potentials
@@ -674,12 +761,6 @@ def _evaluate_priors(target: Target, values: Sites) -> Sites:
         return {name: log_density(sites[name]) for name in latent}
 
     return jax.vmap(jax.vmap(evaluate_one))(values)
-
-
-def draw_prior(target: Target, names: tuple[str, ...], count: int, seed: int) -> Sites:
-    """Return draws of some sites from the prior, (count, …) each."""
-    draws: Sites = _draw_prior(target, names, count, jax.random.key(seed))
-    return draws
 
 
 @partial(jax.jit, static_argnums=(1, 2), compiler_options=_RUN_ONCE)

@@ -3,36 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, TypeGuard
+from dataclasses import dataclass, replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl.adapting.observations import Compared, Scored
-from bpa_ppl.densities.own_models import (
-    LISTS,
-    CheckedSites,
-    explain_errors,
-    find_unused,
-    require_shape,
-)
+from bpa_ppl.densities.coordinates import choose_coordinates
+from bpa_ppl.densities.mode import find_mode, is_large_hierarchy
+from bpa_ppl.densities.own_models import explain_errors
 from bpa_ppl.densities.target import (
+    ListData,
     Sites,
     Target,
-    draw_prior,
     inspect_model,
     is_usable_start,
     make_start_error,
     start_at_medians,
+    unflatten,
 )
-from bpa_ppl.errors import UsageError
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.models.likelihoods.likelihood import Likelihood
-from bpa_ppl.models.lists import Lists, find_order
+from bpa_ppl.models.lists import Lists
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
@@ -41,7 +34,6 @@ from bpa_ppl.weights import Match
 
 #: A NumPyro program over lists, a prior and a likelihood.
 Model = Callable[[Lists, Prior, Likelihood], None]
-_NO_FEATURES = Match((), np.zeros(0), np.zeros(0, bool))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -63,141 +55,53 @@ class Adaptation:
     record: Record
     constants: Mapping[str, Any]
     earlier: Draws | None = None
-    without_indicators: WeightsTarget | None = None
+    without_indicators: Target | None = None
 
 
-@partial(
-    jax.tree_util.register_dataclass,
-    data_fields=("lists", "prior", "start"),
-    meta_fields=("model", "likelihood"),
-    drop_fields=("match", "seed", "progress", "adaptation"),
-)
-@dataclass(frozen=True, eq=False, kw_only=True)
-class WeightsTarget(Target):
-    """The posterior of the weights of lists: what `log_density` returns.
+def make_weights_target(
+    lists: Lists,
+    prior: Prior,
+    match: Match,
+    likelihood: Likelihood,
+    model: Model = log_linear,
+    seed: int = 0,
+) -> Target:
+    """Return the log density of a posterior with its starting point; x64 must be enabled.
 
-    Attributes:
-        model: a function of lists, a prior and a likelihood.
-        likelihood: its last argument.
-        lists: the tabulated sentences, on JAX's device.
-        prior: of the free features.
-        start: z by site, at the mean of the prior.
-        match: the canonical weights, matched to the features of the lists; like the following one
-            not part of the density.
-        adaptation: what `to_posterior` records of draws of any algorithm; None if the density is
-            not that of an adaptation.
-
-    >>> from bpa_ppl import from_lists, log_density
-    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
-    >>> target = log_density(lists, {"LM0": 0.5})
-    >>> target.features, target.is_log_linear, target.lists.features
-    (('LM0',), True, 1)
-    """
-
-    model: Model
-    likelihood: Likelihood
-    lists: Lists
-    prior: Prior
-    match: Match = _NO_FEATURES
-    adaptation: Adaptation | None = None
-
-    def program(self, lists: Lists, prior: Prior) -> None:
-        """Run the model: a NumPyro program of the arrays of `data`."""
-        self.model(lists, prior, self.likelihood)
-
-    @property
-    def data(self) -> tuple[Lists, Prior]:
-        """The arguments of the program."""
-        return self.lists, self.prior
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        """The features that the site `weights` has a value for."""
-        return self.match.free_names
-
-    @property
-    def uses_prior(self) -> bool:
-        """Whether the weights have the prior: a model may have `uses_prior = False`."""
-        return bool(getattr(self.model, "uses_prior", True))
-
-    @property
-    def is_log_linear(self) -> bool:
-        """Whether the model is the log-linear one."""
-        return self.model is log_linear
-
-    @property
-    def runs_in_threads(self) -> bool:
-        """Whether blocks of draws are evaluated in parallel.
-
-        A model or distribution of a user may call LAPACK: see `NUMPYRO_LOCK`.
-        """
-        return self.is_log_linear and self.prior.other is None
-
-    @property
-    def order(self) -> Int64:
-        """(sentences,) their positions in sites in the plate over sentences."""
-        return find_order(self.lists)
-
-    def checked_program(self) -> Callable[..., None]:
-        """The program, which refuses sites and plates that samplers cannot use."""
-        return CheckedSites(self.program, self.lists.features, len(self.lists.oracle))
-
-    def is_per_sentence(self, site: dict[str, Any]) -> bool:
-        """Return whether an observed site has one value for each sentence."""
-        plates = {frame.name for frame in site["cond_indep_stack"]}
-        return "sentence" in plates and tuple(site["fn"].batch_shape) == self.lists.oracle.shape
-
-    def find_unused(self, sites: Sites, latent: Sites, observed: tuple[str, ...]) -> str | None:
-        """Return what the observations do not depend on, if it is a model of a user.
-
-        Raises:
-            UsageError: if the model has no site `weights`.
-        """
-        if WEIGHTS not in sites:
-            require_shape(None, self.lists.features, list(sites))
-        if self.is_log_linear and observed:
-            return None
-        data = {LISTS: self.lists, "the prior": self.prior}
-        return find_unused(self.program, data, latent, observed)
-
-    def label(self, values: Sites) -> tuple[Sites, tuple[str, ...]]:
-        """Return the values of all sites, and the names of the features of the weights."""
-        return values, self.features
-
-    def draw_prior(self, count: int, seed: int) -> Sites:
-        """Return draws of the weights and the other latent sites from the prior, (count, …)."""
-        latent = inspect_model(self).latent
-        if self.is_log_linear and latent == (WEIGHTS,) and self.prior.other is None:
-            return {WEIGHTS: self.prior.sample(np.random.default_rng([seed, 5]), count)}
-        return draw_prior(self, tuple(dict.fromkeys([WEIGHTS, *latent])), count, seed)
-
-
-def has_unknown_scale(target: Target) -> TypeGuard[WeightsTarget]:
-    """Return whether it is a posterior of weights whose prior has an unknown scale."""
-    return isinstance(target, WeightsTarget) and target.prior.scale is not None
-
-
-def require_weights(target: Target, sampler: str) -> WeightsTarget:
-    """Return a target that is a posterior of weights.
+    It starts at the mean of the prior or, where the likelihood is not log-concave, at the mode of a
+    similar one that is, unless it is a hierarchy of more than 1000 values.
 
     Args:
-        target: the target.
-        sampler: what needs the weights, for the message.
-
-    Raises:
-        UsageError: if it is that of another program.
+        lists: the data.
+        prior: of the free features.
+        match: the weights, matched to the features.
+        likelihood: with all its settings.
+        model: the NumPyro program.
+        seed: the only source of randomness.
     """
-    if not isinstance(target, WeightsTarget):
-        raise UsageError(
-            f"the sampler {sampler} needs canonical weights, which only n-best lists have: use the "
-            "sampler nuts or rwm",
-            parameter="sampler",
-            code="not-supported",
+
+    def build(likelihood: Likelihood) -> Target:
+        prepared, observing = likelihood.prepare(lists)
+        on_device, arrays = jax.device_put((prepared, prior.as_arrays()))
+        data = ListData(on_device, arrays)
+        return Target(
+            model=model, data=data, start={}, likelihood=observing, match=match, seed=seed
         )
-    return target
+
+    target = build(likelihood)
+    start, log_concave = find_start(target), likelihood.log_concave_start()
+    if log_concave is not None and not is_large_hierarchy(replace(target, start=start)):
+        simple = build(log_concave)
+        common = {name: start[name] for name in inspect_model(simple).latent}
+        coordinates = choose_coordinates(replace(simple, start=common))
+        mode = find_mode(coordinates.target)
+        if mode.converged:
+            z = unflatten(mode.position, coordinates.target.start)
+            start = {**start, **coordinates.restore_sites(z)}
+    return replace(target, start=start)
 
 
-def find_start(target: WeightsTarget) -> Sites:
+def find_start(target: Target) -> Sites:
     """Return z at the mean of the prior, (site shape) each; other sites at their prior's median.
 
     A random start would be far from probable values of scales, and in a hierarchy even farther

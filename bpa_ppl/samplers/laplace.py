@@ -40,7 +40,6 @@ from bpa_ppl.densities.target import (
     unflatten,
     with_evaluations,
 )
-from bpa_ppl.densities.weights_target import WeightsTarget
 from bpa_ppl.errors import DataError
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.record import Figures
@@ -464,7 +463,7 @@ def fit_moments(target: Target, mode: Mode) -> tuple[SkewedProposal, float, floa
 _MIXTURES: WeakKeyDictionary[Target, ScaleMixture | None] = WeakKeyDictionary()
 
 
-def _mixture_of(target: WeightsTarget) -> ScaleMixture | None:
+def _mixture_of(target: Target) -> ScaleMixture | None:
     """Return proposals for scales of the prior, fitted once for each target; None if no mode."""
     if target not in _MIXTURES:
         mixture = fit_scale_mixture(target)
@@ -474,7 +473,7 @@ def _mixture_of(target: WeightsTarget) -> ScaleMixture | None:
     return _MIXTURES[target]
 
 
-def _fit_components(target: WeightsTarget, mixture: ScaleMixture) -> ScaleMixture:
+def _fit_components(target: Target, mixture: ScaleMixture) -> ScaleMixture:
     """Return the mixture after fits, each to the weighted draws of the round before.
 
     Of all rounds, it is the one with the most effective draws.
@@ -550,7 +549,7 @@ def find_moments(target: Target) -> Mode:
 def _has_gaussian_prior(target: Target) -> bool:
     """Return whether it is a posterior of weights alone with a Gaussian prior."""
     only_weights = inspect_model(target).latent == (WEIGHTS,)
-    return only_weights and isinstance(target, WeightsTarget) and target.prior.is_gaussian
+    return only_weights and target.has_lists and target.prior.is_gaussian
 
 
 def draw_starts(target: Target, chains: int) -> tuple[Sites, Fit]:

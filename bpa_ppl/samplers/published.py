@@ -22,9 +22,9 @@ from bpa_ppl.densities.target import (
     Sites,
     Target,
     evaluate,
+    require_lists,
     with_evaluations,
 )
-from bpa_ppl.densities.weights_target import require_weights
 from bpa_ppl.diagnostics.check.advice import MORE
 from bpa_ppl.errors import UsageError
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, total
@@ -70,8 +70,8 @@ class Heuristic(Sampler, frozen=True):
             UsageError: if the target has no canonical weights, the model other sites than the
                 weights, or the posterior that is the prior another δ.
         """
-        match = require_weights(target, "heuristic").match
-        canonical = match.values[match.free]
+        require_lists(target, "the sampler heuristic")
+        canonical = target.match.values[target.match.free]
         length = float(np.abs(canonical).sum())
         if abs(length - 1) > _ROUNDED:
             log_info(

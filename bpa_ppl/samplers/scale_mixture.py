@@ -22,8 +22,7 @@ from bpa_ppl.densities.common_scale import Scaled
 from bpa_ppl.densities.coordinates import flatten
 from bpa_ppl.densities.mode import mode_of, require_mode
 from bpa_ppl.densities.newton import Mode, combine_components
-from bpa_ppl.densities.target import unflatten
-from bpa_ppl.densities.weights_target import WeightsTarget, has_unknown_scale
+from bpa_ppl.densities.target import Target, unflatten
 from bpa_ppl.models.priors.scale import in_floats
 from bpa_ppl.posterior.record import Figures
 
@@ -187,17 +186,17 @@ class _ConditionalModes(NamedTuple):
         return float(logsumexp(self.log_p) + np.log(_STEP))
 
 
-def estimate_evidence(target: WeightsTarget) -> float:
+def estimate_evidence(target: Target) -> float:
     """Return log p(A), by Laplace's approximation, given each scale if the scale is unknown.
 
     Raises:
         UsageError: if no mode is found.
     """
-    conditional = _find_modes(target) if has_unknown_scale(target) else None
+    conditional = None if target.prior.scale is None else _find_modes(target)
     return (require_mode(target) if conditional is None else conditional).log_evidence
 
 
-def _find_modes(target: WeightsTarget) -> _ConditionalModes | None:
+def _find_modes(target: Target) -> _ConditionalModes | None:
     """Return the modes of the weights given each scale that is probable; None if there is none."""
     modes: dict[int, tuple[Mode, float]] = {}
     scale = in_floats(target.prior.scale)
@@ -206,7 +205,8 @@ def _find_modes(target: WeightsTarget) -> _ConditionalModes | None:
     def log_probability(step: int, start: Any) -> float:
         """Add the mode given a scale, and return the log probability of this scale."""
         prior, log_scale = target.prior, step * _STEP
-        given = replace(target, prior=prior.with_scale(np.exp(log_scale)), start=start)
+        data = target.data._replace(prior=prior.with_scale(np.exp(log_scale)))
+        given = replace(target, data=data, start=start)
         mode = mode_of(given)
         if not mode.converged:
             return -np.inf
@@ -230,7 +230,7 @@ def _find_modes(target: WeightsTarget) -> _ConditionalModes | None:
     return _ConditionalModes(_STEP * np.array(kept), log_p, tuple(modes[step][0] for step in kept))
 
 
-def fit_scale_mixture(target: WeightsTarget) -> ScaleMixture | None:
+def fit_scale_mixture(target: Target) -> ScaleMixture | None:
     """Return the mixture for a target of the scale and the units; None if there is no mode."""
     coordinates = Scaled.from_scaled(target)
     conditional = _find_modes(coordinates.original)

@@ -22,7 +22,7 @@ from bpa_ppl.adapting.adapt import log_density
 from bpa_ppl.adapting.draw import draw, draw_posterior, require_adaptation
 from bpa_ppl.adapting.observations import Compared
 from bpa_ppl.components import read_name
-from bpa_ppl.densities.model_target import ModelTarget, make_model_target, require_simulated
+from bpa_ppl.densities.model_target import make_model_target, require_simulated
 from bpa_ppl.densities.own_models import Simulated
 from bpa_ppl.densities.target import (
     NUMPYRO_LOCK,
@@ -32,7 +32,7 @@ from bpa_ppl.densities.target import (
     evaluate,
     inspect_model,
 )
-from bpa_ppl.densities.weights_target import Model, WeightsTarget
+from bpa_ppl.densities.weights_target import Model
 from bpa_ppl.diagnostics.samplers.calibration import Calibration, Replication, run_calibration
 from bpa_ppl.diagnostics.samplers.comparison import (
     FAILED,
@@ -156,10 +156,10 @@ def compare_samplers(
         message = f"{min(twice)} is already the name of a sampler: choose another label"
         raise UsageError(message, parameter="others", code="duplicate")
     target = _find_target(model, args, kwargs, seed)
-    if test is not None and not isinstance(target, WeightsTarget):
+    if test is not None and not target.has_lists:
         message = "test lists are reranked with weights, which only a density of log_density has"
         raise UsageError(f"{message}: leave test out", parameter="test", code="conflict")
-    if elsewhere and isinstance(target, WeightsTarget):
+    if elsewhere and target.has_lists:
         # Runs on other data are refused before the long computation.
         elsewhere = {name: [as_draws(one) for one in given] for name, given in elsewhere.items()}
         quick = draw_posterior(target, "map")
@@ -225,15 +225,13 @@ def _find_reference_sampler(reference: Any, draws: int) -> Sampler | None:
     return SAMPLERS.resolve(reference, {"draws": draws})
 
 
-def _find_target(
-    model: Callable[..., Any] | Target, args: Any, kwargs: Any, seed: int
-) -> WeightsTarget | ModelTarget:
+def _find_target(model: Callable[..., Any] | Target, args: Any, kwargs: Any, seed: int) -> Target:
     """Return the density of a program with its arguments, or the one that is given.
 
     Raises:
         UsageError: if a density has arguments, or the program cannot be run or sampled.
     """
-    if not isinstance(model, WeightsTarget | ModelTarget):
+    if not isinstance(model, Target):
         return make_model_target(model, args, kwargs, seed=seed)
     if args or kwargs:
         problem = "a density of log_density has its data already: leave args and kwargs out"
@@ -250,7 +248,7 @@ def _shorten(error: Exception) -> str:
 
 
 def run_samplers(
-    target: WeightsTarget | ModelTarget,
+    target: Target,
     samplers: Mapping[str, Sampler],
     *,
     runs: int = 4,
@@ -371,7 +369,7 @@ def density_to_simulate(
     likelihood: str | Likelihood = "oracle",
     gain: AnyGain | None = None,
     model: Model = log_linear,
-) -> WeightsTarget:
+) -> Target:
     """Return the log density of lists whose oracles or answers are simulated, for `calibrate`.
 
     Args:
@@ -463,7 +461,7 @@ def calibrate(
     engines = [SAMPLERS.resolve(sampler) for sampler in samplers]
     target = _find_target(model, args, kwargs, seed)
     with NUMPYRO_LOCK, jax.enable_x64(True):
-        simulation = _of_weights(target) if isinstance(target, WeightsTarget) else _of_model(target)
+        simulation = _of_weights(target) if target.has_lists else _of_model(target)
     return [
         run_calibration(
             partial(_replicate, engine, simulation, check_seed(seed)),
@@ -502,7 +500,7 @@ def _require_generative(likelihood: Likelihood) -> None:
         raise UsageError(message, parameter="likelihood", code="not-supported")
 
 
-def _of_weights(target: WeightsTarget) -> _Simulation:
+def _of_weights(target: Target) -> _Simulation:
     """Return how oracles or answers are simulated.
 
     Raises:
@@ -518,13 +516,14 @@ def _of_weights(target: WeightsTarget) -> _Simulation:
 
     def given(simulated: dict[str, Any]) -> Target:
         oracle = simulated[_OBSERVED].astype(target.lists.oracle.dtype)
-        return replace(target, lists=target.lists._replace(oracle=oracle))
+        lists = target.lists._replace(oracle=oracle)
+        return replace(target, data=target.data._replace(lists=lists))
 
     labels = (*target.features, *_label_cells(target, names[1:]), LOG_LIKELIHOOD)
     return _Simulation(target, names, labels, given)
 
 
-def _of_model(target: ModelTarget) -> _Simulation:
+def _of_model(target: Target) -> _Simulation:
     """Return how the data of any program are simulated.
 
     Raises:
@@ -533,7 +532,7 @@ def _of_model(target: ModelTarget) -> _Simulation:
     require_simulated(target)
     names = inspect_model(target).latent
     labels = (*_label_cells(target, names), _LOG_LIKELIHOOD)
-    return _Simulation(target, names, labels, lambda data: replace(target, observed=data))
+    return _Simulation(target, names, labels, lambda data: replace(target, data=(data,)))
 
 
 def _replicate(engine: Sampler, simulation: _Simulation, seed: int, i: int) -> Replication:

@@ -13,7 +13,8 @@ import bpa_ppl as bpa
 from bpa_ppl import NBest, from_lists
 from bpa_ppl.adapting.adapt import log_density
 from bpa_ppl.adapting.draw import require_adaptation
-from bpa_ppl.densities.weights_target import Adaptation, WeightsTarget
+from bpa_ppl.densities.target import Target
+from bpa_ppl.densities.weights_target import Adaptation
 
 LM, QE = [-2.0, -1.5, -3.0, -1.0, -2.5, -0.5], [0.5, 0.75, 0.25, 0.5, 0.125, 0.875]
 HUMAN = [3.0, None, 1.0, 2.0, 5.0, 4.0]
@@ -28,7 +29,7 @@ def lists(**extras: Any) -> NBest:
 def as_printed(command: str, nbest: NBest) -> Adaptation:
     """Return the adaptation of a call of `adapt` as it is printed."""
     scope = {"bpa": SimpleNamespace(adapt=log_density), "lists": nbest}
-    target: WeightsTarget = eval(command, scope)
+    target: Target = eval(command, scope)
     return require_adaptation(target)
 
 

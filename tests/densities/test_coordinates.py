@@ -18,8 +18,7 @@ from bpa_ppl.adapting.adapt import adapt_draws, log_density
 from bpa_ppl.adapting.draw import draw
 from bpa_ppl.densities import common_scale, coordinates
 from bpa_ppl.densities.coordinates import choose_coordinates
-from bpa_ppl.densities.target import Sampled, evaluate
-from bpa_ppl.densities.weights_target import WeightsTarget
+from bpa_ppl.densities.target import Sampled, Target, evaluate
 from bpa_ppl.models.likelihoods.likelihood import NoLikelihood
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors.scale import LogNormalScale
@@ -66,7 +65,7 @@ PRIORS: dict[str, dict[str, Any]] = {
 }
 
 
-def build(name: str, likelihood: str = "oracle") -> WeightsTarget:
+def build(name: str, likelihood: str = "oracle") -> Target:
     options = dict(PRIORS[name])
     weights = options.pop("weights", None)
     weights = dict.fromkeys(NAMES, 0.0) if weights == {} else weights
@@ -79,13 +78,13 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coordinates, "_MANY", 10)
 
 
-def in_span(target: WeightsTarget, sampler: Any) -> Sampled:
+def in_span(target: Target, sampler: Any) -> Sampled:
     with jax.enable_x64(True):
         assert choose_coordinates(target).target.dimension == DIRECTIONS
         return draw(sampler, target)
 
 
-def rows_of(target: WeightsTarget) -> np.ndarray:
+def rows_of(target: Target) -> np.ndarray:
     """Return h − h* of all candidates but the oracles."""
     (bucket,) = target.lists.buckets
     rows = np.swapaxes(np.asarray(bucket["features"], np.float64), 2, 3)
@@ -141,14 +140,14 @@ def test_the_mode_and_the_evidence_are_those_of_the_weights(few: None) -> None:
     np.testing.assert_allclose(in_directions.log_density, direct.log_density, atol=1e-4)
 
 
-def with_common_scale(deviation: float) -> WeightsTarget:
+def with_common_scale(deviation: float) -> Target:
     """Return a posterior whose first nine weights have a common scale."""
     target = build("canonical")
     shared = np.arange(FEATURES) < 9
     matrix = np.where(np.equal.outer(shared, shared), 0.3, 0.0) + 0.5 * np.eye(FEATURES)
     of_scale = {"scale": LogNormalScale(np.asarray(deviation)), "shared": shared}
     given = target.prior._replace(variance=None, covariance=matrix, **of_scale)
-    return replace(target, prior=given)
+    return replace(target, data=target.data._replace(prior=given))
 
 
 def test_nuts_draws_the_common_scale_of_many_directions(

@@ -12,8 +12,7 @@ from support import reference_model
 from support.raising import raises
 
 from bpa_ppl import UsageError, adapt, as_draws
-from bpa_ppl.densities.target import constrain, potential
-from bpa_ppl.densities.weights_target import WeightsTarget
+from bpa_ppl.densities.target import ListData, Target, constrain, potential
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.lists import tabulate
 from bpa_ppl.models.priors.sparse import Horseshoe
@@ -36,7 +35,8 @@ def test_horseshoe_density_agrees_with_scipy() -> None:
         "overall": jnp.array(-0.7),
         "slab": jnp.array(0.4),
     }
-    target = WeightsTarget(model=model, likelihood=Oracle(), lists=table, prior=prior, start=z)
+    data = ListData(table, prior)
+    target = Target(model=model, data=data, start=z, likelihood=Oracle())
     local, overall, slab = (np.exp(np.asarray(z[n])) for n in ("local", "overall", "slab"))
     kappa = np.sqrt(slab * local**2 / (slab + overall**2 * local**2))
     factor = np.append(1.0, overall * kappa)

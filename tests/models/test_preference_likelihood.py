@@ -23,8 +23,7 @@ from support.targets import by_domain, moments_of, starting_at_zero
 
 from bpa_ppl import Isotropic, NBest, UsageError, adapt, from_lists
 from bpa_ppl.adapting.adapt import log_density as density_of
-from bpa_ppl.densities.target import evaluate, potential
-from bpa_ppl.densities.weights_target import WeightsTarget
+from bpa_ppl.densities.target import Target, evaluate, potential
 from bpa_ppl.diagnostics.samplers.samplers import calibrate, density_to_simulate
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.log_linear import hierarchical
@@ -111,7 +110,7 @@ def reference_log_likelihood(lists: NBest, weights: Array, nu: float | None, sli
     return np.array(result)
 
 
-def posterior_target(lists: NBest, likelihood: Preference, **options: Any) -> WeightsTarget:
+def posterior_target(lists: NBest, likelihood: Preference, **options: Any) -> Target:
     """Return the posterior given lists with judgements, which starts at 0."""
     prior = Isotropic(variance=VARIANCE)
     with starting_at_zero():
@@ -131,7 +130,7 @@ CASES = {
 @pytest.fixture(params=CASES, scope="module")
 def preference_case(
     request: pytest.FixtureRequest, lists: NBest
-) -> tuple[NBest, Preference, WeightsTarget]:
+) -> tuple[NBest, Preference, Target]:
     """Lists with judgements, a likelihood, and the posterior."""
     judgements, likelihood = CASES[request.param]
     compared_lists = with_judgements(lists, **judgements)
@@ -160,7 +159,7 @@ def log_density(lists: NBest, likelihood: Preference, z: Mapping[str, Array]) ->
 
 
 def test_density_gradient_and_log_likelihood_agree_with_formulas(
-    preference_case: tuple[NBest, Preference, WeightsTarget],
+    preference_case: tuple[NBest, Preference, Target],
 ) -> None:
     lists, likelihood, posterior = preference_case
     free = "log_nu" in posterior.start

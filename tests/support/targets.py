@@ -17,9 +17,9 @@ from scipy.special import log_expit, logsumexp
 from scipy.stats import norm
 
 from bpa_ppl import Isotropic, NBest, adapt, log_density
-from bpa_ppl.densities import mode
+from bpa_ppl.densities import weights_target
+from bpa_ppl.densities.target import Target as Density
 from bpa_ppl.densities.target import start_at_medians
-from bpa_ppl.densities.weights_target import WeightsTarget as Density
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.samplers.sampler import SAMPLERS
 from support.known_targets import target
@@ -94,7 +94,7 @@ def starting_at_zero() -> Iterator[None]:
         return {name: np.zeros(value.shape) for name, value in start.items()}
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mode, "find_start", zeros)
+        patch.setattr(weights_target, "find_start", zeros)
         patch.setattr(Preference, "log_concave_start", lambda likelihood: None)
         yield
 

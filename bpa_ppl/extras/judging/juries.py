@@ -24,8 +24,7 @@ from bpa_ppl.adapting.prior import correlate_within
 from bpa_ppl.adapting.settings import recorded_options
 from bpa_ppl.densities.coordinates import choose_coordinates
 from bpa_ppl.densities.mode import require_mode
-from bpa_ppl.densities.target import NUMPYRO_LOCK, unflatten
-from bpa_ppl.densities.weights_target import WeightsTarget
+from bpa_ppl.densities.target import NUMPYRO_LOCK, Target, unflatten
 from bpa_ppl.diagnostics.check.check import refuse_unconverged
 from bpa_ppl.diagnostics.pages.figures import NARROW, label
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
@@ -406,7 +405,7 @@ class _Refits:
     A prior that fixes its weight at 0 leaves a feature out, so that nothing is compiled again.
     """
 
-    target: WeightsTarget
+    target: Target
 
     @cached_property
     def judged(self) -> Judged:
@@ -421,7 +420,7 @@ class _Refits:
         shares = (judged.gains - np.repeat(random, judged.lists.sizes)) / (best - random).mean()
         return replace(judged, gains=shares)
 
-    def build_target(self, kept: _Kept) -> WeightsTarget:
+    def build_target(self, kept: _Kept) -> Target:
         """Return the posterior of the features that are kept."""
         target, prior = self.target, self.target.prior
         full, mean = prior.full_covariance, np.asarray(prior.mean) * kept
@@ -429,7 +428,8 @@ class _Refits:
         scaled = kept & prior.has_scale
         shared = scaled if scaled.any() else prior.shared
         prior = prior._replace(mean=mean, variance=None, covariance=covariance, shared=shared)
-        return replace(target, prior=prior, start={**target.start, WEIGHTS: mean})
+        data = target.data._replace(prior=prior)
+        return replace(target, data=data, start={**target.start, WEIGHTS: mean})
 
     def compute_evidence(self, kept: _Kept) -> float:
         """Return the log evidence of the features that are kept."""

@@ -18,7 +18,7 @@ from bpa_ppl.adapting.draw import draw_posterior
 from bpa_ppl.adapting.prepare import choose_gain
 from bpa_ppl.components import Component, Registry
 from bpa_ppl.decoding.reranker import rerank
-from bpa_ppl.densities.weights_target import WeightsTarget
+from bpa_ppl.densities.target import Target
 from bpa_ppl.diagnostics.check.check import check
 from bpa_ppl.diagnostics.pages.figures import write_figure
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
@@ -187,7 +187,7 @@ def sweep(
     varied = [_split(one, sampler, settings or {}, options) for one in grid]
     start = StartingWeights.of(weights)
     chosen = choose_gain(lists, start, gain)
-    targets: dict[str, WeightsTarget] = {}
+    targets: dict[str, Target] = {}
     rows: list[dict[str, float]] = []
     with reporter(progress, "sweep") as report:
         for combination, (engine, others) in zip(grid, varied, strict=True):

@@ -37,7 +37,7 @@ from functools import cache
 from bpa_ppl import from_lists
 from bpa_ppl.adapting.adapt import log_density
 from bpa_ppl.adapting.draw import draw_posterior
-from bpa_ppl.densities.weights_target import WeightsTarget
+from bpa_ppl.densities.target import Target
 
 NAMES = ("LM0", "TM0", "WP0")
 CHAINS, DRAWS = 4, 1000
@@ -528,7 +528,7 @@ FEATURES = [f"F{k}" for k in range(8)]
 
 
 @cache
-def problem(kind: str) -> WeightsTarget:
+def problem(kind: str) -> Target:
     """Twenty lists of five candidates: with an oracle, a gain, or 60 with a preference."""
     count = 60 if kind == "preference" else 20
     rng = np.random.default_rng(4)

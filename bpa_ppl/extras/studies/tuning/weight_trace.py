@@ -9,8 +9,7 @@ import numpy as np
 from msgspec import structs
 
 from bpa_ppl.components import Count, Positive
-from bpa_ppl.densities.target import Sampled, Target
-from bpa_ppl.densities.weights_target import require_weights
+from bpa_ppl.densities.target import Sampled, Target, require_lists
 from bpa_ppl.errors import UsageError
 from bpa_ppl.extras.studies.tuning.reestimation import reestimate
 from bpa_ppl.formats.reading import read_nbest
@@ -101,7 +100,7 @@ class WeightTrace(Sampler, frozen=True):
                 code="missing-setting",
             )
         vectors = np.asarray(self.visited, np.float64)
-        features = len(require_weights(target, "weight-trace").features)
+        features = len(require_lists(target, "the sampler weight-trace").prior.mean)
         if vectors.ndim != 2 or vectors.shape[1] != features:
             raise UsageError(
                 f"visited weights have the shape (steps, {features}), one value for each free "
