@@ -181,7 +181,7 @@ def _fix_at_zero(prepared: Prepared, names: Sequence[str]) -> Prepared | None:
 def _log_evidence_of_order(prepared: Prepared, observed: Scored | Compared, prior: Prior) -> float:
     """Return the log evidence of the order of the candidates."""
     with NUMPYRO_LOCK, jax.enable_x64(True):
-        target = choose_coordinates(_make_target(prepared, observed, prior, _OF_ORDER)).target
+        target = choose_coordinates(_make_target(prepared, observed, prior, _OF_ORDER))
         return mode_of(target).log_evidence
 
 

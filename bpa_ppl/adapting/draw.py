@@ -19,7 +19,6 @@ from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.adapting.build import describe_machine, list_versions
 from bpa_ppl.adapting.observations import Compared, Scored
 from bpa_ppl.adapting.update import gaussian_shift, report_shift
-from bpa_ppl.densities.common_scale import Scaled, find_determined
 from bpa_ppl.densities.coordinates import choose_coordinates
 from bpa_ppl.densities.mode import mode_of
 from bpa_ppl.densities.model_target import read_observed
@@ -48,11 +47,11 @@ from bpa_ppl.diagnostics.ways.simple_ways import find_system_column
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.lists.drift import feature_scales
 from bpa_ppl.lists.nbest import score_differences
-from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.draws import DIRECTIONS, WEIGHTS, Draws
 from bpa_ppl.posterior.record import Figures, Record, SamplerRecord
 from bpa_ppl.posterior.statistics import smooth_log_weights
+from bpa_ppl.samplers.common_scale import transform_for
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
 from bpa_ppl.weights import Weights
 
@@ -239,11 +238,10 @@ def compare_indicators(target: Target, draws: Draws) -> Draws:
     if recorded.evaluation != LEFT_OUT:
         return draws
     with NUMPYRO_LOCK, jax.enable_x64(True):
-        coordinates = choose_coordinates(without)
-        if not mode_of(coordinates.target).converged:
+        chosen = choose_coordinates(without)
+        if not mode_of(chosen).converged:
             return draws
-        engine = SAMPLERS.resolve("laplace")
-        sampled = coordinates.restore(engine.sample(coordinates.target))
+        sampled = chosen.restore(SAMPLERS.resolve("laplace").sample(chosen))
     observed = adaptation.observed
     others = make_draws(replace(without, adaptation=adaptation), sampled, SamplerRecord())
     return record_without_indicators(draws, others, observed.lists, observed.gain, observed.gains)
@@ -407,14 +405,5 @@ def _to_column(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> np.n
 
 def draw(sampler: Sampler, target: Target) -> Sampled:
     """Return the draws of a sampler, in the coordinates that suit it."""
-    if not sampler.any_coordinates or not target.has_lists:
-        return sampler.sample(target)
-    coordinates = choose_coordinates(target)
-    inner = coordinates.target
-    is_alone = all(np.size(inner.start[name]) == 1 for name in inner.start if name != WEIGHTS)
-    if sampler.exact and inner.model is log_linear and is_alone and inner.prior.scale is not None:
-        if (start := find_determined(inner)) is not None:
-            return coordinates.restore(sampler.sample(replace(inner, start=start)))
-        scaled = Scaled.of(inner)
-        return coordinates.restore(scaled.restore(sampler.sample(scaled.target)))
-    return coordinates.restore(sampler.sample(inner))
+    chosen = transform_for(sampler, target)
+    return chosen.restore(sampler.sample(chosen))

@@ -270,13 +270,12 @@ def _learn_scale(
         first = make_weights_target(
             table, prior_of(match, expected if names else None), match, evidence
         )
-        coordinates = choose_coordinates(first, varying=scaled)
-        target = coordinates.target
+        target = choose_coordinates(first, varying=scaled)
 
         def loss(match: Match, scale: float | None) -> float:
             nonlocal target, tried
             prior = prior_of(match, scale).as_arrays()
-            data, tried = target.data._replace(prior=coordinates.project(prior)), tried + 1
+            data, tried = target.data._replace(prior=target.coordinates.project(prior)), tried + 1
             target = replace(target, data=data)
             # The last step, in a table of many lists, would take a third of the time.
             mode = find_mode(target, last_step=False)

@@ -10,7 +10,7 @@ lists are. So u has as many dimensions as rows, and draws of u and ε are draws 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import numpy as np
@@ -18,7 +18,15 @@ import numpy.typing as npt
 from scipy.linalg import qr, solve_triangular
 
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl.densities.target import ListData, Sampled, Sites, Target, evaluate, unflatten
+from bpa_ppl.densities.target import (
+    Coordinates,
+    ListData,
+    Sampled,
+    Sites,
+    Target,
+    evaluate,
+    unflatten,
+)
 from bpa_ppl.models.lists import Lists
 from bpa_ppl.models.log_linear import hierarchical, log_linear
 from bpa_ppl.models.priors.prior import Prior
@@ -27,9 +35,6 @@ from bpa_ppl.models.priors.sparse import SparseLogLinear
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.weights import Match
 
-if TYPE_CHECKING:
-    pass
-
 #: Features are divided by powers of this number, which rounds nothing. Those whose weights have a
 #: deviation of a thousandth to a thousand stay as they are.
 _UNIT = 2.0**20
@@ -37,33 +42,8 @@ _UNIT = 2.0**20
 _MANY, _MOST = 100, 0.75
 
 
-@dataclass(frozen=True, eq=False)
-class Coordinates:
-    """A posterior, and the one that samplers see; in this class they are the same.
-
-    Attributes:
-        original: the posterior of the weights.
-        target: what samplers see.
-    """
-
-    original: Target
-    target: Target
-
-    def project(self, prior: Prior) -> Prior:
-        """Return another prior of the weights as a prior of `target`; see `choose_coordinates`."""
-        return prior
-
-    def restore(self, sampled: Sampled) -> Sampled:
-        """Return draws of `target` as draws of `original`."""
-        return sampled
-
-    def restore_sites(self, z: Sites) -> Sites:
-        """Return one z of `target`, such as the mode, as one of `original`."""
-        return z
-
-
-def choose_coordinates(target: Target, varying: npt.ArrayLike = False) -> Coordinates:
-    """Return the coordinates in which a posterior is sampled.
+def choose_coordinates(target: Target, varying: npt.ArrayLike = False) -> Target:
+    """Return a posterior in the coordinates in which it is sampled.
 
     They are the values themselves if the model is one of a user, or the prior neither Gaussian nor
     so given a common scale.
@@ -76,11 +56,11 @@ def choose_coordinates(target: Target, varying: npt.ArrayLike = False) -> Coordi
     sites: dict[Any, tuple[str, ...]] = {log_linear: (WEIGHTS,), hierarchical: ("shared",)}
     scaled = () if isinstance(target.model, SparseLogLinear) else sites.get(target.model)
     if not target.has_lists:
-        return Coordinates(target, target)
+        return target
     spread = _measure_spread(target.lists)
     # No sampler can evaluate infinite features.
     if scaled is None or target.prior.other is not None or not np.isfinite(spread).all():
-        return Coordinates(target, target)
+        return target
     variance = prior_variances(target.prior)
     size = _round_unit(np.sqrt(variance) * spread)
     if target.model is log_linear and len(spread) >= _MANY:
@@ -91,7 +71,7 @@ def choose_coordinates(target: Target, varying: npt.ArrayLike = False) -> Coordi
                 return _make_spanned(target, rows, group, np.maximum(size, 1.0))
     # About the standard deviation of each weight in the posterior.
     unit = _round_unit(1 / np.sqrt(1 / variance + spread**2))
-    return _rescale(target, unit, scaled) if (unit != 1).any() else Coordinates(target, target)
+    return _rescale(target, unit, scaled) if (unit != 1).any() else target
 
 
 def _measure_spread(lists: Lists) -> Float64:
@@ -136,15 +116,17 @@ def _map_features(lists: Lists, function: Any, centre: Float64 | None = None) ->
     return on_device
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class _Rescaled(Coordinates):
     """Weights in units, λ = unit × y.
 
     Attributes:
+        original: the posterior of the weights.
         unit: (Q,).
         sites: the latent sites that are in units of the weights.
     """
 
+    original: Target
     unit: Float64
     sites: tuple[str, ...]
 
@@ -159,11 +141,11 @@ class _Rescaled(Coordinates):
             ),
         )
 
-    def restore(self, sampled: Sampled) -> Sampled:
+    def restore(self, target: Target, sampled: Sampled) -> Sampled:
         """Return draws of y as draws of the weights, with their log density."""
         mode, log_density = sampled.mode, sampled.log_density
         if mode is not None:
-            mode = flatten(self.restore_sites(unflatten(mode, self.target.start)))
+            mode = flatten(self.restore_sites(unflatten(mode, target.start)))
         if log_density is not None:
             log_density = log_density - len(self.sites) * np.log(self.unit).sum()
         return replace(
@@ -179,17 +161,16 @@ class _Rescaled(Coordinates):
         return {name: z[name] * self.unit if name in self.sites else z[name] for name in z}
 
 
-def _rescale(target: Target, unit: Float64, sites: tuple[str, ...]) -> Coordinates:
+def _rescale(target: Target, unit: Float64, sites: tuple[str, ...]) -> Target:
     """Return a posterior in other units of the weights."""
-    coordinates = _Rescaled(target, target, unit, sites)
+    coordinates = _Rescaled(original=target, unit=unit, sites=sites)
     start = {n: value / unit if n in sites else value for n, value in target.start.items()}
     lists = _map_features(target.lists, lambda features: features * unit[:, None])
     data = ListData(lists, jax.device_put(coordinates.project(target.prior)))
-    changed = replace(target, data=data, start=start)
-    return replace(coordinates, target=changed)
+    return replace(target, data=data, start=start, coordinates=coordinates)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class _Spanned(Coordinates):
     """Weights by their directions in the span of the lists, y = c Vᵀ z with λ = m + F z.
 
@@ -197,12 +178,14 @@ class _Spanned(Coordinates):
     within the range of numbers where a prior is very much wider than the likelihood.
 
     Attributes:
+        original: the posterior of the weights.
         factor: F: (Q,) its diagonal, or (Q, Q).
         basis: (Q, r) V.
         stretch: (r,) c.
         member: (r,) a feature of the group of each direction.
     """
 
+    original: Target
     factor: Float64
     basis: Float64
     stretch: Float64
@@ -215,18 +198,18 @@ class _Spanned(Coordinates):
         shared = None if prior.shared is None else np.asarray(prior.shared)[self.member]
         return Prior(np.zeros(len(variance)), variance, scale=prior.scale, shared=shared)
 
-    def restore(self, sampled: Sampled) -> Sampled:
+    def restore(self, target: Target, sampled: Sampled) -> Sampled:
         """Return draws of y as draws of the weights, with their log density."""
         log_likelihood = sampled.log_likelihood
         if log_likelihood is None:
-            log_likelihood = evaluate(self.target, sampled.z)[1]
-        rng, is_point = np.random.default_rng([self.target.seed, 6]), sampled.kind == "point"
+            log_likelihood = evaluate(target, sampled.z)[1]
+        rng, is_point = np.random.default_rng([target.seed, 6]), sampled.kind == "point"
         weights, log_ratio = self._complete(sampled.z[WEIGHTS], None if is_point else rng)
         z, warmup, mode = {**sampled.z, WEIGHTS: weights}, sampled.warmup, sampled.mode
         if warmup:
             warmup = {**warmup, WEIGHTS: self._complete(warmup[WEIGHTS], rng)[0]}
         if mode is not None:
-            mode = flatten(self.restore_sites(unflatten(mode, self.target.start)))
+            mode = flatten(self.restore_sites(unflatten(mode, target.start)))
         log_density = sampled.log_density
         return replace(
             sampled,
@@ -319,7 +302,7 @@ def _group(prior: Prior, size: Float64, varying: npt.ArrayLike) -> Int64:
     return np.asarray(np.unique(keys, axis=1, return_inverse=True)[1]).reshape(-1)
 
 
-def _make_spanned(target: Target, rows: Float64, group: Int64, stretch: Float64) -> Coordinates:
+def _make_spanned(target: Target, rows: Float64, group: Int64, stretch: Float64) -> Target:
     """Return a posterior of directions.
 
     Args:
@@ -346,7 +329,9 @@ def _make_spanned(target: Target, rows: Float64, group: Int64, stretch: Float64)
         members.append(np.full(block.shape[1], chosen[0]))
     basis, member = np.concatenate(parts, axis=1), np.concatenate(members)
     stretch = stretch[member]
-    coordinates = _Spanned(target, target, factor, basis, stretch, member)
+    coordinates = _Spanned(
+        original=target, factor=factor, basis=basis, stretch=stretch, member=member
+    )
     mean = np.asarray(prior.mean, np.float64)
     difference = np.asarray(target.start[WEIGHTS]) - mean
     if factor.ndim == 1:
@@ -360,13 +345,13 @@ def _make_spanned(target: Target, rows: Float64, group: Int64, stretch: Float64)
 
     names = tuple(f"direction {number}" for number in range(1, len(stretch) + 1))
     lists = _map_features(target.lists, project, mean)
-    changed = replace(
+    return replace(
         target,
         data=ListData(lists, jax.device_put(coordinates.project(prior))),
         start={**target.start, WEIGHTS: stretch * (z @ basis)},
         match=Match(names, np.zeros(len(names)), np.ones(len(names), bool)),
+        coordinates=coordinates,
     )
-    return replace(coordinates, target=changed)
 
 
 def flatten(z: Sites) -> Float64:

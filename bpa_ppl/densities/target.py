@@ -89,11 +89,53 @@ class ListData(NamedTuple):
     prior: Prior
 
 
+class Coordinates:
+    """What the values of a target are: here, the unconstrained values of the sites of its model.
+
+    In other coordinates, which are subclasses, a posterior is sampled better. They convert the
+    draws, and samplers ask them what suits the target.
+
+    Attributes:
+        original: the target of the draws after conversion; None if there is nothing to convert.
+        steps: the factor of the steps that a random walk takes for each kept draw.
+    """
+
+    original: Target | None = None
+    steps: int = 1
+
+    def project(self, prior: Prior) -> Prior:
+        """Return another prior of the weights as a prior in these coordinates."""
+        return prior
+
+    def restore(self, target: Target, sampled: Sampled) -> Sampled:
+        """Return draws of a target in these coordinates as draws of `original`."""
+        return sampled
+
+    def restore_sites(self, z: Sites) -> Sites:
+        """Return one z in these coordinates, such as the mode, as one of `original`."""
+        return z
+
+    def propose(self, target: Target) -> Any:
+        """Return proposals for a target in these coordinates; None are those around its mode."""
+        return None
+
+    def refuse_proposals(self, target: Target) -> str:
+        """Return why independent proposals do not fit the target; empty if they may."""
+        return ""
+
+    def to_check(self, target: Target, z: Sites) -> tuple[Target, Sites]:
+        """Return the target whose draws `auto` checks, and its values for draws of this one."""
+        return target, z
+
+
+_AS_THEY_ARE = Coordinates()
+
+
 @partial(
     jax.tree_util.register_dataclass,
     data_fields=("data", "start"),
     meta_fields=("model", "likelihood"),
-    drop_fields=("match", "seed", "progress", "adaptation"),
+    drop_fields=("match", "coordinates", "seed", "progress", "adaptation"),
 )
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Target:
@@ -118,6 +160,7 @@ class Target:
         likelihood: the last argument of a model of lists; None of another program.
         match: the canonical weights, matched to the features of the lists; like the following ones
             not part of the density, so that compiled functions have its default.
+        coordinates: what its values are, see `bpa_ppl.densities.coordinates`.
         seed: the only source of randomness.
         progress: receives the progress of the sampling.
         adaptation: what `to_posterior` records of draws of any algorithm; None if the density is
@@ -149,6 +192,7 @@ class Target:
     start: Sites
     likelihood: Likelihood | None = None
     match: Match = _NO_FEATURES
+    coordinates: Coordinates = _AS_THEY_ARE
     seed: int = 0
     progress: Reporter = _no_report
     adaptation: Any = None
@@ -186,6 +230,13 @@ class Target:
     def is_log_linear(self) -> bool:
         """Whether the model is the log-linear one."""
         return self.model is log_linear
+
+    def restore(self, sampled: Sampled) -> Sampled:
+        """Return draws as those of the target whose coordinates were changed to these."""
+        target = self
+        while (original := target.coordinates.original) is not None:
+            sampled, target = target.coordinates.restore(target, sampled), original
+        return sampled
 
     def label(self, values: Sites) -> tuple[Sites, tuple[str, ...]]:
         """Return the values of all sites as `Draws` takes them, and the names of the features.

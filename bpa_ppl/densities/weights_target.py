@@ -93,11 +93,11 @@ def make_weights_target(
     if log_concave is not None and not is_large_hierarchy(replace(target, start=start)):
         simple = build(log_concave)
         common = {name: start[name] for name in inspect_model(simple).latent}
-        coordinates = choose_coordinates(replace(simple, start=common))
-        mode = find_mode(coordinates.target)
+        chosen = choose_coordinates(replace(simple, start=common))
+        mode = find_mode(chosen)
         if mode.converged:
-            z = unflatten(mode.position, coordinates.target.start)
-            start = {**start, **coordinates.restore_sites(z)}
+            z = unflatten(mode.position, chosen.start)
+            start = {**start, **chosen.coordinates.restore_sites(z)}
     return replace(target, start=start)
 
 

@@ -11,7 +11,6 @@ import numpy as np
 from msgspec import structs
 
 from bpa_ppl.components import Count
-from bpa_ppl.densities.common_scale import Scaled, has_wide_scale, samples_scale
 from bpa_ppl.densities.target import Sampled, Target, constrain_draws, inspect_model
 from bpa_ppl.diagnostics.check.check import check_and_record, find_shortage
 from bpa_ppl.errors import UsageError
@@ -19,14 +18,14 @@ from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.record import Record, Verdict
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
 from bpa_ppl.samplers.imh import IndependenceMetropolis
-from bpa_ppl.samplers.laplace import (
+from bpa_ppl.samplers.nuts import Nuts
+from bpa_ppl.samplers.proposals import (
     GOOD_PARETO_K,
     assess_proposals,
     can_be_fitted,
     fit_moments,
     make_pilot_proposal,
 )
-from bpa_ppl.samplers.nuts import Nuts
 from bpa_ppl.samplers.sampler import Sampler
 
 #: With fewer draws per chain the result is not checked: such runs are trials.
@@ -120,9 +119,7 @@ class Auto(Sampler, frozen=True):
                     code="not-supported",
                 )
             reason = f"{' and '.join(sites)} are a hierarchy"
-        elif has_wide_scale(target):
-            reason = f"{len(target.features)} directions have a common scale"
-        else:
+        elif not (reason := target.coordinates.refuse_proposals(target)):
             reason = yield from self._independence_attempts(target)
         nuts = Nuts(draws=self.draws, chains=self.chains)
         yield "nuts", reason, nuts.sample, np.inf
@@ -135,10 +132,9 @@ class Auto(Sampler, frozen=True):
 
     def _independence_attempts(self, target: Target) -> Generator[Attempt, None, str]:
         """Yield the attempts with independent proposals; return why they do not fit, or nothing."""
-        mode, pareto_k, finding = assess_proposals(target)
-        # A mixture over scales is fitted already.
-        largest = POOR_PARETO_K if samples_scale(target) else GOOD_PARETO_K
-        fits, limit = _compare(pareto_k, largest)
+        around_mode, pareto_k, finding = assess_proposals(target)
+        fitted = around_mode is not None and around_mode.is_fitted
+        fits, limit = _compare(pareto_k, POOR_PARETO_K if fitted else GOOD_PARETO_K)
         reason = finding.replace(" of proposals", f" {limit} of proposals")
         independence = [
             IndependenceMetropolis(draws=draws, chains=self.chains)
@@ -146,12 +142,12 @@ class Auto(Sampler, frozen=True):
         ]
         simple = can_be_fitted(target)
         if fits:
-            around_mode = make_pilot_proposal(target, independence[0].degrees_of_freedom)
+            proposal = make_pilot_proposal(target, independence[0].degrees_of_freedom)
             # Where these draws fail, fitted proposals need less time than more draws.
             for imh in independence[: 1 if simple else None]:
-                yield "imh", reason, partial(imh.sample_by, proposal=around_mode), np.inf
-        if simple and mode is not None:
-            proposal, pareto_k, effective = fit_moments(target, mode)
+                yield "imh", reason, partial(imh.sample_by, proposal=proposal), np.inf
+        if simple and around_mode is not None:
+            proposal, pareto_k, effective = fit_moments(target, around_mode.mode)
             fits, limit = _compare(pareto_k, POOR_PARETO_K)
             reason += f", {pareto_k:.2f} {limit} of those with fitted moments"
             if fits:
@@ -176,10 +172,7 @@ def find_failures(target: Target, sampled: Sampled) -> tuple[list[str], float, V
         the names; how many times as many draws they call for; and, if there are none, the verdict,
         with which the posterior is not checked again.
     """
-    z = sampled.z
-    if samples_scale(target):
-        scaled = Scaled.from_scaled(target)
-        target, z = scaled.original, scaled.restore_sites(z)
+    target, z = target.coordinates.to_check(target, sampled.z)
     values, features = target.label(jax.device_get(constrain_draws(target, z)))
     draws = Draws(
         values,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, Int64
@@ -10,19 +12,15 @@ from bpa_ppl.densities.target import Sampled, Sites, Target, with_evaluations
 from bpa_ppl.diagnostics.check.advice import Advice
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
-from bpa_ppl.samplers.laplace import (
+from bpa_ppl.samplers.proposals import (
     AnyProposal,
-    SkewedProposal,
     can_be_fitted,
-    choose_mode,
     draw_proposals,
     fit_moments,
     make_pilot_proposal,
     measure_mixture,
-    with_tuned_mixture,
 )
 from bpa_ppl.samplers.sampler import Sampler
-from bpa_ppl.samplers.scale_mixture import ScaleMixture
 
 _NEVER = -1e300
 #: Share of proposals of the warm-up that is effective if they fit the posterior. It is 0.95 to 1
@@ -33,8 +31,6 @@ _FITS = 0.95
 #: Moses lists 98 of 100 runs then pass their check; with the covariance of the posterior, 20
 #: degrees of freedom, and one of two draws kept 83 do.
 _WIDER, _DEGREES, _THINNING = 1.5, 5.0, 20
-#: Steps for each kept draw of a mixture over scales, because the tails of weights are heavy.
-_THINNING_OF_SCALES = 8
 
 
 class IndependenceAdvice(Advice):
@@ -80,14 +76,14 @@ class IndependenceMetropolis(Sampler, frozen=True):
         proposal = make_pilot_proposal(target, self.degrees_of_freedom)
         # Parameters of a likelihood, such as slip rates, have tails that moments do not describe.
         fittable = can_be_fitted(target) and set(target.start) == {WEIGHTS}
-        if self.warmup and fittable and isinstance(proposal, SkewedProposal):
+        if self.warmup and fittable:
             pilot = draw_proposals(target, proposal, (self.chains, self.warmup), stream=1)
             if not measure_mixture(proposal, pilot) >= _FITS:
                 fitted, pareto_k, _ = fit_moments(target, proposal.mode)
                 if pareto_k <= POOR_PARETO_K:
                     covariance = _WIDER * fitted.mode.covariance
                     mode = fitted.mode._replace(covariance=covariance)
-                    wider = fitted._replace(mode=mode, degrees_of_freedom=_DEGREES)
+                    wider = replace(fitted, mode=mode, degrees_of_freedom=_DEGREES)
                     return self.sample_by(target, wider, _THINNING)
         return self.sample_by(target, proposal)
 
@@ -99,13 +95,12 @@ class IndependenceMetropolis(Sampler, frozen=True):
         Args:
             target: the posterior.
             proposal: with half of the draws from each component; the warm-up tunes their shares.
-            thinning: steps for each kept draw; None is 8 for a mixture over scales, else 1.
+            thinning: steps for each kept draw; None is that of the proposal.
         """
         target.progress(0, 1, "proposals")
         rng = np.random.default_rng([target.seed, 1])
-        mixed = isinstance(proposal, ScaleMixture)
-        thinning = thinning or (_THINNING_OF_SCALES if mixed else 1)
-        mode, chain = choose_mode(target, proposal), np.arange(self.chains)
+        thinning = thinning or proposal.thinning
+        mode, chain = proposal.find_mode(target), np.arange(self.chains)
         pilot, last = None, None
         warmup: Sites = {}
         if self.warmup:
@@ -113,11 +108,11 @@ class IndependenceMetropolis(Sampler, frozen=True):
             index = chain[:, None], accept(pilot.log_weight, rng)[0]
             warmup = {name: np.asarray(value)[index] for name, value in pilot.z.items()}
             last = pilot.position[index][:, -1]
-        proposal = with_tuned_mixture(proposal, pilot)
+        proposal = proposal.tuned(pilot)
         steps = thinning * self.draws
         shape = self.chains, 2 * ((steps + 1) // 2 + 1)
         proposals = draw_proposals(target, proposal, shape, first=last, antithetic=True)
-        if mixed:  # its draws have no antithetic partners
+        if proposals.log_weight_skewed is None:  # without antithetic partners
             position, acceptance = accept(proposals.log_weight[:, :steps], rng)
         else:
             position, acceptance = accept_pairs(

@@ -23,7 +23,7 @@ from bpa_ppl.densities.target import Sampled, Sites, Target, evaluate, potential
 from bpa_ppl.errors import UsageError, quote
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.samplers.chains import ARVIZ_NAMES, Chains, run_chains
-from bpa_ppl.samplers.laplace import draw_starts
+from bpa_ppl.samplers.proposals import draw_starts
 from bpa_ppl.samplers.sampler import Sampler
 
 #: The kernels of NumPyro that sample any density of real values.

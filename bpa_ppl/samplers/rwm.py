@@ -14,13 +14,12 @@ from jax.flatten_util import ravel_pytree
 from numpyro.infer.util import potential_energy
 
 from bpa_ppl.components import Count, CountOrNone, Positive
-from bpa_ppl.densities.common_scale import samples_scale
 from bpa_ppl.densities.mode import disperse_starts, require_mode
 from bpa_ppl.densities.target import Sampled, Sites, Target, with_evaluations
 from bpa_ppl.diagnostics.check.advice import MORE, Advice
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.samplers.chains import Chains, run_chains
-from bpa_ppl.samplers.laplace import find_moments
+from bpa_ppl.samplers.proposals import find_moments
 from bpa_ppl.samplers.sampler import Sampler
 
 
@@ -154,7 +153,7 @@ class RandomWalkMetropolis(Sampler, frozen=True):
         moments = find_moments(target)
         start = disperse_starts(target, moments, self.chains)
         steps = max(int(np.ceil(_STEPS_PER_VALUE * target.dimension)), _MIN_STEPS)
-        thinning = self.thinning or steps * (2 if samples_scale(target) else 1)
+        thinning = self.thinning or steps * target.coordinates.steps
         walk = msgspec.structs.replace(self, thinning=thinning)
         sampled = run_chains(walk, target, moments.covariance, start)
         figures = msgspec.structs.replace(mode.figures, step_setting="scale")

@@ -506,6 +506,7 @@ def _of_weights(target: Target) -> _Simulation:
     Raises:
         UsageError: if the likelihood is no distribution of them.
     """
+    assert target.likelihood is not None  # it has lists
     _require_generative(target.likelihood)
     observed = require_adaptation(target).observed
     if isinstance(observed, Compared) and (observed.choices.weight != 1).any():

@@ -16,12 +16,13 @@ from support.raising import raises
 from bpa_ppl import DataError, Draws, Isotropic, NBest, Prior, UsageError, check, from_lists
 from bpa_ppl.adapting.adapt import adapt_draws, log_density
 from bpa_ppl.adapting.draw import draw
-from bpa_ppl.densities import common_scale, coordinates
+from bpa_ppl.densities import coordinates
 from bpa_ppl.densities.coordinates import choose_coordinates
 from bpa_ppl.densities.target import Sampled, Target, evaluate
 from bpa_ppl.models.likelihoods.likelihood import NoLikelihood
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors.scale import LogNormalScale
+from bpa_ppl.samplers import common_scale
 from bpa_ppl.samplers.auto import Auto
 from bpa_ppl.samplers.imh import IndependenceMetropolis
 from bpa_ppl.samplers.laplace import Laplace
@@ -80,7 +81,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def in_span(target: Target, sampler: Any) -> Sampled:
     with jax.enable_x64(True):
-        assert choose_coordinates(target).target.dimension == DIRECTIONS
+        assert choose_coordinates(target).dimension == DIRECTIONS
         return draw(sampler, target)
 
 
@@ -174,7 +175,7 @@ def test_a_common_scale_is_drawn_for_all_directions(few: None) -> None:
     target = replace(with_common_scale(0.5), likelihood=NoLikelihood())
     prior, matrix = target.prior, target.prior.covariance
     with jax.enable_x64(True):
-        spanned = choose_coordinates(target).target
+        spanned = choose_coordinates(target)
         assert spanned.dimension == 2 * DIRECTIONS
         sampled = draw(Laplace(draws=4000), target)
         log_density, _ = evaluate(target, sampled.z)
@@ -223,7 +224,7 @@ def test_weights_stay_as_they_are(model: str, few: None) -> None:
         log_linear(lists, prior, likelihood)
 
     target = replace(target, model=same)
-    assert choose_coordinates(target).target is target
+    assert choose_coordinates(target) is target
 
 
 @pytest.mark.filterwarnings("ignore:the judgements do not separate the features")

@@ -23,7 +23,7 @@ from bpa_ppl.models.lists import Lists
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.samplers import auto, chains
-from bpa_ppl.samplers.laplace import find_moments
+from bpa_ppl.samplers.proposals import find_moments
 
 
 def _observe_without_effect(lists: Lists, weights: Any) -> None:

@@ -22,7 +22,7 @@ from bpa_ppl.densities.mode import find_mode
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.arviz_functions import InferenceData
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.samplers.laplace import fit_skewed
+from bpa_ppl.samplers.proposals import fit_skewed
 from bpa_ppl.samplers.sampler import SAMPLERS
 
 Posteriors = Callable[..., InferenceData]

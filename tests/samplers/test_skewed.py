@@ -16,7 +16,7 @@ from support.targets import TARGETS
 from bpa_ppl.densities.mode import mode_of
 from bpa_ppl.densities.newton import Mode
 from bpa_ppl.samplers.imh import IndependenceMetropolis, accept, accept_pairs
-from bpa_ppl.samplers.laplace import (
+from bpa_ppl.samplers.proposals import (
     ANTITHETIC_CORRELATION,
     Proposals,
     Skewed,
@@ -25,7 +25,6 @@ from bpa_ppl.samplers.laplace import (
     fit_moments,
     log_mixture,
     solve_third_derivatives,
-    with_tuned_mixture,
 )
 from bpa_ppl.samplers.scale_mixture import ScaleMixture
 
@@ -122,12 +121,11 @@ def test_the_pilot_chooses_the_share_of_the_tails(degrees: float, share: float) 
         log_density=log_p[None],
         log_weight=log_p[None],
         log_likelihood={},
-        log_weight_skewed=log_p[None],
         position=x[None],
     )
-    assert with_tuned_mixture(first, pilot).share == share
+    assert first.tuned(pilot).share == share
     few = replace(pilot, log_density=log_p[None, :10], position=x[None, :10])
-    assert with_tuned_mixture(first, few).share == with_tuned_mixture(first, None).share == 0.1
+    assert first.tuned(few).share == first.tuned(None).share == 0.1
 
 
 SHARES, CENTRES, SCALES, DEGREES = (0.3, 0.7), (-1.0, 2.0), (0.5, 2.0), 3.0

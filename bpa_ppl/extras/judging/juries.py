@@ -41,8 +41,8 @@ from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
 from bpa_ppl.posterior.record import SamplerRecord
+from bpa_ppl.samplers.common_scale import estimate_evidence
 from bpa_ppl.samplers.laplace import Laplace
-from bpa_ppl.samplers.scale_mixture import estimate_evidence
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -433,7 +433,7 @@ class _Refits:
 
     def compute_evidence(self, kept: _Kept) -> float:
         """Return the log evidence of the features that are kept."""
-        return estimate_evidence(choose_coordinates(self.build_target(kept)).target)
+        return estimate_evidence(choose_coordinates(self.build_target(kept)))
 
     def draw(self, kept: _Kept) -> Draws:
         """Return weighted draws of the posterior of the features that are kept."""
@@ -476,10 +476,9 @@ class _Refits:
             for part in np.array_split(ids, parts):
                 chosen = lists.select(np.isin(lists.sentence_ids, part))
                 target = log_density(chosen, start, **options)
-                coordinates = choose_coordinates(target)
-                mode = require_mode(coordinates.target).position
-                z = unflatten(mode, coordinates.target.start)
-                mode = coordinates.restore_sites(z)[WEIGHTS]
+                chosen_target = choose_coordinates(target)
+                z = unflatten(require_mode(chosen_target).position, chosen_target.start)
+                mode = chosen_target.coordinates.restore_sites(z)[WEIGHTS]
                 pairs = zip(target.match.names, target.match.full(mode).tolist(), strict=True)
                 # These lists may not separate all features.
                 weights = dict.fromkeys(judged.lists.feature_names, 0.0) | dict(pairs)
