@@ -132,8 +132,8 @@ class Auto(Sampler, frozen=True):
 
     def _independence_attempts(self, target: Target) -> Generator[Attempt, None, str]:
         """Yield the attempts with independent proposals; return why they do not fit, or nothing."""
-        around_mode, pareto_k, finding = assess_proposals(target)
-        fitted = around_mode is not None and around_mode.is_fitted
+        assessed, pareto_k, finding = assess_proposals(target)
+        fitted = assessed is not None and assessed.is_fitted
         fits, limit = _compare(pareto_k, POOR_PARETO_K if fitted else GOOD_PARETO_K)
         reason = finding.replace(" of proposals", f" {limit} of proposals")
         independence = [
@@ -146,8 +146,8 @@ class Auto(Sampler, frozen=True):
             # Where these draws fail, fitted proposals need less time than more draws.
             for imh in independence[: 1 if simple else None]:
                 yield "imh", reason, partial(imh.sample_by, proposal=proposal), np.inf
-        if simple and around_mode is not None:
-            proposal, pareto_k, effective = fit_moments(target, around_mode.mode)
+        if simple and assessed is not None:
+            proposal, pareto_k, effective = fit_moments(target, assessed.mode)
             fits, limit = _compare(pareto_k, POOR_PARETO_K)
             reason += f", {pareto_k:.2f} {limit} of those with fitted moments"
             if fits:

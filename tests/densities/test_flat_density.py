@@ -9,6 +9,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro
+import numpyro.distributions as dist
 import pytest
 from scipy.special import expit
 from scipy.stats import multivariate_normal
@@ -19,6 +21,7 @@ from support.targets import TARGETS, Target, by_domain
 
 import bpa_ppl
 from bpa_ppl import DataError, Isotropic, NBest, UsageError, check, from_lists, rerank, to_posterior
+from bpa_ppl.densities.model_target import make_model_target
 from bpa_ppl.densities.target import Sampled
 from bpa_ppl.densities.target import Target as Density
 from bpa_ppl.models.priors.prior import Prior
@@ -204,3 +207,11 @@ def test_what_a_sampler_returns_is_checked(result: Any, code: str, parameter: st
     pool = pairs([[1.0], [-2.0]], ["LM0"])
     with raises(UsageError, code, parameter=parameter):
         bpa_ppl.adapt(pool, {"LM0": 0.5}, gain=given(0, 0), sampler=Returns(result=result))
+
+
+def test_the_prior_of_another_program_is_refused() -> None:
+    target = make_model_target(lambda: numpyro.sample("mean", dist.Normal(0.0, 1.0)))
+    assert (target.has_lists, target.features, target.uses_prior) == (False, (), False)
+    for name in ("lists", "prior"):
+        with raises(UsageError, "not-supported", parameter="sampler", match="n-best lists"):
+            getattr(target, name)
