@@ -10,10 +10,10 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.densities.newton import MAX_ITERATIONS, Derivatives, Mode, maximise
+from bpa_ppl.densities.starts import is_usable_start
 from bpa_ppl.densities.target import (
     Sites,
     Target,
-    is_usable_start,
     potential,
     unconstrain_each,
     unflatten,

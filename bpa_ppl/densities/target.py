@@ -21,7 +21,7 @@ from jax.flatten_util import ravel_pytree
 from numpyro import handlers
 from numpyro.distributions import biject_to
 from numpyro.distributions.constraints import real
-from numpyro.infer import Predictive, init_to_uniform, log_likelihood
+from numpyro.infer import Predictive, log_likelihood
 from numpyro.infer.util import constrain_fn, potential_energy, unconstrain_fn
 
 from bpa_ppl._runtime.arguments import require
@@ -36,7 +36,6 @@ from bpa_ppl.densities.own_models import (
     model_error,
     name_dimensions,
     require_shape,
-    start_error,
 )
 from bpa_ppl.errors import UsageError
 from bpa_ppl.models.likelihoods.likelihood import Likelihood
@@ -67,9 +66,7 @@ _DRAWS = 128
 #: Blocks of draws evaluated in parallel: XLA computes parts of a block on one core.
 _THREADS = 2
 #: For code that runs once and briefly: optimisation would take longer than it saves.
-_RUN_ONCE = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
-#: A site starts at the median of this many draws of its prior.
-_START_DRAWS = 15
+RUN_ONCE = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 _NO_FEATURES = Match((), np.zeros(0), np.zeros(0, bool))
 
 
@@ -469,7 +466,7 @@ def _inspect_model(structure: Any, shapes: tuple[Any, ...]) -> Structure:
             checked = CheckedSites(target.program, target.lists.features, len(target.lists.oracle))
         seeded = handlers.seed(checked, jax.random.key(0))
         sites.update(handlers.trace(seeded).get_trace(*target.data))
-        return {name: sites[name]["value"] for name in _unconstrain(sites)}
+        return {name: sites[name]["value"] for name in unconstrain_sites(sites)}
 
     def is_real(support: Any) -> bool:
         while hasattr(support, "base_constraint"):
@@ -520,7 +517,7 @@ def _find_unused(
     return find_unused(target.program, data, latent, observed)
 
 
-def _unconstrain(sites: Mapping[str, Any]) -> Sites:
+def unconstrain_sites(sites: Mapping[str, Any]) -> Sites:
     """Return the unconstrained values of the latent sites of a trace.
 
     Raises:
@@ -539,71 +536,6 @@ def _unconstrain(sites: Mapping[str, Any]) -> Sites:
             )
         z[name] = biject_to(site["fn"].support).inv(site["value"])
     return z
-
-
-def is_usable_start(target: Target, z: Sites) -> bool:
-    """Return whether the density and its gradient are finite numbers at a value of z."""
-    leaves = jax.tree.leaves(_value_and_slope(target, z))
-    return all(np.isfinite(leaf).all() for leaf in leaves)
-
-
-def make_start_error(target: Target, z: Sites) -> UsageError:
-    """Return the error of a model whose density cannot be sampled from a value of z."""
-    values = {name: constrain(target, z)[name] for name in inspect_model(target).latent}
-    found = jax.device_get((*_site_densities(target, z), values))
-    return start_error(*found, canonical=target.has_lists)
-
-
-@partial(jax.jit, compiler_options=_RUN_ONCE)
-def _value_and_slope(target: Target, z: Sites) -> tuple[jax.Array, Sites]:
-    """Return the potential and its gradient."""
-    return jax.value_and_grad(lambda sites: potential(target, sites))(z)
-
-
-@partial(jax.jit, compiler_options=_RUN_ONCE)
-def _site_densities(target: Target, z: Sites) -> tuple[Sites, dict[str, Sites]]:
-    """Return the log density of each site, and the sum of its gradient by each latent site."""
-
-    def densities(z: Sites) -> Sites:
-        seeded = handlers.seed(target.program, jax.random.key(0))
-        values = handlers.substitute(seeded, data=constrain(target, z))
-        sites = handlers.trace(values).get_trace(*target.data)
-        sampled = {name: site for name, site in sites.items() if site["type"] == "sample"}
-        return {name: site["fn"].log_prob(site["value"]).sum() for name, site in sampled.items()}
-
-    return densities(z), jax.tree.map(jnp.sum, jax.jacrev(densities)(z))
-
-
-@jax.jit
-def start_at_medians(target: Target, mean: Any = None) -> Sites:
-    """Return z at the medians of the prior; weights at a mean, if their support contains it."""
-    seeded = handlers.seed(target.program, jax.random.key(0))
-    start = partial(_initial_value, mean)
-    values = handlers.substitute(seeded, substitute_fn=start)
-    return _unconstrain(handlers.trace(values).get_trace(*target.data))
-
-
-def _initial_value(mean: Any, site: Any) -> Any:
-    """Return the start of a site: the mean of the weights, else the median of draws of its prior.
-
-    `partial(_initial_value, mean)` is an initialisation strategy of NumPyro.
-    """
-    if site["type"] != "sample" or site["is_observed"] or site["fn"].support.is_discrete:
-        return init_to_uniform(site)
-    prior, options = site["fn"], site["kwargs"]
-    transform = biject_to(prior.support)
-
-    def draw(key: jax.Array) -> Any:
-        return transform.inv(prior(rng_key=key, sample_shape=options["sample_shape"]))
-
-    draws = jax.vmap(draw)(jax.random.split(options["rng_key"], _START_DRAWS))
-    median = transform(jnp.median(draws, axis=0))
-    if mean is None or site["name"] != WEIGHTS:
-        return median
-    # A mean outside of the support, or at its edge, is not the value of any finite z.
-    z = transform.inv(mean)
-    same = jnp.isfinite(z).all() & jnp.allclose(transform(z), mean, rtol=1e-6, atol=1e-9)
-    return jnp.where(same, mean, median)
 
 
 def potential(target: Target, z: Sites) -> jax.Array:
@@ -814,7 +746,7 @@ def _evaluate_priors(target: Target, values: Sites) -> Sites:
     return jax.vmap(jax.vmap(evaluate_one))(values)
 
 
-@partial(jax.jit, static_argnums=(1, 2), compiler_options=_RUN_ONCE)
+@partial(jax.jit, static_argnums=(1, 2), compiler_options=RUN_ONCE)
 def _draw_prior(target: Target, names: tuple[str, ...], count: int, key: jax.Array) -> Sites:
     program = Predictive(target.program, num_samples=count, return_sites=list(names))
     draws: Sites = program(key, *target.data)

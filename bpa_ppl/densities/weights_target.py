@@ -13,14 +13,12 @@ from bpa_ppl.adapting.observations import Compared, Scored
 from bpa_ppl.densities.coordinates import choose_coordinates
 from bpa_ppl.densities.mode import find_mode, is_large_hierarchy
 from bpa_ppl.densities.own_models import explain_errors
+from bpa_ppl.densities.starts import is_usable_start, make_start_error, start_at_medians
 from bpa_ppl.densities.target import (
     ListData,
     Sites,
     Target,
     inspect_model,
-    is_usable_start,
-    make_start_error,
-    start_at_medians,
     unflatten,
 )
 from bpa_ppl.lists.nbest import NBest

@@ -257,9 +257,10 @@ def test_simulated_answers_have_model_frequencies(lists: NBest) -> None:
     answers = Predictive(program, sites)(jax.random.key(0), *posterior.data)["oracle"]
     width = max(bucket["base"].shape[-1] for bucket in tables.buckets)
     for row in range(width):
-        lists_of_row = tables._replace(oracle=np.full_like(tables.oracle, row))
+        of_row = tables._replace(oracle=np.full_like(tables.oracle, row))
+        given_row = replace(posterior, data=posterior.data._replace(lists=of_row))
         z = {n: value[None, :1] for n, value in sites.items()}
-        _, result = evaluate(replace(posterior, lists=lists_of_row), z)
+        _, result = evaluate(given_row, z)
         used = np.asarray(tables.sentence) >= 0
         order = np.argsort(np.asarray(tables.sentence)[used])
         observed = (np.asarray(answers)[:, used] == row).mean(axis=0)[order]
