@@ -10,12 +10,18 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import require, require_one_of
 from bpa_ppl._runtime.arrays import Int64
-from bpa_ppl._runtime.messages import format_count, format_fixed, format_table
+from bpa_ppl._runtime.messages import (
+    choose_decimals,
+    format_count,
+    format_fixed,
+    format_table,
+    has_width,
+)
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.diagnostics.ways.scoreboard import score_choices, to_cells
 from bpa_ppl.errors import DataError
 from bpa_ppl.gains.gains import resolve
-from bpa_ppl.gains.metric import Metric, Score
+from bpa_ppl.gains.metric import GAINS, Metric, Score
 from bpa_ppl.gains.oracles import TIES, Oracles, find_highest, judge_candidates, rank_candidates
 from bpa_ppl.lists.columns import read_column
 from bpa_ppl.lists.nbest import (
@@ -58,10 +64,17 @@ class Headroom:
         return self.choices[_ANTI_ORACLE][0]
 
     def __str__(self) -> str:
+        cells = {name: to_cells(scores) for name, scores in self.choices.items()}
+        decimals = [least for *_, least in cells[_ORACLE]]
+        if self.oracle.metric not in GAINS:  # a column of any scale
+            best, worst = self.oracle.value, self.anti_oracle.value
+            if has_width(abs(best - worst), best):
+                decimals[0] = choose_decimals(abs(best - worst), decimals[0])
         rows = [
-            [n, *(format_fixed(v, d) for _, v, d in to_cells(s))] for n, s in self.choices.items()
+            [name, *(format_fixed(of[1], d) for of, d in zip(row, decimals, strict=True))]
+            for name, row in cells.items()
         ]
-        titles = ["", *(title for title, *_ in to_cells(self.choices[_ORACLE]))]
+        titles = ["", *(title for title, *_ in cells[_ORACLE])]
         table = format_table(rows, titles, align="l".ljust(len(titles), "r"))
         skipped = self.oracles.skipped
         tied, count = int((self.oracles.tied > 1).sum()), len(self.oracles) - skipped

@@ -48,6 +48,13 @@ def test_features_and_extras_have_oracles() -> None:
     assert lines[-1] == "column:mqm|better:higher"
 
 
+@pytest.mark.parametrize(("unit", "first"), [(1e-300, "-3.0e-300"), (1e-7, "-0.00000030")])
+def test_the_headroom_of_a_column_of_any_scale_has_digits(unit: float, first: str) -> None:
+    lists = LISTS.with_extras(small=[x * unit for x in (-5, 0, -1, -1, -1)])
+    lines = str(headroom(lists, gain="small")).splitlines()
+    assert lines[1].split() == ["first-best", first]
+
+
 def test_metric_names_take_precedence_over_columns() -> None:
     lists = demote_to_extras(LISTS, ["LM0"]).with_features("ter", [1, 2, 3, 4, 5])
     negative = Column(column="ter", negative=True)
