@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib.metadata import entry_points, version
 from inspect import isfunction
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
 import cyclopts
 from cyclopts import (
@@ -201,7 +202,9 @@ def _explain_words(error: CycloptsError, words: Sequence[str]) -> UsageError:
     missing = error.argument
     problem = f"give {missing.name}"
     if missing.name.startswith("-"):
-        value = missing.parameter.metavar or ("FILE" if missing.required else "VALUE")
+        hints = {missing.hint, *get_args(missing.hint)}
+        is_file = missing.required or not hints.isdisjoint({Path, list[Path]})
+        value = missing.parameter.metavar or ("FILE" if is_file else "VALUE")
         problem += f" {value.removesuffix('...')}" * missing.token_count()[0]
         options = [word.partition("=")[0] for word in words if word.startswith("-")]
         similar = get_close_matches(missing.name, options, 1)

@@ -131,6 +131,7 @@ def missing_is_named(words: tuple[str, ...], files: list[str], pattern: str) -> 
     [
         ("adapt x -w none -o", "give --output FILE (bpa adapt --help describes it)"),
         ("adapt x -w none --format", "give --format VALUE (bpa adapt --help"),
+        ("adapt x -w none --references", "give --references FILE (bpa adapt --help"),
         ("adapt x -w none --ouput x.nc", "--ouput"),
         ("check a.nc b.nc", "'b.nc': nothing is expected there; bpa check --help shows"),
     ],
