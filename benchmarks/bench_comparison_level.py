@@ -24,11 +24,8 @@ from scipy.signal import lfilter
 from bpa_ppl import Draws
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.diagnostics.samplers.comparison import LEVEL, MAX_BIAS, compare
-from bpa_ppl.diagnostics.samplers.statistics import (
-    bound_bias,
-    compare_moments,
-    measure_joint_distance,
-)
+from bpa_ppl.diagnostics.samplers.joint_test import measure_joint_distance
+from bpa_ppl.diagnostics.samplers.moments import bound_bias, compare_moments
 
 #: (chains, draws) of the sampler and of the reference.
 SIZES = (((4, 500), (4, 500)), ((4, 500), (4, 5000)), ((4, 5000), (16, 1000)))

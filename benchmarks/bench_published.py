@@ -54,7 +54,7 @@ from bpa_ppl import (
     rerank,
 )
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.diagnostics.samplers.estimates import smallest_ess
+from bpa_ppl.diagnostics.samplers.efficiency import smallest_ess
 from bpa_ppl.extras.studies.results import (
     LENGTH,
     Row,

@@ -21,8 +21,9 @@ from bpa_ppl.adapting.adapt import log_density
 from bpa_ppl.diagnostics.check.check import check
 from bpa_ppl.diagnostics.samplers.comparison import MAX_BIAS
 from bpa_ppl.diagnostics.samplers.efficiency import format_value, measure_efficiency
-from bpa_ppl.diagnostics.samplers.estimates import concatenate_runs, estimate_mean
-from bpa_ppl.diagnostics.samplers.samplers import run_samplers
+from bpa_ppl.diagnostics.samplers.moments import estimate_mean
+from bpa_ppl.diagnostics.samplers.running import run_samplers
+from bpa_ppl.diagnostics.samplers.runs import concatenate_runs
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.samplers.sampler import SAMPLERS
 

@@ -10,11 +10,9 @@ from bpa_ppl.decoding.point import point_weights as point_weights
 from bpa_ppl.decoding.reranker import Reranker as Reranker, rerank as rerank
 from bpa_ppl.diagnostics.check.check import Report as Report, check as check
 from bpa_ppl.diagnostics.pages.traces import plot_trace as plot_trace
+from bpa_ppl.diagnostics.samplers.calibration import calibrate as calibrate
 from bpa_ppl.diagnostics.samplers.comparison import compare as compare
-from bpa_ppl.diagnostics.samplers.samplers import (
-    calibrate as calibrate,
-    compare_samplers as compare_samplers,
-)
+from bpa_ppl.diagnostics.samplers.running import compare_samplers as compare_samplers
 from bpa_ppl.diagnostics.ways.baselines import compare_baselines as compare_baselines
 from bpa_ppl.errors import (
     BpaError as BpaError,

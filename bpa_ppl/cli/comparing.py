@@ -268,7 +268,7 @@ def compare(
     from bpa_ppl.adapting.adapt import log_density
     from bpa_ppl.diagnostics.samplers import comparison as comparing
     from bpa_ppl.diagnostics.samplers.comparison_page import write_comparison
-    from bpa_ppl.diagnostics.samplers.samplers import compare_samplers
+    from bpa_ppl.diagnostics.samplers.running import compare_samplers
     from bpa_ppl.formats.streams import output_folder
     from bpa_ppl.posterior.files import read_draws
 
@@ -369,9 +369,8 @@ def calibrate(
         seed: The same seed gives the same ranks.
     """
     from bpa_ppl.densities.model_target import make_model_target
-    from bpa_ppl.diagnostics.samplers.calibration import render_calibration
-    from bpa_ppl.diagnostics.samplers.samplers import calibrate as calibrate_samplers
-    from bpa_ppl.diagnostics.samplers.samplers import density_to_simulate
+    from bpa_ppl.diagnostics.samplers.calibration import calibrate as calibrate_samplers
+    from bpa_ppl.diagnostics.samplers.calibration import density_to_simulate, render_calibration
     from bpa_ppl.formats.streams import atomic_writer
 
     if (model is None) == (nbest is None):

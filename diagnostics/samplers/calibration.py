@@ -1,18 +1,35 @@
-"""Simulation-based calibration of samplers: run, test of uniform ranks, verdict and page."""
+"""Simulation-based calibration of samplers: simulate, draw, rank the truth, test, and show."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
-import numpy.typing as npt
+from numpyro import handlers
 
-from bpa_ppl._runtime.arrays import Float64, Int64
+from bpa_ppl._runtime.arguments import check_seed
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl._runtime.workers import parallel_workers
+from bpa_ppl.adapting.adapt import log_density
+from bpa_ppl.adapting.draw import draw, require_adaptation
+from bpa_ppl.adapting.observations import Compared
+from bpa_ppl.densities.model_target import require_simulated
+from bpa_ppl.densities.own_models import Simulated
+from bpa_ppl.densities.target import (
+    NUMPYRO_LOCK,
+    Target,
+    constrain,
+    constrain_draws,
+    evaluate,
+    inspect_model,
+)
+from bpa_ppl.densities.weights_target import Model
 from bpa_ppl.diagnostics.pages.figures import Layer, choose_style, plot, plots
 from bpa_ppl.diagnostics.pages.page import (
     Headline,
@@ -22,15 +39,263 @@ from bpa_ppl.diagnostics.pages.page import (
     describe_provenance,
     page,
 )
-from bpa_ppl.diagnostics.samplers.estimates import holm, resample_independent, smallest_ess
+from bpa_ppl.diagnostics.samplers.efficiency import smallest_ess
+from bpa_ppl.diagnostics.samplers.moments import holm
+from bpa_ppl.diagnostics.samplers.running import check_samplers, find_target
+from bpa_ppl.diagnostics.samplers.runs import resample_independent
+from bpa_ppl.diagnostics.samplers.uniformity import uniform_bands, uniformity_test
 from bpa_ppl.errors import UsageError
-from bpa_ppl.posterior.draws import WEIGHTS, Draws
+from bpa_ppl.gains.gains import AnyGain, resolve
+from bpa_ppl.gains.oracles import Oracles
+from bpa_ppl.lists.nbest import NBest
+from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood
+from bpa_ppl.models.log_linear import log_linear
+from bpa_ppl.posterior.draws import WEIGHTS, Draws, total
+from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
+from bpa_ppl.weights import AnyStart
+
+if TYPE_CHECKING:
+    from bpa_ppl.models.priors.prior import Prior, PriorFamily
 
 #: The probability that an exact sampler fails.
 LEVEL = 0.01
 #: The number of draws of each posterior among which the truth is ranked.
 RANKED = 99
-_POINTS = 100  # at which an empirical distribution function (ECDF) is evaluated
+_PROBABILITY = 0.95
+_METHOD = (
+    "Weights are drawn from the prior, oracles from the model given the weights, and the sampler "
+    f"is run on them; the true values are ranked among {RANKED} of its draws. The ranks are "
+    "uniform if the sampler draws from the posterior. p is the p-value of uniformity, with Holm's "
+    "correction for the number of quantities."
+)
+_READING = (
+    "The ECDF of the ranks minus that of uniform ranks. Grey: the band that contains the whole "
+    f"line of an exact sampler with a probability of {100 * _PROBABILITY:g}%, for one quantity. A "
+    "line above the band at the left: draws too large; below: too small; above and then below: "
+    "too narrow; below and then above: too wide."
+)
+#: Calibrated next to the weights: a quantity that depends on the data, and so detects errors that
+#: the weights do not show (Modrák et al. 2023).
+LOG_LIKELIHOOD = "log p(A|λ)"
+_LOG_LIKELIHOOD = "log likelihood"  # of other programs
+_OBSERVED = "oracle"
+
+
+def calibrate(
+    model: Callable[..., Any] | Target,
+    args: tuple[Any, ...] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    samplers: Sequence[str | Sampler],
+    replications: int = 200,
+    seed: int = 0,
+    jobs: int = 1,
+    progress: bool | Reporter = False,
+) -> list[Calibration]:
+    """Run simulation-based calibration of samplers on a posterior.
+
+    Parameters are drawn from the prior, and everything that the program observes is simulated given
+    them. The ranks of the true values among the draws of a sampler given the simulated data are
+    tested for uniformity, and so is that of the log likelihood (Talts et al. 2018; Modrák et al.
+    2023). Arguments of the program that it does not observe stay as they are: a program that also
+    computes with its data, such as an autoregression of the observed series, is not simulated as it
+    would have to be, and is then found not to be calibrated.
+
+    Args:
+        model: a NumPyro program, as for `sample`, or a density of n-best lists, by
+            `density_to_simulate` or, with references, `log_density`.
+        args: the positional arguments of the program, as a tuple.
+        kwargs: its keyword arguments.
+        samplers: names, with settings as in `nuts:warmup=200`, or samplers of your own.
+        replications: the number of simulated data sets.
+        seed: of all random numbers.
+        jobs: the number of threads.
+        progress: True draws a bar on standard error.
+
+    Returns:
+        the result of each sampler, in their order; it is true if the sampler is calibrated.
+
+    Raises:
+        DataError: if a posterior cannot be sampled in this way.
+        UsageError: if there is no such sampler or setting, or the data cannot be simulated.
+
+    >>> import jax.numpy as jnp
+    >>> import numpyro
+    >>> import numpyro.distributions as dist
+    >>> def program(y):
+    ...     mean = numpyro.sample("mean", dist.Normal(0.0, 1.0))
+    ...     numpyro.sample("y", dist.Normal(mean, 1.0), obs=y)
+    >>> data = (jnp.zeros(5),)
+    >>> (result,) = calibrate(program, data, samplers=["laplace:draws=200"], replications=20)
+    >>> result.names, bool(result)
+    (('mean', 'log likelihood'), True)
+    """
+    check_samplers(samplers)
+    engines = [SAMPLERS.resolve(sampler) for sampler in samplers]
+    target = find_target(model, args, kwargs, seed)
+    with NUMPYRO_LOCK, jax.enable_x64(True):
+        simulation = _of_weights(target) if target.has_lists else _of_model(target)
+    return [
+        run_calibration(
+            partial(_replicate, engine, simulation, check_seed(seed)),
+            simulation.labels,
+            replications=replications,
+            sampler=SAMPLERS.name_of(engine),
+            seed=seed,
+            jobs=jobs,
+            progress=progress,
+        )
+        for engine in engines
+    ]
+
+
+def density_to_simulate(
+    lists: NBest,
+    weights: AnyStart,
+    *,
+    prior: str | PriorFamily | Prior = "isotropic:variance=0.1",
+    likelihood: str | Likelihood = "oracle",
+    gain: AnyGain | None = None,
+    model: Model = log_linear,
+) -> Target:
+    """Return the log density of lists whose oracles or answers are simulated, for `calibrate`.
+
+    Args:
+        lists: their references are needed only for a likelihood that uses gains, because oracles
+            are simulated. For `preference` the preferences of the lists say which candidates are
+            compared and who answered, and the answers are simulated.
+        weights: the canonical weights λ_T.
+        prior: from which the weights are drawn.
+        likelihood: one that is a distribution of the observations: `oracle` or `preference`.
+        gain: if the likelihood uses gains; as for `adapt`.
+        model: a NumPyro model with the sites `weights` and `oracle`, such as one of your own; its
+            other sampled sites are calibrated, too.
+
+    Raises:
+        DataError: if lists and weights do not fit together.
+        UsageError: if the likelihood cannot be simulated.
+
+    >>> from bpa_ppl import from_lists
+    >>> texts, features = [["a", "b"]] * 8, [[[1.0], [0.0]], [[0.0], [2.0]]] * 4
+    >>> density = density_to_simulate(from_lists(texts, features, ["LM0"]), {"LM0": 0.5})
+    >>> (result,) = calibrate(density, samplers=["laplace:draws=200"], replications=20)
+    >>> result.names, bool(result)
+    (('LM0', 'log p(A|λ)'), True)
+    """
+    resolved = LIKELIHOODS.resolve(likelihood)
+    _require_generative(resolved)
+    first = np.zeros(len(lists), np.int64)
+    key = "" if gain is None else resolve(gain, lists).key
+    return log_density(
+        lists,
+        weights,
+        gain=Oracles(first, np.full(len(first), np.nan), first + 1, "", key, ""),
+        likelihood=resolved,
+        prior=prior,
+        model=model,
+    )
+
+
+class _Simulation(NamedTuple):
+    """How data are simulated from a target.
+
+    Attributes:
+        target: the posterior of the data that are there.
+        names: the sites whose true values are compared with draws.
+        labels: of their cells, and of the log likelihood.
+        given: returns the posterior of simulated data, from what the program observes, by site.
+    """
+
+    target: Target
+    names: tuple[str, ...]
+    labels: tuple[str, ...]
+    given: Callable[[dict[str, Any]], Target]
+
+
+def _of_weights(target: Target) -> _Simulation:
+    """Return how oracles or answers are simulated.
+
+    Raises:
+        UsageError: if the likelihood is no distribution of them.
+    """
+    assert target.likelihood is not None  # it has lists
+    _require_generative(target.likelihood)
+    observed = require_adaptation(target).observed
+    if isinstance(observed, Compared) and (observed.choices.weight != 1).any():
+        message = "answers with weights other than 1 cannot be simulated: leave out the weights"
+        raise UsageError(message, parameter="likelihood", code="not-supported")
+    latent = inspect_model(target).latent
+    names = (WEIGHTS, *(name for name in latent if name != WEIGHTS))
+
+    def given(simulated: dict[str, Any]) -> Target:
+        oracle = simulated[_OBSERVED].astype(target.lists.oracle.dtype)
+        lists = target.lists._replace(oracle=oracle)
+        return replace(target, data=target.data._replace(lists=lists))
+
+    labels = (*target.features, *_label_cells(target, names[1:]), LOG_LIKELIHOOD)
+    return _Simulation(target, names, labels, given)
+
+
+def _of_model(target: Target) -> _Simulation:
+    """Return how the data of any program are simulated.
+
+    Raises:
+        UsageError: if it observes nothing, or a `numpyro.factor`.
+    """
+    require_simulated(target)
+    names = inspect_model(target).latent
+    labels = (*_label_cells(target, names), _LOG_LIKELIHOOD)
+    return _Simulation(target, names, labels, lambda data: replace(target, data=(data,)))
+
+
+def _require_generative(likelihood: Likelihood) -> None:
+    """Refuse a likelihood that is no distribution of what is observed."""
+    if not likelihood.generative:
+        name = LIKELIHOODS.name_of(likelihood)
+        message = f"oracles cannot be simulated from {name}: choose oracle or preference"
+        raise UsageError(message, parameter="likelihood", code="not-supported")
+
+
+def _replicate(engine: Sampler, simulation: _Simulation, seed: int, i: int) -> Replication:
+    """Simulate data, and draw from the posterior given the data."""
+    # The setting is local to a thread.
+    with NUMPYRO_LOCK, jax.enable_x64(True):
+        key = jax.random.fold_in(jax.random.key(seed), i)
+        truth, observed, likelihood = simulate(simulation.target, simulation.names, key)
+        target = replace(simulation.given(observed), seed=seed + i)
+        sampled = draw(engine, target)
+        log_likelihood = sampled.log_likelihood
+        if log_likelihood is None:
+            log_likelihood = evaluate(target, sampled.z)[1]
+        values = constrain_draws(target, sampled.z)
+        shape = np.shape(values[simulation.names[0]])[:2]
+        parts = [np.reshape(values[name], (*shape, -1)) for name in simulation.names]
+        draws = np.concatenate([*parts, total(log_likelihood, shape)[..., None]], -1)
+        return Replication(np.append(truth, likelihood), draws, sampled.log_weight)
+
+
+def _label_cells(target: Target, names: Sequence[str]) -> list[str]:
+    """Return a name for each cell of some sites."""
+    values = constrain(target, target.start)
+    return [
+        name if np.size(values[name]) == 1 else f"{name}[{k}]"
+        for name in names
+        for k in range(np.size(values[name]))
+    ]
+
+
+@partial(jax.jit, static_argnums=1)
+def simulate(
+    target: Target, names: tuple[str, ...], key: jax.Array
+) -> tuple[jax.Array, dict[str, jax.Array], jax.Array]:
+    """Return parameters from the prior, data from the model given them, and their log density."""
+    simulated = Simulated(target.program)
+    sites = handlers.trace(handlers.seed(simulated, key)).get_trace(*target.data)
+    observed = {name: sites[name] for name in simulated.sites}
+    data = {name: site["value"] for name, site in observed.items()}
+    likelihood = sum(site["fn"].log_prob(data[name]).sum() for name, site in observed.items())
+    truth = jnp.concatenate([jnp.ravel(sites[name]["value"]) for name in names])
+    return truth, data, jnp.asarray(likelihood)
 
 
 class Replication(NamedTuple):
@@ -218,100 +483,3 @@ def _describe_fault(ranks: Float64) -> str:
     if abs(location) > abs(scale):
         return "the draws are too small" if location > 0 else "the draws are too large"
     return "the draws are too narrow" if scale > 0 else "the draws are too wide"
-
-
-_PROBABILITY = 0.95
-_METHOD = (
-    "Weights are drawn from the prior, oracles from the model given the weights, and the sampler "
-    f"is run on them; the true values are ranked among {RANKED} of its draws. The ranks are "
-    "uniform if the sampler draws from the posterior. p is the p-value of uniformity, with Holm's "
-    "correction for the number of quantities."
-)
-_READING = (
-    "The ECDF of the ranks minus that of uniform ranks. Grey: the band that contains the whole "
-    f"line of an exact sampler with a probability of {100 * _PROBABILITY:g}%, for one quantity. A "
-    "line above the band at the left: draws too large; below: too small; above and then below: "
-    "too narrow; below and then above: too wide."
-)
-
-
-def _ecdf_grid(count: int) -> Float64:
-    """Return the points in (0, 1) at which the ECDF of `count` values is evaluated."""
-    points = min(count, _POINTS)
-    return np.arange(1, points) / points
-
-
-def uniformity_test(values: npt.ArrayLike) -> float:
-    """Return the p-value of the hypothesis that values in [0, 1] are independent and uniform.
-
-    It is the probability that the ECDF of a uniform sample leaves the narrowest simultaneous bands
-    that contain the ECDF of these values (Säilynoja, Bürkner & Vehtari 2022), computed exactly.
-
-    Args:
-        values: (N,).
-
-    >>> u = np.random.default_rng(0).uniform(size=200)
-    >>> uniformity_test(u) > 0.05 > 1e-6 > uniformity_test(u**2)
-    True
-    """
-    from scipy.stats import binom
-
-    u = np.sort(np.asarray(values, np.float64))
-    z = _ecdf_grid(len(u))
-    below = np.searchsorted(u, z, side="right")
-    tail = np.minimum(binom.cdf(below, len(u), z), binom.sf(below - 1, len(u), z))
-    return float(min(1.0, max(0.0, 1.0 - _stays_inside(len(u), 2 * tail.min() * (1 - 1e-9)))))
-
-
-def uniform_bands(count: int, probability: float = 0.95) -> tuple[Float64, Float64, Float64]:
-    """Return simultaneous bands of the empirical distribution function of uniform values.
-
-    Args:
-        count: the number N of values.
-        probability: that the whole function lies within the bands.
-
-    Returns:
-        points, lower and upper bounds at them, all (points,).
-
-    >>> points, lower, upper = uniform_bands(100)
-    >>> bool((lower < points).all() and (points < upper).all())
-    True
-    """
-    lower, upper = _compute_limits(count, _find_level(count, probability))
-    return _ecdf_grid(count), lower / count, upper / count
-
-
-@lru_cache(maxsize=32)
-def _find_level(count: int, probability: float) -> float:
-    """Return the pointwise level γ of bands with a given simultaneous probability."""
-    from scipy.optimize import brentq
-
-    return float(brentq(lambda g: _stays_inside(count, g) - probability, 1e-12, 1.0, xtol=1e-7))
-
-
-def _compute_limits(count: int, level: float) -> tuple[Int64, Int64]:
-    """Return bounds of the number of values below each point, at a pointwise level."""
-    from scipy.stats import binom
-
-    z = _ecdf_grid(count)
-    lower, upper = binom.ppf(level / 2, count, z), binom.isf(level / 2, count, z)
-    return lower.astype(np.int64), upper.astype(np.int64)
-
-
-def _stays_inside(count: int, level: float) -> float:
-    """Return the probability that N uniform values stay within the pointwise bands everywhere.
-
-    The counts below successive points are a Markov chain with binomial increments. Paths that
-    leave the bands are dropped.
-    """
-    from scipy.stats import binom
-
-    lower, upper = _compute_limits(count, level)
-    z = np.concatenate([[0.0], _ecdf_grid(count)])
-    reached, probability = np.zeros(1, np.int64), np.ones(1)
-    for step, (low, high) in enumerate(zip(lower, upper, strict=True)):
-        following = np.arange(low, high + 1)
-        share = (z[step + 1] - z[step]) / (1 - z[step])
-        moves = binom.pmf(following[None, :] - reached[:, None], count - reached[:, None], share)
-        reached, probability = following, probability @ moves
-    return float(probability.sum())

@@ -8,37 +8,30 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
 from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.diagnostics.check.check import Report, check
 from bpa_ppl.diagnostics.check.convergence import BulkESS, RHat
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
-from bpa_ppl.diagnostics.pages.provenance import compare_data
 from bpa_ppl.diagnostics.samplers.efficiency import (
     Row,
     format_value,
+    largest_r_hat,
     measure_efficiency,
     measure_running_error,
+    smallest_ess,
 )
-from bpa_ppl.diagnostics.samplers.estimates import concatenate_runs, largest_r_hat, smallest_ess
-from bpa_ppl.diagnostics.samplers.statistics import (
-    PROBABILITY,
-    Distance,
-    bound_bias,
-    compare_moments,
-    measure_joint_distance,
-)
+from bpa_ppl.diagnostics.samplers.joint_test import Distance, measure_joint_distance
+from bpa_ppl.diagnostics.samplers.moments import PROBABILITY, bound_bias, compare_moments
+from bpa_ppl.diagnostics.samplers.runs import concatenate_runs
+from bpa_ppl.diagnostics.samplers.same_posterior import check_same_posterior
 from bpa_ppl.diagnostics.samplers.variables import select_comparable
 from bpa_ppl.diagnostics.ways.scoreboard import bootstrap_changes, find_changed
 from bpa_ppl.errors import DataError, UsageError, list_names
 from bpa_ppl.gains.bleu import LengthRatio
 from bpa_ppl.gains.gains import list_reported_metrics, resolve
-from bpa_ppl.lists.labels import find_positions
 from bpa_ppl.lists.nbest import NBest
-from bpa_ppl.posterior.draws import PRIOR_BY_FEATURE, Draws
+from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.statistics import find_copied_chains
 
 #: The level at which a correct sampler is found to differ (13 of 900 were). Half of it is for the
@@ -47,7 +40,6 @@ LEVEL = 0.01
 #: A sampler agrees if the bias of every mean is below this, in posterior standard deviations; a
 #: smaller one may be asked for.
 MAX_BIAS = 0.1
-
 AGREES, DIFFERS = "agrees", "DIFFERS"
 INCONCLUSIVE, NOT_CONVERGED = "inconclusive", "not converged"
 FAILED = "failed"  # it raised an error
@@ -68,10 +60,6 @@ _NOTE = (
     "posterior mean of the worst variable; interval: of the spread over runs; in brackets: not "
     "ranked, because of the verdict"
 )
-_ORACLE = "oracle"
-#: What differs between lists and the tables that a model makes of them.
-_OF_SENTENCES = {"number of sentences", "sentence_ids", _ORACLE}
-_PRIOR = {"prior_covariance", *PRIOR_BY_FEATURE}
 
 
 class _Standard(NamedTuple):
@@ -489,97 +477,3 @@ def compare_downstream(
     scores = bootstrap_changes(lists, theirs, ours, metrics, seed=seed)
     changed = int(find_changed(lists, ours, theirs).sum())
     return {"changed": changed, "sentences": len(lists), "scores": scores}
-
-
-def check_same_posterior(name: str, draws: Draws, expected: Draws) -> None:
-    """Refuse draws with other data or another model; properties that are not recorded are ignored.
-
-    Args:
-        name: of the draws, for the message.
-        draws: the draws to check.
-        expected: the draws that they are compared with.
-
-    Raises:
-        DataError: if they differ; the message says in what.
-
-    >>> from bpa_ppl.posterior.record import ComponentRecord, Record
-    >>> records = (Record(likelihood=ComponentRecord(name)) for name in ("oracle", "risk"))
-    >>> one, other = (Draws({"weights": [[[0.0]]]}, ("LM0",), record=one) for one in records)
-    >>> check_same_posterior("mine", other, one)
-    Traceback (most recent call last):
-    bpa_ppl.errors.DataError: mine is a posterior of other data or another model: its likelihood ...
-    """
-    problems = []
-    if odd := sorted(set(draws.features) ^ set(expected.features)):
-        problems = [f"only one of both has the features {list_names(odd)}"]
-    else:
-        ours, theirs = (_read_properties(one, expected.features) for one in (draws, expected))
-        same = ours.keys() & theirs.keys()
-        if _observes_rows(draws) != _observes_rows(expected):
-            problems = _compare_sentences(*sorted([draws, expected], key=_observes_rows))
-            same -= _OF_SENTENCES
-        for what in same:
-            value, other = ours[what], theirs[what]
-            if not isinstance(value, np.ndarray):
-                problems += [f"its {what} is {value}, not {other}"] if value != other else []
-            elif not _are_equal(value, other):
-                problems.append(f"it has other values of {what}")
-    if not problems and (other_data := compare_data(draws, expected)):
-        problems = [f"it was made from other {', '.join(other_data)}"]
-    if problems:
-        problem = f"{name} is a posterior of other data or another model: {min(problems)}"
-        remedy = "only posteriors of the same data, model and prior can be compared"
-        raise DataError(f"{problem}; {remedy}", code="mismatch")
-
-
-def _observes_rows(draws: Draws) -> bool:
-    """Return whether the observed oracles are rows of the tables of a model, as NumPyro has them.
-
-    Row 0 of each list is its oracle: see `Lists`. `adapt` records positions in the lists instead.
-    """
-    oracle = draws.observed.get(_ORACLE)
-    return oracle is not None and draws.record.observed.sentences is None and not oracle.any()
-
-
-def _compare_sentences(listed: Draws, tabulated: Draws) -> list[str]:
-    """Return what differs between the sentences of lists and those of tables of a model.
-
-    Tables have the same sentences in another order, and others of one candidate, whose probability
-    is 1, as padding.
-    """
-    if _ORACLE not in listed.observed:
-        return []
-    count, rows = len(listed.observed[_ORACLE]), len(tabulated.observed[_ORACLE])
-    log_p = tabulated.log_likelihood.get(_ORACLE)
-    effective = rows if log_p is None else int(np.any(log_p, axis=(0, 1)).sum())
-    if rows < count:
-        return [f"there are {count} lists, and tables of only {rows}"]
-    if log_p is not None and effective > count:
-        return [f"there are {count} lists, and tables of {effective}"]
-    return []
-
-
-def _are_equal(value: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
-    """Return whether arrays are equal, those of numbers up to rounding."""
-    numbers = {value.dtype.kind, other.dtype.kind} <= {*"biuf"}
-    if value.shape != other.shape or not numbers:
-        return np.array_equal(value, other)
-    return np.allclose(value, other, rtol=1e-5, atol=1e-9)
-
-
-def _read_properties(draws: Draws, features: tuple[str, ...]) -> dict[str, Any]:
-    """Return what draws record of their data and model, for features in this order."""
-    record, ids = draws.record, draws.sentence_ids
-    order = find_positions(features, draws.features)
-    count = record.observed.sentences
-    count = len(ids) if count is None and ids is not None else count
-    constants = {name: np.asarray(draws.constants[name]) for name in _PRIOR & set(draws.constants)}
-    values = {
-        "number of sentences": count,
-        "sentence_ids": None if ids is None else np.asarray(ids),
-        **{site: np.asarray(values) for site, values in draws.observed.items()},
-        "likelihood": record.likelihood,
-        "prior": record.prior,
-        **{name: value[np.ix_(*[order] * value.ndim)] for name, value in constants.items()},
-    }
-    return {what: value for what, value in values.items() if value is not None}

@@ -14,8 +14,8 @@ from scipy.stats import t as student
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.diagnostics.pages.page import Table
-from bpa_ppl.diagnostics.samplers.estimates import ess_by_weight, largest_r_hat
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, kish
+from bpa_ppl.posterior.statistics import ess, r_hat
 
 #: Of the intervals of costs.
 PROBABILITY = 0.95
@@ -97,6 +97,35 @@ def _measure_cost(run: Draws) -> Row:
         "ess_per_second": ratio(ess, seconds),
         "evaluations": None if (steps := _add_evaluations(run)) is None else float(steps[-1]),
     }
+
+
+def ess_by_weight(draws: Draws, method: str = "bulk") -> Float64:
+    """Return the effective sample size of each weight, (Q,); 0 for one that is constant.
+
+    Args:
+        draws: chains, or draws with importance weights, whose ESS is Kish's.
+        method: of ArviZ: `bulk`, `tail` or `mean`.
+
+    >>> constant = Draws({"weights": np.zeros((4, 100, 1))}, ("LM0",))
+    >>> ess_by_weight(constant).tolist()
+    [0.0]
+    """
+    if draws.weighted:
+        return np.full(len(draws.features), kish(draws.importance))
+    moved = np.ptp(draws.weights, axis=(0, 1)) > 0
+    return np.where(moved, np.nan_to_num(ess(draws.weights, method)), 0.0)
+
+
+def smallest_ess(draws: Draws) -> float:
+    """Return the smallest bulk ESS of a weight, or the ESS of the importance weights."""
+    return float(np.min(ess_by_weight(draws)))
+
+
+def largest_r_hat(draws: Draws) -> float:
+    """Return the largest rank-normalised split R-hat of a weight; 1 for weighted draws."""
+    if draws.weighted:
+        return 1.0
+    return float(np.max(np.nan_to_num(r_hat(draws.weights), nan=np.inf)))
 
 
 def ess_of_means(draws: Draws) -> Float64:

@@ -10,7 +10,7 @@ from scipy.stats import gaussian_kde, hypergeom, rankdata
 from bpa_ppl.diagnostics.pages.figures import COLOURS, Layer, choose_style, plot, plots
 from bpa_ppl.diagnostics.pages.page import Block, Html
 from bpa_ppl.diagnostics.samplers.efficiency import Row, ess_of_means, format_value
-from bpa_ppl.diagnostics.samplers.estimates import concatenate_runs, select_independent
+from bpa_ppl.diagnostics.samplers.runs import concatenate_runs, select_independent
 from bpa_ppl.posterior.draws import Draws, quantiles
 
 #: Of the bands of the differences of ECDFs, and of ranks: the probability that all of a curve is

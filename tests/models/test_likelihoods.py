@@ -20,7 +20,7 @@ from support.reference_model import Array
 from bpa_ppl import Isotropic, NBest, UsageError, adapt, as_draws, from_lists
 from bpa_ppl.adapting.observe import observe
 from bpa_ppl.adapting.prepare import prepare
-from bpa_ppl.diagnostics.samplers.samplers import density_to_simulate
+from bpa_ppl.diagnostics.samplers.calibration import density_to_simulate
 from bpa_ppl.lists.nbest import measure_deviation
 from bpa_ppl.models.likelihoods.likelihood import Likelihood
 from bpa_ppl.models.likelihoods.oracle import Margin, Risk

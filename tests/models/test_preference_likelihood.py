@@ -24,7 +24,7 @@ from support.targets import by_domain, moments_of, starting_at_zero
 from bpa_ppl import Isotropic, NBest, UsageError, adapt, from_lists
 from bpa_ppl.adapting.adapt import log_density as density_of
 from bpa_ppl.densities.target import Target, evaluate, potential
-from bpa_ppl.diagnostics.samplers.samplers import calibrate, density_to_simulate
+from bpa_ppl.diagnostics.samplers.calibration import calibrate, density_to_simulate
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.models.log_linear import hierarchical
 from bpa_ppl.posterior.adapter import as_draws

@@ -22,7 +22,7 @@ from bpa_ppl import (
     point_weights,
 )
 from bpa_ppl.diagnostics.pages.provenance import compare_data
-from bpa_ppl.diagnostics.samplers.comparison import check_same_posterior
+from bpa_ppl.diagnostics.samplers.same_posterior import check_same_posterior
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.arviz_functions import split_groups
 from bpa_ppl.posterior.draws import Draws

@@ -16,19 +16,16 @@ from support.targets import plane
 
 from bpa_ppl import Isotropic, UsageError, log_density
 from bpa_ppl.diagnostics.samplers.calibration import (
+    LOG_LIKELIHOOD,
     RANKED,
     Calibration,
     Replication,
-    run_calibration,
-    uniform_bands,
-    uniformity_test,
-)
-from bpa_ppl.diagnostics.samplers.samplers import (
-    LOG_LIKELIHOOD,
     calibrate,
     density_to_simulate,
+    run_calibration,
     simulate,
 )
+from bpa_ppl.diagnostics.samplers.uniformity import uniform_bands, uniformity_test
 from bpa_ppl.samplers.rwm import RandomWalkMetropolis, random_walk
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
 

@@ -15,7 +15,7 @@ from bpa_ppl.adapting.adapt import log_density
 from bpa_ppl.components import Registry
 from bpa_ppl.densities.target import Sampled, Target
 from bpa_ppl.diagnostics.samplers.comparison_page import render_comparison
-from bpa_ppl.diagnostics.samplers.samplers import compare_samplers, run_samplers
+from bpa_ppl.diagnostics.samplers.running import compare_samplers, run_samplers
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
 
 WEIGHTS = Weights({"LM0": 1.0, "TM0[0]": 0.5, "TM0[1]": 0.5})

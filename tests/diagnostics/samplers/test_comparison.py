@@ -21,7 +21,7 @@ from xarray import Dataset, DataTree
 from bpa_ppl import BpaWarning, DataError, Draws, UsageError
 from bpa_ppl.cli.app import run_command
 from bpa_ppl.diagnostics.pages.figures import Layer
-from bpa_ppl.diagnostics.samplers import statistics
+from bpa_ppl.diagnostics.samplers import joint_test
 from bpa_ppl.diagnostics.samplers.comparison import (
     AGREES,
     DIFFERS,
@@ -29,18 +29,14 @@ from bpa_ppl.diagnostics.samplers.comparison import (
     MAX_BIAS,
     NOT_CONVERGED,
     Comparison,
-    check_same_posterior,
     compare,
 )
 from bpa_ppl.diagnostics.samplers.comparison_page import render_comparison
-from bpa_ppl.diagnostics.samplers.estimates import concatenate_runs, holm
+from bpa_ppl.diagnostics.samplers.joint_test import SPLITS, measure_joint_distance
+from bpa_ppl.diagnostics.samplers.moments import bound_bias, compare_moments, holm
 from bpa_ppl.diagnostics.samplers.pictures import compute_ecdf_differences, compute_ranks
-from bpa_ppl.diagnostics.samplers.statistics import (
-    SPLITS,
-    bound_bias,
-    compare_moments,
-    measure_joint_distance,
-)
+from bpa_ppl.diagnostics.samplers.runs import concatenate_runs
+from bpa_ppl.diagnostics.samplers.same_posterior import check_same_posterior
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.arviz_functions import arviz_version
 from bpa_ppl.posterior.record import ComponentRecord, Observed, PriorRecord, Record
@@ -421,7 +417,7 @@ def arrays(seed: int, draws: int = 1500) -> Arrays:
 @pytest.fixture
 def without_joint_test(monkeypatch: pytest.MonkeyPatch) -> None:
     """Skip the splits of the joint test, which take most of the time of a comparison."""
-    monkeypatch.setattr(statistics, "SPLITS", 9)
+    monkeypatch.setattr(joint_test, "SPLITS", 9)
 
 
 def as_tree(values: Arrays, **labels: Any) -> Any:

@@ -22,7 +22,7 @@ from bpa_ppl import (
     rerank,
 )
 from bpa_ppl.cli.app import run_command
-from bpa_ppl.diagnostics.samplers.estimates import smallest_ess
+from bpa_ppl.diagnostics.samplers.efficiency import smallest_ess
 from bpa_ppl.extras.studies.sweeps import SweepResult, sweep
 from bpa_ppl.models.likelihoods.oracle import Margin
 from bpa_ppl.posterior.arviz_functions import import_arviz

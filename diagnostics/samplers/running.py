@@ -1,4 +1,4 @@
-"""Compare samplers with a long reference run, and calibrate them on simulated data."""
+"""Run samplers on one posterior, and compare them with a long reference run."""
 
 from __future__ import annotations
 
@@ -6,46 +6,31 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from numpyro import handlers
 
 from bpa_ppl._runtime.arguments import SEEDS, check_seed
 from bpa_ppl._runtime.messages import LOGGER
 from bpa_ppl._runtime.progress import Reporter, reporter
-from bpa_ppl.adapting.adapt import log_density
-from bpa_ppl.adapting.draw import draw, draw_posterior, require_adaptation
-from bpa_ppl.adapting.observations import Compared
+from bpa_ppl.adapting.draw import draw_posterior
 from bpa_ppl.components import read_name
-from bpa_ppl.densities.model_target import make_model_target, require_simulated
-from bpa_ppl.densities.own_models import Simulated
-from bpa_ppl.densities.target import (
-    NUMPYRO_LOCK,
-    Target,
-    constrain,
-    constrain_draws,
-    evaluate,
-    inspect_model,
-)
-from bpa_ppl.densities.weights_target import Model
-from bpa_ppl.diagnostics.samplers.calibration import Calibration, Replication, run_calibration
+from bpa_ppl.densities.model_target import make_model_target
+from bpa_ppl.densities.target import Target
 from bpa_ppl.diagnostics.samplers.comparison import (
     FAILED,
     MAX_BIAS,
     Comparison,
     SamplerResult,
     check_bias,
-    check_same_posterior,
     compare,
     reference_problem,
 )
 from bpa_ppl.diagnostics.samplers.efficiency import COLUMNS
-from bpa_ppl.diagnostics.samplers.estimates import concatenate_runs
+from bpa_ppl.diagnostics.samplers.runs import concatenate_runs
+from bpa_ppl.diagnostics.samplers.same_posterior import check_same_posterior
 from bpa_ppl.diagnostics.samplers.variables import stack_sites
 from bpa_ppl.errors import (
     BpaError,
@@ -55,18 +40,12 @@ from bpa_ppl.errors import (
     find_interruption,
     list_names,
 )
-from bpa_ppl.gains.gains import AnyGain, resolve
-from bpa_ppl.gains.oracles import Oracles
 from bpa_ppl.lists.nbest import NBest
-from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood
-from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.posterior.draws import WEIGHTS, Draws, total
+from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
-from bpa_ppl.weights import AnyStart
 
 if TYPE_CHECKING:
-    from bpa_ppl.models.priors.prior import Prior, PriorFamily
     from bpa_ppl.posterior.adapter import Posterior
 
 #: The timed runs of a sampler, or why it failed.
@@ -142,7 +121,7 @@ def compare_samplers(
     """
     seed = check_seed(seed)
     check_bias(bias)
-    _check_samplers(samplers)
+    check_samplers(samplers)
     if runs < 1:
         message = f"a comparison needs at least one run of each sampler, not {runs}"
         raise UsageError(message, parameter="runs")
@@ -155,7 +134,7 @@ def compare_samplers(
     if twice := elsewhere.keys() & set(samplers):
         message = f"{min(twice)} is already the name of a sampler: choose another label"
         raise UsageError(message, parameter="others", code="duplicate")
-    target = _find_target(model, args, kwargs, seed)
+    target = find_target(model, args, kwargs, seed)
     if test is not None and not target.has_lists:
         message = "test lists are reranked with weights, which only a density of log_density has"
         raise UsageError(f"{message}: leave test out", parameter="test", code="conflict")
@@ -199,7 +178,7 @@ def compare_samplers(
     return replace(comparison, samplers=(*results, *(comparison[name] for name in elsewhere)))
 
 
-def _check_samplers(samplers: Sequence[str | Sampler]) -> None:
+def check_samplers(samplers: Sequence[str | Sampler]) -> None:
     """Refuse one name in place of a list, and an empty list.
 
     Raises:
@@ -225,7 +204,7 @@ def _find_reference_sampler(reference: Any, draws: int) -> Sampler | None:
     return SAMPLERS.resolve(reference, {"draws": draws})
 
 
-def _find_target(model: Callable[..., Any] | Target, args: Any, kwargs: Any, seed: int) -> Target:
+def find_target(model: Callable[..., Any] | Target, args: Any, kwargs: Any, seed: int) -> Target:
     """Return the density of a program with its arguments, or the one that is given.
 
     Raises:
@@ -352,227 +331,3 @@ def describe_remaining(
         return ""
     total = then + sum(float(np.mean(seconds[name][1:] or seconds[name])) for name in left)
     return f", about {f'{total:.0f} s' if total < 100 else f'{total / 60:.0f} min'} left"
-
-
-#: Calibrated next to the weights: a quantity that depends on the data, and so detects errors that
-#: the weights do not show (Modrák et al. 2023).
-LOG_LIKELIHOOD = "log p(A|λ)"
-_LOG_LIKELIHOOD = "log likelihood"  # of other programs
-_OBSERVED = "oracle"
-
-
-def density_to_simulate(
-    lists: NBest,
-    weights: AnyStart,
-    *,
-    prior: str | PriorFamily | Prior = "isotropic:variance=0.1",
-    likelihood: str | Likelihood = "oracle",
-    gain: AnyGain | None = None,
-    model: Model = log_linear,
-) -> Target:
-    """Return the log density of lists whose oracles or answers are simulated, for `calibrate`.
-
-    Args:
-        lists: their references are needed only for a likelihood that uses gains, because oracles
-            are simulated. For `preference` the preferences of the lists say which candidates are
-            compared and who answered, and the answers are simulated.
-        weights: the canonical weights λ_T.
-        prior: from which the weights are drawn.
-        likelihood: one that is a distribution of the observations: `oracle` or `preference`.
-        gain: if the likelihood uses gains; as for `adapt`.
-        model: a NumPyro model with the sites `weights` and `oracle`, such as one of your own; its
-            other sampled sites are calibrated, too.
-
-    Raises:
-        DataError: if lists and weights do not fit together.
-        UsageError: if the likelihood cannot be simulated.
-
-    >>> from bpa_ppl import from_lists
-    >>> texts, features = [["a", "b"]] * 8, [[[1.0], [0.0]], [[0.0], [2.0]]] * 4
-    >>> density = density_to_simulate(from_lists(texts, features, ["LM0"]), {"LM0": 0.5})
-    >>> (result,) = calibrate(density, samplers=["laplace:draws=200"], replications=20)
-    >>> result.names, bool(result)
-    (('LM0', 'log p(A|λ)'), True)
-    """
-    resolved = LIKELIHOODS.resolve(likelihood)
-    _require_generative(resolved)
-    first = np.zeros(len(lists), np.int64)
-    key = "" if gain is None else resolve(gain, lists).key
-    return log_density(
-        lists,
-        weights,
-        gain=Oracles(first, np.full(len(first), np.nan), first + 1, "", key, ""),
-        likelihood=resolved,
-        prior=prior,
-        model=model,
-    )
-
-
-def calibrate(
-    model: Callable[..., Any] | Target,
-    args: tuple[Any, ...] = (),
-    kwargs: Mapping[str, Any] | None = None,
-    *,
-    samplers: Sequence[str | Sampler],
-    replications: int = 200,
-    seed: int = 0,
-    jobs: int = 1,
-    progress: bool | Reporter = False,
-) -> list[Calibration]:
-    """Run simulation-based calibration of samplers on a posterior.
-
-    Parameters are drawn from the prior, and everything that the program observes is simulated given
-    them. The ranks of the true values among the draws of a sampler given the simulated data are
-    tested for uniformity, and so is that of the log likelihood (Talts et al. 2018; Modrák et al.
-    2023). Arguments of the program that it does not observe stay as they are: a program that also
-    computes with its data, such as an autoregression of the observed series, is not simulated as it
-    would have to be, and is then found not to be calibrated.
-
-    Args:
-        model: a NumPyro program, as for `sample`, or a density of n-best lists, by
-            `density_to_simulate` or, with references, `log_density`.
-        args: the positional arguments of the program, as a tuple.
-        kwargs: its keyword arguments.
-        samplers: names, with settings as in `nuts:warmup=200`, or samplers of your own.
-        replications: the number of simulated data sets.
-        seed: of all random numbers.
-        jobs: the number of threads.
-        progress: True draws a bar on standard error.
-
-    Returns:
-        the result of each sampler, in their order; it is true if the sampler is calibrated.
-
-    Raises:
-        DataError: if a posterior cannot be sampled in this way.
-        UsageError: if there is no such sampler or setting, or the data cannot be simulated.
-
-    >>> import jax.numpy as jnp
-    >>> import numpyro
-    >>> import numpyro.distributions as dist
-    >>> def program(y):
-    ...     mean = numpyro.sample("mean", dist.Normal(0.0, 1.0))
-    ...     numpyro.sample("y", dist.Normal(mean, 1.0), obs=y)
-    >>> data = (jnp.zeros(5),)
-    >>> (result,) = calibrate(program, data, samplers=["laplace:draws=200"], replications=20)
-    >>> result.names, bool(result)
-    (('mean', 'log likelihood'), True)
-    """
-    _check_samplers(samplers)
-    engines = [SAMPLERS.resolve(sampler) for sampler in samplers]
-    target = _find_target(model, args, kwargs, seed)
-    with NUMPYRO_LOCK, jax.enable_x64(True):
-        simulation = _of_weights(target) if target.has_lists else _of_model(target)
-    return [
-        run_calibration(
-            partial(_replicate, engine, simulation, check_seed(seed)),
-            simulation.labels,
-            replications=replications,
-            sampler=SAMPLERS.name_of(engine),
-            seed=seed,
-            jobs=jobs,
-            progress=progress,
-        )
-        for engine in engines
-    ]
-
-
-class _Simulation(NamedTuple):
-    """How data are simulated from a target.
-
-    Attributes:
-        target: the posterior of the data that are there.
-        names: the sites whose true values are compared with draws.
-        labels: of their cells, and of the log likelihood.
-        given: returns the posterior of simulated data, from what the program observes, by site.
-    """
-
-    target: Target
-    names: tuple[str, ...]
-    labels: tuple[str, ...]
-    given: Callable[[dict[str, Any]], Target]
-
-
-def _require_generative(likelihood: Likelihood) -> None:
-    """Refuse a likelihood that is no distribution of what is observed."""
-    if not likelihood.generative:
-        name = LIKELIHOODS.name_of(likelihood)
-        message = f"oracles cannot be simulated from {name}: choose oracle or preference"
-        raise UsageError(message, parameter="likelihood", code="not-supported")
-
-
-def _of_weights(target: Target) -> _Simulation:
-    """Return how oracles or answers are simulated.
-
-    Raises:
-        UsageError: if the likelihood is no distribution of them.
-    """
-    assert target.likelihood is not None  # it has lists
-    _require_generative(target.likelihood)
-    observed = require_adaptation(target).observed
-    if isinstance(observed, Compared) and (observed.choices.weight != 1).any():
-        message = "answers with weights other than 1 cannot be simulated: leave out the weights"
-        raise UsageError(message, parameter="likelihood", code="not-supported")
-    latent = inspect_model(target).latent
-    names = (WEIGHTS, *(name for name in latent if name != WEIGHTS))
-
-    def given(simulated: dict[str, Any]) -> Target:
-        oracle = simulated[_OBSERVED].astype(target.lists.oracle.dtype)
-        lists = target.lists._replace(oracle=oracle)
-        return replace(target, data=target.data._replace(lists=lists))
-
-    labels = (*target.features, *_label_cells(target, names[1:]), LOG_LIKELIHOOD)
-    return _Simulation(target, names, labels, given)
-
-
-def _of_model(target: Target) -> _Simulation:
-    """Return how the data of any program are simulated.
-
-    Raises:
-        UsageError: if it observes nothing, or a `numpyro.factor`.
-    """
-    require_simulated(target)
-    names = inspect_model(target).latent
-    labels = (*_label_cells(target, names), _LOG_LIKELIHOOD)
-    return _Simulation(target, names, labels, lambda data: replace(target, data=(data,)))
-
-
-def _replicate(engine: Sampler, simulation: _Simulation, seed: int, i: int) -> Replication:
-    """Simulate data, and draw from the posterior given the data."""
-    # The setting is local to a thread.
-    with NUMPYRO_LOCK, jax.enable_x64(True):
-        key = jax.random.fold_in(jax.random.key(seed), i)
-        truth, observed, likelihood = simulate(simulation.target, simulation.names, key)
-        target = replace(simulation.given(observed), seed=seed + i)
-        sampled = draw(engine, target)
-        log_likelihood = sampled.log_likelihood
-        if log_likelihood is None:
-            log_likelihood = evaluate(target, sampled.z)[1]
-        values = constrain_draws(target, sampled.z)
-        shape = np.shape(values[simulation.names[0]])[:2]
-        parts = [np.reshape(values[name], (*shape, -1)) for name in simulation.names]
-        draws = np.concatenate([*parts, total(log_likelihood, shape)[..., None]], -1)
-        return Replication(np.append(truth, likelihood), draws, sampled.log_weight)
-
-
-def _label_cells(target: Target, names: Sequence[str]) -> list[str]:
-    """Return a name for each cell of some sites."""
-    values = constrain(target, target.start)
-    return [
-        name if np.size(values[name]) == 1 else f"{name}[{k}]"
-        for name in names
-        for k in range(np.size(values[name]))
-    ]
-
-
-@partial(jax.jit, static_argnums=1)
-def simulate(
-    target: Target, names: tuple[str, ...], key: jax.Array
-) -> tuple[jax.Array, dict[str, jax.Array], jax.Array]:
-    """Return parameters from the prior, data from the model given them, and their log density."""
-    simulated = Simulated(target.program)
-    sites = handlers.trace(handlers.seed(simulated, key)).get_trace(*target.data)
-    observed = {name: sites[name] for name in simulated.sites}
-    data = {name: site["value"] for name, site in observed.items()}
-    likelihood = sum(site["fn"].log_prob(data[name]).sum() for name, site in observed.items())
-    truth = jnp.concatenate([jnp.ravel(sites[name]["value"]) for name in names])
-    return truth, data, jnp.asarray(likelihood)

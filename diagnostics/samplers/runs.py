@@ -1,9 +1,9 @@
-"""Means of draws with their Monte-Carlo errors, effective sizes, R-hat, and Holm's p-values."""
+"""The runs of a sampler as chains of one, and nearly independent draws of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,21 +13,13 @@ from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.errors import DataError
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Arrays, Draws, kish
-from bpa_ppl.posterior.statistics import ess, find_copied_chains, r_hat
+from bpa_ppl.posterior.statistics import ess, find_copied_chains
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
 
 _MIN_DRAWS = 10  # per chain: diagnostics of fewer are meaningless
 _LEFT = 0.3  # autocorrelations of thinned draws, summed over the weights
-
-
-class Estimate(NamedTuple):
-    """Means of functions of draws, their Monte-Carlo errors, and effective sample sizes."""
-
-    mean: Float64
-    error: Float64
-    ess: Float64
 
 
 def concatenate_runs(posteriors: Sequence[Posterior]) -> Draws:
@@ -90,76 +82,6 @@ def _thin(values: npt.ArrayLike, length: int) -> npt.NDArray[Any]:
     return array[:, np.arange(length) * array.shape[1] // length]
 
 
-def estimate_mean(draws: Draws, function_values: npt.ArrayLike) -> Estimate:
-    """Return the means of functions of the draws, given their values, (C, D, …) ↦ (…).
-
-    The error for chains is the standard deviation over √ESS (Vehtari et al. 2021), for importance
-    samples that of a self-normalised sum (Owen 2013, §9.2). A constant has no error, and of chains
-    no effective draws.
-
-    >>> values = {"weights": np.zeros((1, 2, 1))}
-    >>> draws = Draws(values, ("LM0",), kind="weighted", log_weight=np.log([[1, 3]]))
-    >>> estimate_mean(draws, [[0.0, 1.0]]).mean.round(2)
-    np.float64(0.75)
-    """
-    x = np.asarray(function_values, np.float64)
-    flat = x.reshape(-1, *x.shape[2:])
-    if draws.weighted:
-        share = draws.importance
-        mean = np.tensordot(share, flat, 1)
-        error = np.sqrt(np.tensordot(share**2, (flat - mean) ** 2, 1))
-        return Estimate(mean, error, np.full(mean.shape, kish(share)))
-    size = np.where(np.ptp(flat, axis=0) > 0, ess(x, "mean"), 0.0)
-    error = flat.std(axis=0, ddof=1) / np.sqrt(np.where(size > 0, size, np.inf))
-    return Estimate(flat.mean(axis=0), error, size)
-
-
-def estimate_share(draws: Draws, below: npt.ArrayLike, expected: float) -> Estimate:
-    """Return the shares of draws below quantiles, with the error of the expected share.
-
-    Few draws are below an outer quantile, so their own share says too little about the error.
-
-    Args:
-        draws: the draws.
-        below: (C, D, …) bool.
-        expected: the share if a quantile is correct.
-    """
-    share, _, size = estimate_mean(draws, below)
-    if not size.all():  # all draws are on one side
-        size = np.where(size > 0, size, smallest_ess(draws))
-    with np.errstate(divide="ignore"):
-        return Estimate(share, np.sqrt(expected * (1 - expected) / size), size)
-
-
-def ess_by_weight(draws: Draws, method: str = "bulk") -> Float64:
-    """Return the effective sample size of each weight, (Q,); 0 for one that is constant.
-
-    Args:
-        draws: chains, or draws with importance weights, whose ESS is Kish's.
-        method: of ArviZ: `bulk`, `tail` or `mean`.
-
-    >>> constant = Draws({"weights": np.zeros((4, 100, 1))}, ("LM0",))
-    >>> ess_by_weight(constant).tolist()
-    [0.0]
-    """
-    if draws.weighted:
-        return np.full(len(draws.features), kish(draws.importance))
-    moved = np.ptp(draws.weights, axis=(0, 1)) > 0
-    return np.where(moved, np.nan_to_num(ess(draws.weights, method)), 0.0)
-
-
-def smallest_ess(draws: Draws) -> float:
-    """Return the smallest bulk ESS of a weight, or the ESS of the importance weights."""
-    return float(np.min(ess_by_weight(draws)))
-
-
-def largest_r_hat(draws: Draws) -> float:
-    """Return the largest rank-normalised split R-hat of a weight; 1 for weighted draws."""
-    if draws.weighted:
-        return 1.0
-    return float(np.max(np.nan_to_num(r_hat(draws.weights), nan=np.inf)))
-
-
 def resample_independent(draws: Draws, count: int, rng: np.random.Generator) -> Float64:
     """Return `count` nearly independent draws, (count, Q), in random order.
 
@@ -203,23 +125,3 @@ def select_independent(draws: Draws, most: int, rng: np.random.Generator) -> Flo
     apart = max(2.0, np.log(len(draws.features) / _LEFT) / 2)
     count = int(min(np.min(sizes), len(flat)) / apart)
     return resample_independent(draws, max(1, min(count, most)), rng)
-
-
-def holm(p_values: npt.ArrayLike) -> Float64:
-    """Return p-values adjusted by the step-down method of Holm (1979), in the same order.
-
-    Rejecting where an adjusted value is at most α controls the family-wise error rate at α under
-    any dependence.
-
-    Args:
-        p_values: (tests,) in [0, 1].
-
-    >>> holm([0.01, 0.04, 0.03]).round(2).tolist()
-    [0.03, 0.06, 0.06]
-    """
-    p = np.asarray(p_values, np.float64)
-    order = np.argsort(p)
-    stepped = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
-    adjusted = np.empty_like(p)
-    adjusted[order] = np.minimum(stepped, 1.0)
-    return adjusted

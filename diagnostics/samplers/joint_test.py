@@ -1,139 +1,24 @@
-"""Agreement of a sampler with a long reference run."""
+"""A permutation test of the joint distributions of a sampler and of a long reference run."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import product
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.spatial.distance import cdist
 from scipy.stats import rankdata
-from scipy.stats import t as student
 
 from bpa_ppl._runtime.arrays import Float32, Float64
-from bpa_ppl.diagnostics.samplers.estimates import (
-    Estimate,
-    estimate_mean,
-    estimate_share,
-    holm,
-    select_independent,
-)
-from bpa_ppl.posterior.draws import Draws, quantiles
+from bpa_ppl.diagnostics.samplers.runs import select_independent
+from bpa_ppl.posterior.draws import Draws
 
-#: What is compared, and the probabilities of the quantiles.
-_QUANTITIES, _PROBABILITIES = ("mean", "sd", "q5", "q50", "q95"), (0.05, 0.5, 0.95)
-_COLUMNS = ("variable", "quantity", "value", "reference", "bias", "z", "p_value")
 #: Random splits of the pooled draws; p-values are multiples of 1 / (SPLITS + 1).
 SPLITS = 699
-#: The probability that the bound of the bias holds.
-PROBABILITY = 0.95
 _MAX_DRAWS, _MAX_REFERENCE_DRAWS = 1000, 1500  # in the joint test, whose time is quadratic
 _NEIGHBOURS = 10  # nearest draws of each draw, in the joint test
 _MAX_PAIRS = 2000  # of variables, whose correlations are compared: all of 63 variables
-
-
-Row = dict[str, Any]  # by the names of the columns
 Pairs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]  # of positions of columns
-
-
-def compare_moments(draws: Draws, reference: Draws) -> tuple[Row, ...]:
-    """Compare means, standard deviations and quantiles of each weight with a reference.
-
-    Each is tested as the mean of a function that the reference determines, whose Monte-Carlo
-    error is known: λ, (λ − its reference mean)², and whether λ is below a reference quantile.
-
-    Args:
-        draws: of a sampler, with the features of the reference in the same order.
-        reference: draws of a long run.
-
-    Returns:
-        the `variable`; the `quantity`: `mean`, `sd`, or a quantile such as `q5`; its `value` for
-        the sampler and for the `reference`, in its units; the `bias`, their difference in
-        posterior standard deviations of the reference; `z`, the difference in Monte-Carlo standard
-        errors of both runs; the `p_value` of z by Student's t, adjusted by Holm over all rows.
-
-    >>> rng = np.random.default_rng(0)
-    >>> reference = Draws({"weights": rng.normal(7.0, 10.0, size=(4, 500, 1))}, ("LM0",))
-    >>> max(abs(row["z"]) for row in compare_moments(reference, reference))
-    0.0
-    >>> shifted = Draws({"weights": reference.weights + 5.0}, ("LM0",))
-    >>> row = compare_moments(shifted, reference)[0]
-    >>> row["quantity"], round(row["bias"], 2)
-    ('mean', 0.5)
-    """
-    values, targets = _compute_moments(draws), _compute_moments(reference)
-    ours, theirs = (_estimate(one, reference.mean, targets[2:]) for one in (draws, reference))
-    bias = (values - targets) / reference.deviation
-    z = (ours.mean - theirs.mean) / np.hypot(ours.error, theirs.error)
-    p = 2 * student.sf(np.abs(z), _degrees_of_freedom(np.minimum(ours.ess, theirs.ess)))
-    columns = values, targets, bias, z, holm(p.reshape(-1)).reshape(p.shape)
-    rows = zip(*(column.T.reshape(-1).tolist() for column in columns), strict=True)
-    cells = product(reference.features, _QUANTITIES)
-    return tuple(
-        dict(zip(_COLUMNS, (*cell, *row), strict=True))
-        for cell, row in zip(cells, rows, strict=True)
-    )
-
-
-def _compute_moments(draws: Draws) -> Float64:
-    """Return the mean, standard deviation and quantiles of each weight, (5, Q)."""
-    if draws.weighted:
-        cuts = quantiles(draws.flat, _PROBABILITIES, draws.importance)
-    else:
-        cuts = np.quantile(draws.flat, _PROBABILITIES, axis=0)
-    return np.stack([draws.mean, draws.deviation, *cuts])
-
-
-def _estimate(draws: Draws, centre: Float64, cuts: Float64) -> Estimate:
-    """Estimate the means of the functions that are tested, (5, Q), given those of the reference."""
-    x = draws.weights
-    below = (
-        estimate_share(draws, x <= cut, p) for p, cut in zip(_PROBABILITIES, cuts, strict=True)
-    )
-    parts = estimate_mean(draws, x), estimate_mean(draws, (x - centre) ** 2), *below
-    return Estimate(*map(np.stack, zip(*parts, strict=True)))
-
-
-def _degrees_of_freedom(size: Float64) -> Float64:
-    """Return the degrees of freedom of a mean divided by its error, given its ESS.
-
-    An error estimated with a window of 5 autocorrelation times has a relative variance of 20/ESS
-    (Sokal 1997, §3), like a χ² distribution with ESS/10 degrees of freedom.
-    """
-    return np.maximum(size / 10, 1.0)
-
-
-def bound_bias(draws: Draws, reference: Draws) -> tuple[float, str]:
-    """Return a bound that no mean's absolute bias exceeds, with a probability of 95%.
-
-    For each weight, the absolute difference of the means plus the one-sided quantile of Student's t
-    times the Monte-Carlo error of both is a bound for this weight. The largest one is a bound for
-    all weights at the same time, without a correction: it is at least the bound for the weight
-    whose bias is in truth the largest (an intersection-union test, Berger 1982).
-
-    Args:
-        draws: of a sampler, with the features of the reference in the same order.
-        reference: draws of a long run.
-
-    Returns:
-        the bound, in posterior standard deviations of the reference, and the weight whose bias may
-        be that large.
-
-    >>> def draws(seed, count):
-    ...     rng = np.random.default_rng(seed)
-    ...     return Draws({"weights": rng.normal(size=(4, count, 2))}, ("LM0", "WP0"))
-    >>> few, many = (bound_bias(draws(1, count), draws(2, 5000))[0] for count in (100, 5000))
-    >>> few > 0.1 > many
-    True
-    """
-    a, b = (estimate_mean(one, one.weights) for one in (draws, reference))
-    quantile = student.ppf(PROBABILITY, _degrees_of_freedom(np.minimum(a.ess, b.ess)))
-    bounds = (abs(a.mean - b.mean) + quantile * np.hypot(a.error, b.error)) / reference.deviation
-    bounds = np.where(np.isfinite(bounds), bounds, np.inf)  # the squares of draws may overflow
-    worst = int(bounds.argmax())
-    return float(bounds[worst]), reference.features[worst]
 
 
 @dataclass(frozen=True)

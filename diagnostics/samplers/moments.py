@@ -1,0 +1,188 @@
+"""Moments and quantiles of a sampler and of a reference run, with their Monte-Carlo errors."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import t as student
+
+from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl.diagnostics.samplers.efficiency import Row, smallest_ess
+from bpa_ppl.posterior.draws import Draws, kish, quantiles
+from bpa_ppl.posterior.statistics import ess
+
+#: What is compared, and the probabilities of the quantiles.
+_QUANTITIES, _PROBABILITIES = ("mean", "sd", "q5", "q50", "q95"), (0.05, 0.5, 0.95)
+_COLUMNS = ("variable", "quantity", "value", "reference", "bias", "z", "p_value")
+#: The probability that the bound of the bias holds.
+PROBABILITY = 0.95
+
+
+class Estimate(NamedTuple):
+    """Means of functions of draws, their Monte-Carlo errors, and effective sample sizes."""
+
+    mean: Float64
+    error: Float64
+    ess: Float64
+
+
+def compare_moments(draws: Draws, reference: Draws) -> tuple[Row, ...]:
+    """Compare means, standard deviations and quantiles of each weight with a reference.
+
+    Each is tested as the mean of a function that the reference determines, whose Monte-Carlo
+    error is known: λ, (λ − its reference mean)², and whether λ is below a reference quantile.
+
+    Args:
+        draws: of a sampler, with the features of the reference in the same order.
+        reference: draws of a long run.
+
+    Returns:
+        the `variable`; the `quantity`: `mean`, `sd`, or a quantile such as `q5`; its `value` for
+        the sampler and for the `reference`, in its units; the `bias`, their difference in
+        posterior standard deviations of the reference; `z`, the difference in Monte-Carlo standard
+        errors of both runs; the `p_value` of z by Student's t, adjusted by Holm over all rows.
+
+    >>> rng = np.random.default_rng(0)
+    >>> reference = Draws({"weights": rng.normal(7.0, 10.0, size=(4, 500, 1))}, ("LM0",))
+    >>> max(abs(row["z"]) for row in compare_moments(reference, reference))
+    0.0
+    >>> shifted = Draws({"weights": reference.weights + 5.0}, ("LM0",))
+    >>> row = compare_moments(shifted, reference)[0]
+    >>> row["quantity"], round(row["bias"], 2)
+    ('mean', 0.5)
+    """
+    values, targets = _compute_moments(draws), _compute_moments(reference)
+    ours, theirs = (_estimate(one, reference.mean, targets[2:]) for one in (draws, reference))
+    bias = (values - targets) / reference.deviation
+    z = (ours.mean - theirs.mean) / np.hypot(ours.error, theirs.error)
+    p = 2 * student.sf(np.abs(z), _degrees_of_freedom(np.minimum(ours.ess, theirs.ess)))
+    columns = values, targets, bias, z, holm(p.reshape(-1)).reshape(p.shape)
+    rows = zip(*(column.T.reshape(-1).tolist() for column in columns), strict=True)
+    cells = product(reference.features, _QUANTITIES)
+    return tuple(
+        dict(zip(_COLUMNS, (*cell, *row), strict=True))
+        for cell, row in zip(cells, rows, strict=True)
+    )
+
+
+def _compute_moments(draws: Draws) -> Float64:
+    """Return the mean, standard deviation and quantiles of each weight, (5, Q)."""
+    if draws.weighted:
+        cuts = quantiles(draws.flat, _PROBABILITIES, draws.importance)
+    else:
+        cuts = np.quantile(draws.flat, _PROBABILITIES, axis=0)
+    return np.stack([draws.mean, draws.deviation, *cuts])
+
+
+def _estimate(draws: Draws, centre: Float64, cuts: Float64) -> Estimate:
+    """Estimate the means of the functions that are tested, (5, Q), given those of the reference."""
+    x = draws.weights
+    below = (
+        estimate_share(draws, x <= cut, p) for p, cut in zip(_PROBABILITIES, cuts, strict=True)
+    )
+    parts = estimate_mean(draws, x), estimate_mean(draws, (x - centre) ** 2), *below
+    return Estimate(*map(np.stack, zip(*parts, strict=True)))
+
+
+def _degrees_of_freedom(size: Float64) -> Float64:
+    """Return the degrees of freedom of a mean divided by its error, given its ESS.
+
+    An error estimated with a window of 5 autocorrelation times has a relative variance of 20/ESS
+    (Sokal 1997, §3), like a χ² distribution with ESS/10 degrees of freedom.
+    """
+    return np.maximum(size / 10, 1.0)
+
+
+def bound_bias(draws: Draws, reference: Draws) -> tuple[float, str]:
+    """Return a bound that no mean's absolute bias exceeds, with a probability of 95%.
+
+    For each weight, the absolute difference of the means plus the one-sided quantile of Student's t
+    times the Monte-Carlo error of both is a bound for this weight. The largest one is a bound for
+    all weights at the same time, without a correction: it is at least the bound for the weight
+    whose bias is in truth the largest (an intersection-union test, Berger 1982).
+
+    Args:
+        draws: of a sampler, with the features of the reference in the same order.
+        reference: draws of a long run.
+
+    Returns:
+        the bound, in posterior standard deviations of the reference, and the weight whose bias may
+        be that large.
+
+    >>> def draws(seed, count):
+    ...     rng = np.random.default_rng(seed)
+    ...     return Draws({"weights": rng.normal(size=(4, count, 2))}, ("LM0", "WP0"))
+    >>> few, many = (bound_bias(draws(1, count), draws(2, 5000))[0] for count in (100, 5000))
+    >>> few > 0.1 > many
+    True
+    """
+    a, b = (estimate_mean(one, one.weights) for one in (draws, reference))
+    quantile = student.ppf(PROBABILITY, _degrees_of_freedom(np.minimum(a.ess, b.ess)))
+    bounds = (abs(a.mean - b.mean) + quantile * np.hypot(a.error, b.error)) / reference.deviation
+    bounds = np.where(np.isfinite(bounds), bounds, np.inf)  # the squares of draws may overflow
+    worst = int(bounds.argmax())
+    return float(bounds[worst]), reference.features[worst]
+
+
+def estimate_mean(draws: Draws, function_values: npt.ArrayLike) -> Estimate:
+    """Return the means of functions of the draws, given their values, (C, D, …) ↦ (…).
+
+    The error for chains is the standard deviation over √ESS (Vehtari et al. 2021), for importance
+    samples that of a self-normalised sum (Owen 2013, §9.2). A constant has no error, and of chains
+    no effective draws.
+
+    >>> values = {"weights": np.zeros((1, 2, 1))}
+    >>> draws = Draws(values, ("LM0",), kind="weighted", log_weight=np.log([[1, 3]]))
+    >>> estimate_mean(draws, [[0.0, 1.0]]).mean.round(2)
+    np.float64(0.75)
+    """
+    x = np.asarray(function_values, np.float64)
+    flat = x.reshape(-1, *x.shape[2:])
+    if draws.weighted:
+        share = draws.importance
+        mean = np.tensordot(share, flat, 1)
+        error = np.sqrt(np.tensordot(share**2, (flat - mean) ** 2, 1))
+        return Estimate(mean, error, np.full(mean.shape, kish(share)))
+    size = np.where(np.ptp(flat, axis=0) > 0, ess(x, "mean"), 0.0)
+    error = flat.std(axis=0, ddof=1) / np.sqrt(np.where(size > 0, size, np.inf))
+    return Estimate(flat.mean(axis=0), error, size)
+
+
+def estimate_share(draws: Draws, below: npt.ArrayLike, expected: float) -> Estimate:
+    """Return the shares of draws below quantiles, with the error of the expected share.
+
+    Few draws are below an outer quantile, so their own share says too little about the error.
+
+    Args:
+        draws: the draws.
+        below: (C, D, …) bool.
+        expected: the share if a quantile is correct.
+    """
+    share, _, size = estimate_mean(draws, below)
+    if not size.all():  # all draws are on one side
+        size = np.where(size > 0, size, smallest_ess(draws))
+    with np.errstate(divide="ignore"):
+        return Estimate(share, np.sqrt(expected * (1 - expected) / size), size)
+
+
+def holm(p_values: npt.ArrayLike) -> Float64:
+    """Return p-values adjusted by the step-down method of Holm (1979), in the same order.
+
+    Rejecting where an adjusted value is at most α controls the family-wise error rate at α under
+    any dependence.
+
+    Args:
+        p_values: (tests,) in [0, 1].
+
+    >>> holm([0.01, 0.04, 0.03]).round(2).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    p = np.asarray(p_values, np.float64)
+    order = np.argsort(p)
+    stepped = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(stepped, 1.0)
+    return adjusted
