@@ -624,6 +624,17 @@ def test_cells_that_are_not_those_of_the_array_stay_variables(
 
 
 @pytest.mark.usefixtures("without_joint_test")
+def test_cells_of_an_incomplete_array_are_named() -> None:
+    def run(seed: int) -> Arrays:
+        return {"mu": autoregressive(0.3, 4, 1000, 1, seed)[..., 0]}
+
+    cells = dict.fromkeys(("theta[1]", "theta[3]"), run(3)["mu"])
+    found = compare(run(0) | cells, run(1))
+    named = "not compared, because only a has them: theta[1], theta[3]"
+    assert (found.left_out, found["a"].verdict) == ((named,), INCONCLUSIVE)
+
+
+@pytest.mark.usefixtures("without_joint_test")
 def test_a_variable_that_only_some_have_leaves_no_agreement(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
