@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
 
 from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.cli import options as shared
-from bpa_ppl.cli.models import read_arguments, read_model
 from bpa_ppl.cli.needs import Needs
 from bpa_ppl.cli.outputs import Written
 from bpa_ppl.errors import BpaError, NotConverged, UsageError
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
-from bpa_ppl.samplers.sampler import SAMPLERS
-
-if TYPE_CHECKING:
-    from bpa_ppl.densities.target import Target
 
 #: Boxes of the help of a command.
 _MODEL = Group("A NumPyro model", sort_key=0)
@@ -32,14 +24,6 @@ _TEST = Group("Lists to rerank", sort_key=5)
 #: Marks options of lists, and of what samplers are run on; the others compare posteriors.
 _OF_LISTS_ONLY, _OF_RUNS = Needs(("weights",)), Needs(("weights", "model"))
 _OF_POSTERIORS = Needs(("posteriors",))
-#: The samplers that are compared by default: on n-best lists, and on other models.
-_OF_LISTS = ("heuristic", "rwm-isotropic", "rwm", "imh", "nuts", "laplace")
-_OF_MODELS = ("rwm", "imh", "nuts", "laplace")
-_LONG_RUN = ("nuts", 5000)  # the sampler, and draws of a chain, of the reference
-#: Packages whose versions the results depend on.
-_VERSIONS = ("bpa_ppl", "numpyro", "jax", "sacrebleu")
-#: Packages of extras that may be installed.
-_OTHERS = ("arviz", "blackjax", "nutpie")
 
 
 def in_folder(*names: str) -> Written:
@@ -62,36 +46,81 @@ def _parse_names(samplers: Iterable[str]) -> list[str]:
     return names
 
 
-def _split_settings(samplers: Iterable[str], values: dict[str, Any] | None) -> dict[str, Any]:
-    """Divide the values of `SAMPLER.NAME=VALUE` options into the settings of each sampler.
+def _parse_settings(pairs: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Read `SAMPLER.NAME=VALUE` options: the settings of each sampler.
 
-    >>> _split_settings(["imh", "rwm"], {"rwm.draws": 500})
-    {'imh': {}, 'rwm': {'draws': 500}}
+    >>> _parse_settings(["rwm.draws=500", "rwm.warmup=0"])
+    {'rwm': {'draws': 500, 'warmup': 0}}
 
     Raises:
-        UsageError: if an option is not of this form, or its sampler is not among those that run.
+        UsageError: if one is not of this form.
     """
-    settings: dict[str, dict[str, Any]] = {name: {} for name in samplers}
-    for key, value in (values or {}).items():
+    settings: dict[str, dict[str, Any]] = {}
+    for key, value in shared.parse_assignments(pairs).items():
         sampler, dot, name = key.partition(".")
-        if not dot or sampler not in settings:
-            names = ", ".join(settings)
-            problem = f"expected SAMPLER.NAME=VALUE, with SAMPLER one of {names}, not {key!r}"
-            raise UsageError(problem, parameter="setting")
-        settings[sampler][name] = value
+        if not (sampler and dot and name):
+            raise UsageError(f"expected SAMPLER.NAME=VALUE, not {key!r}")
+        settings.setdefault(sampler, {})[name] = value
     return settings
 
 
-Samplers = Annotated[Any, shared.make_parameter(_parse_names, several=True)]
 _SamplerSettings = Annotated[
     dict[str, Any] | None,
     shared.make_parameter(
-        shared.parse_assignments,
+        _parse_settings,
         "Setting of a sampler, as SAMPLER.NAME=VALUE: rwm.draws=500.",
         several=True,
         name="--set",
+        group=shared.SAMPLING,
     ),
 ]
+
+
+@Parameter(name="*", group=_MODEL)
+@dataclass(frozen=True, kw_only=True)
+class _Program:
+    """A program and its data.
+
+    Args:
+        model: NumPyro program, as module:function; in `bpa compare`, a posterior that is given,
+            too, is the reference in place of a long run.
+        data: Arguments of the program: a JSON object, whose lists become arrays.
+    """
+
+    model: shared.Word | None = None
+    data: Annotated[Path | None, Needs(("model",))] = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class _Runs:
+    """How samplers are run: arguments of `compare_samplers`, which has the defaults.
+
+    Args:
+        samplers: Names of samplers, separated by commas (default: heuristic, rwm-isotropic, rwm,
+            imh, nuts, laplace on lists; rwm, imh, nuts, laplace on a model).
+        runs: Runs of each sampler, with different seeds (default: 4).
+        reference: Sampler of the long reference run (default: nuts).
+        reference_draws: Draws of each of the four chains of the reference run (default: 5000).
+        others: Also compare a posterior of the same data, as NAME=FILE, or its runs, as
+            NAME=FILE,FILE. An attribute sampling_time, in seconds, gives its cost.
+    """
+
+    samplers: Annotated[Any, shared.make_parameter(_parse_names, several=True)] = None
+    others: Annotated[
+        dict[str, Any] | None,
+        shared.make_parameter(shared.parse_moved_files, several=True, name="--posterior"),
+    ] = None
+    runs: Annotated[int | None, Parameter(group=shared.SAMPLING)] = None
+    reference: Annotated[
+        str | None, Parameter(name="--reference-sampler", group=shared.SAMPLING)
+    ] = None
+    reference_draws: Annotated[int | None, Parameter(group=shared.SAMPLING)] = None
+    settings: _SamplerSettings = None
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the options that were given, as keyword arguments."""
+        return {name: value for name, value in vars(self).items() if value is not None}
 
 
 @Parameter(name="*")
@@ -114,6 +143,10 @@ class _Problem:
     def read(self, nbest: str) -> NBest:
         """Return the lists."""
         return self.formats.read(nbest, self.references, roles=self.columns.roles(self.gain))
+
+    def describe(self, weights: str | None) -> dict[str, str]:
+        """Return the weights and the prior as they were given, for the provenance of a page."""
+        return {"weights": str(weights), "prior": self.prior}
 
     def arguments(self) -> dict[str, Any]:
         """Return keyword arguments of `adapt`."""
@@ -215,23 +248,13 @@ def compare(
     ],
     weights: shared.Weights | None = None,
     output: Annotated[shared.OutputPath, in_folder("index.html", "comparison.json")] | None = None,
-    model: Annotated[shared.Word | None, Parameter(group=_MODEL)] = None,
-    data: Annotated[Path | None, Parameter(group=_MODEL), Needs(("model",))] = None,
+    program: _Program = _Program(),
     problem: Annotated[TestedProblem, _OF_LISTS_ONLY] = TestedProblem(),
     var_names: Annotated[list[str] | None, Needs(("posteriors", "model"))] = None,
     log_weights: Annotated[str | None, _OF_POSTERIORS] = None,
     bias: float = 0.1,
     no_reference: Annotated[bool, Parameter(negative=()), _OF_POSTERIORS] = False,
-    samplers: Annotated[Samplers, _OF_RUNS] = None,
-    runs: Annotated[int, Parameter(group=shared.SAMPLING), _OF_RUNS] = 4,
-    reference_sampler: Annotated[str, Parameter(group=shared.SAMPLING), _OF_RUNS] = _LONG_RUN[0],
-    reference_draws: Annotated[int, Parameter(group=shared.SAMPLING), _OF_RUNS] = _LONG_RUN[1],
-    posterior: Annotated[
-        dict[str, Any] | None,
-        shared.make_parameter(shared.parse_moved_files, several=True),
-        _OF_RUNS,
-    ] = None,
-    setting: Annotated[_SamplerSettings, Parameter(group=shared.SAMPLING), _OF_RUNS] = None,
+    running: Annotated[_Runs, _OF_RUNS] = _Runs(),
     seed: Annotated[int, Parameter(group=shared.SAMPLING)] = 0,
     quiet: shared.Quiet = False,
 ) -> None:
@@ -248,81 +271,42 @@ def compare(
 
     Args:
         output: Folder of the page and the tables.
-        model: NumPyro program to run samplers on, as module:function; a posterior that is given,
-            too, is the reference in place of a long run.
-        data: Arguments of the program: a JSON object, whose lists become arrays.
         var_names: Of posteriors and models, the variable to compare.
         log_weights: Of posteriors, the variable with the logarithms of importance weights, or none.
         no_reference: Compare each posterior with all others, pooled, without a reference.
         bias: Largest bias of a mean that agrees, in posterior sd, at most 0.1; a smaller one takes
             more draws, and the reason says how many.
-        samplers: Names of samplers, separated by commas (default: heuristic, rwm-isotropic, rwm,
-            imh, nuts, laplace on lists; rwm, imh, nuts, laplace on a model).
-        runs: Runs of each sampler, with different seeds.
-        reference_sampler: Sampler of the long reference run.
-        reference_draws: Draws of each of the four chains of the reference run.
-        posterior: Also compare a posterior of the same data, as NAME=FILE, or its runs, as
-            NAME=FILE,FILE. An attribute sampling_time, in seconds, gives its cost.
         seed: Seed of the first run.
     """
-    from bpa_ppl.adapting.adapt import log_density
     from bpa_ppl.diagnostics.samplers import comparison as comparing
+    from bpa_ppl.diagnostics.samplers import from_files
     from bpa_ppl.diagnostics.samplers.comparison_page import write_comparison
-    from bpa_ppl.diagnostics.samplers.running import compare_samplers
     from bpa_ppl.formats.streams import output_folder
-    from bpa_ppl.posterior.files import read_draws
 
-    _check_inputs(nbest, posteriors, weights, model)
-    chosen = samplers or (_OF_LISTS if model is None else _OF_MODELS)
-    settings = _split_settings(chosen, setting)
-    running: dict[str, Any] = {
-        "runs": runs,
-        "seed": seed,
-        "reference": reference_sampler,
-        "reference_draws": reference_draws,
-        "settings": settings,
-        "bias": bias,
-        "progress": not quiet,
-    }
+    _check_inputs(nbest, posteriors, weights, program.model)
+    options: dict[str, Any] = {"bias": bias, "seed": seed}
+    of_runs = {**options, **running.arguments(), "progress": not quiet}
     with nullcontext() if output is None else output_folder(output):
         if posteriors:
-            named = _label_posteriors((str(nbest), *posteriors))
-            reference = None if no_reference else dict([named.popitem()])
-            comparison = comparing.compare(
-                named, reference, var_names=var_names, log_weights=log_weights, bias=bias, seed=seed
+            files = _label_posteriors((str(nbest), *posteriors))
+            chosen: dict[str, Any] = {"var_names": var_names, "log_weights": log_weights}
+            comparison, made = from_files.compare_files(
+                files, with_reference=not no_reference, **chosen, **options
             )
-            last = "none" if reference is None else ", ".join(reference.values())
-            files = ", ".join(named.values())
-            made = {"posteriors": files, "reference file": last, "seed": str(seed)}
-        elif model is not None:
-            program = read_model(model)
-            arguments = {} if data is None else read_arguments(data, program)
-            if nbest is not None:
-                if (reference_sampler, reference_draws) != _LONG_RUN:
-                    message = f"{nbest} is the reference: leave out the options of a long run"
-                    raise UsageError(message, parameter="reference_sampler", code="conflict")
-                running["reference"] = nbest
-            others = {name: list(paths) for name, paths in (posterior or {}).items()}
-            running |= {"others": others, "var_names": var_names}
-            comparison = compare_samplers(program, (), arguments, samplers=chosen, **running)
-            made = {"model": model, "data": str(data or "none"), **_list_runs(seed, settings)}
+        elif program.model is not None:
+            comparison, made = from_files.compare_program(
+                program.model, program.data, reference_file=nbest, var_names=var_names, **of_runs
+            )
         else:
-            canonical, lists = str(weights), problem.read(str(nbest))
-            options = problem.arguments()
-            test = options.pop("test")
-            target = log_density(
-                lists, shared.parse_start(canonical), sampler=reference_sampler, **options
+            start = shared.parse_start(str(weights))
+            comparison, made = from_files.compare_on_lists(
+                problem.read(str(nbest)), start, **problem.arguments(), **of_runs
             )
-            given = {
-                name: list(map(read_draws, paths)) for name, paths in (posterior or {}).items()
-            }
-            running |= {"others": given, "test": lists if test is None else test}
-            comparison = compare_samplers(target, samplers=chosen, **running)
             made = {
                 "adaptation lists": str(nbest),
-                "likelihood": _in_words(problem.likelihood, "the default for the metric"),
-                "oracle metric": str(problem.gain or _default_gain(target)),
-                **_provenance(canonical, problem.prior, seed, settings),
+                "weights": str(weights),
+                "prior": problem.prior,
+                **made,
             }
         print(comparison)
         if output is not None:
@@ -340,16 +324,18 @@ def calibrate(
     /,
     *,
     weights: shared.Weights | None = None,
-    model: Annotated[shared.Word | None, Parameter(group=_MODEL)] = None,
-    data: Annotated[Path | None, Parameter(group=_MODEL), Needs(("model",))] = None,
+    program: _Program = _Program(),
     problem: Annotated[_SimulatedProblem, _OF_LISTS_ONLY] = _SimulatedProblem(),
     samplers: Annotated[
-        Samplers,
-        Parameter(help="Names of samplers, separated by commas.", show_default=",".join),
+        Any,
+        shared.make_parameter(
+            _parse_names, "Names of samplers, separated by commas.", several=True
+        ),
+        Parameter(show_default=",".join),
     ] = ("imh", "laplace", "nuts", "rwm"),
     output: shared.OutputPath | None = None,
     replications: int = 200,
-    setting: Annotated[_SamplerSettings, Parameter(group=shared.SAMPLING)] = None,
+    settings: _SamplerSettings = None,
     jobs: Annotated[int, Parameter(group=shared.SAMPLING)] = 1,
     seed: Annotated[int, Parameter(group=shared.SAMPLING)] = 0,
     quiet: shared.Quiet = False,
@@ -361,86 +347,38 @@ def calibrate(
     Example: `bpa calibrate dev.nbest -w moses.ini --samplers imh,nuts -o calibration.html`
 
     Args:
-        model: NumPyro program, as module:function.
-        data: Arguments of the program: a JSON object, whose lists become arrays.
         output: Page (HTML), or the numbers if it ends in .json.
         replications: Number of simulated data sets for each sampler.
         jobs: Number of threads.
         seed: The same seed gives the same ranks.
     """
-    from bpa_ppl.densities.model_target import make_model_target
-    from bpa_ppl.diagnostics.samplers.calibration import calibrate as calibrate_samplers
-    from bpa_ppl.diagnostics.samplers.calibration import density_to_simulate, render_calibration
-    from bpa_ppl.formats.streams import atomic_writer
+    from bpa_ppl.diagnostics.samplers import from_files
+    from bpa_ppl.diagnostics.samplers.calibration import write_calibrations
 
-    if (model is None) == (nbest is None):
+    if (program.model is None) == (nbest is None):
         message = "give n-best lists with weights, or a --model with its --data"
         raise UsageError(message, parameter="model", code="conflict")
-    settings = _split_settings(samplers, setting)
-    engines = [SAMPLERS.resolve(name, values) for name, values in settings.items()]
-    target: Target
-    if model is not None:
-        program = read_model(model)
-        arguments = {} if data is None else read_arguments(data, program)
-        target = make_model_target(program, (), arguments, seed=seed)
-        made = {"model": model, "data": str(data or "none"), **_list_runs(seed, settings)}
+    options: dict[str, Any] = {"samplers": samplers, "settings": settings, "seed": seed}
+    options |= {"replications": replications, "jobs": jobs, "progress": not quiet}
+    if program.model is not None:
+        calibrations, made = from_files.calibrate_program(program.model, program.data, **options)
     elif weights is None:
         message = "give the canonical weights, or none, to start without"
         raise UsageError(message, parameter="weights", code="missing-argument")
     else:
         lists, start = problem.read(str(nbest)), shared.parse_start(weights)
-        target = density_to_simulate(lists, start, **problem.arguments())
-        made = {"lists": str(nbest), "likelihood": _in_words(problem.likelihood, "oracle")}
-        made |= _provenance(weights, problem.prior, seed, settings)
-    results = []
-    for engine in engines:
-        results += calibrate_samplers(
-            target,
-            samplers=[engine],
-            replications=replications,
-            seed=seed,
-            jobs=jobs,
-            progress=not quiet,
+        calibrations, made = from_files.calibrate_on_lists(
+            lists, start, **problem.arguments(), **options
         )
-        print(results[-1])
+        made = {"lists": str(nbest), **problem.describe(weights), **made}
+    results = []
+    for one in calibrations:
+        print(one)
+        results.append(one)
     if output is not None:
-        if output.suffix != ".json":
-            text = render_calibration(results, made=made, command=shared.command_line())
-        else:
-            text = json.dumps([one.as_dict() for one in results], indent=1)
-        with atomic_writer(output) as file:
-            file.write(text)
+        write_calibrations(results, output, made=made, command=shared.command_line())
     if not all(results):
         raise SystemExit(NotConverged.exit_code)
-
-
-def _in_words(likelihood: Any, default: str) -> str:
-    """Return the name and the settings of a likelihood of the command line, or the default."""
-    from bpa_ppl.diagnostics.pages.provenance import in_words
-
-    if likelihood is None:
-        return default
-    likelihood = LIKELIHOODS.resolve(likelihood)
-    return in_words({"name": LIKELIHOODS.name_of(likelihood), **likelihood.settings()})
-
-
-def _default_gain(target: Target) -> str:
-    """Return the default gain of the lists of a target; none of preferences."""
-    gain = None if target.adaptation is None else target.adaptation.record.observed.gain
-    return "none" if gain is None else f"{gain}, the default"
-
-
-def _provenance(weights: str, prior: str, seed: int, settings: dict[str, Any]) -> dict[str, str]:
-    """Return the rows of the provenance of pages about lists."""
-    return {"weights": weights, "prior": prior, **_list_runs(seed, settings)}
-
-
-def _list_runs(seed: int, settings: dict[str, Any]) -> dict[str, str]:
-    """Return the rows of the provenance that all pages have."""
-    packages = (*_VERSIONS, *filter(find_spec, _OTHERS))
-    versions = {f"version of {name}": version(name) for name in packages}
-    given = [f"{s}.{name}={x}" for s, own in settings.items() for name, x in own.items()]
-    return {"seed": str(seed), "settings": ", ".join(given) or "the defaults", **versions}
 
 
 def echo_files(written: list[Path], quiet: bool) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -41,10 +43,11 @@ from bpa_ppl.diagnostics.pages.page import (
 )
 from bpa_ppl.diagnostics.samplers.efficiency import smallest_ess
 from bpa_ppl.diagnostics.samplers.moments import holm
-from bpa_ppl.diagnostics.samplers.running import check_samplers, find_target
+from bpa_ppl.diagnostics.samplers.running import find_target, resolve_samplers
 from bpa_ppl.diagnostics.samplers.runs import resample_independent
 from bpa_ppl.diagnostics.samplers.uniformity import uniform_bands, uniformity_test
 from bpa_ppl.errors import UsageError
+from bpa_ppl.formats.streams import atomic_writer
 from bpa_ppl.gains.gains import AnyGain, resolve
 from bpa_ppl.gains.oracles import Oracles
 from bpa_ppl.lists.nbest import NBest
@@ -130,8 +133,7 @@ def calibrate(
     >>> result.names, bool(result)
     (('mean', 'log likelihood'), True)
     """
-    check_samplers(samplers)
-    engines = [SAMPLERS.resolve(sampler) for sampler in samplers]
+    engines = resolve_samplers(samplers)
     target = find_target(model, args, kwargs, seed)
     with NUMPYRO_LOCK, jax.enable_x64(True):
         simulation = _of_weights(target) if target.has_lists else _of_model(target)
@@ -472,6 +474,32 @@ def render_calibration(
         summary = Headline(f"NOT calibrated: {', '.join(wrong)}.", False)
     sections.append(describe_provenance(made or {}, command, [_METHOD]))
     return page("Samplers calibrated", summary, sections)
+
+
+def write_calibrations(
+    calibrations: Sequence[Calibration],
+    path: Path,
+    *,
+    made: Mapping[str, str] | None = None,
+    command: str = "",
+) -> None:
+    """Write a page, or the numbers if the name of the file ends in `.json`.
+
+    Args:
+        calibrations: one a sampler.
+        path: of the file.
+        made: its provenance, for the page.
+        command: that reproduces it.
+
+    Raises:
+        DataError: if the file cannot be written.
+    """
+    if path.suffix == ".json":
+        text = json.dumps([one.as_dict() for one in calibrations], indent=1)
+    else:
+        text = render_calibration(calibrations, made=made, command=command)
+    with atomic_writer(path) as file:
+        file.write(text)
 
 
 def _describe_fault(ranks: Float64) -> str:

@@ -48,8 +48,10 @@ from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
 
+#: The sampler of the reference run.
+REFERENCE = "nuts"
 #: The timed runs of a sampler, or why it failed.
-Runs = list[Draws] | Exception
+_Timed = list[Draws] | Exception
 #: Difference between the seeds of the reference run and of the first run.
 _SEED_OFFSET = 1_000_000
 #: Seconds of the statistics of a sampler, with 14 weights and as many draws as by default.
@@ -66,7 +68,7 @@ def compare_samplers(
     samplers: Sequence[str],
     runs: int = 4,
     seed: int = 0,
-    reference: str | Posterior = "nuts",
+    reference: str | Posterior = REFERENCE,
     reference_draws: int = 5000,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     others: Mapping[str, Sequence[Posterior]] | None = None,
@@ -121,14 +123,10 @@ def compare_samplers(
     """
     seed = check_seed(seed)
     check_bias(bias)
-    check_samplers(samplers)
     if runs < 1:
         message = f"a comparison needs at least one run of each sampler, not {runs}"
         raise UsageError(message, parameter="runs")
-    if unused := sorted({*(settings or {})}.difference(samplers)):
-        problem = f"{list_names(unused)} has settings and is not run: add it to the samplers"
-        raise UsageError(problem, parameter="settings", code="conflict")
-    engines = {name: SAMPLERS.resolve(name, (settings or {}).get(name)) for name in samplers}
+    engines = dict(zip(samplers, resolve_samplers(samplers, settings), strict=True))
     engine = _find_reference_sampler(reference, reference_draws)
     elsewhere: dict[str, Sequence[Any]] = dict(others or {})
     if twice := elsewhere.keys() & set(samplers):
@@ -178,17 +176,33 @@ def compare_samplers(
     return replace(comparison, samplers=(*results, *(comparison[name] for name in elsewhere)))
 
 
-def check_samplers(samplers: Sequence[str | Sampler]) -> None:
-    """Refuse one name in place of a list, and an empty list.
+def resolve_samplers(
+    samplers: Sequence[str | Sampler], settings: Mapping[str, Mapping[str, Any]] | None = None
+) -> list[Sampler]:
+    """Return samplers with their settings.
+
+    Args:
+        samplers: names, with settings as in `nuts:warmup=200`, or samplers.
+        settings: more settings of samplers that are named, by the name.
 
     Raises:
-        UsageError: if that is what was given.
+        UsageError: if there is no sampler, or one that has settings is not among them, or one name
+            is given in place of a list.
+
+    >>> resolve_samplers(["laplace"], {"laplace": {"draws": 500}})[0].settings()["draws"]
+    500
     """
     if isinstance(samplers, str):
         problem = f"samplers are a list, even of one: write samplers=[{samplers!r}]"
         raise UsageError(problem, parameter="samplers", code="wrong-type")
     if not samplers:
         raise UsageError("name at least one sampler", parameter="samplers", code="no-data")
+    given = settings or {}
+    if unused := sorted(given.keys() - {one for one in samplers if isinstance(one, str)}):
+        problem = f"{list_names(unused)} has settings and is not run: add it to the samplers"
+        raise UsageError(problem, parameter="settings", code="conflict")
+    named = ((one, given.get(one) if isinstance(one, str) else None) for one in samplers)
+    return [SAMPLERS.resolve(one, values) for one, values in named]
 
 
 def _find_reference_sampler(reference: Any, draws: int) -> Sampler | None:
@@ -235,7 +249,7 @@ def run_samplers(
     progress: bool | Reporter = False,
     clock: Callable[[], float] = time.perf_counter,
     then: float = 0.0,
-) -> dict[str, Runs]:
+) -> dict[str, _Timed]:
     """Run each sampler on the same data from several seeds, in rounds, and time the runs.
 
     The attribute `sampling_time` of a run has the seconds of the sampler, as in PyMC. Each sampler
@@ -258,7 +272,7 @@ def run_samplers(
         The runs of each sampler, by its name, or the error that it raised.
     """
     seed = check_seed(seed)
-    result: dict[str, Runs] = {name: [] for name in samplers}
+    result: dict[str, _Timed] = {name: [] for name in samplers}
     seconds: dict[str, list[float]] = {name: [] for name in samplers}
     rng = np.random.default_rng(seed)
     names = list(samplers)

@@ -385,15 +385,15 @@ def _align(name: str, run: _Run, expected: _Variable) -> Float64:
 
 def _drop_infinite(cells: _Cells, runs: Sequence[_Run]) -> tuple[_Cells, _Reasons]:
     """Return the cells whose draws are finite numbers in all runs."""
-    wrong = [~np.isfinite(x).all(axis=(0, 1)) for x in cells.values]
+    wrong = np.array([~np.isfinite(x).all(axis=(0, 1)) for x in cells.values])
     samplers = [run.sampler for run in runs]
     reasons: _Reasons = {}
-    for label, *of_runs in zip(cells.labels, *wrong, strict=True):
+    for label, of_runs in zip(cells.labels, wrong.T, strict=True):
         owners = list(dict.fromkeys(compress(samplers, of_runs)))
         if owners:
             where = "" if len(owners) == len({*samplers}) else f" in {' and '.join(owners)}"
             reasons.setdefault(f"{_INFINITE}{where}", []).append(label)
-    return cells.select(~np.any(wrong, axis=0)), reasons
+    return cells.select(~wrong.any(axis=0)), reasons
 
 
 def _drop_without_mean(

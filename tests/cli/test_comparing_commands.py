@@ -12,7 +12,7 @@ import pytest
 from support.command_line import run, succeed
 
 import bpa_ppl as bpa
-from bpa_ppl.cli.models import read_arguments, read_model
+from bpa_ppl.diagnostics.samplers.programs import read_program
 
 LISTS = ("nbest", "-w", "moses.ini")
 COMPARE = ("compare", *LISTS, "-r", "ref", "-o", "report")
@@ -84,8 +84,8 @@ def test_samplers_are_compared_on_a_model() -> None:
 
 
 def loaded(module: str, data: str) -> tuple[Any, tuple[()], dict[str, Any]]:
-    program = read_model(f"{module}:model")
-    return program, (), read_arguments(data, program)
+    program, arguments = read_program(f"{module}:model", data)
+    return program, (), arguments
 
 
 @pytest.mark.usefixtures("of_model")
@@ -114,6 +114,17 @@ def loaded(module: str, data: str) -> tuple[Any, tuple[()], dict[str, Any]]:
         ("--model normal_mean:model", "[" * 100_000, "other.json:1: objects nest too deeply"),
         ("--model normal_mean:model", '{"y": [1],\n"y": [2]}', "the field 'y' occurs twice"),
         ("", "{}", "--data has a meaning only with --model"),
+        ("--model normal_mean:model --set draws=5", "{}", "expected SAMPLER.NAME=VALUE, not 'draw"),
+        (
+            "--model normal_mean:model --set map.draws=5",
+            '{"count": 3, "y": [1, 2, 3]}',
+            "map has settings and is not run: add it to the samplers (--set)",
+        ),
+        (
+            "a.nc --model normal_mean:model --reference-draws 5000",
+            '{"count": 3, "y": [1, 2, 3]}',
+            "a.nc is the reference: leave out the options of a long run (--reference-sampler)",
+        ),
         ("a.nc b.nc --model normal_mean:model", "{}", "a model has one reference"),
     ],
 )

@@ -60,7 +60,6 @@ READ = {
         "--like",
         "--method",
         "--mixture",
-        "--model",
         "--lists",
         "--log-weights",
         "--out-corpus",
@@ -89,7 +88,7 @@ PARSED = {
     "--moved-file": "lm=other.txt,{}",
     "--posterior": "mine={}",  # of `compare`
     **dict.fromkeys(["--default", "--draws", "--likelihood", "--missing"]),
-    **dict.fromkeys(["--price"]),
+    **dict.fromkeys(["--model", "--price"]),
     **dict.fromkeys(["--rule", "--samplers", "--set", "--vary"]),
     **dict.fromkeys(["--categorical", "--exclude", "--features", "--missing"]),
 }

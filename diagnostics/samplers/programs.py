@@ -1,4 +1,4 @@
-"""NumPyro programs that the command line names, and their data."""
+"""NumPyro programs that a text names, and their data in JSON files."""
 
 from __future__ import annotations
 
@@ -15,6 +15,23 @@ import numpy as np
 from bpa_ppl.errors import DataError, UsageError, list_names
 from bpa_ppl.formats.streams import origin_name, read_text
 from bpa_ppl.formats.values import parse_json
+
+
+def read_program(
+    model: str, data: str | Path | None = None
+) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """Return a program, and its keyword arguments.
+
+    Args:
+        model: the program, as `module:function`.
+        data: a JSON file of its arguments.
+
+    Raises:
+        DataError: as `read_arguments`.
+        UsageError: as `read_model`.
+    """
+    program = read_model(model)
+    return program, {} if data is None else read_arguments(data, program)
 
 
 def read_model(text: str) -> Callable[..., Any]:

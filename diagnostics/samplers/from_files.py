@@ -1,0 +1,250 @@
+"""Comparisons and calibrations of what files hold: posteriors, programs with data, n-best lists.
+
+Each function returns the result, and its provenance for a page: rows of a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bpa_ppl.adapting.adapt import log_density
+from bpa_ppl.densities.model_target import make_model_target
+from bpa_ppl.diagnostics.pages.provenance import in_words
+from bpa_ppl.diagnostics.samplers.calibration import Calibration, calibrate, density_to_simulate
+from bpa_ppl.diagnostics.samplers.comparison import Comparison, compare
+from bpa_ppl.diagnostics.samplers.programs import read_program
+from bpa_ppl.diagnostics.samplers.running import REFERENCE, compare_samplers, resolve_samplers
+from bpa_ppl.errors import UsageError
+from bpa_ppl.gains.gains import AnyGain
+from bpa_ppl.lists.nbest import NBest
+from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood
+from bpa_ppl.posterior.files import read_draws
+from bpa_ppl.samplers.sampler import Sampler
+from bpa_ppl.weights import AnyStart
+
+if TYPE_CHECKING:
+    from bpa_ppl.densities.target import Target
+    from bpa_ppl.models.priors.prior import Prior, PriorFamily
+
+#: The samplers that are compared by default: on n-best lists, and on other models.
+OF_LISTS = ("heuristic", "rwm-isotropic", "rwm", "imh", "nuts", "laplace")
+OF_PROGRAMS = ("rwm", "imh", "nuts", "laplace")
+#: Packages whose versions the results depend on.
+_VERSIONS = ("bpa_ppl", "numpyro", "jax", "sacrebleu")
+#: Packages of extras that may be installed.
+_OTHERS = ("arviz", "blackjax", "nutpie")
+
+#: What a page says of the origin of its results.
+Made = dict[str, str]
+Settings = Mapping[str, Mapping[str, Any]]
+
+
+def compare_files(
+    files: Mapping[str, str], *, with_reference: bool = True, seed: int = 0, **options: Any
+) -> tuple[Comparison, Made]:
+    """Compare the posteriors in some files.
+
+    Args:
+        files: NetCDF, or CSV of CmdStan by a pattern, by names for them.
+        with_reference: whether the last one is the reference; otherwise each is compared with the
+            others.
+        seed: of permutations and resamples.
+        options: other keyword arguments of `compare`.
+
+    Raises:
+        BpaError: as `compare`.
+    """
+    named = dict(files)
+    reference = dict([named.popitem()]) if with_reference else None
+    comparison = compare(named, reference, seed=seed, **options)
+    last = "none" if reference is None else ", ".join(reference.values())
+    paths = ", ".join(named.values())
+    return comparison, {"posteriors": paths, "reference file": last, "seed": str(seed)}
+
+
+def compare_program(
+    model: str,
+    data: str | Path | None = None,
+    *,
+    reference_file: str | None = None,
+    samplers: Sequence[str] = OF_PROGRAMS,
+    settings: Settings | None = None,
+    seed: int = 0,
+    **options: Any,
+) -> tuple[Comparison, Made]:
+    """Run samplers on a NumPyro program, and compare them with a long run.
+
+    Args:
+        model: the program, as `module:function`.
+        data: a JSON file of its arguments.
+        reference_file: a posterior that is the reference in place of a long run.
+        samplers: their names.
+        settings: of each sampler, by its name.
+        seed: of the first run.
+        options: other keyword arguments of `compare_samplers`.
+
+    Raises:
+        BpaError: as `compare_samplers`; or if the model or its data cannot be read.
+    """
+    program, arguments = read_program(model, data)
+    if reference_file is not None:
+        if not options.keys().isdisjoint(("reference", "reference_draws")):
+            message = f"{reference_file} is the reference: leave out the options of a long run"
+            raise UsageError(message, parameter="reference", code="conflict")
+        options["reference"] = reference_file
+    comparison = compare_samplers(
+        program, (), arguments, samplers=samplers, settings=settings, seed=seed, **options
+    )
+    made = {"model": model, "data": str(data or "none"), **_describe_runs(seed, settings)}
+    return comparison, made
+
+
+def compare_on_lists(
+    lists: NBest,
+    weights: AnyStart,
+    *,
+    likelihood: str | Likelihood | None = None,
+    gain: AnyGain | None = None,
+    prior: str | PriorFamily | Prior | None = None,
+    test: NBest | None = None,
+    samplers: Sequence[str] = OF_LISTS,
+    settings: Settings | None = None,
+    reference: str = REFERENCE,
+    others: Mapping[str, Sequence[str | Path]] | None = None,
+    seed: int = 0,
+    **options: Any,
+) -> tuple[Comparison, Made]:
+    """Run samplers on n-best lists, and compare them with a long run, and their choices.
+
+    Args:
+        lists: the adaptation lists.
+        weights: the canonical weights, as for `adapt`.
+        likelihood: as for `adapt`.
+        gain: as for `adapt`.
+        prior: as for `adapt`.
+        test: lists to be reranked with each posterior; None reranks the adaptation lists.
+        samplers: their names.
+        settings: of each sampler, by its name.
+        reference: the sampler of the long run.
+        others: files of posteriors of the same data from elsewhere, by name.
+        seed: of the first run.
+        options: other keyword arguments of `compare_samplers`.
+
+    Raises:
+        BpaError: as `adapt` and `compare_samplers`.
+    """
+    target = log_density(
+        lists, weights, sampler=reference, prior=prior, likelihood=likelihood, gain=gain
+    )
+    comparison = compare_samplers(
+        target,
+        samplers=samplers,
+        settings=settings,
+        reference=reference,
+        others={name: [*map(read_draws, paths)] for name, paths in (others or {}).items()},
+        test=lists if test is None else test,
+        seed=seed,
+        **options,
+    )
+    observed = None if target.adaptation is None else target.adaptation.record.observed
+    metric = None if observed is None else observed.gain
+    by_default = "none" if metric is None else f"{metric}, the default"
+    made = {
+        "likelihood": _describe_likelihood(likelihood, "the default for the metric"),
+        "oracle metric": str(
+            gain or ("none" if by_default is None else f"{by_default}, the default")
+        ),
+        **_describe_runs(seed, settings),
+    }
+    return comparison, made
+
+
+def calibrate_program(
+    model: str,
+    data: str | Path | None = None,
+    *,
+    samplers: Sequence[str],
+    settings: Settings | None = None,
+    seed: int = 0,
+    **options: Any,
+) -> tuple[Iterator[Calibration], Made]:
+    """Calibrate samplers on a NumPyro program, one after the other.
+
+    Args:
+        model: the program, as `module:function`.
+        data: a JSON file of its arguments.
+        samplers: their names.
+        settings: of each sampler, by its name.
+        seed: of all random numbers.
+        options: other keyword arguments of `calibrate`.
+
+    Raises:
+        BpaError: as `calibrate`; or if the model or its data cannot be read.
+    """
+    engines = resolve_samplers(samplers, settings)
+    program, arguments = read_program(model, data)
+    target = make_model_target(program, (), arguments, seed=seed)
+    made = {"model": model, "data": str(data or "none"), **_describe_runs(seed, settings)}
+    return _calibrate_each(target, engines, seed=seed, **options), made
+
+
+def calibrate_on_lists(
+    lists: NBest,
+    weights: AnyStart,
+    *,
+    likelihood: str | Likelihood = "oracle",
+    gain: AnyGain | None = None,
+    prior: str | PriorFamily | Prior = "isotropic:variance=0.1",
+    samplers: Sequence[str],
+    settings: Settings | None = None,
+    seed: int = 0,
+    **options: Any,
+) -> tuple[Iterator[Calibration], Made]:
+    """Calibrate samplers on n-best lists whose oracles or answers are simulated.
+
+    Args:
+        lists: as for `density_to_simulate`.
+        weights: the canonical weights, as for `adapt`.
+        likelihood: as for `density_to_simulate`.
+        gain: as for `density_to_simulate`.
+        prior: as for `density_to_simulate`.
+        samplers: their names.
+        settings: of each sampler, by its name.
+        seed: of all random numbers.
+        options: other keyword arguments of `calibrate`.
+
+    Raises:
+        BpaError: as `density_to_simulate` and `calibrate`.
+    """
+    engines = resolve_samplers(samplers, settings)
+    target = density_to_simulate(lists, weights, likelihood=likelihood, gain=gain, prior=prior)
+    made = {"likelihood": _describe_likelihood(likelihood), **_describe_runs(seed, settings)}
+    return _calibrate_each(target, engines, seed=seed, **options), made
+
+
+def _calibrate_each(
+    target: Target, engines: Sequence[Sampler], **options: Any
+) -> Iterator[Calibration]:
+    """Yield the calibration of each sampler when it is done."""
+    for engine in engines:
+        yield from calibrate(target, samplers=[engine], **options)
+
+
+def _describe_likelihood(likelihood: str | Likelihood | None, default: str = "") -> str:
+    """Return the name and the settings of a likelihood, or the default."""
+    if likelihood is None:
+        return default
+    likelihood = LIKELIHOODS.resolve(likelihood)
+    return in_words({"name": LIKELIHOODS.name_of(likelihood), **likelihood.settings()})
+
+
+def _describe_runs(seed: int, settings: Settings | None) -> Made:
+    """Return the rows that all pages of runs have."""
+    packages = (*_VERSIONS, *filter(find_spec, _OTHERS))
+    versions = {f"version of {name}": version(name) for name in packages}
+    given = [f"{s}.{name}={x}" for s, own in (settings or {}).items() for name, x in own.items()]
+    return {"seed": str(seed), "settings": ", ".join(given) or "the defaults", **versions}
