@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -63,11 +63,19 @@ _NOTE = (
 
 
 class _Standard(NamedTuple):
-    """The draws that a sampler is compared with, and what to do if they cannot be a reference."""
+    """What a sampler is compared with.
+
+    Attributes:
+        name: in words.
+        draws: of the reference, or of all others.
+        remedy: what to do if they cannot be a reference.
+        note: follows the reason of the verdict.
+    """
 
     name: str
     draws: Draws
     remedy: str = "draw more"
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -242,78 +250,101 @@ def compare(
     ('DIFFERS', 'DIFFERS')
     """
     check_bias(bias)
-    several = _group_runs(posteriors, "a")
-    standard_name = next(iter(several))
+    several, standard_name = _group_runs(posteriors, "a"), None
     if reference is not None:
-        (standard_name, runs), *more = _group_runs(reference, _REFERENCE).items()
-        if more:
-            problem = "the reference is one posterior, or arrays by name, or runs, not several"
-            raise UsageError(problem, parameter="reference", code="wrong-type")
-        standard_name = _REFERENCE if standard_name in several else standard_name
-        several[standard_name] = runs
+        standard_name, several[standard_name] = _name_reference(reference, several)
     if empty := [name for name, runs in several.items() if not runs]:
         raise DataError(f"there is no run of {empty[0]} to compare", code="no-data")
+    first = standard_name or next(iter(several))
     selection = select_comparable(
-        several, standard_name, var_names, weights=test is not None, log_weights=log_weights
+        several, first, var_names, weights=test is not None, log_weights=log_weights
     )
-    expected = selection.recorded[standard_name][0]
-    for name, recorded in selection.recorded.items():
-        for run in recorded:
+    expected = selection.recorded[first][0]
+    for name, of_sampler in selection.recorded.items():
+        for run in of_sampler:
             check_same_posterior(name, run, expected)
-    all_runs = dict(selection.runs)
-    order = all_runs[standard_name][0].features
-    references = all_runs.pop(standard_name) if reference is not None else []
-    truth, description = None, ""
-    if references:
-        truth = concatenate_runs(references)
+    runs, order = dict(selection.runs), selection.runs[first][0].features
+    standard, description = None, _POOLED if len(runs) > 1 else ""
+    if standard_name is not None:
+        draws = concatenate_runs(runs.pop(standard_name))
         sampler = expected.record.sampler
         made_by = sampler.name or sampler.library or standard_name
-        description = f"{made_by}, {len(truth.flat)} draws, {smallest_ess(truth):.0f} effective"
-    elif len(all_runs) > 1:
-        if len({run.weighted for runs in all_runs.values() for run in runs}) > 1:
-            problem = "only some posteriors have importance weights, and cannot be pooled"
-            raise DataError(f"{problem}: give one of them as the reference", code="mismatch")
-        description = _POOLED
-    standard = rerank(test, expected, unchecked=True).choice if test and references else None
+        description = f"{made_by}, {len(draws.flat)} draws, {smallest_ess(draws):.0f} effective"
+        standard = _Standard(standard_name, draws)
+    choice = rerank(test, expected, unchecked=True).choice if test and standard else None
     results = []
-    for name, runs in all_runs.items():
-        recorded = selection.recorded[name]
-        draws = concatenate_runs(runs).reordered(order)
-        result = SamplerResult(name, measure_efficiency(runs, draws), draws=draws)
-        against = None if truth is None else _Standard(standard_name, truth)
-        if description == _POOLED:
-            others = {other: of for other, of in all_runs.items() if other != name}
-            pool = [run.reordered(order) for of in others.values() for run in of]
-            against = _Standard(_name_pool(list(others)), concatenate_runs(pool), _FIND_WRONG)
-        if against is not None:
-            running_error = measure_running_error(runs, against.draws)
-            result = replace(result, running_error=running_error)
+    for name, of_sampler in runs.items():
+        draws, recorded = concatenate_runs(of_sampler).reordered(order), selection.recorded[name]
+        result = SamplerResult(name, measure_efficiency(of_sampler, draws), draws=draws)
+        if description:
+            against = standard or _pool_others(name, runs, order)
             report = check(concatenate_runs(recorded))
             result = _judge(result, draws, against, report, bias, seed)
-            if description == _POOLED:
-                reason = f"{result.reason}; compared with {against.name}, without a reference"
-                result = replace(result, reason=reason)
-            if selection.incomplete:
-                verdict = INCONCLUSIVE if result.verdict == AGREES else result.verdict
-                remedy = "give these the same names, or choose what to compare by var_names"
-                reason = f"{result.reason}; {selection.incomplete}: {remedy}"
-                result = replace(result, verdict=verdict, reason=reason)
-        if test is not None and standard is not None:
-            choice = rerank(test, recorded[0], unchecked=True).choice
-            downstream = compare_downstream(test, choice, standard, seed=seed)
+            result = _qualify(result, against.note, selection.incomplete)
+            running_error = measure_running_error(of_sampler, against.draws)
+            result = replace(result, running_error=running_error)
+        if test is not None and choice is not None:
+            ours = rerank(test, recorded[0], unchecked=True).choice
+            downstream = compare_downstream(test, ours, choice, seed=seed)
             result = replace(result, downstream=downstream)
         results.append(result)
+    truth = standard.draws if standard else None
     return Comparison(tuple(results), description, selection.left_out, truth, bias)
 
 
-def _name_pool(others: Sequence[str]) -> str:
-    """Return in words whose draws a sampler is compared with.
+def _name_reference(reference: Any, several: Mapping[str, Any]) -> tuple[str, list[Any]]:
+    """Return the name of the reference, and its runs.
 
-    >>> _name_pool(["b"]), _name_pool(["b", "c"])
-    ('b', 'b and c pooled')
+    Raises:
+        UsageError: if it is several posteriors, or another one is called the reference.
     """
-    *most, last = others
-    return f"{', '.join(most)} and {last} pooled" if most else last
+    (name, runs), *more = _group_runs(reference, _REFERENCE).items()
+    if more:
+        problem = "the reference is one posterior, or arrays by name, or runs, not several"
+        raise UsageError(problem, parameter="reference", code="wrong-type")
+    name = _REFERENCE if name in several else name
+    if name in several:
+        problem = f"a posterior that is compared is called {name}: choose another name"
+        raise UsageError(problem, parameter="posteriors", code="duplicate")
+    return name, runs
+
+
+def _pool_others(
+    name: str, runs: Mapping[str, Sequence[Draws]], order: tuple[str, ...]
+) -> _Standard:
+    """Return the draws of all other samplers, pooled.
+
+    Args:
+        name: of the sampler that is compared with them.
+        runs: of each sampler.
+        order: of the features.
+
+    Raises:
+        DataError: if only some have importance weights.
+    """
+    if len({run.weighted for of in runs.values() for run in of}) > 1:
+        problem = "only some posteriors have importance weights, and cannot be pooled"
+        raise DataError(f"{problem}: give one of them as the reference", code="mismatch")
+    *most, last = others = [other for other in runs if other != name]
+    words = f"{', '.join(most)} and {last} pooled" if most else last
+    pool = concatenate_runs([run.reordered(order) for other in others for run in runs[other]])
+    return _Standard(words, pool, _FIND_WRONG, f"; compared with {words}, without a reference")
+
+
+def _qualify(result: SamplerResult, note: str, incomplete: str) -> SamplerResult:
+    """Return a result whose reason has a note, and says what was not compared.
+
+    Args:
+        result: with its verdict.
+        note: follows the reason.
+        incomplete: which variables were not compared; then the sampler does not agree.
+    """
+    reason = f"{result.reason}{note}"
+    if not incomplete:
+        return replace(result, reason=reason)
+    verdict = INCONCLUSIVE if result.verdict == AGREES else result.verdict
+    remedy = "give these the same names, or choose what to compare by var_names"
+    return replace(result, verdict=verdict, reason=f"{reason}; {incomplete}: {remedy}")
 
 
 def check_bias(bias: float) -> None:
