@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.diagnostics.check.check import Report, check
@@ -365,7 +367,7 @@ def format_bound(bound: float) -> str:
     >>> format_bound(0.0501), format_bound(np.inf)
     ('0.051', '∞')
     """
-    if not math.isfinite(bound):
+    if not np.isfinite(bound):
         return "∞"
     return f"{math.ceil(1000 * bound) / 1000:g}"
 
@@ -438,7 +440,7 @@ def _judge(
         verdict, reason = NOT_CONVERGED, f"{first.advice}{more} (the {status})"
     elif differences:
         verdict, reason = DIFFERS, differences
-    elif not math.isfinite(bound):
+    elif not np.isfinite(bound):
         problem = f"the draws of {weight} are too large for their mean to be compared"
         verdict, reason = INCONCLUSIVE, f"{problem}: look at its trace"
     elif bound <= bias:
