@@ -475,8 +475,9 @@ def _inspect_model(structure: Any, shapes: tuple[Any, ...]) -> Structure:
 
     with explain_errors(target.model):
         values = jax.eval_shape(run, target)
-    dims = name_dimensions(sites)
-    if target.likelihood is not None:
+    if target.likelihood is None:
+        dims = name_dimensions(sites)
+    else:
         dims = {**target.likelihood.dims, **getattr(target.model, "dims", {})}
     sampled = {name: site for name, site in sites.items() if site["type"] == "sample"}
     observed = tuple(name for name, site in sampled.items() if site["is_observed"])
