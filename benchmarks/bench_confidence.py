@@ -41,7 +41,7 @@ import bpa_ppl as bpa
 from bpa_ppl import NBest, from_arrays
 from bpa_ppl.diagnostics.ways.baselines import read_comparison
 from bpa_ppl.diagnostics.ways.headroom import headroom_won
-from bpa_ppl.diagnostics.ways.judged import Gains
+from bpa_ppl.diagnostics.ways.judged import average_best
 from bpa_ppl.diagnostics.ways.paired import estimate_proportion
 from bpa_ppl.extending import oracles
 from bpa_ppl.lists.columns import read_column
@@ -147,7 +147,7 @@ def share_of_best(lists: NBest, posterior: bpa.Draws) -> float:
     gain, first = read_column(lists, "gain"), lists.offsets[:-1]
     best = gain == np.repeat(np.maximum.reduceat(gain, first), lists.sizes)
     scores = lists.scores(posterior.aligned(lists, posterior.mean[None])[0])
-    return float(Gains(lists, best.astype(np.float64), 0).of_scores(scores).mean())
+    return float(average_best(lists, best.astype(np.float64), scores).mean())
 
 
 def lists(options: Any) -> None:

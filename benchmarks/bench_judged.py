@@ -43,7 +43,7 @@ from bpa_ppl import Isotropic, concatenate
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.adapting import build
 from bpa_ppl.diagnostics.ways.headroom import headroom_won
-from bpa_ppl.diagnostics.ways.judged import Gains
+from bpa_ppl.diagnostics.ways.judged import average_best
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.lists.columns import read_column
 from bpa_ppl.lists.nbest import NBest
@@ -559,7 +559,7 @@ def shared_headroom(half: Half, posterior: Any) -> float:
     starts = test.offsets[:-1]
     mean = np.add.reduceat(mqm, starts) / test.sizes
     best = np.maximum.reduceat(mqm, starts)
-    won = Gains(test, mqm, 0).of_scores(scores) - mean
+    won = average_best(test, mqm, scores) - mean
     return float(won.mean() / (best - mean).mean())
 
 

@@ -246,7 +246,7 @@ def adapt_in_steps(path: str) -> None:
     from bpa_ppl.adapting.prepare import prepare
     from bpa_ppl.adapting.prior import choose_prior
     from bpa_ppl.diagnostics.ways.judged import read_judgements
-    from bpa_ppl.diagnostics.ways.left_out import leave_out
+    from bpa_ppl.diagnostics.ways.leave_one_out import leave_out
     from bpa_ppl.diagnostics.ways.simple_ways import fit_ways
 
     steps, start = {_START: (process_time(), peak_memory())}, process_time()

@@ -14,8 +14,8 @@ from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.decoding.choices import Choices
 from bpa_ppl.decoding.reranker import Reranker
-from bpa_ppl.diagnostics.ways.baselines import BaselineComparison, ChoiceGains
-from bpa_ppl.diagnostics.ways.judged import choose_gain, has_inputs, uses_preferences
+from bpa_ppl.diagnostics.ways.baselines import BaselineComparison, NewChoices
+from bpa_ppl.diagnostics.ways.judged import choose_recorded_gain, has_inputs, uses_preferences
 from bpa_ppl.diagnostics.ways.scoreboard import Scoreboard, choose_metrics
 from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import JUDGEMENTS
@@ -351,19 +351,19 @@ class Summary:
         #: The summed counts of the canonical and of the new choices.
         self._sums: dict[Metric, tuple[Float64, ...]] = {}
         self._numbers: set[int] = set()  # of references
-        self._compared: ChoiceGains | None = None
+        self._compared: NewChoices | None = None
 
     def add(self, choices: Choices) -> None:
         """Count some more choices."""
         lists = choices.lists
         if not self.sentences:
-            gain = choose_gain(lists, self._draws)
+            gain = choose_recorded_gain(lists, self._draws)
             self._gain = None if uses_preferences(self._draws) else gain
             if self._gain is not None:
                 warn_of_misplaced(lists, self._gain)
             metrics = () if gain is None else choose_metrics(gain)
             self._sums = {metric: (np.zeros(()), np.zeros(())) for metric in metrics}
-            compared = ChoiceGains(self._draws, self._gain)
+            compared = NewChoices(self._draws, self._gain)
             self._compared = None if compared.recorded is None else compared
         self.sentences += len(lists)
         self.changed += int(choices.changed.sum())
@@ -411,8 +411,7 @@ class Summary:
         None unless the posterior records those of its adaptation sentences, and all lists have what
         a gain needs, or some have preferences.
         """
-        compared = self._compared
-        return compared.comparison if compared is not None and compared.sums else None
+        return None if self._compared is None else self._compared.comparison
 
 
 def _add_counts(sums: Float64, choice: Int64, lists: NBest, metric: Metric) -> Float64:

@@ -118,93 +118,6 @@ class Choice(NamedTuple):
     comparisons: int = 1
 
 
-class Comparisons(NamedTuple):
-    """Which candidates are preferred to which others (P pairs of candidates in S lists).
-
-    A ranking consists of the pairs that it orders, which share its weight. Answers of "no
-    difference" are counted and left out. The gain of a list is its accuracy: the share of its pairs
-    that scores order as the judge did, ½ for equal scores.
-
-    Attributes:
-        lists: those that have such pairs.
-        sentences: (S,) their positions among all lists.
-        better: (P,) the row of the preferred candidate.
-        worse: (P,) the row of the other one.
-        of_list: (P,) the list, from 0 to S − 1.
-        weight: (P,) of the answer, divided by the number of pairs that it orders.
-        left_out: the number of answers of "no difference".
-
-    >>> from bpa_ppl import from_lists
-    >>> lists = from_lists([["a", "b", "c"]], [[[0.0], [1.0], [5.0]]], ["LM0"])
-    >>> pairs = select_compared(lists.with_sentence_extras(rankings=[[[2, 0, 1]]]))
-    >>> pairs.better.tolist(), pairs.worse.tolist(), pairs.weight.round(2).tolist()
-    ([2, 2, 0], [0, 1, 1], [0.33, 0.33, 0.33])
-    >>> pairs.of_scores(np.array([1.0, 1.0, 2.0])).round(3).tolist()  # (1 + 1 + 1/2) / 3
-    [0.833]
-    """
-
-    lists: NBest
-    sentences: Int64
-    better: Int64
-    worse: Int64
-    of_list: Int64
-    weight: Float64
-    left_out: int
-
-    @property
-    def list_weight(self) -> Float64:
-        """(S,) the weight of all answers about each list."""
-        return np.asarray(np.bincount(self.of_list, self.weight, len(self.sentences)), np.float64)
-
-    def of_scores(self, scores: Float64) -> Float64:
-        """Return the accuracy of scores, (candidates,), on each list, (S,)."""
-        better, worse = scores[self.better], scores[self.worse]
-        return self.mean_of_lists((better > worse) + 0.5 * (better == worse))
-
-    def of_choice(self, choice: Int64, scores: Float64) -> Float64:
-        """Return the accuracy of scores with one candidate of each list above the others, (S,).
-
-        Args:
-            choice: (S,) its position.
-            scores: (candidates,).
-        """
-        best = np.maximum.reduceat(scores, self.lists.offsets[:-1])
-        rows, raised = self.lists.offsets[:-1] + choice, scores.copy()
-        raised[rows] = np.where(scores[rows] < best, np.inf, best)
-        return self.of_scores(raised)
-
-    def bounds(self) -> tuple[Float64, Float64]:
-        """Return the accuracy of random and of the best scores on each list, (S,)."""
-        return np.full(len(self.lists), 0.5), np.ones(len(self.lists))
-
-    def association(self, scores: Float64) -> float:
-        """Return how far the accuracy is above ½, in standard errors if there is no association.
-
-        >>> from bpa_ppl import from_lists
-        >>> lists = from_lists([["a", "b"]] * 4, [[[0.0], [1.0]]] * 4, ["LM0"])
-        >>> lists = lists.with_sentence_extras(preferences=[[[0, 1]]] * 4)
-        >>> scores = np.array([1.0, 0.0, 1.0, 0.0, 0.0, 1.0, 1.0, 0.0])
-        >>> select_compared(lists).association(scores)
-        1.0
-        """
-        above = self.list_weight * (self.of_scores(scores) - 0.5)
-        size = float(np.sqrt(above @ above))
-        return float(above.sum()) / size if size else 0.0
-
-    def log_loss(self, scores: Float64) -> Float64:
-        """Return the mean of −log p of the answers about each list, p = σ(difference of scores).
-
-        Args:
-            scores: (candidates,).
-        """
-        return self.mean_of_lists(np.logaddexp(0.0, scores[self.worse] - scores[self.better]))
-
-    def mean_of_lists(self, values: Float64) -> Float64:
-        """Return the weighted mean of each list, (S,), of a value for each pair, (P,)."""
-        total = np.bincount(self.of_list, self.weight * values, len(self.sentences))
-        return np.asarray(total / self.list_weight)
-
-
 def has_preferences(lists: NBest) -> bool:
     """Return whether any sentence has preferences, ties or rankings.
 
@@ -266,26 +179,6 @@ def choice_sets(lists: NBest, *, ties: bool = False) -> ChoiceSets:
             "directions; all judgements are kept, because contradictions are evidence too"
         )
     return _lay_out(lists, choices, ties or tied > 0, counts)
-
-
-def select_compared(lists: NBest) -> Comparisons:
-    """Return the pairs of a candidate that is preferred to another one, and their lists.
-
-    Raises:
-        DataError: as `choice_sets`, for an entry that is not valid.
-    """
-    answers = list(iter_choices(lists))
-    choices = [choice for choice in answers if choice.chosen == 0]
-    sizes = np.array([len(choice.candidates) - 1 for choice in choices], np.int64)
-    sentence = np.repeat(np.array([choice.sentence for choice in choices], np.int64), sizes)
-    sentences, of_list = np.unique(sentence, return_inverse=True)
-    compared = lists if len(sentences) == len(lists) else lists.select(sentences)
-    better = np.repeat(np.array([choice.candidates[0] for choice in choices], np.int64), sizes)
-    worse = np.array([other for choice in choices for other in choice.candidates[1:]], np.int64)
-    weight = np.repeat([choice.weight / choice.comparisons for choice in choices], sizes)
-    first = compared.offsets[:-1][of_list]
-    rows, undecided = (first + better, first + worse), len(answers) - len(choices)
-    return Comparisons(compared, sentences, *rows, of_list, weight, undecided)
 
 
 def iter_choices(lists: NBest) -> Iterator[Choice]:

@@ -5,7 +5,8 @@ The gain None stands for preferences, whose gain is the accuracy.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,6 @@ from bpa_ppl.diagnostics.check.check import check_and_record
 from bpa_ppl.diagnostics.pages.page import Table
 from bpa_ppl.diagnostics.ways.judged import (
     ACCURACY,
-    Gains,
     Judged,
     choose_compared_gain,
     explain_missing_gains,
@@ -29,7 +29,7 @@ from bpa_ppl.diagnostics.ways.judged import (
     read_judgements,
     uses_preferences,
 )
-from bpa_ppl.diagnostics.ways.left_out import leave_out
+from bpa_ppl.diagnostics.ways.leave_one_out import leave_out
 from bpa_ppl.diagnostics.ways.paired import (
     ADDED,
     ADDED_DIFFERENCES,
@@ -39,12 +39,11 @@ from bpa_ppl.diagnostics.ways.paired import (
     WORSE,
     estimate_interval,
     estimate_proportion,
-    sum_moments,
 )
 from bpa_ppl.diagnostics.ways.simple_ways import (
     BaselineRow,
+    Evaluation,
     Way,
-    WayGains,
     find_indicators,
     fit_ways,
     lacks_canonical,
@@ -56,7 +55,7 @@ from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.gains import default_gain, resolve
 from bpa_ppl.gains.gains import gains as gains_in
 from bpa_ppl.gains.metric import Metric
-from bpa_ppl.gains.preferences import Comparisons, has_preferences, select_compared
+from bpa_ppl.gains.preferences import has_preferences
 from bpa_ppl.lists.nbest import NBest, demote_to_extras
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
@@ -102,8 +101,7 @@ _OF_ACCURACY = (
     "Intervals are over lists. Equal weights choose by the mean of the standardised features."
 )
 _SELECTED = "Features, systems and regressions are those of the adaptation sentences."
-#: The kind and the name of a row.
-Key = tuple[str, str]
+_Key = tuple[str, str]  # the kind and the name of a row
 #: How a verdict is named where another one is not the best.
 _CLEARLY = {BETTER: BETTER, TIE: "not clearly better", WORSE: WORSE}
 
@@ -382,10 +380,10 @@ def compare_baselines(
     recipe = Recipe.of(draws, moved_files)
     if choice is None:
         return _compare(read_judgements(recipe.for_training(lists).lists, gain), gain, draws)
-    choices = ChoiceGains(draws, gain).add(recipe.apply(lists), np.asarray(choice))
-    if not choices.sums:
+    choices = NewChoices(draws, gain).add(recipe.apply(lists), np.asarray(choice))
+    if (comparison := choices.comparison) is None:
         raise explain_missing_gains(lists, draws)
-    return choices.comparison
+    return comparison
 
 
 def compare_adapted(
@@ -433,10 +431,10 @@ def compare_without_indicators(
     columns = ", ".join(source.column for source in find_indicators(draws))
     row = BaselineRow(Way.WITHOUT, weights=weights, column=columns)
     ways = [
-        WayGains(way, judged.of_scores(leave_out(posterior, judged.lists).score()))
+        Evaluation(way, judged.gain_of(leave_out(posterior, judged.lists).score()))
         for way, posterior in ((BaselineRow(Way.ADAPTED, "adapted"), draws), (row, without))
     ]
-    _, row, *_ = estimate_rows([row], sum_gains(judged, ways))
+    _, row, *_ = estimate_rows(judged.weight, with_bounds(judged, ways))
     rows = sorted([*comparison.rows, row], key=lambda row: KINDS.index(row.kind))
     return replace(comparison, rows=tuple(rows))
 
@@ -555,101 +553,87 @@ def _compare(judged: Judged, gain: Metric | None, draws: Draws | None = None) ->
         in_sample = draws.kind == "point" or draws.pointwise is None
         left_out = leave_out(draws, lists, in_sample=in_sample)
         scores, predicted = left_out.score(), left_out.predict_answers(judged)
-        ways.append(_evaluate_adapted(judged, judged.of_scores(scores), predicted))
+        ways.append(_evaluate_adapted(judged, judged.gain_of(scores), predicted))
         details["doubtful"] = int(np.sum(left_out.pareto_k > POOR_PARETO_K))
         if in_sample:
             details["evaluation"] = IN_SAMPLE
         else:
             details["predictions"] = tuple(map(tuple, predicted.round(6).tolist()))
-            details["best"] = judged.count_best(scores) if isinstance(judged, Gains) else None
+            details["best"] = judged.count_best(scores)
             if len(lists) >= _MIN_LISTS:
                 details["association"] = judged.association(scores)
-    rows = estimate_rows([way.row for way in ways], sum_gains(judged, ways), accuracy=gain is None)
+    rows = estimate_rows(judged.weight, with_bounds(judged, ways), accuracy=gain is None)
     simple = [row for row in rows if row.kind == "baseline"]
     best = max(simple, key=lambda row: row.gain, default=BaselineRow(""))
     return BaselineComparison(rows, name_gain(gain), best.name, **details)
 
 
-def _evaluate_adapted(judged: Judged, gains: Float64, predicted: Float64) -> WayGains:
+def _evaluate_adapted(judged: Judged, gains: Float64, predicted: Float64) -> Evaluation:
     """Return the adapted weights with their gains, and the log loss from predicted answers."""
     row = BaselineRow(Way.ADAPTED, "adapted")
-    if isinstance(judged, Gains):
-        return WayGains(row, gains)
-    log_loss = judged.mean_of_lists(-np.log(np.maximum(predicted[:, 0], _TINY)))
-    return WayGains(row, gains, log_loss)
+    if judged.pairs is None:
+        return Evaluation(row, gains)
+    return Evaluation(row, gains, judged.mean_of_pairs(-np.log(np.maximum(predicted[:, 0], _TINY))))
 
 
-def sum_gains(judged: Judged, ways: Iterable[WayGains]) -> dict[Key, Float64]:
-    """Return sums over lists for `estimate_rows`; those of more lists can be added to them.
-
-    Args:
-        judged: the lists.
-        ways: the ways to choose.
-
-    Returns:
-        (14,) sums for each way, in the order of a table, with a random candidate and the best one.
-
-    >>> from bpa_ppl import from_lists
-    >>> lists = from_lists([["a", "b"]] * 2, [[[0.0], [1.0]]] * 2, ["LM0"])
-    >>> judged = Gains(lists, np.array([0.0, 4.0, 4.0, 0.0]), 0)
-    >>> first = WayGains(BaselineRow("first candidate"), np.array([0.0, 4.0]))
-    >>> adapted = WayGains(BaselineRow("adapted weights", "adapted"), np.array([4.0, 4.0]))
-    >>> row = estimate_rows((), sum_gains(judged, [first, adapted]))[1]
-    >>> row.name, row.gain, row.share, row.difference
-    ('first candidate', 2.0, 0.0, 2.0)
-    """
-    weight, bounds, result = judged.list_weight, judged.bounds(), dict[Key, Float64]()
-    missing = np.full(len(weight), np.nan)
-    random, best = map(
-        WayGains, (BaselineRow(name, "bound") for name in (Way.RANDOM, Way.BEST)), bounds
-    )
-    every = sorted([*ways, random, best], key=lambda way: KINDS.index(way.row.kind))
-    adapted = next((way.gains for way in every if way.row.kind == "adapted"), missing)
-    for row, gains, log_loss in every:
-        difference = missing if row.kind == "adapted" else adapted - gains
-        loss = missing if log_loss is None else log_loss
-        parts = np.ones(len(weight)), *(weight * x for x in (*bounds, loss))
-        sums = [np.sum(part, where=np.isfinite(gains)) for part in parts]
-        sums += [*sum_moments(gains, weight), *sum_moments(difference, weight)]
-        result[row.kind, row.name] = np.array(sums)
-    return result
+def with_bounds(judged: Judged, ways: Iterable[Evaluation]) -> list[Evaluation]:
+    """Return ways in the order of a table, with a random candidate and the best one."""
+    bounds = (Way.RANDOM, judged.random), (Way.BEST, judged.best)
+    ways = [*ways, *(Evaluation(BaselineRow(name, "bound"), gains) for name, gains in bounds)]
+    return sorted(ways, key=lambda way: KINDS.index(way.row.kind))
 
 
 def estimate_rows(
-    rows: Iterable[BaselineRow], sums: Mapping[Key, Float64], *, accuracy: bool = False
+    weight: Float64, ways: Sequence[Evaluation], *, accuracy: bool = False
 ) -> tuple[BaselineRow, ...]:
-    """Return the rows of the adapted weights, baselines, single features and bounds.
+    """Return the rows of ways to choose: their means over lists, and differences with intervals.
 
     Args:
-        rows: of the ways to choose that have weights.
-        sums: from `sum_gains`.
+        weight: (lists,) of each list.
+        ways: from `with_bounds`, with gains of these lists.
         accuracy: whether the gain is the accuracy. The first candidate is left out if its order
             was made from the answers.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["a", "b"]] * 2, [[[0.0], [1.0]]] * 2, ["LM0"])
+    >>> judged = Judged.by_gains(lists, np.array([0.0, 4.0, 4.0, 0.0]))
+    >>> first = Evaluation(BaselineRow("first candidate"), np.array([0.0, 4.0]))
+    >>> adapted = Evaluation(BaselineRow("adapted weights", "adapted"), np.array([4.0, 4.0]))
+    >>> row = estimate_rows(judged.weight, with_bounds(judged, [first, adapted]))[1]
+    >>> row.name, row.gain, row.share, row.difference
+    ('first candidate', 2.0, 0.0, 2.0)
     """
-    by_key, result = {(row.kind, row.name): row for row in rows}, []
+    gains_of, result = {way.row.name: way.gains for way in ways if way.row.kind != "feature"}, []
+    adapted = gains_of.get(Way.ADAPTED, np.full(len(weight), np.nan))
     added, added_differences = (ADDED, ADDED_DIFFERENCES) if accuracy else ((), ())
-    for (kind, name), values in sums.items():
-        count, random, best, loss, weight, _, gain, *_ = values.tolist()
-        mean, low, high = estimate_interval(values[4:9], added)
-        numbers: dict[str, Any] = {"lists": int(count), "gain": mean}
-        estimated = estimate_interval(values[9:], added_differences)
-        numbers |= zip(("difference", "low", "high"), estimated, strict=True)
+    for way, gains, log_loss in ways:
+        is_judged = np.isfinite(gains)
+        mean, low, high = estimate_interval(gains, weight, added)
+        numbers: dict[str, Any] = {"lists": int(is_judged.sum()), "gain": mean}
+        if way.kind != "adapted":
+            estimated = estimate_interval(adapted - gains, weight, added_differences)
+            numbers |= zip(("difference", "low", "high"), estimated, strict=True)
         if accuracy:
             numbers |= {"gain_low": max(low, 0.0), "gain_high": min(high, 1.0)}
-            numbers["log_loss"] = loss / weight
-        elif best > random:
-            numbers["share"] = (gain - random) / (best - random)
-        way = by_key.get((kind, name), BaselineRow(name))
+            if log_loss is not None:
+                loss = float(np.sum(weight * log_loss, where=is_judged))
+                numbers["log_loss"] = loss / float(weight[is_judged].sum())
+        else:
+            bounds = (gains_of[name] for name in (Way.RANDOM, Way.BEST))
+            random, best = (float(np.sum(weight * of, where=is_judged)) for of in bounds)
+            total = float(np.sum((weight * gains)[is_judged]))
+            numbers["share"] = (total - random) / (best - random) if best > random else math.nan
         numbers |= {"weights": way.weights, "column": way.column, "slope": way.slope}
         known = {field: value for field, value in numbers.items() if value == value}  # not NaN
         # In data sets of `chosen` and `rejected` answers, the order was made from the answers.
-        if not (accuracy and name == Way.FIRST and mean == 1 and count >= _ORDERED):
-            result.append(BaselineRow(str(name), kind, **known))
+        ordered = accuracy and mean == 1 and numbers["lists"] >= _ORDERED
+        if not (ordered and way.name == Way.FIRST):
+            result.append(BaselineRow(str(way.name), way.kind, **known))
     return tuple(result)
 
 
-class ChoiceGains:
-    """Gains of choices from new lists, and of baselines, which add up part by part.
+class NewChoices:
+    """Choices from new lists, compared with simple ways to choose, part by part.
 
     If the posterior does not record baselines that were selected on its adaptation sentences, the
     better of the first candidate and the mean of the standardised features is used, by the gains of
@@ -661,15 +645,16 @@ class ChoiceGains:
 
     Attributes:
         recorded: the comparison on the adaptation sentences; None if it is not recorded.
-        sums: from `sum_gains`; empty before any list is judged.
     """
 
     def __init__(self, draws: Draws, gain: Metric | None):
-        self.recorded, self.sums = read_comparison(draws), dict[Key, Float64]()
+        self.recorded = read_comparison(draws)
         self._draws, self._gain, self._unjudged = draws, gain, 0
         self._ways = () if self.recorded is None else self.recorded.rows
+        #: Of each part, the weights of its lists, and the ways to choose by kind and name.
+        self._parts: list[tuple[Float64, dict[_Key, Evaluation]]] = []
 
-    def add(self, lists: NBest, choice: Int64) -> ChoiceGains:
+    def add(self, lists: NBest, choice: Int64) -> NewChoices:
         """Add lists with the features of the posterior, and choices from them; return all.
 
         For equal scores a baseline chooses the first. Preferences are compared by scores: those of
@@ -679,40 +664,56 @@ class ChoiceGains:
             lists: the lists (S of them).
             choice: (S,) positions.
         """
-        judged: Judged
         if self._gain is None:
-            judged = select_compared(lists)
+            judged = Judged.by_preferences(lists)
             lists, choice = judged.lists, choice[judged.sentences]
         else:
-            gains = gains_in(lists, self._gain)
-            judged = Gains(lists, gains, int(np.sum(~np.isfinite(gains))))
+            judged = Judged.by_gains(lists, gains_in(lists, self._gain))
         self._unjudged += judged.left_out
         if not len(lists):
             return self
         self._ways = self._ways or tuple(list_simple_ways(lists, self._draws))
-        ways = list[WayGains]()
+        ways = list[Evaluation]()
         for row in (BaselineRow(Way.FIRST), BaselineRow(Way.TOTAL), *self._ways):
             if (scores := row.scores(lists)) is not None:
                 gains = judged.of_choice(lists.best(scores), scores)
                 has_p = np.isfinite(row.slope)
                 log_loss = judged.log_loss(row.slope * scores) if has_p else None
-                ways.append(WayGains(row, gains, log_loss))
+                ways.append(Evaluation(row, gains, log_loss))
         adapted = predicted = np.empty(0)
-        if isinstance(judged, Comparisons):
+        if judged.pairs is not None:
             of_all = leave_out(self._draws, lists, in_sample=True)
             adapted, predicted = of_all.score(), of_all.predict_answers(judged)
         ways.append(_evaluate_adapted(judged, judged.of_choice(choice, adapted), predicted))
-        sums = sum_gains(judged, ways)
-        self.sums |= {key: self.sums.get(key, 0.0) + of_part for key, of_part in sums.items()}
+        part = {(way.row.kind, way.row.name): way for way in with_bounds(judged, ways)}
+        self._parts.append((judged.weight, part))
         return self
 
     @property
-    def comparison(self) -> BaselineComparison:
-        """The comparison of the choices with the baselines."""
-        rows = estimate_rows(self._ways, self.sums, accuracy=self._gain is None)
+    def comparison(self) -> BaselineComparison | None:
+        """The comparison of the choices with the baselines; None before any list is judged."""
+        if not self._parts:
+            return None
+        rows = estimate_rows(*self._join(), accuracy=self._gain is None)
         result = BaselineComparison(rows, name_gain(self._gain), unjudged=self._unjudged)
         if self.recorded is not None:
             return replace(result, selected=self.recorded.selected, best=self.recorded.best)
         simple = [row for row in rows if row.name in (Way.FIRST, Way.MEAN)]
         best = max(simple, key=lambda row: row.gain, default=BaselineRow(Way.FIRST))
         return replace(result, selected=best.name)
+
+    def _join(self) -> tuple[Float64, list[Evaluation]]:
+        """Return the weights of all lists, and all ways to choose from them.
+
+        A way has no gain, NaN, in parts where the lists lack what it chooses by.
+        """
+        joined = list[Evaluation]()
+        for key in dict.fromkeys(key for _, part in self._parts for key in part):
+            columns = list[tuple[Float64, Float64]]()
+            for weight, part in self._parts:
+                missing = np.full(len(weight), np.nan)
+                _, gains, log_loss = part.get(key, Evaluation(BaselineRow(key[1]), missing))
+                columns.append((gains, missing if log_loss is None else log_loss))
+            rows = (part[key].row for _, part in self._parts if key in part)
+            joined.append(Evaluation(next(rows), *map(np.concatenate, zip(*columns, strict=True))))
+        return np.concatenate([weight for weight, _ in self._parts]), joined

@@ -1,7 +1,4 @@
-"""Two ways to choose from the same lists: the mean difference, its interval and its verdict.
-
-Sums of moments are those of a number for each list; the sums of more lists can be added to them.
-"""
+"""Two ways to choose from the same lists: the mean difference, its interval and its verdict."""
 
 from __future__ import annotations
 
@@ -28,19 +25,8 @@ ADDED, ADDED_DIFFERENCES = (0.0, 0.0, 1.0, 1.0), (-1.0, 1.0)
 MINUS = str.maketrans("-", "−")
 
 
-def sum_moments(values: npt.ArrayLike, weight: Float64) -> list[float]:
-    """Return Σ w, Σ w², Σ w x, Σ w² x and Σ w² x² of finite values x with weights w.
-
-    >>> sum_moments([1.0, np.nan, 3.0], np.array([1.0, 1.0, 2.0]))
-    [3.0, 5.0, 7.0, 13.0, 37.0]
-    """
-    x = np.asarray(values, np.float64)
-    x, w = x[np.isfinite(x)], weight[np.isfinite(x)]
-    return [float(part.sum()) for part in (w, w**2, w * x, w**2 * x, (w * x) ** 2)]
-
-
 def estimate_interval(
-    sums: npt.ArrayLike, added: Sequence[float] = ()
+    values: npt.ArrayLike, weight: Float64, added: Sequence[float] = ()
 ) -> tuple[float, float, float]:
     """Return the weighted mean of numbers and its 95% interval by Student's t.
 
@@ -50,28 +36,35 @@ def estimate_interval(
     the numbers.
 
     Args:
-        sums: (5,) from `sum_moments`.
+        values: (n,) numbers; NaN is left out.
+        weight: (n,) their weights.
         added: further numbers of a typical weight, for the interval only.
 
-    >>> [round(x, 3) for x in estimate_interval(sum_moments([1.0, 2.0, 3.0, 4.0], np.ones(4)))]
+    >>> [round(x, 3) for x in estimate_interval([1.0, np.nan, 2.0, 3.0, 4.0], np.ones(5))]
     [2.5, 0.446, 4.554]
     """
     from scipy.special import stdtrit
 
-    sums = np.asarray(sums, np.float64)
+    x, is_known = np.asarray(values, np.float64), np.isfinite(values)
+    sums = _sum_moments(x[is_known], weight[is_known])
     if not sums[0]:
         return math.nan, math.nan, math.nan
     mean, typical = float(sums[2] / sums[0]), float(sums[1] / sums[0])
-    sums = sums + sum_moments(added, np.full(len(added), typical))
-    weight, squared, total, weighted, squares = sums.tolist()
-    freedom, centre = weight**2 / squared - 1, total / weight
+    sums = sums + _sum_moments(np.array(added), np.full(len(added), typical))
+    weights, squared, total, weighted, squares = sums.tolist()
+    freedom, centre = weights**2 / squared - 1, total / weights
     residual = squares - 2 * centre * weighted + centre**2 * squared
     # All numbers are equal, but for rounding errors.
     if freedom < 1e-9 or residual <= 1e-12 * squares:
         return mean, math.nan, math.nan
-    error = math.sqrt(residual / weight**2 * (freedom + 1) / freedom)
+    error = math.sqrt(residual / weights**2 * (freedom + 1) / freedom)
     quantile = float(stdtrit(math.inf if len(added) else freedom, (1 + PROBABILITY) / 2))
     return mean, centre - quantile * error, centre + quantile * error
+
+
+def _sum_moments(x: Float64, w: Float64) -> Float64:
+    """Return Σ w, Σ w², Σ w x, Σ w² x and Σ w² x²."""
+    return np.array([part.sum() for part in (w, w**2, w * x, w**2 * x, (w * x) ** 2)])
 
 
 def estimate_proportion(count: float, total: float) -> tuple[float, float]:

@@ -14,7 +14,7 @@ from bpa_ppl.decoding.reranker import Reranker, with_defaults, without_features
 from bpa_ppl.diagnostics.check.check import check_and_record
 from bpa_ppl.diagnostics.pages.page import Block, Headline, Section, Table
 from bpa_ppl.diagnostics.pages.report import picture_ways, posterior_page
-from bpa_ppl.diagnostics.ways.baselines import BaselineComparison, ChoiceGains, read_comparison
+from bpa_ppl.diagnostics.ways.baselines import BaselineComparison, NewChoices, read_comparison
 from bpa_ppl.diagnostics.ways.explanations import (
     ChoiceChanges,
     describe_changes,
@@ -22,7 +22,12 @@ from bpa_ppl.diagnostics.ways.explanations import (
     explain_rows,
     system_shares,
 )
-from bpa_ppl.diagnostics.ways.judged import ACCURACY, choose_compared_gain, explain_missing_gains
+from bpa_ppl.diagnostics.ways.judged import (
+    ACCURACY,
+    Judged,
+    choose_compared_gain,
+    explain_missing_gains,
+)
 from bpa_ppl.diagnostics.ways.paired import (
     BETTER,
     INTERVAL,
@@ -51,7 +56,7 @@ from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.gains import gains as gains_in
 from bpa_ppl.gains.metric import GAINS, Metric
 from bpa_ppl.gains.misplaced import warn_of_misplaced
-from bpa_ppl.gains.preferences import choice_sets, has_preferences, select_compared
+from bpa_ppl.gains.preferences import choice_sets, has_preferences
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
@@ -281,9 +286,9 @@ def evaluate_improvement(
         judged, before, after = lists[scored], choices.before[scored], choices.after[scored]
         scores = bootstrap_changes(judged, before, after, metrics, seed=seed)
         changes = [ScoreChange.of(m, one, judged) for m, one in zip(metrics, scores, strict=True)]
-    elif comparison is not None and comparison.rows:
+    elif comparison is not None:
         changes = _compare_accuracy(comparison, choices.baseline)
-        scored = select_compared(lists).sentences
+        scored = Judged.by_preferences(lists).sentences
         reason = "" if changes else "the preferred candidate is the first of each list"
     else:
         reason = explain_missing_gains(lists, draws).message.removeprefix(locate(lists.origin))
@@ -333,7 +338,7 @@ def _find_changes(
     unknown = lacks_canonical(draws)
     by_answers = gain is None and has_preferences(lists)
     if by_answers or gain is not None:
-        comparison = ChoiceGains(draws, gain).add(chosen.lists, after).comparison
+        comparison = NewChoices(draws, gain).add(chosen.lists, after).comparison
     if unknown:
         compared = comparison or recorded
         row = None if compared is None else compared.baseline

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -13,17 +14,16 @@ from msgspec import Struct, structs
 
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import choose_decimals, format_fixed, has_width
-from bpa_ppl.diagnostics.ways.judged import Gains, Judged
+from bpa_ppl.diagnostics.ways.judged import Judged, Pairs
 from bpa_ppl.diagnostics.ways.paired import MINUS, decide, format_difference
-from bpa_ppl.diagnostics.ways.regressions import cross_fit
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.recipe import Recipe
-from bpa_ppl.gains.preferences import Comparisons
 from bpa_ppl.lists.nbest import (
     NBest,
     centre,
     find_feature,
     measure_deviation,
+    root_mean_square,
     subtract_first,
 )
 from bpa_ppl.posterior.draws import Draws
@@ -33,6 +33,12 @@ _SYSTEM_COLUMNS = ("system", "model")
 #: A system is considered if it has a candidate in at least this share of the lists.
 _MIN_SHARE = 0.5
 _SIGNS = (1.0, -1.0)
+#: Parts of the lists that are left out in turn to evaluate a regression.
+_FOLDS = 10
+#: Of the ridge regression of standardised gains on standardised features, the largest first.
+_PENALTIES = np.logspace(5, -1, 13)
+#: Returns the weights of some columns by the folds that are not left out.
+_Fit = Callable[[frozenset[int]], Float64]
 _DECIMALS = 3  # of a gain, and more where its interval is narrower
 
 
@@ -201,8 +207,8 @@ def values_of(lists: NBest, name: str) -> Float64:
     return np.zeros(len(lists.features)) if feature is None else feature
 
 
-class WayGains(NamedTuple):
-    """A way to choose, and how good it is on each of some lists.
+class Evaluation(NamedTuple):
+    """How good the choices of one way are from each of some lists.
 
     Attributes:
         row: the way, without estimates.
@@ -238,11 +244,11 @@ class SimpleWay(NamedTuple):
 
     advice: str
     weigh: Callable[[NBest, Draws | None], dict[str, float]] | None = None
-    fit: Callable[[str, Judged, Draws | None], Iterator[WayGains]] | None = None
+    fit: Callable[[str, Judged, Draws | None], Iterator[Evaluation]] | None = None
     scores: Callable[[BaselineRow, NBest], Float64 | None] = _weigh_features
 
 
-def fit_ways(judged: Judged, draws: Draws | None = None) -> Iterator[WayGains]:
+def fit_ways(judged: Judged, draws: Draws | None = None) -> Iterator[Evaluation]:
     """Fit each simple way to choose to judged lists, and evaluate it by leave-one-out.
 
     For equal scores, the gain of a list is the mean over the candidates with the best score. With
@@ -256,7 +262,7 @@ def fit_ways(judged: Judged, draws: Draws | None = None) -> Iterator[WayGains]:
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]] * 4, [[[0.0], [1.0]]] * 4, ["TER"])
     >>> gains = np.array([1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0])
-    >>> _, _, best, *_ = fit_ways(Gains(lists, gains, 0))
+    >>> _, _, best, *_ = fit_ways(Judged.by_gains(lists, gains))
     >>> best.row.label, best.gains.tolist()
     ('best single feature (low TER)', [1.0, 0.0, 1.0, 1.0])
     """
@@ -266,7 +272,7 @@ def fit_ways(judged: Judged, draws: Draws | None = None) -> Iterator[WayGains]:
         elif way.weigh is not None:
             row = BaselineRow(name, weights=way.weigh(judged.lists, draws))
             if (scores := row.scores(judged.lists)) is not None:
-                yield WayGains(row, judged.of_scores(scores))
+                yield Evaluation(row, judged.gain_of(scores))
 
 
 def list_simple_ways(lists: NBest, draws: Draws | None = None) -> list[BaselineRow]:
@@ -331,69 +337,71 @@ def _rank_systems(row: BaselineRow, lists: NBest) -> Float64 | None:
     return np.array([row.weights.get(str(name), 0.0) for name in lists.extras[row.column]])
 
 
-def _fit_mean(name: str, judged: Judged, draws: Draws | None) -> Iterator[WayGains]:
+def _fit_mean(name: str, judged: Judged, draws: Draws | None) -> Iterator[Evaluation]:
     """Yield the mean of the features; the slope gives its scores the log loss of preferences."""
     row = BaselineRow(name, weights=_weigh_equally(judged.lists, draws))
     if (scores := row.scores(judged.lists)) is None:
         return
-    log_loss = None
-    if isinstance(judged, Comparisons) and measure_deviation(judged.lists, scores):
-        # The mean of the features orders the candidates by itself, without its slope.
-        slope, left_out = cross_fit(judged, {name: scores})
-        log_loss = judged.log_loss(left_out)
-        row = structs.replace(row, slope=slope[name])
-    yield WayGains(row, judged.of_scores(scores), log_loss)
+    if judged.pairs is None or not measure_deviation(judged.lists, scores):
+        yield Evaluation(row, judged.gain_of(scores))
+        return
+    # The mean of the features orders the candidates by itself, without its slope.
+    slope, left_out = _cross_fit(judged, {name: scores})
+    row = structs.replace(row, slope=slope[name])
+    yield Evaluation(row, judged.gain_of(scores), judged.log_loss(left_out))
 
 
-def _select_features(name: str, judged: Judged, draws: Draws | None) -> Iterator[WayGains]:
+def _select_features(name: str, judged: Judged, draws: Draws | None) -> Iterator[Evaluation]:
     """Yield the best single feature, and each feature, in the direction that is better."""
     features = [*_weigh_equally(judged.lists, draws)]
     if not features:
         return
     options = [(feature, sign) for feature in features for sign in _SIGNS]
-    gains = [judged.of_scores(sign * values_of(judged.lists, one)) for one, sign in options]
-    chosen, means = _select_left_out(np.column_stack(gains), judged.list_weight)
-    yield WayGains(BaselineRow(name, weights=dict([options[int(means.argmax())]])), chosen)
+    gains = [judged.gain_of(sign * values_of(judged.lists, one)) for one, sign in options]
+    chosen, means = _select_left_out(np.column_stack(gains), judged.weight)
+    yield Evaluation(BaselineRow(name, weights=dict([options[int(means.argmax())]])), chosen)
     for k, feature in enumerate(features):
         # By all lists: the one left out would turn the direction of a feature that is right in
         # half of them, and count as wrong.
         best = 2 * k + int(means[2 * k + 1] > means[2 * k])
-        yield WayGains(BaselineRow(feature, "feature", weights=dict([options[best]])), gains[best])
+        yield Evaluation(
+            BaselineRow(feature, "feature", weights=dict([options[best]])), gains[best]
+        )
 
 
-def _select_system(name: str, judged: Judged, draws: Draws | None) -> Iterator[WayGains]:
+def _select_system(name: str, judged: Judged, draws: Draws | None) -> Iterator[Evaluation]:
     """Yield the best single system, if candidates with gains are of systems.
 
     Systems are ranked by the mean difference of their candidates from the mean of the list, which
     is the order of the mean gains if each list has all systems. For a list without the best
     system, the best system of the list is used.
     """
-    if not isinstance(judged, Gains):
+    if judged.gains is None:
         return
     lists, indicators = judged.lists, [] if draws is None else find_indicators(draws)
     column, members = _find_systems(lists, [source.column for source in indicators])
     if not members:
         return
     has = [np.logical_or.reduceat(rows, lists.offsets[:-1]) for rows in members.values()]
-    gains = [judged.of_scores(rows.astype(np.float64)) for rows in members.values()]
+    gains = [judged.gain_of(rows.astype(np.float64)) for rows in members.values()]
     table = np.where(has, gains, np.nan).T
-    chosen, above = _select_left_out(table, judged.list_weight, judged.bounds()[0])
+    chosen, above = _select_left_out(table, judged.weight, judged.random)
     ranking = np.array([*members])[np.argsort(-above, kind="stable")].tolist()
     weights = {name: float(len(ranking) - place) for place, name in enumerate(ranking)}
-    yield WayGains(BaselineRow(name, weights=weights, column=column), chosen)
+    yield Evaluation(BaselineRow(name, weights=weights, column=column), chosen)
 
 
-def _regress(name: str, judged: Judged, draws: Draws | None) -> Iterator[WayGains]:
+def _regress(name: str, judged: Judged, draws: Draws | None) -> Iterator[Evaluation]:
     """Yield the ridge regression of gains, if they vary, or the logistic one of preferences."""
-    lists, of_answers = judged.lists, isinstance(judged, Comparisons)
+    lists, of_answers = judged.lists, judged.pairs is not None
     varying = np.array(lists.feature_names)[lists.spread > 0].tolist()
     if not varying or of_answers != (name == Way.LOGISTIC):
         return
-    if isinstance(judged, Gains) and not centre(judged.gains, lists.sizes).any():
+    if judged.gains is not None and not centre(judged.gains, lists.sizes).any():
         return
-    weights, left_out = cross_fit(judged, {column: values_of(lists, column) for column in varying})
+    weights, left_out = _cross_fit(judged, {column: values_of(lists, column) for column in varying})
     row = BaselineRow(name, weights=weights, slope=1.0 if of_answers else math.nan)
-    yield WayGains(row, judged.of_scores(left_out), judged.log_loss(left_out))
+    yield Evaluation(row, judged.gain_of(left_out), judged.log_loss(left_out))
 
 
 def _select_left_out(
@@ -460,6 +468,99 @@ def _find_systems(
             if len(members) > 1:
                 return column, members
     return "", {}
+
+
+def _cross_fit(judged: Judged, columns: dict[str, Float64]) -> tuple[dict[str, float], Float64]:
+    """Return the weights of columns by a regression, and scores by those of the other folds.
+
+    Args:
+        judged: at least two lists; a fold is a tenth of them.
+        columns: (candidates,) values that vary within the lists, by name. The regression gets them
+            minus their means of each list, and divided by their spread within the lists.
+
+    Returns:
+        the weights by name; and (candidates,) scores.
+    """
+    sizes = judged.lists.sizes
+    table = np.column_stack([centre(column, sizes) for column in columns.values()])
+    spread = np.sqrt(np.mean(table**2, axis=0))
+    table /= spread
+    folds = np.repeat(np.arange(len(sizes)) % min(len(sizes), _FOLDS), sizes)
+    if judged.gains is None:
+        assert judged.pairs is not None
+        fit = _prepare_logistic(judged.pairs, table, folds)
+    else:
+        fit = _prepare_ridge(centre(judged.gains, sizes), table, folds)
+    every, scores = frozenset(folds.tolist()), np.zeros(len(table))
+    for fold in every:
+        scores[folds == fold] = table[folds == fold] @ fit(every - {fold})
+    return dict(zip(columns, (fit(every) / spread).tolist(), strict=True)), scores
+
+
+def _prepare_ridge(gains: Float64, table: Float64, folds: Int64) -> _Fit:
+    """Return the ridge regression of gains on features, from sums of squares of each fold.
+
+    Neither the means of each list, which are subtracted, nor the scale of the gains change the
+    choice from a list. The penalty has the highest mean R² on left-out folds of lists, as in
+    `RidgeCV` of scikit-learn with folds of lists.
+
+    With 10 judged lists and all metrics of WMT 2023, this penalty wins 0.60 of the headroom of
+    held-out lists, the one of the lowest mean squared error 0.55, and that of the highest evidence
+    (`BayesianRidge`) 0.49: few candidates with large errors determine them.
+    """
+    target = gains / root_mean_square(gains)
+    table, basis = _find_span(table)
+    parts = {fold: (table[folds == fold], target[folds == fold]) for fold in np.unique(folds)}
+    grams = {fold: x.T @ x for fold, (x, _) in parts.items()}
+    moments = {fold: x.T @ y for fold, (x, y) in parts.items()}
+
+    @cache
+    def path(kept: frozenset[int]) -> Float64:
+        """Return the weights from some folds, (penalties, features)."""
+        if not kept:
+            return np.zeros((len(_PENALTIES), table.shape[1]))
+        values, axes = np.linalg.eigh(np.sum([grams[fold] for fold in kept], axis=0))
+        moment = axes.T @ np.sum([moments[fold] for fold in kept], axis=0)
+        return np.asarray(moment / (values + _PENALTIES[:, None]) @ axes.T)
+
+    def fit(kept: frozenset[int]) -> Float64:
+        """Return the weights with the penalty of the highest mean R², but for sign and constant."""
+        error = np.zeros(len(_PENALTIES))
+        for fold in kept:
+            x, y = parts[fold]
+            error += np.sum((path(kept - {fold}) @ x.T - y) ** 2, axis=1) / (y @ y or 1.0)
+        return np.asarray(basis @ path(kept)[np.argmin(error)])
+
+    return fit
+
+
+def _prepare_logistic(pairs: Pairs, table: Float64, folds: Int64) -> _Fit:
+    """Return the logistic regression of preferences on differences of two candidates."""
+    from sklearn.linear_model import LogisticRegression
+
+    differences, basis = _find_span(table[pairs.better] - table[pairs.worse])
+
+    def fit(kept: frozenset[int]) -> Float64:
+        """Return the weights from some folds; half of each answer is written the other way."""
+        used = np.isin(folds[pairs.better], [*kept])
+        x, weight = differences[used], np.tile(pairs.weight[used] / 2, 2)
+        model = LogisticRegression(fit_intercept=False, solver="newton-cholesky", tol=1e-10)
+        model.fit(np.vstack([x, -x]), np.repeat([1, 0], len(x)), weight)
+        return np.asarray(basis @ model.coef_[0])
+
+    return fit
+
+
+def _find_span(table: Float64) -> tuple[Float64, Float64]:
+    """Return a table in coordinates of the span of its rows, and a basis of this span.
+
+    Penalised weights are in the span. If there are fewer rows than columns, it has fewer
+    coordinates; otherwise they are the columns.
+    """
+    if len(table) >= table.shape[1]:
+        return table, np.eye(table.shape[1])
+    basis = np.linalg.qr(table.T)[0]
+    return table @ basis, basis
 
 
 #: The simple ways to choose, in the order of a table.

@@ -29,12 +29,11 @@ from bpa_ppl.diagnostics.check.check import refuse_unconverged
 from bpa_ppl.diagnostics.pages.figures import NARROW, label
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.diagnostics.ways.judged import ACCURACY, Judged, read_judgements
-from bpa_ppl.diagnostics.ways.left_out import leave_out
+from bpa_ppl.diagnostics.ways.leave_one_out import leave_out
 from bpa_ppl.diagnostics.ways.paired import estimate_error
 from bpa_ppl.diagnostics.ways.reliability import Promise, Reliability
 from bpa_ppl.diagnostics.ways.simple_ways import values_of
 from bpa_ppl.errors import DataError, UsageError, quote
-from bpa_ppl.gains.preferences import Comparisons
 from bpa_ppl.lists.labels import find_positions, matches
 from bpa_ppl.lists.nbest import NBest, centre, score_differences, subtract_first
 from bpa_ppl.models.log_linear import log_linear
@@ -371,7 +370,7 @@ def judges(
             reason = "all answers are ties, which show nothing about judges: add preferences"
             raise DataError(reason, lists.origin, code="no-data")
         sample = refits.full if draws.kind == "point" else draws
-        unit = ACCURACY if isinstance(refits.judged, Comparisons) else "headroom"
+        unit = ACCURACY if refits.judged.pairs is not None else "headroom"
         curve = refits.learn_curve(lists, start, options)
         found = refits.plan_cascade(groups, prices) if cascade else None
         juries = refits.shrink_jury(groups, prices) if prices else ()
@@ -414,11 +413,10 @@ class _Refits:
         observed = adaptation.observed
         lists = adaptation.lists if observed.gain is None else observed.lists
         judged = read_judgements(lists, observed.gain, observed.gains)
-        if isinstance(judged, Comparisons):
+        if judged.gains is None:
             return judged
-        random, best = judged.bounds()
-        shares = (judged.gains - np.repeat(random, judged.lists.sizes)) / (best - random).mean()
-        return replace(judged, gains=shares)
+        above = judged.gains - np.repeat(judged.random, judged.lists.sizes)
+        return Judged.by_gains(judged.lists, above / (judged.best - judged.random).mean())
 
     def build_target(self, kept: _Kept) -> Target:
         """Return the posterior of the features that are kept."""
@@ -448,7 +446,7 @@ class _Refits:
 
     def compute_gains(self, draws: Draws) -> Float64:
         """Return the gain of each list by leave-one-out, (lists,)."""
-        return self.judged.of_scores(leave_out(draws, self.judged.lists).score())
+        return self.judged.gain_of(leave_out(draws, self.judged.lists).score())
 
     @cached_property
     def of_all(self) -> Float64:
@@ -457,9 +455,9 @@ class _Refits:
 
     def measure_loss(self, kept: _Kept) -> tuple[float, float, float]:
         """Return the gain that is lost with fewer features, its standard error, and evidence."""
-        fewer, accuracy = self.draw(kept), isinstance(self.judged, Comparisons)
+        fewer, accuracy = self.draw(kept), self.judged.pairs is not None
         difference = self.of_all - self.compute_gains(fewer)
-        lost = estimate_error(difference, self.judged.list_weight, accuracy=accuracy)
+        lost = estimate_error(difference, self.judged.weight, accuracy=accuracy)
         of_all, of_fewer = (d.record.figures.log_evidence for d in (self.full, fewer))
         assert of_all is not None  # the mode was found
         assert of_fewer is not None
@@ -483,10 +481,10 @@ class _Refits:
                 # These lists may not separate all features.
                 weights = dict.fromkeys(judged.lists.feature_names, 0.0) | dict(pairs)
                 others = ~np.isin(judged.lists.sentence_ids, part)
-                of_others = judged.of_scores(score_differences(judged.lists, weights))[others]
-                gains.append(np.average(of_others, weights=judged.list_weight[others]))
+                of_others = judged.gain_of(score_differences(judged.lists, weights))[others]
+                gains.append(np.average(of_others, weights=judged.weight[others]))
             curve.append((len(ids) // parts, float(np.mean(gains))))
-        return *curve, (len(ids), float(np.average(self.of_all, weights=judged.list_weight)))
+        return *curve, (len(ids), float(np.average(self.of_all, weights=judged.weight)))
 
     def make_rows(
         self, sample: Draws
@@ -514,7 +512,7 @@ class _Refits:
             scores = values_of(self.judged.lists, name)
             association = self.judged.association(scores)
             if abs(association) >= _CHANCE:
-                losses.append(-self.judged.of_scores(np.sign(association) * scores))
+                losses.append(-self.judged.gain_of(np.sign(association) * scores))
         if not losses:
             return 0.0, 0.0, 0.0, 0
         table = np.column_stack(losses)
@@ -526,12 +524,13 @@ class _Refits:
         chosen = np.random.default_rng(0).choice(len(sample.flat), _FEW, p=sample.importance)
         vectors = sample.aligned(lists, np.vstack([sample.mean, sample.flat[chosen]]))
         scores = subtract_first(lists.features, lists.sizes) @ vectors.T
-        if isinstance(judged, Comparisons):
-            margin = scores[judged.better] - scores[judged.worse]
+        if judged.pairs is not None:
+            margin = scores[judged.pairs.better] - scores[judged.pairs.worse]
             differ = np.sign(margin) != np.sign(margin[:, :1])
             each = np.abs(2 * expit(margin) - 1) * differ
-            won = np.average(each, axis=0, weights=judged.weight)[1:]
+            won = np.average(each, axis=0, weights=judged.pairs.weight)[1:]
         else:  # with the slope of the gains on the scores
+            assert judged.gains is not None
             first, of_mean = lists.offsets[:-1], centre(scores[:, 0], lists.sizes)
             slope = max(of_mean @ centre(judged.gains, lists.sizes) / (of_mean @ of_mean), 0.0)
             best = np.maximum.reduceat(scores, first, axis=0)
@@ -567,7 +566,7 @@ class _Refits:
     def plan_cascade(self, groups: _Groups, prices: Mapping[str, float]) -> Cascade:
         """Return when the judges with the highest price are worth asking."""
         judged = self.judged
-        if not isinstance(judged, Comparisons):
+        if judged.pairs is None:
             reason = "the probabilities of graded lists are not calibrated: a cascade needs "
             reason += "preferences"
             raise DataError(reason, judged.lists.origin, code="not-supported")
@@ -582,7 +581,7 @@ class _Refits:
         both = [one.predict_answers(judged)[:, 0] for one in left_out]
         p = np.clip(both, _SURE, 1 - _SURE)
         order = np.argsort(np.maximum(p[0], 1 - p[0]))
-        (before, after), weight = p[:, order], judged.weight[order]
+        (before, after), weight = p[:, order], judged.pairs.weight[order]
         sure, later = np.maximum(before, 1 - before), np.where(before < 0.5, -1, 1) * logit(after)
         scale = measure_change(sure, later, weight)
         # Ask about the least sure pairs, until asking about the others wins no more than the

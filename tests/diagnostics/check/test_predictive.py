@@ -13,7 +13,7 @@ from support.targets import SENTENCES, balanced, integrated
 from bpa_ppl import DataError, Draws, Isotropic, NBest, adapt, from_lists
 from bpa_ppl.diagnostics.check.predictive_checks import with_predictions
 from bpa_ppl.diagnostics.pages.raters import Raters
-from bpa_ppl.diagnostics.ways.left_out import leave_out
+from bpa_ppl.diagnostics.ways.leave_one_out import leave_out
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.arviz_functions import InferenceData, arviz_version, import_arviz
 from bpa_ppl.posterior.draws import importance_weights

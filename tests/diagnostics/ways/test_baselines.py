@@ -30,8 +30,8 @@ from bpa_ppl.diagnostics.ways.baselines import (
     read_comparison,
     record_comparison,
 )
-from bpa_ppl.diagnostics.ways.judged import Gains
-from bpa_ppl.diagnostics.ways.paired import estimate_interval, estimate_proportion, sum_moments
+from bpa_ppl.diagnostics.ways.judged import Judged
+from bpa_ppl.diagnostics.ways.paired import estimate_interval, estimate_proportion
 from bpa_ppl.diagnostics.ways.reporting import ScoreChange
 from bpa_ppl.diagnostics.ways.scoreboard import Scoreboard, ScoreDifference
 from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow, Way, find_system_column
@@ -197,9 +197,7 @@ def check_row(
 )
 def test_equal_differences_have_no_interval(count: int, difference: float, verdict: str) -> None:
     """A sign test decides, which five lists do not satisfy."""
-    interval = estimate_interval(
-        sum_moments(np.full(count, difference) + 0.1 - 0.1, np.ones(count))
-    )
+    interval = estimate_interval(np.full(count, difference) + 0.1 - 0.1, np.ones(count))
     row = BaselineRow(Way.FIRST, "baseline", count, 1.0, 0.5, *interval)
     assert row.cells[-3:] == [f"{difference:+.3f}".replace("-", "−"), "–", verdict]
     comparison = BaselineComparison((row,), "mqm", Way.FIRST)
@@ -611,12 +609,14 @@ def test_the_association_is_standard_normal_if_gains_are_permuted() -> None:
         np.concatenate([rng.permutation(part) for part in np.split(gains, offsets[1:-1])])
         for _ in range(800)
     ]
-    values = [Gains(pool, one, 0).association(scores) for one in permuted]
+    values = [Judged.by_gains(pool, one).association(scores) for one in permuted]
     assert np.mean(values) == pytest.approx(0, abs=5 / np.sqrt(800))
     assert np.std(values) == pytest.approx(1, abs=5 / np.sqrt(1600))
     one = slice(offsets[1], offsets[2])
     expected = pearsonr(scores[one], rankdata(gains[one])).statistic * np.sqrt(sizes[1] - 1)
-    assert Gains(unjudged([9]), gains[one], 0).association(scores[one]) == pytest.approx(expected)
+    assert Judged.by_gains(unjudged([9]), gains[one]).association(scores[one]) == pytest.approx(
+        expected
+    )
 
 
 @pytest.mark.usefixtures("without_drawing")
@@ -681,7 +681,7 @@ def test_intervals_cover_the_mean_at_their_level(kind: str) -> None:
         else:
             values = rng.choice([0.0, 1.0, -1.0, -5.0], p=[0.6, 0.2, 0.15, 0.05], size=200)
             mean = 0.2 - 0.15 - 0.25
-        _, low, high = estimate_interval(sum_moments(values, np.ones(len(values))))
+        _, low, high = estimate_interval(values, np.ones(len(values)))
         covered += low <= mean <= high
     low, high = binom.interval(0.999, trials, 0.95)
     assert low <= covered <= high

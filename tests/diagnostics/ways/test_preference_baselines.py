@@ -21,11 +21,10 @@ import bpa_ppl as bpa
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.decoding.writing import rerank_to
 from bpa_ppl.diagnostics.ways.baselines import LEFT_OUT, NEW, BaselineComparison, read_comparison
-from bpa_ppl.diagnostics.ways.judged import ACCURACY
-from bpa_ppl.diagnostics.ways.paired import ADDED, ADDED_DIFFERENCES, estimate_interval, sum_moments
+from bpa_ppl.diagnostics.ways.judged import ACCURACY, Judged
+from bpa_ppl.diagnostics.ways.paired import ADDED, ADDED_DIFFERENCES, estimate_interval
 from bpa_ppl.diagnostics.ways.reporting import describe_improvement, evaluate_improvement
 from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow, Way
-from bpa_ppl.gains.preferences import select_compared
 from bpa_ppl.posterior.record import Observed, Record
 from bpa_ppl.posterior.statistics import loo_log_weights
 from bpa_ppl.weights import equal_weights
@@ -146,16 +145,16 @@ def test_accuracy_by_hand() -> None:
         ties=[[[2, 3]], [[0, 1]], None],
         rankings=[None, None, [[2, 0, 1], [1, [0, 2]]]],
     )
-    pairs = select_compared(lists)
+    pairs = Judged.by_preferences(lists)
     assert pairs.sentences.tolist() == [0, 2]
     assert pairs.left_out == 2
-    assert pairs.list_weight.tolist() == [5, 2]
+    assert pairs.weight.tolist() == [5, 2]
     assert pairs.lists.sizes.tolist() == [4, 3]
     # List 0: answers of weight 1 + 3 are right, one is wrong. List 2: of the first ranking 2 > 0
     # and 2 > 1 are right and 0 > 1 is equal; of the second, 1 > 0 is equal and 1 > 2 is wrong.
     scores = np.array([2.0, 1.0, 0.0, 0.0, 1.0, 1.0, 3.0])
-    assert pairs.of_scores(scores) == pytest.approx([4 / 5, (2.5 / 3 + 0.5 / 2) / 2])
-    none = select_compared(lists.without("preferences", "rankings"))
+    assert pairs.gain_of(scores) == pytest.approx([4 / 5, (2.5 / 3 + 0.5 / 2) / 2])
+    none = Judged.by_preferences(lists.without("preferences", "rankings"))
     assert (len(none.lists), len(none.weight), none.left_out) == (0, 0, 2)
 
 
@@ -435,11 +434,11 @@ def test_references_are_scored_as_well(tmp_path: Path) -> None:
 def test_weights_of_lists_repeat_them() -> None:
     """The mean is that of repeated lists, and the interval that of as many equal ones."""
     values = np.array([0.0, 1.0, 0.5, 1.0])
-    mean, *_ = estimate_interval(sum_moments(values, np.array([1.0, 2.0, 1.0, 1.0])))
+    mean, *_ = estimate_interval(values, np.array([1.0, 2.0, 1.0, 1.0]))
     assert mean == pytest.approx(np.mean([0.0, 1.0, 1.0, 0.5, 1.0]))
     expected = ttest_rel(values, np.zeros(4)).confidence_interval(0.95)
     for weight in (1.0, 3.0):
-        _, low, high = estimate_interval(sum_moments(values, np.full(4, weight)))
+        _, low, high = estimate_interval(values, np.full(4, weight))
         assert (low, high) == pytest.approx((expected.low, expected.high))
 
 
@@ -453,7 +452,7 @@ def test_intervals_of_accuracies_cover_at_least_at_their_level(
     for _ in range(trials):
         number = rng.integers(1, answers + 1, count)
         values = rng.binomial(number, rng.beta(4 * p, 4 * (1 - p), count)) / number
-        _, low, high = estimate_interval(sum_moments(values, number.astype(float)), ADDED)
+        _, low, high = estimate_interval(values, number.astype(float), ADDED)
         covered += low <= p <= high
     assert covered >= binom.ppf(1e-3, trials, 0.945)
 
@@ -464,7 +463,7 @@ def test_a_wrong_verdict_of_two_accuracies_is_rare(count: int) -> None:
     rng, trials, wrong = np.random.default_rng(4), 1500, 0
     for _ in range(trials):
         values = rng.choice([1.0, -1.0, 0.0], p=[0.1, 0.1, 0.8], size=count)
-        _, low, high = estimate_interval(sum_moments(values, np.ones(count)), ADDED_DIFFERENCES)
+        _, low, high = estimate_interval(values, np.ones(count), ADDED_DIFFERENCES)
         wrong += low > 0 or high < 0
     assert wrong <= binom.ppf(1 - 1e-3, trials, 0.05)
 

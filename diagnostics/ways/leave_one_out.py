@@ -9,7 +9,6 @@ import numpy as np
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.diagnostics.ways.judged import Judged
 from bpa_ppl.errors import DataError
-from bpa_ppl.gains.preferences import Comparisons
 from bpa_ppl.lists.nbest import NBest, score_differences, subtract_first
 from bpa_ppl.posterior.draws import DOMAIN, Draws, importance_weights
 from bpa_ppl.posterior.statistics import loo_log_weights
@@ -68,10 +67,10 @@ class LeftOut:
         Args:
             judged: what was observed about the lists.
         """
-        if isinstance(judged, Comparisons):
-            better, worse, lists = judged.better, judged.worse, judged.of_list
-            weight = judged.weight / judged.list_weight[lists]
-        elif self._observes_better_one:
+        if judged.pairs is not None:
+            better, worse, lists, weight = judged.pairs
+            weight = weight / judged.weight[lists]
+        elif judged.gains is not None and self._observes_better_one:
             gains = judged.gains.reshape(-1, 2)
             lists = np.flatnonzero(gains[:, 0] != gains[:, 1])
             first = self.lists.offsets[lists]
