@@ -208,7 +208,8 @@ def rerank(
         changed += f" {summary.before} choices"
         shared.echo_status(changed, quiet)
     if summary.baselines is not None:
-        shared.print_result(f"\n{summary.baselines}\n{summary.baselines.summary}", output)
+        sentences = "\n".join(summary.baselines.sentences)
+        shared.print_result(f"\n{summary.baselines}\n{sentences}", output)
     elif (recorded := read_comparison(reranker.draws)) is not None and recorded.best:
         shared.echo_status(recorded.share_of_best, quiet)
     rule = RULES.name_of(reranker.rule)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
@@ -62,8 +61,8 @@ class Best(Mean, frozen=True):
             return "rule best: the posterior records no comparison with simple ways; mean chooses"
         if way is None:
             return "rule best: no simple way with weights is clearly better; mean chooses"
-        chosen = replace(comparison, selected=way.name).summary.split(";")[0]
-        return f"rule best: the weights of the {way.label} choose, because {chosen}"
+        reason = comparison.sentence(way, advise=False)
+        return f"rule best: the weights of the {way.label} choose, because {reason}"
 
 
 def find_better_way(draws: Draws) -> BaselineRow | None:

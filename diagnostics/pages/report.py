@@ -170,11 +170,8 @@ def _describe_comparison(draws: Draws, report: Report) -> list[Section]:
         return []
     if not report:
         return [Section(_COMPARED, (_DOUBT, comparison.block()))]
-    warned = [comparison.warning, comparison.share_of_best]
-    notes = warned if comparison.warning else [comparison.summary]
-    sentences = [
-        f"{note[:1].upper()}{note[1:]}." for note in (*notes, *describe_indicators(draws)) if note
-    ]
+    notes = [*comparison.sentences, *describe_indicators(draws)]
+    sentences = [f"{note[:1].upper()}{note[1:]}." for note in notes]
     return [Section(_COMPARED, (*sentences, comparison.block()))]
 
 

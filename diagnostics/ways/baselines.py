@@ -17,7 +17,7 @@ from msgspec import structs
 
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl._runtime.messages import format_count, format_table, log_info, warn_user
+from bpa_ppl._runtime.messages import format_count, format_fixed, format_table, log_info, warn_user
 from bpa_ppl.diagnostics.check.check import check_and_record
 from bpa_ppl.diagnostics.pages.page import Table
 from bpa_ppl.diagnostics.ways.judged import (
@@ -35,10 +35,12 @@ from bpa_ppl.diagnostics.ways.paired import (
     ADDED_DIFFERENCES,
     BETTER,
     INTERVAL,
+    MINUS,
     TIE,
     WORSE,
     estimate_interval,
     estimate_proportion,
+    format_difference,
 )
 from bpa_ppl.diagnostics.ways.simple_ways import (
     BaselineRow,
@@ -102,8 +104,8 @@ _OF_ACCURACY = (
 )
 _SELECTED = "Features, systems and regressions are those of the adaptation sentences."
 _Key = tuple[str, str]  # the kind and the name of a row
-#: How a verdict is named where another one is not the best.
-_CLEARLY = {BETTER: BETTER, TIE: "not clearly better", WORSE: WORSE}
+#: How a verdict is named in a sentence.
+_COMPARED = {BETTER: BETTER, TIE: "not clearly better", WORSE: WORSE}
 
 
 @dataclass(frozen=True)
@@ -139,8 +141,8 @@ class BaselineComparison:
     (1.5, 'tie', 0.5)
     >>> result.warning, result.notes
     ('', [])
-    >>> print(result.summary)
-    the adapted weights are not better than the best single feature (comet), as far as 9 lists ...
+    >>> print(result.sentence(result.baseline))
+    the adapted weights are not clearly better than the best single feature (comet) (mean mqm ...
     >>> result.block().header
     ['choice', 'mean mqm', 'of headroom', 'adapted − it', '95% interval', 'adapted is']
     """
@@ -165,6 +167,33 @@ class BaselineComparison:
         """The row of the best baseline, as selected on the adaptation sentences."""
         return self.row(self.selected)
 
+    def sentence(self, row: BaselineRow, *, advise: bool = True) -> str:
+        """Return one sentence on how the adapted weights compare with a way to choose.
+
+        Args:
+            row: one of the rows, with a difference; otherwise the sentence is empty.
+            advise: Add how to use the way, if the adapted weights are not better than it.
+        """
+        if not row.verdict:
+            return ""
+        article = "a" if row.kind == "bound" else "the"
+        gain, other = (
+            format_fixed(x, row.decimals).translate(MINUS)
+            for x in (row.gain + row.difference, row.gain)
+        )
+        *_, difference = format_difference(row.difference, row.low, row.high, row.decimals)
+        lists = f"{format_count(row.lists, 'list')}, {self.evaluation}"
+        advice = row.advice if advise and row.difference <= 0 else ""
+        if advice and row.verdict == TIE:
+            advice += " if more lists confirm it"
+        elif advice and self.evaluation == LEFT_OUT and row.weights and row.name != Way.SYSTEM:
+            advice += ", or choose by the rule best"
+        return (
+            f"the adapted weights are {_COMPARED[row.verdict]} than {article} {row.label} "
+            f"({self.measure} {gain} against {other}, difference {difference}; {lists})"
+            f"{advice and f': {advice}'}"
+        )
+
     @property
     def warning(self) -> str:
         """A warning if the best baseline is better than the adapted weights, or nothing is learned.
@@ -173,70 +202,32 @@ class BaselineComparison:
         """
         row = self.baseline
         if row is not None and row.verdict == WORSE:
-            advice = f"{row.advice}{self._switch(row)}"
-            return f"{self._than_baseline}, {self.evaluation}; to use that baseline, {advice}"
+            return self.sentence(row)
         if self.association is None or self.association >= _CHANCE:
             return ""
-        simple = f"; {self._than_baseline}" if row is not None and row.difference <= 0 else ""
+        simple = "" if row is None or row.difference > 0 else f"; {self.sentence(row)}"
         return (
             "the judgements do not separate the features: the adapted weights barely explain them "
             f"({self.association:.1f} standard errors above chance, {self.evaluation}){simple}; "
             "give more of them, or add features"
         )
 
-    def _switch(self, row: BaselineRow) -> str:
-        """Return how `rerank` takes a baseline, if it weights features."""
-        if self.evaluation != LEFT_OUT or not row.weights or row.name == Way.SYSTEM:
-            return ""
-        return ", or choose by the rule best"
+    @property
+    def sentences(self) -> list[str]:
+        """Sentences on the best baseline, others that are not beaten, and the best candidates."""
+        first = self.warning or (self.sentence(self.baseline) if self.baseline else "")
+        others = (self.sentence(row) for row in self.others)
+        return [sentence for sentence in (first, *others, self.share_of_best) if sentence]
 
     @property
-    def summary(self) -> str:
-        """One sentence on the adapted weights and the best baseline, and on the best candidates."""
-        others = f"they are {self.than_others}" if self.than_others else ""
-        return "; ".join(filter(None, [self._than_baseline, others, self.share_of_best]))
+    def others(self) -> list[BaselineRow]:
+        """Other baselines that the choices from new lists do not beat, if they beat the best.
 
-    @property
-    def than_others(self) -> str:
-        """Which other baselines the choices from new lists do not beat, if they beat the best.
-
-        The best baseline is that of the adaptation lists; on new ones another may be better. Empty
-        if there are none.
+        The best baseline is that of the adaptation lists; on new ones another may be better.
         """
         if self.evaluation != NEW or self.baseline is None or self.baseline.verdict != BETTER:
-            return ""
-        parts = []
-        for verdict in (TIE, WORSE):
-            rows = [row for row in self.rows if (row.kind, row.verdict) == ("baseline", verdict)]
-            found = [f"the {row.label} (difference {row.difference_in_words})" for row in rows]
-            parts += [f"{_CLEARLY[verdict]} than {' and '.join(found)}"] if found else []
-        return ", and ".join(parts)
-
-    @property
-    def than_random(self) -> str:
-        """How the choices compare with random candidates; empty if that is not known."""
-        row = self.row(Way.RANDOM)
-        if row is None or not row.verdict:
-            return ""
-        difference = f"{self.measure} {row.difference_in_words}"
-        return f"{_CLEARLY[row.verdict]} than a {row.label} ({difference})"
-
-    @property
-    def _than_baseline(self) -> str:
-        row = self.baseline
-        return f"the adapted weights are {self._than(row)}" if row and row.verdict else ""
-
-    def _than(self, row: BaselineRow) -> str:
-        """Return how the adapted weights compare with a baseline."""
-        words = f"{row.verdict} than the {row.label}"
-        if row.verdict == TIE:
-            words = "as good as" if row.difference > 0 else "not better than"
-            words += f" the {row.label}, as far as {format_count(row.lists, 'list')} show"
-        _, gain, *_ = structs.replace(row, gain=row.gain + row.difference).cells
-        return (
-            f"{words} ({self.measure} {gain} against {row.cells[1]}, difference "
-            f"{row.difference_in_words})"
-        )
+            return []
+        return [r for r in self.rows if r.kind == "baseline" and r.verdict in (TIE, WORSE)]
 
     @property
     def share_of_best(self) -> str:
@@ -252,30 +243,6 @@ class BaselineComparison:
             f"of {format_count(lists, 'adaptation list')}, {count / lists:.0%} have a choice among "
             f"the best candidates ({LEFT_OUT}, {INTERVAL} {low:.0%} to {high:.0%})"
         )
-
-    @property
-    def of_indicators(self) -> str:
-        """One sentence on whether to keep the indicators; empty if they were not compared.
-
-        >>> rows = [
-        ...     BaselineRow("adapted weights", "adapted", 20, -1.5, 0.25),
-        ...     BaselineRow(
-        ...         *("adapted weights without indicators", "baseline", 20, -1.25, 0.5),
-        ...         *(-0.25, -0.375, -0.125), column="system",
-        ...     ),
-        ... ]
-        >>> print(BaselineComparison(tuple(rows), "mqm", evaluation="leave-one-out").of_indicators)
-        with the indicators of system the choices are worse than the adapted weights without ...
-        """
-        row = self.row(Way.WITHOUT)
-        if row is None or not row.verdict:
-            return ""
-        advice = f"keep categorical {row.column}" if row.verdict == BETTER else row.advice
-        if row.verdict == TIE:
-            more = f"; {advice} if more lists confirm it" if row.difference < 0 else ""
-            advice = f"the difference is not clear{more}"
-        choices = f"with the indicators of {row.column} the choices are"
-        return f"{choices} {self._than(row)}, {self.evaluation}: {advice}"
 
     @property
     def notes(self) -> list[str]:
@@ -445,18 +412,15 @@ def log_comparison(comparison: BaselineComparison) -> None:
     It is a warning where a baseline is better, or the judgements do not separate the features. Not
     for draws that fail their check, whose weights may be others.
     """
-    if comparison.warning:
-        warn_user(comparison.warning)
-        log_info(comparison.share_of_best)
-    else:
-        log_info(comparison.summary)
+    for sentence in comparison.sentences:
+        (warn_user if sentence == comparison.warning else log_info)(sentence)
 
 
 def log_indicators(comparison: BaselineComparison) -> None:
     """Log whether to keep the indicators: a warning if the choices with them are clearly worse."""
     row = comparison.row(Way.WITHOUT)
-    log = warn_user if row is not None and row.verdict == WORSE else log_info
-    log(comparison.of_indicators)
+    if row is not None and row.verdict:
+        (warn_user if row.verdict == WORSE else log_info)(comparison.sentence(row))
 
 
 def to_record(comparison: BaselineComparison) -> dict[str, Any]:
@@ -514,8 +478,10 @@ def describe_left_out(indicators: IndicatorsRecord) -> str:
 def describe_indicators(draws: Draws) -> list[str]:
     """Return the sentences on the indicators of a posterior, such as those of systems."""
     indicators, comparison = draws.record.indicators, read_comparison(draws)
-    left_out = describe_left_out(indicators) if indicators and indicators.left_out else ""
-    return [note for note in (left_out, comparison and comparison.of_indicators) if note]
+    if indicators and indicators.left_out:
+        return [describe_left_out(indicators)]
+    row = None if comparison is None else comparison.row(Way.WITHOUT)
+    return [comparison.sentence(row)] if comparison and row and row.verdict else []
 
 
 def read_comparison(draws: Draws) -> BaselineComparison | None:

@@ -68,6 +68,13 @@ if TYPE_CHECKING:
 UNCLEAR = "unclear"
 #: How the verdicts of changes of scores are named.
 _VERDICTS = {BETTER: BETTER, WORSE: WORSE, TIE: UNCLEAR}
+#: How an answer begins, by verdict.
+_ANSWERS = {
+    "yes": "Yes, it helped",
+    "no": "No, it got worse",
+    "both": "Better by one metric, worse by another,",
+    "unknown": "It is not clear whether it helped",
+}
 _FAILED = "The draws failed their check: reranking refuses them unless it is run unchecked."
 _SAME_LISTS = "These are the lists that the weights were adapted to: evaluate on new ones."
 
@@ -103,15 +110,7 @@ class ScoreChange(NamedTuple):
 
     @property
     def cells(self) -> list[str]:
-        """Before, after, difference and its interval, formatted."""
-        return self._format()[:-1]
-
-    def __str__(self) -> str:
-        before, after, *_, change = self._format()
-        return f"{self.name} {before} → {after} ({change})"
-
-    def _format(self) -> list[str]:
-        """Return before, after, the difference, its interval, and both."""
+        """Before, after, difference, its interval, and both, formatted."""
         score = self.score
         width = score.high - score.low
         known = has_width(width, score.difference)
@@ -119,6 +118,10 @@ class ScoreChange(NamedTuple):
         plain = (format_fixed(x, decimals) for x in (score.score - score.difference, score.score))
         signed = format_difference(score.difference, score.low, score.high, decimals)
         return [*(text.translate(MINUS) for text in plain), *signed]
+
+    def __str__(self) -> str:
+        before, after, *_, change = self.cells
+        return f"{self.name} {before} → {after} ({change}){self.verdict and f', {self.verdict}'}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,30 +187,22 @@ class Improvement:
     def __str__(self) -> str:
         if self.unknown:
             return f"It is unknown whether it helped: {self.unknown}."
-        against = f" compared with the {self.baseline}"
-        if not self.changed:
-            return f"No: none of {self.sentences} choices changed{against}.{self._than_others}"
-        deciding = [change for change in self.changes if change.verdict]
-        by = {
-            verdict: " and ".join(c.name for c in deciding if c.verdict == verdict)
-            for verdict in (BETTER, WORSE, UNCLEAR)
-        }
-        unclear = f", no significant difference in {by[UNCLEAR]}" if by[UNCLEAR] else ""
-        random = f"Better by {by[BETTER]}{against}, but not better than a random candidate"
-        answer = {
-            "yes": f"Yes, it helped by {by[BETTER]}{against}{unclear}",
-            "no": f"No, it got worse by {by[WORSE]}{against}{unclear}",
-            "both": f"Better by {by[BETTER]}, worse by {by[WORSE]}{against}{unclear}",
-            "unknown": random if by[BETTER] else f"No significant difference{against}",
-        }[self.verdict]
-        left_out = len(self.choices.lists) - self.sentences
-        lacking = "a gain" if self.gain is not None else "a preference"
-        unjudged = f" {format_count(left_out, 'sentence')} without {lacking} left out."
-        unjudged = unjudged if left_out else ""
-        return (
-            f"{answer}: {'; '.join(map(str, deciding))}. {self.changed} of {self.sentences} "
-            f"choices changed.{unjudged}{self._than_others}"
-        )
+        against, verdict = f"compared with the {self.baseline}", self.verdict
+        sentences = [f"No: none of {self.sentences} choices changed {against}."]
+        if self.changed:
+            scores = "; ".join(str(change) for change in self.changes if change.verdict)
+            sentences = [f"{_ANSWERS[verdict]} {against}: {scores}."]
+            sentences.append(f"{self.changed} of {self.sentences} choices changed.")
+            if left_out := len(self.choices.lists) - self.sentences:
+                lacking = "a gain" if self.gain is not None else "a preference"
+                sentences.append(
+                    f"{format_count(left_out, 'sentence')} without {lacking} left out."
+                )
+        if self.comparison is not None:
+            others = [*(self.comparison.others if self.changed else ()), self._random]
+            texts = [self.comparison.sentence(row) for row in others if row and row.verdict]
+            sentences += [f"{text[:1].upper()}{text[1:]}." for text in texts]
+        return " ".join(sentences)
 
     @property
     def _random(self) -> BaselineRow | None:
@@ -215,15 +210,6 @@ class Improvement:
         if self.baseline == Way.CANONICAL or self.comparison is None:
             return None
         return self.comparison.row(Way.RANDOM)
-
-    @property
-    def _than_others(self) -> str:
-        """Sentences on other baselines that the choices do not beat, and on random candidates."""
-        if self.comparison is None:
-            return ""
-        random = "" if self._random is None else self.comparison.than_random
-        others = (self.comparison.than_others if self.changed else "", random)
-        return "".join(f" The choices are {words}." for words in others if words)
 
 
 def evaluate_improvement(
@@ -268,7 +254,7 @@ def evaluate_improvement(
     ...     {"weights": np.ones((2, 9, 2))}, ("LM0", "qe"), constants={"canonical": [1.0, 0.0]}
     ... )
     >>> print(evaluate_improvement(lists, after).changes[0])
-    TER 33.33 → 0.00 (−33.33)
+    TER 33.33 → 0.00 (−33.33), better
     >>> result = evaluate_improvement(lists.without("references"), after)
     >>> result.choices.explanations[0].deciding, result.verdict
     (('qe',), 'unknown')
@@ -368,7 +354,7 @@ def describe_improvement(
     verdict = Headline(str(result), passed, [*caveats, *drift])
     if result.unknown:
         return verdict, []
-    rows = [[change.name, *change.cells, change.verdict or "–"] for change in result.changes]
+    rows = [[change.name, *change.cells[:-1], change.verdict or "–"] for change in result.changes]
     header = ("metric", "before", "after", "difference", INTERVAL, "verdict")
     caption = (
         f"{result.sentences} sentences. Before: {result.baseline}; after: the predictive decision. "

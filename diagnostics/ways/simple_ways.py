@@ -117,8 +117,8 @@ class BaselineRow(Struct, frozen=True, omit_defaults=True):
 
     @property
     def advice(self) -> str:
-        """How to use a baseline instead of the adapted weights."""
-        return WAYS[self.name].advice.format(self._detail)
+        """How to use a baseline instead of the adapted weights; empty for other rows."""
+        return WAYS[self.name].advice.format(self._detail) if self.name in WAYS else ""
 
     @property
     def _detail(self) -> str:
@@ -173,29 +173,21 @@ class BaselineRow(Struct, frozen=True, omit_defaults=True):
         return decide(self.difference, self.low, self.high, self.lists)
 
     @property
-    def difference_in_words(self) -> str:
-        """The difference, with its interval if it has one.
-
-        >>> BaselineRow("first candidate", "baseline", 5, 1.0, 0.2, 0.5).difference_in_words
-        '+0.500'
-        """
-        return format_difference(self.difference, self.low, self.high, self._decimals)[-1]
-
-    @property
     def cells(self) -> list[str]:
         """The cells of the printed row."""
         numbers = (
-            format_fixed(self.gain, self._decimals),
+            format_fixed(self.gain, self.decimals),
             f"{self.gain_low:.3f} to {self.gain_high:.3f}",
             f"{self.log_loss:.3f}",
             f"{self.share:.0%}",
-            *format_difference(self.difference, self.low, self.high, self._decimals)[:2],
+            *format_difference(self.difference, self.low, self.high, self.decimals)[:2],
             self.verdict or "nan",
         )
         return [self.label, *("–" if "nan" in n else n.translate(MINUS) for n in numbers)]
 
     @property
-    def _decimals(self) -> int:
+    def decimals(self) -> int:
+        """The number of decimals of gains and differences, by the width of the interval."""
         width = self.high - self.low
         spread = width / 2 if has_width(width, self.difference) else abs(self.gain)
         return choose_decimals(spread, _DECIMALS)

@@ -43,7 +43,7 @@ def test_commands_compare_with_simple_baselines(folder: Path) -> None:
     assert str(read_comparison(draws)) in messages.replace("note: ", "")
     expected = bpa.compare_baselines(pool, draws, choice=bpa.rerank(pool, draws).choice)
     shown = succeed(*RERANK).out
-    assert shown.endswith(f"\n\n{expected}\n{expected.summary}\n")
+    assert shown.endswith("\n".join(["\n", f"{expected}", *expected.sentences, ""]))
     name, before, after = shown.splitlines()[1].split()[:3]
     assert (name, float(after) > float(before) + 0.3) == ("comet", True)
     assert [text.split()[1] for text in Path("out").read_text().splitlines()].count("eve") > 25

@@ -201,7 +201,7 @@ def test_equal_differences_have_no_interval(count: int, difference: float, verdi
     row = BaselineRow(Way.FIRST, "baseline", count, 1.0, 0.5, *interval)
     assert row.cells[-3:] == [f"{difference:+.3f}".replace("-", "−"), "–", verdict]
     comparison = BaselineComparison((row,), "mqm", Way.FIRST)
-    assert "interval" not in f"{comparison.summary}{comparison.warning}"
+    assert "interval" not in f"{comparison.sentences}{comparison.warning}"
 
 
 @pytest.mark.parametrize(("scale", "decimals"), [(1e-5, 8), (0.04, 4), (1, 3), (1000, 3)])
@@ -220,7 +220,7 @@ def test_numbers_of_any_scale_are_short(scale: float, width: float) -> None:
     row = BaselineRow(Way.FIRST, "baseline", 9, scale, 0.5, scale / 8, low, high)
     assert max(map(len, row.cells)) < 40
     change = ScoreDifference("mqm", scale, scale / 8, low, high)
-    assert max(map(len, ScoreChange("mqm", change, "", 4).cells)) < 40
+    assert max(map(len, ScoreChange("mqm", change, "", 4).cells[:-1])) < 40
     scores = [(Score(value, "mqm", "mqm", "", {}, 4),) for value in (scale, 2 * scale)]
     assert max(map(len, Scoreboard(*scores, 2, 9).changes)) < 40
     assert len(format_with_spread(scale, scale / 9)) < 40
@@ -278,7 +278,7 @@ def test_every_row_is_that_of_plain_loops(seed: int, missing: bool) -> None:
     assert found.best == (right, len(loops.lists))
     interval = binomtest(right, len(loops.lists)).proportion_ci(0.95, "wilson")
     shown = f"{100 * interval.low:.0f}% to {100 * interval.high:.0f}%"
-    assert found.summary.endswith(f"(leave-one-out, 95% interval {shown})")
+    assert found.sentences[-1].endswith(f"(leave-one-out, 95% interval {shown})")
     assert found.unjudged == int(np.isnan(pool.extras["mqm"]).sum())
 
 
@@ -481,11 +481,12 @@ def test_verdicts(name: str, difference: float, reach: float, verdict: str) -> N
     found = BaselineComparison((adapted, other), "mqm", name)
     assert found.block().rows[1][-1] == other.verdict == verdict
     assert bool(found.warning) == (verdict == "worse")
-    if verdict == "worse":
-        assert found.warning.endswith(f"to use that baseline, {other.advice}")
-    tie = "as good as" if difference > 0 else "not better than"
-    words = {"tie": tie, "worse": "worse than", "better": "better than"}
-    assert found.summary.startswith(f"the adapted weights are {words[verdict]} the {name}")
+    ends = {"worse": f": {other.advice}", "tie": f": {other.advice} if more lists confirm it"}
+    advice = ends.get(verdict, "") if difference <= 0 else ""
+    words = "not clearly better" if verdict == "tie" else verdict
+    (sentence,) = found.sentences
+    assert sentence.startswith(f"the adapted weights are {words} than the {name}")
+    assert sentence.endswith(f"; 9 lists, new lists){advice}")
 
 
 def judged(count: int, seed: int, noise: float = 1.0) -> bpa.NBest:

@@ -53,7 +53,8 @@ def compared(nbest: NBest, **options: Any) -> tuple[Draws, Any, Note]:
     """Adapt, and return the draws, the comparison, and the only note on indicators."""
     with capture_notes() as notes:
         draws = as_draws(adapt(nbest, None, **{**WITH, **options}))
-    (note,) = [note for note in notes if "the indicators of system" in note.message]
+    about = "the indicators of system", "adapted weights without indicators (system)"
+    (note,) = [note for note in notes if any(words in note.message for words in about)]
     assert describe_indicators(draws) == [note.message]
     return draws, read_comparison(draws), note
 
@@ -119,8 +120,9 @@ def test_indicators_that_help_are_kept() -> None:
     expected = log_evidence(draws, pool) - log_evidence(plain, pool)
     assert record.log_bayes_factor == pytest.approx(expected, abs=0.01)
     assert comparison.row(Way.WITHOUT).low > 0
-    assert (note.level, note.message) == (logging.INFO, comparison.of_indicators)
-    assert note.message.endswith(": keep categorical system")
+    row = comparison.row(Way.WITHOUT)
+    assert (note.level, note.message) == (logging.INFO, comparison.sentence(row))
+    assert note.message.startswith("the adapted weights are better than the adapted weights with")
 
 
 def test_the_row_without_indicators_is_that_of_lists_without_the_column() -> None:
@@ -137,7 +139,7 @@ def test_the_row_without_indicators_is_that_of_lists_without_the_column() -> Non
     assert row.choose(new).tolist() == rerank(new, plain).choice.tolist()
     # The record is read back as it was.
     record = json.loads(json.dumps(msgspec.to_builtins(comparison)))
-    assert msgspec.convert(record, BaselineComparison).of_indicators == note.message
+    assert msgspec.convert(record, BaselineComparison).sentence(row) == note.message
     assert "adapted weights without indicators (system)" in str(comparison)
 
 
@@ -150,8 +152,9 @@ def test_adapt_warns_of_indicators_that_cost() -> None:
     pool = from_lists([names] * 20, score[..., None].tolist(), ["comet"], extras=extras)
     _, comparison, note = compared(pool, prior="isotropic:variance=0.5,mean=0")
     assert comparison.row(Way.WITHOUT).high < 0
-    assert (note.level, note.message) == (logging.WARNING, comparison.of_indicators)
-    assert note.message.endswith(": leave out categorical system")
+    row = comparison.row(Way.WITHOUT)
+    assert (note.level, note.message) == (logging.WARNING, comparison.sentence(row))
+    assert note.message.endswith(": leave out categorical system, or choose by the rule best")
 
 
 def test_posteriors_without_a_comparison() -> None:
