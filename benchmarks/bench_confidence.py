@@ -39,7 +39,7 @@ from sklearn.metrics import brier_score_loss, log_loss
 
 import bpa_ppl as bpa
 from bpa_ppl import NBest, from_arrays
-from bpa_ppl.diagnostics.ways.baselines import read_comparison
+from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
 from bpa_ppl.diagnostics.ways.headroom import headroom_won
 from bpa_ppl.diagnostics.ways.judged import average_best
 from bpa_ppl.diagnostics.ways.paired import estimate_proportion

@@ -84,7 +84,7 @@ from sklearn.linear_model import BayesianRidge, LogisticRegression
 import bpa_ppl as bpa
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import capture_notes
-from bpa_ppl.diagnostics.ways.baselines import read_comparison
+from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
 from bpa_ppl.diagnostics.ways.simple_ways import Way
 from bpa_ppl.lists.columns import read_column
 from bpa_ppl.lists.nbest import NBest

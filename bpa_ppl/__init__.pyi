@@ -13,7 +13,7 @@ from bpa_ppl.diagnostics.pages.traces import plot_trace as plot_trace
 from bpa_ppl.diagnostics.samplers.calibration import calibrate as calibrate
 from bpa_ppl.diagnostics.samplers.comparison import compare as compare
 from bpa_ppl.diagnostics.samplers.running import compare_samplers as compare_samplers
-from bpa_ppl.diagnostics.ways.baselines import compare_baselines as compare_baselines
+from bpa_ppl.diagnostics.ways.compare_ways import compare_baselines as compare_baselines
 from bpa_ppl.errors import (
     BpaError as BpaError,
     BpaWarning as BpaWarning,

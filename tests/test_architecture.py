@@ -46,7 +46,7 @@ LAYERS = (
     ("decoding",),
     ("adapting",),
     ("diagnostics.samplers",),
-    ("diagnostics.ways.reporting", "sklearn"),
+    ("diagnostics.ways.improvement", "sklearn"),
     ("cli",),
     ("__main__",),
     ("extras",),  # commands and components that are entry points: the core imports none of them

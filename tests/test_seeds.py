@@ -15,7 +15,7 @@ from bpa_ppl import NBest
 from bpa_ppl._runtime.arguments import SEEDS, check_seed
 from bpa_ppl.diagnostics.samplers.calibration import calibrate, density_to_simulate
 from bpa_ppl.diagnostics.samplers.running import compare_samplers
-from bpa_ppl.diagnostics.ways.scoreboard import draw_resamples
+from bpa_ppl.diagnostics.ways.paired import draw_resamples
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.samplers.sampler import SAMPLERS
 

@@ -18,7 +18,7 @@ from bpa_ppl.densities.coordinates import choose_coordinates
 from bpa_ppl.densities.mode import mode_of
 from bpa_ppl.densities.target import NUMPYRO_LOCK, Target, inspect_model
 from bpa_ppl.densities.weights_target import Adaptation, make_weights_target
-from bpa_ppl.diagnostics.ways.baselines import describe_left_out
+from bpa_ppl.diagnostics.ways.compare_ways import describe_left_out
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood
 from bpa_ppl.models.likelihoods.oracle import Oracle

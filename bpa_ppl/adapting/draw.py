@@ -36,7 +36,7 @@ from bpa_ppl.densities.target import (
 )
 from bpa_ppl.densities.weights_target import Adaptation
 from bpa_ppl.diagnostics.check.check import check_and_record
-from bpa_ppl.diagnostics.ways.baselines import (
+from bpa_ppl.diagnostics.ways.compare_ways import (
     LEFT_OUT,
     read_comparison,
     record_comparison,

@@ -51,7 +51,7 @@ def adapt(
         resolve_likelihood,
     )
     from bpa_ppl.diagnostics.pages.provenance import describe_difference
-    from bpa_ppl.diagnostics.ways.baselines import read_comparison
+    from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
     from bpa_ppl.formats.roles import to_patterns
     from bpa_ppl.formats.streams import require_writable
     from bpa_ppl.models.likelihoods.likelihood import NoLikelihood

@@ -102,7 +102,7 @@ def oracle(
     """
     from bpa_ppl._runtime.progress import reporter
     from bpa_ppl.decoding.writing import format_texts
-    from bpa_ppl.diagnostics.ways.baselines import compare_baselines
+    from bpa_ppl.diagnostics.ways.compare_ways import compare_baselines
     from bpa_ppl.diagnostics.ways.headroom import headroom
     from bpa_ppl.formats.streams import atomic_writer
     from bpa_ppl.gains.column import Column

@@ -18,7 +18,7 @@ from bpa_ppl.diagnostics.check.check import check_and_record, refuse_unconverged
 from bpa_ppl.diagnostics.pages.page import write_page
 from bpa_ppl.diagnostics.pages.provenance import signature
 from bpa_ppl.diagnostics.pages.raters import compare_raters
-from bpa_ppl.diagnostics.ways.baselines import read_comparison
+from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
 from bpa_ppl.diagnostics.ways.reliability import CONFIDENCE
 from bpa_ppl.errors import NotConverged, UsageError
 from bpa_ppl.features.recipe import roles_for
@@ -79,7 +79,7 @@ def report(
             judgements or preferences, the adaptation is evaluated on them.
         top: Number of weights whose chains are drawn: those that mix worst.
     """
-    from bpa_ppl.diagnostics.ways.reporting import report_page
+    from bpa_ppl.diagnostics.ways.improvement import report_page
 
     draws, title = read_draws(posterior, any_variables=True), f"Posterior {posterior.name}"
     keep_recorded_files(draws, output=output)

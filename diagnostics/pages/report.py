@@ -34,7 +34,7 @@ from bpa_ppl.diagnostics.pages.traces import (
     draw_traces,
     find_worst_mixing,
 )
-from bpa_ppl.diagnostics.ways.baselines import (
+from bpa_ppl.diagnostics.ways.compare_ways import (
     NEW,
     BaselineComparison,
     describe_indicators,

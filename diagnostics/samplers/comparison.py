@@ -28,7 +28,7 @@ from bpa_ppl.diagnostics.samplers.moments import PROBABILITY, bound_bias, compar
 from bpa_ppl.diagnostics.samplers.runs import concatenate_runs
 from bpa_ppl.diagnostics.samplers.same_posterior import check_same_posterior
 from bpa_ppl.diagnostics.samplers.variables import select_comparable
-from bpa_ppl.diagnostics.ways.scoreboard import bootstrap_changes, find_changed
+from bpa_ppl.diagnostics.ways.paired import bootstrap_changes, find_changed
 from bpa_ppl.errors import DataError, UsageError, list_names
 from bpa_ppl.gains.bleu import LengthRatio
 from bpa_ppl.gains.gains import list_reported_metrics, resolve

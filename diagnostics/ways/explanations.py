@@ -12,8 +12,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import Float64, Int64, to_array
 from bpa_ppl._runtime.messages import format_fixed
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, side_by_side
-from bpa_ppl.diagnostics.ways.paired import INTERVAL, MINUS, PROBABILITY
-from bpa_ppl.diagnostics.ways.scoreboard import find_changed
+from bpa_ppl.diagnostics.ways.paired import INTERVAL, MINUS, PROBABILITY, find_changed
 from bpa_ppl.diagnostics.ways.simple_ways import find_system_column
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.recipe import Recipe

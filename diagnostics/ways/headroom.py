@@ -18,7 +18,7 @@ from bpa_ppl._runtime.messages import (
     has_width,
 )
 from bpa_ppl._runtime.progress import Reporter
-from bpa_ppl.diagnostics.ways.scoreboard import score_choices, to_cells
+from bpa_ppl.diagnostics.ways.paired import score_choices, to_cells
 from bpa_ppl.errors import DataError
 from bpa_ppl.gains.gains import resolve
 from bpa_ppl.gains.metric import GAINS, Metric, Score

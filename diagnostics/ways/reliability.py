@@ -13,7 +13,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, Int64, is_number, to_float
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.diagnostics.ways.baselines import read_comparison
+from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
 from bpa_ppl.errors import UsageError, quote
 from bpa_ppl.posterior.draws import Draws
 

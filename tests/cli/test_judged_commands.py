@@ -10,7 +10,7 @@ from support.command_line import refused, succeed
 from support.judged_lists import judged_lists, write_json_lines
 
 import bpa_ppl as bpa
-from bpa_ppl.diagnostics.ways.baselines import read_comparison
+from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
 from bpa_ppl.posterior.files import read_draws
 
 LISTS = ("adapt", "lists.jsonl", "-o", "p.nc")

@@ -18,7 +18,7 @@ from support.random_lists import NAMES, random_lists, random_sizes
 import bpa_ppl as bpa
 from bpa_ppl import Choices, DataError, NBest, NotConverged, Reranker, UsageError, from_lists
 from bpa_ppl.decoding.rules import Mbr, Predictive, Rule
-from bpa_ppl.diagnostics.ways.baselines import BaselineComparison
+from bpa_ppl.diagnostics.ways.compare_ways import BaselineComparison
 from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow
 from bpa_ppl.errors import BpaWarning
 from bpa_ppl.posterior.draws import Draws

@@ -10,7 +10,7 @@ import pytest
 
 from bpa_ppl import NBest, adapt, as_draws, from_lists, rerank
 from bpa_ppl.adapting.adapt import log_density
-from bpa_ppl.diagnostics.ways.baselines import read_comparison
+from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
 from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow, Way
 from bpa_ppl.features.matching import measure_agreement
 from bpa_ppl.lists.columns import read_column

@@ -11,7 +11,7 @@ from support.raising import raises
 from bpa_ppl import DataError, NBest, UsageError, adapt, from_arrays, from_lists
 from bpa_ppl.components import Count
 from bpa_ppl.diagnostics.ways.headroom import headroom
-from bpa_ppl.diagnostics.ways.scoreboard import compare_choices
+from bpa_ppl.diagnostics.ways.paired import compare_choices
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.gains import (
     corpus_score,

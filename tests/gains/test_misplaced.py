@@ -13,7 +13,7 @@ from support.small_demo import write_small_demo
 from bpa_ppl import Draws, NBest, Reranker, describe, from_lists
 from bpa_ppl.adapting.adapt import log_density
 from bpa_ppl.decoding.writing import rerank_to
-from bpa_ppl.diagnostics.ways.reporting import evaluate_improvement
+from bpa_ppl.diagnostics.ways.improvement import evaluate_improvement
 from bpa_ppl.errors import BpaWarning
 from bpa_ppl.gains.gains import resolve
 from bpa_ppl.gains.metric import Metric

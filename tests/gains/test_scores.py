@@ -13,7 +13,7 @@ from sacrebleu import metrics as sacre
 from support.raising import raises
 
 from bpa_ppl import NBest, from_lists
-from bpa_ppl.diagnostics.ways.scoreboard import (
+from bpa_ppl.diagnostics.ways.paired import (
     compare_choices,
     compare_scores,
     draw_resamples,

@@ -13,7 +13,7 @@ from make_golden import FEATURES, FOLDER, expected, unpacked
 from support.raising import raises
 
 import bpa_ppl as bpa
-from bpa_ppl.diagnostics.ways.baselines import read_comparison
+from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
 from bpa_ppl.errors import DataError
 from bpa_ppl.posterior.adapter import as_draws
 

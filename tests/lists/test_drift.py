@@ -12,7 +12,7 @@ from scipy import stats
 from bpa_ppl import BpaWarning, Draws, NBest, Reranker, concatenate, from_lists
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import capture_notes
-from bpa_ppl.diagnostics.ways.reporting import describe_improvement, evaluate_improvement
+from bpa_ppl.diagnostics.ways.improvement import describe_improvement, evaluate_improvement
 from bpa_ppl.lists.drift import DriftMonitor, _Lists, _student_quantiles, feature_scales
 from bpa_ppl.posterior.record import Record
 

@@ -19,7 +19,7 @@ import bpa_ppl as bpa
 from bpa_ppl import BpaWarning, DataError, Draws, NBest, UsageError, from_arrays, from_lists
 from bpa_ppl.adapting.observe import observe
 from bpa_ppl.adapting.prepare import prepare
-from bpa_ppl.diagnostics.ways.baselines import read_comparison
+from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
 from bpa_ppl.lists.columns import read_column
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.log_linear import hierarchical, log_linear

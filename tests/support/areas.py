@@ -31,7 +31,7 @@ import bpa_ppl as bpa
 import bpa_ppl.extras.convert as convert
 from bpa_ppl import Draws, NBest, Prior, from_arrays, from_lists, from_records
 from bpa_ppl.decoding.writing import rerank_to
-from bpa_ppl.diagnostics.ways.baselines import BaselineComparison
+from bpa_ppl.diagnostics.ways.compare_ways import BaselineComparison
 from bpa_ppl.extending import gains, oracles
 from bpa_ppl.extras.convert.records import read_json, read_text_lines, write_lists
 from bpa_ppl.extras.judging.juries import judges

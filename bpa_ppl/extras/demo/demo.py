@@ -22,8 +22,8 @@ from bpa_ppl.decoding.choices import Choices
 from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.decoding.writing import write_texts
 from bpa_ppl.diagnostics.check.check import Report, check_and_record
-from bpa_ppl.diagnostics.ways.baselines import compare_baselines
-from bpa_ppl.diagnostics.ways.scoreboard import Scoreboard, compare_choices
+from bpa_ppl.diagnostics.ways.compare_ways import compare_baselines
+from bpa_ppl.diagnostics.ways.paired import Scoreboard, compare_choices
 from bpa_ppl.diagnostics.ways.simple_ways import Way
 from bpa_ppl.errors import DataError
 from bpa_ppl.extras.judging.juries import judges

@@ -29,7 +29,7 @@ from pyarrow import parquet
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.diagnostics.samplers.moments import holm
-from bpa_ppl.diagnostics.ways.scoreboard import draw_resamples, score_resamples
+from bpa_ppl.diagnostics.ways.paired import draw_resamples, score_resamples
 from bpa_ppl.errors import DataError
 from bpa_ppl.extras.studies.study import Cell, Study
 from bpa_ppl.formats.parquet import parquet_errors

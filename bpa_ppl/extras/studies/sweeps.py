@@ -23,7 +23,7 @@ from bpa_ppl.diagnostics.check.check import check
 from bpa_ppl.diagnostics.pages.figures import write_figure
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.diagnostics.samplers.efficiency import largest_r_hat, smallest_ess
-from bpa_ppl.diagnostics.ways.scoreboard import score_choices, to_cells
+from bpa_ppl.diagnostics.ways.paired import score_choices, to_cells
 from bpa_ppl.errors import UsageError
 from bpa_ppl.extras.studies.page import draw_settings
 from bpa_ppl.extras.studies.results import write_rows

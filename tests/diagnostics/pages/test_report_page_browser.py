@@ -12,7 +12,7 @@ from support.external_posterior import autoregressive, external_posterior
 
 from bpa_ppl.diagnostics.pages.page import Headline, Section, Table, side_by_side
 from bpa_ppl.diagnostics.pages.report import posterior_page
-from bpa_ppl.diagnostics.ways.baselines import BaselineComparison
+from bpa_ppl.diagnostics.ways.compare_ways import BaselineComparison
 from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow, Way
 
 #: Measures the page.

@@ -25,15 +25,19 @@ from bpa_ppl._runtime.messages import capture_notes, format_with_spread
 from bpa_ppl.decoding.reranker import without_features
 from bpa_ppl.decoding.writing import rerank_to
 from bpa_ppl.diagnostics.pages.report import draw_ways, posterior_page
-from bpa_ppl.diagnostics.ways.baselines import (
+from bpa_ppl.diagnostics.ways.compare_ways import (
     BaselineComparison,
     read_comparison,
     record_comparison,
 )
+from bpa_ppl.diagnostics.ways.improvement import ScoreChange
 from bpa_ppl.diagnostics.ways.judged import Judged
-from bpa_ppl.diagnostics.ways.paired import estimate_interval, estimate_proportion
-from bpa_ppl.diagnostics.ways.reporting import ScoreChange
-from bpa_ppl.diagnostics.ways.scoreboard import Scoreboard, ScoreDifference
+from bpa_ppl.diagnostics.ways.paired import (
+    Scoreboard,
+    ScoreDifference,
+    estimate_interval,
+    estimate_proportion,
+)
 from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow, Way, find_system_column
 from bpa_ppl.extending import StartingWeights
 from bpa_ppl.gains.column import Column

@@ -19,7 +19,7 @@ from bpa_ppl.diagnostics.ways.explanations import (
     render_explanations,
     system_shares,
 )
-from bpa_ppl.diagnostics.ways.reporting import evaluate_improvement, report_page
+from bpa_ppl.diagnostics.ways.improvement import evaluate_improvement, report_page
 from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record
 
 NAMES = ("lm", "tm", "constant", "fixed")

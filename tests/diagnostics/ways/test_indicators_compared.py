@@ -15,7 +15,7 @@ from scipy.special import expit
 from bpa_ppl import Draws, NBest, adapt, as_draws, compare_baselines, from_lists, rerank
 from bpa_ppl._runtime.messages import Note, capture_notes
 from bpa_ppl.diagnostics.pages.report import posterior_page
-from bpa_ppl.diagnostics.ways.baselines import (
+from bpa_ppl.diagnostics.ways.compare_ways import (
     BaselineComparison,
     describe_indicators,
     describe_left_out,

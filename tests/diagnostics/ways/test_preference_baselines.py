@@ -20,10 +20,10 @@ from support.raising import raises
 import bpa_ppl as bpa
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.decoding.writing import rerank_to
-from bpa_ppl.diagnostics.ways.baselines import LEFT_OUT, NEW, BaselineComparison, read_comparison
+from bpa_ppl.diagnostics.ways.compare_ways import LEFT_OUT, NEW, BaselineComparison, read_comparison
+from bpa_ppl.diagnostics.ways.improvement import describe_improvement, evaluate_improvement
 from bpa_ppl.diagnostics.ways.judged import ACCURACY, Judged
 from bpa_ppl.diagnostics.ways.paired import ADDED, ADDED_DIFFERENCES, estimate_interval
-from bpa_ppl.diagnostics.ways.reporting import describe_improvement, evaluate_improvement
 from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow, Way
 from bpa_ppl.posterior.record import Observed, Record
 from bpa_ppl.posterior.statistics import loo_log_weights

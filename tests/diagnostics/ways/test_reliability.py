@@ -12,7 +12,7 @@ from support.raising import raises
 
 from bpa_ppl import Draws, NBest, UsageError, adapt, as_draws, from_lists
 from bpa_ppl.diagnostics.pages.report import posterior_page
-from bpa_ppl.diagnostics.ways.baselines import BaselineComparison, read_comparison
+from bpa_ppl.diagnostics.ways.compare_ways import BaselineComparison, read_comparison
 from bpa_ppl.diagnostics.ways.reliability import (
     RANDOM,
     SLOPES,

@@ -21,7 +21,7 @@ import numpy as np
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.components import Count
-from bpa_ppl.diagnostics.ways.scoreboard import compare_choices
+from bpa_ppl.diagnostics.ways.paired import compare_choices
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.extras.studies.tuning.reestimation import Reestimation, reestimate
 from bpa_ppl.extras.studies.tuning.tuner import TuningProblem, make_tuning_lists

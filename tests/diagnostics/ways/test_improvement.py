@@ -20,14 +20,14 @@ from bpa_ppl.decoding.writing import rerank_to
 from bpa_ppl.diagnostics.pages.page import Headline, page
 from bpa_ppl.diagnostics.samplers.comparison import compare_downstream
 from bpa_ppl.diagnostics.ways.explanations import describe_changes
-from bpa_ppl.diagnostics.ways.reporting import (
+from bpa_ppl.diagnostics.ways.improvement import (
     Improvement,
     ScoreChange,
     describe_improvement,
     evaluate_improvement,
     report_page,
 )
-from bpa_ppl.diagnostics.ways.scoreboard import ScoreDifference
+from bpa_ppl.diagnostics.ways.paired import ScoreDifference
 from bpa_ppl.gains.gains import resolve
 from bpa_ppl.gains.metric import GAINS
 from bpa_ppl.posterior.record import GainColumn, Observed, RecipeRecord, Record

@@ -14,7 +14,7 @@ from bpa_ppl.decoding.reranker import Reranker, with_defaults, without_features
 from bpa_ppl.diagnostics.check.check import check_and_record
 from bpa_ppl.diagnostics.pages.page import Block, Headline, Section, Table
 from bpa_ppl.diagnostics.pages.report import picture_ways, posterior_page
-from bpa_ppl.diagnostics.ways.baselines import BaselineComparison, NewChoices, read_comparison
+from bpa_ppl.diagnostics.ways.compare_ways import BaselineComparison, NewChoices, read_comparison
 from bpa_ppl.diagnostics.ways.explanations import (
     ChoiceChanges,
     describe_changes,
@@ -34,14 +34,12 @@ from bpa_ppl.diagnostics.ways.paired import (
     MINUS,
     TIE,
     WORSE,
-    decide,
-    format_difference,
-)
-from bpa_ppl.diagnostics.ways.scoreboard import (
     ScoreDifference,
     bootstrap_changes,
     choose_metrics,
+    decide,
     find_changed,
+    format_difference,
 )
 from bpa_ppl.diagnostics.ways.simple_ways import (
     BaselineRow,
