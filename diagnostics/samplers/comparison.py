@@ -45,6 +45,8 @@ MAX_BIAS = 0.1
 AGREES, DIFFERS = "agrees", "DIFFERS"
 INCONCLUSIVE, NOT_CONVERGED = "inconclusive", "not converged"
 FAILED = "failed"  # it raised an error
+#: What a comparison keeps of the difference of two scores.
+_SCORE = ("metric", "score", "difference", "low", "high")
 _REFERENCE = "the reference"
 #: What to do if draws that are not a reference disagree.
 _FIND_WRONG = "draw more, or give a reference if these disagree among themselves"
@@ -502,11 +504,12 @@ def compare_downstream(
     >>> texts, features = [["a cat", "the cat"]], [[[1.0], [0.0]]]
     >>> lists = from_lists(texts, features, ["LM0"], references=["a cat"])
     >>> result = compare_downstream(lists, np.array([0]), np.array([1]))
-    >>> result["changed"], result["scores"][0].metric, result["scores"][0].difference
+    >>> result["changed"], result["scores"][0]["metric"], result["scores"][0]["difference"]
     (1, 'ter', -50.0)
     """
     metrics = (*map(resolve, list_reported_metrics()), LengthRatio())
     metrics = () if lists.references is None else metrics
-    scores = bootstrap_changes(lists, theirs, ours, metrics, seed=seed)
+    changes = bootstrap_changes(lists, theirs, ours, metrics, seed=seed)
+    scores = [{name: getattr(one, name) for name in _SCORE} for one in changes]
     changed = int(find_changed(lists, ours, theirs).sum())
     return {"changed": changed, "sentences": len(lists), "scores": scores}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 
 from bpa_ppl.diagnostics.pages.page import (
@@ -104,7 +103,7 @@ def render_comparison(
     for result in comparison.samplers:
         if (changes := result.downstream) is not None:
             row = {"sampler": result.sampler} | changes
-            choices += [row | asdict(one) for one in row.pop("scores")] or [row]
+            choices += [row | one for one in row.pop("scores")] or [row]
     if distances:
         table = make_table(distances, _DISTANCE_CAPTION)
         sections += [_describe_accuracy(comparison), Section("Joint distribution", [table])]

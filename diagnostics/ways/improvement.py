@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Int64
-from bpa_ppl._runtime.messages import choose_decimals, format_count, format_fixed, has_width
+from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.decoding.reranker import Reranker, with_defaults, without_features
 from bpa_ppl.diagnostics.check.check import check_and_record
 from bpa_ppl.diagnostics.pages.page import Block, Headline, Section, Table
@@ -31,15 +31,12 @@ from bpa_ppl.diagnostics.ways.judged import (
 from bpa_ppl.diagnostics.ways.paired import (
     BETTER,
     INTERVAL,
-    MINUS,
-    TIE,
+    VERDICTS,
     WORSE,
-    ScoreDifference,
+    ScoreChange,
     bootstrap_changes,
     choose_metrics,
-    decide,
     find_changed,
-    format_difference,
 )
 from bpa_ppl.diagnostics.ways.simple_ways import (
     BaselineRow,
@@ -52,7 +49,7 @@ from bpa_ppl.errors import DataError, UsageError, locate
 from bpa_ppl.gains.bleu import LengthRatio
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.gains import gains as gains_in
-from bpa_ppl.gains.metric import GAINS, Metric
+from bpa_ppl.gains.metric import Metric
 from bpa_ppl.gains.misplaced import warn_of_misplaced
 from bpa_ppl.gains.preferences import choice_sets, has_preferences
 from bpa_ppl.lists.nbest import NBest
@@ -63,9 +60,6 @@ if TYPE_CHECKING:
     from bpa_ppl.features.recipe import MovedFiles
     from bpa_ppl.posterior.adapter import Posterior
 
-UNCLEAR = "unclear"
-#: How the verdicts of changes of scores are named.
-_VERDICTS = {BETTER: BETTER, WORSE: WORSE, TIE: UNCLEAR}
 #: How an answer begins, by verdict.
 _ANSWERS = {
     "yes": "Yes, it helped",
@@ -75,51 +69,6 @@ _ANSWERS = {
 }
 _FAILED = "The draws failed their check: reranking refuses them unless it is run unchecked."
 _SAME_LISTS = "These are the lists that the weights were adapted to: evaluate on new ones."
-
-
-class ScoreChange(NamedTuple):
-    """The change of one corpus score.
-
-    Attributes:
-        name: of the metric, as in tables.
-        score: the score after, its difference from that before, and the interval of the difference.
-        verdict: `better` or `worse` if the interval excludes zero, else `unclear`; empty for the
-            length.
-        decimals: the number of decimals to print.
-        signature: of the score after; empty for the length.
-    """
-
-    name: str
-    score: ScoreDifference
-    verdict: str
-    decimals: int
-    signature: str = ""
-
-    @classmethod
-    def of(cls, metric: Metric, score: ScoreDifference, lists: NBest) -> ScoreChange:
-        """Return the change of the score of a metric on some lists."""
-        if isinstance(metric, LengthRatio):
-            return cls(metric.title, score, "", metric.decimals)
-        low, high = sorted(metric.signed(np.array([score.low, score.high])).tolist())
-        verdict = decide(metric.signed(score.difference), low, high, len(lists))
-        name = metric.key.upper() if metric.key in GAINS else metric.title
-        signature = metric.signature(lists.references or [()] * len(lists))
-        return cls(name, score, _VERDICTS[verdict], metric.decimals, signature)
-
-    @property
-    def cells(self) -> list[str]:
-        """Before, after, difference, its interval, and both, formatted."""
-        score = self.score
-        width = score.high - score.low
-        known = has_width(width, score.difference)
-        decimals = choose_decimals(width / 2 if known else 0.0, self.decimals)
-        plain = (format_fixed(x, decimals) for x in (score.score - score.difference, score.score))
-        signed = format_difference(score.difference, score.low, score.high, decimals)
-        return [*(text.translate(MINUS) for text in plain), *signed]
-
-    def __str__(self) -> str:
-        before, after, *_, change = self.cells
-        return f"{self.name} {before} → {after} ({change}){self.verdict and f', {self.verdict}'}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,8 +217,7 @@ def evaluate_improvement(
         scored = _find_judged(choices, gain)
         metrics = [*choose_metrics(gain), *([LengthRatio()] if "references" in gain.needs else [])]
         judged, before, after = lists[scored], choices.before[scored], choices.after[scored]
-        scores = bootstrap_changes(judged, before, after, metrics, seed=seed)
-        changes = [ScoreChange.of(m, one, judged) for m, one in zip(metrics, scores, strict=True)]
+        changes = [*bootstrap_changes(judged, before, after, metrics, seed=seed)]
     elif comparison is not None:
         changes = _compare_accuracy(comparison, choices.baseline)
         scored = Judged.by_preferences(lists).sentences
@@ -308,8 +256,8 @@ def _compare_accuracy(comparison: BaselineComparison, baseline: str) -> list[Sco
         row = comparison.row(Way.CANONICAL)
     if row is None or adapted is None:
         return []
-    score = ScoreDifference(ACCURACY, adapted.gain, row.difference, row.low, row.high)
-    return [ScoreChange(ACCURACY, score, _VERDICTS[row.verdict], 3)]
+    numbers = adapted.gain, row.difference, row.low, row.high
+    return [ScoreChange(ACCURACY, *numbers, ACCURACY, VERDICTS[row.verdict], 3)]
 
 
 def _find_changes(
@@ -352,7 +300,7 @@ def describe_improvement(
     verdict = Headline(str(result), passed, [*caveats, *drift])
     if result.unknown:
         return verdict, []
-    rows = [[change.name, *change.cells[:-1], change.verdict or "–"] for change in result.changes]
+    rows = [[change.title, *change.cells[:-1], change.verdict or "–"] for change in result.changes]
     header = ("metric", "before", "after", "difference", INTERVAL, "verdict")
     caption = (
         f"{result.sentences} sentences. Before: {result.baseline}; after: the predictive decision. "
@@ -364,7 +312,7 @@ def describe_improvement(
         "references."
     )
     scored = [change for change in result.changes if change.signature]
-    signatures = ", ".join(f"{change.name} {change.signature}" for change in scored)
+    signatures = ", ".join(f"{change.title} {change.signature}" for change in scored)
     blocks: list[Block] = [Table(header, rows, caption)]
     if result.comparison is not None:
         blocks = [*picture_ways(result.comparison), *blocks, result.comparison.block()]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arguments import check_seed
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import choose_decimals, format_fixed, format_table, has_width
+from bpa_ppl.gains.bleu import LengthRatio
 from bpa_ppl.gains.gains import count_statistics, resolve, score_choice, select_choices
 from bpa_ppl.gains.metric import GAINS, Metric, Score
 from bpa_ppl.lists.nbest import NBest
@@ -25,7 +26,9 @@ from bpa_ppl.lists.nbest import NBest
 #: The probability of all intervals, and how they are named.
 PROBABILITY = 0.95
 INTERVAL = f"{100 * PROBABILITY:g}% interval"
-BETTER, WORSE, TIE = "better", "worse", "tie"
+BETTER, WORSE, TIE, UNCLEAR = "better", "worse", "tie", "unclear"
+#: How the verdicts of changes of scores are named.
+VERDICTS = {BETTER: BETTER, WORSE: WORSE, TIE: UNCLEAR}
 #: So many equal signs are significant at 5%: 2 / 2⁶ = 0.03.
 SAME_SIGNS = 6
 #: Lists that are added for the interval of an accuracy and of a difference of two (Agresti & Coull
@@ -306,15 +309,23 @@ def find_changed(
 
 
 @dataclass(frozen=True)
-class ScoreDifference:
-    """The difference of the corpus scores of two translations, in percent.
+class ScoreChange:
+    """The difference of the corpus scores of two translations.
 
     Attributes:
         metric: its name, such as `ter`.
         score: of the first translation.
         difference: the score of the first minus that of the second.
-        low: the lower end of the interval of the difference.
+        low: the lower end of the 95% interval of the difference.
         high: the upper end.
+        title: the name of the metric in tables.
+        verdict: of the first translation, `better` or `worse` if the interval excludes zero, else
+            `unclear`; empty for the length.
+        decimals: the least number of decimals to print.
+        signature: of the score; empty for the length.
+
+    >>> print(ScoreChange("ter", 50.0, -2.0, -3.0, -1.0, "TER", BETTER))
+    TER 52.00 → 50.00 (−2.00, 95% interval −3.00 to −1.00), better
     """
 
     metric: str
@@ -322,6 +333,24 @@ class ScoreDifference:
     difference: float
     low: float
     high: float
+    title: str
+    verdict: str = ""
+    decimals: int = 2
+    signature: str = ""
+
+    @property
+    def cells(self) -> list[str]:
+        """The scores of the second and of the first, the difference, its interval, and both."""
+        width = self.high - self.low
+        spread = width / 2 if has_width(width, self.difference) else 0.0
+        decimals = choose_decimals(spread, self.decimals)
+        plain = (format_fixed(x, decimals) for x in (self.score - self.difference, self.score))
+        signed = format_difference(self.difference, self.low, self.high, decimals)
+        return [*(text.translate(MINUS) for text in plain), *signed]
+
+    def __str__(self) -> str:
+        before, after, *_, change = self.cells
+        return f"{self.title} {before} → {after} ({change}){self.verdict and f', {self.verdict}'}"
 
 
 def draw_resamples(count: int, sentences: int, draws: int = 0, seed: int = 0) -> _Resamples:
@@ -374,7 +403,7 @@ def compare_scores(
     metric: str | Metric,
     *,
     seed: int = 0,
-) -> ScoreDifference:
+) -> ScoreChange:
     """Compare two translations of the same sentences.
 
     Args:
@@ -392,8 +421,14 @@ def compare_scores(
     score, other = config.value(counts.sum(axis=1))
     values = _score_resamples(counts, config, draw_resamples(_SAMPLES, len(first), seed=seed)[0])
     tail = (1 - PROBABILITY) / 2
-    low, high = np.quantile(values[:, 0] - values[:, 1], (tail, 1 - tail))
-    return ScoreDifference(config.key, float(score), float(score - other), float(low), float(high))
+    low, high = np.quantile(values[:, 0] - values[:, 1], (tail, 1 - tail)).tolist()
+    difference, title, verdict = float(score - other), config.title, ""
+    if not isinstance(config, LengthRatio):
+        title = config.key.upper() if config.key in GAINS else title
+        ends = sorted(config.signed(np.array([low, high])).tolist())
+        verdict = VERDICTS[decide(config.signed(difference), *ends, len(first))]
+    numbers = float(score), difference, low, high
+    return ScoreChange(config.key, *numbers, title, verdict, config.decimals)
 
 
 def bootstrap_changes(
@@ -403,7 +438,7 @@ def bootstrap_changes(
     metrics: Iterable[Metric],
     *,
     seed: int = 0,
-) -> tuple[ScoreDifference, ...]:
+) -> tuple[ScoreChange, ...]:
     """Compare the corpus scores of two choices from the same lists by the paired bootstrap.
 
     Args:
@@ -420,10 +455,11 @@ def bootstrap_changes(
     [-50.0]
     """
     first, second = (select_choices(lists, choice) for choice in (after, before))
-    changes = []
+    changes, references = list[ScoreChange](), lists.references or [()] * len(lists)
     for metric in metrics:
         counts = count_statistics(first, metric), count_statistics(second, metric)
-        changes.append(compare_scores(*counts, metric, seed=seed))
+        change = compare_scores(*counts, metric, seed=seed)
+        changes.append(replace(change, signature=change.verdict and metric.signature(references)))
     return tuple(changes)
 
 

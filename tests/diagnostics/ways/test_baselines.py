@@ -30,11 +30,10 @@ from bpa_ppl.diagnostics.ways.compare_ways import (
     read_comparison,
     record_comparison,
 )
-from bpa_ppl.diagnostics.ways.improvement import ScoreChange
 from bpa_ppl.diagnostics.ways.judged import Judged
 from bpa_ppl.diagnostics.ways.paired import (
     Scoreboard,
-    ScoreDifference,
+    ScoreChange,
     estimate_interval,
     estimate_proportion,
 )
@@ -223,8 +222,8 @@ def test_numbers_of_any_scale_are_short(scale: float, width: float) -> None:
     low, high = scale / 8 - width * scale, scale / 8 + width * scale
     row = BaselineRow(Way.FIRST, "baseline", 9, scale, 0.5, scale / 8, low, high)
     assert max(map(len, row.cells)) < 40
-    change = ScoreDifference("mqm", scale, scale / 8, low, high)
-    assert max(map(len, ScoreChange("mqm", change, "", 4).cells[:-1])) < 40
+    change = ScoreChange("mqm", scale, scale / 8, low, high, "mqm", decimals=4)
+    assert max(map(len, change.cells[:-1])) < 40
     scores = [(Score(value, "mqm", "mqm", "", {}, 4),) for value in (scale, 2 * scale)]
     assert max(map(len, Scoreboard(*scores, 2, 9).changes)) < 40
     assert len(format_with_spread(scale, scale / 9)) < 40

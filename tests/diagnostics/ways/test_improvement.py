@@ -22,12 +22,11 @@ from bpa_ppl.diagnostics.samplers.comparison import compare_downstream
 from bpa_ppl.diagnostics.ways.explanations import describe_changes
 from bpa_ppl.diagnostics.ways.improvement import (
     Improvement,
-    ScoreChange,
     describe_improvement,
     evaluate_improvement,
     report_page,
 )
-from bpa_ppl.diagnostics.ways.paired import ScoreDifference
+from bpa_ppl.diagnostics.ways.paired import ScoreChange
 from bpa_ppl.gains.gains import resolve
 from bpa_ppl.gains.metric import GAINS
 from bpa_ppl.posterior.record import GainColumn, Observed, RecipeRecord, Record
@@ -66,15 +65,18 @@ def test_scores_are_corpus_scores(improvement: Improvement) -> None:
     pool = lists()
     before, after = pool.chosen(np.zeros(40, int)), pool.chosen(np.ones(40, int))
     for change in improvement.changes[:2]:
-        metric = change.name.lower()
+        metric = change.title.lower()
         scores = [corpus_score(texts, pool.references, metric).value for texts in (before, after)]
-        assert change.score.score == pytest.approx(scores[1])
-        assert change.score.difference == pytest.approx(scores[1] - scores[0])
+        assert change.score == pytest.approx(scores[1])
+        assert change.difference == pytest.approx(scores[1] - scores[0])
     choices = improvement.choices.after, improvement.choices.before
     compared = compare_downstream(pool, *choices)
-    assert tuple(change.score for change in improvement.changes) == compared["scores"]
-    assert compare_downstream(pool.without("references"), *choices)["scores"] == ()
-    assert [change.name for change in improvement.changes] == ["TER", "BLEU", "length"]
+    assert [
+        one.items() <= vars(c).items()
+        for one, c in zip(compared["scores"], improvement.changes, strict=True)
+    ] == [True] * 3
+    assert compare_downstream(pool.without("references"), *choices)["scores"] == []
+    assert [change.title for change in improvement.changes] == ["TER", "BLEU", "length"]
 
 
 def test_verdicts(improvement: Improvement) -> None:
@@ -86,7 +88,7 @@ def test_verdicts(improvement: Improvement) -> None:
     assert re.match(pattern, str(improvement))
     assert str(improvement).endswith(". 40 of 40 choices changed.")
     ter, bleu, length = improvement.changes
-    worse, unknown = bleu._replace(verdict="worse"), bleu._replace(verdict="unclear")
+    worse, unknown = replace(bleu, verdict="worse"), replace(bleu, verdict="unclear")
 
     def verdict_text(*changes: object) -> str:
         return str(replace(improvement, changes=(*changes, length)))
@@ -102,7 +104,7 @@ def test_verdicts(improvement: Improvement) -> None:
 
 def test_canonical_weights_change_nothing() -> None:
     same = evaluate_improvement(lists(), draws(1.0))
-    assert (same.verdict, same.changes[0].score.difference) == ("no", 0.0)
+    assert (same.verdict, same.changes[0].difference) == ("no", 0.0)
     assert str(same) == "No: none of 40 choices changed compared with the canonical weights."
     verdict, _ = describe_improvement(same)
     assert verdict.passed is False
@@ -138,7 +140,7 @@ def test_recorded_criterion_comes_first(name: str, tmp_path: Path) -> None:
     for likelihood in ("oracle", "margin", "risk", "pairs") if name == "ter" else ("risk",):
         posterior = adapt_draws(pool, gain=name, likelihood=likelihood, sampler="map")
         improvement = evaluate_improvement(pool, posterior)
-        title = improvement.changes[0].name
+        title = improvement.changes[0].title
         assert title == (name if metric.columns else name.upper())
         # The first metric that the verdict names, if it names one.
         named = re.search(r"\b(TER\+BLEU|TER|BLEU|CHRF|WER|CER|comet)\b", str(improvement))
@@ -164,7 +166,7 @@ def test_choices_that_are_not_better_than_random_have_not_helped(improvement: Im
     posterior = adapt(lists(), None, sampler="map")
     found = evaluate_improvement(lists(), posterior)
     assert found.comparison is not None
-    better = replace(found, changes=tuple(c._replace(verdict="better") for c in found.changes))
+    better = replace(found, changes=tuple(replace(c, verdict="better") for c in found.changes))
     better = replace(better, changed=1)
     assert better.verdict == "yes"
     assert "The adapted weights are better than a random candidate" in str(better)
@@ -211,12 +213,12 @@ def test_column_of_the_posterior_determines_the_verdict() -> None:
     pool = lists().with_extras(comet=np.tile([0.25, 0.75], 40))
     posterior = draws(-1.0, record=GAIN["comet"])
     improvement = evaluate_improvement(pool, posterior)
-    assert [change.name for change in improvement.changes] == ["comet"]
-    assert improvement.changes[0].score.difference == pytest.approx(0.5)
+    assert [change.title for change in improvement.changes] == ["comet"]
+    assert improvement.changes[0].difference == pytest.approx(0.5)
     assert improvement.verdict == "yes"
     assert "TER" not in str(improvement)
     without = evaluate_improvement(lists(), posterior)
-    assert [change.name for change in without.changes] == ["TER", "BLEU", "length"]
+    assert [change.title for change in without.changes] == ["TER", "BLEU", "length"]
     for draws_of_any in (posterior, draws(-1.0)):
         unknown = evaluate_improvement(lists().without("references"), draws_of_any)
         assert (unknown.verdict, unknown.changes) == ("unknown", ())
@@ -278,7 +280,7 @@ def test_sentences_without_both_judgements_are_excluded() -> None:
     assert 0 < left_out == len(pool) - improvement.sentences
     assert f"{left_out} sentences without a gain left out." in str(improvement)
     (change,) = improvement.changes
-    assert change.score.difference == pytest.approx(np.mean(both[:, 1] - both[:, 0]))
+    assert change.difference == pytest.approx(np.mean(both[:, 1] - both[:, 0]))
     assert "nan" not in repr(describe_improvement(improvement)[1])
     nothing = pool.with_extras(mqm=np.where(np.arange(len(mqm)) % 2, np.nan, mqm))
     with raises(DataError, "no-data", match="mqm"):
@@ -286,13 +288,13 @@ def test_sentences_without_both_judgements_are_excluded() -> None:
 
 
 def test_a_change_has_the_digits_of_its_interval_and_none_of_no_width() -> None:
-    narrow = ScoreDifference("comet", 0.00042, 0.00012, 0.00002, 0.00022)
-    words = str(ScoreChange("comet", narrow, "better", 4))
+    narrow = ScoreChange("comet", 0.00042, 0.00012, 0.00002, 0.00022, "comet", "better", 4)
+    words = str(narrow)
     assert words == (
         "comet 0.00030 → 0.00042 (+0.00012, 95% interval +0.00002 to +0.00022), better"
     )
-    equal = ScoreDifference("ter", 50.0, -2.0, -2.0, -2.0)
-    assert str(ScoreChange("TER", equal, "unclear", 2)) == "TER 52.00 → 50.00 (−2.00), unclear"
+    equal = ScoreChange("ter", 50.0, -2.0, -2.0, -2.0, "TER", "unclear")
+    assert str(equal) == "TER 52.00 → 50.00 (−2.00), unclear"
 
 
 @pytest.mark.parametrize(("count", "verdict"), [(5, "unclear"), (6, "better")])
@@ -300,7 +302,7 @@ def test_equal_changes_of_few_lists_are_unclear(count: int, verdict: str) -> Non
     texts = [["a b c d", "a b c e"]] * count
     pool = from_lists(texts, [[[0.0], [1.0]]] * count, ["LM0"], references=["a b c d"] * count)
     result = evaluate_improvement(pool, draws(-1.0))
-    (ter,) = (change for change in result.changes if change.name == "TER")
+    (ter,) = (change for change in result.changes if change.title == "TER")
     assert (ter.verdict, ter.cells[-2]) == (verdict, "–")
 
 

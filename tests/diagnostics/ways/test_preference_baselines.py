@@ -336,7 +336,7 @@ def test_a_hidden_truth_is_found(tmp_path: Path) -> None:
     assert str(improvement.comparison) == str(comparison)
     (change,) = improvement.changes
     baseline = comparison.baseline
-    assert (change.score.difference, change.score.score) == (baseline.difference, outside.gain)
+    assert (change.difference, change.score) == (baseline.difference, outside.gain)
     assert improvement.sentences == 2000
     assert f"accuracy {baseline.gain:.4f} → {outside.gain:.4f}" in str(improvement)
     assert "better than a random candidate (accuracy 0." in str(improvement)
