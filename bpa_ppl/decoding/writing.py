@@ -267,8 +267,8 @@ def rerank_to(
 ) -> Summary:
     r"""Rerank lists, and write the choices as they come.
 
-    Memory does not grow with the number of lists. The files appear under their names when all is
-    done; after an error none of them is there.
+    Memory does not grow with the number of lists, except for a few numbers of each judged list. The
+    files appear under their names when all is done; after an error none of them is there.
 
     Args:
         lists: as for `rerank`.

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
-from scipy.stats import binom, ttest_rel
 from support.raising import raises
 
 import bpa_ppl as bpa
@@ -23,7 +22,6 @@ from bpa_ppl.decoding.writing import rerank_to
 from bpa_ppl.diagnostics.ways.compare_ways import LEFT_OUT, NEW, BaselineComparison, read_comparison
 from bpa_ppl.diagnostics.ways.improvement import describe_improvement, evaluate_improvement
 from bpa_ppl.diagnostics.ways.judged import ACCURACY, Judged
-from bpa_ppl.diagnostics.ways.paired import ADDED, ADDED_DIFFERENCES, estimate_interval
 from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow, Way
 from bpa_ppl.posterior.record import Observed, Record
 from bpa_ppl.posterior.statistics import loo_log_weights
@@ -430,43 +428,6 @@ def test_references_are_scored_as_well(tmp_path: Path) -> None:
     bare = rerank_to(new.without("preferences"), bpa.Reranker(result), tmp_path / "out")
     assert bare.scores is not None
     assert bare.baselines is None
-
-
-def test_weights_of_lists_repeat_them() -> None:
-    """The mean is that of repeated lists, and the interval that of as many equal ones."""
-    values = np.array([0.0, 1.0, 0.5, 1.0])
-    mean, *_ = estimate_interval(values, np.array([1.0, 2.0, 1.0, 1.0]))
-    assert mean == pytest.approx(np.mean([0.0, 1.0, 1.0, 0.5, 1.0]))
-    expected = ttest_rel(values, np.zeros(4)).confidence_interval(0.95)
-    for weight in (1.0, 3.0):
-        _, low, high = estimate_interval(values, np.full(4, weight))
-        assert (low, high) == pytest.approx((expected.low, expected.high))
-
-
-@pytest.mark.parametrize(("p", "count"), [(0.6, 10), (0.9, 10), (0.9, 50), (0.97, 50)])
-@pytest.mark.parametrize("answers", [1, 6])
-def test_intervals_of_accuracies_cover_at_least_at_their_level(
-    p: float, count: int, answers: int
-) -> None:
-    """Without the added lists, those of ten lists and p = 0.9 cover in 65 % (one answer a list)."""
-    rng, trials, covered = np.random.default_rng(3), 1500, 0
-    for _ in range(trials):
-        number = rng.integers(1, answers + 1, count)
-        values = rng.binomial(number, rng.beta(4 * p, 4 * (1 - p), count)) / number
-        _, low, high = estimate_interval(values, number.astype(float), ADDED)
-        covered += low <= p <= high
-    assert covered >= binom.ppf(1e-3, trials, 0.945)
-
-
-@pytest.mark.parametrize("count", [10, 20, 100])
-def test_a_wrong_verdict_of_two_accuracies_is_rare(count: int) -> None:
-    """Two equally good ways to choose differ in a fifth of the lists."""
-    rng, trials, wrong = np.random.default_rng(4), 1500, 0
-    for _ in range(trials):
-        values = rng.choice([1.0, -1.0, 0.0], p=[0.1, 0.1, 0.8], size=count)
-        _, low, high = estimate_interval(values, np.ones(count), ADDED_DIFFERENCES)
-        wrong += low > 0 or high < 0
-    assert wrong <= binom.ppf(1 - 1e-3, trials, 0.05)
 
 
 def test_new_lists_name_the_simple_ways_that_are_as_good() -> None:
