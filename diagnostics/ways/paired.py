@@ -425,8 +425,8 @@ def compare_scores(
     difference, title, verdict = float(score - other), config.title, ""
     if not isinstance(config, LengthRatio):
         title = config.key.upper() if config.key in GAINS else title
-        ends = sorted(config.signed(np.array([low, high])).tolist())
-        verdict = VERDICTS[decide(config.signed(difference), *ends, len(first))]
+        worst, best = sorted(config.signed(np.array([low, high])).tolist())
+        verdict = VERDICTS[decide(config.signed(difference), worst, best, len(first))]
     numbers = float(score), difference, low, high
     return ScoreChange(config.key, *numbers, title, verdict, config.decimals)
 
