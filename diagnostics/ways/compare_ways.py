@@ -183,9 +183,11 @@ class BaselineComparison:
         )
         *_, difference = format_difference(row.difference, row.low, row.high, row.decimals)
         lists = f"{format_count(row.lists, 'list')}, {self.evaluation}"
+        if self.evaluation == NEW:
+            lists = format_count(row.lists, "new list")
         advice = row.advice if advise and row.difference <= 0 else ""
         if advice and row.verdict == TIE:
-            advice += " if more lists confirm it"
+            advice += ", if more lists confirm it"
         elif advice and self.evaluation == LEFT_OUT and row.weights and row.name != Way.SYSTEM:
             advice += ", or choose by the rule best"
         return (

@@ -447,8 +447,8 @@ def test_new_lists_name_the_simple_ways_that_are_as_good() -> None:
     assert mean.startswith("the adapted weights are not clearly better than the mean of the st")
     assert single == (
         "the adapted weights are worse than the best single feature (judge) (accuracy 0.970 "
-        "against 0.990, difference −0.020, 95% interval −0.030 to −0.010; 300 lists, new "
-        "lists): choose by judge alone"
+        "against 0.990, difference −0.020, 95% interval −0.030 to −0.010; 300 new lists): "
+        "choose by judge alone"
     )
     assert len(replace(found, evaluation=LEFT_OUT).sentences) == 1
     assert len(replace(found, selected=Way.MEAN).sentences) == 1

@@ -476,12 +476,12 @@ def test_verdicts(name: str, difference: float, reach: float, verdict: str) -> N
     found = BaselineComparison((adapted, other), "mqm", name)
     assert found.block().rows[1][-1] == other.verdict == verdict
     assert bool(found.warning) == (verdict == "worse")
-    ends = {"worse": f": {other.advice}", "tie": f": {other.advice} if more lists confirm it"}
+    ends = {"worse": f": {other.advice}", "tie": f": {other.advice}, if more lists confirm it"}
     advice = ends.get(verdict, "") if difference <= 0 else ""
     words = "not clearly better" if verdict == "tie" else verdict
     (sentence,) = found.sentences
     assert sentence.startswith(f"the adapted weights are {words} than the {name}")
-    assert sentence.endswith(f"; 9 lists, new lists){advice}")
+    assert sentence.endswith(f"; 9 new lists){advice}")
 
 
 def judged(count: int, seed: int, noise: float = 1.0) -> bpa.NBest:
