@@ -41,9 +41,17 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import FieldInfo
 
-from bpa_ppl._runtime.arguments import require_one_of, suggest_name
+from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.errors import DataError, UsageError, quote
+from bpa_ppl.errors import (
+    DataError,
+    UsageError,
+    conflict,
+    quote,
+    unknown_setting,
+    wrong_type,
+    wrong_value,
+)
 
 #: Types of settings that occur in several components.
 Count = Annotated[int, Meta(ge=1)]
@@ -86,8 +94,8 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
             except (msgspec.ValidationError, UnicodeEncodeError):  # of a lone surrogate
                 valid = False
             if not valid:
-                problem = f"{field.name} must be {_describe_field(field.type)}, not {quote(value)}"
-                raise UsageError(problem, parameter=field.name, code="invalid-setting")
+                rule = f"{field.name} must be {_describe_field(field.type)}"
+                raise wrong_value(rule, value, field.name, code="invalid-setting")
 
     @classmethod
     def configured(cls, title: str, settings: Mapping[str, Any]) -> Self:
@@ -103,9 +111,7 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
         fields = {field.name: field for field in _list_fields(cls)}
         for name in settings:
             if name not in fields:
-                meant = suggest_name(name, fields) or f": it has {', '.join(fields) or 'none'}"
-                problem = f"the {title} has no setting {name}{meant}"
-                raise UsageError(problem, parameter=name, code="unknown-setting")
+                raise unknown_setting(f"the {title}", name, fields)
         for name, field in fields.items():
             if field.required and name not in settings:
                 problem = f"the {title} needs {name}: give {_describe_field(field.type)}"
@@ -163,8 +169,8 @@ def read_settings(text: str, title: str) -> dict[str, Any]:
         elif name and value:
             values[name] = [read_value(value)]
         else:
-            problem = f"settings of {title} are written NAME=VALUE, not {quote(part)}"
-            raise UsageError(problem, code="invalid-setting")
+            rule = f"settings of {title} are written NAME=VALUE"
+            raise wrong_value(rule, part, code="invalid-setting")
     return {n: v[0] if len(v) == 1 else tuple(v) for n, v in values.items()} | entries
 
 
@@ -360,12 +366,11 @@ class Registry(Mapping[str, type[C]], Generic[C]):
             return member.configured(f"{self.kind} {name}", values)
         if settings:
             name = next(iter(settings))
-            problem = f"the {self.kind} {chosen!r} has its settings already: leave {name} out"
-            raise UsageError(problem, parameter=name, code="conflict")
+            raise conflict(f"the {self.kind} {chosen!r} has its settings already", name, name)
         if not isinstance(chosen, Component):
             names = ", ".join(self.titles)
             rule = f"a {self.kind} is a name ({names}) or a component with its settings"
-            raise UsageError(f"{rule}, not {chosen!r}", code="wrong-type")
+            raise wrong_type(rule, chosen)
         return cast("C", chosen)
 
     def parse(self, text: str) -> tuple[str, dict[str, Any]]:
@@ -383,8 +388,8 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         member = self[name]
         if mark == "=":
             if member.main is None:
-                problem = f"settings of the {self.kind} {name} are written {name}:NAME=VALUE"
-                raise UsageError(f"{problem}, not {quote(text)}", code="invalid-setting")
+                rule = f"settings of the {self.kind} {name} are written {name}:NAME=VALUE"
+                raise wrong_value(rule, text, code="invalid-setting")
             written = f"{member.main}={written}"
         elif member.variant:
             variant, _, written = written.partition(",")

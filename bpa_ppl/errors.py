@@ -7,14 +7,17 @@
     └── NotConverged               exit code 3: a posterior that failed its check
     BpaWarning                     a UserWarning: a problem that does not stop the program
 
-Each error has a message for users and a code for programs, one of `CODES`.
+Each error has a message for users and a code for programs, one of `CODES`. The functions at the end
+write the messages of the usual problems, so that a problem reads the same everywhere.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import reprlib
 from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
 
 #: The codes of errors and what they mean. A code stays the same when a message changes.
@@ -97,6 +100,16 @@ def list_names(names: Iterable[str]) -> str:
     names = list(names)
     more = len(names) - _LISTED
     return ", ".join(names[:_LISTED]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def suggest_name(name: str, names: Iterable[str]) -> str:
+    """Return the end of a message that a name is unknown: the one that was probably meant.
+
+    >>> suggest_name("metrc", ["sampler", "metric"]), suggest_name("other", ["sampler"])
+    (': did you mean metric?', '')
+    """
+    matches = get_close_matches(name, list(names), n=1)
+    return f": did you mean {matches[0]}?" if matches else ""
 
 
 def describe_missing_package(what: str, error: ImportError) -> str:
@@ -293,3 +306,210 @@ def find_interruption(error: BaseException | None) -> KeyboardInterrupt | None:
         seen.append(error)
         error = error.__cause__ or error.__context__
     return error if isinstance(error, KeyboardInterrupt) else None
+
+
+def wrong_value(
+    rule: str, value: object, parameter: str | None = None, *, code: str = "bad-usage"
+) -> UsageError:
+    """Return the error of an argument whose value is not allowed, with the rule that it breaks.
+
+    >>> print(wrong_value("draws must be at least 1", 0, "draws"))
+    draws must be at least 1, not 0
+    """
+    return UsageError(f"{rule}, not {quote(value)}", parameter=parameter, code=code)
+
+
+def wrong_type(rule: str, value: object, parameter: str | None = None) -> UsageError:
+    """Return the error of an argument of another type, with the rule that it breaks.
+
+    >>> print(wrong_type("texts must be a sequence", 1, "texts"))
+    texts must be a sequence, not 1
+    """
+    return wrong_value(rule, value, parameter, code="wrong-type")
+
+
+def unknown_name(
+    what: str, name: object, known: Iterable[str], parameter: str | None = None
+) -> UsageError:
+    """Return the error of a name that does not exist, with those that do.
+
+    >>> print(unknown_name("metric", "tre", ["ter", "bleu"], "metric"))
+    unknown metric 'tre': choose one of ter, bleu
+    """
+    problem = f"unknown {what} {quote(name)}: choose one of {', '.join(known)}"
+    return UsageError(problem, parameter=parameter, code="unknown-name")
+
+
+def unknown_setting(title: str, name: str, known: Iterable[str]) -> UsageError:
+    """Return the error of a setting that something does not have, with the one that it has.
+
+    >>> print(unknown_setting("the sampler nuts", "drws", ["draws", "chains"]))
+    the sampler nuts has no setting drws: did you mean draws?
+    """
+    known = list(known)
+    remedy = suggest_name(name, known) or f": it has {', '.join(known) or 'none'}"
+    problem = f"{title} has no setting {name}{remedy}"
+    return UsageError(problem, parameter=name, code="unknown-setting")
+
+
+def missing_column(
+    name: str,
+    described: str,
+    known: Iterable[str] = (),
+    origin: str | Path | None = None,
+    *,
+    parameter: str | None = None,
+) -> DataError:
+    """Return the error of a column that lists or a file do not have.
+
+    Args:
+        name: the column.
+        described: what there is, or what to do.
+        known: the columns that there are, of which one may have been meant.
+        origin: the file.
+        parameter: the parameter that names the column.
+
+    >>> print(missing_column("bleu", "the columns are ter, blue", ["ter", "blue"], "dev.csv"))
+    dev.csv: no column bleu; the columns are ter, blue: did you mean blue?
+    """
+    problem = f"no column {name}; {described}{suggest_name(name, known)}"
+    return DataError(problem, origin, parameter=parameter, code="missing-column")
+
+
+def missing_feature(
+    name: str,
+    known: Iterable[str],
+    origin: str | Path | None = None,
+    *,
+    what: str = "feature",
+    parameter: str | None = None,
+) -> DataError:
+    """Return the error of a feature that does not exist, with those that do.
+
+    >>> print(missing_feature("tm", ["lm", "wp"]))
+    no feature tm: choose from lm, wp
+    """
+    problem = f"no {what} {name}: choose from {', '.join(known) or 'none'}"
+    return DataError(problem, origin, parameter=parameter, code="missing-feature")
+
+
+def not_a_number(
+    where: str,
+    value: object,
+    origin: str | Path | None = None,
+    line: int | None = None,
+    *,
+    largest: float = math.inf,
+    remedy: str = "",
+    parameter: str | None = None,
+) -> DataError:
+    """Return the error of a value that is not a finite number, or too large.
+
+    Args:
+        where: what has the value.
+        value: the value.
+        origin: the file.
+        line: its line.
+        largest: the largest absolute value that is allowed.
+        remedy: what to do.
+        parameter: the parameter that the value is of.
+
+    >>> print(not_a_number("lm of candidate 1", math.nan, "dev.csv", 7))
+    dev.csv:7: lm of candidate 1 is nan, not a finite number
+    >>> print(not_a_number("lm", -1e300, largest=1e60))
+    lm is -1e+300, beyond 1e+60: divide it by a constant
+    """
+    shown = f"{value:g}" if isinstance(value, float) else quote(value)
+    problem = f"{where} is {shown}, not a {'finite ' * isinstance(value, float)}number"
+    if isinstance(value, float) and math.isfinite(value):
+        problem = f"{where} is {shown}, beyond {largest:g}"
+        remedy = remedy or "divide it by a constant"
+    problem += f": {remedy}" if remedy else ""
+    return DataError(problem, origin, line, parameter=parameter, code="bad-number")
+
+
+def wrong_shape(
+    name: str,
+    expected: object,
+    shape: object,
+    origin: str | Path | None = None,
+    *,
+    parameter: str | None = None,
+    code: str = "wrong-length",
+) -> DataError:
+    """Return the error of an array of another shape.
+
+    >>> print(wrong_shape("features", (2, 3), (2, 4)))
+    features must have the shape (2, 3), not (2, 4)
+    """
+    problem = f"{name} must have the shape {expected}, not {shape}"
+    return DataError(problem, origin, parameter=parameter, code=code)
+
+
+def not_parallel(count: int, other: str | Path, other_count: int, origin: str | Path) -> DataError:
+    """Return the error of files that should have the same number of lines.
+
+    >>> print(not_parallel(3, "dev.src", 4, "dev.ref"))
+    dev.ref: 3 lines, but dev.src has 4: give parallel files
+    """
+    problem = f"{count:,} lines, but {other} has {other_count:,}: give parallel files"
+    return DataError(problem, origin, code="wrong-length")
+
+
+def conflict(reason: str, leave_out: str, parameter: str | None = None) -> UsageError:
+    """Return the error of an argument that another one excludes.
+
+    >>> print(conflict("a template says where the weights are", "the format", "format"))
+    a template says where the weights are: leave out the format
+    """
+    problem = f"{reason}: leave out {leave_out}"
+    return UsageError(problem, parameter=parameter, code="conflict")
+
+
+def duplicate(
+    what: str,
+    origin: str | Path | None = None,
+    line: int | None = None,
+    *,
+    remedy: str = "rename one",
+    parameter: str | None = None,
+) -> DataError:
+    """Return the error of things that should have different names.
+
+    >>> print(duplicate("columns lm", "dev.csv"))
+    dev.csv: two columns lm: rename one
+    """
+    return DataError(f"two {what}: {remedy}", origin, line, parameter=parameter, code="duplicate")
+
+
+def no_data(
+    what: str, remedy: str, origin: str | Path | None = None, *, parameter: str | None = None
+) -> DataError:
+    """Return the error of data in which there is nothing to work with.
+
+    >>> print(no_data("sentence with a preference", "give some", "dev.jsonl"))
+    dev.jsonl: there is no sentence with a preference: give some
+    """
+    problem = f"there is no {what}: {remedy}"
+    return DataError(problem, origin, parameter=parameter, code="no-data")
+
+
+def nothing_given(what: str, parameter: str) -> UsageError:
+    """Return the error of an argument that is empty.
+
+    >>> print(nothing_given("list to rerank", "lists"))
+    there is no list to rerank: give at least one
+    """
+    problem = f"there is no {what}: give at least one"
+    return UsageError(problem, parameter=parameter, code="no-data")
+
+
+def damaged(
+    what: str, reason: object, origin: str | Path | None = None, *, remedy: str = "create it again"
+) -> DataError:
+    """Return the error of a file that is not what it should be.
+
+    >>> print(damaged("a NumPy array", "it is cut off", "scores.npy"))
+    scores.npy: not a NumPy array (it is cut off): create it again
+    """
+    return DataError(f"not {what} ({reason}): {remedy}", origin, code="damaged")

@@ -24,7 +24,7 @@ from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.adapting.adapt import adapt
 from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.diagnostics.ways.headroom import headroom_won
-from bpa_ppl.errors import BpaWarning, DataError, UsageError, quote
+from bpa_ppl.errors import BpaWarning, DataError, UsageError, duplicate, quote
 from bpa_ppl.gains.column import Column, select_judged
 from bpa_ppl.lists.building import from_arrays
 from bpa_ppl.lists.ids import describe_equal_ids, find_other_form, id_key
@@ -291,8 +291,7 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
         check_consistent_length(features, *extras.values())
         rows = np.argsort(number, kind="stable")
         if _Y in names:
-            problem = f"a column of X has the name of the gain, {_Y}: rename it"
-            raise DataError(problem, parameter="X", code="duplicate")
+            raise duplicate(f"columns {_Y}, in X and of the gain", parameter="X")
         lists = from_arrays(
             [""] * len(rows),
             features[rows],

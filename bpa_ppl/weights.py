@@ -16,8 +16,22 @@ from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, to_floats
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.components import read_settings
-from bpa_ppl.errors import MEMORY, DataError, UsageError, list_names, locate, name_lists, quote
-from bpa_ppl.lists.labels import matches, with_labels
+from bpa_ppl.errors import (
+    MEMORY,
+    DataError,
+    UsageError,
+    conflict,
+    duplicate,
+    list_names,
+    locate,
+    missing_feature,
+    name_lists,
+    not_a_number,
+    unknown_setting,
+    wrong_type,
+    wrong_value,
+)
+from bpa_ppl.lists.labels import find_repeated, matches, with_labels
 from bpa_ppl.lists.nbest import NBest, score_differences, subtract_first
 
 #: Moses and its tools never tune the weight of the unknown-word penalty.
@@ -66,10 +80,11 @@ class Weights(Mapping[str, float]):
         self._values = dict(pairs)
         self.origin, self.positional = origin, False
         if len(self._values) != len(pairs):
-            raise DataError("two weights have the same name", origin, code="duplicate")
-        if bad := [name for name, value in pairs if not np.isfinite(value)]:
-            problem = f"the weight of {bad[0]} is not a finite number"
-            raise DataError(problem, origin, code="bad-number")
+            twice = find_repeated(name for name, _ in pairs)
+            raise duplicate(f"weights of {twice[0]}", origin, remedy="remove one")
+        for name, value in pairs:
+            if not np.isfinite(value):
+                raise not_a_number(f"the weight of {name}", float(value), origin)
 
     def __getitem__(self, name: str) -> float:
         return self._values[name]
@@ -165,14 +180,12 @@ def _check_named(values: Any) -> None:
 def _read_fixed(fixed: Any) -> tuple[str, ...]:
     """Return names of fixed features as a tuple."""
     if isinstance(fixed, str) or not isinstance(fixed, Iterable):
-        problem = f"fixed features are a list of names, not {quote(fixed)}"
-        raise UsageError(problem, parameter="fixed", code="wrong-type")
+        raise wrong_type("fixed features are a list of names", fixed, "fixed")
     return tuple(fixed)
 
 
 def _nameless(values: Any, parameter: str) -> UsageError:
-    problem = f"weights are given by name, as {{name: number}}, not as {quote(values)}"
-    return UsageError(problem, parameter=parameter, code="wrong-type")
+    return wrong_type("weights are given by name, as {name: number}", values, parameter)
 
 
 @dataclass(frozen=True)
@@ -220,14 +233,12 @@ class StartingWeights:
         lower = self.lower_is_better
         names = (lower,) if isinstance(lower, str) else tuple(lower)
         if names and has_canonical(self.weights):
-            problem = (
-                "canonical weights have signs: leave out the features for which lower is better"
-            )
-            raise UsageError(problem, parameter="lower_is_better", code="conflict")
+            features = "the features for which lower is better"
+            raise conflict("canonical weights have signs", features, "lower_is_better")
         object.__setattr__(self, "lower_is_better", names)
         if not isinstance(self.pretrained, bool):
-            problem = f"pretrained must be true or false, not {quote(self.pretrained)}"
-            raise UsageError(problem, parameter="pretrained", code="invalid-setting")
+            rule, value = "pretrained must be true or false", self.pretrained
+            raise wrong_value(rule, value, "pretrained", code="invalid-setting")
         if self.fixed is not None:
             object.__setattr__(self, "fixed", _read_fixed(self.fixed))
 
@@ -254,8 +265,7 @@ class StartingWeights:
         settings = read_settings(written, title)
         for setting in settings:
             if setting not in known:
-                problem = f"{title} have no setting {setting}: they have {', '.join(known)}"
-                raise UsageError(problem, parameter=setting, code="unknown-setting")
+                raise unknown_setting(title, setting, known)
         return cls(None if name == NONE else name, **settings)
 
     @property
@@ -612,5 +622,4 @@ def _check_features(lists: NBest, names: Iterable[str], parameter: str) -> None:
     known = with_labels(lists.feature_names)
     for name in names:
         if name not in known:
-            problem = f"{name} is not a feature: features are {', '.join(lists.feature_names)}"
-            raise DataError(problem, lists.origin, parameter=parameter, code="missing-feature")
+            raise missing_feature(name, lists.feature_names, lists.origin, parameter=parameter)

@@ -99,7 +99,7 @@ def test_full_vectors_from_free_ones(toy: NBest) -> None:
         ({"weights": [[0.5, 1.0, 2.0]]}, UsageError, "wrong-type", "weights", None),
         ({"defaults": [1.0]}, UsageError, "wrong-type", "defaults", None),
         ({"lists": "dev.nbest"}, UsageError, "wrong-type", "lists", "dev.nbest"),
-        ({"fixed": ["LM0", "LM1"]}, DataError, "missing-feature", "fixed", "LM1 .* LM0, TM0"),
+        ({"fixed": ["LM0", "LM1"]}, DataError, "missing-feature", "fixed", "LM1.* LM0, TM0"),
         ({"fixed": "LM0"}, UsageError, "wrong-type", "fixed", "LM0"),
     ],
 )  # fmt: skip

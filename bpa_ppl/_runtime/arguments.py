@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from difflib import get_close_matches
+from collections.abc import Collection
 from importlib.util import find_spec
 from typing import Any
 
-from bpa_ppl.errors import UsageError, quote
+from bpa_ppl.errors import UsageError, unknown_name, wrong_type, wrong_value
 
 SEEDS = 2**32  # seeds are 0 to SEEDS - 1
 
@@ -27,20 +26,9 @@ def require_one_of(
     'ter'
     """
     if not isinstance(value, str) or value not in allowed:
-        problem = f"unknown {what} {quote(value)}: choose one of {', '.join(allowed)}"
         parameter = parameter or (what if what.isidentifier() else None)
-        raise UsageError(problem, parameter=parameter, code="unknown-name")
+        raise unknown_name(what, value, allowed, parameter)
     return value
-
-
-def suggest_name(name: str, names: Iterable[str]) -> str:
-    """Return the end of a message that a name is unknown: the one that was probably meant.
-
-    >>> suggest_name("metrc", ["sampler", "metric"]), suggest_name("other", ["sampler"])
-    (': did you mean metric?', '')
-    """
-    matches = get_close_matches(name, names, n=1)
-    return f": did you mean {matches[0]}?" if matches else ""
 
 
 def require_extra(problem: str, extra: str, *packages: str, parameter: str | None = None) -> None:
@@ -81,7 +69,7 @@ def require(
     bpa_ppl.errors.UsageError: files are given as a list, not 'dev.nbest'
     """
     if not isinstance(value, kind):
-        raise UsageError(f"{what}, not {quote(value)}", parameter=parameter, code="wrong-type")
+        raise wrong_type(what, value, parameter)
 
 
 def check_seed(seed: Any) -> int:
@@ -99,6 +87,5 @@ def check_seed(seed: Any) -> int:
     # NumPy's integers count as integers, booleans do not.
     is_integer = hasattr(seed, "__index__") and not isinstance(seed, bool)
     if not is_integer or not 0 <= int(seed) < SEEDS:
-        problem = f"a seed is an integer from 0 to {SEEDS - 1}, not {quote(seed)}"
-        raise UsageError(problem, parameter="seed")
+        raise wrong_value(f"a seed is an integer from 0 to {SEEDS - 1}", seed, "seed")
     return int(seed)

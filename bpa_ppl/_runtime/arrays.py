@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl.errors import DataError, NoSuchSentence, UsageError, quote
+from bpa_ppl.errors import DataError, NoSuchSentence, quote, wrong_type
 
 K = TypeVar("K", bound=Hashable)
 Float32 = npt.NDArray[np.float32]
@@ -210,21 +210,6 @@ def refuse_nul(texts: Iterable[str], name: str) -> None:
         raise DataError(problem, parameter=name, code="bad-encoding")
 
 
-def wrong_type(rule: str, values: Any, parameter: str | None) -> UsageError:
-    """Return the error of an argument of another type.
-
-    Args:
-        rule: what it must be.
-        values: what it is.
-        parameter: its name.
-
-    >>> print(wrong_type("texts must be a sequence", 1, "texts"))
-    texts must be a sequence, not 1
-    """
-    problem = f"{rule}, not {quote(values)}"
-    return UsageError(problem, parameter=parameter, code="wrong-type")
-
-
 def to_positions(sentences: npt.ArrayLike, count: int) -> npt.NDArray[np.int64]:
     """Return the positions of some sentences: from the end if negative, or by a mask.
 
@@ -242,9 +227,8 @@ def to_positions(sentences: npt.ArrayLike, count: int) -> npt.NDArray[np.int64]:
     huge = index.dtype.kind == "O" and all(type(place) is int for place in index.tolist())
     mask = index.dtype == bool and array.ndim and len(index) == count
     if index.dtype.kind not in "iu" and not mask and not huge:
-        problem = "lists are selected by position: an integer, a slice, a sequence of integers, or "
-        problem += f"a mask of {count} values, not {quote(sentences)}"
-        raise UsageError(problem, parameter="sentences", code="wrong-type")
+        rule = "lists are selected by position: an integer, a slice, a sequence of integers, or "
+        raise wrong_type(f"{rule}a mask of {count} values", sentences, "sentences")
     try:
         return np.asarray(np.arange(count)[index])
     except IndexError as error:
@@ -265,8 +249,8 @@ def slice_indices(part: slice, count: int) -> tuple[int, int, int]:
     try:
         return part.indices(count)
     except (TypeError, ValueError) as error:
-        problem = f"the ends and the step of a slice must be integers, not {quote(part)}"
-        raise UsageError(problem, parameter="sentences", code="wrong-type") from error
+        rule = "the ends and the step of a slice must be integers"
+        raise wrong_type(rule, part, "sentences") from error
 
 
 def is_missing(value: Any) -> bool:

@@ -15,7 +15,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bpa_ppl._runtime.messages import Note, capture_notes, replay
-from bpa_ppl.errors import UsageError, quote
+from bpa_ppl.errors import UsageError, wrong_value
 
 if TYPE_CHECKING:
     import joblib
@@ -36,12 +36,11 @@ def count_workers(jobs: Any) -> int:
     2
     >>> count_workers(-5)
     Traceback (most recent call last):
-    bpa_ppl.errors.UsageError: jobs must be at least 1, or -1 for every core, got -5
+    bpa_ppl.errors.UsageError: jobs must be at least 1, or -1 for every core, not -5
     """
     is_integer = isinstance(jobs, Integral) and not isinstance(jobs, bool)
     if not is_integer or jobs == 0 or not -1 <= jobs < 2**31:
-        problem = f"jobs must be at least 1, or -1 for every core, got {quote(jobs)}"
-        raise UsageError(problem, parameter="jobs")
+        raise wrong_value("jobs must be at least 1, or -1 for every core", jobs, "jobs")
     if jobs > 0:
         return int(jobs)
     from joblib import effective_n_jobs

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypedDict, 
 
 import numpy as np
 
-from bpa_ppl._runtime.arguments import check_seed, require_one_of, suggest_name
+from bpa_ppl._runtime.arguments import check_seed, require_one_of
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.components import Component, Registry
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import DataError, UsageError, suggest_name
 from bpa_ppl.features.recipe import with_tuples
 from bpa_ppl.features.source import FEATURES, AnySource, resolve_sources
 from bpa_ppl.gains.gains import AnyGain

@@ -13,7 +13,7 @@ from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.needs import Needs
 from bpa_ppl.cli.outputs import keep_recorded_files
 from bpa_ppl.diagnostics.check.check import check_and_record
-from bpa_ppl.errors import UsageError
+from bpa_ppl.errors import UsageError, conflict
 from bpa_ppl.posterior.files import read_draws, write_posterior
 from bpa_ppl.weights import split_arguments
 
@@ -76,8 +76,7 @@ def adapt(
     check_settings(**arguments)  # finds mistakes before files are read
     likelihood = resolve_likelihood({"likelihood": arguments.get("likelihood")})
     if reading.references and isinstance(likelihood, NoLikelihood):
-        problem = "there is no adaptation: leave out --references"
-        raise UsageError(problem, parameter="likelihood", code="conflict")
+        raise conflict("there is no adaptation", "--references", "likelihood")
     require_writable(output)  # before the sampling, which takes a while
     chosen, categorical = (arguments.get(name) for name in ("gain", "categorical"))
     columns = shared.ColumnFlags(

@@ -41,6 +41,7 @@ from bpa_ppl.errors import (
     escape_controls,
     find_interruption,
     quote,
+    wrong_value,
 )
 
 #: Exit codes that shells report for a command ended by Ctrl-C and by a closed pipe.
@@ -61,7 +62,7 @@ def convert_words(kind: Any, tokens: Sequence[Token]) -> Any:
     refuse_empty(tokens)
     tokens = [one.evolve(value=one.value.replace(_STANDARD, "-")) for one in tokens]
     if kind in (int, int | None) and not re.fullmatch(r"[+-]?\d+", tokens[0].value):
-        raise UsageError(f"expected an integer, not {quote(tokens[0].value)}")
+        raise wrong_value("expected an integer", tokens[0].value)
     return cyclopts.convert(kind, tokens)
 
 

@@ -14,7 +14,7 @@ from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.needs import Needs
 from bpa_ppl.cli.outputs import Written
-from bpa_ppl.errors import BpaError, NotConverged, UsageError
+from bpa_ppl.errors import BpaError, NotConverged, UsageError, conflict, wrong_value
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 
@@ -59,7 +59,7 @@ def _parse_settings(pairs: Iterable[str]) -> dict[str, dict[str, Any]]:
     for key, value in shared.parse_assignments(pairs).items():
         sampler, dot, name = key.partition(".")
         if not (sampler and dot and name):
-            raise UsageError(f"expected SAMPLER.NAME=VALUE, not {key!r}")
+            raise wrong_value("expected SAMPLER.NAME=VALUE", key)
         settings.setdefault(sampler, {})[name] = value
     return settings
 
@@ -227,8 +227,7 @@ def _check_inputs(
         message = "give posteriors, or n-best lists with weights, or a --model"
         raise UsageError(message, code="missing-argument")
     if weights is not None and (posteriors or model is not None):
-        problem = "posteriors and models have no canonical weights: leave the weights out"
-        raise UsageError(problem, parameter="weights", code="conflict")
+        raise conflict("posteriors and models have no canonical weights", "the weights", "weights")
     if model is not None and posteriors:
         message = "a model has one reference: give the other posteriors as --posterior NAME=FILE"
         raise UsageError(message, parameter="model", code="conflict")

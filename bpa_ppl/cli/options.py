@@ -25,7 +25,7 @@ from bpa_ppl.adapting.settings import Settings as AdaptSettings
 from bpa_ppl.cli.outputs import WORD, Written, expand_patterns
 from bpa_ppl.components import read_value
 from bpa_ppl.decoding.rules import RULES, Rule
-from bpa_ppl.errors import UsageError
+from bpa_ppl.errors import UsageError, wrong_type, wrong_value
 from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, resolve_format
 from bpa_ppl.formats.roles import Roles, make_roles
 from bpa_ppl.gains.gains import resolve_without_lists
@@ -107,7 +107,7 @@ def parse_assignments(pairs: Iterable[str]) -> dict[str, float | str]:
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not (name and equals and text):
-            raise UsageError(f"expected NAME=VALUE, not {pair!r}")
+            raise wrong_value("expected NAME=VALUE", pair)
         values[name] = read_value(text)
     return values
 
@@ -123,7 +123,7 @@ def parse_numbers(pairs: Iterable[str]) -> dict[str, float]:
         name, _, text = pair.rpartition("=")
         value = read_value(text)
         if not name or isinstance(value, str):
-            raise UsageError(f"{name or 'NAME='} needs a number, not {text!r}", code="wrong-type")
+            raise wrong_type(f"{name or 'NAME='} needs a number", text)
         values[name] = float(value)
     return values
 

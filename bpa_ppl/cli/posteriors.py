@@ -20,7 +20,7 @@ from bpa_ppl.diagnostics.pages.provenance import signature
 from bpa_ppl.diagnostics.pages.raters import compare_raters
 from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
 from bpa_ppl.diagnostics.ways.reliability import CONFIDENCE
-from bpa_ppl.errors import NotConverged, UsageError
+from bpa_ppl.errors import NotConverged, conflict
 from bpa_ppl.features.recipe import roles_for
 from bpa_ppl.formats.format import AUTO, WEIGHT_FORMATS, resolve_format
 from bpa_ppl.formats.streams import atomic_writer, file_suffix
@@ -119,8 +119,7 @@ def trace(
     from bpa_ppl.diagnostics.pages.traces import write_traces
 
     if var_names is not None and top is not None:
-        problem = "--var-names says what is plotted: leave out --top"
-        raise UsageError(problem, parameter="top", code="conflict")
+        raise conflict("--var-names says what is plotted", "--top", "top")
     draws = read_draws(posterior, any_variables=True)
     title = f"Traces of {posterior.name}"
     written = write_traces(

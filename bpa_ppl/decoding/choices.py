@@ -14,7 +14,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import capture_notes, format_count
 from bpa_ppl.decoding.rules import choose_references, find_distinct_texts
-from bpa_ppl.errors import UsageError
+from bpa_ppl.errors import UsageError, wrong_value
 from bpa_ppl.gains.pairwise import PAIRED, make_pairs
 from bpa_ppl.lists.building import concatenate
 from bpa_ppl.lists.nbest import NBest
@@ -183,7 +183,7 @@ class Choices:
             UsageError: if k is less than 1.
         """
         if k < 1:
-            raise UsageError(f"k must be at least 1, got {k}", parameter="k")
+            raise wrong_value("k must be at least 1", k, "k")
         result = []
         summed = not np.array_equal(self.probabilities, self.derivation_probabilities)
         for s in range(len(self)):

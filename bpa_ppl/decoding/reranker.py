@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import reprlib
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -16,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import structs
 
-from bpa_ppl._runtime.arguments import require_one_of, suggest_name
+from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import LARGEST, Float64, Int64, to_array, to_floats, to_texts
 from bpa_ppl._runtime.messages import format_count, log_info, warn_user
 from bpa_ppl._runtime.progress import Reporter, reporter
@@ -25,13 +24,24 @@ from bpa_ppl.decoding.choices import Candidate, Choices
 from bpa_ppl.decoding.rules import RULES, Decided, Decider, Mean, Predictive, Rule
 from bpa_ppl.diagnostics.check.check import refuse_unconverged
 from bpa_ppl.diagnostics.ways.reliability import choose_threshold
-from bpa_ppl.errors import DataError, UsageError, list_names, quote
+from bpa_ppl.errors import (
+    DataError,
+    UsageError,
+    list_names,
+    missing_feature,
+    not_a_number,
+    nothing_given,
+    quote,
+    suggest_name,
+    wrong_type,
+    wrong_value,
+)
 from bpa_ppl.features.recipe import MovedFiles, Recipe
 from bpa_ppl.gains.pairwise import PAIRED
 from bpa_ppl.lists.building import from_lists
 from bpa_ppl.lists.drift import DriftMonitor
 from bpa_ppl.lists.labels import matches, with_labels
-from bpa_ppl.lists.nbest import NBest, describe_number
+from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import DOMAIN, Draws
 from bpa_ppl.posterior.files import read_draws
@@ -134,8 +144,7 @@ class Reranker:
         self._count = draws = options.get("draws")
         named = draws is None or (isinstance(draws, str) and draws == "all")
         if not named and not (isinstance(draws, Integral) and draws >= 1):
-            problem = f"draws must be an integer ≥ 1, or all, not {quote(draws)}"
-            raise UsageError(problem, parameter="draws")
+            raise wrong_value("draws must be an integer ≥ 1, or all", draws, "draws")
         rule = options.get("rule")
         chosen = None if rule is None else RULES.resolve(rule)
         if isinstance(posterior, str | Path):
@@ -233,7 +242,7 @@ class Reranker:
                 done += len(batch)
                 report(done, max(total, done), "sentences")
         if not done:
-            raise UsageError("there is no list to rerank", parameter="lists", code="no-data")
+            raise nothing_given("list to rerank", "lists")
 
     def choose(
         self,
@@ -468,15 +477,13 @@ def _to_table(
         table = _to_numbers(features, "features")
     except (UsageError, ValueError, OverflowError):  # not numbers, or of different lengths
         table = np.empty(0, np.float64)
-    message, code = "", "wrong-length"
     if table.shape != (count, len(names)):
-        message = f"features must be {count} numbers, one for each text, of {', '.join(names)}"
-    elif not (sound := np.abs(table) <= LARGEST).all():
+        problem = f"features must be {count} numbers, one for each text, of {', '.join(names)}"
+        raise DataError(problem, parameter="features", code="wrong-length")
+    if not (sound := np.abs(table) <= LARGEST).all():
         row, column = np.argwhere(~sound)[0]
-        value, code = describe_number(float(table[row, column])), "bad-number"
-        message = f"{names[column]} of candidate {row} is {value}"
-    if message:
-        raise DataError(message, parameter="features", code=code)
+        where, value = f"{names[column]} of candidate {row}", float(table[row, column])
+        raise not_a_number(where, value, largest=LARGEST, parameter="features")
     return table
 
 
@@ -641,9 +648,8 @@ def without_features(draws: Draws, names: str | Iterable[str] | None) -> Draws:
     known = with_labels(draws.features)
     for name in absent:
         if name not in known:
-            features = ", ".join(draws.features)
-            problem = f"the posterior has no weight for {name}: choose from {features}"
-            raise DataError(problem, parameter="without", code="missing-feature")
+            what = "feature of the posterior"
+            raise missing_feature(name, draws.features, what=what, parameter="without")
     if not absent:
         return draws
     recipe = structs.replace(draws.record.recipe, absent=absent)
@@ -655,10 +661,6 @@ def _split(lists: NBest | Iterable[NBest], size: int) -> Iterator[NBest]:
     is_stream = isinstance(lists, Iterable) and not isinstance(lists, NBest)
     for batch in lists if is_stream else [lists]:
         if not isinstance(batch, NBest):
-            raise UsageError(
-                "rerank takes n-best lists (NBest) or a stream of them (iter_nbest), not "
-                f"{reprlib.repr(lists)}",
-                parameter="lists",
-                code="wrong-type",
-            )
+            rule = "rerank takes n-best lists (NBest) or a stream of them (iter_nbest)"
+            raise wrong_type(rule, lists, "lists")
         yield from batch.chunks(size)

@@ -17,7 +17,7 @@ from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.diagnostics.ways.compare_ways import BaselineComparison, NewChoices
 from bpa_ppl.diagnostics.ways.judged import choose_recorded_gain, has_inputs, uses_preferences
 from bpa_ppl.diagnostics.ways.paired import Scoreboard, choose_metrics
-from bpa_ppl.errors import DataError, UsageError, quote
+from bpa_ppl.errors import DataError, UsageError, duplicate, quote
 from bpa_ppl.formats.block import JUDGEMENTS
 from bpa_ppl.formats.jsonl import Jsonl
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, atomic_writers, file_suffix
@@ -204,8 +204,7 @@ class AlignedTexts:
                 message += f"id of the first sentence with the format, auto:first_id={number}"
                 raise DataError(message, parameter="format")
             if number < self._next or number in self._waiting:
-                message = f"a second list of sentence {name}: give each sentence one list"
-                raise DataError(message, code="duplicate")
+                raise duplicate(f"lists of sentence {name}", remedy="give each sentence one list")
             self._waiting[number] = name, text
             while self._next in self._waiting:
                 yield self._take(self._next)

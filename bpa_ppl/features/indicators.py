@@ -9,11 +9,11 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import is_missing
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.errors import DataError, locate
+from bpa_ppl.errors import DataError, locate, missing_column
 from bpa_ppl.features.source import (
     Features,
     FeatureSource,
-    missing_column,
+    missing_need,
 )
 from bpa_ppl.formats.values import abbreviate
 from bpa_ppl.lists.nbest import NBest, describe_candidate, find_feature
@@ -71,16 +71,16 @@ class Indicators(FeatureSource, frozen=True):
     def _read_categories(self, lists: NBest) -> list[str]:
         names = lists.feature_names
         if self.column not in (*lists.extras, *names):
-            problem = f"the candidates have no column {self.column}: they have"
-            present = ", ".join([*lists.extras, *names]) or "none"
-            raise DataError(f"{problem} {present}", lists.origin, code="missing-column")
+            present = [*lists.extras, *names]
+            described = f"the columns are {', '.join(present) or 'none'}"
+            raise missing_column(self.column, described, present, lists.origin)
         values: Any = lists.extras.get(self.column)
         if values is None:
             values = find_feature(lists, self.column)
         texts = []
         for row, value in enumerate(values):
             if is_missing(value) or value != value:
-                raise missing_column(lists, self, self.column, row)
+                raise missing_need(lists, self, self.column, row)
             text = _to_category(value)
             if text is None:
                 problem = f"{self.column} of {describe_candidate(lists, row)} is "

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Meta
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import DataError, UsageError, wrong_value
 from bpa_ppl.features.source import SELF, TextSource, make_unknown_check
 from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.lists.nbest import NBest
@@ -64,8 +64,8 @@ class LanguageModel(TextSource, frozen=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.text or not all(self._texts) or (SELF in self._texts and self.text != SELF):
-            problem = f"{self.name} needs a text, an ARPA file, or self alone; not {self.text!r}"
-            raise UsageError(problem, parameter="text")
+            rule = f"{self.name} needs a text, an ARPA file, or self alone"
+            raise wrong_value(rule, self.text, "text")
         if self.dev and len(self._texts) < 2:
             problem = (
                 f"{self.name} is a mixture, which needs two texts or more: text=in.txt,out.txt"

@@ -22,11 +22,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arguments import suggest_name
 from bpa_ppl._runtime.arrays import LARGEST, Float64, is_missing, is_number, read_number
 from bpa_ppl._runtime.messages import Note, capture_notes, format_count, replay, warn_user
 from bpa_ppl._runtime.progress import Reporter, inherit_progress
-from bpa_ppl.errors import DataError, UsageError, list_names, locate
+from bpa_ppl.errors import DataError, UsageError, list_names, locate, missing_column
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.source import FEATURES, Added, FeatureSource, make_adder, resolve_sources
 from bpa_ppl.formats.block import TOTAL
@@ -327,9 +326,8 @@ def _find_columns(lists: NBest, columns: str | Iterable[str], parameter: str) ->
     names = to_patterns(columns, parameter)
     present = (*lists.feature_names, *lists.extras)
     if absent := [name for name in find_unmatched(names, present) if name != ALL]:
-        problem = f"no column {absent[0]}; {describe_numbers(lists)}"
-        problem += suggest_name(absent[0], present)
-        raise DataError(problem, lists.origin, parameter=parameter, code="missing-column")
+        described = describe_numbers(lists)
+        raise missing_column(absent[0], described, present, lists.origin, parameter=parameter)
     return names
 
 

@@ -16,7 +16,14 @@ from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl._runtime.progress import Reporter, inherit_progress
 from bpa_ppl.components import Component, Registry
-from bpa_ppl.errors import DataError, UsageError, locate
+from bpa_ppl.errors import (
+    DataError,
+    UsageError,
+    duplicate,
+    locate,
+    wrong_shape,
+    wrong_value,
+)
 from bpa_ppl.lists.labels import find_repeated
 from bpa_ppl.lists.nbest import NBest, describe_candidate
 
@@ -107,7 +114,7 @@ class FeatureSource(Component, frozen=True):
         if len(paths) != len(files):
             origin = f"{self.label} was made from {', '.join(files) or 'no file'}"
             problem = f"{origin}: give the path of {format_count(len(files), 'file')}"
-            raise UsageError(f"{problem}, not {', '.join(paths)}", parameter="moved_files")
+            raise wrong_value(f"{problem}", ", ".join(paths), "moved_files")
         remaining, settings = iter(paths), {}
         for name in () if self.holds else self.paths:
             value = getattr(self, name)
@@ -169,7 +176,7 @@ class TextSource(FeatureSource, frozen=True, kw_only=True):
             if (size := len(whole.encode())) > _CARRIED:
                 problem = f"{' and '.join(self.files())} have {size / 1e6:.1f} MB of text"
                 limit = f"a posterior can carry {_CARRIED / 1e6:.0f} MB at most"
-                raise UsageError(f"{problem}, and {limit}: leave carry out", parameter="carry")
+                raise UsageError(f"{problem}, and {limit}: leave out carry", parameter="carry")
         else:
             return self
         return msgspec.structs.replace(self, **{self.learned[0]: texts})
@@ -317,7 +324,7 @@ def add_features(
         return make_adder(resolve_sources(sources))(lists).lists
 
 
-def missing_column(lists: NBest, source: FeatureSource, need: str, row: int = 0) -> DataError:
+def missing_need(lists: NBest, source: FeatureSource, need: str, row: int = 0) -> DataError:
     """Return the error of lists, or of a candidate, without a column that a source needs."""
     name = FEATURES.name_of(source)
     problem = f"the features {name} need {need}: add it to the lists"
@@ -380,15 +387,15 @@ def make_adder(
         for source in chosen:  # before anything is read or trained
             for need in sorted(source.needs - lists.extras.keys() - lists.sentence_extras.keys()):
                 if getattr(lists, need, None) is None:
-                    raise missing_column(lists, source, need)
+                    raise missing_need(lists, source, need)
         if not chosen and lists.features.flags.c_contiguous:  # the last bits of sums depend on it
             return Added(lists, ())
         pairs = zip(chosen, opened(), strict=True)
         tables = [_compute_columns(lists, source, compute) for source, compute in pairs]
         names = [name for columns, _ in tables for name in columns]
         if repeats := find_repeated([*lists.feature_names, *names]):
-            problem = f"there is a feature {repeats[0]} already: give the source another name"
-            raise DataError(f"{problem}, as in lm=general.txt,name=general", code="duplicate")
+            remedy = "give the source another name, as in lm=general.txt,name=general"
+            raise duplicate(f"features {repeats[0]}", remedy=remedy)
         empty = np.zeros((len(lists.features), 0))
         values = np.concatenate([empty, *(table for _, table in tables)], axis=1)
         return Added(lists.with_features(names, values), tuple(names for names, _ in tables))
@@ -407,8 +414,7 @@ def _compute_columns(
     shape = (len(lists.features), len(names))
     if names and values.shape != shape:
         name = FEATURES.name_of(source)
-        problem = f"the features {name} have the shape {values.shape}, not {shape}"
-        raise DataError(problem, code="wrong-length")
+        raise wrong_shape(f"the features {name}", shape, values.shape)
     return names, values.reshape(shape)
 
 

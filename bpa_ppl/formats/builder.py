@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arguments import suggest_name
 from bpa_ppl._runtime.arrays import Float64, Int64, as_numbers, intern
 from bpa_ppl._runtime.messages import format_count, warn_user
-from bpa_ppl.errors import DataError, list_names, locate
+from bpa_ppl.errors import DataError, duplicate, list_names, locate, missing_column
 from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TOTAL, Block
 from bpa_ppl.formats.references import Pairing, SentenceLines
 from bpa_ppl.formats.roles import ALL, describe_columns, find_unmatched
@@ -149,9 +148,8 @@ class Builder:
 
     def _second_list(self, identifier: int) -> DataError:
         """Return the error of an id of two sentences, of which one or both have no candidates."""
-        problem = f"a second list of sentence {identifier}: give each list its own id"
-        line = self._first_lines.get(identifier)
-        return DataError(problem, self.origin, line, code="duplicate")
+        line, what = self._first_lines.get(identifier), f"lists of sentence {identifier}"
+        return duplicate(what, self.origin, line, remedy="give each list its own id")
 
     def _finish(self) -> None:
         """Check what only the end of the file shows."""
@@ -358,9 +356,8 @@ class Builder:
         if absent:
             cells = not self.schema.typed
             columns = {name: as_numbers(of, cells=cells) for name, of in present.items()}
-            problem = f"no column {absent[0]}; {describe_columns(columns)}"
-            problem += suggest_name(absent[0], present)
-            raise DataError(problem, self.origin, parameter=parameter, code="missing-column")
+            described = describe_columns(columns)
+            raise missing_column(absent[0], described, present, self.origin, parameter=parameter)
 
     def _missing_feature(self, problem: str, line: int) -> DataError:
         code = "missing-feature"

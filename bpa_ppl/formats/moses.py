@@ -28,7 +28,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import LARGEST, Float64, Int64, are_finite
 from bpa_ppl._runtime.messages import format_count, warn_user
-from bpa_ppl.errors import DataError, UsageError, list_names, locate, quote
+from bpa_ppl.errors import DataError, UsageError, duplicate, list_names, locate, quote
 from bpa_ppl.formats.block import ID, TEXT, TOTAL, Block, ReadOptions
 from bpa_ppl.formats.format import NBestFormat
 from bpa_ppl.formats.streams import InputFile, decode
@@ -255,8 +255,7 @@ def _moses_labels(lists: NBest) -> list[str]:
     if renamed == labels:
         return labels
     if find_repeated(filter(None, renamed)):
-        problem = "two features have the same name if `_` becomes `.`, as Moses needs: rename one"
-        raise DataError(problem, lists.origin, code="duplicate")
+        raise duplicate("features of one name if `_` becomes `.`, as Moses needs", lists.origin)
     names = list_names(sorted({label.strip("= ") for label in labels if "_" in label}))
     warn_user(
         f"{locate(lists.origin)}`_` written as `.` in {names}, because Moses takes a name "

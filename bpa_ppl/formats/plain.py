@@ -18,7 +18,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.components import CountOrNone
-from bpa_ppl.errors import DataError, UsageError, locate, quote
+from bpa_ppl.errors import DataError, UsageError, damaged, duplicate, locate, quote
 from bpa_ppl.formats.block import ID, TEXT, Block, ReadOptions
 from bpa_ppl.formats.format import NBestFormat
 from bpa_ppl.formats.streams import (
@@ -172,8 +172,7 @@ def _read_columns(paths: list[str], options: ReadOptions) -> _Columns:
         names, table = _read_scores(options._replace(origin=path))
         for name, values in zip(names or expand(stem, table.shape[1]), table.T, strict=True):
             if name in columns:
-                problem = f"two files of scores have a column {name}: rename one"
-                raise DataError(problem, path, code="duplicate")
+                raise duplicate(f"columns of scores {name}", path)
             columns[name] = path, values
     return columns
 
@@ -202,8 +201,7 @@ def _read_array(path: str) -> npt.NDArray[Any]:
         raise access_error(path, error, "read") from error
     except Exception as error:  # the header is parsed as Python, with all errors of Python's parser
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        problem = f"not a NumPy array ({reason}): create it again"
-        raise DataError(problem, path, code="damaged") from error
+        raise damaged("a NumPy array", reason, path) from error
     numeric = isinstance(array, np.ndarray) and array.dtype.kind in "fiu"
     if not numeric or array.ndim not in (1, 2):
         problem = "not an array of numbers of shape (lines,) or (lines, columns)"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bpa_ppl._runtime.arguments import require_one_of
-from bpa_ppl.errors import DataError, UsageError, quote
+from bpa_ppl.errors import DataError, quote, wrong_value
 from bpa_ppl.formats.block import (
     CANDIDATES,
     ID,
@@ -135,7 +135,7 @@ def iter_nbest(
     [[0, 1], [2]]
     """
     if chunk < 1:
-        raise UsageError(f"chunk must be at least 1, got {chunk}", parameter="chunk")
+        raise wrong_value("chunk must be at least 1", chunk, "chunk")
     chosen = resolve_format(format)
     require_one_of(bad, ("error", "drop"), "policy", "bad")
     options = ReadOptions(origin_name(path), bad, chosen.first_id)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, is_number
-from bpa_ppl.errors import UsageError, quote
+from bpa_ppl.errors import UsageError, wrong_type
 from bpa_ppl.lists.labels import find_label, with_labels
 
 #: The pattern of all columns of numbers that have no other role.
@@ -206,8 +206,7 @@ def make_roles(
     """
     values = missing.values() if isinstance(missing, Mapping) else [missing]
     if missing is not None and not all(map(is_number, values)):
-        problem = f"missing must be a number, or one for each feature, not {quote(missing)}"
-        raise UsageError(problem, parameter="missing", code="wrong-type")
+        raise wrong_type("missing must be a number, or one for each feature", missing, "missing")
     if isinstance(features, Roles):
         excluded = (*features.exclude, *to_patterns(exclude or (), "exclude"))
         missing = features.missing if missing is None else missing
@@ -228,8 +227,7 @@ def to_patterns(names: Any, parameter: str) -> tuple[str, ...]:
     values: Any = (names,) if isinstance(names, str) else names
     listed = tuple(values) if isinstance(values, Iterable) else (None,)
     if not all(isinstance(name, str) for name in listed):
-        problem = f"{parameter} is a list of names, not {quote(names)}"
-        raise UsageError(problem, parameter=parameter, code="wrong-type")
+        raise wrong_type(f"{parameter} is a list of names", names, parameter)
     return listed
 
 

@@ -29,7 +29,7 @@ from bpa_ppl._runtime.arrays import (
     to_texts,
 )
 from bpa_ppl._runtime.messages import format_count, log_info, warn_user
-from bpa_ppl.errors import DataError, UsageError, quote
+from bpa_ppl.errors import DataError, UsageError, nothing_given, quote, wrong_type
 from bpa_ppl.formats.block import ID, OF_SENTENCE, SOURCE, TEXT, Block
 from bpa_ppl.lists.nbest import NBest
 
@@ -66,7 +66,7 @@ def build_block(texts: Any, logprobs: Any) -> Block:
     lists = [to_texts(group, "texts", "sample") for group in to_members(texts, "texts")]
     sizes = list(map(len, lists))
     if not sum(sizes):
-        raise UsageError("there are no texts: give at least one", parameter="texts", code="no-data")
+        raise nothing_given("text", "texts")
     tokens = [()] * sum(sizes) if logprobs is None else flatten(logprobs, sizes, "logprobs")
     samples = Samples(NBest.origin, "error")
     for number in range(len(lists)):
@@ -75,9 +75,10 @@ def build_block(texts: Any, logprobs: Any) -> Block:
     for prompt, text, values in zip(parents, chain.from_iterable(lists), tokens, strict=True):
         numbers = to_floats(() if values is None else values, "logprobs")
         if numbers.ndim != 1:
-            problem = "logprobs must be a list of one number per token for each text, as "
-            problem += f"[[[-1.5, -0.5]]] for one text of two tokens, not {quote(values)}"
-            raise UsageError(problem, parameter="logprobs", code="wrong-type")
+            rule = "logprobs must be a list of one number per token for each text, as "
+            raise wrong_type(
+                f"{rule}[[[-1.5, -0.5]]] for one text of two tokens", values, "logprobs"
+            )
         if not np.isfinite(numbers).all():
             problem = f"a log-probability of {quote(text)} is missing or not finite: give None "
             problem += "in place of those of the text, or leave it out"

@@ -42,7 +42,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import LARGEST, NUL_IN_TEXT, Float64, Int32, Int64, is_missing
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.errors import DataError, UsageError, locate, quote
+from bpa_ppl.errors import DataError, locate, quote, wrong_value
 from bpa_ppl.formats.block import (
     CANDIDATES,
     ID,
@@ -109,8 +109,7 @@ def check_first_id(first_id: Any) -> int:
     1
     """
     if not isinstance(first_id, int) or abs(first_id) >= _LARGEST_FIRST_ID:
-        problem = f"the first id must be an integer of at most 18 digits, not {quote(first_id)}"
-        raise UsageError(problem, parameter="first_id")
+        raise wrong_value("first_id must be an integer of at most 18 digits", first_id, "first_id")
     return first_id
 
 

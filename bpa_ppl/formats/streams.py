@@ -21,7 +21,7 @@ from itertools import chain
 from pathlib import Path, PurePath
 from typing import IO, Any, BinaryIO, NamedTuple, TextIO, TypeAlias
 
-from bpa_ppl.errors import BpaError, DataError, UsageError, quote
+from bpa_ppl.errors import BpaError, DataError, wrong_type
 
 #: How a user names a file; `-` is the standard input or output.
 AnyPath = str | Path
@@ -696,8 +696,7 @@ def _encode(text: Any) -> bytes:
         return text.encode(errors="surrogatepass")
     if isinstance(text, bytes):
         return text
-    problem = f"files are paths, open files, bytes or lines of text, not {quote(text)}"
-    raise UsageError(problem, parameter="path", code="wrong-type")
+    raise wrong_type("files are paths, open files, bytes or lines of text", text, "path")
 
 
 def _unpack(chunks: Iterator[bytes], codec: _Codec, origin: str, gib: float) -> Iterator[bytes]:

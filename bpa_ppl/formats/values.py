@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import LARGEST, NUL_IN_TEXT, are_finite, is_number, to_float, values_in
-from bpa_ppl.errors import DataError, quote
+from bpa_ppl.errors import DataError, duplicate, quote
 from bpa_ppl.formats.streams import arrow_file, decode
 from bpa_ppl.lists.labels import find_repeated
 
@@ -289,7 +289,7 @@ def parse_strictly(
 
     >>> parse_strictly(b'{"a": 1, "a": 2}\n', "dev.jsonl", 3)
     Traceback (most recent call last):
-    bpa_ppl.errors.DataError: dev.jsonl:3: the field 'a' occurs twice in one object: rename one
+    bpa_ppl.errors.DataError: dev.jsonl:3: two fields 'a' in one object: rename one
     """
     lines = [(n, line) for n, line in enumerate(block[:-1].split(b"\n"), first) if line.strip()]
     values = [parse_json(decode(line, origin, n), origin, n, parameter) for n, line in lines]
@@ -376,8 +376,7 @@ def check_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) != len(pairs):
         name = quote(find_repeated(name for name, _ in pairs)[0])
-        problem = f"the field {name} occurs twice in one object: rename one"
-        raise DataError(problem, code="duplicate")
+        raise duplicate(f"fields {name} in one object")
     return fields
 
 
@@ -405,7 +404,7 @@ def require_unique_fields(data: bytes, values: Any, *, lines: bool = False) -> N
 
     >>> require_unique_fields(b'{"a": 1, "a": 2}', {"a": 2})
     Traceback (most recent call last):
-    bpa_ppl.errors.DataError: the field 'a' occurs twice in one object: rename one
+    bpa_ppl.errors.DataError: two fields 'a' in one object: rename one
     """
     if not is_strict_json(data, values):
         for text in filter(bytes.strip, data.split(b"\n") if lines else [data]):

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, TextIO
 
 from bpa_ppl._runtime.arguments import require_one_of
-from bpa_ppl.errors import DataError, UsageError, quote
+from bpa_ppl.errors import DataError, UsageError, duplicate, no_data, quote
 from bpa_ppl.formats.format import AUTO, WEIGHT_FORMATS, WeightFormat
 from bpa_ppl.formats.streams import (
     AnyInput,
@@ -55,13 +55,12 @@ def read_weights(path: AnyInput, format: str | WeightFormat = AUTO) -> Weights:
     text, origin = read_text(path), origin_name(path)
     pairs = (reader or _detect(text)).parse(text, origin)
     if not pairs:
-        problem = "there are no weights in it: write `Name0= value …` lines"
-        raise DataError(problem, origin, code="no-data")
+        raise no_data("weight", "write `Name0= value …` lines", origin)
     names, values = zip(*pairs, strict=True)
     if not any(names):
         return unnamed_weights(values, origin)
     for name in find_repeated(names):
-        raise DataError(f"two weights of {name}: remove one", origin, code="duplicate")
+        raise duplicate(f"weights of {name}", origin, remedy="remove one")
     return Weights(pairs, origin)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import as_numbers
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.errors import DataError, UsageError, list_names, locate, quote
+from bpa_ppl.errors import DataError, UsageError, duplicate, list_names, locate, quote
 from bpa_ppl.formats.block import (
     CANDIDATES,
     ID,
@@ -72,9 +72,8 @@ def write_nbest(
     """
     writer = _format_for(path) if format == AUTO else resolve_format(format)
     if twice := find_repeated(lists.ids):
-        problem = f"two lists have the id {quote(twice[0])}, and would be one when they are read"
-        remedy = "give them others, as concatenate([lists], renumber=True) does"
-        raise DataError(f"{problem}: {remedy}", lists.origin, code="duplicate")
+        remedy = "give them other ids, as concatenate([lists], renumber=True) does"
+        raise duplicate(f"lists of sentence {quote(twice[0])}", lists.origin, remedy=remedy)
     if weights is not None:
         scores = lists.scores(match(weights, lists).values)
         lists = replace(lists, totals=scores, totals_normalised=False)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, are_finite, to_floats
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import DataError, UsageError, wrong_type
 from bpa_ppl.gains.metric import Averaged, Lists, References
 
 _TAKES = ("candidates", "references", "sources")
@@ -38,8 +38,7 @@ class Function(Averaged, frozen=True):
     def __post_init__(self) -> None:
         if not callable(self.function) or not 1 <= self._takes <= len(_TAKES):
             form = "a function of (candidates[, references[, sources]])"
-            message = f"a custom metric is {form}, not {self.function!r}"
-            raise UsageError(message, parameter="gain", code="wrong-type")
+            raise wrong_type(f"a custom metric is {form}", self.function, "gain")
 
     @property
     def key(self) -> str:  # type: ignore[override]

@@ -9,12 +9,12 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arguments import require, suggest_name
+from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, Int64, to_members
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl._runtime.workers import count_workers, parallel_workers
 from bpa_ppl.components import read_name
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import DataError, UsageError, no_data, suggest_name
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.function import Function
 from bpa_ppl.gains.metric import GAINS, Lists, Metric, References, Score
@@ -378,7 +378,7 @@ def _collect_inputs(metric: Metric, lists: NBest) -> tuple[References, dict[str,
     """Return the references of each sentence, and the sources and columns that a metric needs."""
     references, origin, more = lists.references, lists.origin, dict[str, Any]()
     if not len(lists):
-        raise DataError("there are no sentences to score", origin, code="no-data")
+        raise no_data("sentence to score", "give lists", origin)
     if "references" not in metric.needs:
         references = ((),) * len(lists)
     elif references is None:

@@ -18,7 +18,15 @@ from bpa_ppl._runtime.arrays import (
     to_texts,
 )
 from bpa_ppl._runtime.messages import format_count, warn_user
-from bpa_ppl.errors import DataError, UsageError, list_names, locate, name_lists, quote
+from bpa_ppl.errors import (
+    DataError,
+    list_names,
+    locate,
+    name_lists,
+    nothing_given,
+    quote,
+    wrong_shape,
+)
 from bpa_ppl.formats.block import REFERENCE, SOURCE, Block, ColumnNames
 from bpa_ppl.formats.builder import Builder, join_columns, join_strings
 from bpa_ppl.formats.records import IN_MEMORY, parse_records
@@ -136,12 +144,11 @@ def from_arrays(
     table, names = to_array(features, np.float64, "features"), to_names(feature_names)
     table = table if table.size else table.reshape(len(texts), -1 if len(texts) else len(names))
     if table.shape != (shape := (len(texts), len(names))):
-        problem = f"features must have the shape {shape}, texts × names, not {table.shape}"
-        raise DataError(problem, parameter="features", code="wrong-length")
+        expected = f"{shape}, texts × names"
+        raise wrong_shape("features", expected, table.shape, parameter="features")
     scores = None if totals is None else to_array(totals, np.float64, "totals")
     if scores is not None and scores.shape != (len(texts),):
-        problem = f"totals must be one number for each of {len(texts)} candidates"
-        raise DataError(problem, parameter="totals", code="wrong-length")
+        raise wrong_shape("totals", (len(texts),), scores.shape, parameter="totals")
     counts = to_array(sizes, np.int64, "sizes")
     if not counts.ndim:
         counts = np.full(len(texts) // max(int(counts), 1), counts)
@@ -328,8 +335,7 @@ def concatenate(
     """
     tables = list(parts)
     if not tables:
-        problem = "no tables to concatenate: give at least one"
-        raise UsageError(problem, parameter="parts", code="no-data")
+        raise nothing_given("table to concatenate", "parts")
     if fill_missing:
         tables = _align_columns(tables)
     # A column that is missing for some candidates of one table is not a feature of the others.

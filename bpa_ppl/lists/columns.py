@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arguments import suggest_name
 from bpa_ppl._runtime.arrays import (
     LARGEST,
     Float64,
@@ -20,13 +19,17 @@ from bpa_ppl._runtime.arrays import (
     read_number,
 )
 from bpa_ppl._runtime.messages import format_count
-from bpa_ppl.errors import DataError, escape_controls, quote
+from bpa_ppl.errors import (
+    escape_controls,
+    missing_column,
+    not_a_number,
+    quote,
+)
 from bpa_ppl.formats.roles import describe_columns
 from bpa_ppl.lists.nbest import (
     NBest,
     centre,
     describe_candidate,
-    describe_number,
     find_feature,
     measure_deviation,
 )
@@ -310,9 +313,7 @@ def read_column(lists: NBest, name: str) -> Float64:
         return feature.copy()
     if name not in lists.extras:
         present = (*lists.feature_names, *lists.extras)
-        problem = f"the lists have no column {name}; {describe_numbers(lists)}"
-        problem += suggest_name(name, present)
-        raise DataError(problem, lists.origin, code="missing-column")
+        raise missing_column(name, describe_numbers(lists), present, lists.origin)
     values = read_extra(lists, name, truths=True)
     if values is not None and not (np.abs(values) > LARGEST).any():
         return values
@@ -323,11 +324,10 @@ def read_column(lists: NBest, name: str) -> Float64:
         return np.full(len(column), np.nan)
     value: Any = column[wrong[0]]
     value = value.item() if isinstance(value, np.generic) else value
-    what = f"{quote(value)}, not a number: write numbers"
+    where = f"{name} of {describe_candidate(lists, wrong[0])}"
     if (number := numbers[wrong[0]]) is not None:
-        what = describe_number(number)
-    where = describe_candidate(lists, wrong[0])
-    raise DataError(f"{name} of {where} is {what}", lists.origin, code="bad-number")
+        raise not_a_number(where, number, lists.origin, largest=LARGEST)
+    raise not_a_number(where, value, lists.origin, remedy="write numbers")
 
 
 def describe_numbers(lists: NBest) -> str:

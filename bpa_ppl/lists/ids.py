@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from bpa_ppl._runtime.arrays import is_number, refuse_nul, to_members, wrong_type
-from bpa_ppl.errors import DataError, UsageError, quote
+from bpa_ppl._runtime.arrays import is_number, refuse_nul, to_members
+from bpa_ppl.errors import DataError, UsageError, quote, wrong_type
 
 #: References: a text, or several, for each sentence, or by id.
 AnyReferences: TypeAlias = Iterable[str | Sequence[str]] | Mapping[Any, str | Sequence[str]]

@@ -30,12 +30,20 @@ from bpa_ppl._runtime.arrays import (
     to_plain_value,
     to_positions,
     to_texts,
-    wrong_type,
 )
 from bpa_ppl._runtime.messages import format_count
-from bpa_ppl.errors import MEMORY, DataError, UsageError, escape_controls, quote
+from bpa_ppl.errors import (
+    MEMORY,
+    DataError,
+    duplicate,
+    escape_controls,
+    not_a_number,
+    wrong_shape,
+    wrong_type,
+    wrong_value,
+)
 from bpa_ppl.lists.ids import AnyReferences, find_references, to_references
-from bpa_ppl.lists.labels import find_label, find_positions, matches
+from bpa_ppl.lists.labels import find_label, find_positions, find_repeated, matches
 
 K = TypeVar("K", bound=Hashable)
 #: An array whose first dimension is the rows, or a tuple of any objects, one per row.
@@ -307,12 +315,11 @@ class NBest:
         table = to_array(columns, np.float64, "columns")
         table = table[:, np.newaxis] if table.ndim == len(added) == 1 else table
         if table.shape != (shape := (len(self.features), len(added))):
-            problem = f"new features must have the shape {shape}, not {table.shape}"
-            raise DataError(problem, self.origin, parameter="columns", code="wrong-length")
+            name = "columns"
+            raise wrong_shape(name, shape, table.shape, self.origin, parameter=name)
         existing = set(self.feature_names)
         if repeats := [name for name in added if name in existing]:
-            problem = f"there is a feature {repeats[0]} already: use another name"
-            raise DataError(problem, self.origin, parameter="names", code="duplicate")
+            raise duplicate(f"features {repeats[0]}", self.origin, parameter="names")
         features = np.concatenate([self.features, table], axis=1)
         extended = _replace(self, features=features, feature_names=(*self.feature_names, *added))
         _check_values(extended)
@@ -362,11 +369,12 @@ class NBest:
             weights = [weights[name] for name in self.feature_names]
         vector = to_floats(weights, "weights")
         if vector.shape != (shape := (len(self.feature_names),)):
-            problem = f"weights must have the shape {shape}, not {vector.shape}"
-            raise DataError(problem, self.origin, parameter="weights", code="wrong-length")
+            name = "weights"
+            raise wrong_shape(name, shape, vector.shape, self.origin, parameter=name)
         if not np.isfinite(vector).all():
-            problem = "a weight is not a finite number"
-            raise DataError(problem, self.origin, parameter="weights", code="bad-number")
+            k = int(np.argmin(np.isfinite(vector)))
+            where, value = f"the weight of {self.feature_names[k]}", float(vector[k])
+            raise not_a_number(where, value, self.origin, parameter="weights")
         with np.errstate(over="ignore", invalid="ignore"):
             scores = np.asarray(self.features @ vector)
         if not np.isfinite(scores).all():
@@ -420,8 +428,7 @@ def to_names(names: Any, parameter: str = "feature_names") -> tuple[str, ...]:
     """Return the names of features; a single text is one name."""
     chosen = [names] if isinstance(names, str) else to_members(names, parameter)
     if not all(isinstance(name, str) for name in chosen):
-        problem = f"the names of features must be texts, not {quote(names)}"
-        raise UsageError(problem, parameter=parameter, code="wrong-type")
+        raise wrong_type("the names of features must be texts", names, parameter)
     return tuple(chosen)
 
 
@@ -429,8 +436,7 @@ def _check_count(value: Any, name: str) -> None:
     """Raise a UsageError unless an argument is an integer of at least 1."""
     is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not is_integer or value < 1:
-        problem = f"{name} must be an integer ≥ 1, got {quote(value)}"
-        raise UsageError(problem, parameter=name)
+        raise wrong_value(f"{name} must be an integer ≥ 1", value, name)
 
 
 def content_hash(lists: NBest) -> str:
@@ -637,16 +643,17 @@ def _convert(lists: NBest, names: Collection[str]) -> None:
 
 def _check_shapes(lists: NBest) -> None:
     if lists.sentence_ids.ndim != 1:
-        problem = "sentence_ids must be one integer for each sentence"
-        raise DataError(problem, lists.origin, parameter="sentence_ids", code="wrong-length")
+        shape = lists.sentence_ids.shape
+        name = "sentence_ids"
+        raise wrong_shape(name, "(sentences,)", shape, lists.origin, parameter=name)
     rows, sentences = len(lists.features), len(lists.sentence_ids)
     ragged = len(lists.offsets) == sentences + 1 and lists.offsets[[0, -1]].tolist() == [0, rows]
     valid = lists.features.ndim == 2 and lists.features.shape[1] == len(lists.feature_names)
     if not (ragged and valid and len(lists.string_index) == rows):
         problem = "the columns of an n-best table disagree in shape"
         raise DataError(problem, lists.origin, code="wrong-length")
-    if len(set(lists.feature_names)) != len(lists.feature_names):
-        raise DataError("two features have the same name", lists.origin, code="duplicate")
+    for name in find_repeated(lists.feature_names):
+        raise duplicate(f"features {name}", lists.origin)
     names = [*lists.feature_names, *lists.extras, *lists.sentence_extras]
     if escape_controls("".join(names)) != "".join(names):
         name = next(escape_controls(name) for name in names if escape_controls(name) != name)
@@ -658,8 +665,7 @@ def _check_shapes(lists: NBest) -> None:
     counts, seen = {"candidate": rows, "sentence": sentences}, set[str]()
     for name, kind, column in _list_optional(lists):
         if name in seen:
-            problem = f"there is a column {name} already: choose another name"
-            raise DataError(problem, lists.origin, parameter=name, code="duplicate")
+            raise duplicate(f"columns {name}", lists.origin, parameter=name)
         seen.add(name)
         if len(column) != counts[kind]:
             problem = f"{len(column)} values of {name} for {format_count(counts[kind], kind)}"
@@ -680,20 +686,8 @@ def _check_sizes(lists: NBest, table: Float64, names: Sequence[str]) -> None:
     if are_finite(table):
         return
     row, column = np.argwhere(~(np.abs(table) <= LARGEST))[0]
-    problem = f"{names[column]} of {describe_candidate(lists, row)} is "
-    problem += describe_number(float(table[row, column]))
-    raise DataError(problem, lists.origin, code="bad-number")
-
-
-def describe_number(value: float) -> str:
-    """Return what is wrong with a number that is not finite, or too large for a column.
-
-    >>> describe_number(np.nan), describe_number(-1e300)
-    ('nan, not a finite number', '-1e+300, beyond 1e+60: divide the column by a constant')
-    """
-    if not np.isfinite(value):
-        return f"{value}, not a finite number"
-    return f"{value:g}, beyond {LARGEST:g}: divide the column by a constant"
+    where = f"{names[column]} of {describe_candidate(lists, row)}"
+    raise not_a_number(where, float(table[row, column]), lists.origin, largest=LARGEST)
 
 
 def _convert_columns(columns: Any) -> Mapping[str, Column]:

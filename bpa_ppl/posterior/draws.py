@@ -13,7 +13,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arguments import check_seed, require_one_of
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import format_count
-from bpa_ppl.errors import DataError, UsageError, list_names
+from bpa_ppl.errors import DataError, UsageError, duplicate, list_names, quote
 from bpa_ppl.lists.labels import find_positions, find_repeated
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.record import Record
@@ -141,8 +141,7 @@ class Draws:
         problem = f"draws of the kind point have one draw of the weights, not {actual[:2]}"
         _require(self.kind != "point" or actual[:2] == (1, 1), problem, "kind", "mismatch")
         if twice := find_repeated((*self.features, *self.fixed)):
-            problem = f"{twice[0]!r:.80} names two weights: feature names must be unique"
-            raise DataError(problem, parameter="features", code="duplicate")
+            raise duplicate(f"weights of {quote(twice[0])}", parameter="features")
         for site in self.sites:
             problem = f"there are no draws of the sampled site {site!r:.80}"
             _require(site in self.values, problem, "sites")

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.errors import BpaError, DataError, list_names
+from bpa_ppl.errors import BpaError, DataError, damaged, list_names
 from bpa_ppl.formats.streams import access_error, atomic_path
 from bpa_ppl.lists.labels import find_repeated
 from bpa_ppl.posterior.adapter import as_draws, from_groups, to_groups
@@ -156,8 +156,7 @@ def name_file(path: str | Path) -> Iterator[None]:
         raise DataError(str(error), path, parameter=error.parameter, code=error.code) from error
     # Groups, attributes and types may be any that NetCDF can hold.
     except (TypeError, ValueError, KeyError, AttributeError, IndexError, OverflowError) as error:
-        problem = f"not a posterior ({_first_line(error)}): {_REMEDY}"
-        raise DataError(problem, path, code="damaged") from error
+        raise damaged("a posterior", _first_line(error), path, remedy=_REMEDY) from error
 
 
 def read_groups(path: str | Path) -> tuple[dict[str, Group], dict[str, Any]]:
@@ -397,4 +396,4 @@ def _first_line(error: Exception) -> str:
 
 
 def _unreadable(reason: str, remedy: str = _REMEDY) -> DataError:
-    return DataError(f"not a readable NetCDF posterior ({reason}): {remedy}", code="damaged")
+    return damaged("a readable NetCDF posterior", reason, remedy=remedy)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl._runtime.progress import Reporter, reporter
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import no_data, wrong_value
 from bpa_ppl.formats.streams import AnyPath, origin_name
 from bpa_ppl.text.ngrams import Tables, count_grams, estimate_probabilities, score_words
 from bpa_ppl.text.words import (
@@ -160,8 +160,8 @@ class NgramModel(TextModel):
             UsageError: as `estimate`.
         """
         if not 1 <= order <= LONGEST:
-            message = f"the order of a language model must be 1 to {LONGEST}, not {order}"
-            raise UsageError(message, parameter="order")
+            rule = f"the order of a language model must be 1 to {LONGEST}"
+            raise wrong_value(rule, order, "order")
         steps = iter(range(1, order + 2))
         report = (lambda note: progress(next(steps), order + 1, note)) if progress else str
         grams = count_grams(corpus, order, report)
@@ -241,8 +241,8 @@ class MixtureModel(TextModel):
         """
         sentences = list(chain.from_iterable(chain.from_iterable(map(iter_sentences, paths))))
         if not any(sentences):
-            message = "there is no sentence to fit the mixture to"
-            raise DataError(message, ", ".join(map(origin_name, paths)), code="no-data")
+            origins = ", ".join(map(origin_name, paths))
+            raise no_data("sentence to fit the mixture to", "give other text", origins)
         return cls.fit(models, sentences)
 
     def by_word(self, sentences: Sentences) -> tuple[Float64, npt.NDArray[np.bool_]]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bpa_ppl.errors import DataError, UsageError, list_names
+from bpa_ppl.errors import DataError, UsageError, list_names, wrong_value
 from bpa_ppl.formats.streams import origin_name, read_text
 from bpa_ppl.formats.values import parse_json
 
@@ -50,8 +50,8 @@ def read_model(text: str) -> Callable[..., Any]:
     """
     module, colon, name = text.partition(":")
     if not (module and colon and name):
-        problem = f"a model is named module:function, such as schools:model, not {text!r}"
-        raise UsageError(problem, parameter="model", code="bad-name")
+        rule = "a model is named module:function, such as schools:model"
+        raise wrong_value(rule, text, "model", code="bad-name")
     folder = os.getcwd()
     sys.path.insert(0, folder)
     try:

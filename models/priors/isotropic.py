@@ -11,7 +11,7 @@ from msgspec.structs import force_setattr, replace
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.components import Positive
-from bpa_ppl.errors import DataError, UsageError, list_names
+from bpa_ppl.errors import UsageError, list_names, missing_feature, wrong_type
 from bpa_ppl.lists.labels import find_positions, matches, with_labels
 from bpa_ppl.models.priors.prior import Prior, PriorFamily
 from bpa_ppl.models.priors.scale import LogNormalScale
@@ -94,8 +94,7 @@ class Isotropic(PriorFamily, frozen=True):
         for label, variance in self.single.items():
             selected = [matches(name, [label]) for name in names]
             if not any(selected):
-                problem = f"{label} is not a free feature: choose from {', '.join(names)}"
-                raise DataError(problem, parameter="variance", code="missing-feature")
+                raise missing_feature(label, names, what="free feature", parameter="variance")
             values[selected] = variance
         return Prior.isotropic(mean, values)
 
@@ -309,9 +308,5 @@ def _to_numbers(variance: Any) -> Float64:
     try:
         return np.asarray(variance, np.float64)
     except (TypeError, ValueError) as error:
-        raise UsageError(
-            "the prior variance is one number, one for each free feature, or {name: number}, not "
-            f"{variance!r}",
-            parameter="variance",
-            code="wrong-type",
-        ) from error
+        rule = "the prior variance is one number, one for each free feature, or {name: number}"
+        raise wrong_type(rule, variance, "variance") from error

@@ -18,7 +18,15 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import format_table, warn_user
 from bpa_ppl.diagnostics.check.check import refuse_unconverged
-from bpa_ppl.errors import BpaError, DataError, UsageError, list_names
+from bpa_ppl.errors import (
+    BpaError,
+    DataError,
+    UsageError,
+    list_names,
+    missing_feature,
+    nothing_given,
+    wrong_value,
+)
 from bpa_ppl.lists.labels import find_positions, matches, with_labels
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.posterior.adapter import as_draws
@@ -123,8 +131,7 @@ def learn_hierarchy(
     """
     draws = draws_by_label(posteriors)
     if not draws:
-        problem = "a prior is learned from the posterior of at least one domain"
-        raise UsageError(problem, parameter="posteriors", code="no-data")
+        raise nothing_given("posterior to learn a prior from", "posteriors")
     _require_common_features(draws)
     for label, one in () if unchecked else draws.items():
         refuse_unconverged(one, label)
@@ -214,8 +221,7 @@ def _fix_at_zero(domains: dict[str, Evidence], without: Sequence[str]) -> dict[s
     known = with_labels(name for domain in domains.values() for name in domain.names)
     for name in without:
         if name not in known:
-            problem = f"no domain has the feature {name} that is left out"
-            raise DataError(problem, parameter="without", code="missing-feature")
+            raise missing_feature(name, known, what="feature of a domain", parameter="without")
     remaining = {
         label: domain.over([name for name in domain.names if not matches(name, without)])
         for label, domain in domains.items()
@@ -454,7 +460,7 @@ def fit_hierarchy(
     strength = default[1] if strength is None else strength
     for name, value in (("shrinkage", shrinkage), ("strength", strength)):
         if not value > 0:
-            raise UsageError(f"{name} must be a positive number, not {value}", parameter=name)
+            raise wrong_value(f"{name} must be a positive number", value, name)
     names, start, variance, precisions, shifts = match_domains(domains)
     # In units of √v, so that the units of features do not matter.
     scale = np.sqrt(variance)

@@ -112,7 +112,7 @@ def loaded(module: str, data: str) -> tuple[Any, tuple[()], dict[str, Any]]:
         ("--model normal_mean:model", "[]", "is not an object"),
         ("--model normal_mean:model", "{", "other.json:1: not JSON"),
         ("--model normal_mean:model", "[" * 100_000, "other.json:1: objects nest too deeply"),
-        ("--model normal_mean:model", '{"y": [1],\n"y": [2]}', "the field 'y' occurs twice"),
+        ("--model normal_mean:model", '{"y": [1],\n"y": [2]}', "two fields 'y'"),
         ("", "{}", "--data has a meaning only with --model"),
         ("--model normal_mean:model --set draws=5", "{}", "expected SAMPLER.NAME=VALUE, not 'draw"),
         (

@@ -171,8 +171,8 @@ def test_a_source_of_candidates_beside_that_of_sentences(write: Write) -> None:
         ('{"id": 0, "text": "a", "lm": 1, "x": {"y": 1}, "x.y": 2}', "x"),
         ('{"text": "a", "lm": 1}', "id"),
         ('{"id": 0, "lm": 1}', "text"),
-        ('{"id": 0, "text" : "a", "lm": 1, "lm": 2}', "the field 'lm' occurs twice"),
-        ('{"id": 0, "candidates" : [{"text" : "a", "text": "b"}]}', "'text' occurs twice"),
+        ('{"id": 0, "text" : "a", "lm": 1, "lm": 2}', "two fields 'lm'"),
+        ('{"id": 0, "candidates" : [{"text" : "a", "text": "b"}]}', "two fields 'text'"),
     ],
 )
 def test_bad_first_lines(write: Write, line: str, value: str) -> None:

@@ -230,7 +230,7 @@ def test_a_key_that_occurs_twice_is_an_error(field: str, write: Write) -> None:
     assert name in good
     bad = good.replace(f"{name}:", f"{field}, {name}:", 1)
     path = write(batch("p-0", choice("a", -0.5)), bad)
-    with raises(DataError, "duplicate", line=2, match=f"the field '{name[1:-1]}' occurs twice"):
+    with raises(DataError, "duplicate", line=2, match=f"two fields '{name[1:-1]}'"):
         read_nbest(path)
     bare = json.dumps(json.loads(good)["response"]["body"])
     if name in bare:
@@ -243,7 +243,7 @@ def test_a_key_that_occurs_twice_in_a_request_or_an_answer(write: Write) -> None
     asked = request("p-0", "a cat").replace('"n": 4', '"n": 4, "n": 5')
     requests = write(asked, name="requests")
     path = write(batch("p-0", choice("a")))
-    with raises(DataError, "duplicate", line=1, match="'n' occurs twice"):
+    with raises(DataError, "duplicate", line=1, match="two fields 'n'"):
         read_nbest(path, format=f"openai:requests={requests}")
     answers = [choice(text) for text in ('{"best": "a"}', '{"best": "a", "best": "b"}')]
     path = write(batch("p-0", *answers))

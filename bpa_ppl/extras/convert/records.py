@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import msgspec
 
-from bpa_ppl.errors import MEMORY, DataError
+from bpa_ppl.errors import MEMORY, DataError, no_data, not_a_number
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, origin_name, read_lines, read_text
 from bpa_ppl.formats.values import TOO_DEEP, check_escapes, check_pairs
 
@@ -18,7 +18,6 @@ from bpa_ppl.formats.values import TOO_DEEP, check_escapes, check_pairs
 Lists = list[dict[str, Any]]
 
 _REMEDY = "convert files of this kind, as docs/extras/other-tools.md shows them"
-_EMPTY = "there are no records in the file: create it again"
 _BLANKS = re.compile(r"[ \t\r\n]*")
 T = TypeVar("T")
 
@@ -95,8 +94,7 @@ def iter_records(records: Iterable[Any]) -> Iterator[LocatedRecord]:
         record = one if isinstance(one, LocatedRecord) else LocatedRecord(one, MEMORY, number)
         yield record
     if record is None:
-        problem = "there are no records: give at least one"
-        raise DataError(problem, parameter="records", code="no-data")
+        raise no_data("record", "give at least one", parameter="records")
 
 
 def read_json(path: AnyPath) -> Iterator[LocatedRecord]:
@@ -145,7 +143,7 @@ def read_json(path: AnyPath) -> Iterator[LocatedRecord]:
     if in_array:
         raise place.error("the array has no end: create the file again")
     if empty:
-        raise DataError(_EMPTY, origin, code="no-data")
+        raise no_data("record", "give at least one", origin)
 
 
 def _decode(decoder: json.JSONDecoder, text: str, at: int, place: LocatedRecord) -> tuple[Any, int]:
@@ -168,8 +166,7 @@ def _parse_float(text: str) -> float:
     """Return the number that a text of JSON prints, which must be finite."""
     value = float(text.replace("Infinity", "inf"))
     if not math.isfinite(value):
-        problem = f"{text} is not a finite number: write null if there is no value"
-        raise DataError(problem, code="bad-number")
+        raise not_a_number("a value", value, remedy="write null if there is none")
     return value
 
 
@@ -181,7 +178,7 @@ def read_text_lines(path: AnyPath) -> Iterator[LocatedRecord]:
     """
     lines = [(n, line) for n, line in enumerate(read_lines(path), 1) if line.strip()]
     if not lines:
-        raise DataError(_EMPTY, origin_name(path), code="no-data")
+        raise no_data("record", "give at least one", origin_name(path))
     for number, line in lines:
         yield LocatedRecord(line, origin_name(path), number)
 

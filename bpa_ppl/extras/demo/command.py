@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bpa_ppl.cli import options as shared
-from bpa_ppl.errors import UsageError
+from bpa_ppl.errors import conflict
 
 #: The box of the command in `bpa --help`.
 HELP_BOX = "Everyday"
@@ -30,8 +30,7 @@ def demo(
     from bpa_ppl.extras.demo.demo import run_demo, run_judges_demo, write_demo_files
 
     if judges and files:
-        problem = "--files writes the data of both demos: leave out --judges"
-        raise UsageError(problem, parameter="files", code="conflict")
+        raise conflict("--files writes the data of both demos", "--judges", "files")
     if files:
         print("\n".join(f"wrote {path}" for path in write_demo_files(output)))
     else:

@@ -15,7 +15,7 @@ from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.needs import Needs
 from bpa_ppl.cli.outputs import keep_recorded_files
 from bpa_ppl.cli.signals import restore_signals
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import DataError, UsageError, conflict
 from bpa_ppl.extras.judging.serving.limits import Limits
 from bpa_ppl.features.recipe import roles_for
 from bpa_ppl.posterior.files import read_draws
@@ -78,8 +78,7 @@ def judge(
             (default: only to a rater without a name).
     """
     if prior is not None and weights != "none":
-        problem = "a prior says where the weights start: leave out the weights"
-        raise UsageError(problem, parameter="weights", code="conflict")
+        raise conflict("a prior says where the weights start", "the weights", "weights")
     start = shared.parse_start(weights)
     lists = formats.read(
         nbest, sources=sources, roles=columns.roles(None, columns.categorical or ())

@@ -12,7 +12,7 @@ from cyclopts import Group, Parameter
 from bpa_ppl._runtime.messages import format_table
 from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.needs import Needs
-from bpa_ppl.errors import UsageError
+from bpa_ppl.errors import UsageError, wrong_value
 
 #: The box of the commands in `bpa --help`.
 HELP_BOX = "Phrases and language models"
@@ -166,8 +166,9 @@ def weigh(
     variant = replace(variant_named(form, mixture), complete=not published)
     deviation = (0.0 if published else 1.0) if prior_deviation is None else prior_deviation
     if not 0 <= deviation < float("inf"):
-        message = f"a standard deviation is a finite number ≥ 0, not {deviation:g}"
-        raise UsageError(message, parameter="prior_deviation")
+        raise wrong_value(
+            "a standard deviation is a finite number ≥ 0", deviation, "prior_deviation"
+        )
     require_writable(output)
     general = read_counts(outer)
     domain, judge = read_counts(inner), read_counts(dev)

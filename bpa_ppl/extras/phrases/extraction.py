@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from bpa_ppl._runtime.arrays import Int32, Int64
 from bpa_ppl._runtime.progress import Reporter, reporter
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import DataError, no_data, wrong_value
 from bpa_ppl.extras.phrases.spans import POINT, extract_spans, parse_positions
 from bpa_ppl.extras.phrases.tables import PhraseCounts, sum_equal
 from bpa_ppl.extras.phrases.tree import PhraseTree
@@ -58,8 +58,7 @@ def extract_phrases(
         UsageError: if `max_length` is below 1.
     """
     if max_length < 1:
-        message = f"max_length must be at least 1, not {max_length}"
-        raise UsageError(message, parameter="max_length")
+        raise wrong_value("max_length must be at least 1", max_length, "max_length")
     trees = PhraseTree(), PhraseTree()
     pairs, counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
     pending: list[Int64] = []  # occurrences of pairs, (source << 32) + target
@@ -83,7 +82,7 @@ def extract_phrases(
                 pending = []
             report(done, done, "sentence pairs")
     if not done:
-        raise DataError("the file is empty", origin_name(source), code="no-data")
+        raise no_data("line", "give one sentence a line", origin_name(source))
     pairs, counts = _merge_counts(pairs, counts, pending)
     if not len(pairs):
         message = "no phrase pair is consistent with the alignment: give that of these sentences"
@@ -176,8 +175,7 @@ def select_lines(model: TextModel, path: AnyPath, keep: float) -> npt.NDArray[np
     [False, True]
     """
     if not 0 < keep <= 1:
-        message = f"the share of lines to keep must be above 0 and up to 1, not {keep:g}"
-        raise UsageError(message, parameter="keep")
+        raise wrong_value("the share of lines to keep must be above 0 and up to 1", keep, "keep")
     parts = [np.zeros(0)]
     for sentences in iter_sentences(path):
         lengths = np.array([len(sentence) + 1 for sentence in sentences], np.float64)

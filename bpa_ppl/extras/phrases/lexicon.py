@@ -12,7 +12,7 @@ from msgspec import Meta
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.components import Share
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import DataError, UsageError, no_data, not_parallel
 from bpa_ppl.features.source import SELF, TextSource, make_unknown_check
 from bpa_ppl.formats.streams import origin_name, read_lines
 from bpa_ppl.gains.gains import find_distinct
@@ -83,11 +83,9 @@ class Lexicon(TextSource, frozen=True):
         names = [origin_name(path) for path in self.pairs]
         for side, name in zip(sides, names, strict=True):
             if not any(map(str.strip, side)):
-                raise DataError("empty: give one sentence a line", name, code="no-data")
+                raise no_data("line", "give one sentence a line", name)
         if len(sides[0]) != len(sides[1]):
-            problem = f"{len(sides[1])} lines, but {names[0]} has {len(sides[0])}"
-            remedy = "line n of one file must translate line n of the other"
-            raise DataError(f"{problem}: {remedy}", names[1], code="wrong-length")
+            raise not_parallel(len(sides[1]), names[0], len(sides[0]), names[1])
         return tuple(zip(*sides, strict=True))
 
     def scorer(
@@ -125,8 +123,8 @@ class Lexicon(TextSource, frozen=True):
         sources, targets = ([split_words(pair[side]) for pair in pairs] for side in (0, 1))
         origin = "the adaptation lists" if self.pairs == SELF else " and ".join(self.pairs)
         if not any(s and t for s, t in zip(sources, targets, strict=True)):
-            problem = "no pair of lines with words on both sides"
-            raise DataError(problem, origin, parameter="pairs", code="no-data")
+            what = "pair of sentences with words on both sides"
+            raise no_data(what, "give parallel texts", origin, parameter="pairs")
         with ThreadPoolExecutor(2) as pool:  # the compiled code releases the GIL
             direct, inverse = pool.map(
                 lambda sides: IBM1.estimate(sides[0], sides[1], self.iterations),

@@ -16,7 +16,7 @@ from scipy.special import expit
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import DataError, UsageError, conflict, wrong_value
 from bpa_ppl.extras.phrases.tables import (
     PhraseCounts,
     PhrasePairs,
@@ -262,12 +262,10 @@ def mix(
         message = f"{method} needs a value of {parameter}, or a development table to fit it to"
         raise UsageError(message, parameter="value")
     if value is not None and not parameter:
-        message = f"{method} has no parameter: leave the value out"
-        raise UsageError(message, parameter="value", code="conflict")
+        raise conflict(f"{method} has no parameter", "the value", "value")
     if value is not None and not (0 <= value <= 1 if parameter == "alpha" else 0 < value < np.inf):
         allowed = "from 0 to 1" if parameter == "alpha" else "above 0"
-        message = f"{parameter} is a number {allowed}, not {value:g}"
-        raise UsageError(message, parameter="value")
+        raise wrong_value(f"{parameter} is a number {allowed}", value, "value")
     check_tables(inner, outer, dev)
     inner, outer, *others = align_phrases(inner, outer, *([] if dev is None else [dev]))
     dev = others[0] if others else None

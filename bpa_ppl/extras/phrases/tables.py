@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bpa_ppl._runtime.arrays import Float64, Int32, Int64
-from bpa_ppl.errors import UsageError
+from bpa_ppl.errors import wrong_value
 
 #: The two sides of a phrase pair.
 Side = Literal["source", "target"]
@@ -185,7 +185,7 @@ class PhraseTable(PhrasePairs):
         [0.75, 1.0]
         """
         if count < 1:
-            raise UsageError(f"best must be at least 1, not {count}", parameter="best")
+            raise wrong_value("best must be at least 1", count, "best")
         p = sum(v for name, v in self.columns.items() if name.partition(".")[0] == "direct")
         order = np.lexsort((np.negative(p), self.source))
         first = np.searchsorted(self.source, self.source)  # the pairs are sorted by source

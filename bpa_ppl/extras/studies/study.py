@@ -23,7 +23,7 @@ from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl.adapting.settings import PRESETS
 from bpa_ppl.components import Component, CountOrNone, Registry, read_name
 from bpa_ppl.decoding.rules import RULES
-from bpa_ppl.errors import DataError, UsageError, quote
+from bpa_ppl.errors import DataError, UsageError, wrong_type
 from bpa_ppl.extras.studies.tuning.redecoding import Decoder
 from bpa_ppl.extras.studies.tuning.tuner import TUNERS
 from bpa_ppl.extras.studies.tuning.weight_trace import WeightTrace
@@ -136,8 +136,7 @@ class Method(Component, frozen=True):
         """
         for key, value in values.items():
             if not isinstance(value, _Value):
-                message = f"{key} must be a number or a text, not {value!r}"
-                raise UsageError(message, parameter=key, code="wrong-type")
+                raise wrong_type(f"{key} must be a number or a text", value, key)
         common = {key: value for key, value in values.items() if key in _COMMON}
         owners: dict[str, str] = {}  # the engine comes first, and reports what nobody has
         settings = {"engine": dict(self.engine_settings), "likelihood": {}, "prior": {}}
@@ -488,8 +487,7 @@ def _check_sweep(sweep: Sweep, methods: Mapping[str, Method]) -> None:
         # A text becomes a part of file names.
         is_name = not isinstance(value, str) or re.fullmatch(_NAME, value)
         if not (isinstance(value, _Value) and is_name):
-            message = f"values must be numbers or names, not {quote(value)}"
-            raise UsageError(message, code="wrong-type")
+            raise wrong_type("values must be numbers or names", value)
         for name in sweep.methods:
             _find_method(name, methods).with_settings({sweep.setting: value})
 

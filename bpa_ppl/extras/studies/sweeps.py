@@ -24,7 +24,7 @@ from bpa_ppl.diagnostics.pages.figures import write_figure
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.diagnostics.samplers.efficiency import largest_r_hat, smallest_ess
 from bpa_ppl.diagnostics.ways.paired import score_choices, to_cells
-from bpa_ppl.errors import UsageError
+from bpa_ppl.errors import UsageError, wrong_type
 from bpa_ppl.extras.studies.page import draw_settings
 from bpa_ppl.extras.studies.results import write_rows
 from bpa_ppl.formats.streams import output_folder
@@ -180,8 +180,7 @@ def sweep(
         )
     for name, column in values.items():
         if any(isinstance(value, bool | str) for value in column):
-            message = f"the values of {name} must be numbers, not {list(column)}"
-            raise UsageError(message, parameter="values", code="wrong-type")
+            raise wrong_type(f"the values of {name} must be numbers", list(column), "values")
     grid = [dict(zip(values, one, strict=True)) for one in product(*values.values())]
     # Mistakes are found before the long work.
     varied = [_split(one, sampler, settings or {}, options) for one in grid]

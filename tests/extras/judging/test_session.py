@@ -190,7 +190,7 @@ def test_a_damaged_line_is_named(tmp_path: Path) -> None:
             read_journal(path)
     twice = json.dumps(LINE).replace('"answer": ', '"answer": "second", "answer": ')
     path.write_text("".join(f"{line}\n" for line in (json.dumps(header), json.dumps(LINE), twice)))
-    with raises(DataError, line=3, match="'answer' occurs twice"):
+    with raises(DataError, line=3, match="two fields 'answer'"):
         read_journal(path)
 
 

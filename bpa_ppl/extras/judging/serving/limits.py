@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bpa_ppl.errors import UsageError
+from bpa_ppl.errors import wrong_value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,5 +27,4 @@ class Limits:
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             if not value > 0:  # NaN is refused, too
-                problem = f"{name} must be above 0, got {value}"
-                raise UsageError(problem, parameter=name, code="bad-number")
+                raise wrong_value(f"{name} must be above 0", value, name, code="bad-number")

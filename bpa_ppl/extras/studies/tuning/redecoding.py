@@ -22,7 +22,7 @@ from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.components import Count
 from bpa_ppl.diagnostics.ways.paired import compare_choices
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import DataError, UsageError, wrong_value
 from bpa_ppl.extras.studies.tuning.reestimation import Reestimation, reestimate
 from bpa_ppl.extras.studies.tuning.tuner import TuningProblem, make_tuning_lists
 from bpa_ppl.formats.reading import read_nbest
@@ -104,7 +104,7 @@ def redecode(
     iteration 1 of 1
     """
     if iterations < 1:
-        raise UsageError(f"iterations must be 1 or more, not {iterations}", parameter="iterations")
+        raise wrong_value("iterations must be 1 or more", iterations, "iterations")
     require_one_of(returned, ("best", "last"), "choice of weights", "returned")
     metric = resolve(options.get("gain", "bleu"), lists)
     matching = {name: options.get(name) for name in ("fixed", "defaults")}
