@@ -20,13 +20,7 @@ from bpa_ppl.posterior.probabilities import normalise
 
 
 def _score_rows(features: jax.Array, base: jax.Array, weights: jax.Array) -> jax.Array:
-    """Return λ·h + base of every row of a block, (S, N), in the precision of the table.
-
-    Args:
-        features: (S, Q, N).
-        base: (S, N).
-        weights: (Q,) of the table's type, or (S, Q), one vector per sentence.
-    """
+    """Return λ·h + base of every row of a block, (S, N), in the precision of the table."""
     # One product a sentence; a single product would need the table with features first.
     of_sentences = jnp.broadcast_to(weights, features.shape[:2])
     return jnp.einsum("sq,sqn->sn", of_sentences, features) + base
@@ -93,7 +87,6 @@ class OracleChoice(dist.Distribution):  # type: ignore[misc] # NumPyro has no ty
         super().__init__(batch_shape=lists.oracle.shape, validate_args=validate_args)
 
     def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> jax.Array:
-        """Draw a row of each list, (*sample_shape, S)."""
         keys = jax.random.split(key, len(self.lists.buckets))
         parts, rows = _split_buckets(self.lists, self.weights), []
         for key, (bucket, _, weights) in zip(keys, parts, strict=True):
@@ -145,7 +138,6 @@ class SlippingChoice(OracleChoice):
         super().__init__(lists, weights, validate_args=validate_args)
 
     def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> jax.Array:
-        """Draw a row of each list, (*sample_shape, S)."""
         choice_key, slip_key, *keys = jax.random.split(key, 2 + len(self.lists.buckets))
         chosen = super().sample(choice_key, sample_shape)
         at_random = [
@@ -160,7 +152,6 @@ class SlippingChoice(OracleChoice):
 
     @validate_sample  # type: ignore[untyped-decorator]
     def log_prob(self, value: jax.Array) -> jax.Array:
-        """Return log p of the rows at the positions `value`, (S,)."""
         log_p: jax.Array = super().log_prob(value)
         shares, first = [], 0
         for bucket in self.lists.buckets:

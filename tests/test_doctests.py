@@ -7,9 +7,10 @@ import importlib.util
 import inspect
 import pkgutil
 import re
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import pytest
@@ -50,6 +51,8 @@ def test_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert outcome.failed == 0, f"{outcome.failed} of {outcome.attempted} examples of {name} fail"
 
 
+#: What a method is in its class.
+METHODS = (FunctionType, property, cached_property, classmethod, staticmethod)
 #: What the pages of the reference show.
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 REFERENCE = sorted(
@@ -90,3 +93,21 @@ def test_public_objects_have_examples() -> None:
         if ">>> " not in (one.__doc__ or "")
     }
     assert lacking - used - WITHOUT_EXAMPLE.keys() == set()
+
+
+def test_public_methods_have_docstrings() -> None:
+    """Except where they override a method, whose docstring describes them, too."""
+    lacking = []
+    for name in SOURCES:
+        module = import_module(name)
+        for kind in vars(module).values():
+            if not inspect.isclass(kind) or kind.__module__ != name or kind.__name__[0] == "_":
+                continue
+            inherited = {member for base in kind.__mro__[1:] for member in vars(base)}
+            lacking += [
+                f"{name}.{kind.__name__}.{member}"
+                for member, value in vars(kind).items()
+                if isinstance(value, METHODS) and member[0] != "_" and member not in inherited
+                if not value.__doc__ and getattr(value, "__name__", member) == member
+            ]
+    assert lacking == []

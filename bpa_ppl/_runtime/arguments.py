@@ -37,12 +37,6 @@ def require_extra(problem: str, extra: str, *packages: str, parameter: str | Non
     For an installed package, pip takes the packages of its extras from its metadata. So the command
     in the message is right wherever the package came from: a clone, a wheel or an index.
 
-    Args:
-        problem: what needs which package.
-        extra: the name of the extra in `pyproject.toml`.
-        packages: names to import.
-        parameter: the parameter, where there is one.
-
     >>> require_extra("numbers need NumPy", "numbers", "numpy")
     >>> require_extra("serving needs Starlette", "serve", "no_such_package")
     Traceback (most recent call last):
@@ -57,12 +51,6 @@ def require(
     value: Any, kind: type | tuple[type, ...], what: str, parameter: str | None = None
 ) -> None:
     """Raise a UsageError unless a value is of some type.
-
-    Args:
-        value: what was given.
-        kind: the type that it should have, or several.
-        what: what is expected, in words, and how to get one.
-        parameter: the parameter, where there is one.
 
     >>> require("dev.nbest", list, "files are given as a list")
     Traceback (most recent call last):

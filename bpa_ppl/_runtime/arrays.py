@@ -52,10 +52,6 @@ def are_finite(values: npt.NDArray[Any]) -> bool:
 def to_floats(values: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:
     """Return an argument that is an array of numbers, in float64.
 
-    Args:
-        values: the argument.
-        name: of the parameter.
-
     Raises:
         UsageError: if it is something else.
 

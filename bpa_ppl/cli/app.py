@@ -321,7 +321,6 @@ class _Printer(logging.Handler):
         self._shown: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print a record."""
         message = record.getMessage()
         if record.levelno < logging.WARNING:
             print_message(message)

@@ -296,10 +296,6 @@ class ColumnFlags:
     def roles(self, gain: str | None = None, categorical: Sequence[str] = ()) -> Roles:
         """Return the roles of columns.
 
-        Args:
-            gain: the gain, which may be a column.
-            categorical: columns of categories.
-
         >>> ColumnFlags(features=["*"]).roles("-wer").numbers
         ('wer',)
         """

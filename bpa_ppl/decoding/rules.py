@@ -327,7 +327,6 @@ class Viterbi(Rule, frozen=True):
     needs_density: ClassVar[bool] = True
 
     def log_scores(self, features: Float64, draws: AlignedDraws) -> Float64:
-        """Return the maximum over the draws."""
         best = np.full(len(features), -np.inf)
         for part, scores in draws.blocks(features):
             log_p = scores - np.log(np.exp(scores).sum(axis=0))

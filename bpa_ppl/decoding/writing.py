@@ -37,10 +37,6 @@ _JSON = (".jsonl", ".ndjson")
 def write_texts(choices: Choices, path: str | Path) -> None:
     """Write the chosen texts in the order of the lists; `-` is standard output.
 
-    Args:
-        choices: from `rerank`.
-        path: as `output` of `rerank_to`.
-
     Raises:
         DataError: if the file cannot be written, or it has one text a line and a text has a line
             break.

@@ -34,7 +34,6 @@ class Indicators(FeatureSource, frozen=True):
 
     @property
     def needs(self) -> frozenset[str]:  # type: ignore[override]
-        """The column."""
         return frozenset({self.column})
 
     def fitted(self, lists: NBest) -> Indicators:

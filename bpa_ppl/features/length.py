@@ -24,7 +24,6 @@ class Length(FeatureSource, frozen=True):
 
     @property
     def needs(self) -> frozenset[str]:  # type: ignore[override]
-        """The source sentences, for the ratio."""
         return frozenset({"sources"}) if self.ratio else frozenset()
 
     def columns(self, lists: NBest) -> Features:

@@ -77,11 +77,9 @@ class LanguageModel(TextSource, frozen=True):
 
     @property
     def needs(self) -> frozenset[str]:  # type: ignore[override]
-        """The references, if it learns from them."""
         return frozenset({"references"} if self.unlearned else set())
 
     def texts_of(self, lists: NBest) -> Sequence[tuple[str, ...]]:
-        """Return the references of each sentence."""
         if lists.references is None:
             problem = f"{self.name}=self learns from references, which the lists do not have"
             code = "missing-references"
@@ -89,7 +87,6 @@ class LanguageModel(TextSource, frozen=True):
         return lists.references
 
     def read(self) -> tuple[str, ...]:
-        """Return the lines of the text files, to be carried."""
         from bpa_ppl.text.model_files import is_model
 
         for path in self._texts:
@@ -103,7 +100,6 @@ class LanguageModel(TextSource, frozen=True):
     def scorer(
         self, texts: Sequence[str], *, check: bool = False
     ) -> Callable[[NBest], dict[str, Float64]]:
-        """Return the function that computes columns by models of some lines, or of the files."""
         from bpa_ppl.text.words import split_words
 
         model = self._model(texts)

@@ -189,7 +189,6 @@ class TableFormat(NBestFormat, frozen=True):
     winner: str = WINNER
 
     def column_names(self) -> dict[str, str]:
-        """Return the names of columns in the file that differ from the usual ones, by these."""
         usual = (ID, TEXT, SOURCE, REFERENCE, CANDIDATES, *SETTINGS)
         names = {name: getattr(self, name, name) for name in usual}
         return {usual: name for usual, name in names.items() if name != usual}
@@ -199,10 +198,6 @@ def iter_record_blocks(
     records: Iterable[tuple[int, dict[str, Any]]], options: ReadOptions
 ) -> Iterator[Block]:
     """Yield the columns of records, of about a thousand candidates at a time.
-
-    Args:
-        records: the line and the fields of each.
-        options: how to read.
 
     >>> records = [(1, {"id": 7, "candidates": [{"text": "a cat", "lm": -1.5}]})]
     >>> next(iter_record_blocks(records, ReadOptions("dev"))).sentences

@@ -494,11 +494,7 @@ class LineParser:
         return layout
 
     def _kind(self, fields: Iterable[bytes]) -> str:
-        """Return the name under which a field is kept, "" to leave it out; empty ones say nothing.
-
-        Args:
-            fields: those at its place in several lines.
-        """
+        """Return the name under which a field is kept, "" to leave it out."""
         field = next((field for field in fields if field.strip(b" ")), b"?")
         fitting = (name for name, of in self.patterns.items() if re.fullmatch(of, field))
         return next(fitting, _LEFT_OUT)

@@ -157,10 +157,6 @@ def iter_nbest(
 def format_name(path: AnyInput, format: str | NBestFormat = AUTO) -> str:
     """Return the name of the format that a file is read as.
 
-    Args:
-        path: as for `read_nbest`.
-        format: as for `read_nbest`.
-
     Raises:
         DataError: if the file cannot be read, or is in no known format.
 

@@ -163,7 +163,6 @@ class Espnet(NBestFormat, frozen=True):
     """The format of ESPnet, whose lists are folders; they are only read."""
 
     def detect_folder(self, folder: Path) -> bool:
-        """Return whether a folder has candidates of the first rank."""
         return bool(_parts(folder))
 
     def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:

@@ -239,9 +239,6 @@ def read_chunks(path: AnyInput) -> Iterator[bytes]:
     gzip, xz and zstd are detected by their first bytes, not by the name of the file. A byte-order
     mark is removed, and a newline is added if the last line has none.
 
-    Args:
-        path: the file; `-` is the standard input.
-
     Raises:
         DataError: if the file cannot be read, its compressed data are cut short, corrupt or too
             large when unpacked, or it is not text.

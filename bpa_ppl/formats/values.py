@@ -278,12 +278,6 @@ def parse_strictly(
 ) -> tuple[list[Any], list[int]]:
     r"""Return what each line says, and its number; NaN and Infinity are numbers.
 
-    Args:
-        block: the lines.
-        origin: the name of the file.
-        first: the number of the first line.
-        parameter: that lines which are not JSON are an error of.
-
     Raises:
         DataError: with file and line, if one is not JSON, or an object has a key twice.
 
@@ -391,11 +385,6 @@ def has_escaped_nul(text: str) -> bool:
 
 def require_unique_fields(data: bytes, values: Any, *, lines: bool = False) -> None:
     """Refuse JSON in which an object has a key twice, or a text has NUL.
-
-    Args:
-        data: what was decoded.
-        values: what it says.
-        lines: whether each line is a value.
 
     Raises:
         DataError: with the key.

@@ -48,11 +48,9 @@ class BLEU(Metric, frozen=True):
     width = 2 * ORDER + 1
 
     def signature(self, references: References, *, sentence: bool = False) -> str:
-        """Return sacreBLEU's signature."""
         return sacrebleu_signature(self._scorer(sentence), references)
 
     def score(self, sums: Float64, references: References) -> Score:
-        """Return the corpus score of summed counts, (9,), rounded as sacreBLEU does."""
         return replace(super().score(sums, references), value=self._exact(sums))
 
     def counts(self, lists: Lists, references: References) -> Float64:
@@ -73,7 +71,6 @@ class BLEU(Metric, frozen=True):
         return np.concatenate(rows)
 
     def value(self, sums: Float64) -> Float64:
-        """Return BLEU in percent, (…, 9) ↦ (…)."""
         matches, totals = sums[..., :ORDER], sums[..., ORDER : 2 * ORDER]
         unmatched = matches == 0
         substitutes = 0.5 ** np.cumsum(unmatched, axis=-1)  # 1/2 for the first order, then 1/4, …
@@ -158,7 +155,6 @@ class LengthRatio(BLEU, frozen=True):
     decimals: ClassVar[int] = 3
 
     def value(self, sums: Float64) -> Float64:
-        """Return the ratio, (…, 9) ↦ (…)."""
         return _length_ratio(sums)
 
 

@@ -45,22 +45,18 @@ class CHRF(Metric, frozen=True):
 
     @property
     def width(self) -> int:
-        """Three counts of each order, and the length of the references."""
         return 3 * (self.char_order + self.word_order) + 1
 
     def score(self, sums: Float64, references: References) -> Score:
-        """Return the corpus score of summed counts, (3N + 1,), under its published name."""
         name = f"chrF{self.beta}{'+' * self.word_order}"
         return replace(super().score(sums, references), name=name)
 
     def signature(self, references: References, *, sentence: bool = False) -> str:
-        """Return sacreBLEU's signature."""
         from sacrebleu import metrics
 
         return sacrebleu_signature(metrics.CHRF(**self.settings()), references)
 
     def counts(self, lists: Lists, references: References) -> Float64:
-        """Return (candidates, 3N + 1) counts, one list after the other."""
         rows = [
             self._count_sentence(texts, refs)
             for texts, refs in zip(lists, references, strict=True)
@@ -69,7 +65,6 @@ class CHRF(Metric, frozen=True):
         return np.concatenate(rows) if rows else np.zeros((0, self.width))
 
     def value(self, sums: Float64) -> Float64:
-        """Return chrF in percent, (…, 3N + 1) ↦ (…): the F of mean precision and mean recall."""
         matches, of_candidate, of_reference = (sums[..., k:-1:3] for k in range(3))
         defined = (of_candidate > 0) & (of_reference > 0)
         orders = np.maximum(defined.sum(axis=-1), 1)
@@ -84,7 +79,6 @@ class CHRF(Metric, frozen=True):
         return np.asarray(100 * score)
 
     def gain(self, counts: Float64) -> Float64:
-        """Return the score as a fraction times the mean reference length, (n, 3N + 1) ↦ (n,)."""
         return np.asarray(self.fraction(counts) * counts[:, -1])
 
     def _count_sentence(self, texts: Sequence[str], refs: Sequence[str]) -> Float64:

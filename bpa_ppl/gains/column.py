@@ -46,21 +46,17 @@ class Column(Averaged, frozen=True):
 
     @property
     def lower_is_better(self) -> bool:  # type: ignore[override]
-        """Whether lower is better."""
         return self.negative
 
     @property
     def title(self) -> str:
-        """The name of the column."""
         return self.column
 
     @property
     def columns(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The column."""
         return (self.column,)
 
     def signature(self, references: References, *, sentence: bool = False) -> str:
-        """Return the name and the direction of the column."""
         return f"column:{self.column}|better:{'lower' if self.negative else 'higher'}"
 
     def sentences(
@@ -71,7 +67,6 @@ class Column(Averaged, frozen=True):
         columns: Mapping[str, npt.ArrayLike] | None = None,
         **more: Any,
     ) -> Float64:
-        """Return the values of the column, one list after the other; NaN where one is missing."""
         return np.asarray((columns or {})[self.column], np.float64)
 
     def details_of(self, sums: Float64) -> dict[str, float]:

@@ -48,12 +48,10 @@ class Function(Averaged, frozen=True):
 
     @property
     def title(self) -> str:
-        """The name of the function."""
         return self.key
 
     @property
     def needs(self) -> frozenset[str]:  # type: ignore[override]
-        """References and sources, if the function takes them."""
         return frozenset(_TAKES[1 : self._takes])
 
     def signature(self, references: References, *, sentence: bool = False) -> str:

@@ -111,10 +111,6 @@ def default_gain(lists: NBest, *, canonical: bool) -> str:
     translations. Else chrF: on captions and summaries, weights that are adapted by TER choose worse
     than no adaptation.
 
-    Args:
-        lists: the lists.
-        canonical: whether there are canonical weights, other than equal ones.
-
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[0.5], [0.7]]], ["lm"])
     >>> default_gain(lists, canonical=True), default_gain(lists, canonical=False)

@@ -171,11 +171,6 @@ class Averaged(Metric, frozen=True):
         """Return the score of each candidate of some lists, one list after the other.
 
         NaN is a missing score.
-
-        Args:
-            lists: the candidates of each sentence.
-            references: one tuple per sentence.
-            more: `sources` and `columns`, if the metric needs them.
         """
         raise NotImplementedError(f"{type(self).__name__} has no sentence scores")
 
@@ -186,12 +181,10 @@ class Averaged(Metric, frozen=True):
         return np.column_stack([np.where(present, scores, 0.0), present])
 
     def value(self, sums: Float64) -> Float64:
-        """Return the means of the present scores, (…, 2) ↦ (…); NaN if there are none."""
         mean = sums[..., 0] / np.maximum(sums[..., 1], 1)
         return np.asarray(np.where(sums[..., 1] > 0, mean, np.nan))
 
     def fraction(self, counts: Float64) -> Float64:
-        """Return the scores of single sentences, (n, 2) ↦ (n,), higher is better."""
         return np.asarray(self.signed(self.value(counts)))
 
     def within(self, counts: Float64, background: Float64) -> Float64:

@@ -198,10 +198,6 @@ class NgramPairs:
         Of characters they are chrF with n-grams up to each order. With words, order 1 and β = 1
         they are the F1 of bags of words. Texts without units have the score 0, with each other too.
 
-        Args:
-            orders: the longest n-grams of each table, at most `longest`.
-            beta: the weight of recall relative to precision.
-
         >>> NgramPairs(["abc", "abd"], 3).f_scores([1, 3]).round(1).tolist()
         [[[100.0, 66.7], [66.7, 100.0]], [[100.0, 38.9], [38.9, 100.0]]]
         """

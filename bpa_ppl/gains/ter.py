@@ -43,13 +43,11 @@ class TER(Metric, frozen=True):
     width = 2
 
     def signature(self, references: References, *, sentence: bool = False) -> str:
-        """Return sacreBLEU's signature."""
         from sacrebleu import metrics
 
         return sacrebleu_signature(metrics.TER(**self.settings()), references)
 
     def counts(self, lists: Lists, references: References) -> Float64:
-        """Return (candidates, 2) edits and reference lengths, one list after the other."""
         from bpa_ppl.gains import tercom
 
         split = self._splitter()
@@ -71,7 +69,6 @@ class TER(Metric, frozen=True):
         return 100 * np.where(empty, edits > 0, edits / np.where(empty, 1, lengths))
 
     def gain(self, counts: Float64) -> Float64:
-        """Return minus the edits, (n, 2) ↦ (n,)."""
         return 0.0 - counts[..., 0]  # 0, not −0, for no edits
 
     def _splitter(self) -> Callable[[str], list[str]]:
@@ -128,15 +125,12 @@ class TERAndBLEU(Metric, frozen=True):
         return f"mean of 100 − TER ({ter}) and BLEU ({added if sentence else bleu})"
 
     def sentence_values(self, counts: Float64) -> Float64:
-        """Return (100 − TER + BLEU+1) / 2 of single sentences, (n, 11) ↦ (n,)."""
         return 100 * self.fraction(counts)
 
     def counts(self, lists: Lists, references: References) -> Float64:
-        """Return (candidates, 11) the counts of TER and of BLEU, one list after the other."""
         return np.concatenate([part.counts(lists, references) for part in self.parts], axis=1)
 
     def value(self, sums: Float64) -> Float64:
-        """Return the mean in percent, (…, 11) ↦ (…)."""
         ter, bleu = self._each("value", sums)
         return np.asarray((100 - ter + bleu) / 2)
 
@@ -146,7 +140,6 @@ class TERAndBLEU(Metric, frozen=True):
         return {"ter": float(ter), "bleu": float(bleu)}
 
     def fraction(self, counts: Float64) -> Float64:
-        """Return (1 − TER + BLEU+1) / 2 of single sentences, (n, 11) ↦ (n,)."""
         ter, bleu = self._each("fraction", counts)
         return np.asarray((1 + ter + bleu) / 2)
 

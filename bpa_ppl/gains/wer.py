@@ -51,7 +51,6 @@ class WER(Metric, frozen=True):
         return Vocabulary().number([list(filter(None, text.split(" "))) for text in spaced])
 
     def counts(self, lists: Lists, references: References) -> Float64:
-        """Return (candidates, 2) edits and reference lengths, one list after the other."""
         from bpa_ppl.gains.levenshtein import edit_distances
 
         parts = [np.empty((0, self.width))]
@@ -67,7 +66,6 @@ class WER(Metric, frozen=True):
         return np.concatenate(parts)
 
     def value(self, sums: Float64) -> Float64:
-        """Return percent, (…, 2) ↦ (…)."""
         return np.asarray(100 * sums[..., 0] / np.maximum(sums[..., 1], 1))
 
     def details_of(self, sums: Float64) -> dict[str, float]:
@@ -75,7 +73,6 @@ class WER(Metric, frozen=True):
         return {"edits": float(sums[0]), "reference_length": float(sums[1])}
 
     def gain(self, counts: Float64) -> Float64:
-        """Return minus the edits, (n, 2) ↦ (n,)."""
         return 0.0 - counts[..., 0]  # 0, not −0, for no edits
 
     def _fold_case(self, text: str) -> str:

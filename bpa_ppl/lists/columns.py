@@ -279,11 +279,6 @@ def numeric_columns(lists: NBest) -> tuple[str, ...]:
 def read_extra(lists: NBest, name: str, *, truths: bool = False) -> Float64 | None:
     """Return an extra as numbers, NaN where one is missing; None if it has other values.
 
-    Args:
-        lists: the lists.
-        name: of the extra.
-        truths: whether true and false are 1 and 0.
-
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[1.0], [2.0]]], ["LM0"])
     >>> lists = lists.with_extras(right=[True, None])

@@ -67,11 +67,6 @@ def find_other_form(forms: dict[Any, str], key: Any, value: Any) -> str | None:
 
     Such ids are those of two sentences, or a mistake, and are never joined.
 
-    Args:
-        forms: the texts of ids by key, or by their visible form; entered here.
-        key: of the id, as `id_key` returns it.
-        value: the id.
-
     >>> forms = {}
     >>> values = ("7", 7, "doc-7", "doc-7 ")
     >>> [find_other_form(forms, id_key(value), value) for value in values]

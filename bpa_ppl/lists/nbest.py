@@ -488,10 +488,6 @@ def score_differences(lists: NBest, weights: npt.ArrayLike | Mapping[str, float]
     They have the same order within a list as λ·h, without its rounding where a feature has a large
     constant in it.
 
-    Args:
-        lists: the lists.
-        weights: as for `NBest.scores`.
-
     Raises:
         DataError: as `NBest.scores`.
 
@@ -517,10 +513,6 @@ def measure_deviation(lists: NBest, column: npt.NDArray[Any]) -> float:
 
 def standardise(lists: NBest, names: Sequence[str]) -> Float64:
     """Return features with the mean 0 in each list and the standard deviation 1 within the lists.
-
-    Args:
-        lists: the lists.
-        names: features that vary within a list.
 
     Returns:
         (candidates, names) numbers.

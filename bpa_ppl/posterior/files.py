@@ -125,10 +125,6 @@ def read_posterior(path: str | Path) -> InferenceData:
 def read_draws(path: str | Path, *, any_variables: bool = False) -> Draws:
     """Load a posterior as plain arrays, without ArviZ and xarray; see `read_posterior`.
 
-    Args:
-        path: the file.
-        any_variables: whether a posterior without weights is taken, too, as by `as_draws`.
-
     >>> import numpy as np
     >>> write_posterior(Draws({"weights": np.array([[[0.5], [1.5]]])}, ("LM0",)), "posterior.nc")
     >>> read_draws("posterior.nc").mean.tolist()

@@ -117,10 +117,6 @@ class NgramModel(TextModel):
 
         It is that of `lmplz --discount_fallback` of KenLM; see `ngrams.estimate`.
 
-        Args:
-            sentences: the words of each.
-            order: the length of the longest n-grams, 1 to 5.
-
         Raises:
             DataError: if there is no word, or a reserved one: `<s>`.
             UsageError: if the order is not possible.
@@ -178,7 +174,6 @@ class NgramModel(TextModel):
         return tuple(np.diff(self.tables.firsts).tolist())
 
     def by_word(self, sentences: Sentences) -> tuple[Float64, npt.NDArray[np.bool_]]:
-        """Return log p of words and ends of sentences, and which are unknown; see `TextModel`."""
         words, starts = number_words(sentences, self._numbers, UNKNOWN)
         unknown = np.insert(words == UNKNOWN, starts[1:], False)
         return score_words(self.tables, words, starts) * np.log(10), unknown
@@ -246,7 +241,6 @@ class MixtureModel(TextModel):
         return cls.fit(models, sentences)
 
     def by_word(self, sentences: Sentences) -> tuple[Float64, npt.NDArray[np.bool_]]:
-        """Return log p of words and ends of sentences, and which are unknown; see `TextModel`."""
         weighted = zip(self.weights, self.models, strict=True)
         parts = [(weight, *model.by_word(sentences)) for weight, model in weighted if weight > 0]
         logs = np.logaddexp.reduce([scores + np.log(weight) for weight, scores, _ in parts])

@@ -157,11 +157,6 @@ def number_words(
 ) -> Ragged:
     """Return the words of some sentences as numbers.
 
-    Args:
-        sentences: the words of each.
-        numbers: of the words.
-        unknown: the number of other words.
-
     >>> words, starts = number_words([["a", "b"], [], ["a"]], {"a": 7})
     >>> words.tolist(), starts.tolist()
     ([7, -1, 7], [0, 2, 2, 3])

@@ -68,7 +68,6 @@ class Oracle(OfOracles, frozen=True):
         return gain is not None and is_choice_of_two(gain, lists)
 
     def observe(self, lists: Lists, weights: Any) -> None:
-        """Observe the oracle of each list; the site is `oracle`, (S,)."""
         import numpyro
 
         from bpa_ppl.models.choice import OracleChoice
@@ -84,7 +83,6 @@ class OfLoss(OfOracles, frozen=True):
     factor: ClassVar[tuple[str, float]]
 
     def defaults(self, observed: Observations) -> OfLoss:
-        """Return the likelihood with a number for its factor, the same for each edit."""
         name, value = self.factor
         if observed.edit is None or getattr(self, name) is not None:
             return self
@@ -132,7 +130,6 @@ class Margin(OfLoss, frozen=True):
     gamma: NotNegative | None = None
 
     def evidence(self, *, canonical: bool) -> Likelihood:
-        """Return this likelihood if there are canonical weights, else `pairs`."""
         return self if canonical else super().evidence(canonical=canonical)
 
     def prepare(self, lists: Lists) -> tuple[Lists, Likelihood]:

@@ -68,7 +68,6 @@ class Pairs(OfOracles, frozen=True):
     unit: Positive | None = None
 
     def defaults(self, observed: Observations) -> Pairs:
-        """Return the likelihood with a number for the unit, if it is needed."""
         if observed.edit is None or self.unit or not self.power:
             return self
         return replace(self, unit=round_setting(observed.edit))

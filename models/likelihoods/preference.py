@@ -76,7 +76,6 @@ class Preference(Likelihood, frozen=True):
         return Preference(slip=RATERS if len(observed.named_raters) > 1 else 0.0, nu=self.nu)
 
     def evidence(self, *, canonical: bool) -> Preference:
-        """Return this likelihood: its evidence learns the scale of the prior."""
         return self
 
     @property
@@ -85,7 +84,6 @@ class Preference(Likelihood, frozen=True):
         return self.nu is not None
 
     def log_concave_start(self) -> Likelihood | None:
-        """Return the likelihood of a judge who never slips; None if this is one."""
         return Preference(slip=0.0, nu=self.nu) if self.slip else None
 
     def prepare(self, lists: Lists) -> tuple[Lists, Likelihood]:
@@ -138,7 +136,6 @@ class _Observed(Likelihood, frozen=True):
     log_nu: Any = None
 
     def sample_parameters(self) -> Likelihood:
-        """Sample log ν and the slip rates of raters, as far as they are parameters."""
         import jax
         import numpyro
         import numpyro.distributions as dist
@@ -154,7 +151,6 @@ class _Observed(Likelihood, frozen=True):
         return _Observed(slip=slip, raters=self.raters, ties=self.ties, log_nu=log_nu)
 
     def observe(self, lists: Lists, weights: Any) -> None:
-        """Observe the chosen candidate of each list; the site is `oracle`, (S,)."""
         import numpyro
 
         from bpa_ppl.models.choice import OracleChoice, SlippingChoice

@@ -41,7 +41,6 @@ class SharedScale(dist.Distribution):  # type: ignore[misc] # NumPyro has no typ
         super().__init__(event_shape=self.loc.shape)
 
     def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> jax.Array:
-        """Draw weights, (…, Q)."""
         of_weights, of_scale = jax.random.split(key)
         unit = jax.random.normal(of_weights, (*sample_shape, *self.event_shape))
         scale = self.scale.draw_by_key(of_scale, sample_shape)[..., None]
@@ -53,7 +52,6 @@ class SharedScale(dist.Distribution):  # type: ignore[misc] # NumPyro has no typ
         return weights
 
     def log_prob(self, value: Any) -> jax.Array:
-        """Return the log density of weights, (…, Q)."""
         loc, shared = self._broadcast(jnp.shape(value))
         if self.covariance.ndim == 1:
             diagonal = jnp.sqrt(self.covariance)

@@ -63,7 +63,6 @@ class Horseshoe(PriorFamily, frozen=True):
         return Isotropic(variance=self.variance, scale=_SCALE, mean=0.0).build(match)
 
     def model(self, match: Match) -> SparseLogLinear:
-        """Return the NumPyro program of these features."""
         sparse = _is_sparse(match)
         scale = self.relevant / max(sum(sparse) - self.relevant, 1.0)
         return SparseLogLinear(sparse, scale)

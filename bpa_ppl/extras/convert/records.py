@@ -42,12 +42,7 @@ class LocatedRecord(NamedTuple):
         return DataError(problem, self.origin, self.line, parameter=parameter, code=code)
 
     def refuse(self, what: str, problem: str) -> NoReturn:
-        """Raise the error of a record that is not of its kind.
-
-        Args:
-            what: it should be, as "a run of TREC".
-            problem: why it is not.
-        """
+        """Raise the error of a record that is not of its kind."""
         raise self.error(f"not {what}: {problem}: {_REMEDY}")
 
     def has(self, *names: str) -> bool:

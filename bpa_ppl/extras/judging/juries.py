@@ -219,7 +219,6 @@ class Judges(Outcome):
         return dict(msgspec.to_builtins(self))
 
     def _summarise(self) -> tuple[str, Table, list[str]]:
-        """Return the table of the judges, and notes with the other results."""
         header = ("judge", "weight/sd", "95% interval", "P(sign)", "lost without it", "evidence")
         rows = []
         for place, row in enumerate(self.rows):

@@ -123,10 +123,6 @@ def induce(
 def parse_settings(induction: str, settings: Mapping[str, Any]) -> EMSettings | LDASettings:
     """Return the settings of an induction.
 
-    Args:
-        induction: `em` or `lda`.
-        settings: by name; k, seed, ….
-
     Raises:
         UsageError: if one does not exist, or is invalid.
 

@@ -392,11 +392,7 @@ class FittedWeights:
         )
 
     def probabilities(self, data: MixtureData) -> Float64:
-        """Return p(x | y; φ) of the queried pairs of some data, (D,); 0 without support.
-
-        Args:
-            data: with the features of the fit.
-        """
+        """Return p(x | y; φ) of the queried pairs of some data, (D,); 0 without support."""
         data = self.variant.apply(data)
         with on_device(data) as arrays:
             return np.asarray(compute_probabilities(arrays, self.variant, self.phi))

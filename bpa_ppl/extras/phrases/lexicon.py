@@ -64,7 +64,6 @@ class Lexicon(TextSource, frozen=True):
 
     @property
     def needs(self) -> frozenset[str]:  # type: ignore[override]
-        """The source sentences; and the references, if it learns from them."""
         return frozenset({"sources", "references"} if self.unlearned else {"sources"})
 
     def texts_of(self, lists: NBest) -> list[tuple[tuple[str, str], ...]]:
@@ -78,7 +77,6 @@ class Lexicon(TextSource, frozen=True):
         return [tuple((source, text) for text in texts) for source, texts in pairs]
 
     def read(self) -> tuple[tuple[str, str], ...]:
-        """Return the pairs of the files, one a line."""
         sides = [read_lines(path) for path in self.pairs]
         names = [origin_name(path) for path in self.pairs]
         for side, name in zip(sides, names, strict=True):
@@ -91,7 +89,6 @@ class Lexicon(TextSource, frozen=True):
     def scorer(
         self, texts: Sequence[tuple[str, str]], *, check: bool = False
     ) -> Callable[[NBest], dict[str, Float64]]:
-        """Return the function that computes columns by models of some pairs, or of the files."""
         from bpa_ppl.text.words import split_words
 
         direct, inverse = self._models(texts or self.read())

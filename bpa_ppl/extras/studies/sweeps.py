@@ -63,7 +63,6 @@ class SweepResult(Outcome):
 
     @property
     def passed(self) -> bool:
-        """Whether any setting passes the check in every run."""
         return any(min(values["passed"]) == 1 for _, values in self.combinations())
 
     @property

@@ -226,7 +226,6 @@ class _Connection(H11Protocol):
             oldest.transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Read a part of a request, whose head has to be complete in time."""
         super().data_received(data)
         if not self.is_idle:
             self._cancel()
@@ -234,7 +233,6 @@ class _Connection(H11Protocol):
             self._deadline = self.loop.call_later(_PATIENCE, self.timeout_keep_alive_handler)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Release what is waiting for the connection."""
         super().connection_lost(exc)
         self._cancel()
 

@@ -43,7 +43,6 @@ class Mert(Tuner, frozen=True):
     tolerance: NotNegative = 0.01
 
     def tune(self, problem: TuningProblem) -> Tuned:
-        """Return the best weights of all searches."""
         rng = np.random.default_rng(problem.seed)
         paths = (list(self._search(problem, start, rng)) for start in self._starts(problem, rng))
         return problem.find_best(paths, self.restarts)

@@ -82,7 +82,6 @@ class WeightTrace(Sampler, frozen=True):
         return read_nbest(self.lists, references=list(names) or None)
 
     def reweight(self, target: Target, earlier: Draws) -> Sampled:
-        """Weight the vectors of an earlier posterior again, by the lists of the target."""
         return weight_again(target, earlier, self.delta)
 
     def sample(self, target: Target) -> Sampled:
@@ -112,7 +111,6 @@ class WeightTrace(Sampler, frozen=True):
         return result
 
     def settings(self) -> dict[str, Any]:
-        """Return the settings, with the name of the lists and the number of the visited weights."""
         given: dict[str, Any] = {"restarts": self.restarts, "delta": self.delta}
         if self.lists is not None:
             is_file = not isinstance(self.lists, NBest)
