@@ -153,7 +153,12 @@ class TextSource(FeatureSource, frozen=True, kw_only=True):
     def scorer(
         self, texts: Sequence[Any], *, check: bool = False
     ) -> Callable[[NBest], dict[str, Float64]]:
-        """Return the function that computes columns by a model of some texts."""
+        """Return the function that computes columns by a model of some texts.
+
+        Args:
+            texts: to learn from; if empty, those of the files.
+            check: warn if most words of the lists are unknown.
+        """
         raise NotImplementedError
 
     def fitted(self, lists: NBest) -> Self:

@@ -171,6 +171,11 @@ class Averaged(Metric, frozen=True):
         """Return the score of each candidate of some lists, one list after the other.
 
         NaN is a missing score.
+
+        Args:
+            lists: the candidates of each sentence.
+            references: one tuple per sentence.
+            more: `sources` and `columns`, if the metric needs them.
         """
         raise NotImplementedError(f"{type(self).__name__} has no sentence scores")
 

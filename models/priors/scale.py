@@ -50,7 +50,13 @@ class LogNormalScale(NamedTuple):
         return -(unit**2) / 2 - math.log(self.log_deviation * math.sqrt(2 * math.pi))
 
     def log_marginal(self, squared: Any, count: Any, most: int) -> Any:
-        """Return the log density of values τ x with x ~ N(0, I), integrated over τ."""
+        """Return the log density of values τ x with x ~ N(0, I), integrated over τ.
+
+        Args:
+            squared: their squared distance from 0, an array of NumPy or JAX.
+            count: how many values.
+            most: not less, for JAX, which may not know the count.
+        """
         joint, _ = self._log_joint(squared, count, most)
         return normalise(joint)[0][..., 0]
 
