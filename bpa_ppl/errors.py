@@ -84,7 +84,7 @@ def quote(value: object, limit: int = _QUOTED) -> str:
     if isinstance(value, int) and abs(value) >= 10**limit:
         return f"a number of {value.bit_length()} bits"  # Python refuses to print it
     if not isinstance(value, str | bytes):
-        return reprlib.repr(value)
+        return reprlib.repr(float(value) if isinstance(value, float) else value)
     half = (limit - 1) // 2
     parts = [value[:half], value[-half:]] if len(value) > limit else [value]
     texts = [part.decode(errors="replace") if isinstance(part, bytes) else part for part in parts]
@@ -393,6 +393,18 @@ def missing_feature(
     return DataError(problem, origin, parameter=parameter, code="missing-feature")
 
 
+def missing_texts(
+    who: str, need: str, origin: str | Path | None = None, *, remedy: str = "add them"
+) -> DataError:
+    """Return the error of lists without the references or sources that something needs.
+
+    >>> print(missing_texts("the metric comet", "sources", "dev.jsonl"))
+    dev.jsonl: the metric comet needs sources, which the lists do not have: add them
+    """
+    problem = f"{who} needs {need}, which the lists do not have: {remedy}"
+    return DataError(problem, origin, parameter=need, code=f"missing-{need}")
+
+
 def not_a_number(
     where: str,
     value: object,
@@ -492,6 +504,16 @@ def no_data(
     """
     problem = f"there is no {what}: {remedy}"
     return DataError(problem, origin, parameter=parameter, code="no-data")
+
+
+def wrong_ending(path: str | Path, endings: Iterable[str], parameter: str) -> UsageError:
+    """Return the error of the name of a file to write whose ending names no format.
+
+    >>> print(wrong_ending("out.bmp", [".png", ".svg"], "output"))
+    out.bmp: no format has this ending: choose one of .png, .svg
+    """
+    problem = f"{path}: no format has this ending: choose one of {', '.join(endings)}"
+    return UsageError(problem, parameter=parameter, code="unknown-format")
 
 
 def nothing_given(what: str, parameter: str) -> UsageError:

@@ -265,7 +265,7 @@ class StartingWeights:
         settings = read_settings(written, title)
         for setting in settings:
             if setting not in known:
-                raise unknown_setting(title, setting, known)
+                raise unknown_setting(f"the start {name}", setting, known)
         return cls(None if name == NONE else name, **settings)
 
     @property

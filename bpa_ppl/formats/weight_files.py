@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, TextIO
 
 from bpa_ppl._runtime.arguments import require_one_of
-from bpa_ppl.errors import DataError, UsageError, duplicate, no_data, quote
+from bpa_ppl.errors import DataError, UsageError, duplicate, no_data, quote, wrong_ending
 from bpa_ppl.formats.format import AUTO, WEIGHT_FORMATS, WeightFormat
 from bpa_ppl.formats.streams import (
     AnyInput,
@@ -125,9 +125,7 @@ def _for_file(path: AnyPath, template: AnyPath | None) -> WeightFormat:
         return WEIGHT_FORMATS.resolve(_ANY if template is None else "moses.ini")
     names = {end: name for name, kind in WEIGHT_FORMATS.load() for end in kind.suffixes}
     if suffix not in names:
-        problem = f"{path}: no format of weights has the ending {suffix}"
-        advice = f"choose one of {', '.join(names)}, or name the format"
-        raise UsageError(f"{problem}: {advice}", parameter="format", code="unknown-format")
+        raise wrong_ending(path, names, "format")
     return WEIGHT_FORMATS.resolve(names[suffix])
 
 

@@ -14,7 +14,7 @@ from bpa_ppl._runtime.arrays import Float64, Int64, to_members
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl._runtime.workers import count_workers, parallel_workers
 from bpa_ppl.components import read_name
-from bpa_ppl.errors import DataError, UsageError, no_data, suggest_name
+from bpa_ppl.errors import DataError, UsageError, missing_texts, no_data, suggest_name
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.function import Function
 from bpa_ppl.gains.metric import GAINS, Lists, Metric, References, Score
@@ -360,14 +360,12 @@ def no_references(lists: NBest, metric: Metric) -> DataError:
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[0.5], [0.7]]], ["ter"])
     >>> print(no_references(lists, resolve("ter")))
-    the lists have no references: ... (--gain column:column=ter, or gain=column:column=ter ...
+    the gain ter needs references, ... (--gain column:column=ter, or gain=column:column=ter ...
     """
     column = f"column:column={metric.key}" if metric.key in numeric_columns(lists) else "COLUMN"
-    message = (
-        "the lists have no references: give the references, or name a column of judgements as the "
-        f"gain (--gain {column}, or gain={column} in Python)"
-    )
-    return DataError(message, lists.origin, parameter="references", code="missing-references")
+    remedy = "add them, or name a column of judgements as the gain "
+    remedy += f"(--gain {column}, or gain={column} in Python)"
+    return missing_texts(f"the gain {metric.key}", "references", lists.origin, remedy=remedy)
 
 
 def _collect_inputs(metric: Metric, lists: NBest) -> tuple[References, dict[str, Any]]:
@@ -384,8 +382,7 @@ def _collect_inputs(metric: Metric, lists: NBest) -> tuple[References, dict[str,
         raise DataError(message, origin, parameter="references", code="missing-references")
     if "sources" in metric.needs:
         if lists.sources is None:
-            message = f"{metric.key} needs the source of each sentence"
-            raise DataError(message, origin, parameter="sources", code="missing-sources")
+            raise missing_texts(f"the gain {metric.key}", "sources", origin)
         more["sources"] = lists.sources
     if metric.columns:
         more["columns"] = {name: read_column(lists, name) for name in metric.columns}

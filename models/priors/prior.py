@@ -14,7 +14,7 @@ from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, to_floats
 from bpa_ppl.components import Component, Registry
 from bpa_ppl.diagnostics.check.check import refuse_unconverged
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import DataError, UsageError, wrong_type, wrong_value
 from bpa_ppl.formats.streams import atomic_writer, read_text
 from bpa_ppl.formats.values import load_json
 from bpa_ppl.lists.labels import find_positions
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def _invalid(parameter: str, requirement: str, code: str) -> UsageError:
-    problem = f"the {parameter.replace('_', ' ')} must be {requirement}"
+    problem = f"the {parameter} must be {requirement}"
     return UsageError(problem, parameter=parameter, code=code)
 
 
@@ -40,10 +40,12 @@ def _to_finite(weights: Mapping[str, float]) -> Float64:
     require(weights, Mapping, "the mean of a prior is given by feature, {name: number}", "weights")
     mean = to_floats(list(weights.values()), "weights")
     if mean.ndim != 1:
-        raise _invalid("weights", f"one number for each feature, not {mean.shape}", "wrong-length")
+        rule = "the weights must be one number for each feature"
+        raise wrong_value(rule, mean.shape, "weights", code="wrong-length")
     for name, value in zip(weights, mean, strict=True):
         if not np.isfinite(value):
-            raise _invalid("weights", f"finite, but that of {name} is {value}", "bad-number")
+            rule = f"the weight of {name} must be finite"
+            raise wrong_value(rule, float(value), "weights", code="bad-number")
     return mean
 
 
@@ -153,10 +155,11 @@ class Prior(NamedTuple):
         mean, names = _to_finite(weights), tuple(weights)
         values = to_floats(variance, "variance")
         if values.shape not in ((), (len(names),)):
-            problem = f"one number or {len(names)}, one for each free feature, not {values.shape}"
-            raise _invalid("variance", problem, "wrong-length")
+            rule = f"the variance must be one number or {len(names)}, one for each free feature"
+            raise wrong_value(rule, values.shape, "variance", code="wrong-length")
         if not (np.isfinite(values).all() and (values > 0).all()):
-            raise _invalid("variance", f"positive and finite, not {values.min()}", "bad-number")
+            rule, value = "the variance must be positive and finite", float(values.min())
+            raise wrong_value(rule, value, "variance", code="bad-number")
         return cls(mean, np.array(np.broadcast_to(values, mean.shape)), names=names)
 
     @classmethod
@@ -176,8 +179,8 @@ class Prior(NamedTuple):
         """
         mean, matrix = _to_finite(weights), to_floats(covariance, "covariance")
         if matrix.shape != (len(mean),) * 2:
-            problem = f"{len(mean)} × {len(mean)}, not {matrix.shape}"
-            raise _invalid("covariance", problem, "wrong-length")
+            rule = f"the covariance must be {len(mean)} × {len(mean)}"
+            raise wrong_value(rule, matrix.shape, "covariance", code="wrong-length")
         valid = np.isfinite(matrix).all() and np.allclose(matrix, matrix.T)
         if not valid or np.linalg.eigvalsh(matrix).min() <= 0:
             raise _invalid("covariance", "symmetric and positive definite", "bad-number")
@@ -204,7 +207,7 @@ class Prior(NamedTuple):
 
         require(distribution, dist.Distribution, "the prior is a NumPyro distribution", "prior")
         if isinstance(names, str):
-            raise _invalid("names", f"a list of features, not {names!r:.80}", "wrong-type")
+            raise wrong_type("the names must be a list of features", names, "names")
         if tuple(distribution.event_shape) != (len(names),) or distribution.batch_shape:
             shape = tuple(distribution.event_shape)
             problem = f"a distribution of one vector of {len(names)} weights, not {shape}"

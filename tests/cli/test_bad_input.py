@@ -73,7 +73,7 @@ COMMANDS = [
     # Options of `adapt`.
     (f"{ADAPT} --prior isotropic:single.LM0=big", "single must be numbers by name"),
     (f"{ADAPT} -w none:pretrained=7", "must be true or false"),
-    (f"{ADAPT} -w equal:lower=LM0", "the weights equal have no setting lower"),
+    (f"{ADAPT} -w equal:lower=LM0", "the start equal has no setting lower"),
     (f"adapt nbest rest -r ref {POOL}", "2 files of n-best lists"),
     (f"adapt nbest rest -r ref,rest.ref -s ref {POOL}", "(--sources)"),
     (f"adapt nbest rest -r rest.ref,ref {POOL}", "rest.ref"),

@@ -161,7 +161,7 @@ def _parse_float(text: str) -> float:
     """Return the number that a text of JSON prints, which must be finite."""
     value = float(text.replace("Infinity", "inf"))
     if not math.isfinite(value):
-        raise not_a_number("a value", value, remedy="write null if there is none")
+        raise not_a_number("a value", text, remedy="write null if there is none")
     return value
 
 

@@ -15,7 +15,7 @@ from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.needs import Needs
 from bpa_ppl.cli.outputs import keep_recorded_files
 from bpa_ppl.cli.signals import restore_signals
-from bpa_ppl.errors import DataError, UsageError, conflict
+from bpa_ppl.errors import DataError, UsageError, conflict, wrong_ending
 from bpa_ppl.extras.judging.serving.limits import Limits
 from bpa_ppl.features.recipe import roles_for
 from bpa_ppl.posterior.files import read_draws
@@ -144,8 +144,7 @@ def judges(
     from bpa_ppl.extras.judging.juries import judges as value_judges
 
     if output is not None and output.suffix.lower() not in (".png", ".svg", ".pdf"):
-        problem = f"the picture is written as .png, .svg or .pdf, not {output}"
-        raise UsageError(problem, parameter="output", code="unknown-format")
+        raise wrong_ending(output, (".png", ".svg", ".pdf"), "output")
     draws = read_draws(posterior)
     paths = list(nbest) or shared.recorded_lists(draws)
     if not paths:

@@ -12,7 +12,7 @@ from msgspec import Meta
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.components import Share
-from bpa_ppl.errors import DataError, UsageError, no_data, not_parallel
+from bpa_ppl.errors import UsageError, missing_texts, no_data, not_parallel
 from bpa_ppl.features.source import SELF, TextSource, make_unknown_check
 from bpa_ppl.formats.streams import origin_name, read_lines
 from bpa_ppl.gains.gains import find_distinct
@@ -71,8 +71,7 @@ class Lexicon(TextSource, frozen=True):
         sources, references = lists.sources, lists.references
         if sources is None or references is None:
             need = "sources" if sources is None else "references"
-            problem = f"{self.name}=self learns from {need}, which the lists do not have"
-            raise DataError(problem, lists.origin, parameter=need, code=f"missing-{need}")
+            raise missing_texts(f"{self.name}=self", need, lists.origin)
         pairs = zip(sources, references, strict=True)
         return [tuple((source, text) for text in texts) for source, texts in pairs]
 

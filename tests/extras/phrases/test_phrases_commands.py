@@ -127,7 +127,7 @@ def test_negatives_of_the_svm(weigh: list[str]) -> None:
 @pytest.mark.parametrize(
     ("more", "mention"),
     [
-        (["--prior-deviation", "-1"], "-1 (--prior-deviation)"),
+        (["--prior-deviation", "-1"], "-1.0 (--prior-deviation)"),
         (["--scale", "root"], "--scale"),
         (["--negatives", "all"], "--negatives"),
         (["--dev", "{folder}/in.parquet"], "(--dev)"),
