@@ -24,7 +24,6 @@ from bpa_ppl.formats.streams import AnyPath, atomic_writer, atomic_writers, file
 from bpa_ppl.gains.gains import count_statistics, select_choices
 from bpa_ppl.gains.metric import Metric
 from bpa_ppl.gains.misplaced import warn_of_misplaced
-from bpa_ppl.gains.preferences import has_preferences
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
 
@@ -372,7 +371,7 @@ class Summary:
         }
         if self._gain is not None and self._gain not in self._sums:
             self._compared = None
-        if self._compared is not None and (self._gain is not None or has_preferences(lists)):
+        if self._compared is not None:
             self._compared.add(lists, choices.choice)
 
     @property

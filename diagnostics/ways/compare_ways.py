@@ -73,7 +73,7 @@ _MIN_LISTS = 10
 #: The least probability, whose logarithm is finite.
 _TINY = np.finfo(np.float64).tiny
 #: The kinds of rows, in the order of the table.
-KINDS = ("adapted", "baseline", "feature", "bound")
+_KINDS = ("adapted", "baseline", "feature", "bound")
 LEFT_OUT, IN_SAMPLE, NEW = "leave-one-out", "in-sample", "new lists"
 #: Notes on the evaluation.
 _EVALUATED = {
@@ -404,7 +404,7 @@ def compare_without_indicators(
         for way, posterior in ((BaselineRow(Way.ADAPTED, "adapted"), draws), (row, without))
     ]
     _, row, *_ = estimate_rows(judged.weight, with_bounds(judged, ways))
-    rows = sorted([*comparison.rows, row], key=lambda row: KINDS.index(row.kind))
+    rows = sorted([*comparison.rows, row], key=lambda row: _KINDS.index(row.kind))
     return replace(comparison, rows=tuple(rows))
 
 
@@ -548,7 +548,7 @@ def with_bounds(judged: Judged, ways: Iterable[Evaluation]) -> list[Evaluation]:
     """Return ways in the order of a table, with a random candidate and the best one."""
     bounds = (Way.RANDOM, judged.random), (Way.BEST, judged.best)
     ways = [*ways, *(Evaluation(BaselineRow(name, "bound"), gains) for name, gains in bounds)]
-    return sorted(ways, key=lambda way: KINDS.index(way.row.kind))
+    return sorted(ways, key=lambda way: _KINDS.index(way.row.kind))
 
 
 def estimate_rows(

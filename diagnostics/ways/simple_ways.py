@@ -118,7 +118,9 @@ class BaselineRow(Struct, frozen=True, omit_defaults=True):
     @property
     def advice(self) -> str:
         """How to use a baseline instead of the adapted weights; empty for other rows."""
-        return WAYS[self.name].advice.format(self._detail) if self.name in WAYS else ""
+        return (
+            SIMPLE_WAYS[self.name].advice.format(self._detail) if self.name in SIMPLE_WAYS else ""
+        )
 
     @property
     def _detail(self) -> str:
@@ -149,7 +151,7 @@ class BaselineRow(Struct, frozen=True, omit_defaults=True):
         Args:
             lists: lists with the features that the weights were selected from.
         """
-        way = WAYS.get(self.name)
+        way = SIMPLE_WAYS.get(self.name)
         return _weigh_features(self, lists) if way is None else way.scores(self, lists)
 
     def choose(self, lists: NBest) -> Int64:
@@ -258,7 +260,7 @@ def fit_ways(judged: Judged, draws: Draws | None = None) -> Iterator[Evaluation]
     >>> best.row.label, best.gains.tolist()
     ('best single feature (low TER)', [1.0, 0.0, 1.0, 1.0])
     """
-    for name, way in WAYS.items():
+    for name, way in SIMPLE_WAYS.items():
         if way.fit is not None:
             yield from way.fit(name, judged, draws)
         elif way.weigh is not None:
@@ -275,7 +277,7 @@ def list_simple_ways(lists: NBest, draws: Draws | None = None) -> list[BaselineR
         draws: a posterior, for the canonical weights, the signs of the prior means, and the
             indicators, which are no part of the mean.
     """
-    ways = ((name, way.weigh) for name, way in WAYS.items())
+    ways = ((name, way.weigh) for name, way in SIMPLE_WAYS.items())
     return [BaselineRow(name, weights=weigh(lists, draws)) for name, weigh in ways if weigh]
 
 
@@ -556,7 +558,7 @@ def _find_span(table: Float64) -> tuple[Float64, Float64]:
 
 
 #: The simple ways to choose, in the order of a table.
-WAYS: Mapping[str, SimpleWay] = {
+SIMPLE_WAYS: Mapping[str, SimpleWay] = {
     Way.FIRST: SimpleWay(
         "take the first candidate of each list",
         weigh=lambda lists, draws: {},
