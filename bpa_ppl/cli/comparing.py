@@ -168,13 +168,12 @@ class TestedProblem(_Problem):
     test: Annotated[str | None, Parameter(group=_TEST)] = None
     test_references: Annotated[list[Path] | None, Parameter(group=_TEST), Needs(("test",))] = None
 
-    def arguments(self) -> dict[str, Any]:
-        """Return keyword arguments of `compare_samplers` and of `sweep`."""
+    def read_test(self) -> NBest | None:
+        """Return the lists to rerank, if they are given."""
+        if self.test is None:
+            return None
         roles = self.columns.roles(self.gain)
-        test = None
-        if self.test is not None:
-            test = self.formats.read(self.test, self.test_references, roles=roles)
-        return {"test": test, **super().arguments()}
+        return self.formats.read(self.test, self.test_references, roles=roles)
 
 
 @Parameter(name="*")
@@ -298,8 +297,9 @@ def compare(
             )
         else:
             start = shared.parse_start(str(weights))
+            lists, test = problem.read(str(nbest)), problem.read_test()
             comparison, made = from_files.compare_on_lists(
-                problem.read(str(nbest)), start, **problem.arguments(), **of_runs
+                lists, start, problem.arguments(), test=test, **of_runs
             )
             made = {
                 "adaptation lists": str(nbest),
@@ -367,7 +367,7 @@ def calibrate(
     else:
         lists, start = problem.read(str(nbest)), shared.parse_start(weights)
         calibrations, made = from_files.calibrate_on_lists(
-            lists, start, **problem.arguments(), **options
+            lists, start, problem.arguments(), **options
         )
         made = {"lists": str(nbest), **problem.describe(weights), **made}
     results = []

@@ -19,7 +19,6 @@ from bpa_ppl.diagnostics.samplers.comparison import Comparison, compare
 from bpa_ppl.diagnostics.samplers.programs import read_program
 from bpa_ppl.diagnostics.samplers.running import REFERENCE, compare_samplers, resolve_samplers
 from bpa_ppl.errors import UsageError
-from bpa_ppl.gains.gains import AnyGain
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood
 from bpa_ppl.posterior.files import read_draws
@@ -28,7 +27,6 @@ from bpa_ppl.weights import AnyStart
 
 if TYPE_CHECKING:
     from bpa_ppl.densities.target import Target
-    from bpa_ppl.models.priors.prior import Prior, PriorFamily
 
 #: The samplers that are compared by default: on n-best lists, and on other models.
 OF_LISTS = ("heuristic", "rwm-isotropic", "rwm", "imh", "nuts", "laplace")
@@ -90,31 +88,26 @@ def compare_program(
     Raises:
         BpaError: as `compare_samplers`; or if the model or its data cannot be read.
     """
-    program, arguments = read_program(model, data)
     if reference_file is not None:
         if not options.keys().isdisjoint(("reference", "reference_draws")):
             message = f"{reference_file} is the reference: leave out the options of a long run"
             raise UsageError(message, parameter="reference", code="conflict")
         options["reference"] = reference_file
-    comparison = compare_samplers(
-        program, (), arguments, samplers=samplers, settings=settings, seed=seed, **options
-    )
-    made = {"model": model, "data": str(data or "none"), **_describe_runs(seed, settings)}
-    return comparison, made
+    target, made = _read_target(model, data, settings, seed)
+    options |= {"samplers": samplers, "settings": settings, "seed": seed}
+    return compare_samplers(target, **options), made
 
 
 def compare_on_lists(
     lists: NBest,
     weights: AnyStart,
+    adapting: Mapping[str, Any],
     *,
-    likelihood: str | Likelihood | None = None,
-    gain: AnyGain | None = None,
-    prior: str | PriorFamily | Prior | None = None,
-    test: NBest | None = None,
     samplers: Sequence[str] = OF_LISTS,
     settings: Settings | None = None,
     reference: str = REFERENCE,
     others: Mapping[str, Sequence[str | Path]] | None = None,
+    test: NBest | None = None,
     seed: int = 0,
     **options: Any,
 ) -> tuple[Comparison, Made]:
@@ -123,41 +116,28 @@ def compare_on_lists(
     Args:
         lists: the adaptation lists.
         weights: the canonical weights, as for `adapt`.
-        likelihood: as for `adapt`.
-        gain: as for `adapt`.
-        prior: as for `adapt`.
-        test: lists to be reranked with each posterior; None reranks the adaptation lists.
+        adapting: its keyword arguments likelihood, gain and prior.
         samplers: their names.
         settings: of each sampler, by its name.
         reference: the sampler of the long run.
         others: files of posteriors of the same data from elsewhere, by name.
+        test: lists to be reranked with each posterior; None reranks the adaptation lists.
         seed: of the first run.
         options: other keyword arguments of `compare_samplers`.
 
     Raises:
         BpaError: as `adapt` and `compare_samplers`.
     """
-    target = log_density(
-        lists, weights, sampler=reference, prior=prior, likelihood=likelihood, gain=gain
-    )
-    comparison = compare_samplers(
-        target,
-        samplers=samplers,
-        settings=settings,
-        reference=reference,
-        others={name: [*map(read_draws, paths)] for name, paths in (others or {}).items()},
-        test=lists if test is None else test,
-        seed=seed,
-        **options,
-    )
-    observed = None if target.adaptation is None else target.adaptation.record.observed
-    metric = None if observed is None else observed.gain
+    target = log_density(lists, weights, sampler=reference, **adapting)
+    options |= {"samplers": samplers, "settings": settings, "reference": reference, "seed": seed}
+    options["others"] = {name: [*map(read_draws, of)] for name, of in (others or {}).items()}
+    comparison = compare_samplers(target, test=lists if test is None else test, **options)
+    metric = None if target.adaptation is None else target.adaptation.record.observed.gain
     by_default = "none" if metric is None else f"{metric}, the default"
+    chosen = adapting.get("likelihood")
     made = {
-        "likelihood": _describe_likelihood(likelihood, "the default for the metric"),
-        "oracle metric": str(
-            gain or ("none" if by_default is None else f"{by_default}, the default")
-        ),
+        "likelihood": "the default for the metric" if chosen is None else _in_words(chosen),
+        "oracle metric": str(adapting.get("gain") or by_default),
         **_describe_runs(seed, settings),
     }
     return comparison, made
@@ -172,33 +152,21 @@ def calibrate_program(
     seed: int = 0,
     **options: Any,
 ) -> tuple[Iterator[Calibration], Made]:
-    """Calibrate samplers on a NumPyro program, one after the other.
+    """Calibrate samplers on a NumPyro program: arguments as for `compare_program`.
 
-    Args:
-        model: the program, as `module:function`.
-        data: a JSON file of its arguments.
-        samplers: their names.
-        settings: of each sampler, by its name.
-        seed: of all random numbers.
-        options: other keyword arguments of `calibrate`.
-
-    Raises:
-        BpaError: as `calibrate`; or if the model or its data cannot be read.
+    The calibration of each sampler is returned when it is done; `options` are keyword arguments of
+    `calibrate`.
     """
     engines = resolve_samplers(samplers, settings)
-    program, arguments = read_program(model, data)
-    target = make_model_target(program, (), arguments, seed=seed)
-    made = {"model": model, "data": str(data or "none"), **_describe_runs(seed, settings)}
+    target, made = _read_target(model, data, settings, seed)
     return _calibrate_each(target, engines, seed=seed, **options), made
 
 
 def calibrate_on_lists(
     lists: NBest,
     weights: AnyStart,
+    adapting: Mapping[str, Any],
     *,
-    likelihood: str | Likelihood = "oracle",
-    gain: AnyGain | None = None,
-    prior: str | PriorFamily | Prior = "isotropic:variance=0.1",
     samplers: Sequence[str],
     settings: Settings | None = None,
     seed: int = 0,
@@ -206,38 +174,33 @@ def calibrate_on_lists(
 ) -> tuple[Iterator[Calibration], Made]:
     """Calibrate samplers on n-best lists whose oracles or answers are simulated.
 
-    Args:
-        lists: as for `density_to_simulate`.
-        weights: the canonical weights, as for `adapt`.
-        likelihood: as for `density_to_simulate`.
-        gain: as for `density_to_simulate`.
-        prior: as for `density_to_simulate`.
-        samplers: their names.
-        settings: of each sampler, by its name.
-        seed: of all random numbers.
-        options: other keyword arguments of `calibrate`.
-
-    Raises:
-        BpaError: as `density_to_simulate` and `calibrate`.
+    The calibration of each sampler is returned when it is done; the arguments are those of
+    `compare_on_lists`, of `density_to_simulate` in place of `adapt`, and of `calibrate`.
     """
     engines = resolve_samplers(samplers, settings)
-    target = density_to_simulate(lists, weights, likelihood=likelihood, gain=gain, prior=prior)
-    made = {"likelihood": _describe_likelihood(likelihood), **_describe_runs(seed, settings)}
+    target = density_to_simulate(lists, weights, **adapting)
+    made = {"likelihood": _in_words(adapting["likelihood"]), **_describe_runs(seed, settings)}
     return _calibrate_each(target, engines, seed=seed, **options), made
+
+
+def _read_target(
+    model: str, data: str | Path | None, settings: Settings | None, seed: int
+) -> tuple[Target, Made]:
+    """Return the posterior of a program given its data, and its provenance."""
+    program, arguments = read_program(model, data)
+    made = {"model": model, "data": str(data or "none"), **_describe_runs(seed, settings)}
+    return make_model_target(program, (), arguments, seed=seed), made
 
 
 def _calibrate_each(
     target: Target, engines: Sequence[Sampler], **options: Any
 ) -> Iterator[Calibration]:
-    """Yield the calibration of each sampler when it is done."""
     for engine in engines:
         yield from calibrate(target, samplers=[engine], **options)
 
 
-def _describe_likelihood(likelihood: str | Likelihood | None, default: str = "") -> str:
-    """Return the name and the settings of a likelihood, or the default."""
-    if likelihood is None:
-        return default
+def _in_words(likelihood: str | Likelihood) -> str:
+    """Return the name and the settings of a likelihood."""
     likelihood = LIKELIHOODS.resolve(likelihood)
     return in_words({"name": LIKELIHOODS.name_of(likelihood), **likelihood.settings()})
 

@@ -136,13 +136,9 @@ def compare_samplers(
     if test is not None and not target.has_lists:
         message = "test lists are reranked with weights, which only a density of log_density has"
         raise UsageError(f"{message}: leave test out", parameter="test", code="conflict")
-    if elsewhere and target.has_lists:
-        # Runs on other data are refused before the long computation.
-        elsewhere = {name: [as_draws(one) for one in given] for name, given in elsewhere.items()}
-        quick = draw_posterior(target, "map")
-        for name, given in elsewhere.items():
-            for one in given:
-                check_same_posterior(name, one, quick)
+    if target.has_lists:
+        elsewhere = {name: [as_draws(one) for one in of] for name, of in elsewhere.items()}
+        _refuse_other_data(target, elsewhere)
     with reporter(progress, "compare", even=False) as report:
         truth: Any = reference
         if engine is not None:
@@ -174,6 +170,16 @@ def compare_samplers(
         for name, one in timed.items()
     ]
     return replace(comparison, samplers=(*results, *(comparison[name] for name in elsewhere)))
+
+
+def _refuse_other_data(target: Target, others: Mapping[str, Sequence[Draws]]) -> None:
+    """Refuse posteriors of other lists before the long computation."""
+    if not others:
+        return
+    expected = draw_posterior(target, "map")
+    for name, runs in others.items():
+        for run in runs:
+            check_same_posterior(name, run, expected)
 
 
 def resolve_samplers(

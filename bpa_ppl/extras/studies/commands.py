@@ -194,6 +194,7 @@ def sweep(
         seed=seed,
         settings=setting,
         progress=not quiet,
+        test=problem.read_test(),
         **problem.arguments(),
     )
     print(result)
