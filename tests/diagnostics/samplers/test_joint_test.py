@@ -1,0 +1,69 @@
+"""The joint test: what it finds, and its level."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import binom, energy_distance
+from support.compared_draws import NAMES, importance_sample, tied
+from support.external_posterior import autoregressive
+
+from bpa_ppl import Draws
+from bpa_ppl.diagnostics.samplers.joint_test import SPLITS, measure_joint_distance
+
+
+def test_the_distance_is_the_energy_distance() -> None:
+    one = Draws({"weights": autoregressive(0.0, 4, 500, 1, seed=5)}, ("LM0",))
+    other = Draws({"weights": 1 + autoregressive(0.0, 4, 500, 1, seed=6)}, ("LM0",))
+    found = measure_joint_distance(one, other)
+    x, y = one.flat[:, 0], other.flat[:, 0]
+    deviation = np.concatenate([x, y]).std()
+    assert found.value == pytest.approx(energy_distance(x / deviation, y / deviation), abs=0.03)
+    # All three statistics are beyond those of every split: the adjustment counts them.
+    assert found.p_value <= 3 / (SPLITS + 1)
+    # A mean that is off by one changes the variance of the pooled draws of both alike.
+    assert found.moment_p_value > 0.01
+
+
+def test_dependence_without_correlation_is_found() -> None:
+    """|z₂| = |z₁|, and z₃ with the sign of z₁ z₂: marginals and correlations are those of z."""
+    for dimensions in (8, 3):
+        truth, z = (autoregressive(0.0, 4, 500, dimensions, seed) for seed in (1, 2))
+        first, second, *_ = np.moveaxis(z, -1, 0)
+        if dimensions == 8:
+            second[:] = np.abs(first) * np.sign(second)
+        else:
+            z[..., 2] = np.abs(z[..., 2]) * np.sign(first * second)
+        names = tuple(f"f{k}" for k in range(dimensions))
+        distance = measure_joint_distance(*(Draws({"weights": x}, names) for x in (z, truth)))
+        assert distance.p_value < 0.005
+        if dimensions == 8:
+            assert distance.moment == "the correlation of the squares of f0 and f1"
+        else:
+            assert distance.neighbours_p_value < 0.005 < distance.moment_p_value
+
+
+def test_pairs_of_very_many_variables_are_chosen_by_their_correlation() -> None:
+    x, y = np.random.default_rng(0).normal(size=(2, 4, 400, 80))
+    names = tuple(f"x{k}" for k in range(80))
+    assert measure_joint_distance(*(Draws({"weights": z}, names) for z in (x, y))).p_value > 0.01
+    x[..., 79] = 0.4 * x[..., 70] + np.sqrt(1 - 0.4**2) * x[..., 79]
+    found = measure_joint_distance(*(Draws({"weights": z}, names) for z in (x, y)))
+    assert (found.moment, found.p_value < 0.005) == ("the correlation of x70 and x79", True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("weighted", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_the_joint_test_keeps_its_level(weighted: bool) -> None:
+    """A level of 5% that is 20% would be found in 120 runs with a probability of 99%."""
+    p_values = []
+    for seed in range(120):  # a fresh reference each time, with another autocorrelation
+        ours = importance_sample(seed, 600)
+        if not weighted:
+            ours = Draws({"weights": tied(autoregressive(0.6, 4, 300, 3, seed=seed))}, NAMES)
+        theirs = Draws({"weights": tied(autoregressive(0.2, 4, 250, 3, seed=9000 + seed))}, NAMES)
+        p_values.append(measure_joint_distance(ours, theirs, seed).p_value)
+    for level in (0.01, 0.05, 0.3):
+        rejected = np.sum(np.array(p_values) <= level)
+        assert binom.cdf(rejected, len(p_values), level) > 1e-3
+        assert binom.sf(rejected - 1, len(p_values), level) > 1e-3

@@ -1,0 +1,42 @@
+"""Moments with their errors: right samplers are hardly accused, and the bound holds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+from support.compared_draws import NAMES, tied
+from support.external_posterior import autoregressive
+
+from bpa_ppl import Draws
+from bpa_ppl.diagnostics.samplers.comparison import MAX_BIAS
+from bpa_ppl.diagnostics.samplers.moments import bound_bias, compare_moments, holm
+from bpa_ppl.diagnostics.samplers.runs import concatenate_runs
+
+
+def test_holm_is_that_of_r() -> None:
+    # p.adjust(c(0.01, 0.02, 0.03, 0.04, 0.05), "holm") of R 4.3
+    np.testing.assert_allclose(holm([0.05, 0.02, 0.03, 0.04, 0.01]), [0.09, 0.08, 0.09, 0.09, 0.05])
+
+
+def test_right_samplers_are_hardly_ever_accused(reference: list[Draws]) -> None:
+    truth, accused = concatenate_runs(reference), 0
+    for seed in range(30):
+        draws = Draws({"weights": tied(autoregressive(0.8, 4, 600, 3, seed=2000 + seed))}, NAMES)
+        accused += min(gap["p_value"] for gap in compare_moments(draws, truth)) < 0.05
+    # A level of 5% gives 1.5 of 30; 7 or more have a probability of 0.1%.
+    assert accused < 7
+
+
+@pytest.mark.slow
+def test_the_bound_is_above_the_bias() -> None:
+    """In one dimension with a probability of 95%; what may agree is off by less than the limit."""
+    count, covered, accepted = 200, 0, 0
+    for seed in range(count):
+        ours = Draws({"weights": 0.1 + autoregressive(0.5, 4, 600, 1, seed)}, ("LM0",))
+        theirs = Draws({"weights": autoregressive(0.3, 4, 2000, 1, seed=9000 + seed)}, ("LM0",))
+        bound = bound_bias(ours, theirs)[0]
+        covered += bound >= 0.1
+        accepted += bound <= MAX_BIAS
+    assert binom.ppf(1e-3, count, 0.95) <= covered <= binom.ppf(0.999, count, 0.95)
+    assert accepted <= 0.1 * count

@@ -1,0 +1,482 @@
+"""Which variables of posteriors of any program are compared, and what is left out."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import numpy as np
+import pytest
+from support.cmdstan import write_cmdstan
+from support.compared_draws import (
+    NAMES,
+    SCHOOLS,
+    Arrays,
+    arrays,
+    as_dataset,
+    as_datatree,
+    as_tree,
+    importance_sample,
+    tied,
+)
+from support.external_posterior import autoregressive, external_posterior, inference_data
+from support.raising import raises
+from xarray import Dataset
+
+from bpa_ppl import BpaWarning, DataError, Draws, UsageError
+from bpa_ppl.cli.app import run_command
+from bpa_ppl.diagnostics.samplers.comparison import (
+    AGREES,
+    DIFFERS,
+    INCONCLUSIVE,
+    NOT_CONVERGED,
+    compare,
+)
+from bpa_ppl.diagnostics.samplers.comparison_page import render_comparison
+from bpa_ppl.posterior.arviz_functions import arviz_version
+
+
+@pytest.mark.usefixtures("without_joint_test")
+def test_every_form_of_data_has_the_same_verdict() -> None:
+    wrong = arrays(0)
+    wrong["theta"] = wrong["theta"] + np.array([0.0, 0.3, 0.0])
+    forms = {"dict": dict, "data": as_tree, "set": as_dataset, "tree": as_datatree}
+    several: Arrays = {name: form(wrong) for name, form in forms.items()}
+    several["right"] = [as_tree(arrays(0, 700)), as_dataset(arrays(2, 700))]
+    found = compare(several, arrays(1))
+    results = [found[name] for name in forms]
+    labelled = compare(as_tree(wrong), as_tree(arrays(1)))["a"]
+    assert {result.verdict for result in (*results, labelled)} == {DIFFERS}
+    assert len({result.bound for result in (*results, labelled)}) == 1
+    assert found["right"].verdict == AGREES
+    assert compare(arrays(0), [arrays(1), arrays(2, 900)])["a"].verdict == AGREES  # other lengths
+    schools = [f"school={name}" for name in SCHOOLS]
+    for result, labels in ((results[0], range(3)), (labelled, schools)):
+        assert f"of theta[{labels[1]}]: by +0.3" in result.reason
+        names = {row["variable"] for row in result.discrepancies}
+        assert names == {"mu", *(f"theta[{label}]" for label in labels)}
+
+
+@pytest.mark.usefixtures("without_joint_test")
+def test_what_has_no_comparable_mean_is_left_out() -> None:
+    def run(seed: int) -> Arrays:
+        rng = np.random.default_rng(seed)
+        heavy = {"ratio": rng.standard_cauchy((4, 1500))}
+        factor = np.stack([np.ones((4, 1500)), rng.normal(size=(4, 1500))], axis=-1)
+        discrete = {"k": rng.poisson(3, (4, 1500)), "z": rng.poisson(3.0, (4, 1500)).astype(float)}
+        return arrays(seed) | heavy | {"L": factor} | discrete
+
+    found = compare(run(0), run(1))
+    assert found["a"].verdict == AGREES
+    assert {row["variable"] for row in found["a"].discrepancies} == {
+        *("mu", "theta[0]", "theta[1]", "theta[2]", "L[1]")
+    }
+    assert [sentence.split("compared, because ")[1] for sentence in found.left_out] == [
+        "they are discrete: k, z",
+        "it is constant: L[0]",
+        "it is too heavy in the tails, so that a mean may not exist: ratio",
+    ]
+    assert "discrete: k, z" in str(found)
+    assert found.as_dict()["left_out"] == list(found.left_out)
+    with raises(DataError, "no-data", match="nothing to compare.*discrete: k"):
+        compare(run(0), run(1), var_names=["k"])
+    with raises(DataError, "mismatch", match=r"L\[0\] is 1 in all draws of the reference, and not"):
+        compare(run(0) | {"L": run(0)["L"][..., ::-1]}, run(1))
+    stopped = run(0) | {"mu": np.full((4, 1500), 3.0)}
+    result = compare(stopped, run(1))["a"]
+    assert (result.verdict, "all draws of mu are equal" in result.reason) == (NOT_CONVERGED, True)
+
+
+@pytest.mark.usefixtures("without_joint_test")
+def test_what_is_not_finite_is_left_out_by_name() -> None:
+    def run(seed: int, *, infinite: float = -np.inf) -> Arrays:
+        values = arrays(seed)
+        logs = np.stack([values["mu"], values["mu"]], axis=-1)
+        logs[0, 7, 1] = infinite
+        return values | {"logs": logs, "never": np.full((4, 1500), np.nan)}
+
+    found = compare(run(0), run(1))
+    assert found["a"].verdict == AGREES
+    assert found.left_out == ("not compared, because they are not finite: logs[1], never",)
+    assert "logs[0]" in {row["variable"] for row in found["a"].discrepancies}
+    # What only one side has as numbers is a difference.
+    for pair, owner in (((run(0), run(1, infinite=0.0)), "a"), ((run(0, infinite=0.0), run(1)), 0)):
+        found = compare(*pair)
+        owner = owner or "the reference"
+        assert f"not compared, because it is not finite in {owner}: logs[1]" in found.left_out
+        assert found["a"].verdict == INCONCLUSIVE
+        assert f"5 of 7 variables were compared, because logs[1] is not finite in {owner}: " in (
+            found["a"].reason
+        )
+        assert compare(*pair, var_names=["mu"])["a"].verdict == AGREES
+        with raises(DataError, "bad-number", match=rf"logs\[1\] is not finite in {owner}: fix"):
+            compare(*pair, var_names=["mu", "logs"])
+
+
+@pytest.mark.usefixtures("without_joint_test")
+def test_variables_are_chosen_and_matched_by_their_labels() -> None:
+    turned = arrays(0)
+    turned["theta"] = turned["theta"][..., ::-1] + np.array([9.0, 5.0, 0.0])
+    ordered = arrays(1)
+    ordered["theta"] = ordered["theta"] + np.array([0.0, 5.0, 9.0])
+    labels = {"coords": {"school": SCHOOLS[::-1]}, "dims": {"theta": ["school"]}}
+    assert compare(as_tree(turned, **labels), as_tree(ordered))["a"].verdict == AGREES
+    assert compare(as_tree(turned, **labels), ordered)["a"].verdict == DIFFERS
+    assert compare(turned, ordered, var_names=["mu"])["a"].verdict == AGREES
+    # Weights of `adapt` as variables like others.
+    ours, theirs = (Draws({"weights": arrays(k)["theta"]}, ("LM0", "TM0", "WP0")) for k in (0, 1))
+    rows = compare(ours, theirs, var_names=["weights"])["a"].discrepancies
+    assert rows[0]["variable"] == "weights[feature=LM0]"
+
+
+CELLS = {
+    "brackets from 1": lambda i, j: f"theta[{i + 1},{j + 1}]",
+    "brackets from 0": lambda i, j: f"theta[{i}, {j}]",
+    "dots from 1": lambda i, j: f"theta.{i + 1}.{j + 1}",
+    "dots from 0": lambda i, j: f"theta.{i}.{j}",
+}
+
+
+def matrix(seed: int) -> np.ndarray:
+    """Draws of an array (2, 2), whose last cell has another mean."""
+    means = np.array([[0, 0], [0, 5]])
+    return means + autoregressive(0.3, 4, 1500, 4, seed).reshape(4, 1500, 2, 2)
+
+
+def as_cells(values: np.ndarray, spelling: Callable[[int, int], str]) -> Arrays:
+    """Return the cells of an array (2, 2) as variables, in another order."""
+    return {spelling(i, j): values[..., i, j] for j in (0, 1) for i in (1, 0)}
+
+
+@pytest.mark.usefixtures("without_joint_test")
+@pytest.mark.parametrize("spelling", CELLS.values(), ids=CELLS)
+def test_cells_with_names_of_their_own_are_those_of_an_array(
+    spelling: Callable[[int, int], str],
+) -> None:
+    truth, cells = {"theta": matrix(1)}, as_cells(matrix(0), spelling)
+    wrong = as_cells(matrix(0) + np.array([[0, 0], [3, 0]]), spelling)
+    found = compare({"right": cells, "wrong": wrong, "array": {"theta": matrix(2)}}, truth)
+    verdicts = [found[name].verdict for name in ("right", "wrong", "array")]
+    assert (verdicts, found.left_out) == ([AGREES, DIFFERS, AGREES], ())
+    assert re.search(r"of theta\[1, 0\]: by \+[23]\.", found["wrong"].reason)
+    # The reference may have the cells, or both sides cells with other names.
+    assert compare({"theta": matrix(2)}, cells)["a"].verdict == AGREES
+    dots = as_cells(matrix(1), CELLS["dots from 1"])
+    assert compare(cells, dots)["a"].verdict == AGREES
+    assert compare(cells, dots if "." in next(iter(cells)) else truth).left_out == ()
+    assert compare(cells, truth, var_names=["theta"])["a"].verdict == AGREES
+
+
+@pytest.mark.usefixtures("without_joint_test")
+@pytest.mark.parametrize(
+    ("cells", "shape"),
+    [
+        (("theta[1]", "theta[3]"), (2,)),
+        (("theta[2]", "theta[3]"), (2,)),
+        (("theta[1]", "theta[2]"), (3,)),
+        (("theta[1]", "theta[2]"), (1, 2)),
+        (("theta[1,1]", "theta[2,2]"), (2, 2)),
+        (("theta[1]", "theta.1"), (2,)),
+        (("theta[1]", "theta[1,1]"), (2,)),
+        (("theta[1]", "theta[999999999]"), (2,)),
+        (("theta[a]", "theta[b]"), (2,)),
+        (("Theta[1]", "Theta[2]"), (2,)),
+        (("theta[0]",), ()),
+    ],
+)
+def test_cells_that_are_not_those_of_the_array_stay_variables(
+    cells: tuple[str, ...], shape: tuple[int, ...]
+) -> None:
+    def run(seed: int) -> Arrays:
+        return {"mu": autoregressive(0.3, 4, 1000, 1, seed)[..., 0]}
+
+    array = autoregressive(0.3, 4, 1000, int(np.prod(shape)), 2).reshape(4, 1000, *shape)
+    found = compare(run(0) | dict.fromkeys(cells, run(3)["mu"]), run(1) | {"theta": array})
+    assert found.left_out == (
+        f"not compared, because only a has {'it' if len(cells) == 1 else 'them'}: "
+        f"{', '.join(cells)}",
+        "not compared, because only the reference has it: theta",
+    )
+    assert found["a"].verdict == INCONCLUSIVE
+    assert f"1 of {1 + len(cells) + int(np.prod(shape))} variables were" in found["a"].reason
+
+
+@pytest.mark.usefixtures("without_joint_test")
+def test_cells_of_an_incomplete_array_are_named() -> None:
+    def run(seed: int) -> Arrays:
+        return {"mu": autoregressive(0.3, 4, 1000, 1, seed)[..., 0]}
+
+    cells = dict.fromkeys(("theta[1]", "theta[3]"), run(3)["mu"])
+    found = compare(run(0) | cells, run(1))
+    named = "not compared, because only a has them: theta[1], theta[3]"
+    assert (found.left_out, found["a"].verdict) == ((named,), INCONCLUSIVE)
+
+
+@pytest.mark.usefixtures("without_joint_test")
+def test_a_variable_that_only_some_have_leaves_no_agreement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All that is off by 3 has another name in the reference."""
+    monkeypatch.chdir(tmp_path)
+    truth, mine = arrays(1), arrays(0)
+    reference = {"mu": truth["mu"], "log_tau": truth["theta"][..., 0]}
+    posterior = {"mu": mine["mu"], "tau": 3 + mine["theta"][..., 0]}
+    found = compare({"mine": posterior, "wrong": {"mu": 5 + mine["mu"]}}, reference)
+    assert not found
+    assert found.left_out == (
+        "not compared, because only mine has it: tau",
+        "not compared, because only the reference has it: log_tau",
+    )
+    assert found["mine"].verdict == INCONCLUSIVE
+    assert re.fullmatch(
+        r"with 95% confidence, no posterior mean is biased by more than 0\.\d+ sd; 1 of 3 "
+        "variables were compared, because only mine has tau and only the reference has log_tau: .*",
+        found["mine"].reason,
+    )
+    assert found["wrong"].verdict == DIFFERS
+    assert "1 of 3 variables were compared" in found["wrong"].reason
+    short = {name: values[:, :50] for name, values in posterior.items()}
+    for pair in ((short, reference), (posterior, {n: x[:, :50] for n, x in reference.items()})):
+        result = compare(*pair)["a"]
+        assert result.verdict == NOT_CONVERGED
+        assert "1 of 3 variables were compared" in result.reason
+    html = render_comparison(found)
+    assert html.count("only the reference has it: log_tau") == 1
+    assert "1 of 3 variables were compared" in html
+    for name, values in {"mine": posterior, "reference": reference}.items():
+        inference_data({"posterior": values}).to_netcdf(f"{name}.nc")
+    with pytest.raises(SystemExit) as ending:
+        run_command(["compare", "mine.nc", "reference.nc"])
+    printed = capsys.readouterr().out
+    assert ending.value.code == 3
+    assert re.search(r"^mine\.nc +inconclusive ", printed, re.MULTILINE)
+    assert "1 of 3 variables were compared" in printed
+    assert "only mine.nc has it: tau" in printed
+    run_command(["compare", "mine.nc", "reference.nc", "--var-names", "mu"])
+    assert re.search(r"^mine\.nc +agrees ", capsys.readouterr().out, re.MULTILINE)
+
+
+def of_adapt(seed: int, *, sites: tuple[str, ...] = ("weights",), **more: np.ndarray) -> Draws:
+    """Draws of three weights, and of other variables, which are parameters if named by `sites`."""
+    values = {"weights": autoregressive(0.3, 4, 2500, 3, seed), **more}
+    return Draws(values, NAMES, sites=sites)
+
+
+@pytest.mark.usefixtures("without_joint_test")
+def test_the_parameters_that_a_posterior_records_are_what_must_be_compared() -> None:
+    def scale(seed: int, shift: float = 0.0) -> dict[str, np.ndarray]:
+        return {"scale": shift + autoregressive(0.3, 4, 2500, 1, seed)[..., 0]}
+
+    def of_numpyro(seed: int, **more: np.ndarray) -> Any:
+        return external_posterior(autoregressive(0.3, 4, 2500, 3, seed), NAMES, sites=more)
+
+    sites = {"sites": ("weights", "scale")}
+    # What is no parameter is a function of them: not needed on the other side, and not compared.
+    found = compare(of_adapt(0, **scale(10)), of_numpyro(1))
+    assert (found["a"].verdict, found.left_out) == (
+        AGREES,
+        ("not compared, because only a has it: scale",),
+    )
+    found = compare(of_numpyro(0, **scale(10)), of_adapt(1))
+    assert (found["a"].verdict, len(found.left_out)) == (AGREES, 1)
+    assert compare(of_adapt(0, **scale(10, 3.0)), of_adapt(1, **scale(11)))["a"].verdict == AGREES
+    # Parameters are compared, with each other and with any variable of another program.
+    for other in (of_adapt(1, **sites, **scale(11)), of_numpyro(1, **scale(11))):
+        right, wrong = (of_adapt(0, **sites, **scale(10, shift)) for shift in (0.0, 3.0))
+        found = compare({"right": right, "wrong": wrong}, other)
+        assert [found[name].verdict for name in ("right", "wrong")] == [AGREES, DIFFERS]
+        assert re.search(r"of scale: by \+[23]\.", found["wrong"].reason)
+        variables = {row["variable"] for row in found["right"].discrepancies}
+        assert variables == {*NAMES, "scale"}
+    # A parameter that the other does not have.
+    found = compare(of_adapt(0, **sites, **scale(10)), of_numpyro(1))
+    assert found["a"].verdict == INCONCLUSIVE
+    assert "3 of 4 variables were compared, because only a has scale" in found["a"].reason
+    found = compare(of_adapt(0, **sites, **scale(10)), of_numpyro(1), var_names=["weights"])
+    assert found["a"].verdict == AGREES
+
+
+def test_a_feature_may_have_the_name_of_a_parameter() -> None:
+    def run(seed: int) -> Draws:
+        values = autoregressive(0.3, 4, 1000, 4, seed)
+        return Draws(
+            {"weights": values[..., :1], "LM0": 3 + values[..., 1:]},
+            ("LM0[1]",),
+            sites=("weights", "LM0"),
+        )
+
+    found = compare(run(0), run(1))["a"]
+    assert [row["variable"] for row in found.discrepancies[::5]] == [
+        *("LM0[1]", "LM0[0] (site)", "LM0[1] (site)", "LM0[2] (site)")
+    ]
+
+
+@pytest.mark.usefixtures("without_joint_test")
+def test_reference_draws_of_posteriordb_are_those_of_arrays(shared_data: Path) -> None:
+    """Names such as theta[1] in its files, and the array theta as NumPyro or PyMC have it."""
+    with ZipFile(
+        shared_data / "posteriordb" / "eight_schools-eight_schools_noncentered.json.zip"
+    ) as archive:
+        chains = json.loads(archive.read(archive.namelist()[0]))
+    first, last = (
+        {name: np.array([chain[name] for chain in half]) for name in half[0]}
+        for half in (chains[:5], chains[5:])
+    )
+    theta = np.stack([first[f"theta[{k}]"] for k in range(1, 9)], axis=-1)
+    found = compare({"mu": first["mu"], "tau": first["tau"], "theta": theta}, last)
+    assert (found["a"].verdict, found.left_out) == (AGREES, ())
+    assert len(found["a"].discrepancies) == 10 * 5
+    moved = {"mu": first["mu"], "log_tau": 3 + np.log(first["tau"]), "theta": theta + 3}
+    found = compare(moved, last)["a"]
+    assert found.verdict == DIFFERS
+    assert "9 of 11 variables were compared, because only a has log_tau and only" in found.reason
+
+
+X = np.random.default_rng(0).normal(size=(4, 1500))
+
+RENAMED = {"coords": {"school": ["A", "B", "C"]}, "dims": {"theta": ["school"]}}
+
+
+@pytest.mark.parametrize(
+    ("posterior", "code", "message"),
+    [
+        ({"zeta": X}, "no-data", "no variable in common: a has zeta; the reference has mu, theta"),
+        ({"mu": X.T}, "wrong-length", "a has 1500 chains of 4 draws: are chain and draw exchanged"),
+        ({"mu": X.reshape(-1)}, "wrong-length", r"get_samples\(group_by_chain=True\)"),
+        (
+            {"theta": X.reshape(-1, 1)},
+            "wrong-length",
+            r"theta of a has 6000 chains of 1 draws.*get_samples\(group_by_chain=True\)",
+        ),
+        (
+            Dataset({"mu": (("chain", "draw"), X)}).stack(sample=("chain", "draw")),
+            "wrong-length",
+            r'in a, mu has the dimensions sample: .*; call unstack\("sample"\)',
+        ),
+        ({"theta": np.stack([X, X], -1)}, "mismatch", r"theta has the shape \(2,\) in a, and \(3,"),
+        ({"mu": X[0]}, "wrong-length", r"mu of a has the shape \(1500,\): it must begin with \(ch"),
+        (
+            {"mu": np.where(X < 3.25, X, np.nan)},
+            "no-data",
+            "nothing to compare; not compared, because it is not finite in a: mu",
+        ),
+        (as_tree(arrays(0), **RENAMED), "mismatch", r"other labels .*school=A.*school=Choate"),
+    ],
+    ids=[
+        *("name", "transposed", "flat", "flat vector", "stacked"),
+        *("shape", "one chain", "nan", "labels"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(posterior: Any, code: str, message: str) -> None:
+    with raises(DataError, code, match=message):
+        compare(posterior, as_tree(arrays(1)))
+
+
+def nested_sample(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Draws of a sampler of another program, (1, n), and logarithms of their importance weights."""
+    draws = importance_sample(seed, 6000)
+    assert draws.log_weight is not None
+    return draws.weights, draws.log_weight - 400.0
+
+
+@pytest.mark.usefixtures("without_joint_test")
+def test_importance_weights_of_other_programs_are_named() -> None:
+    values, logs = nested_sample(8)
+    truth = {"x": tied(autoregressive(0.2, 4, 1500, 3, seed=999))}
+    forms = {
+        "arrays": {"x": values, "logwt": logs},
+        "statistics": inference_data({"posterior": {"x": values}, "sample_stats": {"logwt": logs}}),
+    }
+    named, unnamed = {"log_weights": "logwt"}, {"parameter": "log_weights"}
+    for form in forms.values():
+        with raises(DataError, "missing-argument", **unnamed, match="log_weights='logwt'"):
+            compare(form, truth)
+        found = compare(form, truth, **named)["a"]
+        assert (found.verdict, len(found.discrepancies)) == (AGREES, 15)
+        assert compare(truth, form, **named)["a"].verdict == AGREES
+        two_runs = nested_sample(9)
+        second = {"x": two_runs[0], "logwt": two_runs[1] + 800.0}  # with another constant
+        runs = compare({"two": [form, second]}, truth, **named)["two"]
+        assert runs.draws is not None
+        assert runs.verdict == AGREES
+        assert runs.draws.importance.reshape(2, -1).sum(axis=1) == pytest.approx([0.5, 0.5])
+        assert compare(form, truth, log_weights="none")["a"].verdict != AGREES
+    with raises(UsageError, "bad-name", **unnamed, match="no posterior has the variable logw "):
+        compare(truth, truth, log_weights="logw")
+
+
+@pytest.mark.parametrize("name", ["Importance_Weights", "weight", "log_w", "lw", "logWT"])
+def test_a_variable_with_the_name_of_weights_is_not_ignored(name: str) -> None:
+    may_be = f"{name} of a may be importance weights"
+    with raises(DataError, "missing-argument", parameter="log_weights", match=may_be):
+        compare(arrays(0) | {name: X}, arrays(1))
+    # A table, or a name that only contains such letters, is a variable.
+    for other in ({"weight": np.stack([X, X], -1)}, {"blw_t": X}, {"b_wt": X}):
+        with raises(DataError, "no-data", match="no variable in common"):
+            compare(other, arrays(1))
+
+
+@pytest.mark.usefixtures("without_joint_test")
+def test_tails_of_a_weighted_reference_are_those_of_its_distribution() -> None:
+    """Draws from a Cauchy distribution, with importance weights of a normal one."""
+    draws = np.random.default_rng(0).standard_cauchy((1, 20_000))
+    logs = np.log1p(draws**2) - draws**2 / 2
+    found = compare({"x": X}, {"x": draws, "logwt": logs}, log_weights="logwt")
+    assert (found["a"].verdict, found.left_out) == (AGREES, ())
+
+
+@pytest.mark.usefixtures("without_joint_test")
+@pytest.mark.skipif(arviz_version() >= 1, reason="ArviZ 1 has no reader of CSV files of CmdStan")
+def test_csv_files_of_cmdstan_are_chains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    drawn = arrays(0)
+    draws = np.concatenate([drawn["mu"][..., None], drawn["theta"]], axis=-1)
+    write_cmdstan(tmp_path, ["mu", "theta.1", "theta.2", "theta.3"], draws)
+    as_tree(arrays(1)).to_netcdf("b.nc")
+    found = compare({"stan": "output_*.csv"}, "b.nc")["stan"]
+    same = compare(drawn, arrays(1))["a"]
+    assert found.bound == pytest.approx(same.bound)
+    assert (found.verdict, found.efficiency["chains"]) == (AGREES, 4)
+    assert found.efficiency["evaluations"] == 7 * 6000
+    run_command(["compare", "stan=output_*.csv", "truth=b.nc"])
+    assert re.search(r"^stan +agrees ", capsys.readouterr().out, re.MULTILINE)
+    run_command(["compare", "stan=output_*.csv", "b.nc", "--no-reference"])
+    printed = capsys.readouterr().out
+    assert re.findall(r"^(\S+) +agrees ", printed, re.MULTILINE) == ["stan", "b.nc"]
+    assert "compared with stan, without a reference" in printed
+    assert compare("output_1.csv", "b.nc")["output_1.csv"].efficiency["chains"] == 1
+    with raises(UsageError, "duplicate", parameter="posteriors", match=r"are called b\.nc"):
+        run_command(["compare", "b.nc", "output_1.csv", "b.nc"])
+    with raises(DataError, "missing-file", match=r"none_\*\.csv: no such file"):
+        run_command(["compare", "none_*.csv", "b.nc"])
+    Path("other.csv").write_text("# a,b\n")
+    with raises(DataError, "damaged", match=r"other\.csv: ArviZ cannot read it"):
+        run_command(["compare", "other.csv", "b.nc"])
+
+
+@pytest.mark.usefixtures("without_joint_test")
+def test_a_file_of_pymc_is_compared(tmp_path: Path) -> None:
+    """PyMC writes seconds, dates of observations, and groups that are not needed."""
+    dates = {"day": np.array(["2024-01-01", "2024-01-02"], "datetime64[ns]")}
+    groups = {"posterior": arrays(0) | {"mean": arrays(2)["theta"][..., :2]}}
+    groups["log_likelihood"] = {"y": groups["posterior"]["mean"]}
+    days = {"mean": ["day"], "y": ["day"]}
+    data = inference_data(groups, coords=dates, dims=days)
+    data["posterior"].attrs |= {"inference_library": "pymc", "sampling_time": 2.5}
+    data.to_netcdf(tmp_path / "pymc.nc")
+    reference = arrays(1) | {"mean": arrays(3)["theta"][..., :2]}
+    with pytest.warns(BpaWarning, match="plain numbers") as notes:
+        result = compare(tmp_path / "pymc.nc", reference)[str(tmp_path / "pymc.nc")]
+    assert [str(note.message).partition(":")[0] for note in notes] == [
+        "day of the groups posterior, log_likelihood is left out"
+    ]
+    assert result.verdict == AGREES
+    assert result.efficiency["seconds"] == 2.5
+    names = {row["variable"] for row in result.discrepancies}
+    assert names == {"mu", *(f"theta[{k}]" for k in range(3)), "mean[0]", "mean[1]"}
