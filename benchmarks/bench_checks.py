@@ -32,7 +32,7 @@ from scipy.stats import norm
 from bpa_ppl import NBest, Weights, check, from_lists, read_nbest, read_weights
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.adapting.adapt import log_density
-from bpa_ppl.adapting.draw import draw_posterior
+from bpa_ppl.adapting.finish import draw_posterior
 from bpa_ppl.densities.target import Target
 from bpa_ppl.diagnostics.check.convergence import compare_beginning
 from bpa_ppl.posterior.draws import Draws

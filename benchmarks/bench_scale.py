@@ -241,7 +241,7 @@ def adapt_in_steps(path: str) -> None:
     """
     from bpa_ppl.adapting.build import leave_out_indicators
     from bpa_ppl.adapting.describe import warn_about
-    from bpa_ppl.adapting.draw import draw_posterior
+    from bpa_ppl.adapting.finish import draw_posterior
     from bpa_ppl.adapting.observe import observe
     from bpa_ppl.adapting.prepare import prepare
     from bpa_ppl.adapting.prior import choose_prior

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Unpack
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Unpack
 
-from msgspec import structs
-
-from bpa_ppl.adapting.build import leave_out_indicators
+from bpa_ppl.adapting.build import leave_out_indicators, require_adaptation
 from bpa_ppl.adapting.describe import warn_about
-from bpa_ppl.adapting.draw import compare_indicators, draw_posterior, require_adaptation
+from bpa_ppl.adapting.draw import run_sampler
+from bpa_ppl.adapting.finish import Finished, finish
 from bpa_ppl.adapting.observe import observe
 from bpa_ppl.adapting.prepare import Prepared, prepare
 from bpa_ppl.adapting.prior import choose_prior, log_scale
 from bpa_ppl.adapting.settings import Settings, record_settings
 from bpa_ppl.densities.target import NUMPYRO_LOCK, Target
-from bpa_ppl.diagnostics.check.check import check_and_record
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.adapter import to_arviz
 from bpa_ppl.posterior.draws import Draws
@@ -110,9 +108,9 @@ def adapt(lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]) 
 
     >>> posterior = adapt(lists, prior=Isotropic(variance=1), gain="ter", sampler="map")
     """
-    draws = adapt_draws(lists, weights, **settings)
+    finished = run_adaptation(lists, weights, settings)
     with NUMPYRO_LOCK:  # SciPy fails in a thread while xarray imports Dask in another
-        return to_arviz(check_and_record(draws)[0])
+        return to_arviz(finished.draws)
 
 
 def adapt_draws(lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]) -> Draws:
@@ -130,17 +128,28 @@ def adapt_draws(lists: NBest, weights: AnyStart = None, **settings: Unpack[Setti
     >>> adapt_draws(lists, {"Errors": 0.5}, sampler="map").kind
     'point'
     """
+    return run_adaptation(lists, weights, settings).draws
+
+
+def run_adaptation(
+    lists: NBest,
+    weights: AnyStart,
+    settings: Settings,
+    *,
+    reading: Mapping[str, Any] | None = None,
+) -> Finished:
+    """Adapt as `adapt` does, and return plain draws, their check and their comparison.
+
+    Args:
+        lists: as for `adapt`.
+        weights: as for `adapt`.
+        settings: the keyword arguments of `adapt`.
+        reading: the options with which the file of the lists was read.
+    """
     prepared = prepare(lists, weights, **settings)
     target = _build(prepared)
-    draws = draw_posterior(
-        target,
-        prepared.sampler,
-        seed=prepared.seed,
-        progress=prepared.progress,
-    )
-    draws = compare_indicators(target, draws)
-    options = record_settings(weights, settings)
-    return replace(draws, record=structs.replace(draws.record, options=options))
+    run = run_sampler(target, prepared.sampler, seed=prepared.seed, progress=prepared.progress)
+    return finish(run, options=record_settings(weights, settings), reading=reading)
 
 
 def _build(prepared: Prepared) -> Target:
@@ -149,7 +158,7 @@ def _build(prepared: Prepared) -> Target:
     observed = observe(prepared)
     prior = choose_prior(observed, prepared)
     target = leave_out_indicators(prepared, observed, prior)
-    log_scale(require_adaptation(target).record.prior, target.match)
+    log_scale(require_adaptation(target).prior, target.match)
     return target
 
 

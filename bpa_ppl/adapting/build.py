@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import jax
 import numpy as np
-from msgspec import structs
 
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.adapting.observations import Compared, Scored
@@ -17,8 +15,9 @@ from bpa_ppl.adapting.prior import choose_prior
 from bpa_ppl.densities.coordinates import choose_coordinates
 from bpa_ppl.densities.mode import mode_of
 from bpa_ppl.densities.target import NUMPYRO_LOCK, Target, inspect_model
-from bpa_ppl.densities.weights_target import Adaptation, make_weights_target
+from bpa_ppl.densities.weights_target import make_weights_target
 from bpa_ppl.diagnostics.ways.compare_ways import describe_left_out
+from bpa_ppl.errors import UsageError
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood
 from bpa_ppl.models.likelihoods.oracle import Oracle
@@ -26,15 +25,53 @@ from bpa_ppl.models.likelihoods.pairs import Pairs
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors import isotropic
 from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.posterior.record import ComponentRecord, IndicatorsRecord, Record, read_version
-from bpa_ppl.samplers.sampler import Sampler
+from bpa_ppl.posterior.record import ComponentRecord, IndicatorsRecord, PriorRecord, Record
 
 #: The likelihood of the order of the candidates by which indicators are left out. With this
 #: exponent its intervals are about as wide as they should be: see `Pairs`.
 _OF_ORDER = Pairs(exponent=1.5)
 #: Indicators are left out if their log Bayes factor is below: docs/results/judged-lists.md.
 LEFT_OUT_BELOW = -3.0
-_PACKAGES = ("bpa_ppl", "numpyro", "jax", "jaxlib", "numpy", "sacrebleu", "arviz", "arviz-stats")
+
+
+@dataclass(frozen=True, eq=False)
+class Adaptation:
+    """What the posterior of an adaptation was made from.
+
+    Attributes:
+        prepared: the lists, the weights and the settings.
+        observed: what was observed of the lists.
+        likelihood: with all its settings.
+        prior: the record of the prior; None if the model does not use it.
+        indicators: whether indicators explain the order of candidates; None if it is not known.
+        without_indicators: the target in which the weights of indicators, such as systems, are 0;
+            None if there are no indicators, or no other features.
+    """
+
+    prepared: Prepared
+    observed: Scored | Compared
+    likelihood: Likelihood
+    prior: PriorRecord | None
+    indicators: IndicatorsRecord | None = None
+    without_indicators: Target | None = None
+
+    def describe(self) -> Record:
+        """Return the record of what was prepared and observed."""
+        prepared, observed = self.prepared, self.observed
+        # `observed` has the policy for ties.
+        settings = {n: v for n, v in self.likelihood.settings().items() if n != "ties"}
+        return Record(
+            likelihood=ComponentRecord(LIKELIHOODS.name_of(self.likelihood), settings),
+            prior=self.prior,
+            start=prepared.match.origin,
+            pretrained=tuple(prepared.matched.pretrained),
+            indicators=self.indicators,
+            model=prepared.model_name,
+            observed=observed.record(),
+            lists=observed.lists.origin,
+            data=observed.hashes(),
+            recipe=prepared.matched.recipe.record(prepared.matched.columns),
+        )
 
 
 def build_target(prepared: Prepared, observed: Scored | Compared, prior: Prior) -> Target:
@@ -52,8 +89,8 @@ def build_target(prepared: Prepared, observed: Scored | Compared, prior: Prior) 
     >>> prepared = prepare(lists, {"LM0": 0.5})
     >>> observed = observe(prepared)
     >>> target = build_target(prepared, observed, choose_prior(observed, prepared))
-    >>> target.features, target.dimension, target.adaptation.record.observed.sentences
-    (('LM0',), 1, 1)
+    >>> target.features, target.dimension, target.adaptation.prior.name
+    (('LM0',), 1, 'isotropic')
     """
     likelihood = _observing(prepared, observed).defaults(observed)
     target = _make_target(prepared, observed, prior, likelihood, prepared.seed)
@@ -62,32 +99,20 @@ def build_target(prepared: Prepared, observed: Scored | Compared, prior: Prior) 
     if unused and (len(prepared.judged) or not len(prepared.lists)):
         remedy = "call likelihood.observe(lists, weights)"
         warn_user(f"the model {prepared.model_name} observes {unused}: {remedy}")
-    # `observed` has the policy for ties.
-    settings = {n: v for n, v in likelihood.settings().items() if n != "ties"}
-    recipe = prepared.matched.recipe
-    record = Record(
-        likelihood=ComponentRecord(LIKELIHOODS.name_of(likelihood), settings),
-        prior=prior.record if target.uses_prior else None,
-        start=prepared.match.origin,
-        pretrained=tuple(prepared.matched.pretrained),
-        seed=prepared.seed,
-        model=prepared.model_name,
-        observed=observed.record(),
-        lists=observed.lists.origin,
-        data=observed.hashes(),
-        versions=list_versions(prepared.sampler),
-        machine=describe_machine(),
-        recipe=recipe.record(prepared.matched.columns),
-    )
-    constants = {**observed.constants(), **recipe.constants()}
-    adaptation = Adaptation(
-        lists=prepared.lists,
-        observed=observed,
-        record=record,
-        constants=constants,
-        earlier=prepared.earlier,
-    )
-    return replace(target, adaptation=adaptation)
+    record = prior.record if target.uses_prior else None
+    return replace(target, adaptation=Adaptation(prepared, observed, likelihood, record))
+
+
+def require_adaptation(target: Target) -> Adaptation:
+    """Return what a target was made from.
+
+    Raises:
+        UsageError: if it is not that of `log_density`.
+    """
+    if not isinstance(target.adaptation, Adaptation):
+        problem = "this density lacks the data that a posterior records: make it by log_density"
+        raise UsageError(problem, code="missing-setting")
+    return target.adaptation
 
 
 def _observing(prepared: Prepared, observed: Scored | Compared) -> Likelihood:
@@ -150,11 +175,9 @@ def leave_out_indicators(prepared: Prepared, observed: Scored | Compared, prior:
 def _with_indicators(
     target: Target, found: IndicatorsRecord | None, without: Target | None = None
 ) -> Target:
-    """Return a target with the record of its indicators, and the target without them."""
-    adaptation = target.adaptation
-    assert adaptation is not None  # `build_target` has made it
-    record = structs.replace(adaptation.record, indicators=found)
-    adaptation = replace(adaptation, record=record, without_indicators=without)
+    """Return a target with what was found of its indicators, and the target without them."""
+    adaptation = require_adaptation(target)
+    adaptation = replace(adaptation, indicators=found, without_indicators=without)
     return replace(target, adaptation=adaptation)
 
 
@@ -183,14 +206,3 @@ def _log_evidence_of_order(prepared: Prepared, observed: Scored | Compared, prio
     with NUMPYRO_LOCK, jax.enable_x64(True):
         target = choose_coordinates(_make_target(prepared, observed, prior, _OF_ORDER))
         return mode_of(target).log_evidence
-
-
-def describe_machine() -> str:
-    """Return the system, the processor and the device."""
-    return f"{platform.system()} {platform.machine()}, {jax.default_backend()}"
-
-
-def list_versions(engine: Sampler) -> dict[str, str]:
-    """Return the versions of Python and of the packages that a posterior depends on."""
-    names = (*_PACKAGES, *engine.packages)
-    return {**{n: read_version(n) for n in names}, "python": platform.python_version()}

@@ -1,77 +1,51 @@
-"""Draw from a target, and record with the draws how they were made."""
+"""Draw from a target with a sampler."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import NamedTuple
 
 import jax
-import numpy as np
-import numpy.typing as npt
-from msgspec import structs
 
-from bpa_ppl._runtime.arguments import check_seed, require
-from bpa_ppl._runtime.arrays import Float64, to_floats
-from bpa_ppl._runtime.messages import warn_user
+from bpa_ppl._runtime.arguments import check_seed
 from bpa_ppl._runtime.progress import Reporter, reporter
-from bpa_ppl.adapting.build import describe_machine, list_versions
-from bpa_ppl.adapting.observations import Compared, Scored
-from bpa_ppl.adapting.update import gaussian_shift, report_shift
-from bpa_ppl.densities.coordinates import choose_coordinates
-from bpa_ppl.densities.mode import mode_of
-from bpa_ppl.densities.model_target import read_observed
-from bpa_ppl.densities.target import (
-    NUMPYRO_LOCK,
-    Sampled,
-    Target,
-    constrain,
-    constrain_draws,
-    evaluate,
-    evaluate_priors,
-    inspect_model,
-    require_sites,
-    unflatten,
-)
-from bpa_ppl.densities.weights_target import Adaptation
-from bpa_ppl.diagnostics.check.check import check_and_record
-from bpa_ppl.diagnostics.ways.compare_ways import (
-    LEFT_OUT,
-    read_comparison,
-    record_comparison,
-    record_without_indicators,
-)
-from bpa_ppl.diagnostics.ways.judged import ACCURACY
-from bpa_ppl.diagnostics.ways.simple_ways import find_system_column
-from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.lists.drift import feature_scales
-from bpa_ppl.lists.nbest import score_differences
-from bpa_ppl.posterior.adapter import to_arviz
-from bpa_ppl.posterior.draws import DIRECTIONS, WEIGHTS, Draws
-from bpa_ppl.posterior.record import Figures, Record, SamplerRecord
-from bpa_ppl.posterior.statistics import smooth_log_weights
+from bpa_ppl.adapting.build import require_adaptation
+from bpa_ppl.densities.target import NUMPYRO_LOCK, Sampled, Target
+from bpa_ppl.posterior.record import SamplerRecord
 from bpa_ppl.samplers.common_scale import transform_for
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
 from bpa_ppl.weights import Weights
 
-if TYPE_CHECKING:
-    from bpa_ppl.posterior.arviz_functions import InferenceData
 
-_PRIOR_DRAWS = 1000
-#: With fewer lists, it proves little if all choices come from one system.
-_MIN_LISTS = 5
+class SamplerRun(NamedTuple):
+    """What a sampler has drawn from a target.
+
+    Attributes:
+        target: what was sampled.
+        sampled: the result.
+        sampler: the record of the sampler.
+        packages: further packages that it runs.
+        is_exact: whether draws of the posterior that is the prior were weighted again.
+    """
+
+    target: Target
+    sampled: Sampled
+    sampler: SamplerRecord = SamplerRecord()
+    packages: tuple[str, ...] = ()
+    is_exact: bool = False
 
 
-def draw_posterior(
+def run_sampler(
     target: Target,
     sampler: str | Sampler = "auto",
     *,
     seed: int = 0,
     progress: bool | Reporter = False,
     clock: Callable[[], float] = time.perf_counter,
-) -> Draws:
-    """Return draws of a sampler, with everything that `adapt` or `sample` records.
+) -> SamplerRun:
+    """Draw from a target.
 
     Args:
         target: from `log_density`, or from `make_model_target`.
@@ -85,7 +59,7 @@ def draw_posterior(
 
     >>> from bpa_ppl import from_lists, log_density
     >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
-    >>> draw_posterior(log_density(lists, {"LM0": 0.5}), "map").kind
+    >>> run_sampler(log_density(lists, {"LM0": 0.5}), "map").sampled.kind
     'point'
     """
     engine, seed, kept = SAMPLERS.resolve(sampler), check_seed(seed), None
@@ -93,7 +67,7 @@ def draw_posterior(
     name, target, title = SAMPLERS.name_of(engine), replace(target, seed=seed), "sample"
     if target.has_lists:
         title = "adapt"
-        match, earlier = target.match, require_adaptation(target).earlier
+        match, earlier = target.match, require_adaptation(target).prepared.earlier
         kept = earlier if engine.keeps(earlier) else None
         if kept is None:
             canonical = Weights(zip(match.names, match.values.tolist(), strict=True))
@@ -108,299 +82,7 @@ def draw_posterior(
         sampled = draw(engine, running) if kept is None else engine.reweight(running, kept)
         seconds = clock() - start
     made = SamplerRecord(name=name, settings=engine.settings(), seconds=seconds)
-    if not target.has_lists:
-        draws = _make_model_draws(target, sampled, made, list_versions(engine))
-        with NUMPYRO_LOCK:  # SciPy fails in a thread while xarray imports Dask in another
-            return check_and_record(draws)[0]
-    adaptation = require_adaptation(target)
-    record = structs.replace(adaptation.record, seed=seed, versions=list_versions(engine))
-    target = replace(target, adaptation=replace(adaptation, record=record))
-    return _record_draws(target, sampled, made, is_exact=kept is not None)
-
-
-def _make_model_draws(
-    target: Target, sampled: Sampled, sampler: SamplerRecord, versions: dict[str, str]
-) -> Draws:
-    """Return the result of a sampler for any program, with everything that `sample` records."""
-    record = Record(
-        sampler=sampler,
-        seed=target.seed,
-        model=target.model.__name__,
-        versions=versions,
-        machine=describe_machine(),
-        figures=sampled.figures,
-        verdict=sampled.verdict,
-    )
-    draws, observed = _evaluate_draws(target, sampled), read_observed(target)
-    dims = {name: dims for name, dims in inspect_model(target).dims.items() if name != WEIGHTS}
-    return replace(draws, dims=dims, observed=observed, record=record)
-
-
-def _evaluate_draws(target: Target, sampled: Sampled) -> Draws:
-    """Return the result of a sampler with its densities and draws of the prior.
-
-    Raises:
-        UsageError: if the sampler did not return draws of the sites of the target.
-    """
-    require(sampled, Sampled, "the method `sample` of a sampler returns Sampled", "sampled")
-    require_sites(sampled.z, target.start)
-    with NUMPYRO_LOCK, jax.enable_x64(True):
-        info, likelihood = inspect_model(target), sampled.log_likelihood
-        if likelihood is None:
-            likelihood = evaluate(target, sampled.z)[1]
-        from_prior = target.draw_prior(_PRIOR_DRAWS, target.seed)
-        values, warmup, from_prior = jax.device_get(
-            (
-                constrain_draws(target, sampled.z),
-                constrain_draws(target, sampled.warmup),
-                {name: draws[None] for name, draws in from_prior.items()},
-            )
-        )
-        log_prior = evaluate_priors(target, values)
-    values, features = target.label(values)
-    return Draws(
-        values,
-        features,
-        kind=sampled.kind,
-        log_weight=sampled.log_weight,
-        log_density=None if sampled.log_density is None else np.asarray(sampled.log_density),
-        log_likelihood=likelihood,
-        log_prior=log_prior,
-        sentence_sites=info.per_sentence,
-        statistics=sampled.statistics,
-        warmup=target.label(warmup)[0] if warmup else {},
-        prior=target.label(from_prior)[0],
-        sites=info.latent,
-    )
-
-
-def require_adaptation(target: Target) -> Adaptation:
-    """Return what a target records.
-
-    Raises:
-        UsageError: if it is not that of `log_density`.
-    """
-    if target.adaptation is None:
-        problem = "this density lacks the data that a posterior records: make it by log_density"
-        raise UsageError(problem, code="missing-setting")
-    adaptation: Adaptation = target.adaptation
-    return adaptation
-
-
-def _record_draws(
-    target: Target, sampled: Sampled, sampler: SamplerRecord, *, is_exact: bool = False
-) -> Draws:
-    """Return the result of a sampler with everything that `adapt` records.
-
-    Args:
-        target: the posterior.
-        sampled: the result.
-        sampler: the record of the sampler.
-        is_exact: whether the prior is the earlier posterior itself, not its Gaussian.
-
-    Raises:
-        UsageError: if the sampler did not return draws of the sites of the target.
-    """
-    adaptation, shift = require_adaptation(target), None
-    observed, earlier = adaptation.observed, adaptation.earlier
-    draws = make_draws(target, sampled, sampler)
-    if earlier is not None and draws.kind != "point":
-        if not is_exact:
-            with NUMPYRO_LOCK, jax.enable_x64(True):
-                shift = gaussian_shift(target, earlier, draws)
-        report_shift(shift, earlier, draws)
-    lists = adaptation.lists
-    scales = feature_scales(lists, draws.aligned(lists, draws.mean[None])[0])
-    record = structs.replace(draws.record, shift=shift, feature_scales=scales)
-    draws = replace(draws, record=record)
-    with NUMPYRO_LOCK:  # SciPy fails in a thread while xarray imports Dask in another
-        draws, report = check_and_record(draws)
-    if report:
-        _warn_single_system(draws, observed)
-    chosen_from = lists if isinstance(observed, Compared) else observed.lists
-    return record_comparison(draws, chosen_from, observed.gain, observed.gains)
-
-
-def compare_indicators(target: Target, draws: Draws) -> Draws:
-    """Return draws with a comparison with weights without indicators, and log the result.
-
-    The sampler for the posterior without indicators is `laplace`, which takes less than a second.
-    There is no comparison if choices cannot be evaluated by leave-one-out, or if no mode is found.
-
-    Args:
-        target: what was sampled.
-        draws: from `draw_posterior`, with the comparison with simple baselines.
-    """
-    adaptation, recorded = require_adaptation(target), read_comparison(draws)
-    without = adaptation.without_indicators
-    if without is None or recorded is None or recorded.unit == ACCURACY:
-        return draws
-    if recorded.evaluation != LEFT_OUT:
-        return draws
-    with NUMPYRO_LOCK, jax.enable_x64(True):
-        chosen = choose_coordinates(without)
-        if not mode_of(chosen).converged:
-            return draws
-        sampled = chosen.restore(SAMPLERS.resolve("laplace").sample(chosen))
-    observed = adaptation.observed
-    others = make_draws(replace(without, adaptation=adaptation), sampled, SamplerRecord())
-    return record_without_indicators(draws, others, observed.lists, observed.gain, observed.gains)
-
-
-def make_draws(target: Target, sampled: Sampled, sampler: SamplerRecord) -> Draws:
-    """Return the result of a sampler with everything that `adapt` records except comparisons.
-
-    Args:
-        target: the posterior.
-        sampled: the result.
-        sampler: the record of the sampler.
-
-    Raises:
-        UsageError: if the sampler did not return draws of the sites of the target.
-    """
-    draws = _evaluate_draws(target, sampled)
-    adaptation, match = require_adaptation(target), target.match
-    observed = adaptation.observed
-    recorded, prior = dict[str, Any](), target.prior
-    if target.uses_prior and prior.other is None:
-        recorded = {"mean": prior.mean, "variance": prior.variance, "covariance": prior.covariance}
-        recorded |= prior.scale_constants()
-    constants = {
-        "canonical": match.values[match.free],
-        **{f"prior_{name}": value for name, value in recorded.items() if value is not None},
-        **sampled.constants,
-    }
-    if match.agreement:
-        agreement = [match.agreement.get(name, 0.0) for name in match.free_names]
-        constants["agreement"] = np.array(agreement)
-    if sampled.mode is not None:
-        with NUMPYRO_LOCK, jax.enable_x64(True):
-            constants["mode"] = constrain(target, unflatten(sampled.mode, target.start))[WEIGHTS]
-    values, sites = draws.values, draws.sites
-    dims = {n: names for n, names in inspect_model(target).dims.items() if n in values}
-    if sampled.directions is not None:
-        values, sites = {**values, DIRECTIONS: sampled.directions}, (*sites, DIRECTIONS)
-    return replace(
-        draws,
-        values=values,
-        sites=sites,
-        dims=dims,
-        coords={dim: names for dim, names in observed.coords.items() if dims and names},
-        observed={"oracle": observed.chosen},
-        constants={**jax.device_get(constants), **adaptation.constants},
-        fixed=Weights(zip(match.fixed_names, match.fixed_values.tolist(), strict=True)),
-        sentence_ids=observed.lists.sentence_ids,
-        record=structs.replace(
-            adaptation.record, sampler=sampler, figures=sampled.figures, verdict=sampled.verdict
-        ),
-    )
-
-
-def _warn_single_system(draws: Draws, observed: Scored | Compared) -> None:
-    """Warn if the mean weights choose candidates of the same system from all lists."""
-    lists, sources = observed.lists, draws.record.recipe.sources
-    categorical = [one.settings["column"] for one in sources if one.source == "indicators"]
-    # Comparisons are not lists of candidates.
-    if isinstance(observed, Compared) or len(lists) < _MIN_LISTS:
-        return
-    if not (column := find_system_column(lists, categorical)):
-        return
-    systems, first = np.array(lists.extras[column], str), lists.offsets[:-1]
-    several = np.logical_or.reduceat(systems != np.repeat(systems[first], lists.sizes), first)
-    best = lists.best(score_differences(lists, draws.aligned(lists, draws.mean[None])[0]))
-    chosen = set(systems[first + best][several].tolist())
-    if several.sum() < _MIN_LISTS or len(chosen) > 1:
-        return
-    remedy = f"leave out categorical {column}" if column in categorical else "add features"
-    warn_user(
-        f"all choices from {int(several.sum())} adaptation lists with several systems come from "
-        f"{column} {chosen.pop()}: use only its candidates, or, to let others be chosen, "
-        f"{remedy} or judge more lists"
-    )
-
-
-def to_posterior(
-    density: Target,
-    z: npt.ArrayLike,
-    *,
-    sampler: str = "unknown sampler",
-    warmup: npt.ArrayLike | None = None,
-    log_weight: npt.ArrayLike | None = None,
-    statistics: Mapping[str, npt.ArrayLike] | None = None,
-) -> InferenceData:
-    """Return draws of any algorithm as the posterior that `adapt` would return.
-
-    `check`, `report`, `compare` and `rerank` accept it.
-
-    Args:
-        density: the result of `log_density`.
-        z: (chains, draws, d) unconstrained values.
-        sampler: a name for the sampler, which the posterior records.
-        warmup: (chains, draws, d) the values of the warm-up, to keep them.
-        log_weight: (chains, draws) log p(z, data) − log q(z) of proposals from q, up to a
-            constant. The importance weights are Pareto-smoothed, and k̂ is recorded.
-        statistics: arrays (chains, draws) by ArviZ's names. `n_steps` is the number of
-            evaluations of the density for each draw; without it, this number is unknown.
-
-    Raises:
-        DataError: if shapes do not fit together, or a value is not finite.
-        UsageError: if the density was not made by `log_density`.
-
-    >>> from bpa_ppl import from_lists, log_density
-    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
-    >>> density = log_density(lists, {"LM0": 0.5})
-    >>> z = np.random.default_rng(0).normal(0.5, 0.3, (4, 100, 1))
-    >>> posterior = to_posterior(density, z, sampler="mine")
-    >>> posterior["posterior"]["weights"].shape, posterior.attrs["sampler"]
-    ((4, 100, 1), 'mine')
-    """
-    require_adaptation(density)
-    values = _to_draws(density, "z", z)
-    shape, weights, k_hat = values.shape[:2], None, None
-    if log_weight is not None:
-        weights, k_hat = smooth_log_weights(_to_column("log_weight", log_weight, shape))
-    arrays = {n: _to_column(n, v, shape) for n, v in (statistics or {}).items()}
-    sites = unflatten(values, density.start)
-    with NUMPYRO_LOCK, jax.enable_x64(True):
-        log_density, log_likelihood = evaluate(density, sites)
-    sampled = Sampled(
-        z=sites,
-        kind="chains" if weights is None else "weighted",
-        log_density=log_density,
-        log_weight=weights,
-        statistics=arrays,
-        warmup=(
-            {} if warmup is None else unflatten(_to_draws(density, "warmup", warmup), density.start)
-        ),
-        log_likelihood=log_likelihood,
-        figures=Figures(pareto_k=k_hat),
-    )
-    draws = _record_draws(density, sampled, SamplerRecord(name=str(sampler)))
-    return to_arviz(check_and_record(draws)[0])
-
-
-def _to_draws(density: Target, name: str, z: npt.ArrayLike) -> Float64:
-    """Return draws as finite numbers, (chains, draws, d)."""
-    values = to_floats(z, name)
-    if values.ndim != 3 or values.shape[2] != density.dimension or not values.size:
-        problem = f"must be (chains, draws, {density.dimension})"
-        raise DataError(
-            f"{name} has the shape {values.shape}: it {problem}",
-            parameter=name,
-            code="mismatch",
-        )
-    if not np.isfinite(values).all():
-        problem = f"{name} has values that are not finite: leave out the draws that diverged"
-        raise DataError(problem, parameter=name, code="bad-number")
-    return values
-
-
-def _to_column(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
-    """Return an array of one value per draw, (chains, draws), in its own type."""
-    if to_floats(values, name).shape != shape:
-        problem = f"{name} has the shape {np.shape(values)}: it must be {shape}, (chains, draws)"
-        raise DataError(problem, parameter=name, code="mismatch")
-    return np.asarray(values)
+    return SamplerRun(target, sampled, made, engine.packages, is_exact=kept is not None)
 
 
 def draw(sampler: Sampler, target: Target) -> Sampled:

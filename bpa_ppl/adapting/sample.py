@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from bpa_ppl.adapting.draw import draw_posterior
+from bpa_ppl.adapting.finish import draw_posterior
 from bpa_ppl.densities.model_target import make_model_target
 from bpa_ppl.densities.target import NUMPYRO_LOCK
 from bpa_ppl.posterior.adapter import to_arviz

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Unpack, cast
 
 from cyclopts import Parameter
-from msgspec import structs
 
 from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.needs import Needs
 from bpa_ppl.cli.outputs import keep_recorded_files
-from bpa_ppl.diagnostics.check.check import check_and_record
 from bpa_ppl.errors import UsageError, conflict
 from bpa_ppl.posterior.files import read_draws, write_posterior
 from bpa_ppl.weights import split_arguments
+
+if TYPE_CHECKING:
+    from bpa_ppl.adapting.settings import Settings
 
 
 def adapt(
@@ -44,14 +44,13 @@ def adapt(
             for each rater. They and the preferences of the lists alone are observed, unless you
             choose a likelihood or a metric for the rest.
     """
-    from bpa_ppl.adapting.adapt import adapt_draws
+    from bpa_ppl.adapting.adapt import run_adaptation
     from bpa_ppl.adapting.settings import (
         check_settings,
         recorded_options,
         resolve_likelihood,
     )
     from bpa_ppl.diagnostics.pages.provenance import describe_difference
-    from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
     from bpa_ppl.formats.roles import to_patterns
     from bpa_ppl.formats.streams import require_writable
     from bpa_ppl.models.likelihoods.likelihood import NoLikelihood
@@ -87,12 +86,12 @@ def adapt(
     lists = reading.read_together(nbest, judgements or (), roles=roles)
     if judgements and arguments.keys().isdisjoint(("likelihood", "gain", "preset")):
         arguments["likelihood"] = "preference"
-    draws = adapt_draws(lists, start, **arguments)
-    record = structs.replace(draws.record, reading=reading.formats.given())
-    posterior, report = check_and_record(replace(draws, record=record))
+    given = reading.formats.given()
+    posterior, report, comparison = run_adaptation(
+        lists, start, cast("Settings", arguments), reading=given
+    )
     write_posterior(posterior, output)
-    comparison = read_comparison(posterior) if report else None
-    if comparison is not None:
+    if report and comparison is not None:
         shared.echo_status(comparison, quiet)
     shared.echo_status(report, quiet)
     if repeated is not None:

@@ -218,6 +218,7 @@ class _Spanned(Coordinates):
             mode=mode,
             log_density=None if log_density is None else log_density + log_ratio,
             log_likelihood=log_likelihood,
+            findings=None,
             directions=None if is_point else np.asarray(sampled.z[WEIGHTS]),
         )
 

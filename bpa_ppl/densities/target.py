@@ -43,7 +43,7 @@ from bpa_ppl.models.lists import Lists, find_order
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.posterior.draws import WEIGHTS, find_features
-from bpa_ppl.posterior.record import Figures, Verdict
+from bpa_ppl.posterior.record import Figures, Finding
 from bpa_ppl.weights import Match
 
 #: The unconstrained values of the sites of a model, by name.
@@ -160,8 +160,8 @@ class Target:
         coordinates: what its values are, see `bpa_ppl.densities.coordinates`.
         seed: the only source of randomness.
         progress: receives the progress of the sampling.
-        adaptation: what `to_posterior` records of draws of any algorithm; None if the density is
-            not that of an adaptation.
+        adaptation: what it was made from, for the record of its draws; None if it is not that of
+            an adaptation.
 
     >>> from bpa_ppl import from_lists, log_density
     >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
@@ -394,7 +394,7 @@ class Sampled:
         directions: (C, D, r) what was sampled in place of the weights, of which these draws are a
             function and further draws from the prior; None if the weights themselves were.
         figures: what the sampler reports of its run.
-        verdict: of the check of these draws, if the sampler has checked them.
+        findings: of the check of these draws, if the sampler has checked them.
 
     Two chains of a hundred draws of three weights:
 
@@ -413,7 +413,7 @@ class Sampled:
     constants: dict[str, np.ndarray] = field(default_factory=dict)
     directions: np.ndarray | None = None
     figures: Figures = field(default_factory=Figures)
-    verdict: Verdict | None = None
+    findings: tuple[Finding, ...] | None = None
 
 
 def with_evaluations(sampled: Sampled, per_draw: int = 1) -> Sampled:

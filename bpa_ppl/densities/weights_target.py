@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
 
-from bpa_ppl.adapting.observations import Compared, Scored
 from bpa_ppl.densities.coordinates import choose_coordinates
 from bpa_ppl.densities.mode import find_mode, is_large_hierarchy
 from bpa_ppl.densities.own_models import explain_errors
@@ -21,39 +19,15 @@ from bpa_ppl.densities.target import (
     inspect_model,
     unflatten,
 )
-from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.models.likelihoods.likelihood import Likelihood
 from bpa_ppl.models.lists import Lists
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.posterior.draws import WEIGHTS, Draws
-from bpa_ppl.posterior.record import Record
+from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.weights import Match
 
 #: A NumPyro program over lists, a prior and a likelihood.
 Model = Callable[[Lists, Prior, Likelihood], None]
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Adaptation:
-    """What the posterior of an adaptation was made from, for its record.
-
-    Attributes:
-        lists: all adaptation lists, with their features.
-        observed: what was observed of them.
-        record: of the posterior, without the sampler.
-        constants: arrays that the posterior keeps.
-        earlier: the draws of the posterior whose Gaussian is the prior, or None.
-        without_indicators: the target in which the weights of indicators, such as systems, are 0;
-            None if there are no indicators, or no other features.
-    """
-
-    lists: NBest
-    observed: Scored | Compared
-    record: Record
-    constants: Mapping[str, Any]
-    earlier: Draws | None = None
-    without_indicators: Target | None = None
 
 
 def make_weights_target(

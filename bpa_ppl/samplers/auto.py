@@ -12,10 +12,10 @@ from msgspec import structs
 
 from bpa_ppl.components import Count
 from bpa_ppl.densities.target import Sampled, Target, constrain_draws, inspect_model
-from bpa_ppl.diagnostics.check.check import check_and_record, find_shortage
+from bpa_ppl.diagnostics.check.check import Report, check_draws, find_shortage
 from bpa_ppl.errors import UsageError
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.posterior.record import Record, Verdict
+from bpa_ppl.posterior.record import Finding, Record, SamplerRecord
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
 from bpa_ppl.samplers.imh import IndependenceMetropolis
 from bpa_ppl.samplers.nuts import Nuts
@@ -26,7 +26,7 @@ from bpa_ppl.samplers.proposals import (
     fit_moments,
     make_pilot_proposal,
 )
-from bpa_ppl.samplers.sampler import Sampler
+from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
 
 #: With fewer draws per chain the result is not checked: such runs are trials.
 _MIN_CHECKED_DRAWS = 100
@@ -79,7 +79,7 @@ class Auto(Sampler, frozen=True):
         stage, shortage = "", 1.0
         earlier = list[str]()
         again: str | None = None
-        verdict: Verdict | None = None
+        findings: tuple[Finding, ...] | None = None
 
         def report(done: int, total: int, note: str) -> None:
             target.progress(done, total, ": ".join(filter(None, (stage, note))))
@@ -96,14 +96,16 @@ class Auto(Sampler, frozen=True):
             chosen = {"chosen": name, "chosen_because": reason}
             if self.draws < _MIN_CHECKED_DRAWS:
                 break
-            failed, shortage, verdict = find_failures(target, sampled)
-            if not failed:
+            checked = self._check(target, sampled)
+            findings = checked.findings
+            if checked.passed:
                 break
+            failed, shortage = [one.name for one in checked.failures], find_shortage(checked)
             stage = ""
             earlier.append(f"{name} ({' and '.join(failed)})")
             again = ", ".join(failed)
         figures = structs.replace(sampled.figures, **chosen, drawn_again_because=again)
-        return replace(sampled, figures=figures, verdict=verdict)
+        return replace(sampled, figures=figures, findings=findings)
 
     def _attempts(self, target: Target) -> Iterator[Attempt]:
         """Yield ways to draw, in the order in which they are tried."""
@@ -158,29 +160,22 @@ class Auto(Sampler, frozen=True):
                     yield "imh", reason, draw, np.inf
         return "" if fits else reason
 
+    def _check(self, target: Target, sampled: Sampled) -> Report:
+        """Return the report on the draws of the weights that a sampler has drawn."""
+        target, z = target.coordinates.to_check(target, sampled.z)
+        values, features = target.label(jax.device_get(constrain_draws(target, z)))
+        made = SamplerRecord(name=SAMPLERS.name_of(self), settings=self.settings())
+        draws = Draws(
+            values,
+            features,
+            statistics=sampled.statistics,
+            sites=inspect_model(target).latent,
+            record=Record(sampler=made, figures=sampled.figures),
+        )
+        return check_draws(draws)
+
 
 def _compare(value: float, limit: float) -> tuple[bool, str]:
     """Return whether a value is within its limit, and the comparison as text."""
     within = value <= limit
     return within, f"{'≤' if within else '>'} {limit}"
-
-
-def find_failures(target: Target, sampled: Sampled) -> tuple[list[str], float, Verdict | None]:
-    """Return the names of the diagnostics that the draws of the weights fail.
-
-    Returns:
-        the names; how many times as many draws they call for; and, if there are none, the verdict,
-        with which the posterior is not checked again.
-    """
-    target, z = target.coordinates.to_check(target, sampled.z)
-    values, features = target.label(jax.device_get(constrain_draws(target, z)))
-    draws = Draws(
-        values,
-        features,
-        statistics=sampled.statistics,
-        sites=inspect_model(target).latent,
-        record=Record(figures=sampled.figures),
-    )
-    recorded, report = check_and_record(draws)
-    names = [finding.name for finding in report.failures]
-    return names, find_shortage(report), None if names else recorded.record.verdict

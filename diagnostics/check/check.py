@@ -168,6 +168,26 @@ def _measure(
     return Report(sampler, draws.shape, reported, burn_in)
 
 
+def check_draws(draws: Draws, findings: Sequence[Finding] | None = None) -> Report:
+    """Return the report on draws, with the default limits.
+
+    Args:
+        draws: the draws.
+        findings: of an earlier check of the same draws, which are not measured again.
+    """
+    diagnostics = _list_diagnostics({})
+    try:
+        return _measure(draws, diagnostics, findings)
+    except ModuleNotFoundError as error:
+        problem = describe_missing_package("checking a posterior", error)
+        raise ModuleNotFoundError(problem, name=error.name) from error
+
+
+def make_verdict(draws: Draws, report: Report) -> Verdict:
+    """Return the result of a check of draws as they record it, with a checksum of them."""
+    return Verdict(report.passed, _hash_inputs(draws, _list_diagnostics({})), report.findings)
+
+
 def check_and_record(draws: Draws) -> tuple[Draws, Report]:
     """Return draws that record the verdict and the figures of their check, and the report on them.
 
@@ -180,13 +200,8 @@ def check_and_record(draws: Draws) -> tuple[Draws, Report]:
     """
     report = read_report(draws)
     if report is None:
-        try:
-            report = check(draws)
-        except ModuleNotFoundError as error:
-            problem = describe_missing_package("checking a posterior", error)
-            raise ModuleNotFoundError(problem, name=error.name) from error
-        checksum = _hash_inputs(draws, _list_diagnostics({}))
-        verdict = Verdict(report.passed, checksum, report.findings)
+        report = check_draws(draws)
+        verdict = make_verdict(draws, report)
         draws = replace(draws, record=structs.replace(draws.record, verdict=verdict))
     return draws, report
 

@@ -19,7 +19,8 @@ from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl._runtime.workers import parallel_workers
 from bpa_ppl.adapting.adapt import log_density
-from bpa_ppl.adapting.draw import draw, require_adaptation
+from bpa_ppl.adapting.build import require_adaptation
+from bpa_ppl.adapting.draw import draw
 from bpa_ppl.adapting.observations import Compared
 from bpa_ppl.densities.model_target import require_simulated
 from bpa_ppl.densities.own_models import Simulated

@@ -132,7 +132,7 @@ def compare_on_lists(
     options |= {"samplers": samplers, "settings": settings, "reference": reference, "seed": seed}
     options["others"] = {name: [*map(read_draws, of)] for name, of in (others or {}).items()}
     comparison = compare_samplers(target, test=lists if test is None else test, **options)
-    metric = None if target.adaptation is None else target.adaptation.record.observed.gain
+    metric = None if target.adaptation is None else target.adaptation.observed.record().gain
     by_default = "none" if metric is None else f"{metric}, the default"
     chosen = adapting.get("likelihood")
     made = {

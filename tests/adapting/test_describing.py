@@ -13,6 +13,7 @@ from support.raising import raises
 import bpa_ppl as bpa
 from bpa_ppl import NBest, from_lists
 from bpa_ppl.adapting.adapt import log_density
+from bpa_ppl.adapting.build import require_adaptation
 from bpa_ppl.adapting.describe import Plan
 from bpa_ppl.errors import UsageError
 from bpa_ppl.extending import oracles
@@ -79,7 +80,9 @@ def test_references_and_ties() -> None:
 def test_what_adapt_does_is_what_is_described() -> None:
     known = lists(mqm=[-5.0, None, 0.0, -1.0, -1.0, None])
     plan = plan_of(known, "mqm")
-    record = log_density(known, gain="mqm", prior="isotropic:variance=1.0").adaptation.record
+    record = require_adaptation(
+        log_density(known, gain="mqm", prior="isotropic:variance=1.0")
+    ).describe()
     assert (record.likelihood.name, record.prior.name) == (plan.likelihood, plan.prior)
     assert (record.observed.ties, plan.judged, plan.equal) == (plan.ties, 2, 1)
 
@@ -92,7 +95,7 @@ def test_default_gain(kind: str, caplog: pytest.LogCaptureFixture) -> None:
     weights: Any = None if kind in ("none", "totals") else {"logprob": 0.5, "comet": 0.0}
     with caplog.at_level("INFO", logger="bpa_ppl"):
         gain = "bleu" if kind == "chosen" else None
-        observed = log_density(known, weights, gain=gain).adaptation.record.observed
+        observed = require_adaptation(log_density(known, weights, gain=gain)).describe().observed
     expected = {"none": "chrf", "chosen": "bleu"}.get(kind, "ter")
     assert observed.gain == expected
     messages = [record.message for record in caplog.records if "the gain is" in record.message]
@@ -107,7 +110,7 @@ def test_default_gain(kind: str, caplog: pytest.LogCaptureFixture) -> None:
     assert plan_of(known).gain == ("ter" if kind == "totals" else "chrf")
     if kind == "none":  # oracles that were found before have a metric of their own
         found = oracles(known, "ter", ties="shared")
-        assert log_density(known, gain=found).adaptation.record.observed.gain == "ter"
+        assert require_adaptation(log_density(known, gain=found)).describe().observed.gain == "ter"
 
 
 def test_preferences_and_nothing() -> None:

@@ -12,9 +12,8 @@ import pytest
 import bpa_ppl as bpa
 from bpa_ppl import NBest, from_lists
 from bpa_ppl.adapting.adapt import log_density
-from bpa_ppl.adapting.draw import require_adaptation
+from bpa_ppl.adapting.build import Adaptation, require_adaptation
 from bpa_ppl.densities.target import Target
-from bpa_ppl.densities.weights_target import Adaptation
 
 LM, QE = [-2.0, -1.5, -3.0, -1.0, -2.5, -0.5], [0.5, 0.75, 0.25, 0.5, 0.125, 0.875]
 HUMAN = [3.0, None, 1.0, 2.0, 5.0, 4.0]
@@ -62,7 +61,7 @@ def test_a_sentence_says_why_a_column_is_left_out(values: Any, reason: str) -> N
     assert proposal.features == ("lm", "qe")
     (sentence,) = proposal.left_out
     assert sentence.startswith(f"a b {reason}")
-    assert as_printed(proposal.command, nbest).lists.feature_names == ("lm", "qe")
+    assert as_printed(proposal.command, nbest).prepared.lists.feature_names == ("lm", "qe")
 
 
 @pytest.mark.parametrize(
@@ -114,14 +113,14 @@ def test_the_gain(
     if gain != "COLUMN":
         assert described.plan is not None
         adapted = as_printed(proposal.command, nbest)
-        assert adapted.record.observed.gain == described.plan.gain == gain.rpartition("=")[2]
+        assert adapted.describe().observed.gain == described.plan.gain == gain.rpartition("=")[2]
         return
     assert described.plan is None
     assert proposal.note.startswith("replace COLUMN by the column that says how good a candidate")
     assert proposal.note.endswith(f"such as {', '.join(gains)}")
     for name in gains:
         adapted = as_printed(proposal.command.replace("COLUMN", name), nbest)
-        assert adapted.lists.feature_names == tuple(one for one in features if one != name)
+        assert adapted.prepared.lists.feature_names == tuple(one for one in features if one != name)
 
 
 def test_what_was_chosen_is_kept() -> None:
@@ -149,11 +148,11 @@ def test_lists_without_features_or_judgements() -> None:
     references = lists().with_references(["the cat", "hey"])
     command = bpa.describe(references).proposal.command
     assert command == "bpa.adapt(lists, add=['consensus', 'length'])"
-    assert as_printed(command, references).lists.feature_names
+    assert as_printed(command, references).prepared.lists.feature_names
     human = lists(human=[1, 3, 2, 5, 4, 4])
     command = bpa.describe(human).proposal.command
     assert command == "bpa.adapt(lists, add=['consensus', 'length'], gain='COLUMN')"
-    assert as_printed(command.replace("COLUMN", "human"), human).lists.feature_names
+    assert as_printed(command.replace("COLUMN", "human"), human).prepared.lists.feature_names
     for nothing in (lists(), lists(system=list("ABCABC"))):
         proposal = bpa.describe(nothing).proposal
         assert proposal.command == ""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -17,11 +16,12 @@ import numpy as np
 
 from bpa_ppl._runtime.arguments import check_seed
 from bpa_ppl._runtime.progress import Reporter
-from bpa_ppl.adapting.adapt import adapt_draws
+from bpa_ppl.adapting.adapt import run_adaptation
+from bpa_ppl.adapting.settings import Settings
 from bpa_ppl.decoding.choices import Choices
 from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.decoding.writing import write_texts
-from bpa_ppl.diagnostics.check.check import Report, check_and_record
+from bpa_ppl.diagnostics.check.check import Report
 from bpa_ppl.diagnostics.ways.compare_ways import compare_baselines
 from bpa_ppl.diagnostics.ways.paired import Scoreboard, compare_choices
 from bpa_ppl.diagnostics.ways.simple_ways import Way
@@ -105,10 +105,9 @@ def run_demo(folder: Path, *, seed: int = 0, progress: bool | Reporter = False) 
         order = np.random.default_rng(seed).permutation(len(pool))
         adaptation = pool.select(order[:_ADAPTATION])
         rest = pool.select(np.sort(order[_ADAPTATION:]))
-        draw = partial(adapt_draws, adaptation, canonical, sampler="imh", seed=seed)
-        (first, _), (posterior, report) = (
-            check_and_record(draw(add=add, progress=progress)) for add in ((), text)
-        )
+        settings: Settings = {"sampler": "imh", "seed": seed, "progress": progress}
+        first = run_adaptation(adaptation, canonical, settings).draws
+        posterior, report, _ = run_adaptation(adaptation, canonical, {**settings, "add": text})
         baseline, result = (rerank(rest, p, progress=progress) for p in (first, posterior))
         paths = tuple(folder / name for name in ("posterior.nc", "translations.txt"))
         write_posterior(posterior, paths[0])
@@ -136,8 +135,7 @@ def run_judges_demo(folder: Path, *, seed: int = 0, progress: bool | Reporter = 
     with output_folder(folder):
         with as_file(files("bpa_ppl.demo_data")) as data:
             judged, new = (read_nbest(data / f"answers.{name}.jsonl") for name in ("judged", "new"))
-        draws = adapt_draws(judged, None, seed=seed, progress=progress)
-        posterior, report = check_and_record(draws)
+        posterior, report, _ = run_adaptation(judged, None, {"seed": seed, "progress": progress})
         result = rerank(new, posterior, progress=progress)
         paths = tuple(folder / name for name in ("posterior.nc", "answers.txt"))
         write_posterior(posterior, paths[0])

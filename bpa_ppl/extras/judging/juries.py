@@ -19,7 +19,9 @@ from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, is_number, to_float
 from bpa_ppl._runtime.messages import capture_notes, format_count
 from bpa_ppl.adapting.adapt import log_density
-from bpa_ppl.adapting.draw import draw, make_draws, require_adaptation
+from bpa_ppl.adapting.build import require_adaptation
+from bpa_ppl.adapting.draw import SamplerRun, draw
+from bpa_ppl.adapting.finish import make_draws
 from bpa_ppl.adapting.prior import correlate_within
 from bpa_ppl.adapting.settings import recorded_options
 from bpa_ppl.densities.coordinates import choose_coordinates
@@ -39,7 +41,6 @@ from bpa_ppl.lists.nbest import NBest, centre, score_differences, subtract_first
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
-from bpa_ppl.posterior.record import SamplerRecord
 from bpa_ppl.samplers.common_scale import estimate_evidence
 from bpa_ppl.samplers.laplace import Laplace
 
@@ -355,7 +356,7 @@ def judges(
     with capture_notes(), NUMPYRO_LOCK, jax.enable_x64(True):  # the notes are those of `adapt`
         target, reason = log_density(lists, start, **options), ""
         adaptation = require_adaptation(target)
-        if adaptation.record.data != draws.record.data:
+        if adaptation.observed.hashes() != draws.record.data:
             reason = "these are not the lists that the posterior was adapted to: pass those"
         if target.model is not log_linear or target.prior.other is not None:
             reason = "only the default model with a Gaussian prior can be fitted without a judge: "
@@ -410,7 +411,7 @@ class _Refits:
         """The judgements of the lists; gains are shares of the headroom."""
         adaptation = require_adaptation(self.target)
         observed = adaptation.observed
-        lists = adaptation.lists if observed.gain is None else observed.lists
+        lists = adaptation.prepared.lists if observed.gain is None else observed.lists
         judged = read_judgements(lists, observed.gain, observed.gains)
         if judged.gains is None:
             return judged
@@ -435,7 +436,7 @@ class _Refits:
     def draw(self, kept: _Kept) -> Draws:
         """Return weighted draws of the posterior of the features that are kept."""
         target = self.build_target(kept)
-        draws = make_draws(target, draw(Laplace(draws=_DRAWS), target), SamplerRecord())
+        draws = make_draws(SamplerRun(target, draw(Laplace(draws=_DRAWS), target)))
         return replace(draws, values={**draws.values, WEIGHTS: draws.weights * kept})
 
     @cached_property
@@ -489,7 +490,7 @@ class _Refits:
         self, sample: Draws
     ) -> tuple[tuple[JudgeRow, ...], tuple[tuple[float, ...], ...]]:
         """Return the rows of the table, and the correlations of the features within the lists."""
-        names, lists = sample.features, require_adaptation(self.target).lists
+        names, lists = sample.features, require_adaptation(self.target).prepared.lists
         spread = lists.spread[find_positions(names, lists.feature_names)]
         # The weight of a constant feature is 0, not −0.
         ends = (x * spread + 0.0 for x in (sample.mean, *sample.interval(0.95)))

@@ -14,7 +14,7 @@ from bpa_ppl._runtime.arguments import SEEDS, check_seed
 from bpa_ppl._runtime.messages import format_with_spread
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl.adapting.adapt import log_density
-from bpa_ppl.adapting.draw import draw_posterior
+from bpa_ppl.adapting.finish import draw_posterior
 from bpa_ppl.adapting.prepare import choose_gain
 from bpa_ppl.components import Component, Registry
 from bpa_ppl.decoding.reranker import rerank

@@ -36,7 +36,7 @@ from functools import cache
 
 from bpa_ppl import from_lists
 from bpa_ppl.adapting.adapt import log_density
-from bpa_ppl.adapting.draw import draw_posterior
+from bpa_ppl.adapting.finish import draw_posterior
 from bpa_ppl.densities.target import Target
 
 NAMES = ("LM0", "TM0", "WP0")

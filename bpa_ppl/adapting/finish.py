@@ -1,0 +1,415 @@
+"""Finish draws: check them, compare their choices, and record how they were made."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import numpy as np
+import numpy.typing as npt
+from msgspec import structs
+
+from bpa_ppl._runtime.arguments import require
+from bpa_ppl._runtime.arrays import Float64, to_floats
+from bpa_ppl._runtime.messages import warn_user
+from bpa_ppl._runtime.progress import Reporter
+from bpa_ppl.adapting.build import Adaptation, require_adaptation
+from bpa_ppl.adapting.draw import SamplerRun, run_sampler
+from bpa_ppl.adapting.observations import Compared, Scored
+from bpa_ppl.adapting.update import gaussian_shift, report_shift
+from bpa_ppl.densities.coordinates import choose_coordinates
+from bpa_ppl.densities.mode import mode_of
+from bpa_ppl.densities.model_target import read_observed
+from bpa_ppl.densities.target import (
+    NUMPYRO_LOCK,
+    Sampled,
+    Target,
+    constrain,
+    constrain_draws,
+    evaluate,
+    evaluate_priors,
+    inspect_model,
+    require_sites,
+    unflatten,
+)
+from bpa_ppl.diagnostics.check.check import Report, check_draws, make_verdict
+from bpa_ppl.diagnostics.ways.compare_ways import (
+    LEFT_OUT,
+    BaselineComparison,
+    compare_adapted,
+    compare_without_indicators,
+    log_comparison,
+    log_indicators,
+    to_record,
+)
+from bpa_ppl.diagnostics.ways.judged import ACCURACY
+from bpa_ppl.diagnostics.ways.simple_ways import find_system_column
+from bpa_ppl.errors import DataError
+from bpa_ppl.lists.drift import feature_scales
+from bpa_ppl.lists.nbest import score_differences
+from bpa_ppl.posterior.adapter import to_arviz
+from bpa_ppl.posterior.draws import DIRECTIONS, WEIGHTS, Draws
+from bpa_ppl.posterior.record import Figures, Record, SamplerRecord, Shift, read_version
+from bpa_ppl.posterior.statistics import smooth_log_weights
+from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
+from bpa_ppl.weights import Weights
+
+if TYPE_CHECKING:
+    from bpa_ppl.posterior.arviz_functions import InferenceData
+
+_PACKAGES = ("bpa_ppl", "numpyro", "jax", "jaxlib", "numpy", "sacrebleu", "arviz", "arviz-stats")
+_PRIOR_DRAWS = 1000
+#: With fewer lists, it proves little if all choices come from one system.
+_MIN_LISTS = 5
+
+
+class Finished(NamedTuple):
+    """Draws with their record, and what was found about them.
+
+    Attributes:
+        draws: the draws.
+        report: of their check.
+        comparison: with simple ways to choose; None if there is none.
+    """
+
+    draws: Draws
+    report: Report
+    comparison: BaselineComparison | None = None
+
+
+def finish(
+    run: SamplerRun,
+    *,
+    options: Mapping[str, Any] | None = None,
+    reading: Mapping[str, Any] | None = None,
+) -> Finished:
+    """Check draws, compare their choices with simple ways to choose, and record all of it.
+
+    Args:
+        run: from `run_sampler`.
+        options: what `adapt` was called with, as data.
+        reading: the options with which a file of lists was read.
+
+    Raises:
+        UsageError: if the sampler did not return draws of the sites of the target.
+
+    >>> from bpa_ppl import from_lists, log_density
+    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+    >>> finish(run_sampler(log_density(lists, {"LM0": 0.5}), "map")).draws.record.sampler.name
+    'map'
+    """
+    draws, sampled = make_draws(run), run.sampled
+    found: dict[str, Any] = {"options": options, "reading": reading or {}}
+    comparison = adaptation = None
+    if run.target.has_lists:
+        adaptation = require_adaptation(run.target)
+        lists = adaptation.prepared.lists
+        found["shift"] = _measure_shift(run.target, adaptation, draws, is_exact=run.is_exact)
+        found["feature_scales"] = feature_scales(lists, draws.aligned(lists, draws.mean[None])[0])
+    with NUMPYRO_LOCK:  # SciPy fails in a thread while xarray imports Dask in another
+        report = check_draws(draws, sampled.findings)
+    if adaptation is not None:
+        if report:
+            _warn_single_system(draws, adaptation.observed)
+        comparison = _compare(draws, adaptation, report)
+        found["comparison"] = None if comparison is None else to_record(comparison)
+    found["verdict"] = make_verdict(draws, report)
+    return Finished(
+        replace(draws, record=structs.replace(draws.record, **found)), report, comparison
+    )
+
+
+def draw_posterior(
+    target: Target,
+    sampler: str | Sampler = "auto",
+    *,
+    seed: int = 0,
+    progress: bool | Reporter = False,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Draws:
+    """Return draws of a sampler, with everything that `adapt` or `sample` records.
+
+    Args:
+        target: from `log_density`, or from `make_model_target`.
+        sampler: as for `run_sampler`, like the other arguments.
+        seed: the seed of the draws.
+        progress: True shows a bar on standard error.
+        clock: a function that returns the time in seconds.
+
+    Raises:
+        UsageError: if a package of the sampler is missing, or the sampler does not fit the target.
+
+    >>> from bpa_ppl import from_lists, log_density
+    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+    >>> draw_posterior(log_density(lists, {"LM0": 0.5}), "map").kind
+    'point'
+    """
+    return finish(run_sampler(target, sampler, seed=seed, progress=progress, clock=clock)).draws
+
+
+def make_draws(run: SamplerRun) -> Draws:
+    """Return draws with the record of what was prepared, observed and sampled.
+
+    Args:
+        run: from `run_sampler`.
+
+    Raises:
+        UsageError: if the sampler did not return draws of the sites of the target.
+    """
+    target, sampled = run.target, run.sampled
+    draws = replace(_evaluate_draws(target, sampled), record=_describe(run))
+    if not target.has_lists:
+        observed = read_observed(target)
+        dims = {name: dims for name, dims in inspect_model(target).dims.items() if name != WEIGHTS}
+        return replace(draws, dims=dims, observed=observed)
+    adaptation, match = require_adaptation(target), target.match
+    observed, recipe = adaptation.observed, adaptation.prepared.matched.recipe
+    recorded, prior = dict[str, Any](), target.prior
+    if target.uses_prior and prior.other is None:
+        recorded = {"mean": prior.mean, "variance": prior.variance, "covariance": prior.covariance}
+        recorded |= prior.scale_constants()
+    constants = {
+        "canonical": match.values[match.free],
+        **{f"prior_{name}": value for name, value in recorded.items() if value is not None},
+        **sampled.constants,
+    }
+    if match.agreement:
+        agreement = [match.agreement.get(name, 0.0) for name in match.free_names]
+        constants["agreement"] = np.array(agreement)
+    if sampled.mode is not None:
+        with NUMPYRO_LOCK, jax.enable_x64(True):
+            constants["mode"] = constrain(target, unflatten(sampled.mode, target.start))[WEIGHTS]
+    values, sites = draws.values, draws.sites
+    dims = {n: names for n, names in inspect_model(target).dims.items() if n in values}
+    if sampled.directions is not None:
+        values, sites = {**values, DIRECTIONS: sampled.directions}, (*sites, DIRECTIONS)
+    return replace(
+        draws,
+        values=values,
+        sites=sites,
+        dims=dims,
+        coords={dim: names for dim, names in observed.coords.items() if dims and names},
+        observed={"oracle": observed.chosen},
+        constants={**jax.device_get(constants), **observed.constants(), **recipe.constants()},
+        fixed=Weights(zip(match.fixed_names, match.fixed_values.tolist(), strict=True)),
+        sentence_ids=observed.lists.sentence_ids,
+    )
+
+
+def _describe(run: SamplerRun) -> Record:
+    """Return the record of what was prepared, observed and sampled."""
+    target, record = run.target, Record(model=getattr(run.target.model, "__name__", None))
+    if target.has_lists:
+        record = require_adaptation(target).describe()
+    versions = {n: read_version(n) for n in (*_PACKAGES, *run.packages)}
+    return structs.replace(
+        record,
+        sampler=run.sampler,
+        seed=target.seed,
+        versions={**versions, "python": platform.python_version()},
+        machine=f"{platform.system()} {platform.machine()}, {jax.default_backend()}",
+        figures=run.sampled.figures,
+    )
+
+
+def _evaluate_draws(target: Target, sampled: Sampled) -> Draws:
+    """Return the result of a sampler with its densities and draws of the prior.
+
+    Raises:
+        UsageError: if the sampler did not return draws of the sites of the target.
+    """
+    require(sampled, Sampled, "the method `sample` of a sampler returns Sampled", "sampled")
+    require_sites(sampled.z, target.start)
+    with NUMPYRO_LOCK, jax.enable_x64(True):
+        info, likelihood = inspect_model(target), sampled.log_likelihood
+        if likelihood is None:
+            likelihood = evaluate(target, sampled.z)[1]
+        from_prior = target.draw_prior(_PRIOR_DRAWS, target.seed)
+        values, warmup, from_prior = jax.device_get(
+            (
+                constrain_draws(target, sampled.z),
+                constrain_draws(target, sampled.warmup),
+                {name: draws[None] for name, draws in from_prior.items()},
+            )
+        )
+        log_prior = evaluate_priors(target, values)
+    values, features = target.label(values)
+    return Draws(
+        values,
+        features,
+        kind=sampled.kind,
+        log_weight=sampled.log_weight,
+        log_density=None if sampled.log_density is None else np.asarray(sampled.log_density),
+        log_likelihood=likelihood,
+        log_prior=log_prior,
+        sentence_sites=info.per_sentence,
+        statistics=sampled.statistics,
+        warmup=target.label(warmup)[0] if warmup else {},
+        prior=target.label(from_prior)[0],
+        sites=info.latent,
+    )
+
+
+def _measure_shift(
+    target: Target, adaptation: Adaptation, draws: Draws, *, is_exact: bool
+) -> Shift | None:
+    """Return how far a Gaussian in place of a posterior shifts the weights, and report it."""
+    earlier, shift = adaptation.prepared.earlier, None
+    if earlier is None or draws.kind == "point":
+        return None
+    if not is_exact:
+        with NUMPYRO_LOCK, jax.enable_x64(True):
+            shift = gaussian_shift(target, earlier, draws)
+    report_shift(shift, earlier, draws)
+    return shift
+
+
+def _compare(draws: Draws, adaptation: Adaptation, report: Report) -> BaselineComparison | None:
+    """Return the comparison of the choices with simple ways and without indicators, and log it.
+
+    The comparison of draws that fail their check is not logged: their weights may be others.
+    """
+    observed = adaptation.observed
+    gain, gains = observed.gain, observed.gains
+    lists = adaptation.prepared.lists if isinstance(observed, Compared) else observed.lists
+    comparison = compare_adapted(draws, lists, gain, gains)
+    if comparison is None:
+        return None
+    if report:
+        log_comparison(comparison)
+    if comparison.unit == ACCURACY or comparison.evaluation != LEFT_OUT:
+        return comparison
+    without = _draw_without_indicators(adaptation)
+    if without is None:
+        return comparison
+    comparison = compare_without_indicators(comparison, draws, without, lists, gain, gains)
+    if report:
+        log_indicators(comparison)
+    return comparison
+
+
+def _draw_without_indicators(adaptation: Adaptation) -> Draws | None:
+    """Return draws of the posterior without indicators by `laplace`, in less than a second.
+
+    None if there is no such posterior, or if no mode of it is found.
+    """
+    target = adaptation.without_indicators
+    if target is None:
+        return None
+    with NUMPYRO_LOCK, jax.enable_x64(True):
+        chosen = choose_coordinates(target)
+        if not mode_of(chosen).converged:
+            return None
+        sampled = chosen.restore(SAMPLERS.resolve("laplace").sample(chosen))
+    return make_draws(SamplerRun(replace(target, adaptation=adaptation), sampled))
+
+
+def _warn_single_system(draws: Draws, observed: Scored | Compared) -> None:
+    """Warn if the mean weights choose candidates of the same system from all lists."""
+    lists, sources = observed.lists, draws.record.recipe.sources
+    categorical = [one.settings["column"] for one in sources if one.source == "indicators"]
+    # Comparisons are not lists of candidates.
+    if isinstance(observed, Compared) or len(lists) < _MIN_LISTS:
+        return
+    if not (column := find_system_column(lists, categorical)):
+        return
+    systems, first = np.array(lists.extras[column], str), lists.offsets[:-1]
+    several = np.logical_or.reduceat(systems != np.repeat(systems[first], lists.sizes), first)
+    best = lists.best(score_differences(lists, draws.aligned(lists, draws.mean[None])[0]))
+    chosen = set(systems[first + best][several].tolist())
+    if several.sum() < _MIN_LISTS or len(chosen) > 1:
+        return
+    remedy = f"leave out categorical {column}" if column in categorical else "add features"
+    warn_user(
+        f"all choices from {int(several.sum())} adaptation lists with several systems come from "
+        f"{column} {chosen.pop()}: use only its candidates, or, to let others be chosen, "
+        f"{remedy} or judge more lists"
+    )
+
+
+def to_posterior(
+    density: Target,
+    z: npt.ArrayLike,
+    *,
+    sampler: str = "unknown sampler",
+    warmup: npt.ArrayLike | None = None,
+    log_weight: npt.ArrayLike | None = None,
+    statistics: Mapping[str, npt.ArrayLike] | None = None,
+) -> InferenceData:
+    """Return draws of any algorithm as the posterior that `adapt` would return.
+
+    `check`, `report`, `compare` and `rerank` accept it.
+
+    Args:
+        density: the result of `log_density`.
+        z: (chains, draws, d) unconstrained values.
+        sampler: a name for the sampler, which the posterior records.
+        warmup: (chains, draws, d) the values of the warm-up, to keep them.
+        log_weight: (chains, draws) log p(z, data) − log q(z) of proposals from q, up to a
+            constant. The importance weights are Pareto-smoothed, and k̂ is recorded.
+        statistics: arrays (chains, draws) by ArviZ's names. `n_steps` is the number of
+            evaluations of the density for each draw; without it, this number is unknown.
+
+    Raises:
+        DataError: if shapes do not fit together, or a value is not finite.
+        UsageError: if the density was not made by `log_density`.
+
+    >>> from bpa_ppl import from_lists, log_density
+    >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
+    >>> density = log_density(lists, {"LM0": 0.5})
+    >>> z = np.random.default_rng(0).normal(0.5, 0.3, (4, 100, 1))
+    >>> posterior = to_posterior(density, z, sampler="mine")
+    >>> posterior["posterior"]["weights"].shape, posterior.attrs["sampler"]
+    ((4, 100, 1), 'mine')
+    """
+    require_adaptation(density)
+    values = _to_draws(density, "z", z)
+    shape, weights, k_hat = values.shape[:2], None, None
+    if log_weight is not None:
+        weights, k_hat = smooth_log_weights(_to_column("log_weight", log_weight, shape))
+    arrays = {n: _to_column(n, v, shape) for n, v in (statistics or {}).items()}
+    sites = unflatten(values, density.start)
+    with NUMPYRO_LOCK, jax.enable_x64(True):
+        log_density, log_likelihood = evaluate(density, sites)
+    sampled = Sampled(
+        z=sites,
+        kind="chains" if weights is None else "weighted",
+        log_density=log_density,
+        log_weight=weights,
+        statistics=arrays,
+        warmup=(
+            {} if warmup is None else unflatten(_to_draws(density, "warmup", warmup), density.start)
+        ),
+        log_likelihood=log_likelihood,
+        figures=Figures(pareto_k=k_hat),
+    )
+    run = SamplerRun(density, sampled, SamplerRecord(name=str(sampler)))
+    return to_arviz(finish(run).draws)
+
+
+def _to_draws(density: Target, name: str, z: npt.ArrayLike) -> Float64:
+    """Return draws as finite numbers, (chains, draws, d)."""
+    values = to_floats(z, name)
+    if values.ndim != 3 or values.shape[2] != density.dimension or not values.size:
+        problem = f"must be (chains, draws, {density.dimension})"
+        raise DataError(
+            f"{name} has the shape {values.shape}: it {problem}",
+            parameter=name,
+            code="mismatch",
+        )
+    if not np.isfinite(values).all():
+        problem = f"{name} has values that are not finite: leave out the draws that diverged"
+        raise DataError(problem, parameter=name, code="bad-number")
+    return values
+
+
+def _to_column(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
+    """Return an array of one value per draw, (chains, draws), in its own type."""
+    if to_floats(values, name).shape != shape:
+        problem = f"{name} has the shape {np.shape(values)}: it must be {shape}, (chains, draws)"
+        raise DataError(problem, parameter=name, code="mismatch")
+    return np.asarray(values)
