@@ -18,7 +18,7 @@ from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import DataError, locate
 from bpa_ppl.formats.block import JUDGEMENTS
 from bpa_ppl.formats.roles import to_patterns
-from bpa_ppl.gains.column import select_judged
+from bpa_ppl.gains.column import find_judged, select_judged
 from bpa_ppl.gains.gains import AnyGain, default_gain, resolve
 from bpa_ppl.gains.metric import Metric
 from bpa_ppl.gains.misplaced import describe_misplaced, warn_of_misplaced
@@ -35,7 +35,6 @@ from bpa_ppl.lists.columns import (
     read_column,
     read_columns,
     read_examples,
-    select_marked,
 )
 from bpa_ppl.lists.nbest import NBest, demote_to_extras, promote_to_features
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
@@ -367,21 +366,21 @@ def _plan(lists: NBest, gain: Metric, with_reference: list[int]) -> tuple[Plan, 
         preferences = not with_reference
         lists = lists.select(with_reference) if with_reference else lists
     weights = initial_weights(demote_to_extras(lists, gain.columns))
+    found = find_judged(lists, gain)
     plan = Plan(
         gain=None if preferences else gain.key,
-        likelihood=LIKELIHOODS.name_of(choose_likelihood(gain, lists)),
+        likelihood=LIKELIHOODS.name_of(choose_likelihood(gain, lists, of_two=found.of_two)),
         prior="isotropic",
         sampler="auto",
         ties="shared" if lists.totals is None else "canonical",
         start=tuple(name for name, value in weights.items() if value),
     )
-    columns = [np.isfinite(read_column(lists, name)) for name in gain.columns]
-    unjudged = any(not select_marked(lists, marked)[1].size for marked in columns)
+    unjudged = bool(gain.columns) and not found.marked.any()
     if preferences:
         return plan, ""
     if unjudged:
         return plan, f"no list has two candidates with a value of {gain.key}: judge more"
-    judged, _ = select_judged(lists, gain)
+    judged, _ = select_judged(lists, gain, found)
     tied = oracles(judged, gain, ties="shared").tied
     equal = np.count_nonzero((tied == judged.sizes) & (tied > 1))
     several = np.count_nonzero(tied > 1)

@@ -163,9 +163,8 @@ def make_draws(run: SamplerRun) -> Draws:
     target, sampled = run.target, run.sampled
     draws = replace(_evaluate_draws(target, sampled), record=_describe(run))
     if not target.has_lists:
-        observed = read_observed(target)
         dims = {name: dims for name, dims in inspect_model(target).dims.items() if name != WEIGHTS}
-        return replace(draws, dims=dims, observed=observed)
+        return replace(draws, dims=dims, observed=read_observed(target))
     adaptation, match = require_adaptation(target), target.match
     observed, recipe = adaptation.observed, adaptation.prepared.matched.recipe
     recorded, prior = dict[str, Any](), target.prior
@@ -274,8 +273,10 @@ def _compare(draws: Draws, adaptation: Adaptation, report: Report) -> BaselineCo
     The comparison of draws that fail their check is not logged: their weights may be others.
     """
     observed = adaptation.observed
-    gain, gains = observed.gain, observed.gains
-    lists = adaptation.prepared.lists if isinstance(observed, Compared) else observed.lists
+    prepared, gain, gains = adaptation.prepared, observed.gain, observed.gains
+    lists = prepared.lists if isinstance(observed, Compared) else observed.lists
+    if gains is None and gain is not None and prepared.values is not None:
+        gains = gain.signed(prepared.values)
     comparison = compare_adapted(draws, lists, gain, gains)
     if comparison is None:
         return None

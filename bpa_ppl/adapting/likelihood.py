@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bpa_ppl.gains.column import is_choice_of_two
 from bpa_ppl.gains.metric import Metric
 from bpa_ppl.gains.preferences import has_preferences
 from bpa_ppl.lists.nbest import NBest
@@ -21,7 +20,7 @@ _WITH_MARGIN = ("ter", "bleu", "chrf", "ter+bleu", "wer", "cer")
 _OF_JUDGEMENTS = Pairs(exponent=0.25, power=0.75)
 
 
-def choose_likelihood(gain: Metric, lists: NBest) -> Likelihood:
+def choose_likelihood(gain: Metric, lists: NBest, *, of_two: bool) -> Likelihood:
     """Return the likelihood with the best results for this kind of gain on held-out sentences.
 
     `margin` for TER, BLEU, chrF, `ter+bleu`, WER and CER; on translations it halves the spread over
@@ -36,11 +35,12 @@ def choose_likelihood(gain: Metric, lists: NBest) -> Likelihood:
     Args:
         gain: a metric or a column.
         lists: the adaptation sentences.
+        of_two: whether the gain says which of two candidates was chosen, see `JudgedRows`.
     """
     if "references" in gain.needs and lists.references is None and len(lists):
         return Preference() if has_preferences(lists) else Oracle()
     if gain.key in _WITH_MARGIN:
         return Margin()
-    if is_choice_of_two(gain, lists):
+    if of_two:
         return Oracle()
     return _OF_JUDGEMENTS

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from bpa_ppl._runtime.cache import prepare_jax
@@ -12,7 +10,7 @@ from bpa_ppl._runtime.progress import reporter
 from bpa_ppl.adapting.observations import Compared, Scored
 from bpa_ppl.adapting.prepare import Prepared
 from bpa_ppl.gains.gains import gains
-from bpa_ppl.gains.oracles import Oracles, oracles, oracles_and_gains
+from bpa_ppl.gains.oracles import Oracles, oracles_and_gains
 from bpa_ppl.gains.preferences import agreement, choice_sets
 from bpa_ppl.lists.nbest import NBest, score_differences
 from bpa_ppl.models.likelihoods.likelihood import Likelihood
@@ -65,12 +63,17 @@ def _observe(prepared: Prepared) -> Scored | Compared:
             return Scored(lists, gain, best, gains(lists, gain, progress=report, jobs=jobs))
     canonical = prepared.match.origin == CANONICAL
     preference = score_differences(lists, prepared.match.values) if canonical else None
-    options: dict[str, Any] = {"ties": prepared.ties, "preference": preference, "jobs": jobs}
     with reporter(progress, "oracles") as report:
-        if with_gains:
-            best, values = oracles_and_gains(lists, gain, progress=report, **options)
-            return Scored(lists, gain, best, values)
-        return Scored(lists, gain, oracles(lists, gain, progress=report, **options))
+        best, values = oracles_and_gains(
+            lists,
+            gain,
+            ties=prepared.ties,
+            preference=preference,
+            known=prepared.values,
+            jobs=jobs,
+            progress=report,
+        )
+        return Scored(lists, gain, best, values if with_gains else None)
 
 
 def _observe_preferences(lists: NBest, likelihood: Likelihood) -> Compared:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bpa_ppl._runtime.arguments import require, require_one_of
+from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import format_count, log_info, warn_user
 from bpa_ppl.adapting.likelihood import UNUSED, choose_likelihood
 from bpa_ppl.adapting.settings import (
@@ -20,7 +21,7 @@ from bpa_ppl.densities.weights_target import Model
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.matching import MatchedLists, match_lists
 from bpa_ppl.features.recipe import recipe_for
-from bpa_ppl.gains.column import select_judged
+from bpa_ppl.gains.column import JudgedRows, find_judged, select_judged
 from bpa_ppl.gains.gains import default_gain, no_references, resolve
 from bpa_ppl.gains.metric import GAINS
 from bpa_ppl.gains.oracles import Oracles
@@ -60,6 +61,8 @@ class Prepared:
     Attributes:
         matched: all lists with their features, the recipe of these, and where the weights start.
         judged: the lists that are observed; none if the likelihood is `none`.
+        values: (candidates of `judged`,) of the column that is the gain; None for other gains.
+        answers: whether answers of judges are observed, who chose one of a few candidates.
         gain: how good a candidate is.
         likelihood: of what is observed, with the settings that were given.
         prior: a prior, or the family of priors.
@@ -82,6 +85,8 @@ class Prepared:
 
     matched: MatchedLists
     judged: NBest
+    values: Float64 | None
+    answers: bool
     gain: Metric
     likelihood: Likelihood
     prior: PriorFamily | Prior
@@ -143,25 +148,28 @@ def prepare(lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]
     asked = settings.get("gain")
     oracles = asked if isinstance(asked, Oracles) else None
     gain = choose_gain(lists, start, asked, observes_nothing=observes_nothing)
-    likelihood = chosen or _default_likelihood(gain, lists, sampler)
+    found = find_judged(lists, gain)
+    likelihood = chosen or _default_likelihood(gain, lists, sampler, of_two=found.of_two)
     if not (observes_nothing or oracles):
         _require_references(lists, gain, likelihood)  # before features are computed
-    of_judges = likelihood.observes_answers(gain, lists)
-    matched = _match(lists, start, gain, settings, of_judges=of_judges)
+    answers = likelihood.observes_answers(of_two=found.of_two)
+    matched = _match(lists, start, gain, settings, of_judges=answers)
     prior = _choose_prior(resolve_prior(settings), matched, sampler)
     model = _choose_model(settings.get("model"), prior, matched.match, lists)
-    judged = _select_judged(
-        matched.lists, gain, likelihood, oracles, observes_nothing=observes_nothing
+    judged, values = _select_judged(
+        matched.lists, gain, found, likelihood, oracles, observes_nothing=observes_nothing
     )
     return Prepared(
         matched=matched,
         judged=judged,
+        values=values,
+        answers=answers,
         gain=gain,
         likelihood=likelihood,
         prior=prior,
         model=model,
         sampler=sampler,
-        ties=_choose_tie_breaking(likelihood, gain, matched),
+        ties=_choose_tie_breaking(likelihood, matched, answers=answers),
         oracles=oracles,
         earlier=_find_earlier(prior, matched.match, sampler, lists),
         defaults=start.defaults,
@@ -210,9 +218,11 @@ def choose_gain(
     return default
 
 
-def _default_likelihood(gain: Metric, lists: NBest, sampler: Sampler) -> Likelihood:
+def _default_likelihood(
+    gain: Metric, lists: NBest, sampler: Sampler, *, of_two: bool
+) -> Likelihood:
     """Return the likelihood of a published sampler, else that of the gain."""
-    default = choose_likelihood(gain, lists)
+    default = choose_likelihood(gain, lists, of_two=of_two)
     if sampler.likelihood is None or default.observes != "gains":
         return default
     log_info(
@@ -286,36 +296,37 @@ def _choose_model(
 def _select_judged(
     lists: NBest,
     gain: Metric,
+    found: JudgedRows,
     likelihood: Likelihood,
     oracles: Oracles | None,
     *,
     observes_nothing: bool,
-) -> NBest:
-    """Return the lists that are observed; log how many are left out."""
+) -> tuple[NBest, Float64 | None]:
+    """Return the lists that are observed, and their column; log how many are left out."""
     if observes_nothing:
         log_info(_EQUALS_PRIOR)
-        return lists[:0]
-    judged = lists
+        return lists[:0], None
+    judged, values = lists, None
     if likelihood.observes != "preferences" and oracles is None and len(lists):
         if has_preferences(lists):
             log_info(UNUSED)
-        judged = select_judged(lists, gain)[0]
+        judged, rows = select_judged(lists, gain, found)
+        values = None if found.values is None else found.values[rows]
         if skipped := len(lists) - len(judged):
             reason = "fewer than two candidates are judged" if gain.columns else "no reference"
             log_info(f"{format_count(skipped, 'list')} left out: {reason}")
     if not len(judged):
         warn_user(f"{_EQUALS_PRIOR}; give lists with judgements, references or preferences")
-    return judged
+    return judged, values
 
 
-def _choose_tie_breaking(likelihood: Likelihood, gain: Metric, matched: MatchedLists) -> str:
+def _choose_tie_breaking(likelihood: Likelihood, matched: MatchedLists, *, answers: bool) -> str:
     """Return how ties are broken: as the likelihood says, or by scores if there are some."""
     if isinstance(likelihood, OfOracles) and likelihood.ties is not None:
         return likelihood.ties
     # Neither of two candidates was chosen in a tie.
-    of_two = likelihood.observes_answers(gain, matched.lists)
     has_scores = matched.match.origin == CANONICAL or matched.lists.totals is not None
-    return "shared" if of_two or not has_scores else "canonical"
+    return "shared" if answers or not has_scores else "canonical"
 
 
 def _find_earlier(

@@ -87,8 +87,8 @@ def choose_prior(observed: Scored | Compared, prepared: Prepared) -> Prior:
     """
     family, match, missing = prepared.prior, prepared.match, list[str]()
     scaled = isotropic.learns_scale(family, match)
-    is_unknown = bool(scaled) and _is_unknown(observed, prepared)
-    if not _follows_agreement(observed, prepared):
+    is_unknown = bool(scaled) and _is_unknown(prepared)
+    if not _follows_agreement(prepared):
         match = match._replace(agreement={})
     if not match.agreement or _asks_mean(family):
         match = match._replace(sign_probability=1.0)
@@ -112,7 +112,7 @@ def choose_prior(observed: Scored | Compared, prepared: Prepared) -> Prior:
     return prior._replace(record=_record(prior, family, match, scale, sign, missing))
 
 
-def _follows_agreement(observed: Scored | Compared, prepared: Prepared) -> bool:
+def _follows_agreement(prepared: Prepared) -> bool:
     """Return whether the prior mean follows what features have in common, as asked or by default.
 
     It does by default unless answers are observed or indicators have weights, where choices would
@@ -120,7 +120,7 @@ def _follows_agreement(observed: Scored | Compared, prepared: Prepared) -> bool:
     """
     if _asks_mean(prepared.prior):
         return True
-    if prepared.likelihood.observes_answers(observed.gain, prepared.lists):
+    if prepared.answers:
         return False
     return {*prepared.matched.indicators}.isdisjoint(prepared.match.free_names)
 
@@ -136,12 +136,11 @@ def _multiply_agreement(match: Match, factor: float) -> Match:
     return match._replace(agreement=agreement)
 
 
-def _is_unknown(observed: Scored | Compared, prepared: Prepared) -> bool:
+def _is_unknown(prepared: Prepared) -> bool:
     """Return whether the posterior integrates over the scale."""
-    lists, likelihood = prepared.lists, prepared.likelihood
-    if not len(lists) or prepared.model is not log_linear:  # others may use the variance
+    if not len(prepared.lists) or prepared.model is not log_linear:  # others may use the variance
         return False
-    return likelihood.observes_answers(observed.gain, lists)
+    return prepared.answers
 
 
 def _expect_scale_of_answers(scaled: list[str], prepared: Prepared) -> float:
@@ -254,8 +253,7 @@ def _learn_scale(
     table = observed.table(match, domains=prepared.model is not log_linear)
     evidence = likelihood.evidence(canonical=match.origin == CANONICAL)
     of_pairs = int(prepared.lists.sizes.max()) <= 2
-    answers = likelihood.observes_answers(observed.gain, prepared.lists)
-    deviation = _OF_PAIRS if answers and of_pairs else _OF_LISTS
+    deviation = _OF_PAIRS if prepared.answers and of_pairs else _OF_LISTS
     scaled = np.isin(match.free_names, names)
     expected, tried = expected_scale(len(names)), 0
 

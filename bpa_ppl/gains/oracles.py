@@ -125,6 +125,7 @@ def oracles_and_gains(
     *,
     ties: str,
     preference: npt.ArrayLike | None,
+    known: Float64 | None = None,
     **options: Any,
 ) -> tuple[Oracles, Float64]:
     """Return the oracles, and the gain of every candidate that it has a value for.
@@ -134,27 +135,45 @@ def oracles_and_gains(
         gain: as for `oracles`.
         ties: as for `oracles`.
         preference: as for `oracles`.
+        known: as for `judge_candidates`.
         options: `jobs` and `progress`, as for `oracles`.
     """
     require_one_of(ties, TIES, "tie policy", "ties")
     ranking = rank_candidates(lists, None if ties == "shared" else preference, "preference")
-    best, _, gains = judge_candidates(lists, resolve(gain, lists), ranking, ties, **options)
+    best, _, gains = judge_candidates(lists, resolve(gain, lists), ranking, ties, known, **options)
     return best, gains
 
 
 def judge_candidates(
-    lists: NBest, gain: Metric, ranking: Float64, ties: str, **options: Any
+    lists: NBest,
+    gain: Metric,
+    ranking: Float64,
+    ties: str,
+    known: Float64 | None = None,
+    **options: Any,
 ) -> tuple[Oracles, Float64, Float64]:
     """Score the lists that have values of the gain, and choose oracles.
+
+    Args:
+        lists: the lists.
+        gain: a metric or a column.
+        ranking: (candidates,) from `rank_candidates`.
+        ties: as for `oracles`.
+        known: (candidates,) the values of a column, if they were read before and none is missing.
+        options: `jobs` and `progress`, as for `oracles`.
 
     Returns:
         the oracles; (candidates,) sentence scores, higher is better, and NaN for candidates that do
         not compete; and the gain of each of the others.
     """
-    judged, rows = select_judged(lists, gain)
-    values = np.full(len(ranking), np.nan)
-    scores, gains = scores_and_gains(judged, gain, **options)
-    values[rows] = gain.signed(scores)
+    if known is None:
+        judged, rows = select_judged(lists, gain)
+        scores, gains = scores_and_gains(judged, gain, **options)
+        values = np.full(len(ranking), np.nan)
+        values[rows] = gain.signed(scores)
+    else:
+        judged, values = lists, gain.signed(known)
+        gains = values
     order = np.zeros(len(ranking)) if ties == "shared" else ranking
     is_judged = ~np.isnan(values)
     highest, is_best = find_highest(lists, np.where(is_judged, values, -np.inf))

@@ -11,7 +11,6 @@ from bpa_ppl.errors import UsageError
 from bpa_ppl.models.lists import Lists
 
 if TYPE_CHECKING:
-    from bpa_ppl.gains.metric import Metric
     from bpa_ppl.lists.nbest import NBest
 
 
@@ -76,12 +75,11 @@ class Likelihood(Component, frozen=True):
         """Whether "no difference" is a possible answer to a comparison that nobody gave."""
         return False
 
-    def observes_answers(self, gain: Metric | None, lists: NBest) -> bool:
+    def observes_answers(self, *, of_two: bool) -> bool:
         """Return whether it observes the answers of judges, who chose one of a few candidates.
 
         Args:
-            gain: of the candidates; None if only comparisons are known.
-            lists: the lists.
+            of_two: whether the gain says which of two candidates was chosen, see `JudgedRows`.
         """
         return self.observes == "preferences"
 

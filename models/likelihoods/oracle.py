@@ -14,9 +14,6 @@ from msgspec.structs import replace
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.components import NotNegative, Positive
-from bpa_ppl.gains.column import is_choice_of_two
-from bpa_ppl.gains.metric import Metric
-from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.models.likelihoods.likelihood import (
     Likelihood,
     Observations,
@@ -63,9 +60,9 @@ class Oracle(OfOracles, frozen=True):
 
     generative = True
 
-    def observes_answers(self, gain: Metric | None, lists: NBest) -> bool:
+    def observes_answers(self, *, of_two: bool) -> bool:
         """Return whether the gain says which of two candidates a judge chose."""
-        return gain is not None and is_choice_of_two(gain, lists)
+        return of_two
 
     def observe(self, lists: Lists, weights: Any) -> None:
         import numpyro

@@ -28,10 +28,11 @@ from bpa_ppl.adapting.observe import observe
 from bpa_ppl.adapting.prepare import prepare
 from bpa_ppl.adapting.prior import choose_prior
 from bpa_ppl.extending import oracles
-from bpa_ppl.gains.column import Column
+from bpa_ppl.gains.column import Column, find_judged
+from bpa_ppl.gains.metric import Metric
 from bpa_ppl.gains.ter import TER
 from bpa_ppl.models.choice import OracleChoice
-from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Observations
+from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood, Observations
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.likelihoods.pairs import Pairs
 from bpa_ppl.models.likelihoods.preference import Preference
@@ -330,16 +331,19 @@ def test_one_chosen_of_two_is_a_logistic_regression() -> None:
 
 
 def test_the_default_likelihood_of_choices_of_two() -> None:
+    def choose(gain: Metric, lists: NBest) -> Likelihood:
+        return choose_likelihood(gain, lists, of_two=find_judged(lists, gain).of_two)
+
     pairs = judged_pairs(8, 1.0, 0)
     graded = pairs.with_extras(chosen=np.arange(16.0))
     three = from_lists([["a", "b", "c"]] * 2, [[[0.0], [1.0], [2.0]]] * 2, ["judge"])
     unjudged = three.with_extras(chosen=[1, None, 0] * 2)
     other = pairs.with_extras(chosen=2 - 3 * np.array(pairs.extras["chosen"]))
     for lists in (pairs, other, unjudged):
-        assert isinstance(choose_likelihood(CHOSEN, lists), Oracle)
+        assert isinstance(choose(CHOSEN, lists), Oracle)
     for lists in (graded, three.with_extras(chosen=[1, 0, 0] * 2), unjudged[:1]):
-        assert isinstance(choose_likelihood(CHOSEN, lists), Pairs)
-    assert isinstance(choose_likelihood(TER(), pairs), Preference)  # no references
+        assert isinstance(choose(CHOSEN, lists), Pairs)
+    assert isinstance(choose(TER(), pairs), Preference)  # no references
 
 
 @quiet

@@ -147,7 +147,7 @@ def test_a_recorded_verdict_holds_for_the_same_draws_only(
     for name in ("weights", "diverging"):
         with raises(NotConverged, parameter="unchecked", match="NOT converged"):
             Reranker(copies[name])
-    monkeypatch.setattr(check_module, "check", lambda *_: pytest.fail("it is checked again"))
+    monkeypatch.setattr(check_module, "check_draws", lambda *_: pytest.fail("it is checked again"))
     Reranker(tmp_path / "posterior.nc")
     Reranker(copies["other"], defaults={"Other": 0.0})
     with raises(NotConverged, parameter="unchecked", match="R-hat"):
