@@ -19,6 +19,7 @@ import bpa_ppl as bpa
 from bpa_ppl import BpaWarning, DataError, Draws, NBest, UsageError, from_arrays, from_lists
 from bpa_ppl.adapting.observe import observe
 from bpa_ppl.adapting.prepare import prepare
+from bpa_ppl.diagnostics.check.check import Report
 from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
 from bpa_ppl.lists.columns import read_column
 from bpa_ppl.models.likelihoods.oracle import Oracle
@@ -92,7 +93,7 @@ def test_no_chain_of_nuts_is_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
     Independent proposals seemed to fit, too, and their draws failed: `auto` draws by NUTS at once.
     """
     monkeypatch.setattr(auto.IndependenceMetropolis, "sample_by", None)
-    monkeypatch.setattr(auto, "find_failures", lambda target, sampled: ([], 1.0, None))
+    monkeypatch.setattr(auto, "check_draws", lambda draws: Report("auto", draws.shape, ()))
     monkeypatch.setattr(chains, "_PIECES", 1)  # the program of the fixture
     stages: list[str] = []
     options: dict[str, Any] = {"prior": PRIOR, "model": "hierarchical"}

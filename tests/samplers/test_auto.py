@@ -17,11 +17,14 @@ from support.raising import raises
 from bpa_ppl import DataError, NBest, adapt, check
 from bpa_ppl.adapting.adapt import log_density
 from bpa_ppl.densities.mode import mode_of
+from bpa_ppl.diagnostics.check.check import Report
 from bpa_ppl.models.choice import OracleChoice
 from bpa_ppl.models.likelihoods.likelihood import Likelihood
 from bpa_ppl.models.lists import Lists
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.record import Finding
 from bpa_ppl.samplers import auto, chains
 from bpa_ppl.samplers.proposals import find_moments
 
@@ -68,8 +71,15 @@ def test_failed_checks_are_followed_by_fitted_proposals_more_draws_and_nuts(
 ) -> None:
     """And the title of the check says why; NUTS ends where four times as many draws are too few."""
     diagnostics = [["R-hat"], ["bulk ESS", "tail ESS"], ["R-hat"], ["divergences"], ["bulk ESS"]]
-    found = iter([*[(names, shortage, None) for names in diagnostics[:failures]], ([], 1.0, None)])
-    monkeypatch.setattr(auto, "find_failures", lambda target, sampled: next(found))
+    failed = iter([*diagnostics[:failures], []])
+
+    def report(draws: Draws) -> Report:
+        return Report(
+            "auto", draws.shape, tuple(Finding(n, 0, "", "", False, "") for n in next(failed))
+        )
+
+    monkeypatch.setattr(auto, "check_draws", report)
+    monkeypatch.setattr(auto, "find_shortage", lambda report: shortage)
     monkeypatch.setattr(chains, "_PIECE_DRAWS", 10)  # one compiled program for any number of draws
     options = {"sampler": "auto:draws=128,chains=1", "seed": 1}
     post = adapt(pool, {"A": 0.1, "B": 0.2}, **options)
