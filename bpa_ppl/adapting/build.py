@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.adapting.observations import Compared, Scored
+from bpa_ppl.adapting.observations import Observed
 from bpa_ppl.adapting.prepare import Prepared
 from bpa_ppl.adapting.prior import choose_prior
 from bpa_ppl.densities.coordinates import choose_coordinates
@@ -49,7 +49,7 @@ class Adaptation:
     """
 
     prepared: Prepared
-    observed: Scored | Compared
+    observed: Observed
     likelihood: Likelihood
     prior: PriorRecord | None
     indicators: IndicatorsRecord | None = None
@@ -74,7 +74,7 @@ class Adaptation:
         )
 
 
-def build_target(prepared: Prepared, observed: Scored | Compared, prior: Prior) -> Target:
+def build_target(prepared: Prepared, observed: Observed, prior: Prior) -> Target:
     """Return the log density of the posterior, with what its draws record.
 
     Args:
@@ -115,15 +115,15 @@ def require_adaptation(target: Target) -> Adaptation:
     return target.adaptation
 
 
-def _observing(prepared: Prepared, observed: Scored | Compared) -> Likelihood:
+def _observing(prepared: Prepared, observed: Observed) -> Likelihood:
     """Return the likelihood of what was observed; nothing has been asked yet of judges to come."""
-    to_be_judged = prepared.likelihood.observes == "preferences" and isinstance(observed, Scored)
+    to_be_judged = prepared.likelihood.observes == "preferences" and observed.choices is None
     return Oracle() if to_be_judged else prepared.likelihood
 
 
 def _make_target(
     prepared: Prepared,
-    observed: Scored | Compared,
+    observed: Observed,
     prior: Prior,
     likelihood: Likelihood,
     seed: int = 0,
@@ -133,7 +133,7 @@ def _make_target(
         return make_weights_target(table, prior, prepared.match, likelihood, prepared.model, seed)
 
 
-def leave_out_indicators(prepared: Prepared, observed: Scored | Compared, prior: Prior) -> Target:
+def leave_out_indicators(prepared: Prepared, observed: Observed, prior: Prior) -> Target:
     """Build the target, without indicators that do not explain the order of the candidates.
 
     Indicators, such as those of systems, are left out with a warning if the log Bayes factor of the
@@ -201,7 +201,7 @@ def _fix_at_zero(prepared: Prepared, names: Sequence[str]) -> Prepared | None:
     )
 
 
-def _log_evidence_of_order(prepared: Prepared, observed: Scored | Compared, prior: Prior) -> float:
+def _log_evidence_of_order(prepared: Prepared, observed: Observed, prior: Prior) -> float:
     """Return the log evidence of the order of the candidates."""
     with NUMPYRO_LOCK, jax.enable_x64(True):
         target = choose_coordinates(_make_target(prepared, observed, prior, _OF_ORDER))

@@ -19,7 +19,7 @@ from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.adapting.build import Adaptation, require_adaptation
 from bpa_ppl.adapting.draw import SamplerRun, run_sampler
-from bpa_ppl.adapting.observations import Compared, Scored
+from bpa_ppl.adapting.observations import Observed
 from bpa_ppl.adapting.update import gaussian_shift, report_shift
 from bpa_ppl.densities.coordinates import choose_coordinates
 from bpa_ppl.densities.mode import mode_of
@@ -274,7 +274,7 @@ def _compare(draws: Draws, adaptation: Adaptation, report: Report) -> BaselineCo
     """
     observed = adaptation.observed
     prepared, gain, gains = adaptation.prepared, observed.gain, observed.gains
-    lists = prepared.lists if isinstance(observed, Compared) else observed.lists
+    lists = prepared.lists if observed.choices is not None else observed.lists
     if gains is None and gain is not None and prepared.values is not None:
         gains = gain.signed(prepared.values)
     comparison = compare_adapted(draws, lists, gain, gains)
@@ -309,12 +309,12 @@ def _draw_without_indicators(adaptation: Adaptation) -> Draws | None:
     return make_draws(SamplerRun(replace(target, adaptation=adaptation), sampled))
 
 
-def _warn_single_system(draws: Draws, observed: Scored | Compared) -> None:
+def _warn_single_system(draws: Draws, observed: Observed) -> None:
     """Warn if the mean weights choose candidates of the same system from all lists."""
     lists, sources = observed.lists, draws.record.recipe.sources
     categorical = [one.settings["column"] for one in sources if one.source == "indicators"]
     # Comparisons are not lists of candidates.
-    if isinstance(observed, Compared) or len(lists) < _MIN_LISTS:
+    if observed.choices is not None or len(lists) < _MIN_LISTS:
         return
     if not (column := find_system_column(lists, categorical)):
         return

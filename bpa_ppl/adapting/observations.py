@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -20,35 +21,59 @@ from bpa_ppl.gains.ter import TER
 from bpa_ppl.lists.nbest import NBest, content_hash, measure_deviation
 from bpa_ppl.models.lists import Lists, tabulate
 from bpa_ppl.posterior.draws import DOMAIN, RATER
-from bpa_ppl.posterior.record import Agreement, Observed
+from bpa_ppl.posterior.record import Agreement, ObservedRecord
 from bpa_ppl.weights import Match, match
 
 #: The constants of a posterior with one value per observation; the last two only if they matter.
 _SCORE, _WEIGHT, _RATER = "oracle_score", "observation_weight", "observation_rater"
 
 
-class Scored(NamedTuple):
-    """Lists with the gain of their candidates: the best candidate of each was observed.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Observed:
+    """What was observed of lists: their best candidates by a gain, or those that a judge preferred.
 
     Attributes:
-        lists: with the features that are adapted.
-        gain: of the candidates.
+        lists: with the features that are adapted; of preferences one list for each comparison.
+        chosen: (lists,) the position of the candidate that was observed.
+        gain: of the candidates; None for preferences, like the two following ones.
         oracles: the best candidates.
         gains: (candidates,) the gain of each; None if the likelihood needs only the oracles.
+        choices: the comparisons; None for gains.
+        agreement: of the raters; None if fewer than two have names.
 
     >>> from bpa_ppl import from_lists
     >>> from bpa_ppl.adapting.observe import observe
     >>> from bpa_ppl.adapting.prepare import prepare
     >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
-    >>> scored = observe(prepare(lists, gain="ter", likelihood="margin"))
-    >>> scored.oracles.index.tolist(), scored.gains.tolist(), scored.edit
+    >>> observed = observe(prepare(lists, gain="ter", likelihood="margin"))
+    >>> observed.chosen.tolist(), observed.gains.tolist(), observed.edit
     ([1], [-1.0, 0.0], 1.0)
+    >>> lists = from_lists([["a", "b", "c"]], [[[0.0], [1.0], [5.0]]], ["LM0"])
+    >>> lists = lists.with_sentence_extras(preferences=[[[2, 0], [2, 1]]])
+    >>> observed = observe(prepare(lists, likelihood="preference"))
+    >>> observed.lists.texts(1), observed.chosen.tolist(), observed.choices.counts["preferences"]
+    (['c', 'b'], [0, 0], 2)
     """
 
     lists: NBest
-    gain: Metric
-    oracles: Oracles
+    chosen: Int64
+    gain: Metric | None = None
+    oracles: Oracles | None = None
     gains: Float64 | None = None
+    choices: ChoiceSets | None = None
+    agreement: Agreement | None = None
+
+    @classmethod
+    def of_gains(
+        cls, lists: NBest, gain: Metric, oracles: Oracles, gains: Float64 | None = None
+    ) -> Observed:
+        """Return the best candidates of lists, with the gains of all if they are needed."""
+        return cls(lists=lists, chosen=oracles.index, gain=gain, oracles=oracles, gains=gains)
+
+    @classmethod
+    def of_choices(cls, choices: ChoiceSets, agreement: Agreement | None = None) -> Observed:
+        """Return the preferences of judges, and how far these agree."""
+        return cls(lists=choices.lists, chosen=choices.chosen, choices=choices, agreement=agreement)
 
     @property
     def edit(self) -> float | None:
@@ -65,13 +90,14 @@ class Scored(NamedTuple):
 
     @property
     def named_raters(self) -> Mapping[str, int]:
-        """None: gains have no raters."""
-        return {}
+        """The number of answers of each rater who has a name."""
+        return {} if self.choices is None else self.choices.named_raters
 
     @property
     def coords(self) -> dict[str, tuple[str, ...]]:
-        """Labels of dimensions of sites: the domains."""
-        return {DOMAIN: _domain_names(self.lists)}
+        """Labels of dimensions of sites: the domains and, of preferences, the raters."""
+        raters = () if self.choices is None else self.choices.raters
+        return {RATER: raters, DOMAIN: _domain_names(self.lists)}
 
     def table(self, match: Match | None = None, *, domains: bool = False) -> Lists:
         """Return the lists as arrays: the data of a model.
@@ -83,24 +109,34 @@ class Scored(NamedTuple):
         Raises:
             DataError: if some lists name a domain and others do not.
         """
-        return tabulate(
-            self.lists,
-            _match_at_zero(self.lists) if match is None else match,
-            self.oracles.index,
-            gains=self.gains,
-            share=self.oracles.share,
-            domain=_number_domains(self.lists) if domains else None,
-        )
+        match = _match_at_zero(self.lists) if match is None else match
+        domain, choices = _number_domains(self.lists) if domains else None, self.choices
+        if choices is None:
+            share = None if self.oracles is None else self.oracles.share
+            more: dict[str, Any] = {"gains": self.gains, "share": share}
+        else:
+            more = {"tie": choices.tie, "weight": choices.weight, "rater": choices.rater}
+        return tabulate(self.lists, match, self.chosen, domain=domain, **more)
 
-    def record(self) -> Observed:
+    def record(self) -> ObservedRecord:
         """Return what a posterior records of its observations."""
+        sentences, choices, best = len(self.lists), self.choices, self.oracles
+        if best is None or choices is not None:
+            assert choices is not None
+            return ObservedRecord(
+                kind="preferences",
+                sentences=sentences,
+                comparisons=choices.counts,
+                raters=choices.named_raters,
+                agreement=self.agreement,
+            )
         kind: Literal["oracles", "gains", "nothing"] = "oracles" if self.gains is None else "gains"
-        return Observed(
-            kind=kind if len(self.lists) else "nothing",
-            sentences=len(self.lists),
-            gain=self.oracles.gain,
-            ties=self.oracles.ties,
-            signature=self.oracles.signature,
+        return ObservedRecord(
+            kind=kind if sentences else "nothing",
+            sentences=sentences,
+            gain=best.gain,
+            ties=best.ties,
+            signature=best.signature,
         )
 
     def hashes(self) -> dict[str, str]:
@@ -109,147 +145,62 @@ class Scored(NamedTuple):
         `texts` are the ids and candidates of the lists, `features` the values that are adapted;
         the others are what was observed, and the references that it was scored with.
         """
-        names: tuple[Any, ...] = (self.oracles.index, self.oracles.share, _hash_content(()))
-        content: dict[str, Iterable[Any]] = {"oracles": names}
+        choices, best, gain = self.choices, self.oracles, self.gain
+        if choices is not None:
+            raters = _hash_content(choices.raters)
+            observed = (choices.chosen, choices.weight, choices.rater, raters)
+            return _hash_observed(self.lists, {"oracles": observed})
+        share = None if best is None else best.share
+        content: dict[str, Iterable[Any]] = {"oracles": (self.chosen, share, _hash_content(()))}
         if self.gains is not None:
             content["gains"] = [self.gains]
-        if "references" in self.gain.needs and self.lists.references:
+        if gain is not None and "references" in gain.needs and self.lists.references:
             content["references"] = [_hash_content(self.lists.references)]
         return _hash_observed(self.lists, content)
 
     def constants(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what a posterior keeps for each list: the sentence scores of the oracles."""
-        return {_SCORE: self.oracles.score}
+        """Return what a posterior keeps for each list: the sentence scores of the oracles.
 
-    @property
-    def chosen(self) -> Int64:
-        """(lists,) the position of the best candidate of each."""
-        return self.oracles.index
-
-    def without_features(self, names: Iterable[str]) -> Scored:
-        """Return the same observations of lists without some features."""
-        return self._replace(lists=self.lists.without(*names))
-
-    def require_differences(self) -> None:
-        """Refuse lists without any information; log how many have tied best candidates.
-
-        Raises:
-            DataError: if all candidates of each list are equally good.
+        Of answers, their weights and raters, if they matter.
         """
-        best, sizes = self.oracles, self.lists.sizes
-        if (sizes > 1).any() and (best.tied == sizes).all():
-            raise DataError(
-                f"all candidates have the same {best.gain} in each of {len(sizes)} lists, so "
-                "nothing can be learned from them: give lists whose candidates differ, or choose "
-                "another metric",
-                self.lists.origin,
-                code="no-data",
-            )
-        if best.share is not None:
-            shared = np.add.reduceat(best.share > 0, self.lists.offsets[:-1])
-            log_info(
-                f"{int((shared > 1).sum())} of {len(sizes)} lists have several best candidates by "
-                f"{best.gain}, {shared.mean():.1f} of {sizes.mean():.1f} on average: they share "
-                "the observation"
-            )
-
-
-class Compared(NamedTuple):
-    """Comparisons by judges: which candidate of each small list was preferred.
-
-    Attributes:
-        choices: the candidates of each comparison, as a list of its own, with what was chosen.
-        agreement: of the raters; None if fewer than two have names.
-
-    >>> from bpa_ppl import from_lists
-    >>> from bpa_ppl.adapting.observe import observe
-    >>> from bpa_ppl.adapting.prepare import prepare
-    >>> lists = from_lists([["a", "b", "c"]], [[[0.0], [1.0], [5.0]]], ["LM0"])
-    >>> lists = lists.with_sentence_extras(preferences=[[[2, 0], [2, 1]]])
-    >>> compared = observe(prepare(lists, likelihood="preference"))
-    >>> compared.lists.texts(1), compared.chosen.tolist(), compared.choices.counts["preferences"]
-    (['c', 'b'], [0, 0], 2)
-    """
-
-    choices: ChoiceSets
-    agreement: Agreement | None = None
-
-    @property
-    def lists(self) -> NBest:
-        """The compared candidates: one list for each comparison."""
-        return self.choices.lists
-
-    @property
-    def chosen(self) -> Int64:
-        """(comparisons,) the position of the candidate that was preferred."""
-        return self.choices.chosen
-
-    def without_features(self, names: Iterable[str]) -> Compared:
-        """Return the same comparisons of candidates without some features."""
-        return self._replace(choices=self.choices._replace(lists=self.lists.without(*names)))
-
-    @property
-    def gain(self) -> None:
-        """None: it is not known how good a candidate is."""
-        return
-
-    @property
-    def gains(self) -> None:
-        """None: it is not known how good the candidates are."""
-        return
-
-    @property
-    def edit(self) -> float | None:
-        """None: there is no gain."""
-        return None
-
-    @property
-    def named_raters(self) -> Mapping[str, int]:
-        """The number of answers of each rater who has a name."""
-        return self.choices.named_raters
-
-    @property
-    def coords(self) -> dict[str, tuple[str, ...]]:
-        """Labels of dimensions of sites: the raters and the domains."""
-        return {RATER: self.choices.raters, DOMAIN: _domain_names(self.lists)}
-
-    def table(self, match: Match | None = None, *, domains: bool = False) -> Lists:
-        """Return the comparisons as arrays: the data of a model; see `Scored.table`."""
-        choices, lists = self.choices, self.lists
-        return tabulate(
-            lists,
-            _match_at_zero(lists) if match is None else match,
-            choices.chosen,
-            tie=choices.tie,
-            domain=_number_domains(lists) if domains else None,
-            weight=choices.weight,
-            rater=choices.rater,
-        )
-
-    def record(self) -> Observed:
-        """Return what a posterior records of its observations."""
-        return Observed(
-            kind="preferences",
-            sentences=len(self.lists),
-            comparisons=self.choices.counts,
-            raters=self.choices.named_raters,
-            agreement=self.agreement,
-        )
-
-    def hashes(self) -> dict[str, str]:
-        """Return short hashes of the data; see `Scored.hashes`."""
-        choices = self.choices
-        observed = [choices.chosen, choices.weight, choices.rater, _hash_content(choices.raters)]
-        return _hash_observed(self.lists, {"oracles": observed})
-
-    def constants(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the weights and raters of the answers, if they matter."""
+        if self.oracles is not None:
+            return {_SCORE: self.oracles.score}
+        assert self.choices is not None
         weight, rater = self.choices.weight, self.choices.rater
         weights = {_WEIGHT: weight} if (weight != 1).any() else {}
         return weights | ({_RATER: rater} if rater.any() else {})
 
-    def require_differences(self) -> None:
-        """Do nothing: every comparison is informative."""
+    def without_features(self, names: Iterable[str]) -> Observed:
+        """Return the same observations of lists without some features."""
+        return replace(self, lists=self.lists.without(*names))
+
+
+def require_differences(lists: NBest, best: Oracles) -> None:
+    """Refuse lists without any information; log how many have tied best candidates.
+
+    Args:
+        lists: the lists.
+        best: their best candidates.
+
+    Raises:
+        DataError: if all candidates of each list are equally good.
+    """
+    sizes = lists.sizes
+    if (sizes > 1).any() and (best.tied == sizes).all():
+        raise DataError(
+            f"all candidates have the same {best.gain} in each of {len(sizes)} lists, so "
+            "nothing can be learned from them: give lists whose candidates differ, or choose "
+            "another metric",
+            lists.origin,
+            code="no-data",
+        )
+    if best.share is not None:
+        shared = np.add.reduceat(best.share > 0, lists.offsets[:-1])
+        log_info(
+            f"{int((shared > 1).sum())} of {len(sizes)} lists have several best candidates by "
+            f"{best.gain}, {shared.mean():.1f} of {sizes.mean():.1f} on average: they share "
+            "the observation"
+        )
 
 
 def _match_at_zero(lists: NBest) -> Match:

@@ -7,7 +7,7 @@ import numpy as np
 from bpa_ppl._runtime.cache import prepare_jax
 from bpa_ppl._runtime.messages import log_info
 from bpa_ppl._runtime.progress import reporter
-from bpa_ppl.adapting.observations import Compared, Scored
+from bpa_ppl.adapting.observations import Observed, require_differences
 from bpa_ppl.adapting.prepare import Prepared
 from bpa_ppl.gains.gains import gains
 from bpa_ppl.gains.oracles import Oracles, oracles_and_gains
@@ -17,7 +17,7 @@ from bpa_ppl.models.likelihoods.likelihood import Likelihood
 from bpa_ppl.weights import CANONICAL
 
 
-def observe(prepared: Prepared) -> Scored | Compared:
+def observe(prepared: Prepared) -> Observed:
     """Find what the likelihood observes: the best candidates and gains, or preferences.
 
     Args:
@@ -42,25 +42,28 @@ def observe(prepared: Prepared) -> Scored | Compared:
     """
     observed = _observe(prepared)
     prepare_jax()
-    observed.require_differences()
+    if observed.oracles is not None:
+        require_differences(observed.lists, observed.oracles)
     return observed
 
 
-def _observe(prepared: Prepared) -> Scored | Compared:
+def _observe(prepared: Prepared) -> Observed:
     lists, gain, best = prepared.judged, prepared.gain, prepared.oracles
     with_gains = prepared.likelihood.observes == "gains"
     if best is None and not len(lists):  # nothing is searched for
         none = np.zeros(0, np.int64)
         best = Oracles(none, np.zeros(0), none, prepared.ties, gain.key, "")
-        return Scored(lists, gain, best, np.zeros(0) if with_gains else None)
+        return Observed.of_gains(lists, gain, best, np.zeros(0) if with_gains else None)
     if prepared.likelihood.observes == "preferences":
         return _observe_preferences(lists, prepared.likelihood)
     jobs, progress = prepared.jobs, prepared.progress
     if best is not None:
         if not (with_gains and len(lists)):
-            return Scored(lists, gain, best, np.zeros(0) if with_gains else None)
+            return Observed.of_gains(lists, gain, best, np.zeros(0) if with_gains else None)
         with reporter(progress, "gains") as report:
-            return Scored(lists, gain, best, gains(lists, gain, progress=report, jobs=jobs))
+            return Observed.of_gains(
+                lists, gain, best, gains(lists, gain, progress=report, jobs=jobs)
+            )
     canonical = prepared.match.origin == CANONICAL
     preference = score_differences(lists, prepared.match.values) if canonical else None
     with reporter(progress, "oracles") as report:
@@ -73,13 +76,13 @@ def _observe(prepared: Prepared) -> Scored | Compared:
             jobs=jobs,
             progress=report,
         )
-        return Scored(lists, gain, best, values if with_gains else None)
+        return Observed.of_gains(lists, gain, best, values if with_gains else None)
 
 
-def _observe_preferences(lists: NBest, likelihood: Likelihood) -> Compared:
+def _observe_preferences(lists: NBest, likelihood: Likelihood) -> Observed:
     """Return the preferences of some lists; the agreement of raters is logged."""
     choices = choice_sets(lists, ties=likelihood.asks_ties)
     agreed = agreement(lists) if len(choices.named_raters) > 1 else None
     if agreed is not None:
         log_info(str(agreed))
-    return Compared(choices, agreed)
+    return Observed.of_choices(choices, agreed)

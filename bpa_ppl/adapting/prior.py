@@ -34,7 +34,7 @@ import numpy as np
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import log_info
 from bpa_ppl._runtime.progress import reporter
-from bpa_ppl.adapting.observations import Compared, Scored
+from bpa_ppl.adapting.observations import Observed
 from bpa_ppl.adapting.prepare import Prepared
 from bpa_ppl.densities.coordinates import choose_coordinates, prior_variances
 from bpa_ppl.densities.mode import find_mode
@@ -63,7 +63,7 @@ _DISTINCT = 1000
 _TRIALS = 24  # about as many scales are tried, for the progress
 
 
-def choose_prior(observed: Scored | Compared, prepared: Prepared) -> Prior:
+def choose_prior(observed: Observed, prepared: Prepared) -> Prior:
     """Choose the prior of the free weights; its `record` says how.
 
     The scale of weights without a canonical value is learned from the observations, expected if
@@ -230,7 +230,7 @@ def log_scale(record: PriorRecord | None, match: Match) -> None:
 
 
 def _learn_scale(
-    observed: Scored | Compared, prepared: Prepared, match: Match, names: list[str]
+    observed: Observed, prepared: Prepared, match: Match, names: list[str]
 ) -> tuple[float | None, float]:
     """Return the scale τ that maximises the marginal likelihood of the adaptation sentences.
 

@@ -484,10 +484,10 @@ def read_gain(record: Record) -> Metric | None:
 
     None if it records none, such as a posterior of preferences, or one that is not installed here.
 
-    >>> from bpa_ppl.posterior.record import Observed
-    >>> read_gain(Record(observed=Observed(gain="chrf"))).key
+    >>> from bpa_ppl.posterior.record import ObservedRecord
+    >>> read_gain(Record(observed=ObservedRecord(gain="chrf"))).key
     'chrf'
-    >>> read_gain(Record(observed=Observed(gain="my_function")))
+    >>> read_gain(Record(observed=ObservedRecord(gain="my_function")))
     """
     if (column := _read_gain_column(record)) is not None:
         return column

@@ -58,7 +58,7 @@ class Agreement(Struct, frozen=True):
         return f"{both}, and {self.alike} alike{alpha}"
 
 
-class Observed(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ObservedRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What was observed of the adaptation sentences.
 
     Attributes:
@@ -373,7 +373,7 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
     indicators: IndicatorsRecord | None = None
     seed: int | None = None
     model: str | None = None
-    observed: Observed = Observed()
+    observed: ObservedRecord = ObservedRecord()
     lists: str | None = None
     reading: dict[str, Any] = {}
     data: dict[str, str] = {}
@@ -397,7 +397,7 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
 #: Fields of a record whose own fields are attributes.
 _GROUPS: Mapping[str, type[Struct]] = {
     "sampler": SamplerRecord,
-    "observed": Observed,
+    "observed": ObservedRecord,
     "recipe": RecipeRecord,
     "figures": Figures,
 }

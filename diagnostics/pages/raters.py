@@ -85,8 +85,8 @@ def compare_raters(posterior: Posterior) -> Raters | None:
     >>> values = {"weights": np.zeros((1, 2, 1)), "slip": np.array([[[0.125], [0.375]]])}
     >>> coords, dims = {"rater": ("ann",)}, {"slip": ("rater",)}
     >>> from bpa_ppl import Draws
-    >>> from bpa_ppl.posterior.record import Observed, Record
-    >>> record = Record(observed=Observed(raters={"ann": 12}))
+    >>> from bpa_ppl.posterior.record import ObservedRecord, Record
+    >>> record = Record(observed=ObservedRecord(raters={"ann": 12}))
     >>> draws = Draws(values, ("LM0",), coords=coords, dims=dims, record=record)
     >>> compare_raters(draws).slips["ann"][0]
     0.25

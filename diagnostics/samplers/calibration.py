@@ -21,7 +21,6 @@ from bpa_ppl._runtime.workers import parallel_workers
 from bpa_ppl.adapting.adapt import log_density
 from bpa_ppl.adapting.build import require_adaptation
 from bpa_ppl.adapting.draw import draw
-from bpa_ppl.adapting.observations import Compared
 from bpa_ppl.densities.model_target import require_simulated
 from bpa_ppl.densities.own_models import Simulated
 from bpa_ppl.densities.target import (
@@ -224,7 +223,7 @@ def _of_weights(target: Target) -> _Simulation:
     assert target.likelihood is not None  # it has lists
     _require_generative(target.likelihood)
     observed = require_adaptation(target).observed
-    if isinstance(observed, Compared) and (observed.choices.weight != 1).any():
+    if observed.choices is not None and (observed.choices.weight != 1).any():
         message = "answers with weights other than 1 cannot be simulated: leave out the weights"
         raise UsageError(message, parameter="likelihood", code="not-supported")
     latent = inspect_model(target).latent

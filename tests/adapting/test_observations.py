@@ -23,7 +23,6 @@ from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.adapting.adapt import log_density
 from bpa_ppl.adapting.likelihood import choose_likelihood
-from bpa_ppl.adapting.observations import Compared, Scored
 from bpa_ppl.adapting.observe import observe
 from bpa_ppl.adapting.prepare import prepare
 from bpa_ppl.adapting.prior import choose_prior
@@ -79,7 +78,7 @@ def test_observations_have_one_protocol(name: str, lists: NBest) -> None:
     observed = observe(prepared)
     data: Observations = observed
     likelihood = prepared.likelihood  # that of the gain in place of `none`
-    assert isinstance(observed, Compared if likelihood.observes == "preferences" else Scored)
+    assert (observed.choices is not None) == (likelihood.observes == "preferences")
     assert likelihood.defaults(data).observes == likelihood.observes
     assert {"texts", "features", "oracles"} <= observed.hashes().keys()
     assert observed.record().sentences == len(observed.lists)

@@ -13,7 +13,7 @@ from support.judged_pairs import compared_lists
 import bpa_ppl as bpa
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.posterior.files import read_draws
-from bpa_ppl.posterior.record import ComponentRecord, Observed, Record
+from bpa_ppl.posterior.record import ComponentRecord, ObservedRecord, Record
 
 ADAPT = ("adapt", "nbest", "-r", "ref", "-w", "moses.ini", "-q")
 MAP = (*ADAPT, "--sampler", "map", "-o", "new.nc")
@@ -86,7 +86,7 @@ def write_shifted(path: Path, shift: float, out: str, more: bool = False) -> Non
     variance = np.full(len(names), 0.1)
     rng = np.random.default_rng(len(out))
     drawn = mean + shift + 0.1 * rng.normal(size=(2, 1000, len(names)))
-    record = Record(likelihood=ComponentRecord("oracle"), observed=Observed(sentences=12))
+    record = Record(likelihood=ComponentRecord("oracle"), observed=ObservedRecord(sentences=12))
     constants = {"canonical": mean, "prior_mean": mean, "prior_variance": variance}
     draws = bpa.Draws({"weights": drawn}, names, constants=constants, record=record)
     bpa.write_posterior(draws, out)

@@ -13,7 +13,7 @@ from support.command_line import run, succeed
 
 from bpa_ppl import NBest, describe, from_lists
 from bpa_ppl.adapting import adapt as adapting
-from bpa_ppl.adapting.observations import Compared, Scored
+from bpa_ppl.adapting.observations import Observed
 from bpa_ppl.errors import UsageError
 from bpa_ppl.extending import gains
 from bpa_ppl.gains.gains import resolve
@@ -77,12 +77,12 @@ class Captured(UsageError):
     """Ends `adapt` when the lists are observed."""
 
 
-def observed_by_adapt(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> Scored | Compared:
+def observed_by_adapt(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> Observed:
     """Return what `bpa adapt` tabulates."""
-    found: list[Scored | Compared] = []
+    found: list[Observed] = []
     observe = adapting.observe
 
-    def capture(*args: Any, **named: Any) -> Scored | Compared:
+    def capture(*args: Any, **named: Any) -> Observed:
         found.append(observe(*args, **named))
         raise Captured("observed")
 

@@ -31,7 +31,7 @@ from bpa_ppl.lists.drift import feature_scales
 from bpa_ppl.posterior import record as records
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.files import read_draws, write_posterior
-from bpa_ppl.posterior.record import Observed, RecipeRecord, Record, SourceRecord
+from bpa_ppl.posterior.record import ObservedRecord, RecipeRecord, Record, SourceRecord
 
 #: The mode alone, with a prior that is not learned: fast, where the weights do not matter.
 MODE: dict[str, Any] = {"sampler": "map", "prior": "isotropic:variance=1.0"}
@@ -111,15 +111,15 @@ def test_expected_gains_are_the_utilities_of_mbr(lists: NBest, draws: Draws) -> 
 
 
 def test_expected_gain_needs_a_metric_of_texts(lists: NBest, draws: Draws) -> None:
-    choices = Reranker(with_record(draws, observed=Observed(gain="mqm")))(lists)
+    choices = Reranker(with_record(draws, observed=ObservedRecord(gain="mqm")))(lists)
     with raises(UsageError, parameter="gain"):
         choices.expected_gain()
 
 
 def test_a_posterior_without_a_gain_writes_no_expected_gains(lists: NBest, draws: Draws) -> None:
-    by_gain = Reranker(with_record(draws, observed=Observed(gain="ter")))(lists)
+    by_gain = Reranker(with_record(draws, observed=ObservedRecord(gain="ter")))(lists)
     assert "expected_gain" in next(by_gain.json_lines())
-    for observed in (Observed(), Observed(kind="preferences")):
+    for observed in (ObservedRecord(), ObservedRecord(kind="preferences")):
         choices = Reranker(with_record(draws, observed=observed, start="none"))(lists)
         assert choices.gain is None
         assert not any("expected_gain" in line for line in choices.json_lines())

@@ -26,7 +26,13 @@ from bpa_ppl.models.priors.learned import (
     match_domains,
 )
 from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.posterior.record import ComponentRecord, FeatureScale, Observed, PriorRecord, Record
+from bpa_ppl.posterior.record import (
+    ComponentRecord,
+    FeatureScale,
+    ObservedRecord,
+    PriorRecord,
+    Record,
+)
 
 SHRINKAGE, STRENGTH = 0.1, 3.0
 CENTRE, VARIANCE = np.array([0.5, -1.0]), np.array([0.1, 0.4])
@@ -280,7 +286,9 @@ def draws_of(seed: int, truth: tuple[float, float]) -> Draws:
         kind="weighted",
         log_weight=log_expit(-drawn @ rows.T).sum(axis=1)[None],
         constants={"canonical": mean, "prior_mean": mean, "prior_variance": variance},
-        record=Record(likelihood=ComponentRecord("oracle"), observed=Observed(sentences=SENTENCES)),
+        record=Record(
+            likelihood=ComponentRecord("oracle"), observed=ObservedRecord(sentences=SENTENCES)
+        ),
     )
 
 

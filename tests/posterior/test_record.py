@@ -25,7 +25,7 @@ from bpa_ppl.posterior.record import (
     Finding,
     GainColumn,
     IndicatorsRecord,
-    Observed,
+    ObservedRecord,
     PriorRecord,
     RecipeRecord,
     Record,
@@ -62,7 +62,7 @@ FULL = Record(
     indicators=IndicatorsRecord(-4.0, ("system",)),
     seed=3,
     model="log_linear",
-    observed=Observed(
+    observed=ObservedRecord(
         kind="preferences",
         sentences=12,
         gain="mqm",
@@ -224,7 +224,7 @@ def test_what_was_observed_is_recorded(kind: str, tmp_path: Path) -> None:
 def test_draws_are_printed_in_six_lines() -> None:
     record = Record(
         sampler=SamplerRecord(name="auto"),
-        observed=Observed(kind="gains", sentences=8, gain="ter"),
+        observed=ObservedRecord(kind="gains", sentences=8, gain="ter"),
         figures=Figures(chosen="imh"),
         verdict=Verdict(True, "", ()),
     )

@@ -55,7 +55,7 @@ from bpa_ppl.posterior.arviz_functions import to_arviz_data
 from bpa_ppl.posterior.files import read_draws
 from bpa_ppl.posterior.formulas import FORMULAS, format_weights
 from bpa_ppl.posterior.record import (
-    Observed,
+    ObservedRecord,
     RecipeRecord,
     Record,
     SamplerRecord,
@@ -121,7 +121,9 @@ def sample_draws() -> Draws:
         statistics={"accepted": rng.random(size) > 0.5},
         constants={"canonical": np.ones(2), "prior_mean": np.ones(2), "prior_variance": np.ones(2)},
         sentence_ids=np.arange(3),
-        record=Record(sampler=SamplerRecord(name="imh"), observed=Observed(gain="ter"), seed=1),
+        record=Record(
+            sampler=SamplerRecord(name="imh"), observed=ObservedRecord(gain="ter"), seed=1
+        ),
     )
 
 

@@ -15,14 +15,14 @@ from bpa_ppl import DataError, Draws
 from bpa_ppl.diagnostics.samplers.comparison import compare
 from bpa_ppl.diagnostics.samplers.same_posterior import check_same_posterior
 from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.posterior.record import ComponentRecord, Observed, PriorRecord, Record
+from bpa_ppl.posterior.record import ComponentRecord, ObservedRecord, PriorRecord, Record
 
 
 def recorded(**changes: object) -> Draws:
     """Draws with what `adapt` records of its data and of its model."""
     known = {
         "record": Record(
-            observed=Observed(sentences=3, gain="ter"),
+            observed=ObservedRecord(sentences=3, gain="ter"),
             likelihood=ComponentRecord("margin", {"gamma": 2.0}),
             prior=PriorRecord("isotropic", {"variance": 0.1}),
         ),
@@ -37,7 +37,10 @@ def recorded(**changes: object) -> Draws:
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"record": Record(observed=Observed(sentences=4))}, "number of sentences is 4, not 3"),
+        (
+            {"record": Record(observed=ObservedRecord(sentences=4))},
+            "number of sentences is 4, not 3",
+        ),
         ({"sentence_ids": np.array([0, 2, 1])}, "sentence_ids"),
         ({"sentence_ids": np.array(["0", "1", "2"])}, "sentence_ids"),
         ({"observed": {"oracle": np.array([4, 1, 2])}}, "values of oracle"),

@@ -23,7 +23,7 @@ from bpa_ppl.diagnostics.ways.compare_ways import LEFT_OUT, NEW, BaselineCompari
 from bpa_ppl.diagnostics.ways.improvement import describe_improvement, evaluate_improvement
 from bpa_ppl.diagnostics.ways.judged import ACCURACY, Judged
 from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow, Way
-from bpa_ppl.posterior.record import Observed, Record
+from bpa_ppl.posterior.record import ObservedRecord, Record
 from bpa_ppl.posterior.statistics import loo_log_weights
 from bpa_ppl.weights import equal_weights
 
@@ -90,7 +90,7 @@ def posterior(pool: bpa.NBest, seed: int = 0) -> bpa.Draws:
         sentence_sites=("oracle",),
         constants={"canonical": np.zeros(3)},
         sentence_ids=np.array(ids),
-        record=Record(observed=Observed(kind="preferences"), start="none"),
+        record=Record(observed=ObservedRecord(kind="preferences"), start="none"),
     )
 
 

@@ -29,7 +29,7 @@ from bpa_ppl.diagnostics.ways.improvement import (
 from bpa_ppl.diagnostics.ways.paired import ScoreChange
 from bpa_ppl.gains.gains import resolve
 from bpa_ppl.gains.metric import GAINS
-from bpa_ppl.posterior.record import GainColumn, Observed, RecipeRecord, Record
+from bpa_ppl.posterior.record import GainColumn, ObservedRecord, RecipeRecord, Record
 
 WORDS = np.array([f"word{k}" for k in range(14)])
 HOSTILE = "<script>alert(1)</script>"
@@ -258,7 +258,7 @@ def test_what_is_about_new_lists_needs_them(name: str) -> None:
 @pytest.mark.usefixtures("without_drawing")
 def test_adaptation_lists_are_recognised() -> None:
     pool = lists()
-    posterior = draws(-1.0, record=Record(lists=pool.origin, observed=Observed(sentences=40)))
+    posterior = draws(-1.0, record=Record(lists=pool.origin, observed=ObservedRecord(sentences=40)))
     assert "evaluate on new ones" in report_page(posterior, pool, top=1)
     assert "evaluate on new ones" not in report_page(posterior, pool[:39], top=1)
     other = replace(posterior, sentence_ids=np.arange(40)[::-1])
