@@ -12,7 +12,7 @@ from bpa_ppl.adapting.finish import Finished, finish
 from bpa_ppl.adapting.observe import observe
 from bpa_ppl.adapting.prepare import Prepared, prepare
 from bpa_ppl.adapting.prior import choose_prior, log_scale
-from bpa_ppl.adapting.settings import Settings, record_settings
+from bpa_ppl.adapting.settings import ResolvedSettings, Settings, record_settings, resolve_settings
 from bpa_ppl.densities.target import NUMPYRO_LOCK, Target
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.adapter import to_arviz
@@ -108,7 +108,7 @@ def adapt(lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]) 
 
     >>> posterior = adapt(lists, prior=Isotropic(variance=1), gain="ter", sampler="map")
     """
-    finished = run_adaptation(lists, weights, settings)
+    finished = run_adaptation(lists, weights, resolve_settings(**settings))
     with NUMPYRO_LOCK:  # SciPy fails in a thread while xarray imports Dask in another
         return to_arviz(finished.draws)
 
@@ -128,13 +128,13 @@ def adapt_draws(lists: NBest, weights: AnyStart = None, **settings: Unpack[Setti
     >>> adapt_draws(lists, {"Errors": 0.5}, sampler="map").kind
     'point'
     """
-    return run_adaptation(lists, weights, settings).draws
+    return run_adaptation(lists, weights, resolve_settings(**settings)).draws
 
 
 def run_adaptation(
     lists: NBest,
     weights: AnyStart,
-    settings: Settings,
+    settings: ResolvedSettings,
     *,
     reading: Mapping[str, Any] | None = None,
 ) -> Finished:
@@ -143,13 +143,13 @@ def run_adaptation(
     Args:
         lists: as for `adapt`.
         weights: as for `adapt`.
-        settings: the keyword arguments of `adapt`.
+        settings: from `resolve_settings`.
         reading: the options with which the file of the lists was read.
     """
-    prepared = prepare(lists, weights, **settings)
+    prepared = prepare(lists, weights, resolved=settings)
     target = _build(prepared)
     run = run_sampler(target, prepared.sampler, seed=prepared.seed, progress=prepared.progress)
-    return finish(run, options=record_settings(weights, settings), reading=reading)
+    return finish(run, options=record_settings(weights, settings.given), reading=reading)
 
 
 def _build(prepared: Prepared) -> Target:

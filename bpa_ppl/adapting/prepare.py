@@ -10,13 +10,7 @@ from bpa_ppl._runtime.arguments import require, require_one_of
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import format_count, log_info, warn_user
 from bpa_ppl.adapting.likelihood import UNUSED, choose_likelihood
-from bpa_ppl.adapting.settings import (
-    Settings,
-    check_settings,
-    resolve_likelihood,
-    resolve_prior,
-    resolve_sampler,
-)
+from bpa_ppl.adapting.settings import ResolvedSettings, Settings, resolve_settings
 from bpa_ppl.densities.weights_target import Model
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.features.matching import MatchedLists, match_lists
@@ -116,7 +110,13 @@ class Prepared:
         return str(getattr(self.model, "__name__", self.model))
 
 
-def prepare(lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]) -> Prepared:
+def prepare(
+    lists: NBest,
+    weights: AnyStart = None,
+    *,
+    resolved: ResolvedSettings | None = None,
+    **settings: Unpack[Settings],
+) -> Prepared:
     """Resolve what `adapt` is asked for: the first of its steps.
 
     Gain, likelihood, prior, model and sampler are chosen, features are computed, weights are
@@ -125,6 +125,7 @@ def prepare(lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]
     Args:
         lists: as for `adapt`.
         weights: as for `adapt`.
+        resolved: the settings, from `resolve_settings`; None takes them from the others.
         settings: the keyword arguments of `adapt`.
 
     Raises:
@@ -139,10 +140,10 @@ def prepare(lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]
     ('ter', Margin(gamma=None, ties=None), ('LM0', 'LengthWords'))
     """
     require(lists, NBest, "adapt takes n-best lists (NBest): read a file with read_nbest", "lists")
-    check_settings(**settings)
-    start, sampler = StartingWeights.of(weights), resolve_sampler(settings)
+    resolved = resolve_settings(**settings) if resolved is None else resolved
+    start, sampler, chosen = StartingWeights.of(weights), resolved.sampler, resolved.likelihood
     sampler.require_packages()
-    chosen = resolve_likelihood(settings)
+    settings = resolved.given
     observes_nothing = isinstance(chosen, NoLikelihood)
     chosen = None if observes_nothing else chosen
     asked = settings.get("gain")
@@ -154,7 +155,7 @@ def prepare(lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]
         _require_references(lists, gain, likelihood)  # before features are computed
     answers = likelihood.observes_answers(of_two=found.of_two)
     matched = _match(lists, start, gain, settings, of_judges=answers)
-    prior = _choose_prior(resolve_prior(settings), matched, sampler)
+    prior = _choose_prior(resolved.prior, matched, sampler)
     model = _choose_model(settings.get("model"), prior, matched.match, lists)
     judged, values = _select_judged(
         matched.lists, gain, found, likelihood, oracles, observes_nothing=observes_nothing
@@ -173,9 +174,9 @@ def prepare(lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]
         oracles=oracles,
         earlier=_find_earlier(prior, matched.match, sampler, lists),
         defaults=start.defaults,
-        seed=int(settings.get("seed", 0)),
-        jobs=settings.get("jobs", 1),
-        progress=settings.get("progress", False),
+        seed=resolved.seed,
+        jobs=resolved.jobs,
+        progress=resolved.progress,
     )
 
 

@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypedDict, Unpack
 
@@ -75,7 +77,7 @@ class Settings(TypedDict, total=False):
     `log_density`, `bpa adapt` and studies take the same ones.
 
     >>> settings: Settings = {"sampler": "nuts:draws=500", "seed": 1}
-    >>> resolve_sampler(settings).settings()["draws"]
+    >>> resolve_settings(**settings).sampler.settings()["draws"]
     500
     """
 
@@ -180,10 +182,11 @@ class Settings(TypedDict, total=False):
         Setting(
             "Processes that score candidates; -1 uses every core (default: 1).",
             "Other options",
+            default=1,
             recorded=False,
         ),
     ]
-    progress: Annotated[bool | Reporter, Setting(recorded=False)]
+    progress: Annotated[bool | Reporter, Setting(default=False, recorded=False)]
 
 
 def _list_settings() -> Iterator[tuple[str, Setting]]:
@@ -195,14 +198,47 @@ def _list_settings() -> Iterator[tuple[str, Setting]]:
 SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(dict(_list_settings()))
 
 
-def check_settings(**settings: Unpack[Settings]) -> None:
-    """Find mistakes in settings, before files are read.
+@dataclass(frozen=True, eq=False)
+class ResolvedSettings:
+    """The settings of `adapt` with their defaults, and with components as objects.
+
+    Attributes:
+        given: the settings as they were given.
+        likelihood: by default that of the preset, else None.
+        prior: the prior, or the family of priors; by default that of the preset, else `isotropic`.
+        seed: of the draws.
+        jobs: processes that score candidates.
+        progress: True draws a bar on standard error.
+
+    >>> resolve_settings(preset="published-2010").sampler
+    Heuristic(draws=100, delta=8.0)
+    >>> resolve_settings(preset="published-2010").prior.variance
+    1.0
+    >>> resolve_settings(preset="published").likelihood
+    Oracle(ties=None)
+    """
+
+    given: Settings
+    likelihood: Likelihood | None
+    prior: PriorFamily | Prior
+    seed: int
+    jobs: int
+    progress: bool | Reporter
+
+    @cached_property
+    def sampler(self) -> Sampler:
+        """The sampler, by default that of the preset, else `auto`, which loads JAX."""
+        return SAMPLERS.resolve(_choose("sampler", self.given, "auto"))
+
+
+def resolve_settings(**settings: Unpack[Settings]) -> ResolvedSettings:
+    """Return settings with components as objects; mistakes are found before files are read.
 
     Raises:
         TypeError: if `adapt` has no such argument.
         UsageError: if a seed, or a component that is named, does not exist or makes no sense.
 
-    >>> check_settings(sampel="nuts")
+    >>> resolve_settings(sampel="nuts")
     Traceback (most recent call last):
     TypeError: adapt() got an unexpected keyword argument 'sampel': did you mean sampler?
     """
@@ -210,50 +246,30 @@ def check_settings(**settings: Unpack[Settings]) -> None:
         if name not in SETTINGS:
             problem = f"adapt() got an unexpected keyword argument {name!r}"
             raise TypeError(problem + suggest_name(name, SETTINGS))
-    check_seed(settings.get("seed", 0))
-    if settings.get("sampler") is not None:
-        resolve_sampler(settings)  # the default loads JAX
-    if settings.get("likelihood") is not None:
-        resolve_likelihood(settings)
-    resolve_sources(settings.get("add") or ())
+    values: dict[str, Any] = {n: one.default for n, one in SETTINGS.items()} | {**settings}
+    prior = _choose("prior", settings, "isotropic")
+    likelihood = _choose("likelihood", settings, None)
+    result = ResolvedSettings(
+        given=settings,
+        likelihood=None if likelihood is None else LIKELIHOODS.resolve(likelihood),
+        prior=prior if isinstance(prior, Prior) else PRIORS.resolve(prior),
+        seed=check_seed(values["seed"]),
+        jobs=values["jobs"],
+        progress=values["progress"],
+    )
+    if values["sampler"] is not None:
+        _ = result.sampler
+    resolve_sources(values["add"] or ())
+    return result
 
 
-def resolve_sampler(settings: Settings) -> Sampler:
-    """Return the sampler with its settings, by default that of the preset, else `auto`.
-
-    >>> resolve_sampler({"preset": "published-2010"})
-    Heuristic(draws=100, delta=8.0)
-    """
-    sampler = settings.get("sampler")
-    sampler = _preset(settings).get("sampler", "auto") if sampler is None else sampler
-    return SAMPLERS.resolve(sampler)
-
-
-def resolve_likelihood(settings: Settings) -> Likelihood | None:
-    """Return the likelihood with its settings, by default that of the preset, else None.
-
-    >>> resolve_likelihood({"preset": "published"})
-    Oracle(ties=None)
-    """
-    chosen = settings.get("likelihood")
-    chosen = _preset(settings).get("likelihood") if chosen is None else chosen
-    return None if chosen is None else LIKELIHOODS.resolve(chosen)
-
-
-def resolve_prior(settings: Settings) -> PriorFamily | Prior:
-    """Return the prior, or the family of priors, by default that of the preset, else `isotropic`.
-
-    >>> resolve_prior({"preset": "published-2010"}).variance
-    1.0
-    """
-    prior = settings.get("prior")
-    prior = _preset(settings).get("prior", "isotropic") if prior is None else prior
-    return prior if isinstance(prior, Prior) else PRIORS.resolve(prior)
-
-
-def _preset(settings: Settings) -> Mapping[str, str]:
-    name = settings.get("preset")
-    return {} if name is None else PRESETS[require_one_of(name, PRESETS, "preset")]
+def _choose(name: str, settings: Settings, default: str | None) -> Any:
+    """Return a setting as it was given, or that of the preset, or a default."""
+    given: Mapping[str, Any] = settings
+    preset = given.get("preset")
+    chosen = {} if preset is None else PRESETS[require_one_of(preset, PRESETS, "preset")]
+    value = given.get(name)
+    return chosen.get(name, default) if value is None else value
 
 
 def record_settings(weights: AnyStart, settings: Settings) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Unpack, cast
+from typing import Annotated, Any, Unpack
 
 from cyclopts import Parameter
 
@@ -13,9 +13,6 @@ from bpa_ppl.cli.outputs import keep_recorded_files
 from bpa_ppl.errors import UsageError, conflict
 from bpa_ppl.posterior.files import read_draws, write_posterior
 from bpa_ppl.weights import split_arguments
-
-if TYPE_CHECKING:
-    from bpa_ppl.adapting.settings import Settings
 
 
 def adapt(
@@ -45,11 +42,7 @@ def adapt(
             choose a likelihood or a metric for the rest.
     """
     from bpa_ppl.adapting.adapt import run_adaptation
-    from bpa_ppl.adapting.settings import (
-        check_settings,
-        recorded_options,
-        resolve_likelihood,
-    )
+    from bpa_ppl.adapting.settings import recorded_options, resolve_settings
     from bpa_ppl.diagnostics.pages.provenance import describe_difference
     from bpa_ppl.formats.roles import to_patterns
     from bpa_ppl.formats.streams import require_writable
@@ -72,9 +65,10 @@ def adapt(
         keep_recorded_files(repeated, output=output)
         start, arguments = recorded_options(repeated, **arguments)
         reading = reading.of_recorded(repeated, nbest)
-    check_settings(**arguments)  # finds mistakes before files are read
-    likelihood = resolve_likelihood({"likelihood": arguments.get("likelihood")})
-    if reading.references and isinstance(likelihood, NoLikelihood):
+    if judgements and arguments.keys().isdisjoint(("likelihood", "gain", "preset")):
+        arguments["likelihood"] = "preference"
+    resolved = resolve_settings(**arguments)  # finds mistakes before files are read
+    if reading.references and isinstance(resolved.likelihood, NoLikelihood):
         raise conflict("there is no adaptation", "--references", "likelihood")
     require_writable(output)  # before the sampling, which takes a while
     chosen, categorical = (arguments.get(name) for name in ("gain", "categorical"))
@@ -84,12 +78,8 @@ def adapt(
     gain = chosen if isinstance(chosen, str) else None
     roles = columns.roles(gain, to_patterns(categorical or (), "categorical"))
     lists = reading.read_together(nbest, judgements or (), roles=roles)
-    if judgements and arguments.keys().isdisjoint(("likelihood", "gain", "preset")):
-        arguments["likelihood"] = "preference"
     given = reading.formats.given()
-    posterior, report, comparison = run_adaptation(
-        lists, start, cast("Settings", arguments), reading=given
-    )
+    posterior, report, comparison = run_adaptation(lists, start, resolved, reading=given)
     write_posterior(posterior, output)
     if report and comparison is not None:
         shared.echo_status(comparison, quiet)

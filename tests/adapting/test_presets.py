@@ -14,7 +14,7 @@ from support.raising import raises
 from bpa_ppl import NBest, UsageError, adapt, as_draws, check, read_weights
 from bpa_ppl.adapting.adapt import log_density
 from bpa_ppl.adapting.build import require_adaptation
-from bpa_ppl.adapting.settings import PRESETS, Settings, resolve_prior, resolve_sampler
+from bpa_ppl.adapting.settings import PRESETS, Settings, resolve_settings
 from bpa_ppl.lists.columns import read_column
 from bpa_ppl.lists.nbest import measure_deviation
 from bpa_ppl.models.priors.prior import PRIORS
@@ -70,8 +70,8 @@ def test_what_is_named_has_precedence_over_a_preset(toy: NBest) -> None:
     assert mine.constants["prior_variance"].tolist() == [0.3] * len(CANONICAL)
     # The settings of a preset are those of its sampler and of its prior.
     settings: Settings = {"preset": "published-2010", "sampler": "map", "prior": "horseshoe"}
-    assert resolve_sampler(settings) == SAMPLERS.resolve("map")
-    assert resolve_prior(settings) == PRIORS.resolve("horseshoe")
+    assert resolve_settings(**settings).sampler == SAMPLERS.resolve("map")
+    assert resolve_settings(**settings).prior == PRIORS.resolve("horseshoe")
 
 
 @pytest.mark.parametrize("preset", sorted(PRESETS))

@@ -17,7 +17,7 @@ import numpy as np
 from bpa_ppl._runtime.arguments import check_seed
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.adapting.adapt import run_adaptation
-from bpa_ppl.adapting.settings import Settings
+from bpa_ppl.adapting.settings import resolve_settings
 from bpa_ppl.decoding.choices import Choices
 from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.decoding.writing import write_texts
@@ -105,10 +105,15 @@ def run_demo(folder: Path, *, seed: int = 0, progress: bool | Reporter = False) 
         order = np.random.default_rng(seed).permutation(len(pool))
         adaptation = pool.select(order[:_ADAPTATION])
         rest = pool.select(np.sort(order[_ADAPTATION:]))
-        settings: Settings = {"sampler": "imh", "seed": seed, "progress": progress}
-        first = run_adaptation(adaptation, canonical, settings).draws
-        posterior, report, _ = run_adaptation(adaptation, canonical, {**settings, "add": text})
-        baseline, result = (rerank(rest, p, progress=progress) for p in (first, posterior))
+        first, (posterior, report, _) = (
+            run_adaptation(
+                adaptation,
+                canonical,
+                resolve_settings(sampler="imh", seed=seed, progress=progress, add=add),
+            )
+            for add in ((), text)
+        )
+        baseline, result = (rerank(rest, p, progress=progress) for p in (first.draws, posterior))
         paths = tuple(folder / name for name in ("posterior.nc", "translations.txt"))
         write_posterior(posterior, paths[0])
         write_texts(result, paths[1])
@@ -135,7 +140,8 @@ def run_judges_demo(folder: Path, *, seed: int = 0, progress: bool | Reporter = 
     with output_folder(folder):
         with as_file(files("bpa_ppl.demo_data")) as data:
             judged, new = (read_nbest(data / f"answers.{name}.jsonl") for name in ("judged", "new"))
-        posterior, report, _ = run_adaptation(judged, None, {"seed": seed, "progress": progress})
+        settings = resolve_settings(seed=seed, progress=progress)
+        posterior, report, _ = run_adaptation(judged, None, settings)
         result = rerank(new, posterior, progress=progress)
         paths = tuple(folder / name for name in ("posterior.nc", "answers.txt"))
         write_posterior(posterior, paths[0])
