@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from msgspec import structs
 
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import format_count, format_fixed, format_table, log_info, warn_user
-from bpa_ppl.diagnostics.check.check import check_and_record
 from bpa_ppl.diagnostics.pages.page import Table
 from bpa_ppl.diagnostics.ways.judged import (
     ACCURACY,
@@ -429,39 +427,6 @@ def to_record(comparison: BaselineComparison) -> dict[str, Any]:
     """Return a comparison as a posterior records it: see `read_comparison`."""
     recorded: dict[str, Any] = msgspec.to_builtins(comparison)
     return recorded
-
-
-def record_comparison(
-    draws: Draws, lists: NBest, gain: Metric | None, gains: Float64 | None
-) -> Draws:
-    """Return a posterior with its comparison recorded, and log the result: see `compare_adapted`.
-
-    The result of draws that fail their check is not logged.
-    """
-    comparison = compare_adapted(draws, lists, gain, gains)
-    if comparison is None:
-        return draws
-    draws, report = check_and_record(draws)
-    if report:
-        log_comparison(comparison)
-    return _record(draws, comparison)
-
-
-def record_without_indicators(
-    draws: Draws, without: Draws, lists: NBest, gain: Metric | None, gains: Float64 | None
-) -> Draws:
-    """Return a posterior with weights without indicators in its comparison, and log the result."""
-    recorded = read_comparison(draws)
-    assert recorded is not None
-    comparison = compare_without_indicators(recorded, draws, without, lists, gain, gains)
-    draws, report = check_and_record(draws)
-    if report:
-        log_indicators(comparison)
-    return _record(draws, comparison)
-
-
-def _record(draws: Draws, comparison: BaselineComparison) -> Draws:
-    return replace(draws, record=structs.replace(draws.record, comparison=to_record(comparison)))
 
 
 def describe_left_out(indicators: IndicatorsRecord) -> str:

@@ -29,8 +29,8 @@ from bpa_ppl.diagnostics.pages.report import draw_ways, posterior_page
 from bpa_ppl.diagnostics.ways.compare_ways import (
     BaselineComparison,
     NewChoices,
+    compare_adapted,
     read_comparison,
-    record_comparison,
 )
 from bpa_ppl.diagnostics.ways.judged import Judged
 from bpa_ppl.diagnostics.ways.paired import (
@@ -635,7 +635,7 @@ def test_the_report_page_has_the_table_and_names_the_baseline() -> None:
 
 def test_too_few_lists() -> None:
     pool = judged(1, 6)
-    assert record_comparison(posterior(pool), pool, MQM, None).record == JUDGED
+    assert compare_adapted(posterior(pool), pool, MQM, None) is None
     with raises(bpa.DataError, "no-data"):
         bpa.compare_baselines(pool, gain="mqm")
     with raises(bpa.DataError, "mismatch"):
