@@ -12,7 +12,7 @@ from bpa_ppl._runtime.messages import format_count, log_info, warn_user
 from bpa_ppl.adapting.likelihood import UNUSED, choose_likelihood
 from bpa_ppl.adapting.settings import ResolvedSettings, Settings, resolve_settings
 from bpa_ppl.densities.weights_target import Model
-from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.errors import DataError, wrong_type
 from bpa_ppl.features.matching import MatchedLists, match_lists
 from bpa_ppl.features.recipe import recipe_for
 from bpa_ppl.gains.column import JudgedRows, find_judged, select_judged
@@ -281,8 +281,7 @@ def _choose_model(
     if isinstance(model, str):
         model = _MODELS[require_one_of(model, _MODELS, "model")]
     if not callable(model):
-        problem = f"a model is a function of (lists, prior, likelihood), not {model!r:.80}"
-        raise UsageError(problem, parameter="model", code="wrong-type")
+        raise wrong_type("a model is a function of (lists, prior, likelihood)", model, "model")
     if model is log_linear and isinstance(prior, PriorFamily):
         model = prior.model(match) or model
     if model is hierarchical and DOMAIN not in lists.sentence_extras:

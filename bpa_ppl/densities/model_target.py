@@ -24,7 +24,7 @@ from bpa_ppl.densities.target import (
     constrain,
     inspect_model,
 )
-from bpa_ppl.errors import UsageError
+from bpa_ppl.errors import UsageError, wrong_type
 
 #: If the density is not finite at the medians of the prior, so many random starts are tried, with
 #: unconstrained values between −2 and 2, as Stan and NumPyro start chains.
@@ -68,8 +68,7 @@ def make_model_target(
     1.0
     """
     if not callable(model):
-        problem = f"a model is a function that calls numpyro.sample, not {model!r:.80}"
-        raise UsageError(problem, parameter="model", code="wrong-type")
+        raise wrong_type("a model is a function that calls numpyro.sample", model, "model")
     if not isinstance(args, tuple | list):
         problem = "the arguments of the model are a tuple, even of one: write args=(data,)"
         raise UsageError(problem, parameter="args", code="wrong-type")

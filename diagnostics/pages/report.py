@@ -43,7 +43,7 @@ from bpa_ppl.diagnostics.ways.compare_ways import (
 from bpa_ppl.diagnostics.ways.paired import estimate_proportion
 from bpa_ppl.diagnostics.ways.reliability import CONFIDENCE, Reliability
 from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow
-from bpa_ppl.errors import UsageError
+from bpa_ppl.errors import wrong_value
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, quantiles, standardise
 from bpa_ppl.posterior.statistics import ess, r_hat
@@ -127,7 +127,7 @@ def posterior_page(
     True
     """
     if top < 1:
-        raise UsageError(f"the report shows at least 1 weight, not {top}", parameter="top")
+        raise wrong_value("the report shows at least 1 weight", top, "top")
     draws = as_draws(posterior)
     report, scaled = check_and_record(draws)[1], standardise(draws)
     shown, unit = (draws, _RAW) if scaled is None else (scaled, _STANDARDISED)

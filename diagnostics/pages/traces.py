@@ -21,7 +21,13 @@ from bpa_ppl.diagnostics.pages.figures import (
 )
 from bpa_ppl.diagnostics.pages.page import Headline, Section, page, write_page
 from bpa_ppl.diagnostics.pages.provenance import signature
-from bpa_ppl.errors import DataError, UsageError, list_names
+from bpa_ppl.errors import (
+    DataError,
+    list_names,
+    missing_feature,
+    wrong_ending,
+    wrong_value,
+)
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.arviz_functions import TRACE, plot_chains
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, standardise
@@ -92,8 +98,7 @@ def write_traces(
     """
     paths = [Path(path)]
     if (suffix := paths[0].suffix.lower()) not in _KINDS:
-        problem = f"traces are written as {', '.join(_KINDS[:-1])} or {_KINDS[-1]}, not {path}"
-        raise UsageError(problem, parameter="output", code="unknown-format")
+        raise wrong_ending(path, _KINDS, "output")
     draws = _require_chains(posterior)
     chosen = _choose_components(draws, var_names, top)
     scaled = standardise(draws) or draws
@@ -165,8 +170,8 @@ def _choose_components(draws: Draws, var_names: Sequence[str] | None, top: int) 
         for name in var_names:
             cells = [one for one in components if one == name or one.startswith(f"{name}[")]
             if not cells:
-                problem = f"the posterior has no {name}: choose from {list_names(components)}"
-                raise DataError(problem, parameter="var_names", code="missing-feature")
+                what = "variable of the posterior"
+                raise missing_feature(name, components, what=what, parameter="var_names")
             chosen += cells
         chosen = list(dict.fromkeys(chosen))
     if len(chosen) > _MOST:
@@ -189,7 +194,7 @@ def find_worst_mixing(draws: Draws, top: int) -> list[str]:
         UsageError: if `top` is below 1.
     """
     if top < 1:
-        raise UsageError(f"the traces of at least 1 variable are shown, not {top}", parameter="top")
+        raise wrong_value("the traces of at least 1 variable are shown", top, "top")
     names, values = list_components(draws)
     varies = np.ptp(values, axis=(0, 1)) > 0
     size = np.where(varies, np.nan_to_num(ess(values)), 0.0)

@@ -46,7 +46,7 @@ from bpa_ppl.diagnostics.samplers.moments import holm
 from bpa_ppl.diagnostics.samplers.running import find_target, resolve_samplers
 from bpa_ppl.diagnostics.samplers.runs import resample_independent
 from bpa_ppl.diagnostics.samplers.uniformity import uniform_bands, uniformity_test
-from bpa_ppl.errors import UsageError
+from bpa_ppl.errors import UsageError, wrong_value
 from bpa_ppl.formats.streams import atomic_writer
 from bpa_ppl.gains.gains import AnyGain, resolve
 from bpa_ppl.gains.oracles import Oracles
@@ -424,8 +424,7 @@ def run_calibration(
     True
     """
     if replications < 20:
-        message = f"replications must be at least 20, not {replications}"
-        raise UsageError(message, parameter="replications")
+        raise wrong_value("replications must be at least 20", replications, "replications")
     columns = tuple(names)
     from joblib import delayed
 

@@ -29,7 +29,7 @@ from bpa_ppl.diagnostics.samplers.runs import concatenate_runs
 from bpa_ppl.diagnostics.samplers.same_posterior import check_same_posterior
 from bpa_ppl.diagnostics.samplers.variables import select_comparable
 from bpa_ppl.diagnostics.ways.paired import bootstrap_changes, find_changed
-from bpa_ppl.errors import DataError, UsageError, list_names
+from bpa_ppl.errors import DataError, UsageError, list_names, no_data, wrong_value
 from bpa_ppl.gains.bleu import LengthRatio
 from bpa_ppl.gains.gains import list_reported_metrics, resolve
 from bpa_ppl.lists.nbest import NBest
@@ -258,7 +258,7 @@ def compare(
     if reference is not None:
         standard_name, several[standard_name] = _name_reference(reference, several)
     if empty := [name for name, runs in several.items() if not runs]:
-        raise DataError(f"there is no run of {empty[0]} to compare", code="no-data")
+        raise no_data(f"run of {empty[0]} to compare", "give at least one")
     first = standard_name or next(iter(several))
     selection = select_comparable(
         several, first, var_names, weights=test is not None, log_weights=log_weights
@@ -359,8 +359,12 @@ def check_bias(bias: float) -> None:
     bpa_ppl.errors.UsageError: bias must be above 0 and at most 0.1 posterior sd, got 0.2
     """
     if not 0 < bias <= MAX_BIAS:
-        problem = f"bias must be above 0 and at most {MAX_BIAS:g} posterior sd, got {bias}"
-        raise UsageError(problem, parameter="bias", code="invalid-setting")
+        raise wrong_value(
+            f"bias must be above 0 and at most {MAX_BIAS:g} posterior sd",
+            bias,
+            "bias",
+            code="invalid-setting",
+        )
 
 
 def format_bound(bound: float) -> str:

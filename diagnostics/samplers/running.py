@@ -36,9 +36,11 @@ from bpa_ppl.errors import (
     BpaError,
     NotConverged,
     UsageError,
+    conflict,
     escape_controls,
     find_interruption,
     list_names,
+    wrong_value,
 )
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws
@@ -124,8 +126,7 @@ def compare_samplers(
     seed = check_seed(seed)
     check_bias(bias)
     if runs < 1:
-        message = f"a comparison needs at least one run of each sampler, not {runs}"
-        raise UsageError(message, parameter="runs")
+        raise wrong_value("a comparison needs at least one run of each sampler", runs, "runs")
     engines = dict(zip(samplers, resolve_samplers(samplers, settings), strict=True))
     engine = _find_reference_sampler(reference, reference_draws)
     elsewhere: dict[str, Sequence[Any]] = dict(others or {})
@@ -134,8 +135,8 @@ def compare_samplers(
         raise UsageError(message, parameter="others", code="duplicate")
     target = find_target(model, args, kwargs, seed)
     if test is not None and not target.has_lists:
-        message = "test lists are reranked with weights, which only a density of log_density has"
-        raise UsageError(f"{message}: leave test out", parameter="test", code="conflict")
+        reason = "test lists are reranked with weights, which only a density of log_density has"
+        raise conflict(reason, "test", "test")
     if target.has_lists:
         elsewhere = {name: [as_draws(one) for one in of] for name, of in elsewhere.items()}
         _refuse_other_data(target, elsewhere)
@@ -233,8 +234,7 @@ def find_target(model: Callable[..., Any] | Target, args: Any, kwargs: Any, seed
     if not isinstance(model, Target):
         return make_model_target(model, args, kwargs, seed=seed)
     if args or kwargs:
-        problem = "a density of log_density has its data already: leave args and kwargs out"
-        raise UsageError(problem, parameter="args", code="conflict")
+        raise conflict("a density of log_density has its data already", "args and kwargs", "args")
     return model
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from bpa_ppl._runtime.arrays import Float64, Int64, is_number, to_float
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
-from bpa_ppl.errors import UsageError, quote
+from bpa_ppl.errors import UsageError, wrong_value
 from bpa_ppl.posterior.draws import Draws
 
 #: Of a promised agreement, by default.
@@ -293,11 +293,11 @@ def choose_threshold(
         problem = "a promised agreement determines below which probability to ask: give one of them"
         raise UsageError(problem, parameter=name, code="conflict")
     if not (is_number(value) and 0.5 < to_float(value) <= 1):
-        problem = f"{name} must be a number above 0.5 and at most 1, not {quote(value)}"
-        raise UsageError(problem, parameter=name)
+        raise wrong_value(f"{name} must be a number above 0.5 and at most 1", value, name)
     if not (is_number(confidence) and 0.5 <= to_float(confidence) < 1):
-        problem = f"confidence must be a number from 0.5 to below 1, not {quote(confidence)}"
-        raise UsageError(problem, parameter="confidence")
+        raise wrong_value(
+            "confidence must be a number from 0.5 to below 1", confidence, "confidence"
+        )
     reliability = Reliability.of(draws)
     if reliability is None:
         reason = "the posterior does not record how often its choices agree with a judge"

@@ -109,7 +109,7 @@ def test_a_smaller_bias_takes_more_draws(
     assert enough["a"].verdict == AGREES
     assert enough.as_dict()["bias"] == asked
     for wrong in (0.0, 0.2, float("nan")):
-        with raises(UsageError, "invalid-setting", parameter="bias", match=f"got {wrong}"):
+        with raises(UsageError, "invalid-setting", parameter="bias", match=f"not {wrong}"):
             compare(*values, bias=wrong)
     monkeypatch.chdir(tmp_path)
     for name, posterior in zip("ab", values, strict=True):
