@@ -389,7 +389,7 @@ def missing_feature(
     >>> print(missing_feature("tm", ["lm", "wp"]))
     no feature tm: choose from lm, wp
     """
-    problem = f"no {what} {name}: choose from {', '.join(known) or 'none'}"
+    problem = f"no {what} {name}: choose from {list_names(known) or 'none'}"
     return DataError(problem, origin, parameter=parameter, code="missing-feature")
 
 

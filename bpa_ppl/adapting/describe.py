@@ -160,7 +160,6 @@ class Description(Outcome):
         return plain
 
     def _summarise(self) -> tuple[str, Table, list[str]]:
-        """Return the sizes, the columns, and the rest as notes."""
         low, median, high = self.sizes
         each = f"{low}" if low == high else f"{low} to {high}, median {median:g},"
         lists = format_count(self.sentences, "list")

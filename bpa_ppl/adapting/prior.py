@@ -312,10 +312,6 @@ def _learn_scale(
 def correlate_within(lists: NBest, names: Sequence[str]) -> Float64:
     """Return the correlations of features within lists, over all lists, (names, names).
 
-    Args:
-        lists: the lists.
-        names: features that vary within a list.
-
     >>> from bpa_ppl import from_lists
     >>> table = [[[1.0, -2.0], [3.0, -6.0]], [[5.0, 0.0], [5.0, 0.0]]]
     >>> lists = from_lists([["a", "b"]] * 2, table, ["LM0", "cost"])

@@ -140,10 +140,6 @@ def find_gains(lists: NBest, columns: Iterable[CandidateColumn]) -> tuple[Candid
     """Return the columns that may be the gain, those first that are like one.
 
     They are extras that vary within lists: true or false, or numbers, except numbers of the rows.
-
-    Args:
-        lists: the lists.
-        columns: of their candidates.
     """
     found = [c for c in columns if c.may_be_gain and _describe_steps(lists, c.numbers) != _OF_ROWS]
     return tuple(sorted(found, key=lambda column: not column.like_gain))

@@ -131,7 +131,6 @@ class _Rescaled(Coordinates):
     sites: tuple[str, ...]
 
     def project(self, prior: Prior) -> Prior:
-        """Return a prior of the weights as one of y."""
         inverse = 1 / self.unit
         return prior._replace(
             mean=prior.mean * inverse,
@@ -142,7 +141,6 @@ class _Rescaled(Coordinates):
         )
 
     def restore(self, target: Target, sampled: Sampled) -> Sampled:
-        """Return draws of y as draws of the weights, with their log density."""
         mode, log_density = sampled.mode, sampled.log_density
         if mode is not None:
             mode = flatten(self.restore_sites(unflatten(mode, target.start)))
@@ -157,7 +155,6 @@ class _Rescaled(Coordinates):
         )
 
     def restore_sites(self, z: Sites) -> Sites:
-        """Return values of y as weights."""
         return {name: z[name] * self.unit if name in self.sites else z[name] for name in z}
 
 
@@ -199,7 +196,6 @@ class _Spanned(Coordinates):
         return Prior(np.zeros(len(variance)), variance, scale=prior.scale, shared=shared)
 
     def restore(self, target: Target, sampled: Sampled) -> Sampled:
-        """Return draws of y as draws of the weights, with their log density."""
         log_likelihood = sampled.log_likelihood
         if log_likelihood is None:
             log_likelihood = evaluate(target, sampled.z)[1]

@@ -50,12 +50,6 @@ class ChainSampler(Sampler, frozen=True):
         """Return the chains at their starting points; called while compiling.
 
         It does not depend on `draws`, so that one compilation serves any number of them.
-
-        Args:
-            target: the posterior.
-            covariance: as for `run_chains`.
-            keys: one for each chain.
-            z: of each chain, with leading dimension chains.
         """
         raise NotImplementedError
 

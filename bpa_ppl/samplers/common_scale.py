@@ -107,7 +107,6 @@ class Scaled(Coordinates):
     steps = 2  # the tails are heavier
 
     def restore(self, target: Target, sampled: Sampled) -> Sampled:
-        """Return draws of the weights alone, with their log density and their mode."""
         z, warmup, mode = self.restore_sites(sampled.z), sampled.warmup, mode_of(self.original)
         log_density, log_likelihood = evaluate(self.original, z)
         figures = structs.replace(
@@ -131,7 +130,6 @@ class Scaled(Coordinates):
         return _MIXTURES[target]
 
     def refuse_proposals(self, target: Target) -> str:
-        """Return that there are too many directions with a common scale, or nothing."""
         if target.prior.covariance is not None or len(target.features) <= _MANY_SCALED:
             return ""
         return f"{len(target.features)} directions have a common scale"
@@ -141,7 +139,6 @@ class Scaled(Coordinates):
         return self.original, self.restore_sites(z)
 
     def restore_sites(self, z: Sites) -> Sites:
-        """Return the weights, given the scale and the weights in units of it."""
         factor = self._factor(-np.asarray(z["precision"])[..., None] / 2)
         weights = np.asarray(self.original.prior.mean) + factor * np.asarray(z["unit"])
         others = {name: z[name] for name in z if name not in ("precision", "unit")}

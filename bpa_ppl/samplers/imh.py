@@ -72,7 +72,6 @@ class IndependenceMetropolis(Sampler, frozen=True):
     degrees_of_freedom: Positive = 20.0
 
     def sample(self, target: Target) -> Sampled:
-        """Draw from the posterior by independence Metropolis–Hastings."""
         proposal = make_pilot_proposal(target, self.degrees_of_freedom)
         # Parameters of a likelihood, such as slip rates, have tails that moments do not describe.
         fittable = can_be_fitted(target) and set(target.start) == {WEIGHTS}

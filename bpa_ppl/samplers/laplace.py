@@ -30,7 +30,6 @@ class Laplace(Sampler, frozen=True):
     degrees_of_freedom: Positive = 20.0
 
     def sample(self, target: Target) -> Sampled:
-        """Draw around the mode and weight the draws."""
         pilot = make_pilot_proposal(target, self.degrees_of_freedom)
         proposal = pilot.tuned(draw_proposals(target, pilot, (1, _TUNING_DRAWS), stream=1))
         proposals = draw_proposals(target, proposal, (1, self.draws))

@@ -26,7 +26,6 @@ class PosteriorMode(Sampler, frozen=True):
     exact = False
 
     def sample(self, target: Target) -> Sampled:
-        """Return the mode of the posterior."""
         mode = mode_of(target)
         target.progress(1, 1, f"{mode.iterations} Newton steps")
         z = unflatten(mode.position, target.start)

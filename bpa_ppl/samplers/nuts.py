@@ -104,7 +104,6 @@ class Nuts(ChainSampler, frozen=True):
         return jax.lax.map(initial, (keys, z)), partial(jax.lax.map, step), collect
 
     def sample(self, target: Target) -> Sampled:
-        """Draw from the posterior by NUTS."""
         small, default = target.dimension <= _FEW, target.is_log_linear
         accept = _TARGET if default else _TARGET_OF_OTHERS
         accept = self.target_accept or (accept if small else _TARGET_OF_MANY)

@@ -48,7 +48,6 @@ class Blackjax(Sampler, frozen=True):
     steps_per_draw: Count | None = None
 
     def sample(self, target: Target) -> Sampled:
-        """Draw by an algorithm of BlackJAX."""
         self.require_packages()
         keys = jax.random.split(jax.random.key(target.seed), self.chains)
         start = target.initial_positions(self.chains, target.seed)
@@ -148,7 +147,6 @@ class Nutpie(Sampler, frozen=True):
     target_accept: Annotated[float, Meta(gt=0, lt=1)] = 0.8
 
     def sample(self, target: Target) -> Sampled:
-        """Draw by nutpie."""
         self.require_packages()
         starts = target.initial_positions(self.chains, target.seed)
         starts = spread_over_modes(target, starts, np.asarray(target.initial_position))

@@ -60,7 +60,6 @@ class Heuristic(Sampler, frozen=True):
     delta: Positive = 1.0
 
     def reweight(self, target: Target, earlier: Draws) -> Sampled:
-        """Weight the vectors of an earlier posterior again, by the lists of the target."""
         return weight_again(target, earlier, self.delta)
 
     def sample(self, target: Target) -> Sampled:
@@ -171,7 +170,6 @@ class IsotropicAdvice(WalkAdvice):
     """Advice for isotropic steps, which suit few posteriors: another walk, if much is missing."""
 
     def more_draws(self, shortage: float = MORE) -> str:
-        """Return how to get more effective draws."""
         return self.other_steps(larger=False) if shortage > MORE else super().more_draws(shortage)
 
     def other_steps(self, larger: bool) -> str:
@@ -195,11 +193,9 @@ class IsotropicRandomWalk(ChainSampler, frozen=True):
     warmup: CountOrNone = 500
 
     def initialise(self, target: Target, covariance: None, keys: jax.Array, z: Sites) -> Chains:
-        """Return the chains of the published random walk."""
         return random_walk(target, self.proposal_variance, covariance, keys, z)
 
     def sample(self, target: Target) -> Sampled:
-        """Draw from the posterior by the published random walk."""
         sampled = run_chains(self, target, None, repeat_start(target, self.chains))
         figures = Figures(step_setting="proposal_variance")
         return replace(with_evaluations(sampled, self.thinning), figures=figures)

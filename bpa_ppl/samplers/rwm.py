@@ -106,7 +106,6 @@ class WalkAdvice(Advice):
         return super().agreement(shortage, settled and self.steps_are_sound)
 
     def other_steps(self, larger: bool) -> str:
-        """Return how to change the scale of the steps."""
         is_best = np.isclose(self.settings.get("scale", _BEST_STEP), _BEST_STEP, rtol=0.05)
         value = "" if is_best else self.try_settings(scale=_BEST_STEP)
         return f"{'raise' if larger else 'lower'} scale{value}, or use nuts"
@@ -148,7 +147,6 @@ class RandomWalkMetropolis(Sampler, frozen=True):
         return random_walk(target, variance, covariance, keys, z)
 
     def sample(self, target: Target) -> Sampled:
-        """Draw from the posterior by a random walk."""
         mode = require_mode(target)
         moments = find_moments(target)
         start = disperse_starts(target, moments, self.chains)

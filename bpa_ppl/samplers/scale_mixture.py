@@ -153,11 +153,6 @@ class ScaleMixture:
 def log_student(squared: Float64, degrees: float, size: int) -> Float64:
     """Return the log density of a multivariate Student t with unit scale.
 
-    Args:
-        squared: the squared distance from its centre.
-        degrees: of freedom.
-        size: how many values.
-
     >>> log_student(np.zeros(1), 1.0, 1).round(4).tolist()  # that of a Cauchy distribution, 1 / π
     [-1.1447]
     """

@@ -161,7 +161,6 @@ class HamiltonianAdvice(Advice):
         return self._draw_more(shortage) or f"raising draws is not enough; {self.shorter_steps()}"
 
     def other_steps(self, larger: bool) -> str:
-        """Return how the warm-up finds the step size."""
         return self._of_nuts(_ACCEPT, "let the warm-up find it")
 
 

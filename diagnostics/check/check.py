@@ -53,7 +53,6 @@ class Report(Outcome):
 
     @property
     def passed(self) -> bool:
-        """Whether all findings are within their limits."""
         return all(finding.passed for finding in self.findings)
 
     @property
@@ -73,7 +72,6 @@ class Report(Outcome):
         }
 
     def _summarise(self) -> tuple[str, Table, list[str]]:
-        """Return the verdict, all findings, and advice."""
         chains, draws = self.shape
         verdict = "converged" if self.passed else "NOT converged"
         rows = [finding.cells for finding in self.findings]

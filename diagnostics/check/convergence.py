@@ -33,7 +33,6 @@ class BurnIn(Diagnostic, frozen=True):
     limit: Share = 0.005
 
     def measure(self, run: Run) -> Finding:
-        """Return the largest z-score."""
         level, largest = _limit_z(run, self.limit)
         z = np.abs(compare_beginning(run.values, level))
         remedy = run.advice.agreement(max(_find_shortage(run), MORE), settled=True)
@@ -60,7 +59,6 @@ class Precision(Diagnostic, frozen=True):
         raise NotImplementedError(f"{type(self).__name__} has no values")
 
     def measure(self, run: Run) -> Finding:
-        """Return the worst value."""
         remedy = run.advice.more_draws(_find_shortage(run))
         text = f"{self.problem}: {remedy}"
         return self.find_worst(self.values(run), run.names, self.limit, text)
@@ -79,7 +77,6 @@ class RHat(Precision, frozen=True):
     limit: Annotated[float, Meta(gt=1)] = 1.01
 
     def values(self, run: Run) -> Float64:
-        """Return R-hat of each component."""
         return run.r_hat
 
     def shortage(self, value: float) -> float:
@@ -87,7 +84,6 @@ class RHat(Precision, frozen=True):
         return (value - 1) / (self.limit - 1)
 
     def measure(self, run: Run) -> Finding:
-        """Return the largest R-hat."""
         parts = "chains" if run.draws.shape[0] > 1 else "parts of the chain"
         disagree = f"the {parts} disagree ({{value:.3f}} for {{where}}): {_advise_agreement(run)}"
         return self.find_worst(run.r_hat, run.names, self.limit, disagree)
@@ -106,7 +102,6 @@ class BulkESS(Precision, frozen=True):
     limit: Positive = 400.0
 
     def values(self, run: Run) -> Float64:
-        """Return the effective sample size of each component."""
         return run.bulk_ess
 
     def shortage(self, value: float) -> float:
@@ -125,7 +120,6 @@ class TailESS(BulkESS, frozen=True):
     problem = "{value:.0f} effective draws in the tails"
 
     def values(self, run: Run) -> Float64:
-        """Return the effective sample size of the tails of each component."""
         return run.tail_ess
 
 
@@ -141,7 +135,6 @@ class MCSE(Precision, frozen=True):
     limit: Positive = 0.1
 
     def values(self, run: Run) -> Float64:
-        """Return the error of each component."""
         return run.error
 
     def shortage(self, value: float) -> float:
@@ -160,11 +153,9 @@ class ChainMeans(Diagnostic, frozen=True):
     limit: Share = 0.005
 
     def applies(self, run: Run) -> bool:
-        """Return whether there are several usable chains."""
         return run.usable and run.draws.shape[0] > 1
 
     def measure(self, run: Run) -> Finding:
-        """Return the largest z-score."""
         level, largest = _limit_z(run, self.limit)
         z = np.abs(compare_chains(run.values, level)).max(axis=0)
         differ = f"the mean of {{where}} differs between chains: {_advise_agreement(run)}"
@@ -184,7 +175,6 @@ class Tails(Diagnostic, frozen=True):
     limit: Positive = POOR_PARETO_K
 
     def measure(self, run: Run) -> Finding:
-        """Return the largest k̂."""
         heavy = (
             "the tails of {where} are so heavy (k̂ {value:.2f}) that its mean is unreliable or does "
             "not exist: draw more, or use a prior with lighter tails"
@@ -206,7 +196,6 @@ class EqualDraws(Diagnostic, frozen=True):
     limit: Share = 0.1
 
     def measure(self, run: Run) -> Finding:
-        """Return the longest share."""
         stays = _count_longest_equal(run.main) / max(run.draws.shape[1], _SHORT)
         stuck = (
             f"{{where}} stays where it is for {{value:.0%}} of its draws: {run.advice.movement()}"

@@ -23,11 +23,9 @@ class ImportanceESS(Diagnostic, frozen=True):
     limit: Positive = 100.0
 
     def applies(self, run: Run) -> bool:
-        """Return whether there are importance weights."""
         return run.draws.weighted
 
     def measure(self, run: Run) -> Finding:
-        """Return the effective sample size."""
         importance = run.draws.importance
         size = kish(importance)
         # More draws from too narrow a distribution have as heavy a tail.
@@ -49,7 +47,6 @@ class ParetoK(Diagnostic, frozen=True):
     limit: Positive = POOR_PARETO_K
 
     def applies(self, run: Run) -> bool:
-        """Return whether there are importance weights."""
         return run.draws.weighted
 
     def measure(self, run: Run) -> Finding:

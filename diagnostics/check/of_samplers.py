@@ -20,11 +20,9 @@ class Divergences(Diagnostic, frozen=True):
     title = "divergences"
 
     def applies(self, run: Run) -> bool:
-        """Return whether chains record divergences."""
         return run.draws.kind == "chains" and "diverging" in run.draws.statistics
 
     def measure(self, run: Run) -> Finding:
-        """Return the number of divergences."""
         count = int(np.sum(run.draws.statistics["diverging"]))
         remedy = f"{run.advice.fewer_divergences()}; {_REPARAMETRISE}"
         return self.finding(count, "= 0", count == 0, f"{count} divergent transitions: {remedy}")
@@ -42,11 +40,9 @@ class BFMI(Diagnostic, frozen=True):
     limit: Positive = 0.3
 
     def applies(self, run: Run) -> bool:
-        """Return whether chains record their energy."""
         return run.draws.kind == "chains" and "energy" in run.draws.statistics
 
     def measure(self, run: Run) -> Finding:
-        """Return the smallest fraction."""
         remedy = f"{run.advice.shorter_steps()}, or reparametrise the model"
         slow = f"BFMI {{value:.2f}}: the energy mixes slowly; {remedy}"
         fractions = bfmi(run.draws.statistics["energy"])
@@ -63,11 +59,9 @@ class TreeDepth(Diagnostic, frozen=True):
     title = "tree depth"
 
     def applies(self, run: Run) -> bool:
-        """Return whether chains record the depths."""
         return run.draws.kind == "chains" and "tree_depth" in run.draws.statistics
 
     def measure(self, run: Run) -> Finding:
-        """Return the largest depth."""
         depth = float(np.max(run.draws.statistics["tree_depth"], initial=0))
         return self.finding(depth, "reported", True, "")
 
@@ -84,11 +78,9 @@ class Acceptance(Diagnostic, frozen=True):
     limit: tuple[float, float] | None = None
 
     def applies(self, run: Run) -> bool:
-        """Return whether chains record acceptance rates."""
         return run.draws.kind == "chains" and "acceptance_rate" in run.draws.statistics
 
     def measure(self, run: Run) -> Finding:
-        """Return the rate that is farthest from the sound ones, or nearest to leaving them."""
         rates = np.asarray(run.draws.statistics["acceptance_rate"]).mean(axis=1)
         low, high = self.limit or run.advice.sound_acceptance
         worst = int(np.argmax(np.maximum(low - rates, rates - high)))
@@ -112,7 +104,6 @@ class NewtonDecrement(Diagnostic, frozen=True):
     limit: Positive = 1e-6
 
     def applies(self, run: Run) -> bool:
-        """Return whether there is a single point."""
         return run.draws.kind == "point"
 
     def measure(self, run: Run) -> Finding:
@@ -131,11 +122,9 @@ class GaussianPrior(Diagnostic, frozen=True):
     stored = False
 
     def applies(self, run: Run) -> bool:
-        """Return whether the shift is recorded."""
         return run.draws.record.shift is not None
 
     def measure(self, run: Run) -> Finding | None:
-        """Return the largest shift, in posterior standard deviations."""
         record = run.draws.record.shift
         shifts = (record and record.shift) or {"unknown": np.nan}
         feature, shift = max(shifts.items(), key=lambda item: abs(item[1]))

@@ -17,7 +17,6 @@ class DrawsPerChain(Diagnostic, frozen=True):
     title = "draws per chain"
 
     def applies(self, run: Run) -> bool:
-        """Return whether there are chains."""
         return run.draws.kind == "chains"
 
     def measure(self, run: Run) -> Finding | None:
@@ -35,11 +34,9 @@ class NotFinite(Diagnostic, frozen=True):
     title = "not finite"
 
     def applies(self, run: Run) -> bool:
-        """Return whether there are chains of some draws."""
         return run.draws.kind == "chains" and run.draws.shape[1] >= FEWEST
 
     def measure(self, run: Run) -> Finding | None:
-        """Return the number of such draws."""
         broken = run.not_finite
         if not broken.any():
             return None
@@ -58,11 +55,9 @@ class Constant(NotFinite, frozen=True):
     title = "constant"
 
     def applies(self, run: Run) -> bool:
-        """Return whether there are chains of some draws, all finite."""
         return super().applies(run) and not run.not_finite.any()
 
     def measure(self, run: Run) -> Finding | None:
-        """Return the number of such components."""
         if not run.constant.size:
             return None
         name = run.names[run.constant[0]]
@@ -82,7 +77,6 @@ class CopiedChains(Diagnostic, frozen=True):
     title = "copied chains"
 
     def measure(self, run: Run) -> Finding | None:
-        """Return the number of such pairs of chains."""
         pairs = find_copied_chains(run.main)
         if not pairs:
             return None
@@ -106,11 +100,9 @@ class LogDensity(Diagnostic, frozen=True):
     stored = False
 
     def applies(self, run: Run) -> bool:
-        """Return whether the log density is recorded."""
         return run.draws.log_density is not None
 
     def measure(self, run: Run) -> Finding | None:
-        """Return the number of draws with such a density."""
         count = int(np.sum(~np.isfinite(np.asarray(run.draws.log_density))))
         if not count:
             return None

@@ -364,7 +364,6 @@ class Calibration(Outcome):
         }
 
     def _summarise(self) -> tuple[str, Table, list[str]]:
-        """Return the verdict, the p-value of each quantity, and notes."""
         rows = [
             (name, f"p = {p:.3g}" + ("" if p >= LEVEL else f"  FAILED: {_describe_fault(ranks)}"))
             for name, p, ranks in zip(self.names, self.p_values, self.ranks.T, strict=True)

@@ -168,7 +168,6 @@ class Comparison(Outcome):
         return head | {"left_out": list(self.left_out), "samplers": samplers}
 
     def _summarise(self) -> tuple[str, Table, list[str]]:
-        """Return no title, a row for each sampler, and notes with the reasons of the verdicts."""
         rows = []
         for r in self.samplers:
             cells = [format_value(r.efficiency[name]) for name in _SHOWN]
@@ -356,7 +355,7 @@ def check_bias(bias: float) -> None:
 
     >>> check_bias(0.2)
     Traceback (most recent call last):
-    bpa_ppl.errors.UsageError: bias must be above 0 and at most 0.1 posterior sd, got 0.2
+    bpa_ppl.errors.UsageError: bias must be above 0 and at most 0.1 posterior sd, not 0.2
     """
     if not 0 < bias <= MAX_BIAS:
         raise wrong_value(

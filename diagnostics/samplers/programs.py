@@ -22,10 +22,6 @@ def read_program(
 ) -> tuple[Callable[..., Any], dict[str, Any]]:
     """Return a program, and its keyword arguments.
 
-    Args:
-        model: the program, as `module:function`.
-        data: a JSON file of its arguments.
-
     Raises:
         DataError: as `read_arguments`.
         UsageError: as `read_model`.

@@ -196,12 +196,7 @@ def _open(data: Any, sampler: str, log_weights: str | None) -> _Run:
 
 
 def _read_recorded(run: _Run, weights: bool) -> Draws:
-    """Return a run as draws with all that it records.
-
-    Args:
-        run: the run.
-        weights: whether it must have the weights of n-best lists.
-    """
+    """Return a run as draws with all that it records."""
     if isinstance(run.recorded, Draws):
         return as_draws(run.recorded)
     return as_draws(from_groups(*run.recorded, any_variables=not weights))

@@ -431,10 +431,6 @@ def _select_left_out(
 def find_system_column(lists: NBest, categorical: Iterable[str] = ()) -> str:
     """Return the extra that names the system of each candidate; empty if there is none.
 
-    Args:
-        lists: the lists.
-        categorical: extras to try first, before `system` and `model`.
-
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]] * 2, [[[0.0]] * 2] * 2, ["LM0"])
     >>> find_system_column(lists), find_system_column(lists.with_extras(system=["X", "Y"] * 2))

@@ -108,7 +108,7 @@ def test_commands_take_any_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert "Energy" in page
     unknown = run("trace", "any.nc", "-o", "any.png", "--var-names", "tau")
     assert unknown.code == 2
-    assert "has no tau: choose from mu, theta[0], " in unknown.err
+    assert "posterior tau: choose from mu, theta[0], " in unknown.err
     refused("weights", "any.nc", "-o", "w.json", mention="no variable weights")
 
 
