@@ -58,9 +58,9 @@ def scaled_log_linear(lists: Lists, prior: Prior, likelihood: Likelihood) -> Non
 
     assert prior.scale is not None
     precision = numpyro.sample("precision", prior.scale.precision())
-    of_units = prior._replace(mean=jnp.zeros_like(prior.mean), scale=None, shared=None)
+    of_units = prior._replace(mean=jnp.zeros_like(prior.mean), scale=None)
     unit = numpyro.sample("unit", of_units.distribution())
-    scale = jnp.where(jnp.asarray(prior.shared), 1 / jnp.sqrt(precision), 1.0)
+    scale = jnp.where(jnp.asarray(prior.scale.shared), 1 / jnp.sqrt(precision), 1.0)
     weights = numpyro.deterministic("weights", prior.mean + scale * unit)
     likelihood = likelihood.sample_parameters()
     with numpyro.plate("sentence", len(lists.oracle)):

@@ -170,7 +170,7 @@ def make_draws(run: SamplerRun) -> Draws:
     recorded, prior = dict[str, Any](), target.prior
     if target.uses_prior and prior.other is None:
         recorded = {"mean": prior.mean, "variance": prior.variance, "covariance": prior.covariance}
-        recorded |= prior.scale_constants()
+        recorded["log_deviation"] = None if prior.scale is None else prior.scale.of_weights
     constants = {
         "canonical": match.values[match.free],
         **{f"prior_{name}": value for name, value in recorded.items() if value is not None},

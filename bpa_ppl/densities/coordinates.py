@@ -192,8 +192,13 @@ class _Spanned(Coordinates):
         """Return a prior of the weights as one of y, which has the mean 0."""
         ratio = prior_variances(prior) / prior_variances(self.original.prior)
         variance = self.stretch**2 * ratio[self.member]
-        shared = None if prior.shared is None else np.asarray(prior.shared)[self.member]
-        return Prior(np.zeros(len(variance)), variance, scale=prior.scale, shared=shared)
+        return Prior(np.zeros(len(variance)), variance, scale=self._of_directions(prior.scale))
+
+    def _of_directions(self, scale: LogNormalScale | None) -> LogNormalScale | None:
+        """Return the common scale of weights as one of their directions."""
+        if scale is None:
+            return None
+        return scale._replace(shared=np.asarray(scale.shared)[self.member])
 
     def restore(self, target: Target, sampled: Sampled) -> Sampled:
         log_likelihood = sampled.log_likelihood
@@ -233,22 +238,21 @@ class _Spanned(Coordinates):
             rng: draws the other directions from their prior, given y; None takes 0.
         """
         u = np.asarray(y, np.float64) / self.stretch
-        prior = self.original.prior
-        shared, scale = np.asarray(prior.has_scale), in_floats(prior.scale)
-        noise = np.zeros((*u.shape[:2], len(shared)))
+        scale = in_floats(self.original.prior.scale)
+        noise = np.zeros((*u.shape[:2], len(self.basis)))
         if rng is not None:
             noise = np.asarray(rng.normal(size=noise.shape))
             if scale is not None:  # of the common scale, given the directions
-                of_span = shared[self.member]
+                of_span = scale.shared[self.member]
                 squared = np.square(u[..., of_span]).sum(axis=-1)
                 given = scale.draw_given(rng, squared, int(of_span.sum()))
-                noise[..., shared] *= given[..., None]
+                noise[..., scale.shared] *= given[..., None]
             moves = np.ones(u.shape[:2], bool)
             moves[:, 1:] = (u[:, 1:] != u[:, :-1]).any(axis=-1)
             origin = np.maximum.accumulate(np.where(moves, np.arange(u.shape[1]), 0), axis=1)
             noise = np.take_along_axis(noise, origin[..., None], axis=1)
         z = noise + (u - noise @ self.basis) @ self.basis.T
-        log_ratio = _log_density(z, shared, scale) - _log_density(u, shared[self.member], scale)
+        log_ratio = _log_density(z, scale) - _log_density(u, self._of_directions(scale))
         if self.factor.ndim == 1:
             weights, diagonal = z * self.factor, self.factor
         else:
@@ -257,10 +261,9 @@ class _Spanned(Coordinates):
         return np.asarray(self.original.prior.mean) + weights, log_ratio
 
 
-def _log_density(
-    z: Float64, shared: npt.NDArray[np.bool_], scale: LogNormalScale | None
-) -> Float64:
+def _log_density(z: Float64, scale: LogNormalScale | None) -> Float64:
     """Return the log density of standard normal values, some of which have a common scale."""
+    shared = np.zeros(z.shape[-1], bool) if scale is None else scale.shared
     normal = np.square(z[..., ~shared])
     log_p = -0.5 * (normal.sum(axis=-1) + normal.shape[-1] * np.log(2 * np.pi))
     if scale is not None:
@@ -292,7 +295,7 @@ def _group(prior: Prior, size: Float64, varying: npt.ArrayLike) -> Int64:
         size: (Q,) the deviation of the score of each feature, a priori, as a power of 2^20.
         varying: as for `choose_coordinates`.
     """
-    shared = np.asarray(prior.has_scale, np.float64)
+    shared = 0.0 if prior.scale is None else np.asarray(prior.scale.shared, np.float64)
     # Weights of different groups are independent.
     size = size if prior.covariance is None else np.ones(len(size))
     keys = np.stack(np.broadcast_arrays(shared, varying, np.maximum(size, 1.0)))

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import numpy.typing as npt
 from msgspec import structs
 from scipy.special import logsumexp, softmax
 
@@ -66,14 +67,20 @@ def transform_for(sampler: Sampler, target: Target) -> Target:
         return target
     chosen = choose_coordinates(target)
     alone = all(np.size(chosen.start[name]) == 1 for name in chosen.start if name != WEIGHTS)
-    if not (sampler.exact and chosen.is_log_linear and alone) or chosen.prior.scale is None:
+    scale = chosen.prior.scale
+    if not (sampler.exact and chosen.is_log_linear and alone) or scale is None:
         return chosen
-    start = _find_determined(chosen)
+    start = _find_determined(chosen, np.asarray(scale.shared))
     return _make_scaled(chosen) if start is None else replace(chosen, start=start)
 
 
-def _find_determined(target: Target) -> Sites | None:
-    """Return the mode given a large scale if the answers determine the weights, else None."""
+def _find_determined(target: Target, shared: npt.NDArray[np.bool_]) -> Sites | None:
+    """Return the mode given a large scale if the answers determine the weights, else None.
+
+    Args:
+        target: the posterior.
+        shared: (Q,) which weights have the scale.
+    """
     given = replace(target, data=target.data._replace(prior=target.prior.with_scale(_LARGE)))
     mode = mode_of(given)
     if not mode.converged:
@@ -81,7 +88,7 @@ def _find_determined(target: Target) -> Sites | None:
     start = unflatten(mode.position, target.start)
     deviation = unflatten(np.sqrt(np.diag(mode.covariance)), target.start)
     z = (start[WEIGHTS] - np.asarray(target.prior.mean)) / deviation[WEIGHTS]
-    return start if np.mean(z[target.prior.has_scale] ** 2) > _DETERMINED else None
+    return start if np.mean(z[shared] ** 2) > _DETERMINED else None
 
 
 def _make_scaled(target: Target) -> Target:
@@ -153,7 +160,9 @@ class Scaled(Coordinates):
 
     def _factor(self, log_scale: Any) -> Float64:
         """Return τ for the weights that have the scale, and 1 for the others."""
-        return np.where(self.original.prior.has_scale, np.exp(log_scale), 1.0)
+        scale = in_floats(self.original.prior.scale)
+        assert scale is not None
+        return np.where(scale.shared, np.exp(log_scale), 1.0)
 
 
 class _ConditionalModes(NamedTuple):

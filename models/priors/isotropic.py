@@ -208,8 +208,8 @@ def with_shared_scale(prior: Prior, names: Sequence[str], correlation: Float64) 
     >>> scaled = with_shared_scale(prior, "ab", np.array([[1.0, 0.8], [0.8, 1.0]]))
     >>> scaled.covariance.round(3).tolist()
     [[1.0, 0.8, 0.0], [0.8, 4.0, 0.0], [0.0, 0.0, 0.1]]
-    >>> scaled.scale_constants()
-    {'log_deviation': array([1.25, 1.25, 0.  ])}
+    >>> scaled.scale.of_weights
+    array([1.25, 1.25, 0.  ])
     """
     covariance, places = prior.full_covariance, find_positions(names, prior.names)
     variance = np.diag(covariance)[places]
@@ -220,8 +220,7 @@ def with_shared_scale(prior: Prior, names: Sequence[str], correlation: Float64) 
         prior.mean,
         covariance=covariance,
         names=tuple(prior.names),
-        scale=LogNormalScale(LOG_DEVIATION),
-        shared=np.isin(np.arange(len(prior.names)), places),
+        scale=LogNormalScale(LOG_DEVIATION, np.isin(np.arange(len(prior.names)), places)),
     )
 
 

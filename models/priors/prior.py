@@ -63,7 +63,6 @@ class Prior(NamedTuple):
         names: the features, in order; None while the prior is inside a model.
         scale: the distribution of the common scale of some weights, in units of the typical one,
             with which variance and covariance are given; None without such a scale.
-        shared: (Q,) bool, which weights have it; None without such a scale.
         posterior: the draws that the Gaussian of `of` represents; None inside a model.
         record: how `choose_prior` chose it; None inside a model.
 
@@ -80,7 +79,6 @@ class Prior(NamedTuple):
     other: Any = None
     names: Any = None
     scale: LogNormalScale | None = None
-    shared: Any = None
     posterior: Any = None
     record: PriorRecord | None = None
 
@@ -93,29 +91,6 @@ class Prior(NamedTuple):
         """Whether it is a Gaussian."""
         return self.other is None and self.scale is None
 
-    @property
-    def has_scale(self) -> npt.NDArray[np.bool_]:
-        """(Q,) whether a weight has the common scale."""
-        return np.asarray(np.zeros(len(self.mean), bool) if self.shared is None else self.shared)
-
-    def scale_constants(self) -> dict[str, Float64]:
-        """Return the parameter of the common scale by name, with 0 for weights without it, (Q,).
-
-        >>> prior = Prior.isotropic({"a": 0.0, "b": 0.0})
-        >>> shared = np.array([True, False])
-        >>> prior._replace(scale=LogNormalScale(1.5), shared=shared).scale_constants()
-        {'log_deviation': array([1.5, 0. ])}
-        """
-        parameters = () if self.scale is None else self.scale._asdict().items()
-        return {name: np.where(self.has_scale, value, 0.0) for name, value in parameters}
-
-    def with_scale_constants(self, values: Mapping[str, Any]) -> Prior:
-        """Return the prior with the common scale of `scale_constants`, if there is any."""
-        if values.get("log_deviation") is None:
-            return self
-        of_weights = np.asarray(values["log_deviation"], np.float64)
-        return self._replace(scale=LogNormalScale(float(of_weights.max())), shared=of_weights > 0)
-
     def distribution(self) -> dist.Distribution:
         """Return the prior as a NumPyro distribution of event shape (Q,)."""
         if self.other is not None:
@@ -124,7 +99,7 @@ class Prior(NamedTuple):
             from bpa_ppl.models.priors.shared_scale import SharedScale
 
             covariance = self.variance if self.covariance is None else self.covariance
-            return SharedScale(self.mean, covariance, self.shared, scale)
+            return SharedScale(self.mean, covariance, scale)
         import numpyro.distributions as dist
 
         if self.covariance is not None:
@@ -304,12 +279,12 @@ class Prior(NamedTuple):
                 problem += "to the lists of each domain"
             raise DataError(problem, parameter="posterior", code="not-supported")
         means = dict(zip(draws.features, np.asarray(mean).tolist(), strict=True))
-        of_scale = {name.removeprefix("prior_"): value for name, value in constants.items()}
-        prior = cls(np.asarray(mean), variance, covariance).with_scale_constants(of_scale)
-        if prior.scale is not None:
+        scale = LogNormalScale.of(constants.get("prior_log_deviation"))
+        if scale is not None:
             if not unchecked:
                 refuse_unconverged(draws)
-            typical = prior.with_scale(_mean_precision(prior, prior.scale, draws) ** -0.5)
+            prior = cls(np.asarray(mean), variance, covariance, scale=scale)
+            typical = prior.with_scale(_mean_precision(prior, scale, draws) ** -0.5)
             variance, covariance = typical.variance, typical.covariance
         if covariance is not None:
             return cls.gaussian(means, covariance)
@@ -319,14 +294,14 @@ class Prior(NamedTuple):
         """Return the prior given the common scale, in units of the typical one: a Gaussian.
 
         >>> prior = Prior.gaussian({"a": 0.0, "b": 0.0}, [[1.0, 0.5], [0.5, 1.0]])
-        >>> scaled = prior._replace(scale=LogNormalScale(1.0), shared=np.array([True, True]))
-        >>> scaled.with_scale(2.0).covariance.tolist()
+        >>> scale = LogNormalScale(1.0, np.array([True, True]))
+        >>> prior._replace(scale=scale).with_scale(2.0).covariance.tolist()
         [[4.0, 2.0], [2.0, 4.0]]
         """
         if self.scale is None:
             return self
-        factor = np.where(self.has_scale, scale, 1.0)
-        given = self._replace(scale=None, shared=None)
+        factor = np.where(np.asarray(self.scale.shared), scale, 1.0)
+        given = self._replace(scale=None)
         if self.covariance is None:
             return given._replace(variance=self.variance * factor**2)
         return given._replace(covariance=self.covariance * np.outer(factor, factor))
@@ -446,7 +421,7 @@ class Prior(NamedTuple):
         """
         unit = rng.normal(size=(count, len(self.mean)))
         if (scale := self.scale) is not None:
-            unit[:, self.has_scale] *= scale.draw(rng, (count, 1))
+            unit[:, np.asarray(scale.shared)] *= scale.draw(rng, (count, 1))
         if self.covariance is None:
             return np.asarray(self.mean) + unit * np.sqrt(np.asarray(self.variance, np.float64))
         return np.asarray(self.mean) + unit @ np.linalg.cholesky(self.full_covariance).T
@@ -459,8 +434,8 @@ class Prior(NamedTuple):
         """
         mean = dict(zip(self.names, self.mean.tolist(), strict=True))
         if self.scale is not None:
-            of_scale = {name: values.tolist() for name, values in self.scale_constants().items()}
-            return {"mean": mean, "covariance": self.full_covariance.tolist(), **of_scale}
+            covariance, of_weights = self.full_covariance.tolist(), self.scale.of_weights.tolist()
+            return {"mean": mean, "covariance": covariance, "log_deviation": of_weights}
         if self.covariance is not None:
             return {"mean": mean, "covariance": self.covariance.tolist()}
         return {"mean": mean, "variance": dict(zip(mean, self.variance.tolist(), strict=True))}
@@ -474,7 +449,8 @@ class Prior(NamedTuple):
         """
         mean = {str(name): float(value) for name, value in content["mean"].items()}
         if "covariance" in content:
-            return cls.gaussian(mean, content["covariance"]).with_scale_constants(content)
+            scale = LogNormalScale.of(content.get("log_deviation"))
+            return cls.gaussian(mean, content["covariance"])._replace(scale=scale)
         return cls.isotropic(mean, [float(content["variance"][name]) for name in mean])
 
     def write(self, path: str | Path, record: Mapping[str, Any] | None = None) -> None:
@@ -526,7 +502,7 @@ class Prior(NamedTuple):
 
 def _mean_precision(prior: Prior, scale: LogNormalScale, draws: Draws) -> float:
     """Return the mean of 1 / scale² given the weights, over draws of them."""
-    shared = prior.has_scale
+    shared = scale.shared
     factor = np.linalg.cholesky(prior.full_covariance)
     units = np.linalg.solve(factor, (draws.flat - prior.mean).T)[shared]
     precision = scale.mean_precision((units**2).sum(axis=0), int(shared.sum()))

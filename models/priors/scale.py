@@ -1,4 +1,4 @@
-"""The distribution of an unknown common scale τ of weights, in units of a typical one."""
+"""An unknown common scale τ of some weights, in units of a typical one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.posterior.probabilities import normalise
@@ -24,19 +25,38 @@ _STEP = 0.25
 
 
 class LogNormalScale(NamedTuple):
-    """The distribution log τ ~ N(0, s²): data are very easy or very hard, where s is large.
+    """Weights that share a scale with log τ ~ N(0, s²): data are very easy or hard if s is large.
 
     Integrals over log τ are sums over equal distances.
 
     Attributes:
         log_deviation: s, up to 2.
+        shared: (Q,) bool, which weights have the scale.
 
-    >>> narrow = LogNormalScale(1e-3)
+    >>> narrow = LogNormalScale(1e-3, np.array([True, True]))
     >>> narrow.log_marginal(np.array([4.0]), 2, 2).round(3).tolist()  # nearly those of a Gaussian
     [-3.838]
     """
 
     log_deviation: Any
+    shared: Any
+
+    @classmethod
+    def of(cls, of_weights: npt.ArrayLike | None) -> LogNormalScale | None:
+        """Return the scale that `of_weights` describes; None without one."""
+        if of_weights is None:
+            return None
+        values = np.asarray(of_weights, np.float64)
+        return cls(float(values.max()), values > 0)
+
+    @property
+    def of_weights(self) -> Float64:
+        """(Q,) s of each weight, 0 of those without the scale, as posteriors and files record it.
+
+        >>> LogNormalScale(1.5, np.array([True, False])).of_weights
+        array([1.5, 0. ])
+        """
+        return np.where(self.shared, self.log_deviation, 0.0)
 
     @property
     def log_scales(self) -> Float64:
@@ -112,5 +132,7 @@ class LogNormalScale(NamedTuple):
 
 
 def in_floats(scale: LogNormalScale | None) -> LogNormalScale | None:
-    """Return a distribution of the scale in numbers of Python."""
-    return None if scale is None else LogNormalScale(float(scale.log_deviation))
+    """Return a scale in numbers of Python and an array of NumPy."""
+    if scale is None:
+        return None
+    return LogNormalScale(float(scale.log_deviation), np.asarray(scale.shared))

@@ -21,23 +21,21 @@ class SharedScale(dist.Distribution):  # type: ignore[misc] # NumPyro has no typ
         loc: (Q,) m.
         covariance: (Q, Q) C, with zeros between weights that have the scale and those that do not;
             or (Q,) its diagonal, where C has no other values.
-        shared: (Q,) whether a weight has the scale.
-        scale: the distribution of τ, from `bpa_ppl.models.priors.scale`.
+        scale: τ and the weights that have it, from `bpa_ppl.models.priors.scale`.
 
     >>> from bpa_ppl.models.priors.scale import LogNormalScale
-    >>> narrow = LogNormalScale(1e-3)  # τ is nearly 1
-    >>> shared = SharedScale(jnp.zeros(2), jnp.eye(2), jnp.array([True, False]), narrow)
+    >>> narrow = LogNormalScale(1e-3, jnp.array([True, False]))  # τ is nearly 1
+    >>> shared = SharedScale(jnp.zeros(2), jnp.eye(2), narrow)
     >>> both = dist.Normal(0.0, 1.0).log_prob(jnp.array([0.5, 0.7])).sum()
     >>> bool(jnp.isclose(shared.log_prob(jnp.array([0.5, 0.7])), both, atol=1e-5))
     True
     """
 
     support = constraints.real_vector
-    pytree_data_fields = ("loc", "covariance", "shared", "scale")
+    pytree_data_fields = ("loc", "covariance", "scale")
 
-    def __init__(self, loc: Any, covariance: Any, shared: Any, scale: Any) -> None:
-        self.loc, self.covariance, self.shared = map(jnp.asarray, (loc, covariance, shared))
-        self.scale = scale
+    def __init__(self, loc: Any, covariance: Any, scale: Any) -> None:
+        self.loc, self.covariance, self.scale = jnp.asarray(loc), jnp.asarray(covariance), scale
         super().__init__(event_shape=self.loc.shape)
 
     def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> jax.Array:
@@ -63,7 +61,7 @@ class SharedScale(dist.Distribution):  # type: ignore[misc] # NumPyro has no typ
             inverse = solve_triangular(factor, jnp.eye(len(self.loc)), lower=True)
             squared = jnp.square((jnp.asarray(value) - loc) @ inverse.T)
         size = len(self.loc)
-        count = jnp.count_nonzero(self.shared)
+        count = jnp.count_nonzero(self.scale.shared)
         inside = jnp.where(shared, squared, 0.0).sum(axis=-1)
         gaussian = jnp.where(shared, 0.0, squared).sum(axis=-1)
         gaussian += (size - count) * jnp.log(2 * jnp.pi)
@@ -72,4 +70,4 @@ class SharedScale(dist.Distribution):  # type: ignore[misc] # NumPyro has no typ
 
     def _broadcast(self, shape: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
         """Return m, and which weights have the common scale, in the shape of weights."""
-        return jnp.broadcast_to(self.loc, shape), jnp.broadcast_to(self.shared, shape)
+        return jnp.broadcast_to(self.loc, shape), jnp.broadcast_to(self.scale.shared, shape)

@@ -146,8 +146,8 @@ def with_common_scale(deviation: float) -> Target:
     target = build("canonical")
     shared = np.arange(FEATURES) < 9
     matrix = np.where(np.equal.outer(shared, shared), 0.3, 0.0) + 0.5 * np.eye(FEATURES)
-    of_scale = {"scale": LogNormalScale(np.asarray(deviation)), "shared": shared}
-    given = target.prior._replace(variance=None, covariance=matrix, **of_scale)
+    scale = LogNormalScale(np.asarray(deviation), shared)
+    given = target.prior._replace(variance=None, covariance=matrix, scale=scale)
     return replace(target, data=target.data._replace(prior=given))
 
 

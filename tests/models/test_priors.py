@@ -221,8 +221,7 @@ LOG_DEVIATION = 1.25
 
 def log_normal_prior() -> Prior:
     gaussian = Prior.gaussian(dict(zip(LETTERS, MEAN.tolist(), strict=True)), OF_LETTERS)
-    scale = LogNormalScale(LOG_DEVIATION)
-    return gaussian._replace(scale=scale, shared=np.isin(np.arange(4), SHARED))
+    return gaussian._replace(scale=LogNormalScale(LOG_DEVIATION, np.isin(np.arange(4), SHARED)))
 
 
 @pytest.mark.parametrize("size", [0.1, 1.0, 30.0])
@@ -238,7 +237,8 @@ def test_the_density_is_the_integral_over_a_log_normal_scale(size: float) -> Non
     total = quad(integrand, -6, 8, epsabs=0, limit=200)[0]
     assert log_density(log_normal_prior(), value) == pytest.approx(np.log(total), abs=1e-4)
     in_units = np.linalg.solve(np.linalg.cholesky(OF_LETTERS), value - MEAN)
-    scale, squared = LogNormalScale(LOG_DEVIATION), np.square(in_units[SHARED]).sum()
+    scale, squared = log_normal_prior().scale, np.square(in_units[SHARED]).sum()
+    assert scale is not None
     precision = quad(integrand, -6, 8, args=(1,), epsabs=0, limit=200)[0] / total
     assert scale.mean_precision(squared[None], 2)[0] == pytest.approx(precision, rel=1e-3)
     scales = scale.draw_given(np.random.default_rng(1), np.full(40_000, squared), 2)
@@ -272,7 +272,8 @@ def test_a_record_is_the_gaussian_with_the_mean_precision() -> None:
     prior, weights = log_normal_prior(), MEAN + np.array([2.0, 0.0, 1.0, 0.0])
     draws = weights + 1e-4 * np.random.default_rng(2).normal(size=(4, 1000, 4))
     constants = {"prior_mean": MEAN, "prior_covariance": OF_LETTERS}
-    constants |= {"prior_log_deviation": prior.scale_constants()["log_deviation"]}
+    assert prior.scale is not None
+    constants |= {"prior_log_deviation": prior.scale.of_weights}
     recorded = Prior.recorded(Draws({"weights": draws}, LETTERS, constants=constants))
     part = np.array([2.0, 1.0])
     distance = part @ np.linalg.solve(OF_LETTERS[np.ix_(SHARED, SHARED)], part)
@@ -288,8 +289,9 @@ def test_a_record_is_the_gaussian_with_the_mean_precision() -> None:
 
 def test_it_is_written_and_read_and_cannot_be_restricted() -> None:
     again = Prior.from_dict(log_normal_prior().as_dict())
-    assert again.scale == LogNormalScale(LOG_DEVIATION)
-    np.testing.assert_array_equal(again.shared, log_normal_prior().shared)
+    assert again.scale is not None
+    assert again.scale.log_deviation == LOG_DEVIATION
+    assert np.flatnonzero(again.scale.shared).tolist() == SHARED
     np.testing.assert_array_equal(again.covariance, OF_LETTERS)
     assert again.matched(LETTERS) is again
     with raises(UsageError, "not-supported", parameter="prior"):
@@ -311,4 +313,5 @@ def test_weights_of_features_that_agree_are_correlated() -> None:
     built = with_shared_scale(gaussian, LETTERS[:2], correlation)
     np.testing.assert_allclose(built.full_covariance[0, 1], expected, rtol=1e-3)
     np.testing.assert_array_equal(np.diag(built.covariance), [1.0, 4.0, 9.0])
-    assert (built.scale, built.shared.tolist()) == (LogNormalScale(1.25), [True, True, False])
+    assert built.scale is not None
+    assert built.scale.of_weights.tolist() == [1.25, 1.25, 0.0]

@@ -244,7 +244,7 @@ def integrate_scales(
     >>> def prior_of(scale):
     ...     return Gaussian.prior(np.zeros(1), 0.04 * scale**2 * np.eye(1))
     >>> pairs = Alternatives.of(np.array([[[2.0], [0.0]]] * 20), np.zeros((20, 2)))
-    >>> scale = LogNormalScale(1.0)
+    >>> scale = LogNormalScale(1.0, np.array([True]))
     >>> answers = pairs, np.zeros(20, int)
     >>> weights = integrate_scales(answers, prior_of, scale, scale.log_scales)
     >>> bool(weights.mean[0] > 0.5), bool(scale.log_scales @ weights.shares > 1)

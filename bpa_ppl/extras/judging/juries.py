@@ -423,9 +423,10 @@ class _Refits:
         target, prior = self.target, self.target.prior
         full, mean = prior.full_covariance, np.asarray(prior.mean) * kept
         covariance = np.where(np.outer(kept, kept), full, _FIXED * np.diag(np.diag(full)))
-        scaled = kept & prior.has_scale
-        shared = scaled if scaled.any() else prior.shared
-        prior = prior._replace(mean=mean, variance=None, covariance=covariance, shared=shared)
+        scale = prior.scale
+        if scale is not None and (shared := kept & np.asarray(scale.shared)).any():
+            scale = scale._replace(shared=shared)
+        prior = prior._replace(mean=mean, variance=None, covariance=covariance, scale=scale)
         data = target.data._replace(prior=prior)
         return replace(target, data=data, start={**target.start, WEIGHTS: mean})
 

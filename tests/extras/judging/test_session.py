@@ -75,7 +75,7 @@ def test_the_weights_start_from_the_prior() -> None:
         scale = Session(lists).prior.full_covariance / 4
         np.testing.assert_allclose(session.prior.full_covariance, scale, rtol=0.02)
         np.testing.assert_allclose(answered(session, 12).prior.mean, mean)
-        np.testing.assert_array_equal(session.prior.scale_constants()["log_deviation"], 1.25)
+        np.testing.assert_array_equal(session.prior.scale.of_weights, 1.25)
 
 
 @pytest.mark.slow
@@ -89,7 +89,7 @@ def test_the_posterior_of_adapt_agrees_with_the_approximation() -> None:
     expected_by_name = {
         "mean": prior.mean,
         "covariance": prior.covariance,
-        **prior.scale_constants(),
+        "log_deviation": prior.scale.of_weights,
     }
     for name, expected in expected_by_name.items():
         np.testing.assert_allclose(draws.constants[f"prior_{name}"], expected, rtol=1e-6)
