@@ -17,6 +17,7 @@ from support.registries import REGISTRIES
 
 import bpa_ppl
 from bpa_ppl import UsageError
+from bpa_ppl.diagnostics.check.advice import ADVICE
 from bpa_ppl.extending import StartingWeights, log_linear, match, observe, prepare
 
 #: What `…` stands for as the first argument of a function.
@@ -167,7 +168,7 @@ def test_calls_run(
 @pytest.mark.needs_extras
 def test_names_exist() -> None:
     """Names of the package, with the modules that they are in, and groups of entry points."""
-    groups = {"bpa_ppl.commands", *(registry.group for registry in REGISTRIES.values())}
+    groups = {registry.group for registry in (ADVICE, *REGISTRIES.values())} | {"bpa_ppl.commands"}
     dotted = re.compile(r"\bbpa(?:_ppl)?(?:\.[A-Za-z_]\w*)+")
     lost = []
     for page, span in INLINE_CODE:

@@ -9,7 +9,6 @@ import numpy as np
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.components import Count, CountOrNone, Positive
 from bpa_ppl.densities.target import Sampled, Sites, Target, with_evaluations
-from bpa_ppl.diagnostics.check.advice import Advice
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
 from bpa_ppl.samplers.proposals import (
@@ -31,14 +30,6 @@ _FITS = 0.95
 #: Moses lists 98 of 100 runs then pass their check; with the covariance of the posterior, 20
 #: degrees of freedom, and one of two draws kept 83 do.
 _WIDER, _DEGREES, _THINNING = 1.5, 5.0, 20
-
-
-class IndependenceAdvice(Advice):
-    """Advice for independent proposals: no draw depends on their warm-up, which only tunes them."""
-
-    def agreement(self, shortage: float, settled: bool) -> str:
-        """Return how to make chains agree: not by a longer warm-up."""
-        return super().agreement(shortage, settled=False)
 
 
 class IndependenceMetropolis(Sampler, frozen=True):
@@ -64,7 +55,6 @@ class IndependenceMetropolis(Sampler, frozen=True):
     """
 
     title = "independence Metropolis–Hastings, proposals around the mode"
-    advice = IndependenceAdvice
     any_coordinates = True
     warmup: CountOrNone = 100
     draws: Count = 1000

@@ -15,7 +15,6 @@ from numpyro.infer import NUTS
 from bpa_ppl.components import Positive
 from bpa_ppl.densities.mode import mode_of
 from bpa_ppl.densities.target import Sampled, Sites, Target
-from bpa_ppl.diagnostics.check.advice import HamiltonianAdvice
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.samplers.chains import Chains, ChainSampler, run_chains
 from bpa_ppl.samplers.proposals import GOOD_PARETO_K, draw_starts
@@ -60,7 +59,6 @@ class Nuts(ChainSampler, frozen=True):
     """
 
     title = "No-U-Turn sampler"
-    advice = HamiltonianAdvice
     any_coordinates = True
     step_size: Positive = 1.1
     target_accept: Annotated[float, Meta(gt=0, lt=1)] | None = None

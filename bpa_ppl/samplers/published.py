@@ -25,12 +25,11 @@ from bpa_ppl.densities.target import (
     require_lists,
     with_evaluations,
 )
-from bpa_ppl.diagnostics.check.advice import MORE
 from bpa_ppl.errors import UsageError
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, total
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.samplers.chains import Chains, ChainSampler, run_chains
-from bpa_ppl.samplers.rwm import WalkAdvice, random_walk
+from bpa_ppl.samplers.rwm import random_walk
 from bpa_ppl.samplers.sampler import Sampler
 
 _SAME = 1e-9  # relative difference of two equal values of δ
@@ -166,17 +165,6 @@ def weight_again(target: Target, earlier: Draws, delta: float) -> Sampled:
     )
 
 
-class IsotropicAdvice(WalkAdvice):
-    """Advice for isotropic steps, which suit few posteriors: another walk, if much is missing."""
-
-    def more_draws(self, shortage: float = MORE) -> str:
-        return self.other_steps(larger=False) if shortage > MORE else super().more_draws(shortage)
-
-    def other_steps(self, larger: bool) -> str:
-        """Return which walk has better steps."""
-        return "use rwm, whose steps have the shape of the posterior"
-
-
 class IsotropicRandomWalk(ChainSampler, frozen=True):
     """The published random walk N(λ', σ_o I), which starts at λ_T, the mean of the prior.
 
@@ -187,7 +175,6 @@ class IsotropicRandomWalk(ChainSampler, frozen=True):
     """
 
     title = "random-walk Metropolis with isotropic steps (published)"
-    advice = IsotropicAdvice
     likelihood = "oracle"
     proposal_variance: Positive = 0.01
     warmup: CountOrNone = 500

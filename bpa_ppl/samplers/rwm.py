@@ -16,8 +16,7 @@ from numpyro.infer.util import potential_energy
 from bpa_ppl.components import Count, CountOrNone, Positive
 from bpa_ppl.densities.mode import disperse_starts, require_mode
 from bpa_ppl.densities.target import Sampled, Sites, Target, with_evaluations
-from bpa_ppl.diagnostics.check.advice import MORE, Advice
-from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.diagnostics.check.advice import BEST_STEP
 from bpa_ppl.samplers.chains import Chains, run_chains
 from bpa_ppl.samplers.proposals import find_moments
 from bpa_ppl.samplers.sampler import Sampler
@@ -68,47 +67,10 @@ def random_walk(
     return jax.vmap(first)(keys, z), jax.vmap(step), collect
 
 
-#: The best step in √d standard deviations of a Gaussian posterior, and how often its proposals are
-#: accepted (Roberts, Gelman & Gilks 1997).
-_BEST_STEP, _BEST_RATE = 2.38, 0.234
 #: Steps for each kept draw: for each value, and at least. An effective draw takes about three steps
 #: of each value, and with 14 weights R-hat is below 1.01 only from a thousand effective draws on.
 #: Twice as many where the posterior integrates over the scale of its prior and has heavier tails.
 _STEPS_PER_VALUE, _MIN_STEPS = 1.5, 10
-
-
-class WalkAdvice(Advice):
-    """Advice for random walks: steps of the right size come first.
-
-    A random walk is best accepted near 0.23 in many dimensions and 0.44 in one, and has from 0.15
-    to 0.5 at least two thirds of the best efficiency (Roberts, Gelman & Gilks 1997).
-
-    Args:
-        draws: with the acceptance rates of the walk.
-    """
-
-    sound_acceptance = (0.15, 0.5)
-
-    def __init__(self, draws: Draws):
-        super().__init__(draws)
-        self.rate = float(np.mean(draws.statistics.get("acceptance_rate", _BEST_RATE)))
-        low, high = self.sound_acceptance
-        self.steps_are_sound = low <= self.rate <= high
-
-    def more_draws(self, shortage: float = MORE) -> str:
-        """Return how to get more effective draws: by better steps, if they are wrong."""
-        if self.steps_are_sound:
-            return super().more_draws(shortage)
-        return self.other_steps(larger=self.rate > _BEST_RATE)
-
-    def agreement(self, shortage: float, settled: bool) -> str:
-        """Return how to make chains agree: by a longer warm-up only if the steps are right."""
-        return super().agreement(shortage, settled and self.steps_are_sound)
-
-    def other_steps(self, larger: bool) -> str:
-        is_best = np.isclose(self.settings.get("scale", _BEST_STEP), _BEST_STEP, rtol=0.05)
-        value = "" if is_best else self.try_settings(scale=_BEST_STEP)
-        return f"{'raise' if larger else 'lower'} scale{value}, or use nuts"
 
 
 class RandomWalkMetropolis(Sampler, frozen=True):
@@ -131,9 +93,8 @@ class RandomWalkMetropolis(Sampler, frozen=True):
     """
 
     title = "random-walk Metropolis, steps of the Laplace covariance"
-    advice = WalkAdvice
     any_coordinates = True
-    scale: Positive = _BEST_STEP
+    scale: Positive = BEST_STEP
     warmup: CountOrNone = 50
     draws: Count = 1000
     chains: Count = 4

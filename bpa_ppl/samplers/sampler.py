@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from bpa_ppl._runtime.arguments import require_extra
 from bpa_ppl.components import Component, Registry
-from bpa_ppl.diagnostics.check.advice import Advice
 from bpa_ppl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,8 +24,6 @@ class Sampler(Component, frozen=True):
 
     Attributes:
         title: what it is, in words, for pages; empty for the first line of the docstring.
-        advice: what helps if its draws fail a diagnostic, and which acceptance rates are sound;
-            None is the general advice, or that for Hamiltonian samplers if it records divergences.
         exact: whether the draws, with their importance weights, follow the posterior.
         any_coordinates: whether it may sample linear functions of the weights in place of the
             weights (see `bpa_ppl.densities.coordinates`), and if it is exact also an unknown scale
@@ -44,7 +41,6 @@ class Sampler(Component, frozen=True):
     """
 
     title: ClassVar[str] = ""
-    advice: ClassVar[type[Advice] | None] = None
     exact: ClassVar[bool] = True
     any_coordinates: ClassVar[bool] = False
     keeps_draws: ClassVar[bool] = False

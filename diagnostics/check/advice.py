@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from importlib.metadata import EntryPoint
 from typing import Any, ClassVar
 
 import numpy as np
 
+from bpa_ppl.components import Registry, read_name
 from bpa_ppl.errors import BpaError
 from bpa_ppl.posterior.draws import Draws
 
@@ -22,8 +22,9 @@ _MARKOV_CHAIN = "use a Markov-chain sampler (nuts, rwm)"
 _LONGER = "raise warmup (burn-in), then draws"
 _ACCEPT, _MAX_ACCEPT = 0.9, 0.99  # target acceptance of NUTS
 _WARMUP = 1000  # draws that NUTS needs to adapt its metric and step size
-#: The registry of samplers, which are in a higher layer: it is imported to look one up.
-_SAMPLERS = EntryPoint("samplers", "bpa_ppl.samplers.sampler:SAMPLERS", "")
+#: The best step in √d standard deviations of a Gaussian posterior, and how often its proposals are
+#: accepted (Roberts, Gelman & Gilks 1997).
+BEST_STEP, _BEST_RATE = 2.38, 0.234
 
 
 class Advice:
@@ -31,7 +32,7 @@ class Advice:
 
     Settings with values to try are named with their sampler, `imh:draws=4000`, as `adapt` and its
     command take them. For draws of other programs, whose settings are unknown, the advice names no
-    values. A sampler that needs other advice has a subclass of its own (`Sampler.advice`).
+    values. A sampler that needs other advice has a subclass in `ADVICE`.
 
     Args:
         draws: with the record of the sampler, if it is known.
@@ -164,11 +165,78 @@ class HamiltonianAdvice(Advice):
         return self._of_nuts(_ACCEPT, "let the warm-up find it")
 
 
+class IndependenceAdvice(Advice):
+    """Advice for independent proposals: no draw depends on their warm-up, which only tunes them."""
+
+    def agreement(self, shortage: float, settled: bool) -> str:
+        """Return how to make chains agree: not by a longer warm-up."""
+        return super().agreement(shortage, settled=False)
+
+
+class WalkAdvice(Advice):
+    """Advice for random walks: steps of the right size come first.
+
+    A random walk is best accepted near 0.23 in many dimensions and 0.44 in one, and has from 0.15
+    to 0.5 at least two thirds of the best efficiency (Roberts, Gelman & Gilks 1997).
+
+    Args:
+        draws: with the acceptance rates of the walk.
+    """
+
+    sound_acceptance = (0.15, 0.5)
+
+    def __init__(self, draws: Draws):
+        super().__init__(draws)
+        self.rate = float(np.mean(draws.statistics.get("acceptance_rate", _BEST_RATE)))
+        low, high = self.sound_acceptance
+        self.steps_are_sound = low <= self.rate <= high
+
+    def more_draws(self, shortage: float = MORE) -> str:
+        """Return how to get more effective draws: by better steps, if they are wrong."""
+        if self.steps_are_sound:
+            return super().more_draws(shortage)
+        return self.other_steps(larger=self.rate > _BEST_RATE)
+
+    def agreement(self, shortage: float, settled: bool) -> str:
+        """Return how to make chains agree: by a longer warm-up only if the steps are right."""
+        return super().agreement(shortage, settled and self.steps_are_sound)
+
+    def other_steps(self, larger: bool) -> str:
+        is_best = np.isclose(self.settings.get("scale", BEST_STEP), BEST_STEP, rtol=0.05)
+        value = "" if is_best else self.try_settings(scale=BEST_STEP)
+        return f"{'raise' if larger else 'lower'} scale{value}, or use nuts"
+
+
+class IsotropicAdvice(WalkAdvice):
+    """Advice for isotropic steps, which suit few posteriors: another walk, if much is missing."""
+
+    def more_draws(self, shortage: float = MORE) -> str:
+        return self.other_steps(larger=False) if shortage > MORE else super().more_draws(shortage)
+
+    def other_steps(self, larger: bool) -> str:
+        """Return which walk has better steps."""
+        return "use rwm, whose steps have the shape of the posterior"
+
+
+#: The advice of samplers that have their own, by the name of the sampler.
+ADVICE: Registry[Any] = Registry(
+    "advice",
+    "bpa_ppl.advice",
+    Advice,
+    {
+        "imh": "bpa_ppl.diagnostics.check.advice:IndependenceAdvice",
+        "nuts": "bpa_ppl.diagnostics.check.advice:HamiltonianAdvice",
+        "rwm": "bpa_ppl.diagnostics.check.advice:WalkAdvice",
+        "rwm-isotropic": "bpa_ppl.diagnostics.check.advice:IsotropicAdvice",
+    },
+)
+
+
 def find_advice(draws: Draws) -> Advice:
     """Return the advice of the sampler that draws record, with its settings.
 
-    Samplers without their own, those that are unknown here, and other programs have the general
-    one, or that for Hamiltonian samplers if divergences are recorded.
+    Samplers without their own and other programs have the general one, or that for Hamiltonian
+    samplers if divergences are recorded.
 
     >>> type(find_advice(Draws({"weights": [[[0.0]]]}, ("LM0",)))).__name__
     'Advice'
@@ -176,8 +244,8 @@ def find_advice(draws: Draws) -> Advice:
     kind: type[Advice] = HamiltonianAdvice if "diverging" in draws.statistics else Advice
     sampler = draws.record.sampler
     if sampler.name is not None and sampler.settings is not None:
-        with suppress(BpaError):  # unknown here, or its package cannot be loaded
-            kind = _SAMPLERS.load()[sampler.name].advice or kind
+        with suppress(BpaError):  # it has none, or its package cannot be loaded
+            kind = ADVICE[read_name(sampler.name)]
     return kind(draws)
 
 

@@ -17,13 +17,12 @@ import bpa_ppl as bpa
 from bpa_ppl import Draws, UsageError, check
 from bpa_ppl.cli.app import run_command
 from bpa_ppl.components import Positive, Registry
-from bpa_ppl.diagnostics.check.advice import Advice
+from bpa_ppl.diagnostics.check.advice import ADVICE
 from bpa_ppl.diagnostics.check.check import check_and_record, read_report
 from bpa_ppl.diagnostics.check.diagnostic import DIAGNOSTICS, Run
 from bpa_ppl.errors import NotConverged
-from bpa_ppl.extending import Diagnostic, Sampler
+from bpa_ppl.extending import Advice, Diagnostic
 from bpa_ppl.posterior.record import Figures, Finding, Record, SamplerRecord, Shift
-from bpa_ppl.samplers.sampler import SAMPLERS
 
 NAMES = ("LM0", "TM0")
 CHAINS, DRAWS = 4, 1000
@@ -283,15 +282,21 @@ class Patience(Advice):
         return "wait longer"
 
 
-class Patient(Sampler, frozen=True):
-    """A sampler of this test."""
-
-    advice = Patience
-    draws: int = 7
+PATIENCE = f"from {__name__} import Patience"
 
 
-def test_a_sampler_brings_its_advice_and_its_sound_acceptance(registries: list[Registry]) -> None:
-    SAMPLERS.register("patient", Patient)
+@pytest.mark.parametrize("offered", ["in the process", "by a package"])
+def test_a_sampler_brings_its_advice_and_its_sound_acceptance(
+    offered: str,
+    install_package: Callable[[str, str, str], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ADVICE, "registered", {})
+    if offered == "in the process":
+        ADVICE.register("patient", Patience)
+    else:
+        install_package("hospital", PATIENCE, "[bpa_ppl.advice]\npatient = hospital:Patience\n")
+        monkeypatch.setattr(ADVICE, "_points", None)
     sampler = SamplerRecord(name="patient", settings={"draws": 7})
     rates = {"acceptance_rate": np.full((CHAINS, 40), 0.9)}
     own = replace(FEW, statistics=rates, record=Record(sampler=sampler))
