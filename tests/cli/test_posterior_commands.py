@@ -44,7 +44,9 @@ def test_traces_are_written(folder: Path) -> None:
     page = Path("t.html").read_text("utf-8")
     assert page == Path("page.html").read_text("utf-8")
     assert f'alt="Traces of {names[0]}, {names[1]}"' in page
-    refused("trace", "poor.nc", "-o", "x.png", "--var-names", names[0], "no", mention="no: choose from")
+    refused(
+        "trace", "poor.nc", "-o", "x.png", "--var-names", names[0], "no", mention="no: choose from"
+    )
 
 
 def test_several_weights_follow_one_option(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
