@@ -25,11 +25,11 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import LARGEST, Float64, is_missing, is_number, read_number
 from bpa_ppl._runtime.messages import Note, capture_notes, format_count, replay, warn_user
 from bpa_ppl._runtime.progress import Reporter, inherit_progress
-from bpa_ppl.errors import DataError, UsageError, list_names, locate, missing_column
+from bpa_ppl.errors import DataError, UsageError, list_names, locate
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.source import FEATURES, Added, FeatureSource, make_adder, resolve_sources
 from bpa_ppl.formats.block import TOTAL
-from bpa_ppl.formats.roles import ALL, Patterns, Roles, find_unmatched, refuse_gain, to_patterns
+from bpa_ppl.formats.roles import ALL, Patterns, Roles, refuse_gain, require_columns, to_patterns
 from bpa_ppl.formats.values import abbreviate
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.metric import GAINS, Metric
@@ -324,10 +324,8 @@ def _find_columns(lists: NBest, columns: str | Iterable[str], parameter: str) ->
         DataError: with the columns of numbers, if one fits none.
     """
     names = to_patterns(columns, parameter)
-    present = (*lists.feature_names, *lists.extras)
-    if absent := [name for name in find_unmatched(names, present) if name != ALL]:
-        described = describe_numbers(lists)
-        raise missing_column(absent[0], described, present, lists.origin, parameter=parameter)
+    present = {**dict.fromkeys(lists.feature_names), **lists.extras}
+    require_columns(names, present, lambda _: describe_numbers(lists), lists.origin, parameter)
     return names
 
 

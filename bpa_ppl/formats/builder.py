@@ -15,7 +15,7 @@ from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import DataError, duplicate, list_names, locate, missing_column
 from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TOTAL, Block
 from bpa_ppl.formats.references import Pairing, SentenceLines
-from bpa_ppl.formats.roles import ALL, describe_columns, find_unmatched
+from bpa_ppl.formats.roles import describe_columns, require_columns
 from bpa_ppl.formats.samples import name_prompts
 from bpa_ppl.formats.schema import Rows, Schema
 from bpa_ppl.lists.nbest import Column, NBest, compact_strings, to_offsets
@@ -280,8 +280,10 @@ class Builder:
         totals = numbers.pop(TOTAL, None)
         if isinstance(roles.missing, Mapping) and not self._has_tables:
             present, features = {**numbers, **extras}, roles.features or ()
-            absent = [name for name in roles.missing if name not in (*present, *features)]
-            self._refuse_absent(absent, "missing", present)
+            for name in roles.missing:  # by their own names, not by labels
+                if name not in (*present, *features):
+                    described = self._describe(present)
+                    raise missing_column(name, described, present, self.origin, parameter="missing")
         self._has_tables = True
         if totals is not None and np.isnan(totals).any():
             extras[TOTAL], totals = totals, None
@@ -337,27 +339,16 @@ class Builder:
             problem += _give_values(partial)
             first = int(np.argmax(np.logical_or.reduce(list(lacking.values()))))
             raise self._missing_feature(problem, int(rows.lines[first]))
-        patterns = (*(roles.features or ()), *roles.exclude) if self._features is None else ()
-        present = {**numbers, **extras}
-        absent = [name for name in find_unmatched(patterns, present) if name != ALL]
-        named = absent and absent[0] in (roles.features or ())
-        self._refuse_absent(absent, "features" if named else "exclude", present)
+        if self._features is None:
+            present = {**numbers, **extras}
+            for parameter, patterns in (("features", roles.features), ("exclude", roles.exclude)):
+                describe = self._describe
+                require_columns(patterns or (), present, describe, self.origin, parameter)
 
-    def _refuse_absent(
-        self, absent: Sequence[str], parameter: str, present: Mapping[str, Any]
-    ) -> None:
-        """Raise a DataError if the user named columns that are absent.
-
-        Args:
-            absent: their names.
-            parameter: that names them.
-            present: the columns by name.
-        """
-        if absent:
-            cells = not self.schema.typed
-            columns = {name: as_numbers(of, cells=cells) for name, of in present.items()}
-            described = describe_columns(columns)
-            raise missing_column(absent[0], described, present, self.origin, parameter=parameter)
+    def _describe(self, present: Mapping[str, Any]) -> str:
+        """Return the columns of numbers among some columns, for messages."""
+        cells = not self.schema.typed
+        return describe_columns({n: as_numbers(of, cells=cells) for n, of in present.items()})
 
     def _missing_feature(self, problem: str, line: int) -> DataError:
         code = "missing-feature"

@@ -7,7 +7,7 @@ those in its object `features` (columns `features.NAME`).
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, is_number
-from bpa_ppl.errors import UsageError, wrong_type
+from bpa_ppl.errors import UsageError, missing_column, wrong_type
 from bpa_ppl.lists.labels import find_label, with_labels
 
 #: The pattern of all columns of numbers that have no other role.
@@ -171,18 +171,34 @@ def is_pattern(name: str) -> bool:
     return _WILD.search(name) is not None
 
 
-def find_unmatched(patterns: Iterable[str], names: Collection[str]) -> list[str]:
-    """Return the names, labels and patterns that fit none of some columns.
+def require_columns(
+    patterns: Iterable[str],
+    columns: Mapping[str, Any],
+    describe: Callable[[Mapping[str, Any]], str],
+    origin: str | None,
+    parameter: str,
+) -> None:
+    """Refuse names, labels and patterns that fit none of some columns.
 
-    >>> find_unmatched(["lm", "judge_*"], ["lm", "year"])
-    ['judge_*']
+    Args:
+        patterns: that the user gave.
+        columns: by name.
+        describe: returns the columns of numbers with their ranges, for the message.
+        origin: the file of the columns.
+        parameter: that has the patterns.
+
+    Raises:
+        DataError: if one fits none; `*` may.
+
+    >>> require_columns(["lm", "by_*"], {"lm": [1.0]}, lambda _: "there is lm", None, "features")
+    Traceback (most recent call last):
+    bpa_ppl.errors.DataError: no column by_*; there is lm
     """
-    known = with_labels(names)
-    return [
-        pattern
-        for pattern in patterns
-        if pattern not in known and not any(fnmatchcase(name, pattern) for name in names)
-    ]
+    known = with_labels(columns)
+    for pattern in patterns:
+        fits = pattern in (*known, ALL) or any(fnmatchcase(name, pattern) for name in columns)
+        if not fits:
+            raise missing_column(pattern, describe(columns), columns, origin, parameter=parameter)
 
 
 def make_roles(
