@@ -201,7 +201,8 @@ def _rows_of_list(
         columns: of the candidates of all lists: `gain`, `tie` and `share`, if given.
         kind: of scores.
     """
-    of_list, size = lists.rows(sentence), int(match.free.sum())
+    of_list = slice(*lists.offsets[sentence : sentence + 2])
+    size = int(match.free.sum())
     parts = {name: column[of_list] for name, column in columns.items()}
     others, count, position = _subtract_oracle(lists.features[of_list], oracle, match, parts, kind)
     position = np.append(oracle, position)

@@ -26,11 +26,11 @@ OPTIONS = (
 )
 #: What is done -> the functions that do it, by name.
 WORK = {
-    "verdicts": ("_measure", "measure_findings"),
+    "verdicts": ("BurnIn.measure",),
     "hashes of all draws": ("_hash_inputs",),
     "columns read": ("read_column",),
     "judged lists selected": ("select_marked",),
-    "of two candidates?": ("is_choice_of_two",),
+    "of two candidates?": ("find_judged",),
 }
 
 

@@ -306,8 +306,10 @@ class Schema:
         if isinstance(values, np.ndarray) or {int, float, bool}.issuperset(map(type, values)):
             return
         for row, value in enumerate(values):
+            if not self.typed and isinstance(value, str):
+                continue
             known = self._is_missing(value) or isinstance(value, bool) or kind_of(value) == NUMBER
-            if not (known or (not self.typed and isinstance(value, str))):
+            if not known:
                 problem = f"is {abbreviate(value)}, not a number: write numbers"
                 raise self._error_at(block, name, row, problem, code="bad-number")
 

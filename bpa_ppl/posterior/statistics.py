@@ -299,8 +299,8 @@ def estimate_tail_shapes(values: npt.ArrayLike, efficiency: Float64) -> Float64:
     return shapes
 
 
-def loo_log_weights(log_weight: Float64, log_likelihood: Float64) -> tuple[Float64, float]:
-    """Return log weights of draws for the posterior without an observation, and k̂.
+def loo_log_weights(log_weight: Float64, log_likelihood: Float64) -> tuple[Float64, Float64]:
+    """Return log weights of draws for the posterior without each of some observations, and k̂.
 
     A draw of weight w has the weight w / p(observation | draw) in the posterior without that
     observation (Gelfand 1996); these weights are Pareto-smoothed, unless all are equal (Vehtari et
@@ -308,13 +308,18 @@ def loo_log_weights(log_weight: Float64, log_likelihood: Float64) -> tuple[Float
 
     Args:
         log_weight: (D,) of the draws.
-        log_likelihood: (D,) of the observation that is left out.
+        log_likelihood: (S, D) of the observation that is left out.
 
-    >>> loo_log_weights(np.zeros(3), np.ones(3))
-    (array([-1., -1., -1.]), 0.0)
+    Returns:
+        (S, D) and (S,).
+
+    >>> loo_log_weights(np.zeros(3), np.ones((1, 3)))
+    (array([[-1., -1., -1.]]), array([0.]))
     """
     with np.errstate(invalid="ignore"):  # −∞ − (−∞): a draw of weight 0
-        ratio = log_weight - log_likelihood
-    if len(ratio) and (ratio == ratio[0]).all():
-        return ratio, 0.0
-    return smooth_log_weights(ratio)
+        ratios = log_weight - log_likelihood
+    pareto_k = np.zeros(len(ratios))
+    for s, ratio in enumerate(ratios):
+        if not (len(ratio) and (ratio == ratio[0]).all()):
+            ratios[s], pareto_k[s] = smooth_log_weights(ratio)
+    return ratios, pareto_k

@@ -25,7 +25,7 @@ from msgspec import structs
 from scipy.special import logsumexp, softmax
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.densities.coordinates import choose_coordinates, flatten
+from bpa_ppl.densities.coordinates import choose_coordinates
 from bpa_ppl.densities.mode import mode_of, require_mode
 from bpa_ppl.densities.newton import Mode, combine_components
 from bpa_ppl.densities.target import Coordinates, Sampled, Sites, Target, evaluate, unflatten
@@ -286,11 +286,12 @@ def _place_prior(target: Target, centre: Float64, covariance: Float64) -> tuple[
 
 def _place(coordinates: Scaled, mode: Mode, log_scale: float) -> tuple[Float64, Float64]:
     """Return centre and covariance of the scale and the weights in units of it, given the scale."""
-
-    def scale(position: Float64) -> Float64:
-        z = unflatten(position, coordinates.original.start)
-        return flatten(coordinates.scale_sites(z, log_scale))
-
-    centre = scale(mode.position)
-    slope = np.array([scale(mode.position + step) - centre for step in np.eye(len(mode.position))])
+    steps = np.eye(len(mode.position))
+    positions = np.vstack([mode.position, mode.position + steps])
+    z = coordinates.scale_sites(unflatten(positions, coordinates.original.start), log_scale)
+    precision = np.broadcast_to(z["precision"], len(positions))
+    centre, *others = np.column_stack(
+        [{**z, "precision": precision}[name].reshape(len(positions), -1) for name in sorted(z)]
+    )
+    slope = np.array(others) - centre
     return centre, slope.T @ mode.covariance @ slope

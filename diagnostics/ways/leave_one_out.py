@@ -50,9 +50,10 @@ class LeftOut:
         if self.in_sample and by_mean and not draws.domains:
             return score_differences(lists, draws.aligned(lists, draws.mean[None])[0])
         scores = np.zeros(len(lists.features))
+        differences, ends = subtract_first(lists.features, lists.sizes), lists.offsets.tolist()
         for s, (weights, share) in enumerate(zip(self.weights, self.share, strict=True)):
-            rows = lists.rows(s)
-            features = subtract_first(lists.features[rows], lists.sizes[s : s + 1])
+            rows = slice(ends[s], ends[s + 1])
+            features = differences[rows]
             if by_mean:
                 scores[rows] = features @ (share @ weights)
             else:
@@ -114,11 +115,10 @@ def leave_out(draws: Draws, lists: NBest, *, in_sample: bool = False) -> LeftOut
     if in_sample:
         share = np.broadcast_to(importance_weights(log_weight), (len(lists), len(chosen)))
         return LeftOut(draws, lists, weights, share, pareto_k, in_sample)
-    share = np.empty((len(lists), len(chosen)))
-    for s, likelihood in enumerate(_evaluate_lists(draws, lists, chosen)):
-        smoothed, pareto_k[s] = loo_log_weights(log_weight, likelihood)
-        # Without a finite k̂ there are too few draws.
-        share[s] = importance_weights(smoothed if np.isfinite(pareto_k[s]) else log_weight)
+    smoothed, pareto_k = loo_log_weights(log_weight, _evaluate_lists(draws, lists, chosen))
+    # Without a finite k̂ there are too few draws.
+    smoothed[~np.isfinite(pareto_k)] = log_weight
+    share = np.array([importance_weights(of_list) for of_list in smoothed])
     return LeftOut(draws, lists, weights, share, pareto_k, in_sample)
 
 

@@ -266,7 +266,7 @@ def left_out(pool: bpa.NBest, draws: bpa.Draws) -> list[np.ndarray]:
     found = []
     for s in range(len(pool)):
         log_p = np.asarray(draws.pointwise).reshape(200, -1)[:, s]
-        weight = np.exp(loo_log_weights(np.zeros(200), log_p)[0])
+        weight = np.exp(loo_log_weights(np.zeros(200), log_p[None])[0][0])
         found += reference_model.predictive(pool[s], draws.flat, weight)
     return found
 
