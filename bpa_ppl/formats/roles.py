@@ -194,9 +194,9 @@ def require_columns(
     Traceback (most recent call last):
     bpa_ppl.errors.DataError: no column by_*; there is lm
     """
-    known = with_labels(columns)
+    known = {*with_labels(columns), ALL}
     for pattern in patterns:
-        fits = pattern in (*known, ALL) or any(fnmatchcase(name, pattern) for name in columns)
+        fits = pattern in known or any(fnmatchcase(name, pattern) for name in columns)
         if not fits:
             raise missing_column(pattern, describe(columns), columns, origin, parameter=parameter)
 

@@ -67,8 +67,9 @@ def transform_for(sampler: Sampler, target: Target) -> Target:
         return target
     chosen = choose_coordinates(target)
     alone = all(np.size(chosen.start[name]) == 1 for name in chosen.start if name != WEIGHTS)
-    scale = chosen.prior.scale
-    if not (sampler.exact and chosen.is_log_linear and alone) or scale is None:
+    if not (sampler.exact and chosen.is_log_linear and alone):
+        return chosen
+    if (scale := chosen.prior.scale) is None:
         return chosen
     start = _find_determined(chosen, np.asarray(scale.shared))
     return _make_scaled(chosen) if start is None else replace(chosen, start=start)

@@ -402,7 +402,13 @@ def test_the_command_prints_and_draws(
     assert "60 judged lists, accuracy" in shown.out
     assert "the cheapest that is as good as all" in shown.out
     assert "ask dear where the others are less sure than" in shown.out
-    refused("judges", "p.nc", "-o", "judges.txt", mention=".png, .svg or .pdf, not judges.txt")
+    refused(
+        "judges",
+        "p.nc",
+        "-o",
+        "judges.txt",
+        mention="judges.txt: no format has this ending: choose one of .png, .svg, .pdf",
+    )
     session = Session(lists.without("preferences"), journal="answers.jsonl")
     for question in session.batch(12):  # about different lists
         session.add(Judgement(question.id, (0, 1), "first"))
