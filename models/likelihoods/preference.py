@@ -129,6 +129,7 @@ class _Observed(Likelihood, frozen=True):
         log_nu: its value, within a run of the model.
     """
 
+    generative = True
     dims = Preference.dims
     slip: Any
     raters: CountOrNone

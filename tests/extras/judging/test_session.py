@@ -80,7 +80,7 @@ def test_the_weights_start_from_the_prior() -> None:
 
 @pytest.mark.slow
 def test_the_posterior_of_adapt_agrees_with_the_approximation() -> None:
-    """Its draws have nearly the mean and the deviation of the approximation."""
+    """In the median and the central 68 % of its draws: Gaussians given scales lack their tail."""
     session = answered(Session(compared_lists()), 20)
     session.answer("tie")
     posterior = session.posterior
@@ -95,9 +95,11 @@ def test_the_posterior_of_adapt_agrees_with_the_approximation() -> None:
         np.testing.assert_allclose(draws.constants[f"prior_{name}"], expected, rtol=1e-6)
     assert bpa.check(draws)
     assert draws.features == session.features == NAMES
-    assert np.all(np.abs(draws.mean - session.weights.mean[:-1]) < 0.3 * draws.deviation)
+    low, median, high = np.quantile(draws.flat, norm.cdf([-1, 0, 1]), axis=0)
+    half = (high - low) / 2
+    assert np.all(np.abs(median - session.weights.mean[:-1]) < 0.3 * half)
     deviation = np.sqrt(np.diag(session.weights.covariance)[:-1])
-    np.testing.assert_allclose(deviation, draws.deviation, rtol=0.15)
+    np.testing.assert_allclose(deviation, half, rtol=0.15)
 
 
 def test_weights_of_fixed_features_count_and_of_unknown_ones_do_not() -> None:
