@@ -34,7 +34,6 @@ class Observed:
 
     Attributes:
         lists: with the features that are adapted; of preferences one list for each comparison.
-        chosen: (lists,) the position of the candidate that was observed.
         gain: of the candidates; None for preferences, like the two following ones.
         oracles: the best candidates.
         gains: (candidates,) the gain of each; None if the likelihood needs only the oracles.
@@ -56,24 +55,24 @@ class Observed:
     """
 
     lists: NBest
-    chosen: Int64
     gain: Metric | None = None
     oracles: Oracles | None = None
     gains: Float64 | None = None
     choices: ChoiceSets | None = None
     agreement: Agreement | None = None
 
-    @classmethod
-    def of_gains(
-        cls, lists: NBest, gain: Metric, oracles: Oracles, gains: Float64 | None = None
-    ) -> Observed:
-        """Return the best candidates of lists, with the gains of all if they are needed."""
-        return cls(lists=lists, chosen=oracles.index, gain=gain, oracles=oracles, gains=gains)
+    @property
+    def chosen(self) -> Int64:
+        """(lists,) the position of the candidate that was observed."""
+        if self.choices is not None:
+            return self.choices.chosen
+        return self._best.index
 
-    @classmethod
-    def of_choices(cls, choices: ChoiceSets, agreement: Agreement | None = None) -> Observed:
-        """Return the preferences of judges, and how far these agree."""
-        return cls(lists=choices.lists, chosen=choices.chosen, choices=choices, agreement=agreement)
+    @property
+    def _best(self) -> Oracles:
+        """The oracles, where gains were observed."""
+        assert self.oracles is not None
+        return self.oracles
 
     @property
     def edit(self) -> float | None:
@@ -112,17 +111,15 @@ class Observed:
         match = _match_at_zero(self.lists) if match is None else match
         domain, choices = _number_domains(self.lists) if domains else None, self.choices
         if choices is None:
-            share = None if self.oracles is None else self.oracles.share
-            more: dict[str, Any] = {"gains": self.gains, "share": share}
+            more: dict[str, Any] = {"gains": self.gains, "share": self._best.share}
         else:
             more = {"tie": choices.tie, "weight": choices.weight, "rater": choices.rater}
         return tabulate(self.lists, match, self.chosen, domain=domain, **more)
 
     def record(self) -> ObservedRecord:
         """Return what a posterior records of its observations."""
-        sentences, choices, best = len(self.lists), self.choices, self.oracles
-        if best is None or choices is not None:
-            assert choices is not None
+        sentences, choices = len(self.lists), self.choices
+        if choices is not None:
             return ObservedRecord(
                 kind="preferences",
                 sentences=sentences,
@@ -134,9 +131,9 @@ class Observed:
         return ObservedRecord(
             kind=kind if sentences else "nothing",
             sentences=sentences,
-            gain=best.gain,
-            ties=best.ties,
-            signature=best.signature,
+            gain=self._best.gain,
+            ties=self._best.ties,
+            signature=self._best.signature,
         )
 
     def hashes(self) -> dict[str, str]:
@@ -145,13 +142,13 @@ class Observed:
         `texts` are the ids and candidates of the lists, `features` the values that are adapted;
         the others are what was observed, and the references that it was scored with.
         """
-        choices, best, gain = self.choices, self.oracles, self.gain
+        choices, gain = self.choices, self.gain
         if choices is not None:
             raters = _hash_content(choices.raters)
             observed = (choices.chosen, choices.weight, choices.rater, raters)
             return _hash_observed(self.lists, {"oracles": observed})
-        share = None if best is None else best.share
-        content: dict[str, Iterable[Any]] = {"oracles": (self.chosen, share, _hash_content(()))}
+        names = (self.chosen, self._best.share, _hash_content(()))
+        content: dict[str, Iterable[Any]] = {"oracles": names}
         if self.gains is not None:
             content["gains"] = [self.gains]
         if gain is not None and "references" in gain.needs and self.lists.references:
@@ -163,9 +160,8 @@ class Observed:
 
         Of answers, their weights and raters, if they matter.
         """
-        if self.oracles is not None:
-            return {_SCORE: self.oracles.score}
-        assert self.choices is not None
+        if self.choices is None:
+            return {_SCORE: self._best.score}
         weight, rater = self.choices.weight, self.choices.rater
         weights = {_WEIGHT: weight} if (weight != 1).any() else {}
         return weights | ({_RATER: rater} if rater.any() else {})

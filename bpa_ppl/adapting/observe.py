@@ -49,34 +49,30 @@ def observe(prepared: Prepared) -> Observed:
 
 def _observe(prepared: Prepared) -> Observed:
     lists, gain, best = prepared.judged, prepared.gain, prepared.oracles
-    with_gains = prepared.likelihood.observes == "gains"
+    with_gains, values = prepared.likelihood.observes == "gains", np.zeros(0)
+    jobs, progress = prepared.jobs, prepared.progress
     if best is None and not len(lists):  # nothing is searched for
         none = np.zeros(0, np.int64)
         best = Oracles(none, np.zeros(0), none, prepared.ties, gain.key, "")
-        return Observed.of_gains(lists, gain, best, np.zeros(0) if with_gains else None)
-    if prepared.likelihood.observes == "preferences":
+    elif prepared.likelihood.observes == "preferences":
         return _observe_preferences(lists, prepared.likelihood)
-    jobs, progress = prepared.jobs, prepared.progress
-    if best is not None:
-        if not (with_gains and len(lists)):
-            return Observed.of_gains(lists, gain, best, np.zeros(0) if with_gains else None)
-        with reporter(progress, "gains") as report:
-            return Observed.of_gains(
-                lists, gain, best, gains(lists, gain, progress=report, jobs=jobs)
+    elif best is None:
+        canonical = prepared.match.origin == CANONICAL
+        preference = score_differences(lists, prepared.match.values) if canonical else None
+        with reporter(progress, "oracles") as report:
+            best, values = oracles_and_gains(
+                lists,
+                gain,
+                ties=prepared.ties,
+                preference=preference,
+                known=prepared.values,
+                jobs=jobs,
+                progress=report,
             )
-    canonical = prepared.match.origin == CANONICAL
-    preference = score_differences(lists, prepared.match.values) if canonical else None
-    with reporter(progress, "oracles") as report:
-        best, values = oracles_and_gains(
-            lists,
-            gain,
-            ties=prepared.ties,
-            preference=preference,
-            known=prepared.values,
-            jobs=jobs,
-            progress=report,
-        )
-        return Observed.of_gains(lists, gain, best, values if with_gains else None)
+    elif with_gains and len(lists):
+        with reporter(progress, "gains") as report:
+            values = gains(lists, gain, progress=report, jobs=jobs)
+    return Observed(lists=lists, gain=gain, oracles=best, gains=values if with_gains else None)
 
 
 def _observe_preferences(lists: NBest, likelihood: Likelihood) -> Observed:
@@ -85,4 +81,4 @@ def _observe_preferences(lists: NBest, likelihood: Likelihood) -> Observed:
     agreed = agreement(lists) if len(choices.named_raters) > 1 else None
     if agreed is not None:
         log_info(str(agreed))
-    return Observed.of_choices(choices, agreed)
+    return Observed(lists=choices.lists, choices=choices, agreement=agreed)

@@ -143,20 +143,18 @@ def prepare(
     resolved = resolve_settings(**settings) if resolved is None else resolved
     start, sampler, chosen = StartingWeights.of(weights), resolved.sampler, resolved.likelihood
     sampler.require_packages()
-    settings = resolved.given
     observes_nothing = isinstance(chosen, NoLikelihood)
     chosen = None if observes_nothing else chosen
-    asked = settings.get("gain")
-    oracles = asked if isinstance(asked, Oracles) else None
-    gain = choose_gain(lists, start, asked, observes_nothing=observes_nothing)
+    oracles = resolved.gain if isinstance(resolved.gain, Oracles) else None
+    gain = choose_gain(lists, start, resolved.gain, observes_nothing=observes_nothing)
     found = find_judged(lists, gain)
     likelihood = chosen or _default_likelihood(gain, lists, sampler, of_two=found.of_two)
     if not (observes_nothing or oracles):
         _require_references(lists, gain, likelihood)  # before features are computed
     answers = likelihood.observes_answers(of_two=found.of_two)
-    matched = _match(lists, start, gain, settings, of_judges=answers)
+    matched = _match(lists, start, gain, resolved, of_judges=answers)
     prior = _choose_prior(resolved.prior, matched, sampler)
-    model = _choose_model(settings.get("model"), prior, matched.match, lists)
+    model = _choose_model(resolved.model, prior, matched.match, lists)
     judged, values = _select_judged(
         matched.lists, gain, found, likelihood, oracles, observes_nothing=observes_nothing
     )
@@ -242,19 +240,18 @@ def _require_references(lists: NBest, gain: Metric, likelihood: Likelihood) -> N
 
 
 def _match(
-    lists: NBest, start: StartingWeights, gain: Metric, settings: Settings, *, of_judges: bool
+    lists: NBest,
+    start: StartingWeights,
+    gain: Metric,
+    settings: ResolvedSettings,
+    *,
+    of_judges: bool,
 ) -> MatchedLists:
     """Return the lists with all features."""
     recipe = recipe_for(
-        lists,
-        gain,
-        settings.get("categorical", ()),
-        settings.get("add", ()),
-        settings.get("features"),
-        settings.get("exclude"),
+        lists, gain, settings.categorical, settings.add, settings.features, settings.exclude
     )
-    progress = settings.get("progress", False)
-    return match_lists(lists, start, recipe, of_judges=of_judges, progress=progress)
+    return match_lists(lists, start, recipe, of_judges=of_judges, progress=settings.progress)
 
 
 def _choose_prior(

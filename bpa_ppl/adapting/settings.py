@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypedDict, Unpack
 
@@ -14,7 +13,7 @@ from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.components import Component, Registry
 from bpa_ppl.errors import DataError, UsageError, suggest_name
 from bpa_ppl.features.recipe import with_tuples
-from bpa_ppl.features.source import FEATURES, AnySource, resolve_sources
+from bpa_ppl.features.source import FEATURES, AnySource, FeatureSource, resolve_sources
 from bpa_ppl.gains.gains import AnyGain
 from bpa_ppl.gains.metric import GAINS
 from bpa_ppl.gains.oracles import Oracles
@@ -44,6 +43,8 @@ PRESETS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
         "published-sspr": {"sampler": "weight-trace", "likelihood": "oracle"},
     }
 )
+#: Components that do not depend on the lists, without a preset.
+_DEFAULTS = {"sampler": "auto", "prior": "isotropic"}
 #: Entries of the record that are not options.
 _WEIGHTS, _NO_WEIGHTS, _SETTINGS = "weights", "none", "settings"
 
@@ -198,14 +199,21 @@ def _list_settings() -> Iterator[tuple[str, Setting]]:
 SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(dict(_list_settings()))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class ResolvedSettings:
     """The settings of `adapt` with their defaults, and with components as objects.
 
     Attributes:
         given: the settings as they were given.
-        likelihood: by default that of the preset, else None.
+        gain: as given: the default depends on the lists.
+        sampler: by default that of the preset, else `auto`.
+        likelihood: by default that of the preset, else None: the default depends on the lists.
+        features: columns that are features; None takes the features of the lists.
+        exclude: columns that are not features.
+        categorical: columns whose values become features.
+        add: sources of further features.
         prior: the prior, or the family of priors; by default that of the preset, else `isotropic`.
+        model: as given: the default depends on the prior.
         seed: of the draws.
         jobs: processes that score candidates.
         progress: True draws a bar on standard error.
@@ -219,16 +227,18 @@ class ResolvedSettings:
     """
 
     given: Settings
+    gain: AnyGain | Oracles | None
+    sampler: Sampler
     likelihood: Likelihood | None
+    features: Iterable[str] | None
+    exclude: Iterable[str] | None
+    categorical: str | Iterable[str]
+    add: tuple[FeatureSource, ...]
     prior: PriorFamily | Prior
+    model: "str | Model | None"
     seed: int
     jobs: int
     progress: bool | Reporter
-
-    @cached_property
-    def sampler(self) -> Sampler:
-        """The sampler, by default that of the preset, else `auto`, which loads JAX."""
-        return SAMPLERS.resolve(_choose("sampler", self.given, "auto"))
 
 
 def resolve_settings(**settings: Unpack[Settings]) -> ResolvedSettings:
@@ -247,29 +257,20 @@ def resolve_settings(**settings: Unpack[Settings]) -> ResolvedSettings:
             problem = f"adapt() got an unexpected keyword argument {name!r}"
             raise TypeError(problem + suggest_name(name, SETTINGS))
     values: dict[str, Any] = {n: one.default for n, one in SETTINGS.items()} | {**settings}
-    prior = _choose("prior", settings, "isotropic")
-    likelihood = _choose("likelihood", settings, None)
-    result = ResolvedSettings(
-        given=settings,
-        likelihood=None if likelihood is None else LIKELIHOODS.resolve(likelihood),
-        prior=prior if isinstance(prior, Prior) else PRIORS.resolve(prior),
-        seed=check_seed(values["seed"]),
-        jobs=values["jobs"],
-        progress=values["progress"],
-    )
-    if values["sampler"] is not None:
-        _ = result.sampler
-    resolve_sources(values["add"] or ())
-    return result
-
-
-def _choose(name: str, settings: Settings, default: str | None) -> Any:
-    """Return a setting as it was given, or that of the preset, or a default."""
-    given: Mapping[str, Any] = settings
-    preset = given.get("preset")
+    preset = values.pop("preset")
     chosen = {} if preset is None else PRESETS[require_one_of(preset, PRESETS, "preset")]
-    value = given.get(name)
-    return chosen.get(name, default) if value is None else value
+    for name in ("sampler", "likelihood", "prior"):
+        if values[name] is None:
+            values[name] = chosen.get(name, _DEFAULTS.get(name))
+    likelihood, prior = values["likelihood"], values["prior"]
+    check_seed(values["seed"])
+    values |= {
+        "sampler": SAMPLERS.resolve(values["sampler"]),
+        "likelihood": None if likelihood is None else LIKELIHOODS.resolve(likelihood),
+        "prior": prior if isinstance(prior, Prior) else PRIORS.resolve(prior),
+        "add": resolve_sources(() if values["add"] is None else values["add"]),
+    }
+    return ResolvedSettings(given=settings, **values)
 
 
 def record_settings(weights: AnyStart, settings: Settings) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.weights import NONE
 
 #: Of lists with totals, where no file of weights is found.
-_CANONICAL = "canonical weights are those with which the decoder made these lists, such as in its "
-_CANONICAL += "moses.ini: if you have them, give that file instead of none"
+_CANONICAL = "canonical weights are those that the decoder used for these lists, for example in "
+_CANONICAL += "its moses.ini: if you have the file, pass it to --weights"
 
 
 def lists_(

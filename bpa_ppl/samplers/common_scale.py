@@ -5,8 +5,8 @@ the weights alone miss these tails, and NUTS fails the BFMI. The scale and the w
 it have the tails of their priors.
 
 Where many answers determine the weights, those in units of the scale are on a narrow curved ridge,
-on which NUTS diverges. Then the weights are sampled themselves, and also beside slip rates of
-raters, which only NUTS samples.
+on which NUTS diverges. Then the weights themselves are sampled. So they are if raters have slip
+rates, which only NUTS samples.
 
 Proposals are a mixture over values of the scale, of a Student t around the mode of the weights
 given each, weighted by the prior of the scale and by Laplace's approximation of the evidence; and a

@@ -257,7 +257,7 @@ def compare(
     if reference is not None:
         standard_name, several[standard_name] = _name_reference(reference, several)
     if empty := [name for name, runs in several.items() if not runs]:
-        raise no_data(f"run of {empty[0]} to compare", "give at least one")
+        raise no_data(f"run to compare for {empty[0]}", "give at least one")
     first = standard_name or next(iter(several))
     selection = select_comparable(
         several, first, var_names, weights=test is not None, log_weights=log_weights

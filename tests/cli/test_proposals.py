@@ -149,7 +149,7 @@ def test_the_proposal_runs_as_it_is_printed(
 
 
 def test_canonical_weights_are_explained_where_no_file_has_them(folder: Path) -> None:
-    explanation = "- canonical weights are those with which the decoder made these lists"
+    explanation = "- canonical weights are those that the decoder used for these lists"
     assert explanation not in succeed("lists", "nbest", "-r", "ref").out
     for content in ("[weight]\nLM0= 1\n", "no weights"):  # of other features, and damaged
         Path("moses.ini").write_text(content, "utf-8")

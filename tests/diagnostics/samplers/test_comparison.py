@@ -61,7 +61,7 @@ WRONG: dict[str, tuple[Change, str]] = {
 
 @pytest.fixture(scope="module")
 def judged(reference: list[Draws]) -> Comparison:
-    """Right and wrong samplers beside each other: each is judged by itself."""
+    """Correct and wrong samplers in one comparison: each has a verdict of its own."""
     wrong = {name: runs(change) for name, (change, _) in WRONG.items()}
     return compare({"right": runs(), **wrong}, reference)
 
@@ -162,8 +162,8 @@ def test_runs_that_cannot_be_compared_are_refused(reference: list[Draws]) -> Non
     found = compare({"right": runs()}, short)["right"]
     assert found.verdict == NOT_CONVERGED
     assert "the reference has 98 effective draws" in found.reason
-    with raises(DataError, "no-data", match="no run of none"):
-        compare({"none": []}, reference)
+    with raises(DataError, "no-data", match="no run to compare for a sampler"):
+        compare({"a sampler": []}, reference)
     with raises(DataError, "wrong-length", match="5 draws per chain"):
         concatenate_runs(runs(count=1, draws=5))
     with pytest.raises(DataError, match=r"WP0 .* draw 6 of chain 0"):

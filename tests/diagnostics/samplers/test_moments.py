@@ -1,4 +1,4 @@
-"""Moments with their errors: right samplers are hardly accused, and the bound holds."""
+"""Moments with their errors: correct samplers rarely differ, and the bound holds."""
 
 from __future__ import annotations
 
