@@ -222,7 +222,7 @@ def test_misuse_is_refused() -> None:
         compare(arrays(0), {"b": as_tree(arrays(1)), "c": as_tree(arrays(2))})
     with raises(UsageError, "duplicate", parameter="posteriors", match="is called the reference"):
         compare({"the reference": arrays(0)}, arrays(1))
-    with raises(DataError, "no-data", match="no run of the reference"):
+    with raises(DataError, "no-data", match="no run to compare for the reference"):
         compare(arrays(0), [])
 
 
