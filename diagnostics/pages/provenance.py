@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import structs
 
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
@@ -86,11 +85,14 @@ def signature(posterior: Posterior) -> str:
     Args:
         posterior: a posterior of `adapt`, or of another program, whose signature has fewer parts.
 
-    >>> from bpa_ppl.posterior.record import Record, SamplerRecord
+    >>> from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record, SamplerRecord
     >>> sampler = SamplerRecord(name="imh", settings={"draws": 10})
     >>> record = Record(sampler=sampler, seed=7, versions={"jax": "0.9"})
     >>> signature(Draws({"weights": np.zeros((2, 10, 1))}, ("LM0",), record=record))
     'sampler:imh|chains:2|draws:10|seed:7|jax:0.9'
+    >>> record = Record(recipe=RecipeRecord(gain=GainColumn("mqm", negative=True)))
+    >>> signature(Draws({"weights": np.zeros((2, 10, 1))}, ("LM0",), record=record))
+    'gain_column:-mqm|chains:2|draws:10'
     """
     draws = as_draws(posterior, finite=False, any_variables=True)
     record, (chains, count) = draws.record, draws.shape
@@ -105,7 +107,7 @@ def signature(posterior: Posterior) -> str:
         "data": _hash(record.data),
         "options": _hash(record.options),
         "metric": observed.gain,
-        "gain_column": recipe.gain and structs.asdict(recipe.gain),
+        "gain_column": recipe.gain and f"{'-' * recipe.gain.negative}{recipe.gain.column}",
         "ties": observed.ties,
         "model": record.model,
         "likelihood": record.likelihood and _abbreviate(record.likelihood.plain),
