@@ -48,7 +48,7 @@ from bpa_ppl.errors import (
     UsageError,
     conflict,
     quote,
-    unknown_setting,
+    unknown_name,
     wrong_type,
     wrong_value,
 )
@@ -111,7 +111,7 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
         fields = {field.name: field for field in _list_fields(cls)}
         for name in settings:
             if name not in fields:
-                raise unknown_setting(f"the {title}", name, fields)
+                raise unknown_name("setting", name, fields, name, owner=f"the {title}")
         for name, field in fields.items():
             if field.required and name not in settings:
                 problem = f"the {title} needs {name}: give {_describe_field(field.type)}"

@@ -13,7 +13,6 @@ write the messages of the usual problems, so that a problem reads the same every
 
 from __future__ import annotations
 
-import math
 import re
 import reprlib
 from collections.abc import Iterable
@@ -59,6 +58,7 @@ CODES = {
 _QUOTED = 80  # characters of a user's value that a message repeats
 _LONGEST = 2000  # characters of a message
 _LISTED = 5  # names in a message
+_UNKNOWN = {"setting": "unknown-setting", "ending": "unknown-format"}  # codes of names
 #: The origin of data that are not from a file.
 MEMORY = "<memory>"
 _RUN = re.compile(rf"\S{{{2 * _QUOTED},}}")  # a word too long to repeat
@@ -103,13 +103,13 @@ def list_names(names: Iterable[str]) -> str:
 
 
 def suggest_name(name: str, names: Iterable[str]) -> str:
-    """Return the end of a message that a name is unknown: the one that was probably meant.
+    """Return what follows an unknown name in a message: the one that was probably meant.
 
     >>> suggest_name("metrc", ["sampler", "metric"]), suggest_name("other", ["sampler"])
-    (': did you mean metric?', '')
+    (' (did you mean metric?)', '')
     """
     matches = get_close_matches(name, list(names), n=1)
-    return f": did you mean {matches[0]}?" if matches else ""
+    return f" (did you mean {matches[0]}?)" if matches else ""
 
 
 def describe_missing_package(what: str, error: ImportError) -> str:
@@ -147,6 +147,11 @@ def name_lists(origin: str) -> str:
     ('dev.nbest', 'the lists')
     """
     return "the lists" if origin == MEMORY else origin
+
+
+def _advise(problem: str, remedy: str) -> str:
+    """Return a sentence about a problem, with its remedy if there is one."""
+    return f"{problem}: {remedy}" if remedy else problem
 
 
 def _fit(message: str) -> str:
@@ -309,141 +314,163 @@ def find_interruption(error: BaseException | None) -> KeyboardInterrupt | None:
 
 
 def wrong_value(
-    rule: str, value: object, parameter: str | None = None, *, code: str = "bad-usage"
+    rule: str,
+    value: object,
+    parameter: str | None = None,
+    *,
+    remedy: str = "",
+    code: str = "bad-usage",
 ) -> UsageError:
     """Return the error of an argument whose value is not allowed, with the rule that it breaks.
 
     >>> print(wrong_value("draws must be at least 1", 0, "draws"))
     draws must be at least 1, not 0
     """
-    return UsageError(f"{rule}, not {quote(value)}", parameter=parameter, code=code)
+    problem = _advise(f"{rule}, not {quote(value)}", remedy)
+    return UsageError(problem, parameter=parameter, code=code)
 
 
-def wrong_type(rule: str, value: object, parameter: str | None = None) -> UsageError:
+def wrong_type(
+    rule: str, value: object, parameter: str | None = None, *, remedy: str = ""
+) -> UsageError:
     """Return the error of an argument of another type, with the rule that it breaks.
 
     >>> print(wrong_type("texts must be a sequence", 1, "texts"))
     texts must be a sequence, not 1
     """
-    return wrong_value(rule, value, parameter, code="wrong-type")
+    return wrong_value(rule, value, parameter, remedy=remedy, code="wrong-type")
 
 
 def unknown_name(
-    what: str, name: object, known: Iterable[str], parameter: str | None = None
+    what: str,
+    name: object,
+    known: Iterable[str],
+    parameter: str | None = None,
+    *,
+    owner: str | Path = "",
+    code: str | None = None,
 ) -> UsageError:
     """Return the error of a name that does not exist, with those that do.
 
     >>> print(unknown_name("metric", "tre", ["ter", "bleu"], "metric"))
-    unknown metric 'tre': choose one of ter, bleu
-    """
-    problem = f"unknown {what} {quote(name)}: choose one of {', '.join(known)}"
-    return UsageError(problem, parameter=parameter, code="unknown-name")
-
-
-def unknown_setting(title: str, name: str, known: Iterable[str]) -> UsageError:
-    """Return the error of a setting that something does not have, with the one that it has.
-
-    >>> print(unknown_setting("the sampler nuts", "drws", ["draws", "chains"]))
-    the sampler nuts has no setting drws: did you mean draws?
+    unknown metric 'tre' (did you mean ter?): choose one of ter, bleu
+    >>> print(unknown_name("setting", "step", ["draws"], owner="the sampler nuts"))
+    unknown setting 'step' of the sampler nuts: choose one of draws
     """
     known = list(known)
-    remedy = suggest_name(name, known) or f": it has {', '.join(known) or 'none'}"
-    problem = f"{title} has no setting {name}{remedy}"
-    return UsageError(problem, parameter=name, code="unknown-setting")
+    problem = f"unknown {what} {quote(name)}{f' of {owner}' * bool(owner)}"
+    problem += f"{suggest_name(str(name), known)}: choose one of {', '.join(known) or 'none'}"
+    code = code or _UNKNOWN.get(what, "unknown-name")
+    return UsageError(problem, parameter=parameter, code=code)
 
 
-def missing_column(
-    name: str,
-    described: str,
-    known: Iterable[str] = (),
-    origin: str | Path | None = None,
-    *,
+def needs(
+    who: str,
+    what: str,
     parameter: str | None = None,
-) -> DataError:
-    """Return the error of a column that lists or a file do not have.
-
-    Args:
-        name: the column.
-        described: what there is, or what to do.
-        known: the columns that there are, of which one may have been meant.
-        origin: the file.
-        parameter: the parameter that names the column.
-
-    >>> print(missing_column("bleu", "the columns are ter, blue", ["ter", "blue"], "dev.csv"))
-    dev.csv: no column bleu; the columns are ter, blue: did you mean blue?
-    """
-    problem = f"no column {name}; {described}{suggest_name(name, known)}"
-    return DataError(problem, origin, parameter=parameter, code="missing-column")
-
-
-def missing_feature(
-    name: str,
-    known: Iterable[str],
-    origin: str | Path | None = None,
     *,
-    what: str = "feature",
-    parameter: str | None = None,
-) -> DataError:
-    """Return the error of a feature that does not exist, with those that do.
+    remedy: str = "",
+    code: str = "missing-argument",
+) -> UsageError:
+    """Return the error of something that is used without what it needs.
 
-    >>> print(missing_feature("tm", ["lm", "wp"]))
-    no feature tm: choose from lm, wp
+    >>> print(needs("the metric comet", "sources", "sources", remedy="give --sources"))
+    the metric comet needs sources: give --sources
     """
-    problem = f"no {what} {name}: choose from {list_names(known) or 'none'}"
-    return DataError(problem, origin, parameter=parameter, code="missing-feature")
+    return UsageError(_advise(f"{who} needs {what}", remedy), parameter=parameter, code=code)
 
 
-def missing_texts(
-    who: str, need: str, origin: str | Path | None = None, *, remedy: str = "add them"
-) -> DataError:
-    """Return the error of lists without the references or sources that something needs.
+def conflict(
+    reason: str, leave_out: str, parameter: str | None = None, *, code: str = "conflict"
+) -> UsageError:
+    """Return the error of an argument that another one, or what it is for, excludes.
 
-    >>> print(missing_texts("the metric comet", "sources", "dev.jsonl"))
-    dev.jsonl: the metric comet needs sources, which the lists do not have: add them
+    >>> print(conflict("a template says where the weights are", "the format", "format"))
+    a template says where the weights are: leave out the format
     """
-    problem = f"{who} needs {need}, which the lists do not have: {remedy}"
-    return DataError(problem, origin, parameter=need, code=f"missing-{need}")
+    return UsageError(f"{reason}: leave out {leave_out}", parameter=parameter, code=code)
 
 
-def not_a_number(
-    where: str,
-    value: object,
+def missing_data(
+    what: str,
+    remedy: str = "",
     origin: str | Path | None = None,
     line: int | None = None,
     *,
-    largest: float = math.inf,
+    name: str = "",
+    known: Iterable[str] | None = None,
+    needed_by: str = "",
+    parameter: str | None = None,
+    code: str | None = None,
+) -> DataError:
+    """Return the error of data that lack something.
+
+    Args:
+        what: is missing.
+        remedy: what to do, or what there is. Without it, the names that there are.
+        origin: the file.
+        line: its line.
+        name: the name of what is missing.
+        known: the names that there are, of which one may have been meant.
+        needed_by: what needs it.
+        parameter: the parameter that the data are of, or that names what is missing.
+        code: the kind of error. By default that of a word of `what`, such as missing-column.
+
+    >>> print(missing_data("sentence with a preference", "give some", "dev.jsonl"))
+    dev.jsonl: no sentence with a preference: give some
+    >>> print(missing_data("column", "there are ter, blue", name="bleu", known=["ter", "blue"]))
+    no column bleu (did you mean blue?): there are ter, blue
+    >>> error = missing_data("feature", name="tm", known=["lm", "wp"], needed_by="the posterior")
+    >>> print(error, error.code)
+    no feature tm, which the posterior needs: choose from lm, wp missing-feature
+    """
+    problem = f"no {what}"
+    if name:
+        problem += f" {name}{suggest_name(name, known or ())}"
+    if needed_by:
+        problem += f", which {needed_by} needs"
+    if known is not None and not remedy:
+        remedy = f"choose from {list_names(known) or 'none'}"
+    codes = (f"missing-{word}" for word in what.split() if f"missing-{word}" in CODES)
+    code = code or next(codes, "no-data")
+    return DataError(_advise(problem, remedy), origin, line, parameter=parameter, code=code)
+
+
+def bad_value(
+    where: str,
+    value: object,
+    expected: object,
+    origin: str | Path | None = None,
+    line: int | None = None,
+    *,
     remedy: str = "",
     parameter: str | None = None,
+    code: str = "bad-number",
 ) -> DataError:
-    """Return the error of a value that is not a finite number, or too large.
+    """Return the error of data with a value of another kind, shape or size.
 
     Args:
         where: what has the value.
         value: the value.
+        expected: what it should be.
         origin: the file.
         line: its line.
-        largest: the largest absolute value that is allowed.
         remedy: what to do.
         parameter: the parameter that the value is of.
+        code: the kind of error.
 
-    >>> print(not_a_number("lm of candidate 1", math.nan, "dev.csv", 7))
+    >>> print(bad_value("lm of candidate 1", float("nan"), "a finite number", "dev.csv", 7))
     dev.csv:7: lm of candidate 1 is nan, not a finite number
-    >>> print(not_a_number("lm", -1e300, largest=1e60))
-    lm is -1e+300, beyond 1e+60: divide it by a constant
     """
     shown = f"{value:g}" if isinstance(value, float) else quote(value)
-    problem = f"{where} is {shown}, not a {'finite ' * isinstance(value, float)}number"
-    if isinstance(value, float) and math.isfinite(value):
-        problem = f"{where} is {shown}, beyond {largest:g}"
-        remedy = remedy or "divide it by a constant"
-    problem += f": {remedy}" if remedy else ""
-    return DataError(problem, origin, line, parameter=parameter, code="bad-number")
+    problem = _advise(f"{where} is {shown}, not {expected}", remedy)
+    return DataError(problem, origin, line, parameter=parameter, code=code)
 
 
 def wrong_shape(
     name: str,
-    expected: object,
     shape: object,
+    expected: object,
     origin: str | Path | None = None,
     *,
     parameter: str | None = None,
@@ -451,31 +478,29 @@ def wrong_shape(
 ) -> DataError:
     """Return the error of an array of another shape.
 
-    >>> print(wrong_shape("features", (2, 3), (2, 4)))
+    >>> print(wrong_shape("features", (2, 4), (2, 3)))
     features must have the shape (2, 3), not (2, 4)
     """
     problem = f"{name} must have the shape {expected}, not {shape}"
     return DataError(problem, origin, parameter=parameter, code=code)
 
 
-def not_parallel(count: int, other: str | Path, other_count: int, origin: str | Path) -> DataError:
-    """Return the error of files that should have the same number of lines.
+def wrong_length(
+    found: str,
+    expected: str,
+    origin: str | Path | None = None,
+    line: int | None = None,
+    *,
+    remedy: str = "give parallel files",
+    parameter: str | None = None,
+) -> DataError:
+    """Return the error of two inputs that differ in their numbers of lines or values.
 
-    >>> print(not_parallel(3, "dev.src", 4, "dev.ref"))
+    >>> print(wrong_length("3 lines", "dev.src has 4", "dev.ref"))
     dev.ref: 3 lines, but dev.src has 4: give parallel files
     """
-    problem = f"{count:,} lines, but {other} has {other_count:,}: give parallel files"
-    return DataError(problem, origin, code="wrong-length")
-
-
-def conflict(reason: str, leave_out: str, parameter: str | None = None) -> UsageError:
-    """Return the error of an argument that another one excludes.
-
-    >>> print(conflict("a template says where the weights are", "the format", "format"))
-    a template says where the weights are: leave out the format
-    """
-    problem = f"{reason}: leave out {leave_out}"
-    return UsageError(problem, parameter=parameter, code="conflict")
+    problem = _advise(f"{found}, but {expected}", remedy)
+    return DataError(problem, origin, line, parameter=parameter, code="wrong-length")
 
 
 def duplicate(
@@ -494,44 +519,20 @@ def duplicate(
     return DataError(f"two {what}: {remedy}", origin, line, parameter=parameter, code="duplicate")
 
 
-def no_data(
-    what: str, remedy: str, origin: str | Path | None = None, *, parameter: str | None = None
-) -> DataError:
-    """Return the error of data in which there is nothing to work with.
-
-    >>> print(no_data("sentence with a preference", "give some", "dev.jsonl"))
-    dev.jsonl: there is no sentence with a preference: give some
-    """
-    problem = f"there is no {what}: {remedy}"
-    return DataError(problem, origin, parameter=parameter, code="no-data")
-
-
-def wrong_ending(path: str | Path, endings: Iterable[str], parameter: str) -> UsageError:
-    """Return the error of the name of a file to write whose ending names no format.
-
-    >>> print(wrong_ending("out.bmp", [".png", ".svg"], "output"))
-    out.bmp: no format has this ending: choose one of .png, .svg
-    """
-    problem = f"{path}: no format has this ending: choose one of {', '.join(endings)}"
-    return UsageError(problem, parameter=parameter, code="unknown-format")
-
-
-def nothing_given(what: str, parameter: str) -> UsageError:
-    """Return the error of an argument that is empty.
-
-    >>> print(nothing_given("list to rerank", "lists"))
-    there is no list to rerank: give at least one
-    """
-    problem = f"there is no {what}: give at least one"
-    return UsageError(problem, parameter=parameter, code="no-data")
-
-
 def damaged(
-    what: str, reason: object, origin: str | Path | None = None, *, remedy: str = "create it again"
+    what: str,
+    reason: object = None,
+    origin: str | Path | None = None,
+    line: int | None = None,
+    *,
+    remedy: str = "create it again",
+    parameter: str | None = None,
+    code: str = "damaged",
 ) -> DataError:
-    """Return the error of a file that is not what it should be.
+    """Return the error of a file, or a part of it, that is not what it should be.
 
     >>> print(damaged("a NumPy array", "it is cut off", "scores.npy"))
     scores.npy: not a NumPy array (it is cut off): create it again
     """
-    return DataError(f"not {what} ({reason}): {remedy}", origin, code="damaged")
+    problem = f"not {what}" if reason is None else f"not {what} ({reason})"
+    return DataError(_advise(problem, remedy), origin, line, parameter=parameter, code=code)

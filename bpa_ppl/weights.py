@@ -20,14 +20,14 @@ from bpa_ppl.errors import (
     MEMORY,
     DataError,
     UsageError,
+    bad_value,
     conflict,
     duplicate,
     list_names,
     locate,
-    missing_feature,
+    missing_data,
     name_lists,
-    not_a_number,
-    unknown_setting,
+    unknown_name,
     wrong_type,
     wrong_value,
 )
@@ -84,7 +84,7 @@ class Weights(Mapping[str, float]):
             raise duplicate(f"weights of {twice[0]}", origin, remedy="remove one")
         for name, value in pairs:
             if not np.isfinite(value):
-                raise not_a_number(f"the weight of {name}", float(value), origin)
+                raise bad_value(f"the weight of {name}", float(value), "a finite number", origin)
 
     def __getitem__(self, name: str) -> float:
         return self._values[name]
@@ -265,7 +265,8 @@ class StartingWeights:
         settings = read_settings(written, title)
         for setting in settings:
             if setting not in known:
-                raise unknown_setting(f"the start {name}", setting, known)
+                owner = f"the start {name}"
+                raise unknown_name("setting", setting, known, setting, owner=owner)
         return cls(None if name == NONE else name, **settings)
 
     @property
@@ -622,4 +623,5 @@ def _check_features(lists: NBest, names: Iterable[str], parameter: str) -> None:
     known = with_labels(lists.feature_names)
     for name in names:
         if name not in known:
-            raise missing_feature(name, lists.feature_names, lists.origin, parameter=parameter)
+            remedy, origin = f"choose from {list_names(lists.feature_names)}", lists.origin
+            raise missing_data("feature", remedy, origin, name=name, parameter=parameter)

@@ -265,9 +265,19 @@ def test_settings_replace_those_after_the_name() -> None:
 @pytest.mark.parametrize(
     ("registry", "text", "code", "mention"),
     [
-        (SAMPLERS, "nutz:warmup=50", "unknown-name", "sampler 'nutz': choose one of"),
+        (
+            SAMPLERS,
+            "nutz:warmup=50",
+            "unknown-name",
+            "sampler 'nutz' .did you mean nut.*: choose one of",
+        ),
         (SAMPLERS, "nuts:50", "invalid-setting", "of the sampler nuts are written NAME=VALUE"),
-        (SAMPLERS, "numpyro:HMC,step=1", "unknown-setting", "sampler HMC has no setting step"),
+        (
+            SAMPLERS,
+            "numpyro:HMC,step=1",
+            "unknown-setting",
+            "unknown setting 'step' of the sampler HMC",
+        ),
         (LIKELIHOODS, "margin:gama=4", "unknown-setting", "did you mean gamma"),
         (LIKELIHOODS, "margin=4", "invalid-setting", "margin:NAME=VALUE"),
         (FEATURES, "length=x", "invalid-setting", "length:NAME=VALUE, not 'length=x'"),

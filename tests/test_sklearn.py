@@ -332,7 +332,7 @@ VARIED = np.arange(8.0).reshape(4, 2)
             VARIED * 1e300,
             [1, 0, 1, 0],
             TWO,
-            "x1 of candidates.0. of list 0 is 1e.300, beyond 1e.60",
+            "x1 of candidates.0. of list 0 is 1e.300, not a finite number of at most",
         ),
     ],
 )

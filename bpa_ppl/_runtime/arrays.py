@@ -23,6 +23,7 @@ Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 #: The largest feature, total or gain: its fourth power is finite.
 LARGEST = 1e60
+FINITE = "a finite number of at most 1e60"
 #: What is wrong with a text that has a NUL character, for messages.
 NUL_IN_TEXT = "a NUL character, which is not text: remove it"
 #: Types of values that remain as they are: of single ones, and of all.

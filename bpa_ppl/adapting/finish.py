@@ -48,7 +48,7 @@ from bpa_ppl.diagnostics.ways.compare_ways import (
 )
 from bpa_ppl.diagnostics.ways.judged import ACCURACY
 from bpa_ppl.diagnostics.ways.simple_ways import find_system_column
-from bpa_ppl.errors import not_a_number, wrong_shape
+from bpa_ppl.errors import bad_value, wrong_shape
 from bpa_ppl.lists.drift import feature_scales
 from bpa_ppl.lists.nbest import score_differences
 from bpa_ppl.posterior.adapter import to_arviz
@@ -397,10 +397,12 @@ def _to_draws(density: Target, name: str, z: npt.ArrayLike) -> Float64:
     values = to_floats(z, name)
     if values.ndim != 3 or values.shape[2] != density.dimension or not values.size:
         shape = f"(chains, draws, {density.dimension})"
-        raise wrong_shape(name, shape, values.shape, parameter=name, code="mismatch")
+        raise wrong_shape(name, values.shape, shape, parameter=name, code="mismatch")
     if not np.isfinite(values).all():
         value, remedy = float(values[~np.isfinite(values)][0]), "leave out the draws that diverged"
-        raise not_a_number(f"a value of {name}", value, remedy=remedy, parameter=name)
+        raise bad_value(
+            f"a value of {name}", value, "a finite number", remedy=remedy, parameter=name
+        )
     return values
 
 
@@ -408,5 +410,5 @@ def _to_column(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> np.n
     """Return an array of one value per draw, (chains, draws), in its own type."""
     if to_floats(values, name).shape != shape:
         expected, actual = f"{shape}, (chains, draws)", np.shape(values)
-        raise wrong_shape(name, expected, actual, parameter=name, code="mismatch")
+        raise wrong_shape(name, actual, expected, parameter=name, code="mismatch")
     return np.asarray(values)

@@ -250,7 +250,7 @@ def resolve_settings(**settings: Unpack[Settings]) -> ResolvedSettings:
 
     >>> resolve_settings(sampel="nuts")
     Traceback (most recent call last):
-    TypeError: adapt() got an unexpected keyword argument 'sampel': did you mean sampler?
+    TypeError: adapt() got an unexpected keyword argument 'sampel' (did you mean sampler?)
     """
     for name in settings:
         if name not in SETTINGS:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from msgspec import structs
 
 from bpa_ppl._runtime.arguments import require_one_of
-from bpa_ppl._runtime.arrays import LARGEST, Float64, Int64, to_array, to_floats, to_texts
+from bpa_ppl._runtime.arrays import FINITE, LARGEST, Float64, Int64, to_array, to_floats, to_texts
 from bpa_ppl._runtime.messages import format_count, log_info, warn_user
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl._runtime.workers import count_workers, parallel_workers
@@ -27,10 +27,10 @@ from bpa_ppl.diagnostics.ways.reliability import choose_threshold
 from bpa_ppl.errors import (
     DataError,
     UsageError,
+    bad_value,
     list_names,
-    missing_feature,
-    not_a_number,
-    nothing_given,
+    missing_data,
+    needs,
     quote,
     suggest_name,
     wrong_type,
@@ -242,7 +242,7 @@ class Reranker:
                 done += len(batch)
                 report(done, max(total, done), "sentences")
         if not done:
-            raise nothing_given("list to rerank", "lists")
+            raise needs("reranking", "at least one list", "lists", code="no-data")
 
     def choose(
         self,
@@ -483,7 +483,9 @@ def _to_table(
     if not (sound := np.abs(table) <= LARGEST).all():
         row, column = np.argwhere(~sound)[0]
         where, value = f"{names[column]} of candidate {row}", float(table[row, column])
-        raise not_a_number(where, value, largest=LARGEST, parameter="features")
+        raise bad_value(
+            where, value, FINITE, remedy="correct it, or divide by a constant", parameter="features"
+        )
     return table
 
 
@@ -649,7 +651,7 @@ def without_features(draws: Draws, names: str | Iterable[str] | None) -> Draws:
     for name in absent:
         if name not in known:
             what = "feature of the posterior"
-            raise missing_feature(name, draws.features, what=what, parameter="without")
+            raise missing_data(what, name=name, known=draws.features, parameter="without")
     if not absent:
         return draws
     recipe = structs.replace(draws.record.recipe, absent=absent)

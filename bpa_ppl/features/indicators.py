@@ -9,7 +9,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import is_missing
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.errors import DataError, locate, missing_column
+from bpa_ppl.errors import DataError, locate, missing_data
 from bpa_ppl.features.source import (
     Features,
     FeatureSource,
@@ -72,7 +72,7 @@ class Indicators(FeatureSource, frozen=True):
         if self.column not in (*lists.extras, *names):
             present = [*lists.extras, *names]
             described = f"the columns are {', '.join(present) or 'none'}"
-            raise missing_column(self.column, described, present, lists.origin)
+            raise missing_data("column", described, lists.origin, name=self.column, known=present)
         values: Any = lists.extras.get(self.column)
         if values is None:
             values = find_feature(lists, self.column)

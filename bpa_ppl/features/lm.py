@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Meta
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.errors import UsageError, missing_texts, wrong_value
+from bpa_ppl.errors import UsageError, missing_data, wrong_value
 from bpa_ppl.features.source import SELF, TextSource, make_unknown_check
 from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.lists.nbest import NBest
@@ -81,7 +81,8 @@ class LanguageModel(TextSource, frozen=True):
 
     def texts_of(self, lists: NBest) -> Sequence[tuple[str, ...]]:
         if lists.references is None:
-            raise missing_texts(f"{self.name}=self", "references", lists.origin)
+            who, need = f"{self.name}=self", "references"
+            raise missing_data(need, "add them", lists.origin, needed_by=who, parameter=need)
         return lists.references
 
     def read(self) -> tuple[str, ...]:

@@ -16,14 +16,7 @@ from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl._runtime.progress import Reporter, inherit_progress
 from bpa_ppl.components import Component, Registry
-from bpa_ppl.errors import (
-    DataError,
-    UsageError,
-    duplicate,
-    locate,
-    wrong_shape,
-    wrong_value,
-)
+from bpa_ppl.errors import DataError, UsageError, duplicate, locate, wrong_shape, wrong_value
 from bpa_ppl.lists.labels import find_repeated
 from bpa_ppl.lists.nbest import NBest, describe_candidate
 
@@ -414,7 +407,7 @@ def _compute_columns(
     shape = (len(lists.features), len(names))
     if names and values.shape != shape:
         name = FEATURES.name_of(source)
-        raise wrong_shape(f"the features {name}", shape, values.shape)
+        raise wrong_shape(f"the features {name}", values.shape, shape)
     return names, values.reshape(shape)
 
 

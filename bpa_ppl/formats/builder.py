@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64, Int64, as_numbers, intern
 from bpa_ppl._runtime.messages import format_count, warn_user
-from bpa_ppl.errors import DataError, duplicate, list_names, locate, missing_column
+from bpa_ppl.errors import DataError, duplicate, list_names, locate, missing_data
 from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TOTAL, Block
 from bpa_ppl.formats.references import Pairing, SentenceLines
 from bpa_ppl.formats.roles import describe_columns, require_columns
@@ -282,8 +282,10 @@ class Builder:
             present, features = {**numbers, **extras}, roles.features or ()
             for name in roles.missing:  # by their own names, not by labels
                 if name not in (*present, *features):
-                    described = self._describe(present)
-                    raise missing_column(name, described, present, self.origin, parameter="missing")
+                    there, of = self._describe(present), self.origin
+                    raise missing_data(
+                        "column", there, of, name=name, known=present, parameter="missing"
+                    )
         self._has_tables = True
         if totals is not None and np.isnan(totals).any():
             extras[TOTAL], totals = totals, None

@@ -27,7 +27,7 @@ import msgspec
 
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import log_info
-from bpa_ppl.errors import DataError, UsageError, name_lists, no_data, quote
+from bpa_ppl.errors import DataError, UsageError, missing_data, name_lists, quote
 from bpa_ppl.formats.block import PREFERENCES, TIES
 from bpa_ppl.formats.streams import access_error
 from bpa_ppl.formats.values import require_unique_fields
@@ -141,7 +141,7 @@ def _parse(content: bytes, path: str | Path) -> tuple[Journal, int]:
         except _MALFORMED:  # a part of an object never is one
             log_info(f"{path}:{len(lines) + 1}: the line is incomplete and left out")
     if not lines:
-        raise no_data("judgement", "give a file of `bpa judge`", path)
+        raise missing_data("judgement", "give a file of `bpa judge`", path)
     header: dict[str, Any] = {}
     judgements: dict[int, Judgement] = {}
     for number, line in enumerate(lines, 1):

@@ -25,7 +25,7 @@ from bpa_ppl._runtime.arrays import (
     to_plain_values,
     values_in,
 )
-from bpa_ppl.errors import DataError, locate, nothing_given, quote
+from bpa_ppl.errors import DataError, locate, needs, quote
 from bpa_ppl.formats.block import (
     CANDIDATES,
     ID,
@@ -70,7 +70,7 @@ def parse_records(records: Any, options: ReadOptions = IN_MEMORY) -> Block:
     else:
         rows = _members(records, "records must be dictionaries, columns by name or a data frame")
     if not rows:
-        raise nothing_given("record", "records")
+        raise needs("reading", "at least one record", "records", code="no-data")
     try:
         rows = rows if _are_plain(rows) else list(map(_plain_record, rows))
     except RecursionError as error:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from bpa_ppl._runtime.arrays import to_members, to_texts
 from bpa_ppl._runtime.messages import format_count, log_info
-from bpa_ppl.errors import DataError, UsageError, no_data, not_parallel, nothing_given, quote
+from bpa_ppl.errors import DataError, UsageError, missing_data, needs, quote, wrong_length
 from bpa_ppl.formats.block import ID, REFERENCE, REFERENCES
 from bpa_ppl.formats.streams import STANDARD, AnyPath, file_suffix, origin_name, read_lines
 from bpa_ppl.formats.values import parse_strictly
@@ -127,7 +127,7 @@ def read_references(paths: AnyPath | Sequence[AnyPath]) -> list[tuple[str, ...]]
 def _read_entries(paths: Sequence[AnyPath]) -> list[tuple[str, ...]] | dict[Any, tuple[str, ...]]:
     """Return the references of each sentence, or by id if the files have ids."""
     if not paths:
-        raise nothing_given("file of references", "paths")
+        raise needs("reading references", "at least one file", "paths", code="no-data")
     with_ids = [path for path in paths if file_suffix(path) in _WITH_IDS]
     if with_ids and len(with_ids) < len(paths):
         path = next(path for path in paths if path not in with_ids)
@@ -136,7 +136,7 @@ def _read_entries(paths: Sequence[AnyPath]) -> list[tuple[str, ...]] | dict[Any,
     files = [(origin_name(path), read_lines(path)) for path in paths]
     for origin, lines in files:
         if not lines:
-            raise no_data("line", "give the references", origin)
+            raise missing_data("line", "give the references", origin)
     if with_ids:
         read = (_WITH_IDS[file_suffix(path)] for path in paths)
         return _join(
@@ -145,7 +145,7 @@ def _read_entries(paths: Sequence[AnyPath]) -> list[tuple[str, ...]] | dict[Any,
     count = len(files[0][1])
     for origin, lines in files:
         if len(lines) != count:
-            raise not_parallel(len(lines), files[0][0], count, origin)
+            raise wrong_length(f"{len(lines):,} lines", f"{files[0][0]} has {count:,}", origin)
     return [tuple(map(str.strip, texts)) for texts in zip(*(of for _, of in files), strict=True)]
 
 

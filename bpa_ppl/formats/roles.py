@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, is_number
-from bpa_ppl.errors import UsageError, missing_column, wrong_type
+from bpa_ppl.errors import UsageError, missing_data, wrong_type
 from bpa_ppl.lists.labels import find_label, with_labels
 
 #: The pattern of all columns of numbers that have no other role.
@@ -192,13 +192,16 @@ def require_columns(
 
     >>> require_columns(["lm", "by_*"], {"lm": [1.0]}, lambda _: "there is lm", None, "features")
     Traceback (most recent call last):
-    bpa_ppl.errors.DataError: no column by_*; there is lm
+    bpa_ppl.errors.DataError: no column by_*: there is lm
     """
     known = {*with_labels(columns), ALL}
     for pattern in patterns:
         fits = pattern in known or any(fnmatchcase(name, pattern) for name in columns)
         if not fits:
-            raise missing_column(pattern, describe(columns), columns, origin, parameter=parameter)
+            there = describe(columns)
+            raise missing_data(
+                "column", there, origin, name=pattern, known=columns, parameter=parameter
+            )
 
 
 def make_roles(

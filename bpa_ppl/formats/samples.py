@@ -29,7 +29,7 @@ from bpa_ppl._runtime.arrays import (
     to_texts,
 )
 from bpa_ppl._runtime.messages import format_count, log_info, warn_user
-from bpa_ppl.errors import DataError, UsageError, nothing_given, quote, wrong_type
+from bpa_ppl.errors import DataError, UsageError, needs, quote, wrong_type
 from bpa_ppl.formats.block import ID, OF_SENTENCE, SOURCE, TEXT, Block
 from bpa_ppl.lists.nbest import NBest
 
@@ -66,7 +66,7 @@ def build_block(texts: Any, logprobs: Any) -> Block:
     lists = [to_texts(group, "texts", "sample") for group in to_members(texts, "texts")]
     sizes = list(map(len, lists))
     if not sum(sizes):
-        raise nothing_given("text", "texts")
+        raise needs("a list", "at least one text", "texts", code="no-data")
     tokens = [()] * sum(sizes) if logprobs is None else flatten(logprobs, sizes, "logprobs")
     samples = Samples(NBest.origin, "error")
     for number in range(len(lists)):

@@ -40,7 +40,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arrays import LARGEST, NUL_IN_TEXT, Float64, Int32, Int64, is_missing
+from bpa_ppl._runtime.arrays import FINITE, LARGEST, NUL_IN_TEXT, Float64, Int32, Int64, is_missing
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, locate, quote, wrong_value
 from bpa_ppl.formats.block import (
@@ -58,7 +58,7 @@ from bpa_ppl.formats.block import (
     ReadOptions,
 )
 from bpa_ppl.formats.roles import OF_FEATURES
-from bpa_ppl.formats.values import FINITE, NUMBER, abbreviate, kind_of, number_or_inf
+from bpa_ppl.formats.values import NUMBER, abbreviate, kind_of, number_or_inf
 from bpa_ppl.lists.ids import describe_equal_ids, find_other_form, id_key, visible_form
 from bpa_ppl.lists.labels import find_label
 from bpa_ppl.lists.nbest import Which, take

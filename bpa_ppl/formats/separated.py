@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arrays import LARGEST, Int64, are_finite, read_number
+from bpa_ppl._runtime.arrays import FINITE, LARGEST, Int64, are_finite, read_number
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.block import ID, TEXT, TOTAL, Block, ReadOptions
@@ -35,7 +35,6 @@ from bpa_ppl.formats.records import belongs_to_sentence, parse_table
 from bpa_ppl.formats.roles import OF_FEATURES
 from bpa_ppl.formats.streams import InputFile, count_lines, decode
 from bpa_ppl.formats.values import (
-    FINITE,
     combine_chunks,
     format_numbers,
     format_shortest,

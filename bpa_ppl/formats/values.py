@@ -15,7 +15,15 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arrays import LARGEST, NUL_IN_TEXT, are_finite, is_number, to_float, values_in
+from bpa_ppl._runtime.arrays import (
+    FINITE,
+    LARGEST,
+    NUL_IN_TEXT,
+    are_finite,
+    is_number,
+    to_float,
+    values_in,
+)
 from bpa_ppl.errors import DataError, duplicate, quote
 from bpa_ppl.formats.streams import arrow_file, decode
 from bpa_ppl.lists.labels import find_repeated
@@ -24,7 +32,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 #: What the value of a column must be, for messages.
-FINITE = "a finite number of at most 1e60"
 #: Kinds of values.
 NUMBER, WORDS, OBJECT = "number", "text", "object"
 _JSON_NAMES = {True: "true", False: "false", None: "null"}

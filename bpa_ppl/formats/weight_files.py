@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, TextIO
 
 from bpa_ppl._runtime.arguments import require_one_of
-from bpa_ppl.errors import DataError, UsageError, duplicate, no_data, quote, wrong_ending
+from bpa_ppl.errors import DataError, UsageError, duplicate, missing_data, quote, unknown_name
 from bpa_ppl.formats.format import AUTO, WEIGHT_FORMATS, WeightFormat
 from bpa_ppl.formats.streams import (
     AnyInput,
@@ -55,7 +55,7 @@ def read_weights(path: AnyInput, format: str | WeightFormat = AUTO) -> Weights:
     text, origin = read_text(path), origin_name(path)
     pairs = (reader or _detect(text)).parse(text, origin)
     if not pairs:
-        raise no_data("weight", "write `Name0= value …` lines", origin)
+        raise missing_data("weight", "write `Name0= value …` lines", origin)
     names, values = zip(*pairs, strict=True)
     if not any(names):
         return unnamed_weights(values, origin)
@@ -125,7 +125,7 @@ def _for_file(path: AnyPath, template: AnyPath | None) -> WeightFormat:
         return WEIGHT_FORMATS.resolve(_ANY if template is None else "moses.ini")
     names = {end: name for name, kind in WEIGHT_FORMATS.load() for end in kind.suffixes}
     if suffix not in names:
-        raise wrong_ending(path, names, "format")
+        raise unknown_name("ending", suffix, names, "format", owner=path)
     return WEIGHT_FORMATS.resolve(names[suffix])
 
 

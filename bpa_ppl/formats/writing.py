@@ -12,7 +12,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import as_numbers
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.errors import DataError, duplicate, list_names, locate, quote, wrong_ending
+from bpa_ppl.errors import DataError, duplicate, list_names, locate, quote, unknown_name
 from bpa_ppl.formats.block import (
     CANDIDATES,
     ID,
@@ -93,7 +93,7 @@ def _format_for(path: AnyPath) -> NBestFormat:
     (Jsonl(), Moses())
     >>> _format_for("dev.tab")
     Traceback (most recent call last):
-    bpa_ppl.errors.UsageError: dev.tab: no format has this ending: choose ...
+    bpa_ppl.errors.UsageError: unknown ending '.tab' of dev.tab: choose one of ...
     """
     suffix = file_suffix(path)
     if not suffix:
@@ -105,7 +105,8 @@ def _format_for(path: AnyPath) -> NBestFormat:
         suffixes += kind.suffixes
     if _OF_LISTS.fullmatch(suffix):
         return resolve_format(_USUAL)
-    raise wrong_ending(path, [".lists", ".txt", ".out", *suffixes], "format")
+    known = [".lists", ".txt", ".out", *suffixes]
+    raise unknown_name("ending", suffix, known, "format", owner=path)
 
 
 class Writable(NamedTuple):

@@ -14,7 +14,7 @@ from bpa_ppl._runtime.arrays import Float64, Int64, to_members
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl._runtime.workers import count_workers, parallel_workers
 from bpa_ppl.components import read_name
-from bpa_ppl.errors import DataError, UsageError, missing_texts, no_data, suggest_name
+from bpa_ppl.errors import DataError, UsageError, missing_data, suggest_name
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.function import Function
 from bpa_ppl.gains.metric import GAINS, Lists, Metric, References, Score
@@ -86,10 +86,9 @@ def _find_column(name: str, lists: NBest | None = None) -> Metric:
         return Column(column=column, negative=column != name)
     metrics = ", ".join(metric for metric in GAINS if metric != "column")
     what = "metric" if lists is None else "gain"
-    message = f"unknown {what} {name!r}: choose one of {metrics}"
+    message = f"unknown {what} {name!r}{suggest_name(column, present)}: choose one of {metrics}"
     if lists is not None:
         message += f", or a column of the lists; {describe_numbers(lists)}"
-    message += suggest_name(column, present)
     raise UsageError(message, parameter=what, code="unknown-name")
 
 
@@ -360,19 +359,20 @@ def no_references(lists: NBest, metric: Metric) -> DataError:
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[0.5], [0.7]]], ["ter"])
     >>> print(no_references(lists, resolve("ter")))
-    the gain ter needs references, ... (--gain column:column=ter, or gain=column:column=ter ...
+    no references, which the gain ter needs: ... (--gain column:column=ter, or gain=column...
     """
     column = f"column:column={metric.key}" if metric.key in numeric_columns(lists) else "COLUMN"
     remedy = "add them, or name a column of judgements as the gain "
     remedy += f"(--gain {column}, or gain={column} in Python)"
-    return missing_texts(f"the gain {metric.key}", "references", lists.origin, remedy=remedy)
+    who, need = f"the gain {metric.key}", "references"
+    return missing_data(need, remedy, lists.origin, needed_by=who, parameter=need)
 
 
 def _collect_inputs(metric: Metric, lists: NBest) -> tuple[References, dict[str, Any]]:
     """Return the references of each sentence, and the sources and columns that a metric needs."""
     references, origin, more = lists.references, lists.origin, dict[str, Any]()
     if not len(lists):
-        raise no_data("sentence to score", "give lists", origin)
+        raise missing_data("sentence to score", "give lists", origin)
     if "references" not in metric.needs:
         references = ((),) * len(lists)
     elif references is None:
@@ -382,7 +382,8 @@ def _collect_inputs(metric: Metric, lists: NBest) -> tuple[References, dict[str,
         raise DataError(message, origin, parameter="references", code="missing-references")
     if "sources" in metric.needs:
         if lists.sources is None:
-            raise missing_texts(f"the gain {metric.key}", "sources", origin)
+            who, need = f"the gain {metric.key}", "sources"
+            raise missing_data(need, "add them", origin, needed_by=who, parameter=need)
         more["sources"] = lists.sources
     if metric.columns:
         more["columns"] = {name: read_column(lists, name) for name in metric.columns}

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arguments import require, require_one_of
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.progress import Reporter
-from bpa_ppl.errors import not_a_number, wrong_shape
+from bpa_ppl.errors import bad_value, wrong_shape
 from bpa_ppl.gains.column import select_judged
 from bpa_ppl.gains.gains import resolve, scores_and_gains
 from bpa_ppl.gains.metric import Metric
@@ -210,10 +210,10 @@ def rank_candidates(lists: NBest, scores: npt.ArrayLike | None, parameter: str) 
     ranking = np.asarray(scores, dtype=np.float64)
     if ranking.shape != (len(lists.features),):
         shape = (len(lists.features),)
-        raise wrong_shape(parameter, shape, ranking.shape, parameter=parameter)
+        raise wrong_shape(parameter, ranking.shape, shape, parameter=parameter)
     if not np.isfinite(ranking).all():
         value = float(ranking[~np.isfinite(ranking)][0])
-        raise not_a_number(f"a number of {parameter}", value, parameter=parameter)
+        raise bad_value(f"a number of {parameter}", value, "a finite number", parameter=parameter)
     return ranking
 
 

@@ -18,15 +18,7 @@ from bpa_ppl._runtime.arrays import (
     to_texts,
 )
 from bpa_ppl._runtime.messages import format_count, warn_user
-from bpa_ppl.errors import (
-    DataError,
-    list_names,
-    locate,
-    name_lists,
-    nothing_given,
-    quote,
-    wrong_shape,
-)
+from bpa_ppl.errors import DataError, list_names, locate, name_lists, needs, quote, wrong_shape
 from bpa_ppl.formats.block import REFERENCE, SOURCE, Block, ColumnNames
 from bpa_ppl.formats.builder import Builder, join_columns, join_strings
 from bpa_ppl.formats.records import IN_MEMORY, parse_records
@@ -145,10 +137,10 @@ def from_arrays(
     table = table if table.size else table.reshape(len(texts), -1 if len(texts) else len(names))
     if table.shape != (shape := (len(texts), len(names))):
         expected = f"{shape}, texts × names"
-        raise wrong_shape("features", expected, table.shape, parameter="features")
+        raise wrong_shape("features", table.shape, expected, parameter="features")
     scores = None if totals is None else to_array(totals, np.float64, "totals")
     if scores is not None and scores.shape != (len(texts),):
-        raise wrong_shape("totals", (len(texts),), scores.shape, parameter="totals")
+        raise wrong_shape("totals", scores.shape, (len(texts),), parameter="totals")
     counts = to_array(sizes, np.int64, "sizes")
     if not counts.ndim:
         counts = np.full(len(texts) // max(int(counts), 1), counts)
@@ -335,7 +327,7 @@ def concatenate(
     """
     tables = list(parts)
     if not tables:
-        raise nothing_given("table to concatenate", "parts")
+        raise needs("concatenating", "at least one table", "parts", code="no-data")
     if fill_missing:
         tables = _align_columns(tables)
     # A column that is missing for some candidates of one table is not a feature of the others.

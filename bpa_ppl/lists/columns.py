@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import (
+    FINITE,
     LARGEST,
     Float64,
     Int64,
@@ -19,12 +20,7 @@ from bpa_ppl._runtime.arrays import (
     read_number,
 )
 from bpa_ppl._runtime.messages import format_count
-from bpa_ppl.errors import (
-    escape_controls,
-    missing_column,
-    not_a_number,
-    quote,
-)
+from bpa_ppl.errors import bad_value, escape_controls, missing_data, quote
 from bpa_ppl.formats.roles import describe_columns
 from bpa_ppl.lists.nbest import (
     NBest,
@@ -308,7 +304,9 @@ def read_column(lists: NBest, name: str) -> Float64:
         return feature.copy()
     if name not in lists.extras:
         present = (*lists.feature_names, *lists.extras)
-        raise missing_column(name, describe_numbers(lists), present, lists.origin)
+        raise missing_data(
+            "column", describe_numbers(lists), lists.origin, name=name, known=present
+        )
     values = read_extra(lists, name, truths=True)
     if values is not None and not (np.abs(values) > LARGEST).any():
         return values
@@ -321,8 +319,10 @@ def read_column(lists: NBest, name: str) -> Float64:
     value = value.item() if isinstance(value, np.generic) else value
     where = f"{name} of {describe_candidate(lists, wrong[0])}"
     if (number := numbers[wrong[0]]) is not None:
-        raise not_a_number(where, number, lists.origin, largest=LARGEST)
-    raise not_a_number(where, value, lists.origin, remedy="write numbers")
+        raise bad_value(
+            where, number, FINITE, lists.origin, remedy="correct it, or divide by a constant"
+        )
+    raise bad_value(where, value, "a number", lists.origin, remedy="write numbers")
 
 
 def describe_numbers(lists: NBest) -> str:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import (
+    FINITE,
     LARGEST,
     PLAIN,
     Float64,
@@ -35,9 +36,9 @@ from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.errors import (
     MEMORY,
     DataError,
+    bad_value,
     duplicate,
     escape_controls,
-    not_a_number,
     wrong_shape,
     wrong_type,
     wrong_value,
@@ -316,7 +317,7 @@ class NBest:
         table = table[:, np.newaxis] if table.ndim == len(added) == 1 else table
         if table.shape != (shape := (len(self.features), len(added))):
             name = "columns"
-            raise wrong_shape(name, shape, table.shape, self.origin, parameter=name)
+            raise wrong_shape(name, table.shape, shape, self.origin, parameter=name)
         existing = set(self.feature_names)
         if repeats := [name for name in added if name in existing]:
             raise duplicate(f"features {repeats[0]}", self.origin, parameter="names")
@@ -370,11 +371,11 @@ class NBest:
         vector = to_floats(weights, "weights")
         if vector.shape != (shape := (len(self.feature_names),)):
             name = "weights"
-            raise wrong_shape(name, shape, vector.shape, self.origin, parameter=name)
+            raise wrong_shape(name, vector.shape, shape, self.origin, parameter=name)
         if not np.isfinite(vector).all():
             k = int(np.argmin(np.isfinite(vector)))
             where, value = f"the weight of {self.feature_names[k]}", float(vector[k])
-            raise not_a_number(where, value, self.origin, parameter="weights")
+            raise bad_value(where, value, "a finite number", self.origin, parameter="weights")
         with np.errstate(over="ignore", invalid="ignore"):
             scores = np.asarray(self.features @ vector)
         if not np.isfinite(scores).all():
@@ -637,7 +638,7 @@ def _check_shapes(lists: NBest) -> None:
     if lists.sentence_ids.ndim != 1:
         shape = lists.sentence_ids.shape
         name = "sentence_ids"
-        raise wrong_shape(name, "(sentences,)", shape, lists.origin, parameter=name)
+        raise wrong_shape(name, shape, "(sentences,)", lists.origin, parameter=name)
     rows, sentences = len(lists.features), len(lists.sentence_ids)
     ragged = len(lists.offsets) == sentences + 1 and lists.offsets[[0, -1]].tolist() == [0, rows]
     valid = lists.features.ndim == 2 and lists.features.shape[1] == len(lists.feature_names)
@@ -679,7 +680,10 @@ def _check_sizes(lists: NBest, table: Float64, names: Sequence[str]) -> None:
         return
     row, column = np.argwhere(~(np.abs(table) <= LARGEST))[0]
     where = f"{names[column]} of {describe_candidate(lists, row)}"
-    raise not_a_number(where, float(table[row, column]), lists.origin, largest=LARGEST)
+    value = float(table[row, column])
+    raise bad_value(
+        where, value, FINITE, lists.origin, remedy="correct it, or divide by a constant"
+    )
 
 
 def _convert_columns(columns: Any) -> Mapping[str, Column]:

@@ -20,7 +20,7 @@ from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl.components import Count, CountOrNone
 from bpa_ppl.densities.mode import mode_of
 from bpa_ppl.densities.target import Sampled, Sites, Target, evaluate, potential
-from bpa_ppl.errors import UsageError, unknown_setting, wrong_value
+from bpa_ppl.errors import UsageError, unknown_name, wrong_value
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.samplers.chains import ARVIZ_NAMES, Chains, run_chains
 from bpa_ppl.samplers.proposals import draw_starts
@@ -78,7 +78,8 @@ class NumpyroKernel(Sampler, frozen=True):
         for key, value in self.options:
             if key not in allowed:
                 own = [field for field in self.__struct_fields__ if field != "options"]
-                raise unknown_setting(f"the sampler {self.kernel}", key, [*own, *allowed])
+                owner = f"the sampler {self.kernel}"
+                raise unknown_name("setting", key, [*own, *allowed], key, owner=owner)
             if not _is_plain(value):
                 rule = f"{key} must be a finite number or a text, or several"
                 raise wrong_value(rule, value, key, code="invalid-setting")

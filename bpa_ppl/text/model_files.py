@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl._runtime.progress import Reporter
-from bpa_ppl.errors import DataError, UsageError, no_data
+from bpa_ppl.errors import DataError, UsageError, missing_data
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, origin_name, read_beginning
 from bpa_ppl.text.language_model import NgramModel, TextModel
 from bpa_ppl.text.ngrams import build_hash_table, choose_table_size, find_numbers
@@ -117,7 +117,7 @@ def evaluate_text(model: TextModel, paths: Iterable[AnyPath]) -> _TextStatistics
         known_total += scores[~missing].sum()
     if not sentences:
         origins = ", ".join(map(origin_name, files))
-        raise no_data("sentence", "give text of the domain", origins)
+        raise missing_data("sentence", "give text of the domain", origins)
     perplexity, known = math.exp(-total / count), math.exp(-known_total / (count - unknown))
     return _TextStatistics(count - sentences, unknown, perplexity, known)
 

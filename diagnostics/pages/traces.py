@@ -21,13 +21,7 @@ from bpa_ppl.diagnostics.pages.figures import (
 )
 from bpa_ppl.diagnostics.pages.page import Headline, Section, page, write_page
 from bpa_ppl.diagnostics.pages.provenance import signature
-from bpa_ppl.errors import (
-    DataError,
-    list_names,
-    missing_feature,
-    wrong_ending,
-    wrong_value,
-)
+from bpa_ppl.errors import DataError, list_names, missing_data, unknown_name, wrong_value
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.arviz_functions import TRACE, plot_chains
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, standardise
@@ -98,7 +92,7 @@ def write_traces(
     """
     paths = [Path(path)]
     if (suffix := paths[0].suffix.lower()) not in _KINDS:
-        raise wrong_ending(path, _KINDS, "output")
+        raise unknown_name("ending", suffix, _KINDS, "output", owner=path)
     draws = _require_chains(posterior)
     chosen = _choose_components(draws, var_names, top)
     scaled = standardise(draws) or draws
@@ -171,7 +165,7 @@ def _choose_components(draws: Draws, var_names: Sequence[str] | None, top: int) 
             cells = [one for one in components if one == name or one.startswith(f"{name}[")]
             if not cells:
                 what = "variable of the posterior"
-                raise missing_feature(name, components, what=what, parameter="var_names")
+                raise missing_data(what, name=name, known=components, parameter="var_names")
             chosen += cells
         chosen = list(dict.fromkeys(chosen))
     if len(chosen) > _MOST:

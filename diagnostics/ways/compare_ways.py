@@ -49,7 +49,7 @@ from bpa_ppl.diagnostics.ways.simple_ways import (
     lacks_canonical,
     list_simple_ways,
 )
-from bpa_ppl.errors import DataError, no_data
+from bpa_ppl.errors import DataError, missing_data
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.gains import default_gain, resolve
@@ -480,7 +480,7 @@ def _compare(judged: Judged, gain: Metric | None, draws: Draws | None = None) ->
     lists, details = judged.lists, dict[str, Any](evaluation=LEFT_OUT, unjudged=judged.left_out)
     if len(lists) < 2:
         what, remedy = "second list with two judged candidates", "a comparison needs at least two"
-        raise no_data(what, remedy, lists.origin)
+        raise missing_data(what, remedy, lists.origin)
     ways = [*fit_ways(judged, draws)]
     if draws is not None:
         in_sample = draws.kind == "point" or draws.pointwise is None

@@ -11,7 +11,7 @@ from msgspec.structs import force_setattr, replace
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.components import Positive
-from bpa_ppl.errors import UsageError, list_names, missing_feature, wrong_type
+from bpa_ppl.errors import UsageError, list_names, missing_data, wrong_type
 from bpa_ppl.lists.labels import find_positions, matches, with_labels
 from bpa_ppl.models.priors.prior import Prior, PriorFamily
 from bpa_ppl.models.priors.scale import LogNormalScale
@@ -94,7 +94,7 @@ class Isotropic(PriorFamily, frozen=True):
         for label, variance in self.single.items():
             selected = [matches(name, [label]) for name in names]
             if not any(selected):
-                raise missing_feature(label, names, what="free feature", parameter="variance")
+                raise missing_data("free feature", name=label, known=names, parameter="variance")
             values[selected] = variance
         return Prior.isotropic(mean, values)
 

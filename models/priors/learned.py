@@ -23,8 +23,8 @@ from bpa_ppl.errors import (
     DataError,
     UsageError,
     list_names,
-    missing_feature,
-    nothing_given,
+    missing_data,
+    needs,
     wrong_value,
 )
 from bpa_ppl.lists.labels import find_positions, matches, with_labels
@@ -131,7 +131,7 @@ def learn_hierarchy(
     """
     draws = draws_by_label(posteriors)
     if not draws:
-        raise nothing_given("posterior to learn a prior from", "posteriors")
+        raise needs("a learned prior", "at least one posterior", "posteriors", code="no-data")
     _require_common_features(draws)
     for label, one in () if unchecked else draws.items():
         refuse_unconverged(one, label)
@@ -221,7 +221,7 @@ def _fix_at_zero(domains: dict[str, Evidence], without: Sequence[str]) -> dict[s
     known = with_labels(name for domain in domains.values() for name in domain.names)
     for name in without:
         if name not in known:
-            raise missing_feature(name, known, what="feature of a domain", parameter="without")
+            raise missing_data("feature of a domain", name=name, known=known, parameter="without")
     remaining = {
         label: domain.over([name for name in domain.names if not matches(name, without)])
         for label, domain in domains.items()

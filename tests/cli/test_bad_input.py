@@ -73,14 +73,14 @@ COMMANDS = [
     # Options of `adapt`.
     (f"{ADAPT} --prior isotropic:single.LM0=big", "single must be numbers by name"),
     (f"{ADAPT} -w none:pretrained=7", "must be true or false"),
-    (f"{ADAPT} -w equal:lower=LM0", "the start equal has no setting lower"),
+    (f"{ADAPT} -w equal:lower=LM0", "unknown setting 'lower' of the start equal"),
     (f"adapt nbest rest -r ref {POOL}", "2 files of n-best lists"),
     (f"adapt nbest rest -r ref,rest.ref -s ref {POOL}", "(--sources)"),
     (f"adapt nbest rest -r rest.ref,ref {POOL}", "rest.ref"),
     # Options of `rerank`, `weights` and `report`.
     (f"{PLAIN} --format plain:scores=scores.txt", "plain:list_size=50"),
     (f"{PLAIN} --format csv:list_size=2", "list_size"),
-    (f"{PLAIN} --format jsonl:extract=a", "has no setting extract"),
+    (f"{PLAIN} --format jsonl:extract=a", "unknown setting 'extract' of"),
     ("report good.nc -o r -r ref", "--lists"),
     # Posteriors and priors.
     (f"{ADAPT} --prior ref", "ref: not a readable NetCDF posterior"),

@@ -82,9 +82,15 @@ def test_what_everybody_needs_comes_first() -> None:
     [
         ("adapt x --gian ter", "Did you mean --gain?"),
         ("adapt x -w none -o x.nc --seed 1.5", "expected an integer, not '1.5' (--seed)"),
-        ("adapt x -w none -o x.nc --sampler imh:drws=5", "no setting drws: did you mean draws?"),
-        ("adapt x -w none -o x.nc --likelihood margin:gama=5", "gama: did you mean gamma?"),
-        ("rerank x -p x.nc --rule mbr:gian=ter", "no setting gian: did you mean gain?"),
+        (
+            "adapt x -w none -o x.nc --sampler imh:drws=5",
+            "'drws' of the sampler imh (did you mean draws?)",
+        ),
+        (
+            "adapt x -w none -o x.nc --likelihood margin:gama=5",
+            "'gama' of the likelihood margin (did you mean gamma?)",
+        ),
+        ("rerank x -p x.nc --rule mbr:gian=ter", "'gian' of the rule mbr (did you mean gain?)"),
         ("adapt x -o x.nc", "--weights"),
         ("adapted x", '"adapt"'),
     ],

@@ -541,7 +541,7 @@ def test_rewards_refuse_what_they_cannot_compute(draws: Draws) -> None:
 def test_unknown_options(draws: Draws, lists: NBest) -> None:
     """As of any function, but with the option that was probably meant; commands have the same."""
     options: dict[str, Any] = {"derivation": "summed"}
-    with pytest.raises(TypeError, match="argument 'derivation': did you mean derivations"):
+    with pytest.raises(TypeError, match=r"argument 'derivation' .did you mean derivations"):
         rerank(lists, draws, **options)
     shared = set(ChoiceOptions.__annotations__) | {"unchecked", "jobs", "progress"}
     assert shared == set(RerankOptions.__annotations__)

@@ -252,7 +252,7 @@ def test_lists_of_a_record_are_no_columns_of_its_candidates() -> None:
     """Neither judgements beside the candidates nor the contexts of a question."""
     path = FIELD / "99" / "rag.jsonl"
     for name in ("judge", "contexts.score", "latency_ms"):
-        with pytest.raises(DataError, match=f"no column {name}; there are no columns of numbers"):
+        with pytest.raises(DataError, match=f"no column {name}: there are no columns of numbers"):
             read_nbest(path, features=name)
     rows = read_lines(path)
     for row in rows:

@@ -192,11 +192,11 @@ SHOWN = r"the columns of numbers are judge_a \(0.125 to 0.75\), judge_b \(1 to 4
 @pytest.mark.parametrize(
     ("name", "match"),
     [
-        ("judge_c", f"no column judge_c; {SHOWN}.*: did you mean judge_[ab]"),
-        ("zz", f"no column zz; {SHOWN}"),
-        ("lm_*", rf"no column lm_\*; {SHOWN}"),
-        ("tm[2]", rf"no column tm\[2\]; {SHOWN}.*: did you mean tm\[.\]"),
-        ("Judge_a", f"no column Judge_a; {SHOWN}.*: did you mean judge_a"),
+        ("judge_c", rf"no column judge_c .did you mean judge_[ab]\?.: {SHOWN}"),
+        ("zz", f"no column zz: {SHOWN}"),
+        ("lm_*", rf"no column lm_\*: {SHOWN}"),
+        ("tm[2]", rf"no column tm\[2\] .did you mean tm\[.\]\?.: {SHOWN}"),
+        ("Judge_a", rf"no column Judge_a .did you mean judge_a\?.: {SHOWN}"),
     ],
 )
 def test_a_name_that_matches_nothing(tmp_path: Path, ending: str, name: str, match: str) -> None:
@@ -224,7 +224,7 @@ def test_a_column_of_texts_is_not_a_feature() -> None:
 
 def test_values_in_place_of_missing_ones_are_of_columns(tmp_path: Path, ending: str) -> None:
     path = write_table(TABLE, tmp_path / f"lists.{ending}")
-    match = "no column judge_c; the columns of numbers are judge_a .*: did you mean judge_[ab]"
+    match = r"no column judge_c .did you mean judge_[ab]\?.: the columns of numbers are judge_a "
     with raises(DataError, "missing-column", parameter="missing", match=match):
         read_nbest(path, features="judge_a", missing={"judge_a": 0, "judge_c": 0})
     posterior = Roles(("judge_a", "new"), optional=True)

@@ -173,19 +173,23 @@ def with_value(value: float) -> Array:
 
 
 LARGE: dict[str, Callable[[], Any]] = {
-    "lm of candidates[2] of list 1 is 1e+300, beyond 1e+60": lambda: from_arrays(
-        [""] * len(X), with_value(1e300), ["tm", "lm", "length"], SIZE
+    "lm of candidates[2] of list 1 is 1e+300, not a finite number of at most 1e60": lambda: (
+        from_arrays([""] * len(X), with_value(1e300), ["tm", "lm", "length"], SIZE)
     ),
-    "x1 of candidates[2] of list 1 is -1e+300, beyond": lambda: fit(with_value(-1e300), Y, None),
-    "y of candidates[2] of list 1 is 1e+300, beyond": lambda: fit(X, with_value(1e300)[:, 1], None),
+    "x1 of candidates[2] of list 1 is -1e+300, not a finite": lambda: fit(
+        with_value(-1e300), Y, None
+    ),
+    "y of candidates[2] of list 1 is 1e+300, not a finite": lambda: fit(
+        X, with_value(1e300)[:, 1], None
+    ),
     "tm varies by only 5e-61 within the lists, less than 1e-60": lambda: bpa.adapt(
         from_arrays(["a", "b"], np.array([[0.0], [1e-60]]), ["tm"], 2, extras={"y": [0, 1]}),
         gain="y",
     ),
-    "the total of candidates[1] of list 0 is 1e+300, beyond": lambda: from_arrays(
+    "the total of candidates[1] of list 0 is 1e+300, not a finite": lambda: from_arrays(
         ["a", "b"], np.ones((2, 1)), ["lm"], 2, totals=[0.0, 1e300]
     ),
-    "tm of candidate 1 is 1e+300, beyond": lambda: Reranker(
+    "tm of candidate 1 is 1e+300, not a finite": lambda: Reranker(
         Draws({"weights": np.ones((1, 4, 2))}, ("lm", "tm")), unchecked=True
     ).choose(["a", "b"], {"lm": [0, 1], "tm": [0, 1e300]}),
 }

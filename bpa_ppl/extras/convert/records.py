@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import msgspec
 
-from bpa_ppl.errors import MEMORY, DataError, no_data, not_a_number
+from bpa_ppl.errors import MEMORY, DataError, bad_value, missing_data
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, origin_name, read_lines, read_text
 from bpa_ppl.formats.values import TOO_DEEP, check_escapes, check_pairs
 
@@ -89,7 +89,7 @@ def iter_records(records: Iterable[Any]) -> Iterator[LocatedRecord]:
         record = one if isinstance(one, LocatedRecord) else LocatedRecord(one, MEMORY, number)
         yield record
     if record is None:
-        raise no_data("record", "give at least one", parameter="records")
+        raise missing_data("record", "give at least one", parameter="records")
 
 
 def read_json(path: AnyPath) -> Iterator[LocatedRecord]:
@@ -138,7 +138,7 @@ def read_json(path: AnyPath) -> Iterator[LocatedRecord]:
     if in_array:
         raise place.error("the array has no end: create the file again")
     if empty:
-        raise no_data("record", "give at least one", origin)
+        raise missing_data("record", "give at least one", origin)
 
 
 def _decode(decoder: json.JSONDecoder, text: str, at: int, place: LocatedRecord) -> tuple[Any, int]:
@@ -161,7 +161,7 @@ def _parse_float(text: str) -> float:
     """Return the number that a text of JSON prints, which must be finite."""
     value = float(text.replace("Infinity", "inf"))
     if not math.isfinite(value):
-        raise not_a_number("a value", text, remedy="write null if there is none")
+        raise bad_value("a value", text, "a finite number", remedy="write null if there is none")
     return value
 
 
@@ -173,7 +173,7 @@ def read_text_lines(path: AnyPath) -> Iterator[LocatedRecord]:
     """
     lines = [(n, line) for n, line in enumerate(read_lines(path), 1) if line.strip()]
     if not lines:
-        raise no_data("record", "give at least one", origin_name(path))
+        raise missing_data("record", "give at least one", origin_name(path))
     for number, line in lines:
         yield LocatedRecord(line, origin_name(path), number)
 

@@ -15,7 +15,7 @@ from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.needs import Needs
 from bpa_ppl.cli.outputs import keep_recorded_files
 from bpa_ppl.cli.signals import restore_signals
-from bpa_ppl.errors import DataError, UsageError, conflict, wrong_ending
+from bpa_ppl.errors import DataError, UsageError, conflict, unknown_name
 from bpa_ppl.extras.judging.serving.limits import Limits
 from bpa_ppl.features.recipe import roles_for
 from bpa_ppl.posterior.files import read_draws
@@ -24,6 +24,7 @@ from bpa_ppl.posterior.files import read_draws
 HELP_BOX = "Judges and services"
 #: A box of the help of a command.
 _SERVER = Group("Server", sort_key=8)
+_PICTURES = (".png", ".svg", ".pdf")
 
 
 @Parameter(name="*")
@@ -143,8 +144,8 @@ def judges(
     from bpa_ppl.diagnostics.pages.figures import write_figure
     from bpa_ppl.extras.judging.juries import judges as value_judges
 
-    if output is not None and output.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise wrong_ending(output, (".png", ".svg", ".pdf"), "output")
+    if output is not None and output.suffix.lower() not in _PICTURES:
+        raise unknown_name("ending", output.suffix, _PICTURES, "output", owner=output)
     draws = read_draws(posterior)
     paths = list(nbest) or shared.recorded_lists(draws)
     if not paths:

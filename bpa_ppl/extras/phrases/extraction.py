@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from bpa_ppl._runtime.arrays import Int32, Int64
 from bpa_ppl._runtime.progress import Reporter, reporter
-from bpa_ppl.errors import DataError, no_data, wrong_value
+from bpa_ppl.errors import DataError, missing_data, wrong_value
 from bpa_ppl.extras.phrases.spans import POINT, extract_spans, parse_positions
 from bpa_ppl.extras.phrases.tables import PhraseCounts, sum_equal
 from bpa_ppl.extras.phrases.tree import PhraseTree
@@ -82,7 +82,7 @@ def extract_phrases(
                 pending = []
             report(done, done, "sentence pairs")
     if not done:
-        raise no_data("line", "give one sentence a line", origin_name(source))
+        raise missing_data("line", "give one sentence a line", origin_name(source))
     pairs, counts = _merge_counts(pairs, counts, pending)
     if not len(pairs):
         message = "no phrase pair is consistent with the alignment: give that of these sentences"

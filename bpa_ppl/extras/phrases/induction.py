@@ -19,7 +19,7 @@ from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl._runtime.workers import parallel_workers
 from bpa_ppl.components import Component, Count, Positive
-from bpa_ppl.errors import DataError, UsageError, not_parallel
+from bpa_ppl.errors import DataError, UsageError, wrong_length
 from bpa_ppl.extras.phrases.subdomain_em import EMSettings, fit_em
 from bpa_ppl.extras.phrases.subdomains import Subdomains
 from bpa_ppl.extras.phrases.tables import SIDES
@@ -156,7 +156,8 @@ def _check(texts: Sequence[NumberedText], sources: Sequence[Text], k: int) -> No
         for source, side in zip(sources, SIDES, strict=True)
     ]
     if len(texts[0]) != len(texts[1]):
-        raise not_parallel(len(texts[0]), names[1], len(texts[1]), names[0])
+        lines, others = f"{len(texts[0]):,} lines", f"{names[1]} has {len(texts[1]):,}"
+        raise wrong_length(lines, others, names[0])
     with_words = [int(np.count_nonzero(np.diff(text.starts))) for text in texts]
     if min(with_words) < k:
         message = f"{min(with_words)} sentences with words are too few for {k} subdomains"

@@ -12,7 +12,7 @@ from msgspec import Meta
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.components import Share
-from bpa_ppl.errors import UsageError, missing_texts, no_data, not_parallel
+from bpa_ppl.errors import UsageError, missing_data, wrong_length
 from bpa_ppl.features.source import SELF, TextSource, make_unknown_check
 from bpa_ppl.formats.streams import origin_name, read_lines
 from bpa_ppl.gains.gains import find_distinct
@@ -71,7 +71,8 @@ class Lexicon(TextSource, frozen=True):
         sources, references = lists.sources, lists.references
         if sources is None or references is None:
             need = "sources" if sources is None else "references"
-            raise missing_texts(f"{self.name}=self", need, lists.origin)
+            who = f"{self.name}=self"
+            raise missing_data(need, "add them", lists.origin, needed_by=who, parameter=need)
         pairs = zip(sources, references, strict=True)
         return [tuple((source, text) for text in texts) for source, texts in pairs]
 
@@ -80,9 +81,10 @@ class Lexicon(TextSource, frozen=True):
         names = [origin_name(path) for path in self.pairs]
         for side, name in zip(sides, names, strict=True):
             if not any(map(str.strip, side)):
-                raise no_data("line", "give one sentence a line", name)
+                raise missing_data("line", "give one sentence a line", name)
         if len(sides[0]) != len(sides[1]):
-            raise not_parallel(len(sides[1]), names[0], len(sides[0]), names[1])
+            others = f"{names[0]} has {len(sides[0]):,}"
+            raise wrong_length(f"{len(sides[1]):,} lines", others, names[1])
         return tuple(zip(*sides, strict=True))
 
     def scorer(
@@ -120,7 +122,7 @@ class Lexicon(TextSource, frozen=True):
         origin = "the adaptation lists" if self.pairs == SELF else " and ".join(self.pairs)
         if not any(s and t for s, t in zip(sources, targets, strict=True)):
             what = "pair of sentences with words on both sides"
-            raise no_data(what, "give parallel texts", origin, parameter="pairs")
+            raise missing_data(what, "give parallel texts", origin, parameter="pairs")
         with ThreadPoolExecutor(2) as pool:  # the compiled code releases the GIL
             direct, inverse = pool.map(
                 lambda sides: IBM1.estimate(sides[0], sides[1], self.iterations),

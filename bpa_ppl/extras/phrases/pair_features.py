@@ -21,7 +21,7 @@ from bpa_ppl._runtime.arguments import check_seed, require_one_of
 from bpa_ppl._runtime.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl._runtime.progress import Reporter, reporter
-from bpa_ppl.errors import DataError, no_data, not_parallel
+from bpa_ppl.errors import DataError, missing_data, wrong_length
 from bpa_ppl.extras.phrases.ibm1 import IBM1
 from bpa_ppl.extras.phrases.tables import SIDES, PhraseCounts, Side, find_index, sum_by_number
 from bpa_ppl.formats.streams import AnyPath
@@ -71,9 +71,9 @@ def read_corpus(source: AnyPath, target: AnyPath) -> ParallelCorpus:
             [list(map(sys.intern, line)) for part in iter_sentences(path) for line in part]
         )
         if not any(sides[-1]):
-            raise no_data("line", "give one sentence a line", path)
+            raise missing_data("line", "give one sentence a line", path)
     if len(sides[0]) != len(sides[1]):
-        raise not_parallel(len(sides[0]), target, len(sides[1]), source)
+        raise wrong_length(f"{len(sides[0]):,} lines", f"{target} has {len(sides[1]):,}", source)
     return sides[0], sides[1]
 
 
@@ -148,7 +148,7 @@ def pair_features(
     """
     require_one_of(scale, ("plain", "log"), "scale")
     if not len(table):
-        raise no_data("phrase pair in the table", "give another one")
+        raise missing_data("phrase pair in the table", "give another one")
     _check_corpora(table, outside, inside)
     features = np.empty((len(table), len(PAIR_FEATURES)), np.float32)
     with reporter(progress, "features of phrase pairs") as report:

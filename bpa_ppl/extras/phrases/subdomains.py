@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from bpa_ppl._runtime.arrays import Float32, Float64
-from bpa_ppl.errors import DataError, missing_column
+from bpa_ppl.errors import DataError, missing_data
 from bpa_ppl.extras.phrases.table_files import read_parquet
 from bpa_ppl.extras.phrases.tables import SIDES, Side
 from bpa_ppl.formats.parquet import parquet_errors
@@ -179,7 +179,9 @@ class Subdomains:
                 raise DataError(message, code="unknown-format")
             name = _HARD if _HARD in table.column_names else _SOFT
             if table.column_names.count(name) != 1:
-                raise missing_column(f"{_HARD} or {_SOFT}", "induce the subdomains again")
+                raise missing_data(
+                    "column", "induce the subdomains again", name=f"{_HARD} or {_SOFT}"
+                )
             column = table[name].combine_chunks()
             values = column.to_numpy(zero_copy_only=False)
             if pa.types.is_fixed_size_list(column.type):

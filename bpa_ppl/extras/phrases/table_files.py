@@ -16,7 +16,7 @@ from pyarrow import parquet
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import format_count
-from bpa_ppl.errors import DataError, UsageError, missing_column
+from bpa_ppl.errors import DataError, UsageError, missing_data
 from bpa_ppl.extras.phrases.tables import (
     SIDES,
     PhraseCounts,
@@ -194,7 +194,7 @@ def _parse_parquet_probabilities(file: InputFile) -> tuple[Texts, Texts, dict[st
 def _read_numbers(table: pa.Table, name: str, most: float = _LARGEST) -> Float64:
     """Return (rows,) float64, a column of numbers from 0 to `most`."""
     if name not in table.column_names:
-        raise missing_column(name, "give another table of phrases")
+        raise missing_data("column", "give another table of phrases", name=name)
     column = table[name]
     is_number = pa.types.is_floating(column.type) or pa.types.is_integer(column.type)
     if column.null_count or not is_number:

@@ -161,7 +161,7 @@ def test_the_advice_depends_on_the_limits() -> None:
     ("limits", "code", "mention"),
     [
         ({"ess": 100}, "unknown-name", "bulk-ess"),
-        ({"divergences": 3}, "unknown-setting", "divergences has no setting limit"),
+        ({"divergences": 3}, "unknown-setting", "setting 'limit' of the diagnostic divergences"),
         ({"r-hat": 0.9}, "invalid-setting", "limit must be a number > 1"),
     ],
 )

@@ -407,7 +407,7 @@ def test_the_command_prints_and_draws(
         "p.nc",
         "-o",
         "judges.txt",
-        mention="judges.txt: no format has this ending: choose one of .png, .svg, .pdf",
+        mention="unknown ending '.txt' of judges.txt: choose one of .png, .svg, .pdf",
     )
     session = Session(lists.without("preferences"), journal="answers.jsonl")
     for question in session.batch(12):  # about different lists

@@ -276,7 +276,7 @@ def test_features_of_a_domain_are_named(study_of_columns: Path) -> None:
         DataError,
         "missing-column",
         parameter="features",
-        match="no column logprop; .*: did you mean logprob",
+        match="no column logprop .did you mean logprob",
     ):
         run_study(read_study(study_of_columns), study_of_columns.parent / "results")
 
