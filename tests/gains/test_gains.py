@@ -80,7 +80,7 @@ def test_unknown_name_lists_the_choices(name: str) -> None:
 
 
 def test_invalid_values_are_located() -> None:
-    with raises(DataError, "missing-column", match=r"bleurt; .* comet \(1 to 4\), LM0"):
+    with raises(DataError, "missing-column", match=r"bleurt: .* comet \(1 to 4\), LM0"):
         oracles(LISTS, Column(column="bleurt"))
     with raises(DataError, "bad-number", match="system of .* of list 0 is 'x', not a number"):
         oracles(LISTS, "system")
