@@ -24,6 +24,7 @@ from support.command_line import run
 import bpa_ppl
 from bpa_ppl import read_nbest
 from bpa_ppl.posterior.arviz_functions import import_arviz
+from bpa_ppl.posterior.files import read_draws
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
@@ -127,6 +128,30 @@ def test_all_blocks_run_in_their_order(
         score = TER().corpus_score(texts, [[one for (one,) in new.references or ()]]).score
         assert score == pytest.approx(stored, abs=0.05 if texts is canonical else 0.3)
     assert f"TER      {falls[0]}" in reranked
+
+
+@pytest.mark.needs_extras
+def test_the_line_of_bpa_lists_adapts_to_the_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_line("bpa demo --files -o .")
+    shown = run_line("bpa lists judged.csv")
+    line = re.findall("bpa adapt .*", shown)[0]
+    assert "--features COLUMNS --gain COLUMN" in line
+    assert "choose from: large, medium, small, friendly, hasty, better\n" in shown
+    chosen = "large medium small friendly hasty"
+    line = line.replace("COLUMNS", chosen).replace("COLUMN", "better")
+    (command,) = re.findall("bpa adapt .*", run_line("bpa lists judged.csv --gain better"))
+    assert sorted(command.split()) == sorted(line.split())
+    run_line(f"{command} --sampler map")
+    draws = read_draws("posterior.nc")
+    assert draws.features == tuple(chosen.split())
+    assert draws.record.observed is not None
+    assert draws.record.observed.gain == "better"
+    (command,) = re.findall("bpa adapt .*", run_line("bpa lists adapt.nbest.gz -r adapt.ref"))
+    expected = "bpa adapt adapt.nbest.gz -r adapt.ref --weights moses.ini -o posterior.nc"
+    assert command == expected
 
 
 def test_the_model_is_the_published_one() -> None:

@@ -1,23 +1,27 @@
-"""Descriptions of lists: what was read, what looks wrong, and what `adapt` would do with them."""
+"""Descriptions of lists: what was read, what looks wrong, and the call of `adapt` that suits them.
+
+The call changes nothing: it is printed for the user. Without a gain, references or preferences it
+has capital letters in place of the columns that only the user can choose.
+"""
 
 from __future__ import annotations
 
 import math
+import re
+import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bpa_ppl._runtime.arguments import require
+from bpa_ppl._runtime.arrays import Float64, are_finite, read_number
 from bpa_ppl._runtime.messages import format_count, warn_user
-from bpa_ppl.adapting.likelihood import UNUSED, choose_likelihood
-from bpa_ppl.adapting.propose import PLACEHOLDER, Proposal, find_gains, propose
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
-from bpa_ppl.errors import DataError, locate
-from bpa_ppl.formats.block import JUDGEMENTS
-from bpa_ppl.formats.roles import to_patterns
+from bpa_ppl.errors import DataError, escape_controls, locate, quote
+from bpa_ppl.formats.roles import Patterns, to_patterns
 from bpa_ppl.gains.column import find_judged, select_judged
 from bpa_ppl.gains.gains import AnyGain, default_gain, resolve
 from bpa_ppl.gains.metric import Metric
@@ -32,49 +36,36 @@ from bpa_ppl.lists.columns import (
     ColumnSummary,
     Example,
     describe_outliers,
+    find_names,
+    is_absent,
     read_column,
     read_columns,
     read_examples,
 )
-from bpa_ppl.lists.nbest import NBest, demote_to_extras, promote_to_features
-from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
-from bpa_ppl.weights import CANONICAL, describe_totals, initial_weights
+from bpa_ppl.lists.nbest import NBest, promote_to_features
+from bpa_ppl.weights import CANONICAL, describe_totals
 
 if TYPE_CHECKING:  # it loads JAX
     from bpa_ppl.adapting.prepare import Prepared
 
+#: In place of the features and of the gain that the user has to choose.
+FEATURES, GAIN = "COLUMNS", "COLUMN"
+#: Sources of features that need only texts.
+OF_TEXTS = ("consensus", "length")
 _HEADER = ("column", "type", "kind", "min", "median", "max", "within lists", "missing", "different")
-
-
-class Plan(NamedTuple):
-    """What `adapt` does with lists by default, without canonical weights.
-
-    Attributes:
-        gain: the metric or column; None for preferences.
-        likelihood: the name of the likelihood.
-        prior: the name of the prior.
-        sampler: the name of the sampler.
-        ties: the policy for ties between oracles.
-        start: the features that start with a weight, because they are log-probabilities.
-        judged: the number of lists with at least two candidates that have a gain.
-        tied: in how many of them several candidates are the best.
-        equal: in how many of them all candidates are equally good.
-
-    >>> from bpa_ppl import from_lists
-    >>> lists = from_lists([["a", "b"]], [[[0.5], [1.5]]], ["lm"], references=["b"])
-    >>> describe(lists).plan.gain, describe(lists).plan.likelihood
-    ('chrf', 'margin')
-    """
-
-    gain: str | None
-    likelihood: str
-    prior: str
-    sampler: str
-    ties: str
-    start: tuple[str, ...]
-    judged: int = 0
-    tied: int = 0
-    equal: int = 0
+_UNJUDGED = "adapt needs references, preferences, or a column that says how good a candidate is"
+_STEPS = 3  # between candidates; fewer may be equal by chance
+_CATEGORIES = 20  # different texts of a column that are proposed as categories
+_LARGE = 1e9  # numbers of ids, hashes and times, but of no score
+_JUDGED = {0.0, 0.5, 1.0}  # numbers of a judgement: wrong, partly right, right
+#: Words in names of columns that say how a candidate was made, not how good it is.
+_WORDS = frozenset(
+    {
+        *("id", "ids", "uid", "uuid", "index", "idx", "row", "hash", "md5", "sha", "seed"),
+        *("time", "timestamp", "date", "created", "updated"),
+        *("latency", "duration", "elapsed", "runtime", "ms"),
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -88,11 +79,6 @@ class Description(Outcome):
         sizes: the minimum, the median and the maximum number of candidates of a list.
         missing_ids: the number of sentences between the first and the last id without a list.
         columns: the columns of the candidates, features first.
-        texts: the number of different values of each column of texts.
-        lists: the names of the columns of lists.
-        verdicts: of each column of true and false, how many are true, and known.
-        gains: the columns that may be the gain: extras of numbers, and of true and false, that vary
-            within lists.
         of_sentences: the names of extras of sentences.
         sources: the number of sentences with a source.
         references: the number of sentences with a reference.
@@ -100,10 +86,18 @@ class Description(Outcome):
         duplicates: the number of candidates with the text of another one before them in the list.
         empty: the number of candidates whose text is empty or blank.
         examples: the first candidates of the first list that has several.
-        plan: what `adapt` does in the call that is proposed; None if there is nothing to learn
-            from, the user has to choose the gain, or `adapt` refuses the preferences.
+        gain: what `adapt` learns from in the call: a metric, a column or `preferences`; `COLUMN`,
+            if the user has to choose it; empty, if there is nothing to learn from.
+        known: the number of lists with two candidates that have a gain, in how many of them several
+            are the best, and in how many all are equally good; None without a metric or column.
+        choices: the columns that the user has to choose the gain, and the features, from.
+        features: the columns of numbers that the call names as features; `COLUMNS`, if the user has
+            to choose them.
+        categorical: columns of texts that it makes features of.
+        add: sources of features that it adds.
+        left_out: a sentence for each column that it leaves out.
         warnings: what looks wrong, with a remedy.
-        proposal: the call of `adapt` to paste, and why it leaves out columns.
+        command: the call of `adapt` to paste; empty if there is nothing to learn from.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[0.5], [0.5]]], ["lm"])
@@ -117,10 +111,6 @@ class Description(Outcome):
     sizes: tuple[int, float, int]
     missing_ids: int
     columns: tuple[ColumnSummary, ...]
-    texts: dict[str, int]
-    lists: tuple[str, ...]
-    verdicts: dict[str, tuple[int, int]]
-    gains: tuple[str, ...]
     of_sentences: tuple[str, ...]
     sources: int
     references: int
@@ -128,9 +118,15 @@ class Description(Outcome):
     duplicates: int
     empty: int
     examples: tuple[Example, ...]
-    plan: Plan | None
+    gain: str
+    known: tuple[int, int, int] | None
+    choices: tuple[str, ...]
+    features: tuple[str, ...]
+    categorical: tuple[str, ...]
+    add: tuple[str, ...]
+    left_out: tuple[str, ...]
     warnings: tuple[str, ...]
-    proposal: Proposal
+    command: str
 
     @property
     def passed(self) -> bool:
@@ -149,15 +145,15 @@ class Description(Outcome):
         >>> describe(from_lists([["a", "b"]], [[[0.5], [1.5]]], ["lm"])).as_dict()["sizes"]
         (2, 2.0, 2)
         """
-        plain = asdict(self)
-        plain["columns"] = [
-            {name: _finite_or_none(value) for name, value in column._asdict().items()}
-            for column in self.columns
+        columns = [
+            {
+                n: None if v != v or v in (math.inf, -math.inf) else v
+                for n, v in of._asdict().items()
+            }
+            for of in self.columns
         ]
-        plain["examples"] = [example._asdict() for example in self.examples]
-        plain["plan"] = None if self.plan is None else self.plan._asdict()
-        plain["proposal"] = self.proposal._asdict()
-        return plain
+        examples = [example._asdict() for example in self.examples]
+        return {**asdict(self), "columns": columns, "examples": examples}
 
     def _summarise(self) -> tuple[str, Table, list[str]]:
         low, median, high = self.sizes
@@ -174,8 +170,7 @@ class Description(Outcome):
             )
             for column in self.columns
         ]
-        notes = (self._notes(), self._plan_notes(), self._proposal_notes())
-        return title, Table(_HEADER, rows), [*chain.from_iterable(notes)]
+        return title, Table(_HEADER, rows), [*self._notes(), *self._notes_on_call()]
 
     def _notes(self) -> Iterator[str]:
         lists = format_count(self.sentences, "list")
@@ -183,8 +178,6 @@ class Description(Outcome):
         yield f"sources for {self.sources} of {lists}"
         among = f", which is a candidate in {self.among}" if self.references else ""
         yield f"a reference for {self.references} of {lists}{among}"
-        for name, (right, known) in self.verdicts.items():
-            yield f"{name}: true in {right} of {known}"
         if self.of_sentences:
             yield f"columns of whole lists: {', '.join(self.of_sentences)}"
         if self.missing_ids:
@@ -195,38 +188,24 @@ class Description(Outcome):
             yield f"{duplicates} with the text of another of the list"
         if self.empty:
             yield f"{format_count(self.empty, 'candidate')} with an empty text"
+        if self.known is not None:
+            judged, tied, equal = self.known
+            yield (
+                f"{self.gain} is known in {judged} of {lists}: several candidates are the best in "
+                f"{tied} of them, and all are equally good in {equal}"
+            )
         yield from (f"warning: {warning}" for warning in self.warnings)
 
-    def _plan_notes(self) -> Iterator[str]:
-        plan = self.plan
-        if plan is None:
-            return
-        gain = "preferences" if plan.gain is None else f"gain {plan.gain}"
-        yield (
-            f"adapt: {gain}, likelihood {plan.likelihood}, prior {plan.prior}, sampler "
-            f"{plan.sampler}; without canonical weights ties are {plan.ties}, and weights start at "
-            + (f"1 / spread for {', '.join(plan.start)}, else 0" if plan.start else "0")
-        )
-        if plan.gain is not None:
-            lists = f"{plan.judged} of {format_count(self.sentences, 'list')}"
-            yield (
-                f"{plan.gain} is known in {lists}: several candidates are the best in {plan.tied} "
-                f"of them, and all are equally good in {plan.equal}"
-            )
-            if not set(self.of_sentences).isdisjoint(JUDGEMENTS):
-                yield UNUSED
-
-    def _proposal_notes(self) -> Iterator[str]:
-        yield from (f"left out: {sentence}" for sentence in self.proposal.left_out)
-        if self.proposal.command:
-            yield f"proposed: {self.proposal.command}"
-        if self.proposal.note:
-            yield self.proposal.note
-
-
-def _finite_or_none(value: Any) -> Any:
-    """Return a value as JSON has it."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    def _notes_on_call(self) -> Iterator[str]:
+        yield from (f"left out: {sentence}" for sentence in self.left_out)
+        if self.command and self.choices:
+            yield f"to adapt, with your columns: {self.command}"
+            yield f"columns to choose from: {', '.join(self.choices)}"
+        elif self.command:
+            learned = "the preferences" if self.gain == "preferences" else self.gain
+            yield f"to learn from {learned}: {self.command}"
+        elif not self.gain:
+            yield _UNJUDGED
 
 
 def describe(
@@ -234,16 +213,20 @@ def describe(
 ) -> Description:
     """Describe lists: what is there, what looks wrong, and which call of `adapt` suits them.
 
+    The call names all columns of numbers as features, except the gain and those that cannot be
+    features, or look like ids, times or judgements.
+
     Args:
         lists: the lists.
         gain: the gain, as for `adapt`. None is, where there are references, chrF, or TER of lists
-            with totals; else the preferences of the lists.
-        exclude: names, labels and patterns of columns that are not proposed as features.
+            with totals; else the preferences of the lists. Without them the call has `COLUMNS` and
+            `COLUMN` in place of the features and the gain.
+        exclude: names, labels and patterns of columns that are not named as features.
 
     Raises:
         UsageError: if there is no such metric or column.
 
-    >>> from bpa_ppl import from_lists
+    >>> from bpa_ppl import from_lists, from_records
     >>> lists = from_lists(
     ...     [["a cat", "the cat", "the cat"], ["hi", "hey"]],
     ...     [[[-2.0, 0.7], [-1.0, 0.8], [-4.0, 0.6]], [[-1.0, 0.5], [-2.0, 0.6]]],
@@ -257,68 +240,188 @@ def describe(
     comet    number  feature  0.5  0.6     0.8  0.07071       0%
     - example: list 0: "a cat" (logprob -2, comet 0.7)
     ...
-    - proposed: bpa.adapt(lists)
-    >>> describe(lists).plan.likelihood, describe(lists, "comet").plan.likelihood
-    ('margin', 'pairs')
+    - to learn from chrf: bpa.adapt(lists)
+    >>> rows = [{"id": 0, "text": text, "lm": lm} for text, lm in (("a", -1.0), ("b", -2.5))]
+    >>> describe(from_records(rows)).command
+    "bpa.adapt(lists, add=['consensus', 'length'], gain='COLUMN')"
     """
     require(
         lists, NBest, "describe takes n-best lists (NBest): read a file with read_nbest", "lists"
     )
     with_reference = [place for place, known in enumerate(lists.references or ()) if known]
     metric = resolve(default_gain(lists, canonical=False) if gain is None else gain, lists)
-    needy = "references" in metric.needs and not with_reference
-    refusal = _explain_refusal(lists) if needy else ""
+    needs_references = "references" in metric.needs and not with_reference
+    preferences = needs_references and has_preferences(lists)
     columns = read_columns(lists, metric.columns)
-    proposal = propose(
-        lists,
-        columns,
-        None if gain is None else _write(gain),
-        observed=not needy or has_preferences(lists),
-        exclude=to_patterns(exclude, "exclude"),
-    )
+    excluded = Patterns.of_excluded(to_patterns(exclude, "exclude"))
+    reasons = _explain_columns(lists, columns, excluded)
+    features = tuple(name for name, reason in reasons.items() if not reason)
+    choices: tuple[str, ...] = ()
+    learned, problem, known = metric.key, "", None
+    if preferences:
+        learned, problem = "preferences", _explain_refusal(lists)
+    elif not needs_references:
+        judged = lists.select(with_reference) if "references" in metric.needs else lists
+        known, problem = _count_judged(judged, metric)
+    elif gain is not None:
+        learned, problem = "", f"the gain {metric.key} needs references"
+    else:
+        choices = tuple(n for n, r in reasons.items() if not r or r.startswith(_JUDGEMENT))
+        learned = GAIN if choices else ""
+        features = (FEATURES,) if len(choices) > 1 else ()
+    if lists.feature_names:
+        features = ()
+        named = "is not named as a feature"
+        reasons |= {name: named for name, reason in reasons.items() if not reason}
+    names = None if lists.feature_names or features else find_names(lists)
+    categorical = (names,) if names else ()
+    add = () if lists.feature_names or features or names else OF_TEXTS
+    command = ""
+    if learned and not problem:
+        chosen = {"features": features, "categorical": categorical, "add": add}
+        given = [f"{name}={list(values)!r}" for name, values in chosen.items() if values]
+        if learned == GAIN or gain is not None:
+            given.append(f"gain={GAIN!r}" if gain is None else f"gain={_write(gain)}")
+        command = f"bpa.adapt({', '.join(['lists', *given])})"
     numbers = {c.name: c.numbers for c in columns if c.numbers is not None}
-    adapted = promote_to_features(lists, {name: numbers[name] for name in proposal.features})
-    plan, problem = None, refusal
-    if not refusal and proposal.command and proposal.gain != PLACEHOLDER:
-        metric = resolve(proposal.gain, lists) if proposal.gain else metric
-        plan, problem = _plan(adapted, metric, with_reference)
-    if problem:
-        proposal = proposal._replace(command="", note="")
+    adapted = promote_to_features(lists, {n: numbers[n] for n in features if n in numbers})
     used = dict.fromkeys([*adapted.feature_names, *metric.columns])
     warnings = (problem, *_warnings(adapted, columns, used, with_reference, metric))
     return Description(
         **_count(lists, with_reference),
-        **_list_by_type(columns),
         columns=tuple(column.summary for column in columns),
-        gains=tuple(column.name for column in find_gains(lists, columns)),
         examples=read_examples(lists, columns),
-        plan=plan,
+        gain=learned,
+        known=known,
+        choices=choices,
+        features=features,
+        categorical=categorical,
+        add=add,
+        left_out=tuple(
+            f"{name} {reason}"
+            for name, reason in reasons.items()
+            if reason and name not in (*choices, names)
+        ),
         warnings=tuple(filter(None, warnings)),
-        proposal=proposal,
+        command=command,
     )
 
 
-def warn_about(prepared: Prepared) -> None:
-    """Warn of what looks wrong with the lists of an adaptation.
+def _explain_columns(
+    lists: NBest, columns: Iterable[CandidateColumn], excluded: Patterns
+) -> dict[str, str]:
+    """Return why extras are not named as features, by their names; empty for those that are."""
+    equal: dict[bytes, str] = {}
+    extras = []
+    for column in columns:
+        if column.summary.kind == "extra":
+            extras.append(column)
+        elif column.numbers is not None:
+            equal[column.numbers.tobytes()] = column.name
+    reasons = {}
+    for column in extras:
+        name = column.name
+        reason = "is excluded" if excluded.fit(name) else _explain(lists, column)
+        if not reason and column.numbers is not None:
+            other = equal.setdefault(column.numbers.tobytes(), name)
+            reason = "" if other == name else f"is equal to {other}"
+        reasons[name] = reason
+    return reasons
 
-    Values of features or gains far from all others, totals of other weights, and references of
-    other lists.
 
-    Args:
-        prepared: from `prepare`.
-    """
-    lists, match = prepared.lists, prepared.match
-    if match.origin == CANONICAL and (note := describe_totals(lists, match.values)):
-        warn_user(note)
-    if prepared.oracles is None and prepared.likelihood.observes != "preferences":
-        warn_of_misplaced(prepared.judged, prepared.gain)
-    for note in _find_outliers(lists, (*lists.feature_names, *prepared.gain.columns)):
-        warn_user(f"{locate(lists.origin)}{note}")
+#: How the reason begins of columns that may be the gain, but are not named as features.
+_JUDGEMENT = "may be a judgement: "
 
 
-def _find_outliers(lists: NBest, columns: Iterable[str]) -> Iterator[str]:
-    """Yield a sentence about each column with values far from all others."""
-    yield from filter(None, (describe_outliers(lists, name) for name in columns))
+def _explain(lists: NBest, column: CandidateColumn) -> str:
+    """Return why a column is not named as a feature; an empty text if it is."""
+    name, summary, numbers = column.name, column.summary, column.numbers
+    if summary.missing == len(column.values):
+        return "has no values"
+    if summary.type == TEXT:
+        return _explain_texts(lists, column)
+    if numbers is None:
+        return f"has {'lists' if summary.type == LIST else 'values of other types'}"
+    known = numbers[~np.isnan(numbers)]
+    if np.isnan(summary.within):
+        return "has numbers that are not finite, or beyond 1e60"
+    if not summary.within:
+        return "is constant in each list"
+    words = {word.lower() for word in re.findall("[A-Z]?[a-z0-9]+|[A-Z]+", name)}
+    if found := words & _WORDS:
+        return f"says {min(found)}, not how good a candidate is: name it if it does"
+    if np.median(np.abs(known)) >= _LARGE:
+        return "has numbers beyond 1e9, as ids and times have: name it if it is a score"
+    if counting := _explain_counting(lists, numbers):
+        return counting
+    if escape_controls(name) != name or not name:
+        return "has a name that cannot be typed: rename the column"
+    if summary.missing:
+        count = format_count(len(column.values), "candidate")
+        use = f"name it with --missing {shlex.quote(f'{name}=VALUE')} if it is a feature"
+        return f"{_JUDGEMENT}it is missing for {summary.missing:,} of {count}: {use}"
+    if summary.type == TRUTH:
+        return f"{_JUDGEMENT}it is true or false"
+    if _JUDGED.issuperset(np.unique(known).tolist()):
+        return f"{_JUDGEMENT}it has no numbers but 0, 0.5 and 1: name it if it is a feature"
+    return ""
+
+
+def _explain_texts(lists: NBest, column: CandidateColumn) -> str:
+    """Return what can be done with a column of texts."""
+    name, values, different = column.name, column.values, column.summary.different or 0
+    if all(len(set(values[a:b])) == 1 for a, b in pairwise(lists.offsets.tolist())):
+        return "is constant in each list"
+    texts = [value for value in values if not is_absent(value)]
+    words = [text for text in texts if read_number(text, cells=name in lists.cells) is None]
+    if 2 * len(words) < len(texts):
+        remedy = "write numbers, and leave cells empty where there is none"
+        return f"has texts among its numbers, such as {quote(words[0])}: {remedy}"
+    what = f"has texts ({different:,} different)"
+    if len(texts) < len(values) or different > min(_CATEGORIES, len(values) // 2):
+        return what
+    return f"{what}: --categorical {shlex.quote(name)} makes a feature of each"
+
+
+def _explain_counting(lists: NBest, numbers: Float64) -> str:
+    """Return whether a column numbers the rows, or counts candidates; an empty text for others."""
+    if not are_finite(numbers):
+        return ""
+    steps = np.delete(np.diff(numbers), lists.offsets[1:-1] - 1)
+    if len(steps) < _STEPS or not steps[0]:
+        return ""
+    if (steps > 0).all() and not np.ptp(np.sort(numbers) - np.arange(len(numbers))):
+        return "numbers the rows"
+    return "" if np.ptp(steps) else "counts the candidates of each list"
+
+
+def _write(gain: AnyGain) -> str:
+    """Return a gain as it is written in Python."""
+    return str(getattr(gain, "__name__", repr(gain)))
+
+
+def _count_judged(lists: NBest, gain: Metric) -> tuple[tuple[int, int, int], str]:
+    """Return `Description.known`, and why nothing can be learned, or an empty text."""
+    found = find_judged(lists, gain)
+    if gain.columns and not found.marked.any():
+        return (0, 0, 0), f"no list has two candidates with a value of {gain.key}: judge more"
+    judged, _ = select_judged(lists, gain, found)
+    tied = oracles(judged, gain, ties="shared").tied
+    equal, several = (tied == judged.sizes) & (tied > 1), tied > 1
+    known = len(judged), int(np.count_nonzero(several)), int(np.count_nonzero(equal))
+    if (tied < judged.sizes).any():
+        return known, ""
+    why = f"all candidates of each list are equally good by {gain.key}"
+    return known, f"{why}: nothing can be learned"
+
+
+def _explain_refusal(lists: NBest) -> str:
+    """Return why `adapt` refuses the preferences, or an empty text."""
+    try:
+        list(iter_choices(lists))
+    except DataError as error:
+        return f"adapt refuses the preferences: {error.message.removeprefix(locate(error.path))}"
+    return ""
 
 
 def _count(lists: NBest, with_reference: Iterable[int]) -> dict[str, Any]:
@@ -338,65 +441,6 @@ def _count(lists: NBest, with_reference: Iterable[int]) -> dict[str, Any]:
         "duplicates": sum(len(members) - len(set(members)) for members in texts),
         "empty": sum(not text.strip() for members in texts for text in members),
     }
-
-
-def _list_by_type(columns: Iterable[CandidateColumn]) -> dict[str, Any]:
-    """Return the columns that have no numbers, by attribute of the description."""
-    of_type: dict[str, list[CandidateColumn]] = {TEXT: [], LIST: [], TRUTH: []}
-    for column in columns:
-        of_type.setdefault(column.summary.type, []).append(column)
-    truths = [(c.name, c.numbers) for c in of_type[TRUTH] if c.numbers is not None]
-    return {
-        "texts": {column.name: column.summary.different for column in of_type[TEXT]},
-        "lists": tuple(column.name for column in of_type[LIST]),
-        "verdicts": {n: (int(np.nansum(of)), int(np.isfinite(of).sum())) for n, of in truths},
-    }
-
-
-def _write(gain: AnyGain) -> str:
-    """Return a gain as it is written in Python."""
-    return str(getattr(gain, "__name__", repr(gain)))
-
-
-def _plan(lists: NBest, gain: Metric, with_reference: list[int]) -> tuple[Plan, str]:
-    """Return what `adapt` does, and why it has nothing to learn from, or an empty text."""
-    preferences = False
-    if "references" in gain.needs:
-        preferences = not with_reference
-        lists = lists.select(with_reference) if with_reference else lists
-    weights = initial_weights(demote_to_extras(lists, gain.columns))
-    found = find_judged(lists, gain)
-    plan = Plan(
-        gain=None if preferences else gain.key,
-        likelihood=LIKELIHOODS.name_of(choose_likelihood(gain, lists, of_two=found.of_two)),
-        prior="isotropic",
-        sampler="auto",
-        ties="shared" if lists.totals is None else "canonical",
-        start=tuple(name for name, value in weights.items() if value),
-    )
-    unjudged = bool(gain.columns) and not found.marked.any()
-    if preferences:
-        return plan, ""
-    if unjudged:
-        return plan, f"no list has two candidates with a value of {gain.key}: judge more"
-    judged, _ = select_judged(lists, gain, found)
-    tied = oracles(judged, gain, ties="shared").tied
-    equal = np.count_nonzero((tied == judged.sizes) & (tied > 1))
-    several = np.count_nonzero(tied > 1)
-    plan = plan._replace(judged=len(judged), tied=int(several), equal=int(equal))
-    if (tied < judged.sizes).any():
-        return plan, ""
-    why = f"all candidates of each list are equally good by {gain.key}"
-    return plan, f"{why}: nothing can be learned"
-
-
-def _explain_refusal(lists: NBest) -> str:
-    """Return why `adapt` refuses the preferences, or an empty text."""
-    try:
-        list(iter_choices(lists))
-    except DataError as error:
-        return f"adapt refuses the preferences: {error.message.removeprefix(locate(error.path))}"
-    return ""
 
 
 def _warnings(
@@ -424,3 +468,26 @@ def _warnings(
             yield f"{column.name} is constant within each list, so its weight has no effect"
     yield describe_misplaced(lists, gain)
     yield from _find_outliers(lists, used)
+
+
+def warn_about(prepared: Prepared) -> None:
+    """Warn of what looks wrong with the lists of an adaptation.
+
+    Values of features or gains far from all others, totals of other weights, and references of
+    other lists.
+
+    Args:
+        prepared: from `prepare`.
+    """
+    lists, match = prepared.lists, prepared.match
+    if match.origin == CANONICAL and (note := describe_totals(lists, match.values)):
+        warn_user(note)
+    if prepared.oracles is None and prepared.likelihood.observes != "preferences":
+        warn_of_misplaced(prepared.judged, prepared.gain)
+    for note in _find_outliers(lists, (*lists.feature_names, *prepared.gain.columns)):
+        warn_user(f"{locate(lists.origin)}{note}")
+
+
+def _find_outliers(lists: NBest, columns: Iterable[str]) -> Iterator[str]:
+    """Yield a sentence about each column with values far from all others."""
+    yield from filter(None, (describe_outliers(lists, name) for name in columns))

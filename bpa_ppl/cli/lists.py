@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from dataclasses import replace
-from typing import Annotated
+from glob import escape
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.outputs import expand_patterns
 from bpa_ppl.errors import BpaError, UsageError
+from bpa_ppl.formats.roles import is_pattern
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.weights import NONE
 
+if TYPE_CHECKING:
+    from bpa_ppl.adapting.describe import Description
+
+
 #: Of lists with totals, where no file of weights is found.
-_CANONICAL = "canonical weights are those that the decoder used for these lists, for example in "
+_CANONICAL = "- canonical weights are those that the decoder used for these lists, for example in "
 _CANONICAL += "its moses.ini: if you have the file, pass it to --weights"
 
 
@@ -34,9 +41,10 @@ def lists_(
     ] = None,
     as_json: shared.AsJson = False,
 ) -> None:
-    """Show what is in n-best lists, and propose how to adapt to them.
+    """Show what is in n-best lists, and the command that adapts to them.
 
-    The proposal is a command to paste, with a reason for each column that it leaves out.
+    The command names the columns of numbers as features, and a reason is given for each other
+    column. Without --gain, references or preferences it has COLUMNS and COLUMN in their place.
 
     Example: `bpa lists dev.jsonl`
     """
@@ -47,10 +55,9 @@ def lists_(
     description = describe(lists, gain, exclude=columns.exclude or ())
     words = [word for word in sys.argv[2:] if word.partition("=")[0] != "--json"]
     weights = _find_weights(nbest[0], lists)
-    proposal = description.proposal.for_shell(words, weights or NONE)
-    if lists.totals is not None and weights is None and proposal.command and not proposal.note:
-        proposal = proposal._replace(note=_CANONICAL)
-    description = replace(description, proposal=proposal)
+    if description.command:
+        line = _write_command(words, description, weights or NONE)
+        description = replace(description, command=line)
     # A pipe cannot be read twice.
     files = [path for path in expand_patterns(nbest) if os.path.isfile(path) or os.path.isdir(path)]
     formats = [format_name(path, reading.formats.arguments()["format"]) for path in files]
@@ -61,6 +68,28 @@ def lists_(
         if formats:
             print(f"read as {', '.join(dict.fromkeys(formats))}")
         print(description)
+        if lists.totals is not None and weights is None and description.command:
+            print(_CANONICAL)
+
+
+def _write_command(words: list[str], described: Description, weights: str) -> str:
+    """Return the line of `bpa adapt`.
+
+    Args:
+        words: the arguments of `bpa lists` that name files and say how they are read.
+        described: the lists.
+        weights: the canonical weights.
+    """
+    names = [escape(name) if is_pattern(name) else name for name in described.features]
+    named = ["--features", *names] if names else []
+    if any(name.startswith("-") for name in names):  # else they are read as options
+        named = [f"--features={name}" for name in names]
+    categorical = ["--categorical", *described.categorical] if described.categorical else []
+    added = [word for source in described.add for word in ("--add", source)]
+    gain = ["--gain", described.gain] if described.choices else []
+    options = ["--weights", weights, *named, *categorical, *added, *gain, "-o", "posterior.nc"]
+    end = words.index("--") if "--" in words else len(words)
+    return shlex.join(["bpa", "adapt", *words[:end], *options, *words[end:]])
 
 
 def _find_weights(path: str, lists: NBest) -> str | None:

@@ -10,6 +10,7 @@ import numpy as np
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.features.source import Features, FeatureSource
 from bpa_ppl.gains.pairwise import TIE, NgramPairs, make_pairs, split_characters
+from bpa_ppl.lists.columns import require_answers
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.text.words import split_words
 
@@ -73,6 +74,7 @@ class Consensus(FeatureSource, frozen=True):
         >>> Consensus(metric="ter").columns(lists)
         {'consensus.ter': array([-50., -50.])}
         """
+        require_answers(lists, self.name)
         if self.metric is not None:
             names: Sequence[str] = [self.metric]
             values = _compute_by_list(lists, 1, _prepare_mean_scores(lists, self.metric))

@@ -6,6 +6,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.features.source import Features, FeatureSource, compute_by_text
+from bpa_ppl.lists.columns import require_answers
 from bpa_ppl.lists.nbest import NBest
 
 
@@ -35,6 +36,7 @@ class Length(FeatureSource, frozen=True):
         >>> {name: column.tolist() for name, column in columns.items()}
         {'LengthWords': [3.0, 1.0], 'LengthRatio': [1.5, 0.5]}
         """
+        require_answers(lists, "length")
         columns: dict[str, Float64] = {}
         words = compute_by_text(lists, _count_words)
         if self.words:

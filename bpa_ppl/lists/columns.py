@@ -20,7 +20,7 @@ from bpa_ppl._runtime.arrays import (
     read_number,
 )
 from bpa_ppl._runtime.messages import format_count
-from bpa_ppl.errors import bad_value, escape_controls, missing_data, quote
+from bpa_ppl.errors import DataError, bad_value, escape_controls, missing_data, quote
 from bpa_ppl.formats.roles import describe_columns
 from bpa_ppl.lists.nbest import (
     NBest,
@@ -87,16 +87,6 @@ class CandidateColumn(NamedTuple):
         """The name of the column."""
         return self.summary.name
 
-    @property
-    def may_be_gain(self) -> bool:
-        """Whether it is an extra of numbers, or of true and false, that vary within lists."""
-        return self.summary.kind == "extra" and self.summary.within > 0  # not with NaN
-
-    @property
-    def like_gain(self) -> bool:
-        """Whether it is true or false, or missing for some candidates, as judgements often are."""
-        return self.summary.type == TRUTH or self.summary.missing > 0
-
 
 def read_columns(lists: NBest, gain: Iterable[str] = ()) -> tuple[CandidateColumn, ...]:
     """Return the columns of the candidates with their types, features first.
@@ -134,6 +124,38 @@ def _read_column(lists: NBest, plain: NBest, name: str, gain: frozenset[str]) ->
         range_ = _measure(plain, numbers)
     summary = ColumnSummary(name, kind, *range_, missing, of_type, different)
     return CandidateColumn(summary, values, numbers)
+
+
+def find_names(lists: NBest) -> str | None:
+    """Return the column that the texts repeat, so that they are names and no answers; or None.
+
+    Names occur in several lists: at most half as many are different as there are candidates.
+
+    >>> from bpa_ppl import from_lists
+    >>> lists = from_lists([["A", "B"]] * 2, [[[0.5], [1.5]]] * 2, ["lm"])
+    >>> find_names(lists.with_extras(system=["A", "B", "A", "B"]))
+    'system'
+    """
+    texts = [lists.text(row) for row in range(len(lists.features))]
+    if not texts or 2 * len(set(texts)) > len(texts):
+        return None
+    return next((name for name, values in lists.extras.items() if list(values) == texts), None)
+
+
+def require_answers(lists: NBest, source: str) -> None:
+    """Refuse features of texts that are names.
+
+    Args:
+        lists: the lists.
+        source: of the features.
+
+    Raises:
+        DataError: if the texts are names.
+    """
+    if (name := find_names(lists)) is not None:
+        problem = f"the texts are the names in the column {name}, of which {source} says nothing: "
+        problem += f"make features of them (categorical: {name})"
+        raise DataError(problem, lists.origin, parameter="add", code="mismatch")
 
 
 def is_absent(value: Any) -> bool:

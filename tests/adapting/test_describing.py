@@ -1,20 +1,25 @@
-"""Descriptions of lists: counts against counting by hand, and one list for each warning."""
+"""Descriptions of lists: counts against counting by hand, one list for each warning, and calls.
+
+The calls of `adapt` run as they are printed.
+"""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from support.raising import raises
 
 import bpa_ppl as bpa
 from bpa_ppl import NBest, from_lists
 from bpa_ppl.adapting.adapt import log_density
-from bpa_ppl.adapting.build import require_adaptation
-from bpa_ppl.adapting.describe import Plan
+from bpa_ppl.adapting.build import Adaptation, require_adaptation
+from bpa_ppl.densities.target import Target
 from bpa_ppl.errors import UsageError
 from bpa_ppl.extending import oracles
 
@@ -33,12 +38,6 @@ def lists(**extras: Any) -> NBest:
 MQM = [-5.0, None, 0.0, -1.0, None, None]
 
 
-def plan_of(nbest: NBest, gain: str | None = None) -> Plan:
-    plan = bpa.describe(nbest, gain).plan
-    assert plan is not None
-    return plan
-
-
 def new_warnings(nbest: NBest) -> list[str]:
     """Return the warnings that the lists of all tests do not have."""
     usual = bpa.describe(lists()).warnings
@@ -50,7 +49,6 @@ def test_counts() -> None:
     found = bpa.describe(known, "mqm")
     assert (found.sentences, found.candidates, found.sizes) == (3, 6, (1, 2.0, 3))
     assert (found.missing_ids, found.duplicates, found.sources, found.references) == (3, 1, 3, 0)
-    assert found.texts == {"system": 2}
     assert found.empty == 0
     logprob, comet, judged, system = found.columns
     assert logprob[:5] == ("logprob", "feature", -4, -2, -1)
@@ -63,28 +61,23 @@ def test_counts() -> None:
     assert (judged.missing, judged.within) == (3, 2.5)
     assert (system.type, system.missing, system.different) == ("text", 0, 2)
     assert np.isnan(system.median)
-    plan = plan_of(known, "mqm")
-    assert plan[:5] == ("mqm", "pairs", "isotropic", "auto", "shared")
-    assert (plan.start, plan.judged, plan.tied, plan.equal) == (("logprob",), 1, 0, 0)
+    assert (found.gain, found.known) == ("mqm", (1, 0, 0))
 
 
 def test_references_and_ties() -> None:
     known = lists().with_references([("the cat", "b"), (), ("y",)])
-    found, plan = bpa.describe(known), plan_of(known)
+    found = bpa.describe(known)
     assert (found.references, found.among) == (2, 1)
-    assert (plan.gain, plan.likelihood, plan.judged) == ("chrf", "margin", 2)
-    assert (plan.tied, plan.equal) == (1, 0)  # "the cat" twice
+    assert (found.gain, found.known) == ("chrf", (2, 1, 0))  # "the cat" twice
     assert any("reference" in warning for warning in found.warnings)
 
 
 def test_what_adapt_does_is_what_is_described() -> None:
     known = lists(mqm=[-5.0, None, 0.0, -1.0, -1.0, None])
-    plan = plan_of(known, "mqm")
-    record = require_adaptation(
-        log_density(known, gain="mqm", prior="isotropic:variance=1.0")
-    ).describe()
-    assert (record.likelihood.name, record.prior.name) == (plan.likelihood, plan.prior)
-    assert (record.observed.ties, plan.judged, plan.equal) == (plan.ties, 2, 1)
+    found = bpa.describe(known, "mqm")
+    record = as_printed(found.command, known).describe()
+    assert record.observed.gain == found.gain == "mqm"
+    assert found.known == (2, 1, 1)
 
 
 @pytest.mark.parametrize("kind", ["none", "canonical", "totals", "chosen"])
@@ -107,21 +100,18 @@ def test_default_gain(kind: str, caplog: pytest.LogCaptureFixture) -> None:
         f"the gain is {reason[kind]}" for _ in messages
     ]
     assert len(messages) == (kind in reason)
-    assert plan_of(known).gain == ("ter" if kind == "totals" else "chrf")
+    assert bpa.describe(known).gain == ("ter" if kind == "totals" else "chrf")
     if kind == "none":  # oracles that were found before have a metric of their own
         found = oracles(known, "ter", ties="shared")
         assert require_adaptation(log_density(known, gain=found)).describe().observed.gain == "ter"
 
 
 def test_preferences_and_nothing() -> None:
-    plan = plan_of(lists().with_sentence_extras(preferences=[[[1, 0]], None, None]))
-    assert (plan.gain, plan.likelihood) == (None, "preference")
-    both = lists(mqm=[1.0, 2, 3, 4, 5, 6]).with_sentence_extras(preferences=[[[1, 0]], None, None])
-    assert "the preferences are not used" in str(bpa.describe(both, "mqm"))
-    assert "are not used" not in str(bpa.describe(both))
-    for nothing in (lists(), lists(mqm=[1.0, 2, 3, 4, 5, 7])):
-        assert bpa.describe(nothing).plan is None
-    assert bpa.describe(lists(), "bleu").plan is None
+    preferred = lists().with_sentence_extras(preferences=[[[1, 0]], None, None])
+    found = bpa.describe(preferred)
+    assert (found.gain, found.command) == ("preferences", "bpa.adapt(lists)")
+    assert as_printed(found.command, preferred).prepared.likelihood.observes == "preferences"
+    assert bpa.describe(lists()).gain == bpa.describe(lists(), "bleu").gain == ""
     with raises(UsageError, "unknown-name", parameter="gain"):
         bpa.describe(lists(), "cometh")
 
@@ -134,9 +124,9 @@ def test_json_has_everything() -> None:
     assert plain["columns"][2] == expected | dict.fromkeys(unknown)
     values = {"logprob": -2.0, "comet": 4.0, "mqm": None}
     assert plain["examples"][0] == {"id": 0, "text": "a cat", "values": values}
-    assert plain["proposal"]["command"] == ""
+    assert plain["command"] == ""
     plain = bpa.describe(lists(mqm=MQM), "mqm").as_dict()
-    assert plain["proposal"]["command"] == "bpa.adapt(lists, gain='mqm')"
+    assert plain["command"] == "bpa.adapt(lists, gain='mqm')"
 
 
 def test_examples_are_lines_of_the_first_list_with_several_candidates() -> None:
@@ -176,8 +166,6 @@ def test_types_of_columns(values: Any, kind: str) -> None:
     assert column.type == kind
     missing = [v is None or (isinstance(v, float) and np.isnan(v)) for v in values]
     assert column.missing == sum(missing)
-    assert ("x" in described.texts, "x" in described.lists) == (kind == "text", kind == "list")
-    assert ("x" in described.verdicts) == (kind == "true/false")
     json.dumps(described.as_dict(), allow_nan=False)
 
 
@@ -204,8 +192,201 @@ def test_empty_candidates_are_counted() -> None:
     assert "empty text" not in str(bpa.describe(lists()))
 
 
-def test_there_is_no_plan_for_preferences_that_are_refused() -> None:
+def test_there_is_no_call_for_preferences_that_are_refused() -> None:
     described = bpa.describe(lists().with_sentence_extras(preferences=[[[0, 7]], None, None]))
-    assert described.plan is None
+    assert described.command == ""
     assert described.warnings[0].startswith("adapt refuses the preferences")
-    assert "adapt: preferences" not in str(described)
+
+
+LM, QE = [-2.0, -1.5, -3.0, -1.0, -2.5, -0.5], [0.5, 0.75, 0.25, 0.5, 0.125, 0.875]
+HUMAN = [3.0, None, 1.0, 2.0, 5.0, 4.0]
+
+
+def table(**extras: Any) -> NBest:
+    """Return two lists of three candidates without features."""
+    texts = [["a cat", "the cat", "cat"], ["hi", "hey", "hello"]]
+    return from_lists(texts, [[[]] * 3] * 2, []).with_extras(**extras)
+
+
+def as_printed(command: str, nbest: NBest) -> Adaptation:
+    """Return the adaptation of a call of `adapt` as it is printed."""
+    scope = {"bpa": SimpleNamespace(adapt=log_density), "lists": nbest}
+    target: Target = eval(command, scope)
+    return require_adaptation(target)
+
+
+MAY_JUDGE = "may be a judgement: it "
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ([1, 1, 1, 2, 2, 2], "is constant in each list"),
+        (["a", "a", "a", "b", "b", "b"], "is constant in each list"),
+        ([True, True, True, False, False, False], "is constant in each list"),
+        ([1, 2, 3, 1, 2, 3], "counts the candidates of each list"),
+        ([0.5, 0.25, 0.0, 1.5, 1.25, 1.0], "counts the candidates of each list"),
+        ([7, 8, 9, 10, 11, 12], "numbers the rows"),
+        ([10, 11, 13, 9, 12, 14], "numbers the rows"),
+        (LM, "is equal to lm"),
+        ([None] * 6, "has no values"),
+        (np.full(6, np.nan), "has no values"),
+        ([*range(5), None], f"{MAY_JUDGE}is missing for 1 of 6 candidates: name it with --missing"),
+        ([1e70, 1, 2, 3, 5, 6], "has numbers that are not finite, or beyond 1e60"),
+        ([True, False] * 3, f"{MAY_JUDGE}is true or false"),
+        ([1, 0, 1, 0, 0, 0.5], f"{MAY_JUDGE}has no numbers but 0, 0.5 and 1: name it if it is a"),
+        ([1.7e9, 1.7e9 + 3, 1.8e9, 1.6e9, 2e9, 1.7e9], "has numbers beyond 1e9, as ids and times"),
+        (list("ABCABC"), "has texts (3 different): --categorical 'a b' makes a feature of each"),
+        (list("ABCDEF"), "has texts (6 different)"),
+        ([*"ABCAB", None], "has texts (3 different)"),
+        ([[1]] * 6, "has lists"),
+        ([{"a": 1}] * 6, "has values of other types"),
+    ],
+)
+def test_a_sentence_says_why_a_column_is_left_out(values: Any, reason: str) -> None:
+    nbest = table(lm=LM, qe=QE, **{"a b": values}).with_references(["the cat", "hey"])
+    found = bpa.describe(nbest)
+    assert found.features == ("lm", "qe")
+    (sentence,) = found.left_out
+    assert sentence.startswith(f"a b {reason}")
+    assert as_printed(found.command, nbest).prepared.lists.feature_names == ("lm", "qe")
+
+
+@pytest.mark.parametrize("name", ["latency_ms", "query_id", "createdAt", "text.sha", "time"])
+def test_columns_that_say_how_a_candidate_was_made_are_left_out(name: str) -> None:
+    nbest = table(lm=LM, **{name: [12, 33, 14, 31, 18, 55]}).with_references(["the cat", "hey"])
+    found = bpa.describe(nbest)
+    assert found.features == ("lm",)
+    (sentence,) = found.left_out
+    assert sentence.endswith("not how good a candidate is: name it if it does")
+
+
+@pytest.mark.parametrize("values", [[1, 2, 3, 1, 3, 2], [1, 2, 3, 3, 4, 6], [0, 5, 1, 2, 3, 4]])
+def test_other_columns_are_features(values: list[float]) -> None:
+    nbest = table(lm=LM, idea=values).with_references(["the cat", "hey"])
+    assert bpa.describe(nbest).features == ("lm", "idea")
+
+
+def test_two_steps_may_be_equal_by_chance() -> None:
+    nbest = from_lists([["a", "b"]] * 2, [[[]] * 2] * 2, [], references=["a", "b"])
+    assert bpa.describe(nbest.with_extras(x=[1, 2, 1, 2])).features == ("x",)
+
+
+def test_words_among_numbers_of_a_text_file_are_named() -> None:
+    lines = ["id,text,lm,mqm", "0,a,-1,NA", "0,b,-2.5,1", "1,c,-3,2", "1,d,-1.5,"]
+    described = bpa.describe(bpa.read_nbest(lines, format="csv"))
+    assert described.left_out == (
+        "mqm has texts among its numbers, such as 'NA': write numbers, and leave cells empty where "
+        "there is none",
+    )
+
+
+TRUTH = [True, False, True, None, True, False]
+
+
+@pytest.mark.parametrize(
+    ("extras", "choices"),
+    [
+        ({"human": HUMAN}, ("lm", "qe", "human")),
+        ({"ok": TRUTH, "human": HUMAN}, ("lm", "qe", "ok", "human")),
+        ({"row": range(6), "year": [1, 1, 1, 2, 2, None]}, ("lm", "qe")),
+        ({"better": [1, 0, 0, 0, 1, 0]}, ("lm", "qe", "better")),
+    ],
+)
+def test_the_gain_is_not_guessed(extras: dict[str, Any], choices: tuple[str, ...]) -> None:
+    nbest = table(lm=LM, qe=QE, **extras)
+    found = bpa.describe(nbest)
+    assert (found.gain, found.features, found.choices) == ("COLUMN", ("COLUMNS",), choices)
+    assert found.command == "bpa.adapt(lists, features=['COLUMNS'], gain='COLUMN')"
+    with pytest.raises(bpa.BpaError, match="COLUMN"):
+        as_printed(found.command, nbest)
+    gain = choices[-1]
+    command = bpa.describe(nbest, gain).command
+    adapted = as_printed(command, nbest)
+    assert adapted.describe().observed.gain == gain
+    assert adapted.prepared.lists.feature_names == tuple(n for n in ("lm", "qe") if n != gain)
+
+
+def test_what_was_chosen_is_kept() -> None:
+    nbest = table(lm=LM, qe=QE, human=HUMAN, copy=LM).with_references(["the cat", "hey"])
+    call = {gain: bpa.describe(nbest, gain).command for gain in (None, "-qe", "bleu")}
+    assert call == {
+        None: "bpa.adapt(lists, features=['lm', 'qe'])",
+        "-qe": "bpa.adapt(lists, features=['lm'], gain='-qe')",
+        "bleu": "bpa.adapt(lists, features=['lm', 'qe'], gain='bleu')",
+    }
+    found = bpa.describe(nbest, exclude="l*")
+    assert found.features == ("qe", "copy")
+    assert found.left_out[0] == "lm is excluded"
+    assert bpa.describe(table(lm=QE, qe=QE), "qe").left_out == ("lm is equal to qe",)
+
+
+def test_features_of_the_lists_are_taken() -> None:
+    nbest = from_lists([["a", "b"]] * 2, [[[-2.0], [-1.0]], [[-1.0], [-3.0]]], ["lm"])
+    nbest = nbest.with_extras(qe=[1, 3, 2, 5], ok=[True, False] * 2)
+    found = bpa.describe(nbest)
+    assert (found.command, found.choices) == ("bpa.adapt(lists, gain='COLUMN')", ("qe", "ok"))
+    found = bpa.describe(nbest, "ok")
+    assert (found.command, found.gain) == ("bpa.adapt(lists, gain='ok')", "ok")
+    assert found.left_out == ("qe is not named as a feature",)
+
+
+def test_lists_without_features_or_judgements() -> None:
+    references = table().with_references(["the cat", "hey"])
+    command = bpa.describe(references).command
+    assert command == "bpa.adapt(lists, add=['consensus', 'length'])"
+    assert as_printed(command, references).prepared.lists.feature_names
+    human = table(human=[1, 3, 2, 5, 4, 4])
+    found = bpa.describe(human)
+    assert found.command == "bpa.adapt(lists, add=['consensus', 'length'], gain='COLUMN')"
+    assert as_printed(found.command.replace("COLUMN", "human"), human).prepared.lists.feature_names
+    for nothing in (table(), table(system=list("ABCABC"))):
+        found = bpa.describe(nothing)
+        assert found.command == ""
+        assert "- adapt needs references, preferences, or a column" in str(found)
+    assert bpa.describe(table(lm=LM), "bleu").warnings == ("the gain bleu needs references",)
+
+
+def test_names_of_systems_are_categories_and_no_texts() -> None:
+    nbest = from_lists([["A", "B"]] * 3, [[[]] * 2] * 3, [])
+    nbest = nbest.with_extras(system=list("ABABAB"), score=[3, 2, 5, 1, 2, 4])
+    assert bpa.describe(nbest).add == ()
+    command = bpa.describe(nbest, "score").command
+    assert command == "bpa.adapt(lists, categorical=['system'], gain='score')"
+    assert as_printed(command, nbest).prepared.lists.feature_names
+    for source in ("consensus", "length"):
+        with raises(bpa.DataError, "mismatch", parameter="add"):
+            bpa.add_features(nbest, source)
+
+
+@pytest.mark.parametrize("gain", [None, "mark", "ok"])
+def test_there_is_no_call_where_all_candidates_are_equally_good(gain: str | None) -> None:
+    texts, ok = [["a", "a"], ["b", "b"], ["c"]], [True, True, False, False, True]
+    nbest = from_lists(texts, [[[1.0], [2.0]], [[2.0], [1.0]], [[1.0]]], ["lm"])
+    nbest = nbest.with_extras(mark=[1, None, 2, None, None], ok=ok).with_references([*"abc"])
+    described = bpa.describe(nbest, gain)
+    assert described.command == ""
+    assert any("nothing can be learned" in one or "judge more" in one for one in described.warnings)
+    with pytest.raises(bpa.DataError):
+        log_density(nbest, gain=gain)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_features_of_random_tables(seed: int) -> None:
+    """They are what pandas finds: complete, different within a list, not repeated."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {"id": np.sort([*range(4), *rng.integers(0, 4, 8)]), "text": list("abcdefghijkl")}
+    )
+    for place in range(6):
+        column = rng.normal(size=12).round(int(rng.integers(0, 3)))
+        column = [column, column[frame["id"].to_numpy()]][int(rng.integers(0, 2))]
+        column[rng.random(12) < rng.choice([0, 0, 0.3])] = np.nan
+        frame[f"f{place}"] = column
+    frame["f6"] = frame["f0"]
+    numbers = frame.drop(columns="text")
+    varied = (numbers.groupby("id").std() > 1e-12).any()
+    names = [name for name in varied.index if varied[name] and numbers[name].notna().all()]
+    expected = list(numbers[names].T.drop_duplicates().index)
+    nbest = bpa.from_records(frame, references=["x"] * 4)
+    assert list(bpa.describe(nbest).features) == expected

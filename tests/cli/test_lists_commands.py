@@ -52,7 +52,7 @@ def test_lists_are_described(folder: Path) -> None:
     assert "12 lists, 120 candidates, 10 per list" in shown.out
     plain = json.loads(succeed("lists", "nbest", "-r", "ref", "--json", "--gain", "bleu").out)
     assert (plain["sizes"], plain["references"]) == ([min(sizes), 10, max(sizes)], 12)
-    assert plain["plan"]["gain"] == "bleu"
+    assert plain["gain"] == "bleu"
     assert (shown.out.startswith("read as moses\n"), plain["formats"]) == (True, ["moses"])
     shutil.copy("nbest", "nbest2")
     both = json.loads(succeed("lists", "nbes*", "-r", "ref,ref", "--json").out)

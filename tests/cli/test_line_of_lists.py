@@ -1,4 +1,4 @@
-"""What `bpa lists` proposes, pasted into the command line as it is printed."""
+"""The line that `bpa lists` prints, pasted into the command line."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def moses() -> None:
     [
         (
             judged_csv,
-            "judged.csv",
-            "--weights none --features logprob judge_a judge_b --gain human -o posterior.nc",
+            "judged.csv --gain human",
+            "--weights none --features logprob judge_a judge_b -o posterior.nc",
         ),
         (
             judged_csv,
@@ -108,17 +108,17 @@ def moses() -> None:
         ),
         (
             renamed_csv,
-            "renamed.csv --format csv:id=segment,first_id=0",
-            "--weights none --features lm qe --gain human -o posterior.nc",
+            "renamed.csv --format csv:id=segment,first_id=0 --gain human",
+            "--weights none --features lm qe -o posterior.nc",
         ),
         (
             odd_names,
-            "'odd names.jsonl'",
+            "'odd names.jsonl' --gain 'ok?'",
             "--weights none '--features=log prob' '--features=why[?]' --features=-x "
             """'--features=it'"'"'s' '--features=a[*]' '--features=$HOME' '--features=日本' """
-            "--gain 'ok?' -o posterior.nc",
+            "-o posterior.nc",
         ),
-        (declared, "declared.jsonl", "--weights none --gain ok -o posterior.nc"),
+        (declared, "declared.jsonl --gain ok", "--weights none -o posterior.nc"),
         (preferences, "pairs.jsonl", "--weights none --features score -o posterior.nc"),
         (
             two_files,
@@ -133,15 +133,15 @@ def moses() -> None:
         (moses, "nbest -r ref", "--weights moses.ini -o posterior.nc"),
     ],
 )
-def test_the_proposal_runs_as_it_is_printed(
+def test_the_line_runs_as_it_is_printed(
     write: Callable[[], None], arguments: str, options: str, folder: Path
 ) -> None:
     write()
     words = shlex.split(arguments)
-    printed = json.loads(succeed("lists", *words, "--json").out)["proposal"]
+    printed = json.loads(succeed("lists", *words, "--json").out)
     command = f"bpa adapt {shlex.join(words)} {options}"
     assert printed["command"] == command
-    assert f"- proposed: {command}\n" in succeed("lists", *words).out
+    assert f": {command}\n" in succeed("lists", *words).out
     succeed(*shlex.split(command)[1:], "--sampler", "map")
     features = read_draws("posterior.nc").features
     if printed["features"]:
@@ -156,29 +156,23 @@ def test_canonical_weights_are_explained_where_no_file_has_them(folder: Path) ->
         assert explanation in succeed("lists", "nbest", "-r", "ref").out
     Path("moses.ini").unlink()
     shown = succeed("lists", "nbest", "-r", "ref").out
-    assert "- proposed: bpa adapt nbest -r ref --weights none -o posterior.nc\n" in shown
+    assert "- to learn from ter: bpa adapt nbest -r ref --weights none -o posterior.nc\n" in shown
     assert explanation in shown
     judged_csv()  # no decoder made it
     assert explanation not in succeed("lists", "judged.csv").out
 
 
-def test_a_proposal_runs_without_further_options(folder: Path) -> None:
+def test_the_columns_are_chosen_by_the_user(folder: Path) -> None:
     judged_csv()
-    command = json.loads(succeed("lists", "judged.csv", "--json").out)["proposal"]["command"]
+    shown = succeed("lists", "judged.csv").out
+    options = "--weights none --features COLUMNS --gain COLUMN -o posterior.nc"
+    command = f"bpa adapt judged.csv {options}"
+    columns = "- columns to choose from: logprob, judge_a, judge_b, human"
+    assert f"- to adapt, with your columns: {command}\n{columns}\n" in shown
+    refused(*shlex.split(command)[1:], mention="COLUMN")
+    command = command.replace("COLUMNS", "logprob judge_a").replace("COLUMN", "human")
     succeed(*shlex.split(command)[1:])
-    assert read_draws("posterior.nc").features == ("logprob", "judge_a", "judge_b")
-
-
-def test_the_gain_is_a_placeholder_if_several_columns_may_be_it(folder: Path) -> None:
-    write_jsonl("scores.jsonl", make_rows("lm", "qe"))
-    shown = succeed("lists", "scores.jsonl").out
-    command = "bpa adapt scores.jsonl --weights none --features lm qe --gain COLUMN -o posterior.nc"
-    note = "replace COLUMN by the column that says how good a candidate is, such as lm, qe"
-    assert f"- proposed: {command}\n- {note}\n" in shown
-    words = shlex.split(command)[1:]
-    refused(*words, mention="COLUMN")
-    succeed(*[word.replace("COLUMN", "qe") for word in words], "--sampler", "map")
-    assert read_draws("posterior.nc").features == ("lm",)
+    assert read_draws("posterior.nc").features == ("logprob", "judge_a")
 
 
 def test_standard_input_and_the_end_of_options(folder: Path) -> None:
@@ -197,10 +191,10 @@ def test_standard_input_and_the_end_of_options(folder: Path) -> None:
 def test_what_is_needed_is_named(folder: Path) -> None:
     shown = succeed("lists", "nbest").out
     assert "adapt needs references, preferences, or a column that says how good" in shown
-    assert "proposed" not in shown
-    assert json.loads(succeed("lists", "nbest", "--json").out)["proposal"]["command"] == ""
+    assert "bpa adapt" not in shown
+    assert json.loads(succeed("lists", "nbest", "--json").out)["command"] == ""
     shown = succeed("lists", "nbest", "--gain", "bleu").out
-    assert "- the gain 'bleu' needs references" in shown
+    assert "- warning: the gain bleu needs references" in shown
 
 
 def test_the_line_of_an_error_is_named(folder: Path) -> None:
