@@ -15,8 +15,8 @@ from numpyro.distributions import Unit
 
 from bpa_ppl._runtime.arguments import check_seed
 from bpa_ppl._runtime.cache import prepare_jax
+from bpa_ppl.densities.mode import is_usable_start, make_start_error, start_at_medians
 from bpa_ppl.densities.own_models import DIMENSIONS, explain_errors, model_error
-from bpa_ppl.densities.starts import is_usable_start, make_start_error, start_at_medians
 from bpa_ppl.densities.target import (
     NUMPYRO_LOCK,
     Sites,

@@ -9,9 +9,14 @@ import jax
 import jax.numpy as jnp
 
 from bpa_ppl.densities.coordinates import choose_coordinates
-from bpa_ppl.densities.mode import find_mode, is_large_hierarchy
+from bpa_ppl.densities.mode import (
+    find_mode,
+    is_large_hierarchy,
+    is_usable_start,
+    make_start_error,
+    start_at_medians,
+)
 from bpa_ppl.densities.own_models import explain_errors
-from bpa_ppl.densities.starts import is_usable_start, make_start_error, start_at_medians
 from bpa_ppl.densities.target import (
     ListData,
     Sites,

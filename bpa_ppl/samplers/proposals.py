@@ -20,13 +20,13 @@ from msgspec import structs
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.densities.mode import (
+    Mode,
     disperse_starts,
     mode_of,
     modes_of,
     repeat_start,
     require_mode,
 )
-from bpa_ppl.densities.newton import Mode
 from bpa_ppl.densities.target import (
     Sampled,
     Sites,

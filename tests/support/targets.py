@@ -18,7 +18,7 @@ from scipy.stats import norm
 
 from bpa_ppl import Isotropic, NBest, adapt, log_density
 from bpa_ppl.densities import weights_target
-from bpa_ppl.densities.starts import start_at_medians
+from bpa_ppl.densities.mode import start_at_medians
 from bpa_ppl.densities.target import Target as Density
 from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.samplers.sampler import SAMPLERS
