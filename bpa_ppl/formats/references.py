@@ -25,6 +25,7 @@ from bpa_ppl.lists.ids import (
     find_other_form,
     group_references,
     id_key,
+    id_keys,
     to_references,
 )
 
@@ -302,7 +303,7 @@ class Pairing:
         Raises:
             DataError: if an id names no line, or two are one number written in two ways.
         """
-        entries, first, keys = self.sentences.lines, self.first_id, list(map(id_key, names))
+        entries, first, keys = self.sentences.lines, self.first_id, id_keys(names)
         if by_text and keys and not self._keys:
             self._by_text, self._by_value = True, isinstance(keys[0], int)
         self._keys += keys
@@ -336,7 +337,7 @@ class Pairing:
         """
         entries, origin, first = self.sentences.lines, self.sentences.origin, self.first_id
         if isinstance(entries, Mapping):
-            keys = [*self._keys, *map(id_key, empty)]
+            keys = [*self._keys, *id_keys(empty)]
             if differ := describe_other_ids(keys, entries, origin):
                 raise self._error(differ, code="mismatch")
             return

@@ -17,7 +17,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, is_number
 from bpa_ppl.errors import UsageError, missing_data, wrong_type
-from bpa_ppl.lists.labels import find_label, with_labels
+from bpa_ppl.lists.labels import matches, with_labels
 
 #: The pattern of all columns of numbers that have no other role.
 ALL = "*"
@@ -68,7 +68,7 @@ class Patterns(NamedTuple):
 
     def fit(self, name: str) -> bool:
         """Return whether a column has one of the names, labels and patterns other than `*`."""
-        if name in self.names or find_label(name) in self.names:
+        if self.names and matches(name, self.names):
             return True
         return any(fnmatchcase(name, pattern) for pattern in self.wild)
 

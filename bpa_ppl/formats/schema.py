@@ -59,7 +59,7 @@ from bpa_ppl.formats.block import (
 )
 from bpa_ppl.formats.roles import OF_FEATURES
 from bpa_ppl.formats.values import NUMBER, abbreviate, kind_of, number_or_inf
-from bpa_ppl.lists.ids import describe_equal_ids, find_other_form, id_key, visible_form
+from bpa_ppl.lists.ids import describe_equal_ids, id_keys, visible_form
 from bpa_ppl.lists.labels import find_label
 from bpa_ppl.lists.nbest import Which, take
 
@@ -363,16 +363,26 @@ class Schema:
             odd = (isinstance(v, tuple) or not isinstance(v, Hashable) for v in values)
             row = [*odd].index(True)
             raise self._odd_id(values[row], lines[row]) from None
-        numbered = {v: self._number_of_id(v, first_lines[v]) for v in dict.fromkeys(values)}
+        distinct = dict.fromkeys(values)
+        # In a file that does not distinguish numbers from texts, unless its ids are texts.
+        keys = id_keys(distinct) if not self.typed and self._id_type is not str else distinct
+        pairs = zip(distinct, keys, strict=True)
+        numbered = {
+            value: self._number_of_id(value, key, first_lines[value]) for value, key in pairs
+        }
         if self._id_type is type(None):
             return np.arange(first, first + count)
         return np.fromiter(map(numbered.__getitem__, values), np.int64, count)
 
-    def _number_of_id(self, entry: Any, line: int) -> int:
-        """Return an id as an integer; ids that are texts are counted as they appear."""
-        value = entry
-        if not (self.typed or self._id_type is str):
-            value = id_key(entry)
+    def _number_of_id(self, entry: Any, key: Any, line: int) -> int:
+        """Return an id as an integer; ids that are texts are counted as they appear.
+
+        Args:
+            entry: the id as it is in the file.
+            key: an integer if the id may be one, else the same.
+            line: of the id.
+        """
+        value = entry if self._id_type is str else key
         integer = isinstance(value, Integral) and not isinstance(value, bool)
         if isinstance(value, str) and not value:
             raise self._error("sentence id '' is empty: give each row one", line)
@@ -395,7 +405,7 @@ class Schema:
             if value not in self._id_numbers and (other := self._look_alike(value)):
                 raise self._error(describe_equal_ids(value, other), line, code="duplicate")
             return self._id_numbers.setdefault(value, number)
-        if isinstance(entry, str) and (other := find_other_form(self._id_forms, value, entry)):
+        if isinstance(entry, str) and (other := self._id_forms.setdefault(value, entry)) != entry:
             raise self._error(describe_equal_ids(entry, other), line, code="duplicate")
         return int(value or 0)
 

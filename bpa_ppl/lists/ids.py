@@ -39,6 +39,11 @@ def id_key(value: Any) -> Any:
     return int(value) if is_number(value) and isinstance(value, Integral) else value
 
 
+def id_keys(values: Iterable[Any]) -> list[Any]:
+    """Return the ids of sentences, each as `id_key` does."""
+    return [id_key(value) for value in values]
+
+
 def visible_form(text: str) -> str:
     r"""Return what a reader sees of a name or an id: texts that look the same have the same form.
 
@@ -201,7 +206,7 @@ def find_references(
     [(), ('B',)]
     """
     by_id, forms = group_references(references), dict[Any, str]()
-    keys = list(map(id_key, ids))
+    keys = id_keys(ids)
     for key, identifier in zip(keys, ids, strict=True):
         if key in by_id and (other := find_other_form(forms, key, identifier)):
             problem = describe_equal_ids(identifier, other)

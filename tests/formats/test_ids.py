@@ -100,7 +100,7 @@ def test_ids_that_look_different_are_kept_and_only_odd_ones_cost_memory() -> Non
     assert read_nbest(as_jsonl(ids)).ids == tuple(ids)
     schema = Schema(ReadOptions("lists"))
     for name in (*ids, "odd\u200b"):
-        schema._number_of_id(name, 1)
+        schema._number_of_id(name, name, 1)
     assert schema._id_forms == {"odd": "odd\u200b"}
 
 
