@@ -162,10 +162,12 @@ class NBest:
         plain = {n: dict(v) if isinstance(v, Mapping) else v for n, v in values.items()}
         return partial(NBest, **cast(Any, plain)), ()
 
-    @property
+    @cached_property
     def sizes(self) -> Int64:
         """(sentences,) int64: the number of candidates of each list."""
-        return np.diff(self.offsets)
+        sizes = np.diff(self.offsets)
+        sizes.flags.writeable = False
+        return sizes
 
     @property
     def ids(self) -> tuple[int | str, ...]:
