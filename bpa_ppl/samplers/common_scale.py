@@ -16,6 +16,7 @@ component that is the prior.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -26,7 +27,7 @@ from scipy.special import logsumexp, softmax
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.densities.coordinates import choose_coordinates
-from bpa_ppl.densities.mode import Mode, combine_components, mode_of, require_mode
+from bpa_ppl.densities.mode import Mode, combine_components, find_mode, mode_of, require_mode
 from bpa_ppl.densities.target import Coordinates, Sampled, Sites, Target, evaluate, unflatten
 from bpa_ppl.models.log_linear import scaled_log_linear
 from bpa_ppl.models.priors.scale import in_floats
@@ -145,24 +146,27 @@ class Scaled(Coordinates):
         """Return the posterior and the values of the weights: their diagnostics count."""
         return self.original, self.restore_sites(z)
 
+    @cached_property
+    def _mean_and_shared(self) -> tuple[Float64, npt.NDArray[np.bool_]]:
+        """(Q,) the prior mean of the weights, and (Q,) which of them have the scale."""
+        prior = self.original.prior
+        scale = in_floats(prior.scale)
+        assert scale is not None
+        return np.asarray(prior.mean), scale.shared
+
     def restore_sites(self, z: Sites) -> Sites:
-        factor = self._factor(-np.asarray(z["precision"])[..., None] / 2)
-        weights = np.asarray(self.original.prior.mean) + factor * np.asarray(z["unit"])
+        mean, shared = self._mean_and_shared
+        factor = np.where(shared, np.exp(-np.asarray(z["precision"])[..., None] / 2), 1.0)
+        weights = mean + factor * np.asarray(z["unit"])
         others = {name: z[name] for name in z if name not in ("precision", "unit")}
         return {WEIGHTS: weights, **others}
 
     def scale_sites(self, z: Sites, log_scale: float) -> Sites:
         """Return the scale and the weights in units of it, given log τ and the weights."""
-        difference = np.asarray(z[WEIGHTS]) - np.asarray(self.original.prior.mean)
-        unit = difference / self._factor(log_scale)
+        mean, shared = self._mean_and_shared
+        unit = (np.asarray(z[WEIGHTS]) - mean) / np.where(shared, np.exp(log_scale), 1.0)
         others = {name: z[name] for name in z if name != WEIGHTS}
         return {**others, "precision": np.array(-2 * log_scale), "unit": unit}
-
-    def _factor(self, log_scale: Any) -> Float64:
-        """Return τ for the weights that have the scale, and 1 for the others."""
-        scale = in_floats(self.original.prior.scale)
-        assert scale is not None
-        return np.where(scale.shared, np.exp(log_scale), 1.0)
 
 
 class _ConditionalModes(NamedTuple):
@@ -197,15 +201,15 @@ def estimate_evidence(target: Target) -> float:
 def _find_modes(target: Target) -> _ConditionalModes | None:
     """Return the modes of the weights given each scale that is probable; None if there is none."""
     modes: dict[int, tuple[Mode, float]] = {}
-    scale = in_floats(target.prior.scale)
+    prior = target.prior
+    scale = in_floats(prior.scale)
     assert scale is not None
 
     def log_probability(step: int, start: Any) -> float:
         """Add the mode given a scale, and return the log probability of this scale."""
-        prior, log_scale = target.prior, step * _STEP
+        log_scale = step * _STEP
         data = target.data._replace(prior=prior.with_scale(np.exp(log_scale)))
-        given = replace(target, data=data, start=start)
-        mode = mode_of(given)
+        mode = find_mode(replace(target, data=data, start=start))
         if not mode.converged:
             return -np.inf
         modes[step] = mode, mode.log_evidence + scale.log_density(log_scale)
