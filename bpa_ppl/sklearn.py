@@ -25,7 +25,8 @@ from bpa_ppl.adapting.adapt import adapt
 from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.diagnostics.ways.headroom import headroom_won
 from bpa_ppl.errors import BpaWarning, DataError, UsageError, duplicate, quote
-from bpa_ppl.gains.column import Column, select_judged
+from bpa_ppl.gains.column import Column
+from bpa_ppl.gains.oracles import select_judged
 from bpa_ppl.lists.building import from_arrays
 from bpa_ppl.lists.ids import describe_equal_ids, find_other_form, id_key
 from bpa_ppl.lists.nbest import NBest, score_differences

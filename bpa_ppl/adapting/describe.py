@@ -22,11 +22,10 @@ from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import DataError, escape_controls, locate, quote
 from bpa_ppl.formats.roles import Patterns, to_patterns
-from bpa_ppl.gains.column import find_judged, select_judged
 from bpa_ppl.gains.gains import AnyGain, default_gain, resolve
 from bpa_ppl.gains.metric import Metric
 from bpa_ppl.gains.misplaced import describe_misplaced, warn_of_misplaced
-from bpa_ppl.gains.oracles import oracles
+from bpa_ppl.gains.oracles import find_judged, oracles, select_judged
 from bpa_ppl.gains.preferences import has_preferences, iter_choices
 from bpa_ppl.lists.columns import (
     LIST,

@@ -9,8 +9,8 @@ from bpa_ppl._runtime.messages import log_info
 from bpa_ppl._runtime.progress import reporter
 from bpa_ppl.adapting.observations import Observed, require_differences
 from bpa_ppl.adapting.prepare import Prepared
-from bpa_ppl.gains.gains import gains
-from bpa_ppl.gains.oracles import Oracles, oracles_and_gains
+from bpa_ppl.gains.gains import scores_and_gains
+from bpa_ppl.gains.oracles import Oracles, choose_oracles, rank_candidates
 from bpa_ppl.gains.preferences import agreement, choice_sets
 from bpa_ppl.lists.nbest import NBest, score_differences
 from bpa_ppl.models.likelihoods.likelihood import Likelihood
@@ -59,19 +59,17 @@ def _observe(prepared: Prepared) -> Observed:
     elif best is None:
         canonical = prepared.match.origin == CANONICAL
         preference = score_differences(lists, prepared.match.values) if canonical else None
-        with reporter(progress, "oracles") as report:
-            best, values = oracles_and_gains(
-                lists,
-                gain,
-                ties=prepared.ties,
-                preference=preference,
-                known=prepared.values,
-                jobs=jobs,
-                progress=report,
-            )
+        ranking = rank_candidates(lists, None if prepared.ties == "shared" else preference)
+        if prepared.values is None:
+            with reporter(progress, "oracles") as report:
+                scores, values = scores_and_gains(lists, gain, jobs=jobs, progress=report)
+            scores = gain.signed(scores)
+        else:
+            scores = values = gain.signed(prepared.values)
+        best = choose_oracles(lists, gain, scores, ranking, prepared.ties, lists.references)
     elif with_gains and len(lists):
         with reporter(progress, "gains") as report:
-            values = gains(lists, gain, progress=report, jobs=jobs)
+            values = scores_and_gains(lists, gain, jobs=jobs, progress=report)[1]
     return Observed(lists=lists, gain=gain, oracles=best, gains=values if with_gains else None)
 
 

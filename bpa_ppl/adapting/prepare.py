@@ -15,10 +15,9 @@ from bpa_ppl.densities.weights_target import Model
 from bpa_ppl.errors import DataError, wrong_type
 from bpa_ppl.features.matching import MatchedLists, match_lists
 from bpa_ppl.features.recipe import recipe_for
-from bpa_ppl.gains.column import JudgedRows, find_judged, select_judged
 from bpa_ppl.gains.gains import default_gain, no_references, resolve
 from bpa_ppl.gains.metric import GAINS
-from bpa_ppl.gains.oracles import Oracles
+from bpa_ppl.gains.oracles import JudgedRows, Oracles, find_judged, select_judged
 from bpa_ppl.gains.preferences import has_preferences
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood, NoLikelihood, OfOracles

@@ -11,7 +11,7 @@ from bpa_ppl._runtime.arguments import check_seed
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.errors import DataError
 from bpa_ppl.features.recipe import Recipe
-from bpa_ppl.gains.column import select_judged
+from bpa_ppl.gains.oracles import select_judged
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws, to_arviz
 from bpa_ppl.posterior.draws import Draws

@@ -125,7 +125,7 @@ def headroom(
     require(lists, NBest, "headroom is of n-best lists (NBest)", "lists")
     require_one_of(ties, TIES, "tie policy", "ties")
     config, ranking = resolve(gain, lists), rank_candidates(lists, scores, "scores")
-    best, values, _ = judge_candidates(lists, config, ranking, ties, jobs=jobs, progress=progress)
+    best, values = judge_candidates(lists, config, ranking, ties, jobs=jobs, progress=progress)
     is_judged = ~np.isnan(values)
     order = np.zeros(len(ranking)) if ties == "shared" else ranking
     _, is_worst = find_highest(lists, np.where(is_judged, -values, -np.inf))

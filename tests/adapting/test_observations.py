@@ -27,8 +27,9 @@ from bpa_ppl.adapting.observe import observe
 from bpa_ppl.adapting.prepare import prepare
 from bpa_ppl.adapting.prior import choose_prior
 from bpa_ppl.extending import oracles
-from bpa_ppl.gains.column import Column, find_judged
+from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.metric import Metric
+from bpa_ppl.gains.oracles import find_judged
 from bpa_ppl.gains.ter import TER
 from bpa_ppl.models.choice import OracleChoice
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood, Observations
