@@ -52,7 +52,7 @@ def measure_robustly(nbest: NBest, column: Any) -> float:
 def choose(lists: NBest, test: NBest, gain: str, robust: bool) -> tuple[float, float]:
     """Return the weight of the first feature, and the headroom won on test lists."""
     with ExitStack() as patches:
-        for module in ("lists.nbest", "adapting.observations") if robust else ():
+        for module in ("lists.nbest", "adapting.observe") if robust else ():
             name = f"bpa_ppl.{module}.measure_deviation"
             patches.enter_context(patch(name, measure_robustly))
         posterior = bpa.adapt(lists, None, gain="gain", sampler="map")

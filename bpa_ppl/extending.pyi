@@ -2,8 +2,7 @@
 
 from bpa_ppl._runtime.messages import WarningsHandler as WarningsHandler, warn_user as warn_user
 from bpa_ppl.adapting.build import build_target as build_target
-from bpa_ppl.adapting.observations import Observed as Observed
-from bpa_ppl.adapting.observe import observe as observe
+from bpa_ppl.adapting.observe import Observed as Observed, observe as observe
 from bpa_ppl.adapting.prepare import Prepared as Prepared, prepare as prepare
 from bpa_ppl.adapting.prior import choose_prior as choose_prior
 from bpa_ppl.adapting.settings import Settings as Settings

@@ -40,7 +40,6 @@ LAYERS = (
     ("features",),
     ("diagnostics",),
     ("models",),
-    ("adapting.observations",),
     ("densities",),
     ("samplers",),
     ("decoding",),

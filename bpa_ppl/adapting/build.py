@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.adapting.observations import Observed
+from bpa_ppl.adapting.observe import Observed
 from bpa_ppl.adapting.prepare import Prepared
 from bpa_ppl.adapting.prior import choose_prior
 from bpa_ppl.densities.coordinates import choose_coordinates

@@ -19,7 +19,7 @@ from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.adapting.build import Adaptation, require_adaptation
 from bpa_ppl.adapting.draw import SamplerRun, run_sampler
-from bpa_ppl.adapting.observations import Observed
+from bpa_ppl.adapting.observe import Observed
 from bpa_ppl.adapting.update import gaussian_shift, report_shift
 from bpa_ppl.densities.coordinates import choose_coordinates
 from bpa_ppl.densities.mode import mode_of

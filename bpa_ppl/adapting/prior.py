@@ -34,7 +34,7 @@ import numpy as np
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import log_info
 from bpa_ppl._runtime.progress import reporter
-from bpa_ppl.adapting.observations import Observed
+from bpa_ppl.adapting.observe import Observed
 from bpa_ppl.adapting.prepare import Prepared
 from bpa_ppl.densities.coordinates import choose_coordinates, prior_variances
 from bpa_ppl.densities.mode import find_mode

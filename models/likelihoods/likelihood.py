@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Observations(Protocol):
-    """What a likelihood observes: `Observed` of `bpa_ppl.adapting.observations`."""
+    """What a likelihood observes: `Observed` of `bpa_ppl.adapting.observe`."""
 
     @property
     def lists(self) -> NBest:

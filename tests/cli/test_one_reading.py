@@ -13,7 +13,7 @@ from support.command_line import run, succeed
 
 from bpa_ppl import NBest, describe, from_lists
 from bpa_ppl.adapting import adapt as adapting
-from bpa_ppl.adapting.observations import Observed
+from bpa_ppl.adapting.observe import Observed
 from bpa_ppl.errors import UsageError
 from bpa_ppl.extending import gains
 from bpa_ppl.gains.gains import resolve
