@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
-from bpa_ppl.adapting.build import leave_out_indicators, require_adaptation
+from bpa_ppl.adapting.build import leave_out_indicators
 from bpa_ppl.adapting.describe import warn_about
 from bpa_ppl.adapting.draw import run_sampler
 from bpa_ppl.adapting.finish import Finished, finish
 from bpa_ppl.adapting.observe import observe
 from bpa_ppl.adapting.prepare import Prepared, prepare
-from bpa_ppl.adapting.prior import choose_prior, log_scale
+from bpa_ppl.adapting.prior import choose_prior
 from bpa_ppl.adapting.settings import ResolvedSettings, Settings, record_settings, resolve_settings
 from bpa_ppl.densities.target import NUMPYRO_LOCK, Target
 from bpa_ppl.lists.nbest import NBest
@@ -156,10 +156,7 @@ def _build(prepared: Prepared) -> Target:
     """Return the density of the posterior: all steps from the lists to the target."""
     warn_about(prepared)
     observed = observe(prepared)
-    prior = choose_prior(observed, prepared)
-    target = leave_out_indicators(prepared, observed, prior)
-    log_scale(require_adaptation(target).prior, target.match)
-    return target
+    return leave_out_indicators(prepared, observed, choose_prior(observed, prepared))
 
 
 def log_density(lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]) -> Target:

@@ -11,7 +11,7 @@ import numpy as np
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.adapting.observe import Observed
 from bpa_ppl.adapting.prepare import Prepared
-from bpa_ppl.adapting.prior import choose_prior
+from bpa_ppl.adapting.prior import choose_prior, log_scale
 from bpa_ppl.densities.coordinates import choose_coordinates
 from bpa_ppl.densities.mode import mode_of
 from bpa_ppl.densities.target import NUMPYRO_LOCK, Target, inspect_model
@@ -22,6 +22,7 @@ from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.likelihoods.pairs import Pairs
+from bpa_ppl.models.lists import Lists
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors import isotropic
 from bpa_ppl.models.priors.prior import Prior
@@ -92,8 +93,10 @@ def build_target(prepared: Prepared, observed: Observed, prior: Prior) -> Target
     >>> target.features, target.dimension, target.adaptation.prior.name
     (('LM0',), 1, 'isotropic')
     """
-    likelihood = _observing(prepared, observed).defaults(observed)
-    target = _make_target(prepared, observed, prior, likelihood, prepared.seed)
+    # Nothing has been asked yet of judges to come.
+    to_be_judged = prepared.likelihood.observes == "preferences" and observed.choices is None
+    likelihood = (Oracle() if to_be_judged else prepared.likelihood).defaults(observed)
+    target = _make_target(prepared, _tabulate(prepared, observed), prior, likelihood, prepared.seed)
     with NUMPYRO_LOCK, jax.enable_x64(True):
         unused = inspect_model(target).unused
     if unused and (len(prepared.judged) or not len(prepared.lists)):
@@ -115,20 +118,14 @@ def require_adaptation(target: Target) -> Adaptation:
     return target.adaptation
 
 
-def _observing(prepared: Prepared, observed: Observed) -> Likelihood:
-    """Return the likelihood of what was observed; nothing has been asked yet of judges to come."""
-    to_be_judged = prepared.likelihood.observes == "preferences" and observed.choices is None
-    return Oracle() if to_be_judged else prepared.likelihood
+def _tabulate(prepared: Prepared, observed: Observed) -> Lists:
+    """Return the observations as arrays, with the weights of prepared lists."""
+    return observed.table(prepared.match, domains=prepared.model is not log_linear)
 
 
 def _make_target(
-    prepared: Prepared,
-    observed: Observed,
-    prior: Prior,
-    likelihood: Likelihood,
-    seed: int = 0,
+    prepared: Prepared, table: Lists, prior: Prior, likelihood: Likelihood, seed: int = 0
 ) -> Target:
-    table = observed.table(prepared.match, domains=prepared.model is not log_linear)
     with NUMPYRO_LOCK, jax.enable_x64(True):
         return make_weights_target(table, prior, prepared.match, likelihood, prepared.model, seed)
 
@@ -145,39 +142,29 @@ def leave_out_indicators(prepared: Prepared, observed: Observed, prior: Prior) -
         observed: from `observe`.
         prior: from `choose_prior`.
     """
-    names = prepared.matched.indicators
-    others = None
+    names, others = prepared.matched.indicators, None
+    found = without = None
     if observed.gains is not None and len(observed.lists) and prepared.model is log_linear:
         others = _fix_at_zero(prepared, names)
-    if others is None:
-        return build_target(prepared, observed, prior)
-    prior_of_others = choose_prior(observed, others)
-    difference = None
-    if set(names) & {*isotropic.learns_scale(prepared.prior, prepared.match)}:
-        with_indicators = _log_evidence_of_order(prepared, observed, prior)
-        difference = with_indicators - _log_evidence_of_order(others, observed, prior_of_others)
-    if difference is None or difference >= LEFT_OUT_BELOW:
-        target = build_target(prepared, observed, prior)
-        without = _make_target(
-            others, observed, prior_of_others, others.likelihood.defaults(observed)
-        )
-        found = None if difference is None else IndicatorsRecord(difference)
-        return _with_indicators(target, found, without)
-    sources = prepared.matched.recipe.sources
-    columns = tuple(source.column for source in sources if isinstance(source, Indicators))
-    left_out = IndicatorsRecord(difference, columns)
-    warn_user(describe_left_out(left_out))
-    kept = replace(others, matched=others.matched.without_indicators())
-    rest = observed.without_features(names)
-    return _with_indicators(build_target(kept, rest, prior_of_others), left_out)
-
-
-def _with_indicators(
-    target: Target, found: IndicatorsRecord | None, without: Target | None = None
-) -> Target:
-    """Return a target with what was found of its indicators, and the target without them."""
-    adaptation = require_adaptation(target)
-    adaptation = replace(adaptation, indicators=found, without_indicators=without)
+    if others is not None:
+        prior_of_others, table = choose_prior(observed, others), _tabulate(others, observed)
+        if set(names) & {*isotropic.learns_scale(prepared.prior, prepared.match)}:
+            difference = _log_evidence_of_order(prepared, _tabulate(prepared, observed), prior)
+            difference -= _log_evidence_of_order(others, table, prior_of_others)
+            found = IndicatorsRecord(difference)
+        if found is None or found.log_bayes_factor >= LEFT_OUT_BELOW:
+            likelihood = others.likelihood.defaults(observed)
+            without = _make_target(others, table, prior_of_others, likelihood)
+        else:
+            sources = prepared.matched.recipe.sources
+            columns = tuple(one.column for one in sources if isinstance(one, Indicators))
+            found = IndicatorsRecord(found.log_bayes_factor, columns)
+            warn_user(describe_left_out(found))
+            prepared = replace(others, matched=others.matched.without_indicators())
+            observed, prior = observed.without_features(names), prior_of_others
+    target = build_target(prepared, observed, prior)
+    adaptation = replace(target.adaptation, indicators=found, without_indicators=without)
+    log_scale(adaptation.prior, target.match)
     return replace(target, adaptation=adaptation)
 
 
@@ -201,8 +188,8 @@ def _fix_at_zero(prepared: Prepared, names: Sequence[str]) -> Prepared | None:
     )
 
 
-def _log_evidence_of_order(prepared: Prepared, observed: Observed, prior: Prior) -> float:
+def _log_evidence_of_order(prepared: Prepared, table: Lists, prior: Prior) -> float:
     """Return the log evidence of the order of the candidates."""
     with NUMPYRO_LOCK, jax.enable_x64(True):
-        target = choose_coordinates(_make_target(prepared, observed, prior, _OF_ORDER))
+        target = choose_coordinates(_make_target(prepared, table, prior, _OF_ORDER))
         return mode_of(target).log_evidence

@@ -102,11 +102,10 @@ def finish(
     >>> finish(run_sampler(log_density(lists, {"LM0": 0.5}), "map")).draws.record.sampler.name
     'map'
     """
-    draws, sampled = make_draws(run), run.sampled
+    adaptation = require_adaptation(run.target) if run.target.has_lists else None
+    draws, sampled, comparison = make_draws(run, adaptation), run.sampled, None
     found: dict[str, Any] = {"options": options, "reading": reading or {}}
-    comparison = adaptation = None
-    if run.target.has_lists:
-        adaptation = require_adaptation(run.target)
+    if adaptation is not None:
         lists = adaptation.prepared.lists
         found["shift"] = _measure_shift(run.target, adaptation, draws, is_exact=run.is_exact)
         found["feature_scales"] = feature_scales(lists, draws.aligned(lists, draws.mean[None])[0])
@@ -151,21 +150,22 @@ def draw_posterior(
     return finish(run_sampler(target, sampler, seed=seed, progress=progress, clock=clock)).draws
 
 
-def make_draws(run: SamplerRun) -> Draws:
+def make_draws(run: SamplerRun, adaptation: Adaptation | None) -> Draws:
     """Return draws with the record of what was prepared, observed and sampled.
 
     Args:
         run: from `run_sampler`.
+        adaptation: what the target was made from; None if it has no lists.
 
     Raises:
         UsageError: if the sampler did not return draws of the sites of the target.
     """
     target, sampled = run.target, run.sampled
-    draws = replace(_evaluate_draws(target, sampled), record=_describe(run))
-    if not target.has_lists:
+    draws = replace(_evaluate_draws(target, sampled), record=_describe(run, adaptation))
+    if adaptation is None:
         dims = {name: dims for name, dims in inspect_model(target).dims.items() if name != WEIGHTS}
         return replace(draws, dims=dims, observed=read_observed(target))
-    adaptation, match = require_adaptation(target), target.match
+    match = target.match
     observed, recipe = adaptation.observed, adaptation.prepared.matched.recipe
     recorded, prior = dict[str, Any](), target.prior
     if target.uses_prior and prior.other is None:
@@ -199,16 +199,17 @@ def make_draws(run: SamplerRun) -> Draws:
     )
 
 
-def _describe(run: SamplerRun) -> Record:
+def _describe(run: SamplerRun, adaptation: Adaptation | None) -> Record:
     """Return the record of what was prepared, observed and sampled."""
-    target, record = run.target, Record(model=getattr(run.target.model, "__name__", None))
-    if target.has_lists:
-        record = require_adaptation(target).describe()
+    if adaptation is None:
+        record = Record(model=getattr(run.target.model, "__name__", None))
+    else:
+        record = adaptation.describe()
     versions = {n: read_version(n) for n in (*_PACKAGES, *run.packages)}
     return structs.replace(
         record,
         sampler=run.sampler,
-        seed=target.seed,
+        seed=run.target.seed,
         versions={**versions, "python": platform.python_version()},
         machine=f"{platform.system()} {platform.machine()}, {jax.default_backend()}",
         figures=run.sampled.figures,
@@ -306,7 +307,7 @@ def _draw_without_indicators(adaptation: Adaptation) -> Draws | None:
         if not mode_of(chosen).converged:
             return None
         sampled = chosen.restore(SAMPLERS.resolve("laplace").sample(chosen))
-    return make_draws(SamplerRun(replace(target, adaptation=adaptation), sampled))
+    return make_draws(SamplerRun(target, sampled), adaptation)
 
 
 def _warn_single_system(draws: Draws, observed: Observed) -> None:
