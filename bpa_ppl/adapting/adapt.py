@@ -156,7 +156,8 @@ def _build(prepared: Prepared) -> Target:
     """Return the density of the posterior: all steps from the lists to the target."""
     warn_about(prepared)
     observed = observe(prepared)
-    return leave_out_indicators(prepared, observed, choose_prior(observed, prepared))
+    prior = choose_prior(observed, prepared)
+    return leave_out_indicators(prepared, observed, prior)
 
 
 def log_density(lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]) -> Target:

@@ -44,7 +44,7 @@ from bpa_ppl.errors import (
     wrong_value,
 )
 from bpa_ppl.lists.ids import AnyReferences, find_references, to_references
-from bpa_ppl.lists.labels import find_label, find_positions, find_repeated, matches
+from bpa_ppl.lists.labels import find_label, find_repeated
 
 K = TypeVar("K", bound=Hashable)
 #: An array whose first dimension is the rows, or a tuple of any objects, one per row.
@@ -342,15 +342,16 @@ class NBest:
         >>> lists.without("Words", "references")
         NBest(1 sentence, 1 candidate, 1 feature)
         """
-        names = [*self.feature_names, *map(find_label, self.feature_names)]
-        allowed = dict.fromkeys([*CAN_LACK, *self.extras, *self.sentence_extras, *names])
+        labels = {name: find_label(name) for name in self.feature_names}
+        names = [*CAN_LACK, *self.extras, *self.sentence_extras, *labels, *labels.values()]
+        allowed = dict.fromkeys(names)
         for name in columns:
             require_one_of(name, allowed, "column", "columns")
         removed = frozenset(columns)
         changed: dict[str, Any] = {name: None for name in CAN_LACK if name in removed}
         for group in ("extras", "sentence_extras"):
             changed[group] = {n: c for n, c in getattr(self, group).items() if n not in removed}
-        kept = [k for k, name in enumerate(self.feature_names) if not matches(name, removed)]
+        kept = [k for k, pair in enumerate(labels.items()) if removed.isdisjoint(pair)]
         return _replace(select_features(self, kept), **changed)
 
     def scores(self, weights: npt.ArrayLike | Mapping[str, float]) -> Float64:
@@ -524,7 +525,7 @@ def standardise(lists: NBest, names: Sequence[str]) -> Float64:
     >>> standardise(from_lists([["a", "b"]], [[[5.0], [1.0]]], ["LM0"]), ["LM0"]).tolist()
     [[1.0], [-1.0]]
     """
-    places = find_positions(names, lists.feature_names)
+    places = [lists._places[name] for name in names]  # noqa: SLF001
     return centre(lists.features[:, places], lists.sizes) / lists.spread[places]
 
 
