@@ -31,8 +31,8 @@ from bpa_ppl.errors import (
     wrong_type,
     wrong_value,
 )
-from bpa_ppl.lists.labels import find_repeated, matches, with_labels
-from bpa_ppl.lists.nbest import NBest, score_differences, subtract_first
+from bpa_ppl.lists.labels import find_label, find_repeated, matches
+from bpa_ppl.lists.nbest import NBest
 
 #: Moses and its tools never tune the weight of the unknown-word penalty.
 _UNTUNED = ("UnknownWordPenalty0",)
@@ -442,7 +442,7 @@ def match(
     new = [name not in canonical for name in lists.feature_names]
     untouched = dict.fromkeys(_UNTUNED if fixed is None else fixed)
     if fixed is not None:
-        _check_features(lists, untouched, "fixed")
+        _find_features(lists, untouched, "fixed")
     free = np.array([not matches(name, untouched) for name in lists.feature_names], dtype=bool)
     if not free.any():
         problem, parameter = "every feature is fixed: there is none to adapt", "fixed"
@@ -503,8 +503,7 @@ def start(
     if isinstance(weights, str) and weights == EQUAL:
         return None, equal_weights(lists, lower_is_better), EQUAL
     if weights is None:
-        _check_features(lists, lower_is_better, "lower_is_better")
-        lower = [name for name in lists.feature_names if matches(name, lower_is_better)]
+        lower = _find_features(lists, lower_is_better, "lower_is_better")
         return None, initial_weights(lists).updated(dict.fromkeys(lower, 0.0)), NONE
     if isinstance(weights, Mapping) and not (isinstance(weights, Weights) and weights.positional):
         return weights, {}, CANONICAL
@@ -538,13 +537,12 @@ def equal_weights(lists: NBest, lower_is_better: Iterable[str] = ()) -> Weights:
     >>> equal_weights(lists, ["errors"])
     Weights({'comet': 2.5, 'errors': -0.25})
     """
-    names = tuple(lower_is_better)
-    _check_features(lists, names, "lower_is_better")
+    lower = _find_features(lists, lower_is_better, "lower_is_better")
     spread = dict(zip(lists.feature_names, lists.spread.tolist(), strict=True))
     counted = [name for name in lists.feature_names if spread[name] > 0 and name not in _UNTUNED]
     values = {name: float(name in _UNTUNED) for name in lists.feature_names}
     for name in counted:
-        sign = -1 if matches(name, names) else 1
+        sign = -1 if name in lower else 1
         values[name] = sign / (2 * len(counted) * spread[name])
     return Weights(values, "equal weights")
 
@@ -586,42 +584,25 @@ def _name_canonical(given: Any, lists: NBest) -> Weights:
     return Weights(zip(names, weights.values(), strict=True), weights.origin)
 
 
-def describe_totals(lists: NBest, values: npt.ArrayLike, tolerance: float = 1e-3) -> str:
-    """Return a note if λ·h does not reproduce the totals of the decoder, else an empty text.
-
-    Only differences within a list are compared: terms that are constant over a list may be missing.
-
-    Args:
-        lists: lists; without totals, or with totals that may be divided by a length, nothing is
-            checked.
-        values: (features,) weights in the order of the columns.
-        tolerance: allowed error, relative to the totals and their differences within a list.
-    """
-    if lists.totals is None or lists.totals_normalised or not len(lists):
-        return ""
-    totals = subtract_first(lists.totals, lists.sizes)
-    error = np.abs(score_differences(lists, values) - totals)
-    allowed = tolerance * (np.abs(totals) + np.abs(lists.totals)) + 1e-4
-    wrong = float(np.mean(error > allowed))
-    if wrong <= 0.05:
-        return ""
-    share = f"the totals of {100 * wrong:.0f}% of the candidates of {name_lists(lists.origin)}"
-    return f"the weights do not reproduce {share}: check that the decoder run used them"
-
-
-def _check_features(lists: NBest, names: Iterable[str], parameter: str) -> None:
-    """Raise a DataError unless each name is a feature of the lists, or the label of features.
+def _find_features(lists: NBest, selected: Iterable[str], parameter: str) -> set[str]:
+    """Return the features of lists that are selected by name or by label.
 
     Args:
         lists: the lists.
-        names: to check.
+        selected: names and labels.
         parameter: the parameter that has them.
 
+    Raises:
+        DataError: if one of them selects no feature.
+
     >>> from bpa_ppl import from_lists
-    >>> _check_features(from_lists([["a"]], [[[1.0]]], ["LM0"]), ["LM0"], "fixed")
+    >>> _find_features(from_lists([["a"]], [[[1.0]]], ["LM0"]), ["LM0"], "fixed")
+    {'LM0'}
     """
-    known = with_labels(lists.feature_names)
-    for name in names:
-        if name not in known:
-            remedy, origin = f"choose from {list_names(lists.feature_names)}", lists.origin
-            raise missing_data("feature", remedy, origin, name=name, parameter=parameter)
+    chosen = dict.fromkeys(selected)
+    labels = {name: find_label(name) for name in lists.feature_names}
+    known = labels.keys() | set(labels.values())
+    if unknown := [name for name in chosen if name not in known]:
+        remedy, name = f"choose from {list_names(lists.feature_names)}", unknown[0]
+        raise missing_data("feature", remedy, lists.origin, name=name, parameter=parameter)
+    return {name for name, label in labels.items() if name in chosen or label in chosen}

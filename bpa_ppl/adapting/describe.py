@@ -15,12 +15,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, are_finite, read_number
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
-from bpa_ppl.errors import DataError, escape_controls, locate, quote
+from bpa_ppl.errors import DataError, escape_controls, locate, name_lists, quote
 from bpa_ppl.formats.roles import Patterns, to_patterns
 from bpa_ppl.gains.gains import AnyGain, default_gain, resolve
 from bpa_ppl.gains.metric import Metric
@@ -41,8 +42,8 @@ from bpa_ppl.lists.columns import (
     read_columns,
     read_examples,
 )
-from bpa_ppl.lists.nbest import NBest, promote_to_features
-from bpa_ppl.weights import CANONICAL, describe_totals
+from bpa_ppl.lists.nbest import NBest, promote_to_features, score_differences, subtract_first
+from bpa_ppl.weights import CANONICAL
 
 if TYPE_CHECKING:  # it loads JAX
     from bpa_ppl.adapting.prepare import Prepared
@@ -485,6 +486,29 @@ def warn_about(prepared: Prepared) -> None:
         warn_of_misplaced(prepared.judged, prepared.gain)
     for note in _find_outliers(lists, (*lists.feature_names, *prepared.gain.columns)):
         warn_user(f"{locate(lists.origin)}{note}")
+
+
+def describe_totals(lists: NBest, values: npt.ArrayLike, tolerance: float = 1e-3) -> str:
+    """Return a note if λ·h does not reproduce the totals of the decoder, else an empty text.
+
+    Only differences within a list are compared: terms that are constant over a list may be missing.
+
+    Args:
+        lists: lists; without totals, or with totals that may be divided by a length, nothing is
+            checked.
+        values: (features,) weights in the order of the columns.
+        tolerance: allowed error, relative to the totals and their differences within a list.
+    """
+    if lists.totals is None or lists.totals_normalised or not len(lists):
+        return ""
+    totals = subtract_first(lists.totals, lists.sizes)
+    error = np.abs(score_differences(lists, values) - totals)
+    allowed = tolerance * (np.abs(totals) + np.abs(lists.totals)) + 1e-4
+    wrong = float(np.mean(error > allowed))
+    if wrong <= 0.05:
+        return ""
+    share = f"the totals of {100 * wrong:.0f}% of the candidates of {name_lists(lists.origin)}"
+    return f"the weights do not reproduce {share}: check that the decoder run used them"
 
 
 def _find_outliers(lists: NBest, columns: Iterable[str]) -> Iterator[str]:

@@ -16,12 +16,12 @@ from support.table_content import table_content
 from support.user_files import Write
 
 from bpa_ppl import NBest, from_lists, iter_nbest, read_nbest, write_nbest
+from bpa_ppl.adapting.describe import describe_totals
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.formats import moses
 from bpa_ppl.formats.block import ReadOptions
 from bpa_ppl.formats.moses import LineParser, Marian, parse_block
 from bpa_ppl.lists.ids import visible_form
-from bpa_ppl.weights import describe_totals
 
 GOLDEN = Path(__file__).parent / "golden"
 
