@@ -33,7 +33,7 @@ LAYERS = (
     ("components", "lists"),
     ("weights",),
     ("formats",),
-    ("lists.building", "lists.columns"),
+    ("lists.building",),
     ("text",),
     ("posterior",),
     ("lists.drift", "gains"),

@@ -29,7 +29,7 @@ from bpa_ppl.features.consensus import Consensus
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.length import Length
 from bpa_ppl.features.recipe import Recipe, require_features
-from bpa_ppl.features.source import FeatureSource
+from bpa_ppl.features.source import FeatureSource, make_adder
 from bpa_ppl.lists.labels import matches
 from bpa_ppl.lists.nbest import NBest, standardise
 from bpa_ppl.weights import CANONICAL, NONE, Match, StartingWeights, match, start
@@ -107,7 +107,7 @@ def match_lists(
     lower = tuple(weights.lower_is_better)
     canonical, initial, origin = start(weights.weights, lists, lower)
     with inherit_progress(progress):
-        lists, columns = recipe.for_training(lists)
+        lists, columns = make_adder(recipe.sources, cross_fit=True)(lists)
     given = weights.defaults or {}
     defaults = {**dict.fromkeys(chain.from_iterable(columns), 0.0), **initial, **given}
     matched = match(canonical, lists, fixed=weights.fixed, defaults=defaults)

@@ -12,7 +12,7 @@ import os
 import shlex
 import stat
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
@@ -29,7 +29,7 @@ from bpa_ppl.errors import DataError, UsageError, list_names, locate
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.source import FEATURES, Added, FeatureSource, make_adder, resolve_sources
 from bpa_ppl.formats.block import TOTAL
-from bpa_ppl.formats.roles import ALL, Patterns, Roles, refuse_gain, require_columns, to_patterns
+from bpa_ppl.formats.roles import ALL, Patterns, Roles, require_columns, to_patterns
 from bpa_ppl.formats.values import abbreviate
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.metric import GAINS, Metric
@@ -118,17 +118,15 @@ class Recipe:
             DataError: if a column that is named has a value that is missing, or is not a number.
         """
         gain = () if self.gain is None else self.gain.columns
-        excluded = Patterns.of_excluded(self.exclude)
-        left_out = {n for n in lists.feature_names if n in gain or excluded.fit(n)}
-        if self.features is None:
-            return demote_to_extras(lists, left_out)
-        is_new = self.fixed is not None  # `_select` finds the features of the posterior
-        roles = Roles(self.features, self.exclude, numbers=gain)
-        left_out |= {n for n in lists.feature_names if roles.is_feature(n) is False}
-        chosen = {n: roles.is_feature(n) for n in lists.extras if n not in gain}
+        features = (ALL,) if self.features is None else self.features
+        roles = Roles(features, self.exclude, numbers=gain)
+        left_out = {n for n in lists.feature_names if roles.is_feature(n) is False}
+        # `_select` finds the features of a posterior.
+        may_be_new = self.features is not None and self.fixed is None
+        chosen = {n: roles.is_feature(n) for n in lists.extras if n not in gain and may_be_new}
         added = {
             n: _read_feature(lists, n)
-            for n, is_feature in ({} if is_new else chosen).items()
+            for n, is_feature in chosen.items()
             if is_feature or (is_feature is None and read_extra(lists, n) is not None)
         }
         return promote_to_features(demote_to_extras(lists, left_out), added)
@@ -310,7 +308,7 @@ def recipe_for(
     sources = (*indicators, *resolve_sources(() if add is None else add))
     # A numeric column is a category or a feature, not both.
     columns = [source.column for source in sources if isinstance(source, Indicators)]
-    refuse_gain(columns, gain.columns, "categorical")
+    _refuse_gain(columns, gain.columns, "categorical")
     excluded += tuple(name for name in columns if name not in excluded)
     column = gain if isinstance(gain, Column) else None
     fitted = tuple(with_absolute_paths(source).fitted(lists) for source in sources)
@@ -327,6 +325,27 @@ def _find_columns(lists: NBest, columns: str | Iterable[str], parameter: str) ->
     present = {**dict.fromkeys(lists.feature_names), **lists.extras}
     require_columns(names, present, lambda _: describe_numbers(lists), lists.origin, parameter)
     return names
+
+
+def _refuse_gain(names: Iterable[str], gain: Collection[str], parameter: str) -> None:
+    """Refuse the gain as a feature.
+
+    Args:
+        names: of features, or of columns that become features.
+        gain: the columns of the gain.
+        parameter: that names the features.
+
+    Raises:
+        UsageError: if one of the names is the gain.
+
+    >>> _refuse_gain(["lm", "human"], ["human"], "features")
+    Traceback (most recent call last):
+    bpa_ppl.errors.UsageError: human is the gain, and cannot be a feature: leave it out of the ...
+    """
+    if named := [name for name in names if name in gain]:
+        problem = f"{named[0]} is the gain, and cannot be a feature: leave it out of the "
+        problem += f"{parameter} (--{parameter}), or choose another gain (--gain)"
+        raise UsageError(problem, parameter=parameter, code="conflict")
 
 
 def require_features(
@@ -355,7 +374,7 @@ def require_features(
     if lists.feature_names:
         return
     columns = () if gain is None else gain.columns
-    refuse_gain(features or (), columns, "features")
+    _refuse_gain(features or (), columns, "features")
     numbers = [name for name in numeric_columns(lists) if name not in columns]
     excluded = list(filter(Patterns.of_excluded(exclude).fit, numbers))
     numbers = [name for name in numbers if name not in excluded]

@@ -15,9 +15,10 @@ from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import DataError, duplicate, list_names, locate, missing_data
 from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TOTAL, Block
 from bpa_ppl.formats.references import Pairing, SentenceLines
-from bpa_ppl.formats.roles import describe_columns, require_columns
+from bpa_ppl.formats.roles import require_columns
 from bpa_ppl.formats.samples import name_prompts
 from bpa_ppl.formats.schema import Rows, Schema
+from bpa_ppl.lists.columns import describe_columns
 from bpa_ppl.lists.nbest import Column, NBest, compact_strings, to_offsets
 
 

@@ -7,16 +7,14 @@ those in its object `features` (columns `features.NAME`).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from bpa_ppl._runtime.arrays import Float64, is_number
-from bpa_ppl.errors import UsageError, missing_data, wrong_type
+from bpa_ppl._runtime.arrays import is_number
+from bpa_ppl.errors import missing_data, wrong_type
 from bpa_ppl.lists.labels import matches, with_labels
 
 #: The pattern of all columns of numbers that have no other role.
@@ -24,8 +22,6 @@ ALL = "*"
 #: Prefix of the columns that the file itself declares as features.
 OF_FEATURES = "features."
 _WILD = re.compile(r"[*?]|\[[^\d\]]")  # TM0[1] is a name
-
-_SHOWN = 20  # columns in a message
 
 #: A value in place of a missing one: of every feature, or by the name of each.
 Missing = float | Mapping[str, float]
@@ -141,27 +137,6 @@ class Roles:
 AnyFeatures = str | Iterable[str] | Roles | None
 
 
-def refuse_gain(names: Iterable[str], gain: Collection[str], parameter: str) -> None:
-    """Refuse the gain as a feature.
-
-    Args:
-        names: of features, or of columns that become features.
-        gain: the columns of the gain.
-        parameter: that names the features.
-
-    Raises:
-        UsageError: if one of the names is the gain.
-
-    >>> refuse_gain(["lm", "human"], ["human"], "features")
-    Traceback (most recent call last):
-    bpa_ppl.errors.UsageError: human is the gain, and cannot be a feature: leave it out of the ...
-    """
-    if named := [name for name in names if name in gain]:
-        problem = f"{named[0]} is the gain, and cannot be a feature: leave it out of the "
-        problem += f"{parameter} (--{parameter}), or choose another gain (--gain)"
-        raise UsageError(problem, parameter=parameter, code="conflict")
-
-
 def is_pattern(name: str) -> bool:
     """Return whether a name has wildcards.
 
@@ -248,23 +223,3 @@ def to_patterns(names: Any, parameter: str) -> tuple[str, ...]:
     if not all(isinstance(name, str) for name in listed):
         raise wrong_type(f"{parameter} is a list of names", names, parameter)
     return listed
-
-
-def describe_columns(columns: Mapping[str, Float64 | None]) -> str:
-    """Return the columns of numbers with their ranges, for messages.
-
-    Args:
-        columns: the numbers of each, by name; None for a column of other values.
-
-    >>> describe_columns({"lm": np.array([-1.5, -2]), "by": None})
-    'the columns of numbers are lm (-2 to -1.5)'
-    """
-    ranges = [
-        f"{name} ({np.nanmin(numbers):.4g} to {np.nanmax(numbers):.4g})"
-        for name, numbers in columns.items()
-        if numbers is not None and not np.isnan(numbers).all()
-    ]
-    if not ranges:
-        return f"there are no columns of numbers, only {', '.join(columns) or 'texts'}"
-    more = f" and {len(ranges) - _SHOWN} more" if len(ranges) > _SHOWN else ""
-    return f"the columns of numbers are {', '.join(ranges[:_SHOWN])}{more}"

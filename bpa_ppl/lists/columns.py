@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +21,6 @@ from bpa_ppl._runtime.arrays import (
 )
 from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.errors import DataError, bad_value, escape_controls, missing_data, quote
-from bpa_ppl.formats.roles import describe_columns
 from bpa_ppl.lists.nbest import (
     NBest,
     centre,
@@ -35,6 +34,7 @@ NUMBER, TRUTH, TEXT, LIST, OTHER, EMPTY = "number", "true/false", "text", "list"
 _EXAMPLES = 3  # candidates
 #: Characters of a text, and of other values, in an example; and columns in a line of one.
 _OF_TEXT, _OF_VALUE, _SHOWN = 60, 30, 8
+_LISTED = 20  # columns in a message
 
 
 class ColumnSummary(NamedTuple):
@@ -358,6 +358,26 @@ def describe_numbers(lists: NBest) -> str:
     return describe_columns(
         {**features, **{name: read_extra(lists, name) for name in lists.extras}}
     )
+
+
+def describe_columns(columns: Mapping[str, Float64 | None]) -> str:
+    """Return the columns of numbers with their ranges, for messages.
+
+    Args:
+        columns: the numbers of each, by name; None for a column of other values.
+
+    >>> describe_columns({"lm": np.array([-1.5, -2]), "by": None})
+    'the columns of numbers are lm (-2 to -1.5)'
+    """
+    ranges = [
+        f"{name} ({np.nanmin(numbers):.4g} to {np.nanmax(numbers):.4g})"
+        for name, numbers in columns.items()
+        if numbers is not None and not np.isnan(numbers).all()
+    ]
+    if not ranges:
+        return f"there are no columns of numbers, only {', '.join(columns) or 'texts'}"
+    more = f" and {len(ranges) - _LISTED} more" if len(ranges) > _LISTED else ""
+    return f"the columns of numbers are {', '.join(ranges[:_LISTED])}{more}"
 
 
 def describe_outliers(lists: NBest, name: str) -> str:
