@@ -12,21 +12,20 @@ from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.adapting.observe import Observed
 from bpa_ppl.adapting.prepare import Prepared
 from bpa_ppl.adapting.prior import choose_prior, log_scale
-from bpa_ppl.densities.coordinates import choose_coordinates
 from bpa_ppl.densities.mode import mode_of
 from bpa_ppl.densities.target import NUMPYRO_LOCK, Target, inspect_model
-from bpa_ppl.densities.weights_target import make_weights_target
+from bpa_ppl.densities.weights_target import choose_coordinates, make_weights_target
 from bpa_ppl.diagnostics.ways.compare_ways import describe_left_out
 from bpa_ppl.errors import UsageError
 from bpa_ppl.features.indicators import Indicators
-from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood
+from bpa_ppl.models.likelihoods.likelihood import Likelihood
 from bpa_ppl.models.likelihoods.oracle import Oracle
 from bpa_ppl.models.likelihoods.pairs import Pairs
 from bpa_ppl.models.lists import Lists
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors import isotropic
 from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.posterior.record import ComponentRecord, IndicatorsRecord, PriorRecord, Record
+from bpa_ppl.posterior.record import IndicatorsRecord, PriorRecord
 
 #: The likelihood of the order of the candidates by which indicators are left out. With this
 #: exponent its intervals are about as wide as they should be: see `Pairs`.
@@ -55,24 +54,6 @@ class Adaptation:
     prior: PriorRecord | None
     indicators: IndicatorsRecord | None = None
     without_indicators: Target | None = None
-
-    def describe(self) -> Record:
-        """Return the record of what was prepared and observed."""
-        prepared, observed = self.prepared, self.observed
-        # `observed` has the policy for ties.
-        settings = {n: v for n, v in self.likelihood.settings().items() if n != "ties"}
-        return Record(
-            likelihood=ComponentRecord(LIKELIHOODS.name_of(self.likelihood), settings),
-            prior=self.prior,
-            start=prepared.match.origin,
-            pretrained=tuple(prepared.matched.pretrained),
-            indicators=self.indicators,
-            model=prepared.model_name,
-            observed=observed.record(),
-            lists=observed.lists.origin,
-            data=observed.hashes(),
-            recipe=prepared.matched.recipe.record(prepared.matched.columns),
-        )
 
 
 def build_target(prepared: Prepared, observed: Observed, prior: Prior) -> Target:
@@ -191,5 +172,5 @@ def _fix_at_zero(prepared: Prepared, names: Sequence[str]) -> Prepared | None:
 def _log_evidence_of_order(prepared: Prepared, table: Lists, prior: Prior) -> float:
     """Return the log evidence of the order of the candidates."""
     with NUMPYRO_LOCK, jax.enable_x64(True):
-        target = choose_coordinates(_make_target(prepared, table, prior, _OF_ORDER))
-        return mode_of(target).log_evidence
+        target = _make_target(prepared, table, prior, _OF_ORDER)
+        return mode_of(choose_coordinates(target)).log_evidence

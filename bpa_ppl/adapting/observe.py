@@ -207,28 +207,24 @@ def observe(prepared: Prepared) -> Observed:
 
 def _observe(prepared: Prepared) -> Observed:
     lists, gain, best = prepared.judged, prepared.gain, prepared.oracles
-    with_gains, values = prepared.likelihood.observes == "gains", np.zeros(0)
-    jobs, progress = prepared.jobs, prepared.progress
+    with_gains, gains = prepared.likelihood.observes == "gains", np.zeros(0)
     if best is None and not len(lists):  # nothing is searched for
         none = np.zeros(0, np.int64)
         best = Oracles(none, np.zeros(0), none, prepared.ties, gain.key, "")
     elif prepared.likelihood.observes == "preferences":
         return _observe_preferences(lists, prepared.likelihood)
-    elif best is None:
+    elif prepared.values is not None:
+        scores = gains = gain.signed(prepared.values)
+    elif best is None or (with_gains and len(lists)):
+        with reporter(prepared.progress, "oracles" if best is None else "gains") as report:
+            scores, gains = scores_and_gains(lists, gain, jobs=prepared.jobs, progress=report)
+        scores = gain.signed(scores)
+    if best is None:
         canonical = prepared.match.origin == CANONICAL
         preference = score_differences(lists, prepared.match.values) if canonical else None
         ranking = rank_candidates(lists, None if prepared.ties == "shared" else preference)
-        if prepared.values is None:
-            with reporter(progress, "oracles") as report:
-                scores, values = scores_and_gains(lists, gain, jobs=jobs, progress=report)
-            scores = gain.signed(scores)
-        else:
-            scores = values = gain.signed(prepared.values)
         best = choose_oracles(lists, gain, scores, ranking, prepared.ties, lists.references)
-    elif with_gains and len(lists):
-        with reporter(progress, "gains") as report:
-            values = scores_and_gains(lists, gain, jobs=jobs, progress=report)[1]
-    return Observed(lists=lists, gain=gain, oracles=best, gains=values if with_gains else None)
+    return Observed(lists=lists, gain=gain, oracles=best, gains=gains if with_gains else None)
 
 
 def _observe_preferences(lists: NBest, likelihood: Likelihood) -> Observed:

@@ -36,10 +36,13 @@ from bpa_ppl._runtime.messages import log_info
 from bpa_ppl._runtime.progress import reporter
 from bpa_ppl.adapting.observe import Observed
 from bpa_ppl.adapting.prepare import Prepared
-from bpa_ppl.densities.coordinates import choose_coordinates, prior_variances
 from bpa_ppl.densities.mode import find_mode
 from bpa_ppl.densities.target import NUMPYRO_LOCK, unflatten
-from bpa_ppl.densities.weights_target import make_weights_target
+from bpa_ppl.densities.weights_target import (
+    choose_coordinates,
+    make_weights_target,
+    prior_variances,
+)
 from bpa_ppl.errors import DataError
 from bpa_ppl.lists.nbest import NBest, standardise
 from bpa_ppl.models.log_linear import log_linear

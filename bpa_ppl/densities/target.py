@@ -157,7 +157,7 @@ class Target:
         likelihood: the last argument of a model of lists; None of another program.
         match: the canonical weights, matched to the features of the lists; like the following ones
             not part of the density, so that compiled functions have its default.
-        coordinates: what its values are, see `bpa_ppl.densities.coordinates`.
+        coordinates: what its values are, see `bpa_ppl.densities.weights_target`.
         seed: the only source of randomness.
         progress: receives the progress of the sampling.
         adaptation: what it was made from, for the record of its draws; None if it is not that of

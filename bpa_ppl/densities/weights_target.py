@@ -1,14 +1,28 @@
-"""The posterior of the weights of lists: a NumPyro program of lists, a prior and a likelihood."""
+"""The posterior of the weights of lists, and the coordinates in which it is sampled.
+
+It is a NumPyro program of lists, a prior and a likelihood. In other coordinates features have like
+units, or their weights are replaced by directions in the span of the lists.
+
+The likelihood depends on the weights λ through X λ alone, where the rows of X are the differences
+of candidates. So units of features do not matter; and with fewer rows than features it depends on λ
+only through their span. With λ = m + F z and z ~ N(0, I) a priori, and an orthonormal basis V of
+the rows of X F, u = Vᵀ z is N(0, I) too, and z = V u + (I − V Vᵀ) ε with ε ~ N(0, I), whatever the
+lists are. So u has as many dimensions as rows, and draws of u and ε are draws of all weights.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import qr, solve_triangular
 
-from bpa_ppl.densities.coordinates import choose_coordinates
+from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.densities.mode import (
     find_mode,
     is_large_hierarchy,
@@ -18,21 +32,31 @@ from bpa_ppl.densities.mode import (
 )
 from bpa_ppl.densities.own_models import explain_errors
 from bpa_ppl.densities.target import (
+    Coordinates,
     ListData,
+    Sampled,
     Sites,
     Target,
+    evaluate,
     inspect_model,
     unflatten,
 )
 from bpa_ppl.models.likelihoods.likelihood import Likelihood
 from bpa_ppl.models.lists import Lists
-from bpa_ppl.models.log_linear import log_linear
+from bpa_ppl.models.log_linear import hierarchical, log_linear
 from bpa_ppl.models.priors.prior import Prior
+from bpa_ppl.models.priors.scale import LogNormalScale, in_floats
+from bpa_ppl.models.priors.sparse import SparseLogLinear
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.weights import Match
 
 #: A NumPyro program over lists, a prior and a likelihood.
 Model = Callable[[Lists, Prior, Likelihood], None]
+#: Features are divided by powers of this number, which rounds nothing. Those whose weights have a
+#: deviation of a thousandth to a thousand stay as they are.
+_UNIT = 2.0**20
+#: The span is sampled if there are so many features, and at most this share of them as directions.
+_MANY, _MOST = 100, 0.75
 
 
 def make_weights_target(
@@ -99,3 +123,320 @@ def find_start(target: Target) -> Sites:
             if simple or is_usable_start(target, z):
                 return z
         raise make_start_error(target, z)
+
+
+def choose_coordinates(target: Target, varying: npt.ArrayLike = False) -> Target:
+    """Return a posterior in the coordinates in which it is sampled.
+
+    They are the values themselves if the model is one of a user, or the prior neither Gaussian nor
+    so given a common scale.
+
+    Args:
+        target: the posterior.
+        varying: (Q,) bool, the weights whose prior variance has a common factor that is unknown:
+            `project` takes the priors with any value of it.
+    """
+    sites: dict[Any, tuple[str, ...]] = {log_linear: (WEIGHTS,), hierarchical: ("shared",)}
+    scaled = () if isinstance(target.model, SparseLogLinear) else sites.get(target.model)
+    if not target.has_lists:
+        return target
+    spread = _measure_spread(target.lists)
+    # No sampler can evaluate infinite features.
+    if scaled is None or target.prior.other is not None or not np.isfinite(spread).all():
+        return target
+    variance = prior_variances(target.prior)
+    size = _round_unit(np.sqrt(variance) * spread)
+    if target.model is log_linear and len(spread) >= _MANY:
+        rows, group = _find_rows(target.lists, len(spread)), _group(target.prior, size, varying)
+        if rows is not None:
+            directions = np.minimum(np.bincount(group), max(len(rows), 1)).sum()
+            if directions <= _MOST * len(spread):
+                return _make_spanned(target, rows, group, np.maximum(size, 1.0))
+    # About the standard deviation of each weight in the posterior.
+    unit = _round_unit(1 / np.sqrt(1 / variance + spread**2))
+    return _rescale(target, unit, scaled) if (unit != 1).any() else target
+
+
+def _measure_spread(lists: Lists) -> Float64:
+    """Return the root mean square of the differences of each feature from row 0, (Q,)."""
+    total, count = np.zeros(lists.features), 0
+    for bucket in lists.buckets:
+        features = np.asarray(bucket["features"])
+        total += np.einsum("bsqn,bsqn->q", features, features, dtype=np.float64)
+        count += int((np.asarray(bucket["candidate"]) >= 0).sum())
+    return np.asarray(np.sqrt(total / max(count, 1)))
+
+
+def prior_variances(prior: Prior) -> Float64:
+    """Return the prior variance of each weight, (Q,); given the typical scale if it is unknown."""
+    if prior.covariance is None:
+        return np.asarray(prior.variance, np.float64)
+    return np.diag(np.asarray(prior.covariance, np.float64))
+
+
+def _round_unit(values: Float64) -> Float64:
+    """Return the nearest powers of 2^20."""
+    step = np.log2(_UNIT)
+    return np.asarray(2.0 ** (step * np.round(np.log2(np.maximum(values, 1e-300)) / step)))
+
+
+def _map_features(lists: Lists, function: Any, centre: Float64 | None = None) -> Lists:
+    """Return lists with other features, on JAX's device.
+
+    Args:
+        lists: the lists.
+        function: from features, (B, S, Q, N), to features.
+        centre: (Q,) weights whose scores are added to the base.
+    """
+    buckets = []
+    for bucket in lists.buckets:
+        features, base = np.asarray(bucket["features"], np.float64), np.asarray(bucket["base"])
+        if centre is not None and centre.any():
+            base = (base + np.einsum("bsqn,q->bsn", features, centre)).astype(np.float32)
+        changed = np.ascontiguousarray(function(features), np.float32)
+        buckets.append({**bucket, "features": changed, "base": base})
+    on_device: Lists = jax.device_put(lists._replace(buckets=tuple(buckets)))
+    return on_device
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Rescaled(Coordinates):
+    """Weights in units, λ = unit × y.
+
+    Attributes:
+        original: the posterior of the weights.
+        unit: (Q,).
+        sites: the latent sites that are in units of the weights.
+    """
+
+    original: Target
+    unit: Float64
+    sites: tuple[str, ...]
+
+    def project(self, prior: Prior) -> Prior:
+        inverse = 1 / self.unit
+        return prior._replace(
+            mean=prior.mean * inverse,
+            variance=None if prior.variance is None else prior.variance * inverse**2,
+            covariance=(
+                None if prior.covariance is None else prior.covariance * np.outer(inverse, inverse)
+            ),
+        )
+
+    def restore(self, target: Target, sampled: Sampled) -> Sampled:
+        mode, log_density = sampled.mode, sampled.log_density
+        if mode is not None:
+            mode = flatten(self.restore_sites(unflatten(mode, target.start)))
+        if log_density is not None:
+            log_density = log_density - len(self.sites) * np.log(self.unit).sum()
+        return replace(
+            sampled,
+            z=self.restore_sites(sampled.z),
+            warmup=self.restore_sites(sampled.warmup),
+            mode=mode,
+            log_density=log_density,
+        )
+
+    def restore_sites(self, z: Sites) -> Sites:
+        return {name: z[name] * self.unit if name in self.sites else z[name] for name in z}
+
+
+def _rescale(target: Target, unit: Float64, sites: tuple[str, ...]) -> Target:
+    """Return a posterior in other units of the weights."""
+    coordinates = _Rescaled(original=target, unit=unit, sites=sites)
+    start = {n: value / unit if n in sites else value for n, value in target.start.items()}
+    lists = _map_features(target.lists, lambda features: features * unit[:, None])
+    data = ListData(lists, jax.device_put(coordinates.project(target.prior)))
+    return replace(target, data=data, start=start, coordinates=coordinates)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Spanned(Coordinates):
+    """Weights by their directions in the span of the lists, y = c Vᵀ z with λ = m + F z.
+
+    V has directions of each group of features. The factors c of the groups keep the features of y
+    within the range of numbers where a prior is very much wider than the likelihood.
+
+    Attributes:
+        original: the posterior of the weights.
+        factor: F: (Q,) its diagonal, or (Q, Q).
+        basis: (Q, r) V.
+        stretch: (r,) c.
+        member: (r,) a feature of the group of each direction.
+    """
+
+    original: Target
+    factor: Float64
+    basis: Float64
+    stretch: Float64
+    member: Int64
+
+    def project(self, prior: Prior) -> Prior:
+        """Return a prior of the weights as one of y, which has the mean 0."""
+        ratio = prior_variances(prior) / prior_variances(self.original.prior)
+        variance = self.stretch**2 * ratio[self.member]
+        return Prior(np.zeros(len(variance)), variance, scale=self._of_directions(prior.scale))
+
+    def _of_directions(self, scale: LogNormalScale | None) -> LogNormalScale | None:
+        """Return the common scale of weights as one of their directions."""
+        if scale is None:
+            return None
+        return scale._replace(shared=np.asarray(scale.shared)[self.member])
+
+    def restore(self, target: Target, sampled: Sampled) -> Sampled:
+        log_likelihood = sampled.log_likelihood
+        if log_likelihood is None:
+            log_likelihood = evaluate(target, sampled.z)[1]
+        rng, is_point = np.random.default_rng([target.seed, 6]), sampled.kind == "point"
+        weights, log_ratio = self._complete(sampled.z[WEIGHTS], None if is_point else rng)
+        z, warmup, mode = {**sampled.z, WEIGHTS: weights}, sampled.warmup, sampled.mode
+        if warmup:
+            warmup = {**warmup, WEIGHTS: self._complete(warmup[WEIGHTS], rng)[0]}
+        if mode is not None:
+            mode = flatten(self.restore_sites(unflatten(mode, target.start)))
+        log_density = sampled.log_density
+        return replace(
+            sampled,
+            z=z,
+            warmup=warmup,
+            mode=mode,
+            log_density=None if log_density is None else log_density + log_ratio,
+            log_likelihood=log_likelihood,
+            findings=None,
+            directions=None if is_point else np.asarray(sampled.z[WEIGHTS]),
+        )
+
+    def restore_sites(self, z: Sites) -> Sites:
+        """Return values of y as weights, with 0 in all other directions."""
+        weights = self._complete(np.asarray(z[WEIGHTS])[None, None], None)[0]
+        return {**z, WEIGHTS: weights[0, 0]}
+
+    def _complete(
+        self, y: npt.ArrayLike, rng: np.random.Generator | None
+    ) -> tuple[Float64, Float64]:
+        """Return weights, (C, D, Q), and log p(λ) − log p(y) of their priors, (C, D).
+
+        Args:
+            y: (C, D, r). While a chain stays where it is, all of its weights do.
+            rng: draws the other directions from their prior, given y; None takes 0.
+        """
+        u = np.asarray(y, np.float64) / self.stretch
+        scale = in_floats(self.original.prior.scale)
+        noise = np.zeros((*u.shape[:2], len(self.basis)))
+        if rng is not None:
+            noise = np.asarray(rng.normal(size=noise.shape))
+            if scale is not None:  # of the common scale, given the directions
+                of_span = scale.shared[self.member]
+                squared = np.square(u[..., of_span]).sum(axis=-1)
+                given = scale.draw_given(rng, squared, int(of_span.sum()))
+                noise[..., scale.shared] *= given[..., None]
+            moves = np.ones(u.shape[:2], bool)
+            moves[:, 1:] = (u[:, 1:] != u[:, :-1]).any(axis=-1)
+            origin = np.maximum.accumulate(np.where(moves, np.arange(u.shape[1]), 0), axis=1)
+            noise = np.take_along_axis(noise, origin[..., None], axis=1)
+        z = noise + (u - noise @ self.basis) @ self.basis.T
+        log_ratio = _log_density(z, scale) - _log_density(u, self._of_directions(scale))
+        if self.factor.ndim == 1:
+            weights, diagonal = z * self.factor, self.factor
+        else:
+            weights, diagonal = z @ self.factor.T, np.diag(self.factor)
+        log_ratio += np.log(self.stretch).sum() - np.log(diagonal).sum()
+        return np.asarray(self.original.prior.mean) + weights, log_ratio
+
+
+def _log_density(z: Float64, scale: LogNormalScale | None) -> Float64:
+    """Return the log density of standard normal values, some of which have a common scale."""
+    shared = np.zeros(z.shape[-1], bool) if scale is None else scale.shared
+    normal = np.square(z[..., ~shared])
+    log_p = -0.5 * (normal.sum(axis=-1) + normal.shape[-1] * np.log(2 * np.pi))
+    if scale is not None:
+        squared, count = np.square(z[..., shared]).sum(axis=-1), int(shared.sum())
+        log_p += scale.log_marginal(squared, count, count)
+    return np.asarray(log_p)
+
+
+def _find_rows(lists: Lists, most: float) -> Float64 | None:
+    """Return the differences of candidates from row 0 of their lists, (n, Q); None if n > most."""
+    parts = []
+    for bucket in lists.buckets:
+        features = np.asarray(bucket["features"])
+        differs = features.any(axis=2)
+        parts.append((features, differs))
+    if sum(int(differs.sum()) for _, differs in parts) > most:
+        return None
+    rows = [np.swapaxes(features, 2, 3)[differs] for features, differs in parts]
+    return np.concatenate(rows).astype(np.float64)
+
+
+def _group(prior: Prior, size: Float64, varying: npt.ArrayLike) -> Int64:
+    """Return the number of the group of each weight, (Q,).
+
+    The weights of a group have the same unknown factors of their prior, and like sizes.
+
+    Args:
+        prior: of the weights.
+        size: (Q,) the deviation of the score of each feature, a priori, as a power of 2^20.
+        varying: as for `choose_coordinates`.
+    """
+    shared = 0.0 if prior.scale is None else np.asarray(prior.scale.shared, np.float64)
+    # Weights of different groups are independent.
+    size = size if prior.covariance is None else np.ones(len(size))
+    keys = np.stack(np.broadcast_arrays(shared, varying, np.maximum(size, 1.0)))
+    return np.asarray(np.unique(keys, axis=1, return_inverse=True)[1]).reshape(-1)
+
+
+def _make_spanned(target: Target, rows: Float64, group: Int64, stretch: Float64) -> Target:
+    """Return a posterior of directions.
+
+    Args:
+        target: the posterior of the weights.
+        rows: (n, Q) the differences of candidates.
+        group: (Q,) from `_group`.
+        stretch: (Q,) c of the group of each weight.
+    """
+    prior, count = target.prior, len(group)
+    if prior.covariance is None:
+        factor = np.sqrt(prior_variances(prior))
+        moved = rows * factor
+    else:
+        factor = np.linalg.cholesky(np.asarray(prior.covariance, np.float64))
+        moved = rows @ factor
+    parts, members = [], []
+    for number in range(group.max() + 1):
+        chosen = np.flatnonzero(group == number)
+        # Without any row the first weight is a direction.
+        block = qr(moved[:, chosen].T, mode="economic")[0] if len(rows) else np.eye(len(chosen), 1)
+        part = np.zeros((count, block.shape[1]))
+        part[chosen] = block
+        parts.append(part)
+        members.append(np.full(block.shape[1], chosen[0]))
+    basis, member = np.concatenate(parts, axis=1), np.concatenate(members)
+    stretch = stretch[member]
+    coordinates = _Spanned(
+        original=target, factor=factor, basis=basis, stretch=stretch, member=member
+    )
+    mean = np.asarray(prior.mean, np.float64)
+    difference = np.asarray(target.start[WEIGHTS]) - mean
+    if factor.ndim == 1:
+        matrix, z = factor[:, None] * basis, difference / factor
+    else:
+        matrix, z = factor @ basis, solve_triangular(factor, difference, lower=True)
+    matrix = matrix / stretch
+
+    def project(features: Float64) -> Float64:
+        return np.swapaxes(np.swapaxes(features, 2, 3) @ matrix, 2, 3)
+
+    names = tuple(f"direction {number}" for number in range(1, len(stretch) + 1))
+    lists = _map_features(target.lists, project, mean)
+    return replace(
+        target,
+        data=ListData(lists, jax.device_put(coordinates.project(prior))),
+        start={**target.start, WEIGHTS: stretch * (z @ basis)},
+        match=Match(names, np.zeros(len(names)), np.ones(len(names), bool)),
+        coordinates=coordinates,
+    )
+
+
+def flatten(z: Sites) -> Float64:
+    """Return values of sites as one vector, in the order of `unflatten`."""
+    return np.concatenate([np.ravel(z[name]) for name in sorted(z)])

@@ -23,7 +23,7 @@ POINTS = ("mean", "mode", "draw")
 #: Chains that follow the posterior, draws with importance weights, or one point.
 KINDS = ("chains", "weighted", "point")
 WEIGHTS = "weights"
-#: The directions that were sampled in place of more weights (`bpa_ppl.densities.coordinates`).
+#: The directions that were sampled in place of more weights (`bpa_ppl.densities.weights_target`).
 DIRECTIONS = "directions"
 #: The weights of each domain, and the name of the dimension of domains.
 OWN, DOMAIN = "own", "domain"

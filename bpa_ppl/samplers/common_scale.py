@@ -26,9 +26,9 @@ from msgspec import structs
 from scipy.special import logsumexp, softmax
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.densities.coordinates import choose_coordinates
 from bpa_ppl.densities.mode import Mode, combine_components, find_mode, mode_of, require_mode
 from bpa_ppl.densities.target import Coordinates, Sampled, Sites, Target, evaluate, unflatten
+from bpa_ppl.densities.weights_target import choose_coordinates
 from bpa_ppl.models.log_linear import scaled_log_linear
 from bpa_ppl.models.priors.scale import in_floats
 from bpa_ppl.posterior.draws import WEIGHTS

@@ -26,9 +26,9 @@ class Sampler(Component, frozen=True):
         title: what it is, in words, for pages; empty for the first line of the docstring.
         exact: whether the draws, with their importance weights, follow the posterior.
         any_coordinates: whether it may sample linear functions of the weights in place of the
-            weights (see `bpa_ppl.densities.coordinates`), and if it is exact also an unknown scale
-            of their prior: its steps or proposals do not depend on their units, and it uses no
-            names of features.
+            weights (see `bpa_ppl.densities.weights_target`), and if it is exact also an unknown
+            scale of their prior: its steps or proposals do not depend on their units, and it uses
+            no names of features.
         keeps_draws: whether the draws do not depend on the lists, which only weight them: if the
             prior is a posterior of the same sampler, its draws are weighted again, which is exact.
         packages: the optional packages that it runs, which the extra `compare` installs.

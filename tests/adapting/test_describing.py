@@ -75,8 +75,8 @@ def test_references_and_ties() -> None:
 def test_what_adapt_does_is_what_is_described() -> None:
     known = lists(mqm=[-5.0, None, 0.0, -1.0, -1.0, None])
     found = bpa.describe(known, "mqm")
-    record = as_printed(found.command, known).describe()
-    assert record.observed.gain == found.gain == "mqm"
+    observed = as_printed(found.command, known).observed.record()
+    assert observed.gain == found.gain == "mqm"
     assert found.known == (2, 1, 1)
 
 
@@ -88,7 +88,7 @@ def test_default_gain(kind: str, caplog: pytest.LogCaptureFixture) -> None:
     weights: Any = None if kind in ("none", "totals") else {"logprob": 0.5, "comet": 0.0}
     with caplog.at_level("INFO", logger="bpa_ppl"):
         gain = "bleu" if kind == "chosen" else None
-        observed = require_adaptation(log_density(known, weights, gain=gain)).describe().observed
+        observed = require_adaptation(log_density(known, weights, gain=gain)).observed.record()
     expected = {"none": "chrf", "chosen": "bleu"}.get(kind, "ter")
     assert observed.gain == expected
     messages = [record.message for record in caplog.records if "the gain is" in record.message]
@@ -103,7 +103,7 @@ def test_default_gain(kind: str, caplog: pytest.LogCaptureFixture) -> None:
     assert bpa.describe(known).gain == ("ter" if kind == "totals" else "chrf")
     if kind == "none":  # oracles that were found before have a metric of their own
         found = oracles(known, "ter", ties="shared")
-        assert require_adaptation(log_density(known, gain=found)).describe().observed.gain == "ter"
+        assert require_adaptation(log_density(known, gain=found)).observed.record().gain == "ter"
 
 
 def test_preferences_and_nothing() -> None:
@@ -303,7 +303,7 @@ def test_the_gain_is_not_guessed(extras: dict[str, Any], choices: tuple[str, ...
     gain = choices[-1]
     command = bpa.describe(nbest, gain).command
     adapted = as_printed(command, nbest)
-    assert adapted.describe().observed.gain == gain
+    assert adapted.observed.record().gain == gain
     assert adapted.prepared.lists.feature_names == tuple(n for n in ("lm", "qe") if n != gain)
 
 

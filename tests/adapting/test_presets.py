@@ -14,6 +14,7 @@ from support.raising import raises
 from bpa_ppl import NBest, UsageError, adapt, as_draws, check, read_weights
 from bpa_ppl.adapting.adapt import log_density
 from bpa_ppl.adapting.build import require_adaptation
+from bpa_ppl.adapting.finish import describe_adaptation
 from bpa_ppl.adapting.settings import PRESETS, Settings, resolve_settings
 from bpa_ppl.lists.columns import read_column
 from bpa_ppl.lists.nbest import measure_deviation
@@ -40,7 +41,8 @@ def test_any_other_gain_has_pairs_weighted_by_differences(options: dict[str, Any
         "heuristic": {"name": "oracle"},
     }
     for sampler, likelihood in expected.items():
-        record = require_adaptation(log_density(lists, sampler=sampler, **options)).describe()
+        target = log_density(lists, sampler=sampler, **options)
+        record = describe_adaptation(require_adaptation(target))
         assert record.likelihood.plain == likelihood
 
 

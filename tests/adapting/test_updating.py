@@ -13,7 +13,7 @@ from support import reference_model
 
 from bpa_ppl import Prior, adapt, check, write_posterior
 from bpa_ppl._runtime.messages import capture_notes
-from bpa_ppl.adapting.update import report_shift
+from bpa_ppl.adapting.finish import report_shift
 from bpa_ppl.errors import BpaWarning
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws

@@ -16,9 +16,9 @@ from support.raising import raises
 from bpa_ppl import DataError, Draws, Isotropic, NBest, Prior, UsageError, check, from_lists
 from bpa_ppl.adapting.adapt import adapt_draws, log_density
 from bpa_ppl.adapting.draw import draw
-from bpa_ppl.densities import coordinates
-from bpa_ppl.densities.coordinates import choose_coordinates
+from bpa_ppl.densities import weights_target
 from bpa_ppl.densities.target import Sampled, Target, evaluate
+from bpa_ppl.densities.weights_target import choose_coordinates
 from bpa_ppl.models.likelihoods.likelihood import NoLikelihood
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors.scale import LogNormalScale
@@ -76,7 +76,7 @@ def build(name: str, likelihood: str = "oracle") -> Target:
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sample in the span of lists with few features, too."""
-    monkeypatch.setattr(coordinates, "_MANY", 10)
+    monkeypatch.setattr(weights_target, "_MANY", 10)
 
 
 def in_span(target: Target, sampler: Any) -> Sampled:

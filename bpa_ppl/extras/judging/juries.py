@@ -24,9 +24,9 @@ from bpa_ppl.adapting.draw import SamplerRun, draw
 from bpa_ppl.adapting.finish import make_draws
 from bpa_ppl.adapting.prior import correlate_within
 from bpa_ppl.adapting.settings import recorded_options
-from bpa_ppl.densities.coordinates import choose_coordinates
 from bpa_ppl.densities.mode import require_mode
 from bpa_ppl.densities.target import NUMPYRO_LOCK, Target, unflatten
+from bpa_ppl.densities.weights_target import choose_coordinates
 from bpa_ppl.diagnostics.check.check import refuse_unconverged
 from bpa_ppl.diagnostics.pages.figures import NARROW, label
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
