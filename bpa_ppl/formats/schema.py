@@ -405,8 +405,8 @@ class Schema:
             if value not in self._id_numbers and (other := self._look_alike(value)):
                 raise self._error(describe_equal_ids(value, other), line, code="duplicate")
             return self._id_numbers.setdefault(value, number)
-        if isinstance(entry, str) and (other := self._id_forms.setdefault(value, entry)) != entry:
-            raise self._error(describe_equal_ids(entry, other), line, code="duplicate")
+        if isinstance(entry, str) and (first := self._id_forms.setdefault(value, entry)) != entry:
+            raise self._error(describe_equal_ids(entry, first), line, code="duplicate")
         return int(value or 0)
 
     def _look_alike(self, value: str) -> str | None:
