@@ -142,7 +142,8 @@ def leave_out_indicators(prepared: Prepared, observed: Observed, prior: Prior) -
             found = IndicatorsRecord(found.log_bayes_factor, columns)
             warn_user(describe_left_out(found))
             prepared = replace(others, matched=others.matched.without_indicators())
-            observed, prior = observed.without_features(names), prior_of_others
+            observed = replace(observed, lists=observed.lists.without(*names))
+            prior = prior_of_others
     target = build_target(prepared, observed, prior)
     adaptation = replace(target.adaptation, indicators=found, without_indicators=without)
     log_scale(adaptation.prior, target.match)
@@ -172,5 +173,5 @@ def _fix_at_zero(prepared: Prepared, names: Sequence[str]) -> Prepared | None:
 def _log_evidence_of_order(prepared: Prepared, table: Lists, prior: Prior) -> float:
     """Return the log evidence of the order of the candidates."""
     with NUMPYRO_LOCK, jax.enable_x64(True):
-        target = _make_target(prepared, table, prior, _OF_ORDER)
-        return mode_of(choose_coordinates(target)).log_evidence
+        target = choose_coordinates(_make_target(prepared, table, prior, _OF_ORDER))
+        return mode_of(target).log_evidence

@@ -11,7 +11,7 @@ import jax
 
 from bpa_ppl._runtime.arguments import check_seed
 from bpa_ppl._runtime.progress import Reporter, reporter
-from bpa_ppl.adapting.build import require_adaptation
+from bpa_ppl.adapting.build import Adaptation, require_adaptation
 from bpa_ppl.densities.target import NUMPYRO_LOCK, Sampled, Target
 from bpa_ppl.posterior.record import SamplerRecord
 from bpa_ppl.samplers.common_scale import transform_for
@@ -28,6 +28,7 @@ class SamplerRun(NamedTuple):
         sampler: the record of the sampler.
         packages: further packages that it runs.
         is_exact: whether draws of the posterior that is the prior were weighted again.
+        adaptation: what the target was made from; None if it has no lists.
     """
 
     target: Target
@@ -35,6 +36,7 @@ class SamplerRun(NamedTuple):
     sampler: SamplerRecord = SamplerRecord()
     packages: tuple[str, ...] = ()
     is_exact: bool = False
+    adaptation: Adaptation | None = None
 
 
 def run_sampler(
@@ -65,9 +67,10 @@ def run_sampler(
     engine, seed, kept = SAMPLERS.resolve(sampler), check_seed(seed), None
     engine.require_packages()
     name, target, title = SAMPLERS.name_of(engine), replace(target, seed=seed), "sample"
-    if target.has_lists:
+    adaptation = require_adaptation(target) if target.has_lists else None
+    if adaptation is not None:
         title = "adapt"
-        match, earlier = target.match, require_adaptation(target).prepared.earlier
+        match, earlier = target.match, adaptation.prepared.earlier
         kept = earlier if engine.keeps(earlier) else None
         if kept is None:
             canonical = Weights(zip(match.names, match.values.tolist(), strict=True))
@@ -82,7 +85,7 @@ def run_sampler(
         sampled = draw(engine, running) if kept is None else engine.reweight(running, kept)
         seconds = clock() - start
     made = SamplerRecord(name=name, settings=engine.settings(), seconds=seconds)
-    return SamplerRun(target, sampled, made, engine.packages, is_exact=kept is not None)
+    return SamplerRun(target, sampled, made, engine.packages, kept is not None, adaptation)
 
 
 def draw(sampler: Sampler, target: Target) -> Sampled:

@@ -111,15 +111,14 @@ def finish(
     >>> finish(run_sampler(log_density(lists, {"LM0": 0.5}), "map")).draws.record.sampler.name
     'map'
     """
-    adaptation = require_adaptation(run.target) if run.target.has_lists else None
-    draws, sampled, comparison = make_draws(run, adaptation), run.sampled, None
+    draws, adaptation, comparison = make_draws(run), run.adaptation, None
     found: dict[str, Any] = {"options": options, "reading": reading or {}}
     if adaptation is not None:
         lists = adaptation.prepared.lists
         found["shift"] = _measure_shift(run.target, adaptation, draws, is_exact=run.is_exact)
         found["feature_scales"] = feature_scales(lists, draws.aligned(lists, draws.mean[None])[0])
     with NUMPYRO_LOCK:  # SciPy fails in a thread while xarray imports Dask in another
-        report = check_draws(draws, sampled.findings)
+        report = check_draws(draws, run.sampled.findings)
     if adaptation is not None:
         if report:
             _warn_single_system(draws, adaptation.observed)
@@ -159,18 +158,17 @@ def draw_posterior(
     return finish(run_sampler(target, sampler, seed=seed, progress=progress, clock=clock)).draws
 
 
-def make_draws(run: SamplerRun, adaptation: Adaptation | None) -> Draws:
+def make_draws(run: SamplerRun) -> Draws:
     """Return draws with the record of what was prepared, observed and sampled.
 
     Args:
         run: from `run_sampler`.
-        adaptation: what the target was made from; None if it has no lists.
 
     Raises:
         UsageError: if the sampler did not return draws of the sites of the target.
     """
-    target, sampled = run.target, run.sampled
-    draws = replace(_evaluate_draws(target, sampled), record=_describe(run, adaptation))
+    target, sampled, adaptation = run.target, run.sampled, run.adaptation
+    draws = _evaluate_draws(target, sampled, _describe(run))
     if adaptation is None:
         dims = {name: dims for name, dims in inspect_model(target).dims.items() if name != WEIGHTS}
         return replace(draws, dims=dims, observed=read_observed(target))
@@ -208,12 +206,12 @@ def make_draws(run: SamplerRun, adaptation: Adaptation | None) -> Draws:
     )
 
 
-def _describe(run: SamplerRun, adaptation: Adaptation | None) -> Record:
+def _describe(run: SamplerRun) -> Record:
     """Return the record of what was prepared, observed and sampled."""
-    if adaptation is None:
+    if run.adaptation is None:
         record = Record(model=getattr(run.target.model, "__name__", None))
     else:
-        record = describe_adaptation(adaptation)
+        record = describe_adaptation(run.adaptation)
     versions = {n: read_version(n) for n in (*_PACKAGES, *run.packages)}
     return structs.replace(
         record,
@@ -244,7 +242,7 @@ def describe_adaptation(adaptation: Adaptation) -> Record:
     )
 
 
-def _evaluate_draws(target: Target, sampled: Sampled) -> Draws:
+def _evaluate_draws(target: Target, sampled: Sampled, record: Record) -> Draws:
     """Return the result of a sampler with its densities and draws of the prior.
 
     Raises:
@@ -279,6 +277,7 @@ def _evaluate_draws(target: Target, sampled: Sampled) -> Draws:
         warmup=target.label(warmup)[0] if warmup else {},
         prior=target.label(from_prior)[0],
         sites=info.latent,
+        record=record,
     )
 
 
@@ -431,7 +430,7 @@ def _draw_without_indicators(adaptation: Adaptation) -> Draws | None:
         if not mode_of(chosen).converged:
             return None
         sampled = chosen.restore(SAMPLERS.resolve("laplace").sample(chosen))
-    return make_draws(SamplerRun(target, sampled), adaptation)
+    return make_draws(SamplerRun(target, sampled, adaptation=adaptation))
 
 
 def _warn_single_system(draws: Draws, observed: Observed) -> None:
@@ -492,7 +491,7 @@ def to_posterior(
     >>> posterior["posterior"]["weights"].shape, posterior.attrs["sampler"]
     ((4, 100, 1), 'mine')
     """
-    require_adaptation(density)
+    adaptation = require_adaptation(density)
     values = _to_draws(density, "z", z)
     shape, weights, k_hat = values.shape[:2], None, None
     if log_weight is not None:
@@ -513,7 +512,8 @@ def to_posterior(
         log_likelihood=log_likelihood,
         figures=Figures(pareto_k=k_hat),
     )
-    run = SamplerRun(density, sampled, SamplerRecord(name=str(sampler)))
+    made = SamplerRecord(name=str(sampler))
+    run = SamplerRun(density, sampled, made, adaptation=adaptation)
     return to_arviz(finish(run).draws)
 
 

@@ -65,7 +65,8 @@ def to_arviz(draws: Draws) -> InferenceData:
     >>> dict(to_arviz(draws)["posterior"].sizes)
     {'chain': 2, 'draw': 10, 'feature': 1}
     """
-    return to_arviz_data(to_tree(*to_groups(draws)))
+    groups, attrs = to_groups(draws)
+    return to_arviz_data(to_tree(groups, attrs))
 
 
 def to_groups(draws: Draws) -> tuple[dict[str, Group], dict[str, Any]]:

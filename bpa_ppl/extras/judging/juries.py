@@ -437,8 +437,8 @@ class _Refits:
     def draw(self, kept: _Kept) -> Draws:
         """Return weighted draws of the posterior of the features that are kept."""
         target = self.build_target(kept)
-        run = SamplerRun(target, draw(Laplace(draws=_DRAWS), target))
-        draws = make_draws(run, require_adaptation(target))
+        sampled, adaptation = draw(Laplace(draws=_DRAWS), target), require_adaptation(target)
+        draws = make_draws(SamplerRun(target, sampled, adaptation=adaptation))
         return replace(draws, values={**draws.values, WEIGHTS: draws.weights * kept})
 
     @cached_property
