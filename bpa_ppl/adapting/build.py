@@ -173,5 +173,6 @@ def _fix_at_zero(prepared: Prepared, names: Sequence[str]) -> Prepared | None:
 def _log_evidence_of_order(prepared: Prepared, table: Lists, prior: Prior) -> float:
     """Return the log evidence of the order of the candidates."""
     with NUMPYRO_LOCK, jax.enable_x64(True):
-        target = choose_coordinates(_make_target(prepared, table, prior, _OF_ORDER))
+        target = _make_target(prepared, table, prior, _OF_ORDER)
+        target = choose_coordinates(target)
         return mode_of(target).log_evidence

@@ -168,7 +168,8 @@ def make_draws(run: SamplerRun) -> Draws:
         UsageError: if the sampler did not return draws of the sites of the target.
     """
     target, sampled, adaptation = run.target, run.sampled, run.adaptation
-    draws = _evaluate_draws(target, sampled, _describe(run))
+    record = _describe(run)
+    draws = _evaluate_draws(target, sampled, record)
     if adaptation is None:
         dims = {name: dims for name, dims in inspect_model(target).dims.items() if name != WEIGHTS}
         return replace(draws, dims=dims, observed=read_observed(target))

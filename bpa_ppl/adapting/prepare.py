@@ -199,21 +199,20 @@ def choose_gain(
     >>> choose_gain(lists).key
     'chrf'
     """
-    if gain is not None and not isinstance(gain, Oracles):
-        return resolve(gain, lists)
-    known = "" if gain is None else gain.gain
-    if known in GAINS or known.removeprefix("-") in (*lists.feature_names, *lists.extras):
-        return resolve(known, lists)
-    canonical = has_canonical(StartingWeights.of(weights).weights)
-    default = resolve(default_gain(lists, canonical=canonical))
-    if lists.references is not None and not (canonical or observes_nothing):
-        reasons = {
-            "chrf": "chrF, because there are neither canonical weights nor totals of a decoder; "
-            "choose ter for TER",
-            "ter": "TER, because the lists have totals of a decoder; choose chrf for chrF",
-        }
-        log_info(f"the gain is {reasons[default.key]}")
-    return default
+    if isinstance(gain, Oracles):
+        name, present = gain.gain, (*lists.feature_names, *lists.extras)
+        gain = name if name in GAINS or name.removeprefix("-") in present else None
+    if gain is None:
+        canonical = has_canonical(StartingWeights.of(weights).weights)
+        gain = default_gain(lists, canonical=canonical)
+        if lists.references is not None and not (canonical or observes_nothing):
+            reasons = {
+                "chrf": "chrF, because there are neither canonical weights nor totals of a "
+                "decoder; choose ter for TER",
+                "ter": "TER, because the lists have totals of a decoder; choose chrf for chrF",
+            }
+            log_info(f"the gain is {reasons[gain]}")
+    return resolve(gain, lists)
 
 
 def _default_likelihood(
