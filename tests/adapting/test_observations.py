@@ -22,9 +22,8 @@ from bpa_ppl import DataError, NBest, Reranker, adapt, as_draws, from_arrays, fr
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.adapting.adapt import log_density
-from bpa_ppl.adapting.likelihood import choose_likelihood
 from bpa_ppl.adapting.observe import observe
-from bpa_ppl.adapting.prepare import prepare
+from bpa_ppl.adapting.prepare import choose_likelihood, prepare
 from bpa_ppl.adapting.prior import choose_prior
 from bpa_ppl.extending import oracles
 from bpa_ppl.gains.column import Column
