@@ -142,8 +142,7 @@ def leave_out_indicators(prepared: Prepared, observed: Observed, prior: Prior) -
             found = IndicatorsRecord(found.log_bayes_factor, columns)
             warn_user(describe_left_out(found))
             prepared = replace(others, matched=others.matched.without_indicators())
-            observed = replace(observed, lists=observed.lists.without(*names))
-            prior = prior_of_others
+            observed, prior = observed.without_features(names), prior_of_others
     target = build_target(prepared, observed, prior)
     adaptation = replace(target.adaptation, indicators=found, without_indicators=without)
     log_scale(adaptation.prior, target.match)

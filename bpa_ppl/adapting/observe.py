@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -169,6 +169,10 @@ class Observed:
         weight, rater = self.choices.weight, self.choices.rater
         weights = {_WEIGHT: weight} if (weight != 1).any() else {}
         return weights | ({_RATER: rater} if rater.any() else {})
+
+    def without_features(self, names: Iterable[str]) -> Observed:
+        """Return the same observations of lists without some features."""
+        return replace(self, lists=self.lists.without(*names))
 
 
 def observe(prepared: Prepared) -> Observed:
