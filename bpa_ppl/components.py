@@ -47,6 +47,7 @@ from bpa_ppl.errors import (
     DataError,
     UsageError,
     conflict,
+    needs,
     quote,
     unknown_name,
     wrong_type,
@@ -114,8 +115,8 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
                 raise unknown_name("setting", name, fields, name, owner=f"the {title}")
         for name, field in fields.items():
             if field.required and name not in settings:
-                problem = f"the {title} needs {name}: give {_describe_field(field.type)}"
-                raise UsageError(problem, parameter=name, code="missing-setting")
+                who, remedy = f"the {title}", f"give {_describe_field(field.type)}"
+                raise needs(who, name, name, remedy=remedy, code="missing-setting")
         plain = {n: v.item() for n, v in settings.items() if getattr(v, "ndim", None) == 0}
         return cls(**{**settings, **plain})
 

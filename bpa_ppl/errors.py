@@ -414,7 +414,8 @@ def missing_data(
         known: the names that there are, of which one may have been meant.
         needed_by: what needs it.
         parameter: the parameter that the data are of, or that names what is missing.
-        code: the kind of error. By default that of a word of `what`, such as missing-column.
+        code: the kind of error. By default missing-column, if a column has a name or is needed,
+            and the same of a feature, sources and references; else no-data.
 
     >>> print(missing_data("sentence with a preference", "give some", "dev.jsonl"))
     dev.jsonl: no sentence with a preference: give some
@@ -431,8 +432,8 @@ def missing_data(
         problem += f", which {needed_by} needs"
     if known is not None and not remedy:
         remedy = f"choose from {list_names(known) or 'none'}"
-    codes = (f"missing-{word}" for word in what.split() if f"missing-{word}" in CODES)
-    code = code or next(codes, "no-data")
+    codes = [f"missing-{word}" for word in what.split()] if name or needed_by else []
+    code = code or next(filter(CODES.__contains__, codes), "no-data")
     return DataError(_advise(problem, remedy), origin, line, parameter=parameter, code=code)
 
 
@@ -485,22 +486,37 @@ def wrong_shape(
     return DataError(problem, origin, parameter=parameter, code=code)
 
 
-def wrong_length(
+def mismatch(
     found: str,
-    expected: str,
+    other: str,
     origin: str | Path | None = None,
     line: int | None = None,
     *,
-    remedy: str = "give parallel files",
+    remedy: str = "",
     parameter: str | None = None,
+    code: str = "mismatch",
 ) -> DataError:
-    """Return the error of two inputs that differ in their numbers of lines or values.
+    """Return the error of two inputs that do not belong together, such as by their lengths.
 
-    >>> print(wrong_length("3 lines", "dev.src has 4", "dev.ref"))
+    >>> print(mismatch("3 lines", "dev.src has 4", "dev.ref", remedy="give parallel files"))
     dev.ref: 3 lines, but dev.src has 4: give parallel files
     """
-    problem = _advise(f"{found}, but {expected}", remedy)
-    return DataError(problem, origin, line, parameter=parameter, code="wrong-length")
+    problem = _advise(f"{found}, but {other}", remedy)
+    return DataError(problem, origin, line, parameter=parameter, code=code)
+
+
+def not_supported(
+    reason: str,
+    instead: str,
+    parameter: str | None = None,
+    origin: str | Path | None = None,
+) -> DataError:
+    """Return the error of data that a format, a model or a component cannot process.
+
+    >>> print(not_supported("the posterior has two modes", "use the sampler nuts", "sampler"))
+    the posterior has two modes: use the sampler nuts
+    """
+    return DataError(f"{reason}: {instead}", origin, parameter=parameter, code="not-supported")
 
 
 def duplicate(

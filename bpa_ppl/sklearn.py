@@ -24,7 +24,15 @@ from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.adapting.adapt import adapt
 from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.diagnostics.ways.headroom import headroom_won
-from bpa_ppl.errors import BpaWarning, DataError, UsageError, duplicate, quote
+from bpa_ppl.errors import (
+    BpaWarning,
+    DataError,
+    UsageError,
+    conflict,
+    duplicate,
+    missing_data,
+    quote,
+)
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.oracles import select_judged
 from bpa_ppl.lists.building import from_arrays
@@ -150,11 +158,13 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
         """
         lists, _ = self._lists(X, qid, groups, y, reset=True)
         if lists.sizes.max() < 2:
-            problem = "each list has one row, so that there is no choice: give the rows of a list"
-            raise DataError(f"{problem} the same qid", parameter="qid", code="no-data")
+            remedy = "give the rows of a list the same qid"
+            raise missing_data(
+                "list of two rows, so that there is a choice", remedy, parameter="qid"
+            )
         if not lists.spread.any():
-            problem = "no column of X varies within a list, so candidates cannot be ranked: give"
-            raise DataError(f"{problem} features of candidates", parameter="X", code="no-data")
+            what = "column of X that varies within a list, so that candidates can be ranked"
+            raise missing_data(what, "give features of candidates", parameter="X")
         random_state: Any = self.random_state
         if not isinstance(random_state, Integral):
             random_state = check_random_state(random_state).randint(2**31)
@@ -238,8 +248,8 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         if sample_weight is not None:
-            problem = "score takes no sample_weight: leave it out"
-            raise UsageError(problem, parameter="sample_weight", code="not-supported")
+            name, code = "sample_weight", "not-supported"
+            raise conflict("score weights all lists alike", name, name, code=code)
         if qid is None and groups is None:
             raise _not_routed(f"; {_SCORER}")
         judged, _ = select_judged(self._lists(X, qid, groups, y)[0], Column(column=_Y))

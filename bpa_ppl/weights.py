@@ -25,6 +25,7 @@ from bpa_ppl.errors import (
     duplicate,
     list_names,
     locate,
+    mismatch,
     missing_data,
     name_lists,
     unknown_name,
@@ -136,8 +137,7 @@ class Weights(Mapping[str, float]):
         """
         norm = sum(map(abs, self.values()))
         if norm == 0:
-            problem = "weights that are all zero cannot be normalised"
-            raise DataError(problem, self.origin, code="no-data")
+            raise missing_data("weight other than 0 to normalise by", "give one", self.origin)
         return self.updated({name: weight / norm for name, weight in self.items()})
 
 
@@ -422,11 +422,9 @@ def match(
         canonical, values = Weights({}, canonical.origin), {**canonical, **values}
     values |= canonical
     if missing := [name for name in lists.feature_names if name not in values]:
-        problem = (
-            f"no weight for {list_names(missing)}, found in {name_lists(lists.origin)}: add it"
-        )
+        what = f"weight for {list_names(missing)}, found in {name_lists(lists.origin)}"
         code = "missing-weight"
-        raise DataError(problem, canonical.origin, parameter="weights", code=code)
+        raise missing_data(what, "add it", canonical.origin, parameter="weights", code=code)
     unused = canonical.keys() - set(lists.feature_names)
     for name in sorted(unused & lists.extras.keys()):
         column = np.asarray(lists.extras[name])
@@ -578,9 +576,9 @@ def _name_canonical(given: Any, lists: NBest) -> Weights:
         return weights
     names = lists.feature_names
     if len(weights) != len(names):
-        problem = f"{len(weights)} weights without names for {len(names)} features"
-        code = "wrong-length"
-        raise DataError(f"{problem}: {', '.join(names)}", weights.origin, code=code)
+        found, features = f"{len(weights)} weights without names", f"{len(names)} features"
+        remedy, code = ", ".join(names), "wrong-length"
+        raise mismatch(found, features, weights.origin, remedy=remedy, code=code)
     return Weights(zip(names, weights.values(), strict=True), weights.origin)
 
 

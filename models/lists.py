@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, Int64, to_floats
-from bpa_ppl.errors import DataError
+from bpa_ppl.errors import DataError, bad_value
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.weights import Match
 
@@ -308,9 +308,9 @@ def _to_sentence_column(column: npt.ArrayLike, name: str, lists: NBest) -> Float
     values = _check(column, len(lists), name, lists)
     is_weight = name == "weight"
     if (values < 0).any() or (is_weight and not values.all()):
-        problem = f"each {name} must be {'above 0' if is_weight else 'a number from 0'}"
-        problem += f": there is {values.min():g}"
-        raise DataError(problem, lists.origin, parameter=name, code="mismatch")
+        expected, least = "above 0" if is_weight else "a number from 0", float(values.min())
+        where, origin = f"a {name}", lists.origin
+        raise bad_value(where, least, expected, origin, parameter=name, code="mismatch")
     return values
 
 

@@ -201,8 +201,8 @@ def test_imports_and_commands_are_light(tmp_path: Path, monkeypatch: pytest.Monk
     assert not HEAVY & loaded
 
 
-#: Codes that are put together from parts.
-COMPOSED = {"missing-references", "missing-sources"}
+#: Codes that functions of `errors` put together or choose.
+COMPOSED = {"missing-references", "missing-sources", "unknown-setting"}
 
 
 def test_the_codes_in_use_are_listed() -> None:

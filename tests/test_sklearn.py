@@ -320,11 +320,16 @@ VARIED = np.arange(8.0).reshape(4, 2)
         (VARIED, ["1", "0", "1", "0"], TWO, "y must be numbers, higher for better .*, not '1'$"),
         (VARIED, [1, 0, "?", 0], TWO, "y must be numbers, higher for better .*NaN"),
         ([["a", "1"]] * 4, [1, 0, 1, 0], TWO, "X must be numbers, .*'a'.*: leave out or encode"),
-        (VARIED, [np.nan] * 4, TWO, "no list has two candidates with a value of y: judge two"),
+        (
+            VARIED,
+            [np.nan] * 4,
+            TWO,
+            "no list with two candidates that have a value of y",
+        ),
         (VARIED, [1, 1, 0, 0], TWO, "all candidates have the same y in each of 2 lists"),
         (VARIED, [1, np.inf, 0, 0], TWO, "Input y contains infinity"),
-        (VARIED, [1, 2, 3, 4], [0, 1, 2, 3], "each list has one row, so that there is no choice"),
-        (ONES, [1, 0, 1, 0], TWO, "no column of X varies within a list, so candidates cannot be"),
+        (VARIED, [1, 2, 3, 4], [0, 1, 2, 3], "no list of two rows, so that there is a choice"),
+        (ONES, [1, 0, 1, 0], TWO, "no column of X that varies within a list"),
         (VARIED, [1, 0, 1], TWO, "inconsistent numbers of samples: .4, 3."),
         (VARIED, [1, 0, 1, 0], None, "qid is missing: .* or qid=np.zeros.len.X.. if all rows are"),
         (VARIED + np.inf, [1, 0, 1, 0], TWO, "X contains infinity"),
@@ -407,7 +412,7 @@ def test_lists_are_needed_to_score_and_to_predict_probabilities(fitted: Bayesian
         fitted.predict_proba(X)
     with pytest.raises(UsageError, match="qid is missing"):
         fitted.score(X, Y)
-    with pytest.raises(UsageError, match="score takes no sample_weight: leave it out"):
+    with pytest.raises(UsageError, match="score weights all lists alike: leave out sample_weight"):
         fitted.score(X, Y, qid=QID, sample_weight=Y)
     with pytest.raises(DataError, match="all candidates have the same y"):
         fitted.score(X[:4], np.ones(4), qid=QID[:4])

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.needs import Needs
 from bpa_ppl.cli.outputs import keep_recorded_files
-from bpa_ppl.errors import UsageError, conflict
+from bpa_ppl.errors import conflict, needs
 from bpa_ppl.posterior.files import read_draws, write_posterior
 from bpa_ppl.weights import split_arguments
 
@@ -49,8 +49,8 @@ def adapt(
     from bpa_ppl.models.likelihoods.likelihood import NoLikelihood
 
     if not weights and like is None:
-        problem = "give the canonical weights, or none, or equal; or a posterior with --like"
-        raise UsageError(problem, parameter="weights", code="missing-argument")
+        what, remedy = "canonical weights", "give a file, none or equal; or a posterior with --like"
+        raise needs("bpa adapt", what, "weights", remedy=remedy)
     arguments: dict[str, Any] = {**settings, "progress": not quiet}
     if isinstance(prior := settings.get("prior"), str):
         arguments["prior"] = shared.parse_prior(prior, unchecked=unchecked)

@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple, Unpack, get_origin, get_type_hints
 
 from bpa_ppl.cli.outputs import list_marks, read_marks
-from bpa_ppl.errors import UsageError
+from bpa_ppl.errors import needs
 
 
 class Needs(NamedTuple):
@@ -60,20 +60,20 @@ def check_needs(
             own = [mark for mark in marks if isinstance(mark, Needs)]
             marked.update(_given(name, values[name], own))
     given = {name: value for name, (value, _) in marked.items() if value != ()}
-    for name, (_, needs) in marked.items():
-        for one in needs:
+    for name, (_, conditions) in marked.items():
+        for one in conditions:
             if not one.is_met(given):
-                problem = f"{options.get(name, name)} has a meaning only with "
-                problem += f"{one.describe(options)}: give both, or leave it out"
-                raise UsageError(problem, parameter=name, code="conflict")
+                option, other = options.get(name, name), one.describe(options)
+                remedy = "give both, or leave it out"
+                raise needs(option, other, name, remedy=remedy, code="conflict")
 
 
 def _given(
-    name: str, value: Any, needs: list[Needs]
+    name: str, value: Any, above: list[Needs]
 ) -> Iterator[tuple[str, tuple[Any, list[Needs]]]]:
     """Yield a parameter that was given; of a group, its options that are not at their defaults."""
     if not is_dataclass(value):
-        yield name, (value, needs)
+        yield name, (value, above)
         return
     group: Any = type(value)
     hints, default = get_type_hints(group, include_extras=True), group()
@@ -81,4 +81,4 @@ def _given(
         own = getattr(value, field.name)
         if own != getattr(default, field.name):
             marks = [mark for mark in list_marks(hints[field.name]) if isinstance(mark, Needs)]
-            yield from _given(field.name, own, [*needs, *marks])
+            yield from _given(field.name, own, [*above, *marks])

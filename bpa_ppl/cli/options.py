@@ -176,8 +176,7 @@ def _parse_missing(texts: Sequence[str]) -> float | dict[str, float]:
         return parse_numbers(texts)
     value = read_value(texts[0])
     if len(texts) > 1 or isinstance(value, str):
-        problem = "give one number, or NAME=NUMBER for single features"
-        raise UsageError(problem, code="wrong-type")
+        raise wrong_type("expected one number, or NAME=NUMBER for single features", texts)
     return float(value)
 
 
@@ -542,9 +541,9 @@ def _one_per_list(files: str | Path, lists: Sequence[str], what: str) -> list[Pa
     """
     paths = [Path(name) for name in str(files).split(",")]
     if len(paths) != len(lists):
-        problem = f"{len(lists)} files of n-best lists need as many files of {what}, separated by "
-        problem += f"commas in the same order, not {files}"
-        raise UsageError(problem, parameter=what, code="mismatch")
+        rule = f"{len(lists)} files of n-best lists need as many files of {what}, separated by "
+        rule += "commas in the same order"
+        raise wrong_value(rule, files, what, code="mismatch")
     return paths
 
 

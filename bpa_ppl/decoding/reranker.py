@@ -28,11 +28,14 @@ from bpa_ppl.errors import (
     DataError,
     UsageError,
     bad_value,
+    conflict,
     list_names,
     missing_data,
     needs,
+    not_supported,
     quote,
     suggest_name,
+    wrong_shape,
     wrong_type,
     wrong_value,
 )
@@ -163,8 +166,9 @@ class Reranker:
             self.draws, options.get("ask_below"), agree, options.get("confidence")
         )
         if agree is not None and type(self.rule) not in (Mean, Predictive):
-            problem = f"the rule {RULES.name_of(self.rule)} promises no agreement: use mean"
-            raise UsageError(problem, parameter="agree", code="not-supported")
+            name, code = RULES.name_of(self.rule), "not-supported"
+            reason = f"the rule {name} promises no agreement"
+            raise conflict(reason, "agree, or use the rule mean", "agree", code=code)
         self._moved_files = options.get("moved_files")
         self._set_up()
 
@@ -270,7 +274,7 @@ class Reranker:
         """
         texts = to_texts(texts, "texts", "candidate")
         if not texts:
-            raise UsageError("there is no text to choose from", parameter="texts")
+            raise needs("choosing", "at least one text", "texts", code="bad-usage")
         names = tuple(features) if isinstance(features, Mapping) else self.feature_names
         self._require_names(names, columns)
         self._require_pairs([len(texts)], ["of texts"])
@@ -299,9 +303,9 @@ class Reranker:
         """Raise a DataError if choices are to be sure and a list has more than two candidates."""
         if self.ask_below is not None and max(sizes) > 2:
             name = ids[int(np.argmax(sizes))]
-            problem = f"the list {name} has {max(sizes)} candidates, and only choices between two "
-            problem += "can be sure: give lists of two candidates, or ask about none"
-            raise DataError(problem, parameter="ask_below", code="not-supported")
+            reason = f"the list {name} has {max(sizes)} candidates, and only choices between two "
+            remedy = "give lists of two candidates, or ask about none"
+            raise not_supported(f"{reason}can be sure", remedy, "ask_below")
 
     def reward(self, names: Sequence[str] | None = None, missing: str = "error") -> Reward:
         """Return the score of one candidate as a function of the numbers of its features.
@@ -334,8 +338,8 @@ class Reranker:
         scales, expected = self.draws.record.feature_scales, []
         for name in names if missing == "mean" else ():
             if name not in scales or scales[name].mean is None:
-                problem = f"the posterior does not record the mean of {name}: adapt again"
-                raise DataError(problem, parameter="missing", code="no-data")
+                what = f"mean of {name} in the posterior"
+                raise missing_data(what, "adapt again", parameter="missing")
             expected.append((scales[name].mean, scales[name].slope))
         return _WeightedSum("reward", names, weights, missing, np.array(expected).T)
 
@@ -359,7 +363,8 @@ class Reranker:
         """
         names, weights = self._mean_weights(names)
         if not (total := np.abs(weights).sum()):
-            raise DataError("all weights are 0: there is nothing to aggregate by", code="no-data")
+            remedy = "there is nothing to aggregate by"
+            raise missing_data("weight other than 0", remedy)
         constant = -weights[weights < 0].sum() / total
         return _WeightedSum("aggregate", names, weights / total, constant=constant)
 
@@ -383,8 +388,8 @@ class Reranker:
         ):
             given, known = set(names), set(used)
             if missing := [name for name in required if name not in given]:
-                problem = f"no {', '.join(missing)}, which the posterior needs"
-                raise DataError(problem, parameter=kind, code="missing-feature")
+                what, who = ", ".join(missing), "the posterior"
+                raise missing_data(what, needed_by=who, parameter=kind, code="missing-feature")
             if unknown := [name for name in names if name not in known]:
                 listed = f"its {kind} are {', '.join(used) or 'none'}"
                 problem = f"the posterior does not use {', '.join(unknown)}: {listed}"
@@ -478,8 +483,8 @@ def _to_table(
     except (UsageError, ValueError, OverflowError):  # not numbers, or of different lengths
         table = np.empty(0, np.float64)
     if table.shape != (count, len(names)):
-        problem = f"features must be {count} numbers, one for each text, of {', '.join(names)}"
-        raise DataError(problem, parameter="features", code="wrong-length")
+        shape = f"({count}, {len(names)}), for each text {', '.join(names)}"
+        raise wrong_shape("features", table.shape, shape, parameter="features")
     if not (sound := np.abs(table) <= LARGEST).all():
         row, column = np.argwhere(~sound)[0]
         where, value = f"{names[column]} of candidate {row}", float(table[row, column])

@@ -17,7 +17,15 @@ from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.diagnostics.ways.compare_ways import BaselineComparison, NewChoices
 from bpa_ppl.diagnostics.ways.judged import choose_recorded_gain, has_inputs, uses_preferences
 from bpa_ppl.diagnostics.ways.paired import Scoreboard, choose_metrics
-from bpa_ppl.errors import DataError, UsageError, duplicate, quote
+from bpa_ppl.errors import (
+    DataError,
+    UsageError,
+    duplicate,
+    missing_data,
+    needs,
+    not_supported,
+    quote,
+)
 from bpa_ppl.formats.block import JUDGEMENTS
 from bpa_ppl.formats.jsonl import Jsonl
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, atomic_writers, file_suffix
@@ -31,6 +39,7 @@ from bpa_ppl.posterior.draws import Draws
 GAPS = ("error", "empty", "source")
 _MOST_MISSING = 1_000_000  # consecutive sentences without a list: more means wrong ids
 _JSON = (".jsonl", ".ndjson")
+_WRITE_JSON = "write JSON lines, to a file whose name ends in .jsonl"
 
 
 def write_texts(choices: Choices, path: str | Path) -> None:
@@ -81,9 +90,7 @@ def format_texts(texts: Iterable[tuple[int | str, str]], path: AnyPath = "") -> 
             yield json.dumps({"id": name, "text": text}, ensure_ascii=False) + "\n"
         elif "\n" in text or "\r" in text:
             problem = f"the text of sentence {name} has a line break, and plain text has one line"
-            remedy = "write JSON lines, to a file whose name ends in .jsonl"
-            message = f"{problem} for each sentence: {remedy}"
-            raise DataError(message, parameter="output", code="not-supported")
+            raise not_supported(f"{problem} for each sentence", _WRITE_JSON, "output")
         else:
             yield f"{text}\n"
 
@@ -131,8 +138,7 @@ def _cell(value: Any) -> str:
     text = "" if value is None else str(value)
     if any(mark in text for mark in "\t\n\r"):
         problem = f"{quote(text)} has a tab or a line break, which separate the cells of a table"
-        remedy = "write the details as JSON lines, to a file whose name ends in .jsonl"
-        raise DataError(f"{problem}: {remedy}", parameter="details", code="not-supported")
+        raise not_supported(problem, _WRITE_JSON, "details")
     return text
 
 
@@ -174,8 +180,8 @@ class AlignedTexts:
     ):
         require_one_of(gaps, GAPS, "policy for gaps", "gaps")
         if gaps == "source" and sources is None and empty is None:
-            message = "missing sentences are written as their sources, so the sources are needed"
-            raise UsageError(message, parameter="sources", code="missing-sources")
+            who, what = "writing missing sentences as their sources", "the sources"
+            raise needs(who, what, "sources", code="missing-sources")
         self.filled = 0
         self._gaps, self._first_id, self._empty = gaps, first_id, {} if empty is None else empty
         self._sources, self._end = sources or (), first_id + len(sources or ())
@@ -223,8 +229,8 @@ class AlignedTexts:
 
     def _fill(self, end: int) -> Iterator[tuple[int | str, str]]:
         if end - self._next > _MOST_MISSING:
-            message = f"no list for sentences {self._next} to {end - 1}: correct the ids"
-            raise DataError(message, code="wrong-length")
+            what = f"list for sentences {self._next} to {end - 1}"
+            raise missing_data(what, "correct the ids", code="wrong-length")
         for number in range(self._next, end):
             index, sentence = number - self._first_id, f"sentence {number}"
             if isinstance(self._after, str):  # numbered by us: the line in the text says more
@@ -243,8 +249,8 @@ class AlignedTexts:
                 )
             source = self._sources[index] if number < self._end else self._empty.get(number)
             if self._gaps == "source" and source is None:
-                message = f"no source for {sentence}: give the sources of this text"
-                raise DataError(message, parameter="sources")
+                what, remedy = f"source for {sentence}", "give the sources of this text"
+                raise missing_data(what, remedy, parameter="sources", code="bad-data")
             self.filled += 1
             yield number, (source or "") if self._gaps == "source" else ""
 
@@ -295,8 +301,8 @@ def rerank_to(
     (2, 'b\nc\n')
     """
     if ask is not None and reranker.ask_below is None:
-        problem = "lists are asked about below a probability: give ask_below, or promise to agree"
-        raise UsageError(problem, parameter="ask", code="conflict")
+        what, remedy = "a probability below which to ask", "give ask_below, or promise to agree"
+        raise needs("asking", what, "ask", remedy=remedy, code="conflict")
     if ask is not None and not has_ids(ask):
         problem = f"the lists to ask about are JSON lines, so {ask} must end in .jsonl"
         raise UsageError(problem, parameter="ask")

@@ -35,10 +35,11 @@ from bpa_ppl.densities.target import (
     unconstrain_sites,
     unflatten,
 )
-from bpa_ppl.errors import DataError, UsageError, list_names
+from bpa_ppl.errors import UsageError, list_names, missing_data, not_supported
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.record import Figures
 
+_NO_MODE = "use the sampler nuts, which needs no mode"
 #: A site starts at the median of this many draws of its prior.
 _START_DRAWS = 15
 #: Squared length of the last step, in posterior standard deviations, that ends the search.
@@ -349,12 +350,8 @@ def find_mode(target: Target, *, last_step: bool = True) -> Mode:
         DataError: if it is a hierarchy of more than 1000 values.
     """
     if is_large_hierarchy(target):
-        raise DataError(
-            f"the mode of a hierarchy of {target.dimension:,} values is not searched, as it would "
-            "take too long: use the sampler nuts, which needs no mode",
-            parameter="sampler",
-            code="not-supported",
-        )
+        reason = f"to search the mode of a hierarchy of {target.dimension:,} values takes too long"
+        raise not_supported(reason, _NO_MODE, "sampler")
 
     def density(position: Float64) -> Derivatives:
         energy, gradient, hessian = jax.device_get(_differentiate(target, position))
@@ -444,11 +441,8 @@ def require_mode(target: Target) -> Mode:
     """
     mode = mode_of(target)
     if not mode.converged:
-        raise DataError(
-            f"no mode of this posterior was found in {MAX_ITERATIONS} Newton steps: use the "
-            "sampler nuts, which needs no mode",
-            parameter="sampler",
-        )
+        what = f"mode of this posterior in {MAX_ITERATIONS} Newton steps"
+        raise missing_data(what, _NO_MODE, parameter="sampler", code="bad-data")
     return mode
 
 

@@ -24,7 +24,7 @@ from bpa_ppl.densities.target import (
     constrain,
     inspect_model,
 )
-from bpa_ppl.errors import UsageError, wrong_type
+from bpa_ppl.errors import wrong_type
 
 #: If the density is not finite at the medians of the prior, so many random starts are tried, with
 #: unconstrained values between −2 and 2, as Stan and NumPyro start chains.
@@ -70,11 +70,11 @@ def make_model_target(
     if not callable(model):
         raise wrong_type("a model is a function that calls numpyro.sample", model, "model")
     if not isinstance(args, tuple | list):
-        problem = "the arguments of the model are a tuple, even of one: write args=(data,)"
-        raise UsageError(problem, parameter="args", code="wrong-type")
+        rule = "the arguments of the model are a tuple, even of one"
+        raise wrong_type(rule, args, "args", remedy="write args=(data,)")
     if not isinstance(kwargs, Mapping | None):
-        problem = "the keyword arguments of the model are a dictionary: write kwargs={'y': data}"
-        raise UsageError(problem, parameter="kwargs", code="wrong-type")
+        rule = "the keyword arguments of the model are a dictionary"
+        raise wrong_type(rule, kwargs, "kwargs", remedy="write kwargs={'y': data}")
     prepare_jax()
     # JAX remembers the type of a NumPy array that it has seen: of the same array in a program that
     # NumPyro has run in float32 before, it would not make float64.

@@ -37,7 +37,7 @@ from bpa_ppl.densities.own_models import (
     name_dimensions,
     require_shape,
 )
-from bpa_ppl.errors import UsageError
+from bpa_ppl.errors import UsageError, needs, wrong_value
 from bpa_ppl.models.likelihoods.likelihood import Likelihood
 from bpa_ppl.models.lists import Lists, find_order
 from bpa_ppl.models.log_linear import log_linear
@@ -360,12 +360,8 @@ def require_lists(target: Target, needed_by: str) -> ListData:
         UsageError: if it is the posterior of another program.
     """
     if not target.has_lists:
-        raise UsageError(
-            f"{needed_by} needs canonical weights, which only n-best lists have: use the sampler "
-            "nuts or rwm",
-            parameter="sampler",
-            code="not-supported",
-        )
+        what, remedy = "canonical weights of n-best lists", "use the sampler nuts or rwm"
+        raise needs(needed_by, what, "sampler", remedy=remedy, code="not-supported")
     data: ListData = target.data
     return data
 
@@ -622,11 +618,8 @@ def require_sites(z: Any, like: Sites) -> None:
     leading = next(iter(shapes.values()), ())[:2]
     if len(leading) < 2 or shapes != {n: (*leading, *s[2:]) for n, s in expected.items()}:
         sites = ", ".join(f"{n} ({', '.join(map(str, shape))})" for n, shape in expected.items())
-        raise UsageError(
-            f"z must have the sites {sites}, not {shapes or type(z).__name__}",
-            parameter="z",
-            code="mismatch",
-        )
+        found = shapes or type(z).__name__
+        raise wrong_value(f"z must have the sites {sites}", found, "z", code="mismatch")
 
 
 def unflatten(flat: Any, like: Sites) -> Sites:

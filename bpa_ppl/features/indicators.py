@@ -9,13 +9,12 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import is_missing
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.errors import DataError, locate, missing_data
+from bpa_ppl.errors import bad_value, locate, missing_data
 from bpa_ppl.features.source import (
     Features,
     FeatureSource,
     missing_need,
 )
-from bpa_ppl.formats.values import abbreviate
 from bpa_ppl.lists.nbest import NBest, describe_candidate, find_feature
 
 
@@ -82,9 +81,9 @@ class Indicators(FeatureSource, frozen=True):
                 raise missing_need(lists, self, self.column, row)
             text = _to_category(value)
             if text is None:
-                problem = f"{self.column} of {describe_candidate(lists, row)} is "
-                problem += f"{abbreviate(value)}, not a text, an integer, true or false"
-                raise DataError(f"{problem}: write texts", lists.origin, code="wrong-type")
+                where = f"{self.column} of {describe_candidate(lists, row)}"
+                kinds, code = "a text, an integer, true or false", "wrong-type"
+                raise bad_value(where, value, kinds, lists.origin, remedy="write texts", code=code)
             texts.append(text)
         return texts
 

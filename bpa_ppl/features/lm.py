@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Meta
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.errors import UsageError, missing_data, wrong_value
+from bpa_ppl.errors import conflict, missing_data, needs, wrong_value
 from bpa_ppl.features.source import SELF, TextSource, make_unknown_check
 from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.lists.nbest import NBest
@@ -67,13 +67,12 @@ class LanguageModel(TextSource, frozen=True):
             rule = f"{self.name} needs a text, an ARPA file, or self alone"
             raise wrong_value(rule, self.text, "text")
         if self.dev and len(self._texts) < 2:
-            problem = (
-                f"{self.name} is a mixture, which needs two texts or more: text=in.txt,out.txt"
-            )
-            raise UsageError(problem, parameter="dev")
+            what, remedy = "two texts or more", "text=in.txt,out.txt"
+            who = f"the mixture {self.name}"
+            raise needs(who, what, "dev", remedy=remedy, code="bad-usage")
         if self.dev and self.carry:
-            problem = f"{self.name} is a mixture of models: leave carry out"
-            raise UsageError(problem, parameter="carry", code="not-supported")
+            reason = f"{self.name} is a mixture of models"
+            raise conflict(reason, "carry", "carry", code="not-supported")
 
     @property
     def needs(self) -> frozenset[str]:  # type: ignore[override]
@@ -90,10 +89,8 @@ class LanguageModel(TextSource, frozen=True):
 
         for path in self._texts:
             if is_model(path):
-                problem = f"{path} is a finished model, and a posterior can carry text only"
-                raise UsageError(
-                    f"{problem}: leave carry out", parameter="carry", code="not-supported"
-                )
+                reason = f"{path} is a finished model, and a posterior can carry text only"
+                raise conflict(reason, "carry", "carry", code="not-supported")
         return tuple(line for path in self._texts for line in read_lines(path))
 
     def scorer(

@@ -25,7 +25,15 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import LARGEST, Float64, is_missing, is_number, read_number
 from bpa_ppl._runtime.messages import Note, capture_notes, format_count, replay, warn_user
 from bpa_ppl._runtime.progress import Reporter, inherit_progress
-from bpa_ppl.errors import DataError, UsageError, list_names, locate
+from bpa_ppl.errors import (
+    DataError,
+    UsageError,
+    damaged,
+    list_names,
+    locate,
+    missing_data,
+    unknown_name,
+)
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.source import FEATURES, Added, FeatureSource, make_adder, resolve_sources
 from bpa_ppl.formats.block import TOTAL
@@ -588,15 +596,15 @@ def restore_sources(
         try:
             texts = dict(json.loads(learned))
         except (ValueError, TypeError, RecursionError) as error:
-            problem = f"what the feature source {number + 1} has learned is damaged: adapt again"
-            raise DataError(problem, code="damaged") from error
+            what = f"what a feature source learns, in number {number + 1}"
+            raise damaged(what, error, remedy="adapt again") from error
         settings |= {name: with_tuples(value) for name, value in texts.items()}
         sources.append(FEATURES.restore(record.source, settings))
     moved = _with_moved_files(sources, moved_files or {})
     for source, record in zip(moved, records, strict=True):
         if len(source.files()) != len(record.file_hashes):
-            problem = f"the posterior does not record the files of {source.label}: adapt again"
-            raise DataError(problem, code="damaged")
+            what = f"record of the files of {source.label} in the posterior"
+            raise missing_data(what, "adapt again", code="damaged")
         for path, recorded_hash in zip(source.files(), record.file_hashes, strict=True):
             if _hash(path, source) != recorded_hash:
                 problem = f"has changed since the weights of {source.label} were adapted: restore "
@@ -639,9 +647,9 @@ def _with_moved_files(
             source = source.moved([str(path) for path in paths])
         moved.append(source)
     if unknown := moved_files.keys() - allowed:
-        problem = f"{min(unknown)} is not a feature source of this posterior"
-        names = ", ".join(sorted(allowed)) or "none"
-        raise UsageError(f"{problem}: it has {names}", parameter="moved_files", code="unknown-name")
+        owner = "this posterior"
+        name, known = min(unknown), sorted(allowed)
+        raise unknown_name("feature source", name, known, "moved_files", owner=owner)
     return moved
 
 

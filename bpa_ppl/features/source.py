@@ -16,7 +16,16 @@ from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl._runtime.progress import Reporter, inherit_progress
 from bpa_ppl.components import Component, Registry
-from bpa_ppl.errors import DataError, UsageError, duplicate, locate, wrong_shape, wrong_value
+from bpa_ppl.errors import (
+    DataError,
+    conflict,
+    duplicate,
+    locate,
+    missing_data,
+    needs,
+    wrong_shape,
+    wrong_value,
+)
 from bpa_ppl.lists.labels import find_repeated
 from bpa_ppl.lists.nbest import NBest, describe_candidate
 
@@ -167,9 +176,9 @@ class TextSource(FeatureSource, frozen=True, kw_only=True):
             texts = self.read()
             whole = "".join(chain.from_iterable(texts))  # of texts, or of pairs of texts
             if (size := len(whole.encode())) > _CARRIED:
-                problem = f"{' and '.join(self.files())} have {size / 1e6:.1f} MB of text"
-                limit = f"a posterior can carry {_CARRIED / 1e6:.0f} MB at most"
-                raise UsageError(f"{problem}, and {limit}: leave out carry", parameter="carry")
+                reason = f"{' and '.join(self.files())} have {size / 1e6:.1f} MB of text, and a "
+                reason += f"posterior can carry {_CARRIED / 1e6:.0f} MB at most"
+                raise conflict(reason, "carry", "carry", code="bad-usage")
         else:
             return self
         return msgspec.structs.replace(self, **{self.learned[0]: texts})
@@ -182,8 +191,8 @@ class TextSource(FeatureSource, frozen=True, kw_only=True):
             UsageError: if it learns from adaptation lists, and has not been fitted to any.
         """
         if self.unlearned:
-            problem = f"{self.label}=self has not been fitted yet: use fitted(adaptation lists)"
-            raise UsageError(problem, parameter=self.main, code="no-data")
+            who, remedy = f"{self.label}=self", "use fitted(adaptation lists)"
+            raise needs(who, "to be fitted first", self.main, remedy=remedy, code="no-data")
         return self.scorer(getattr(self, self.learned[0]), check=self._setting != SELF)
 
     def cross_fitted_columns(self, lists: NBest) -> Features:
@@ -205,9 +214,9 @@ class TextSource(FeatureSource, frozen=True, kw_only=True):
             fold_texts = {text for s in np.flatnonzero(inside).tolist() for text in texts[s]}
             others = [text for text in different if text not in fold_texts]
             if not "".join(chain.from_iterable(others)).strip():
-                problem = f"{self.label}=self learns from other sentences than the one it scores"
+                what, who = "other sentence than the one to be scored", f"{self.label}=self"
                 remedy = "give more adaptation sentences, or a text of the domain"
-                raise DataError(f"{problem}: {remedy}", lists.origin, code="no-data")
+                raise missing_data(what, remedy, lists.origin, needed_by=who)
             rows = np.repeat(inside, lists.sizes)
             for name, values in self.scorer(others)(lists.select(inside)).items():
                 columns.setdefault(name, np.empty(len(rows)))[rows] = values

@@ -102,12 +102,12 @@ class Builder:
         table = self._table(parts, whole=whole) if parts else None
         self._finish()
         if table is None or not self._first_lines:
-            problem = "empty: there are no n-best lists in it"
+            remedy = "the file is empty"
             if self._rows_dropped:
-                problem = f"no row in it can be used: {self._rows_dropped[0]}"
+                remedy = f"no row in it can be used: {self._rows_dropped[0]}"
             elif self._empty:
-                problem = "no sentence in it has candidates: create the lists again"
-            raise DataError(problem, self.origin, code="no-data")
+                remedy = "no sentence in it has candidates: create the lists again"
+            raise missing_data("n-best list", remedy, self.origin)
         yield table
 
     def _enter(self, rows: Rows, starts: Int64, any_order: bool, whole: bool) -> None:
@@ -431,8 +431,8 @@ def join_columns(
             next(o for o, part in zip(origins, parts, strict=True) if (part is None) is absent)
             for absent in (True, False)
         )
-        problem = f"no {name}, which {having} has: add it, use without({name!r}), or concatenate "
-        raise DataError(f"{problem}with fill_missing=True", lacking, code="missing-column")
+        remedy = f"add it, as {having} has it, use without({name!r}), or concatenate with "
+        raise missing_data("column", f"{remedy}fill_missing=True", lacking, name=name)
     if any(isinstance(column, tuple) for column in parts):
         parts = [_without_numbers(column) for column in parts]
     arrays = [column for column in parts if isinstance(column, np.ndarray)]

@@ -27,7 +27,14 @@ import msgspec
 
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import log_info
-from bpa_ppl.errors import DataError, UsageError, missing_data, name_lists, quote
+from bpa_ppl.errors import (
+    DataError,
+    damaged,
+    missing_data,
+    name_lists,
+    quote,
+    wrong_value,
+)
 from bpa_ppl.formats.block import PREFERENCES, TIES
 from bpa_ppl.formats.streams import access_error
 from bpa_ppl.formats.values import require_unique_fields
@@ -76,7 +83,8 @@ class Judgement:
 
     def __post_init__(self) -> None:
         if not len(self.candidates) == len(set(self.candidates)) == 2:
-            raise UsageError("candidates must be two different ones", parameter="candidates")
+            rule, value = "candidates must be two different ones", list(self.candidates)
+            raise wrong_value(rule, value, "candidates")
         require_one_of(self.answer, ANSWERS, "answer")
 
     @property
@@ -162,8 +170,8 @@ def _parse(content: bytes, path: str | Path) -> tuple[Journal, int]:
                 judgement = msgspec.convert(record, Judgement)
                 judgements[number] = replace(judgement, rater=header.get("rater"))
         except (ValueError, *_MALFORMED) as error:
-            problem = f"not a line of judgements ({error}): correct it, or remove the line"
-            raise DataError(problem, path, number) from error
+            what, remedy = "a line of judgements", "correct it, or remove the line"
+            raise damaged(what, error, path, number, remedy=remedy, code="bad-line") from error
     return Journal(header, judgements, len(lines), path), len(b"\n".join(lines))
 
 
@@ -257,15 +265,15 @@ def with_judgements(lists: NBest, journals: Iterable[Journal]) -> NBest:
             problem = (
                 f"the judgements are about other lists ({others}) than {name_lists(lists.origin)}"
             )
-            raise DataError(f"{problem}: {remedy}", journal.path)
+            raise DataError(f"{problem}: {remedy}", journal.path, code="mismatch")
         rater = journal.header.get("rater", f"rater {number}" if len(several) > 1 else None)
         for line, judgement in journal.judgements.items():
             shown, sentence = list(judgement.candidates), position.get(judgement.id)
             if sentence is None or max(shown) >= lists.sizes[sentence]:
                 ours_named = name_lists(lists.origin)
-                problem = f"the list {quote(judgement.id)} of {ours_named} has no candidates "
-                where = (journal.path, line) if journal.path else ()
-                raise DataError(f"{problem}{shown}: {remedy}", *where)
+                what = f"candidates {shown} of the list {quote(judgement.id)} in {ours_named}"
+                at = line if journal.path else None
+                raise missing_data(what, remedy, journal.path, at, code="mismatch")
             if judgement.chosen is not None:
                 name = TIES if judgement.chosen == 2 else PREFERENCES
                 pair = shown[::-1] if judgement.chosen == 1 else shown

@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from bpa_ppl._runtime.arrays import NUL_IN_TEXT
-from bpa_ppl.errors import DataError
+from bpa_ppl.errors import not_supported
 from bpa_ppl.formats.block import (
     CANDIDATES,
     ID,
@@ -120,8 +120,8 @@ class Jsonl(TableFormat, frozen=True):
             whole = json.dumps(fields, ensure_ascii=False)[:-1]
             line = f'{whole}, "{CANDIDATES}": [{candidates}]}}\n'
             if has_escaped_nul(line):
-                problem = f"sentence {ids[sentence]!r} has {NUL_IN_TEXT}"
-                raise DataError(problem, lists.origin, code="not-supported")
+                problem, _, remedy = f"sentence {ids[sentence]!r} has {NUL_IN_TEXT}".partition(": ")
+                raise not_supported(problem, remedy, origin=lists.origin)
             file.write(line)
 
 

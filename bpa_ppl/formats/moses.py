@@ -28,7 +28,16 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import LARGEST, Float64, Int64, are_finite
 from bpa_ppl._runtime.messages import format_count, warn_user
-from bpa_ppl.errors import DataError, UsageError, duplicate, list_names, locate, quote
+from bpa_ppl.errors import (
+    DataError,
+    UsageError,
+    bad_value,
+    duplicate,
+    list_names,
+    locate,
+    missing_data,
+    quote,
+)
 from bpa_ppl.formats.block import ID, TEXT, TOTAL, Block, ReadOptions
 from bpa_ppl.formats.format import NBestFormat
 from bpa_ppl.formats.streams import InputFile, decode
@@ -194,8 +203,8 @@ def _write_lines(
         DataError: if there is no feature, or a text would not read back.
     """
     if not labels:
-        problem = "the lists have no features, which this format needs: write jsonl"
-        raise DataError(problem, lists.origin, code="not-supported")
+        origin, code = lists.origin, "not-supported"
+        raise missing_data("feature", "write jsonl", origin, needed_by="this format", code=code)
     require_plain_texts(lists, blanks=False)
     warn_about_ids(lists)
     for sentence, identifier in enumerate(lists.sentence_ids):
@@ -234,9 +243,10 @@ def _select_positions(
             if text != text.strip(" ") or not re.fullmatch(patterns[name], text.encode()):
                 sentence = int(np.searchsorted(lists.offsets, row, side="right")) - 1
                 identifier = lists.sentence_ids[sentence]
-                problem = f"the {name} {quote(field)} of sentence {identifier} does not read"
-                advice = f"`{_EXAMPLES[name]}`: correct it, or leave it out with without({name!r})"
-                raise DataError(f"{problem} {advice}", lists.origin, code="not-supported")
+                where, example = f"the {name} of sentence {identifier}", f"like `{_EXAMPLES[name]}`"
+                remedy = f"correct it, or leave it out with without({name!r})"
+                about = (where, field, example, lists.origin)
+                raise bad_value(*about, remedy=remedy, code="not-supported")
     return list(columns.values())
 
 

@@ -18,7 +18,17 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.components import CountOrNone
-from bpa_ppl.errors import DataError, UsageError, damaged, duplicate, locate, quote
+from bpa_ppl.errors import (
+    DataError,
+    UsageError,
+    damaged,
+    duplicate,
+    locate,
+    mismatch,
+    needs,
+    not_supported,
+    quote,
+)
 from bpa_ppl.formats.block import ID, TEXT, Block, ReadOptions
 from bpa_ppl.formats.format import NBestFormat
 from bpa_ppl.formats.streams import (
@@ -63,9 +73,9 @@ class Plain(NBestFormat, frozen=True):
         ([0, 0, 1, 1], ['a cat', 'the cat', 'hello', 'hi'])
         """
         if not self.list_size:
-            problem = "the format plain needs the number of candidates of each sentence"
-            advice = "plain:list_size=50"
-            raise UsageError(f"{problem}: {advice}", parameter="list_size", code="missing-setting")
+            what, remedy = "the number of candidates of each sentence", "plain:list_size=50"
+            code = "missing-setting"
+            raise needs("the format plain", what, "list_size", remedy=remedy, code=code)
         scores = _read_columns(self._files(), options)
         count = 0
         for block in file.chunks():
@@ -135,18 +145,19 @@ class Plain(NBestFormat, frozen=True):
         a cat
         the cat
         """
-        sizes, problem = set(lists.sizes.tolist()), None
+        sizes, problem, remedy = set(lists.sizes.tolist()), None, "write jsonl"
         if len(sizes.union([self.list_size] if self.list_size else [])) > 1:
             problem = (
                 f"lists of {min(sizes)} to {max(sizes)} candidates, but plain text needs the same "
-                "number for each sentence: shorten them with truncate"
+                "number for each sentence"
             )
+            remedy = "shorten them with truncate, or write jsonl"
         elif np.any(np.diff(lists.sentence_ids) != 1):
             problem = "plain text has no ids, and those of the lists are not in order"
         elif len(lists) and lists.text(0).startswith("\ufeff"):
             problem = "the first text begins with a byte-order mark, which is not read"
         if problem:
-            raise DataError(f"{problem}; or write jsonl", lists.origin, code="not-supported")
+            raise not_supported(problem, remedy, origin=lists.origin)
         require_plain_texts(lists, tabs=False)
         warn_about_ids(lists)
         if len(lists) and (first := int(lists.sentence_ids[0])):
@@ -204,8 +215,8 @@ def _read_array(path: str) -> npt.NDArray[Any]:
         raise damaged("a NumPy array", reason, path) from error
     numeric = isinstance(array, np.ndarray) and array.dtype.kind in "fiu"
     if not numeric or array.ndim not in (1, 2):
-        problem = "not an array of numbers of shape (lines,) or (lines, columns)"
-        raise DataError(problem, path, code="bad-number")
+        what = "an array of numbers of shape (lines,) or (lines, columns)"
+        raise damaged(what, None, path, code="bad-number")
     return array[:, np.newaxis] if array.ndim == 1 else array
 
 
@@ -235,6 +246,6 @@ def _check_lengths(scores: _Columns, count: int, origin: str, more: str = "") ->
     """Raise unless there are as many scores as lines, or if there may be more lines, at least."""
     for path, values in scores.values():
         if len(values) < count or (len(values) > count and not more):
-            problem = f"{len(values)} scores, but {origin} has {count} lines{more}"
-            advice = "give those of the same lists"
-            raise DataError(f"{problem}: {advice}", path, code="wrong-length")
+            found, lines = f"{len(values)} scores", f"{origin} has {count} lines{more}"
+            remedy = "give those of the same lists"
+            raise mismatch(found, lines, path, remedy=remedy, code="wrong-length")

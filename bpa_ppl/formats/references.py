@@ -15,9 +15,25 @@ from typing import Any, NamedTuple
 
 from bpa_ppl._runtime.arrays import to_members, to_texts
 from bpa_ppl._runtime.messages import format_count, log_info
-from bpa_ppl.errors import DataError, UsageError, missing_data, needs, quote, wrong_length
+from bpa_ppl.errors import (
+    DataError,
+    UsageError,
+    bad_value,
+    damaged,
+    mismatch,
+    missing_data,
+    needs,
+    quote,
+)
 from bpa_ppl.formats.block import ID, REFERENCE, REFERENCES
-from bpa_ppl.formats.streams import STANDARD, AnyPath, file_suffix, origin_name, read_lines
+from bpa_ppl.formats.streams import (
+    STANDARD,
+    AnyPath,
+    file_suffix,
+    origin_name,
+    read_lines,
+    require_parallel,
+)
 from bpa_ppl.formats.values import parse_strictly
 from bpa_ppl.lists.ids import (
     describe_equal_ids,
@@ -132,8 +148,9 @@ def _read_entries(paths: Sequence[AnyPath]) -> list[tuple[str, ...]] | dict[Any,
     with_ids = [path for path in paths if file_suffix(path) in _WITH_IDS]
     if with_ids and len(with_ids) < len(paths):
         path = next(path for path in paths if path not in with_ids)
-        problem = f"lines without ids, but {origin_name(with_ids[0])} has ids: give files of one "
-        raise DataError(f"{problem}kind", origin_name(path), code="mismatch")
+        other = f"{origin_name(with_ids[0])} has ids"
+        remedy = "give files of one kind"
+        raise mismatch("lines without ids", other, origin_name(path), remedy=remedy)
     files = [(origin_name(path), read_lines(path)) for path in paths]
     for origin, lines in files:
         if not lines:
@@ -143,10 +160,7 @@ def _read_entries(paths: Sequence[AnyPath]) -> list[tuple[str, ...]] | dict[Any,
         return _join(
             files, [of(lines, origin) for of, (origin, lines) in zip(read, files, strict=True)]
         )
-    count = len(files[0][1])
-    for origin, lines in files:
-        if len(lines) != count:
-            raise wrong_length(f"{len(lines):,} lines", f"{files[0][0]} has {count:,}", origin)
+    require_parallel([len(lines) for _, lines in files], [origin for origin, _ in files])
     return [tuple(map(str.strip, texts)) for texts in zip(*(of for _, of in files), strict=True)]
 
 
@@ -226,8 +240,10 @@ def _split_cells(lines: Sequence[str], origin: str) -> Iterator[tuple[int, list[
                 yield first, cells
             first = rows.line_num + 1
     except csv.Error as error:
-        problem = f"not a row of CSV ({error}): correct it, or write the table as JSON lines"
-        raise DataError(problem, origin, first, code="bad-line") from error
+        remedy = "correct it, or write the table as JSON lines"
+        raise damaged(
+            "a row of CSV", error, origin, first, remedy=remedy, code="bad-line"
+        ) from error
 
 
 def _read_table(
@@ -240,17 +256,17 @@ def _read_table(
             names = cells
             if any(names.count(name) != 1 for name in (ID, REFERENCE)):
                 header = f"{ID}<TAB>{REFERENCE}" if separator == "\t" else f"{ID},{REFERENCE}"
-                problem = f"the first line is {quote(separator.join(cells))}, not the names of the "
-                problem += f"columns: write `{header}` there"
-                raise DataError(problem, origin, line, code="missing-column")
+                found, remedy = separator.join(cells), f"write `{header}` there"
+                about = ("the first line", found, "the names of the columns", origin, line)
+                raise bad_value(*about, remedy=remedy, code="missing-column")
             of_id, of_text = names.index(ID), names.index(REFERENCE)
             continue
         if len(cells) != len(names):
-            problem = f"{format_count(len(cells), 'cell')}, but the first line has {len(names)}: "
+            found, first_line = format_count(len(cells), "cell"), f"the first line has {len(names)}"
             remedy = "write a tab in a text as a space" if separator == "\t" else "quote each text"
-            raise DataError(problem + remedy, origin, line, code="bad-line")
+            raise mismatch(found, first_line, origin, line, remedy=remedy, code="bad-line")
         if not cells[of_id]:
-            raise DataError(f"the {ID} is empty: write it", origin, line, code="bad-line")
+            raise missing_data(ID, "write it", origin, line, code="bad-line")
         yield _Entry(line, cells[of_id], tuple(filter(None, [cells[of_text]])))
 
 

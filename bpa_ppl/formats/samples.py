@@ -29,7 +29,7 @@ from bpa_ppl._runtime.arrays import (
     to_texts,
 )
 from bpa_ppl._runtime.messages import format_count, log_info, warn_user
-from bpa_ppl.errors import DataError, UsageError, needs, quote, wrong_type
+from bpa_ppl.errors import DataError, UsageError, missing_data, needs, quote, wrong_type
 from bpa_ppl.formats.block import ID, OF_SENTENCE, SOURCE, TEXT, Block
 from bpa_ppl.lists.nbest import NBest
 
@@ -184,8 +184,7 @@ class Samples:
         self._report()
         file = self._file
         if not self._answers:
-            problem = "no answer in it that can be a candidate: repeat the requests"
-            raise DataError(problem, file, code="no-data")
+            raise missing_data("answer that can be a candidate", "repeat the requests", file)
         order = np.argsort(ids, kind="stable")
         place = np.argsort(order)  # of each prompt in this order
         prompts, texts, numbers, models = zip(*self._answers, strict=True)

@@ -14,14 +14,14 @@ import stat
 import sys
 import tempfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from functools import partial
 from itertools import chain
 from pathlib import Path, PurePath
 from typing import IO, Any, BinaryIO, NamedTuple, TextIO, TypeAlias
 
-from bpa_ppl.errors import BpaError, DataError, wrong_type
+from bpa_ppl.errors import BpaError, DataError, damaged, mismatch, missing_data, wrong_type
 
 #: How a user names a file; `-` is the standard input or output.
 AnyPath = str | Path
@@ -198,7 +198,7 @@ class InputFile:
             self._begun.append(chunk)
         beginning = b"".join(self._begun)
         if not beginning:
-            raise DataError("the file is empty: create it again", self.origin, code="no-data")
+            raise missing_data("line", "create the file again", self.origin)
         return beginning.partition(b"\n")[0]
 
     def chunks(self, size: int | None = None) -> Iterator[bytes]:
@@ -709,8 +709,22 @@ def _unpack(chunks: Iterator[bytes], codec: _Codec, origin: str, gib: float) -> 
     except BpaError:
         raise
     except (zlib.error, lzma.LZMAError, EOFError, OSError, ValueError) as error:
-        problem = f"the {codec.name} data are damaged ({error}): download or create the file again"
-        raise DataError(problem, origin, code="damaged") from error
+        remedy = "download or create the file again"
+        raise damaged(f"valid {codec.name} data", error, origin, remedy=remedy) from error
+
+
+def require_parallel(counts: Sequence[int], origins: Sequence[str]) -> None:
+    """Raise a DataError unless all files have as many lines as the first one.
+
+    >>> require_parallel([4, 3], ["dev.src", "dev.ref"])
+    Traceback (most recent call last):
+    bpa_ppl.errors.DataError: dev.ref: 3 lines, but dev.src has 4: give parallel files
+    """
+    for count, origin in zip(counts, origins, strict=True):
+        if count != counts[0]:
+            first, remedy = f"{origins[0]} has {counts[0]:,}", "give parallel files"
+            lines = f"{count:,} lines"
+            raise mismatch(lines, first, origin, remedy=remedy, code="wrong-length")
 
 
 def access_error(path: AnyInput, error: OSError | ValueError, done: str) -> DataError:

@@ -8,7 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, TextIO
 
 from bpa_ppl._runtime.arguments import require_one_of
-from bpa_ppl.errors import DataError, UsageError, duplicate, missing_data, quote, unknown_name
+from bpa_ppl.errors import (
+    DataError,
+    conflict,
+    duplicate,
+    missing_data,
+    quote,
+    unknown_name,
+)
 from bpa_ppl.formats.format import AUTO, WEIGHT_FORMATS, WeightFormat
 from bpa_ppl.formats.streams import (
     AnyInput,
@@ -96,8 +103,8 @@ def write_weights(
     if template is not None:
         if not isinstance(chosen, MosesIni):
             name = WEIGHT_FORMATS.name_of(chosen)
-            problem = f"a template is a moses.ini, so the format cannot be {name}"
-            raise UsageError(problem, parameter="template", code="not-supported")
+            reason = f"a template is a moses.ini, not {name}"
+            raise conflict(reason, "the format", "template", code="not-supported")
         text = chosen.update_template(read_text(template), weights, origin_name(template))
     with atomic_writer(path) as file:
         if template is None:
@@ -273,8 +280,8 @@ class MosesIni(WeightFormat, frozen=True):
         """
         lines = [(number, line) for number, line, weighs in _lines(text) if weighs]
         if not lines:
-            problem = "no [weight] section: give the moses.ini that the lists were decoded with"
-            raise DataError(problem, origin, code="no-data")
+            remedy = "give the moses.ini that the lists were decoded with"
+            raise missing_data("[weight] section", remedy, origin)
         return parse_lines(lines, origin)
 
     def write(self, weights: Mapping[str, float], file: TextIO) -> None:
@@ -306,9 +313,11 @@ class MosesIni(WeightFormat, frozen=True):
         template_names = {name for name, _ in self.parse(template, origin)}
         missing = [name for name in weights if name not in template_names]
         if missing:
-            problem = f"no weight of {', '.join(missing)} to update"
-            advice = "add it to the [weight] section"
-            raise DataError(f"{problem}: {advice}", origin, code="missing-weight")
+            what, remedy = (
+                f"weight of {', '.join(missing)} to update",
+                "add it to the [weight] section",
+            )
+            raise missing_data(what, remedy, origin, code="missing-weight")
         return "\n".join(
             _replace_in_line(line, weights, origin, number) if weighs else line
             for number, line, weighs in _lines(template)

@@ -12,7 +12,15 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import as_numbers
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.errors import DataError, duplicate, list_names, locate, quote, unknown_name
+from bpa_ppl.errors import (
+    DataError,
+    duplicate,
+    list_names,
+    locate,
+    not_supported,
+    quote,
+    unknown_name,
+)
 from bpa_ppl.formats.block import (
     CANDIDATES,
     ID,
@@ -150,8 +158,8 @@ def select_writable(
         if fits_sentence(values) and not (name == ID and printed)
     }
     if "" in lists.ids:
-        problem = "the id of a list is an empty text, which no file has: give it another one"
-        raise DataError(problem, lists.origin, code="not-supported")
+        problem = "the id of a list is an empty text, which no file has"
+        raise not_supported(problem, "give it another one", origin=lists.origin)
     if printed and (numbers_of_ids := _find_numbers(lists, typed)) is not None:
         of_sentences[ID_NUMBER] = tuple(numbers_of_ids)
     features = {n: lists.features[:, k] for k, n in enumerate(lists.feature_names)}
@@ -220,10 +228,8 @@ def require_plain_texts(lists: NBest, *, blanks: bool = True, tabs: bool = True)
             problem = "a blank at its beginning or end"
         rows = np.flatnonzero(lists.string_index == place if problem else [])
         if len(rows):
-            problem = (
-                f"the text of {describe_candidate(lists, int(rows[0]))} has {problem}: write jsonl"
-            )
-            raise DataError(problem, lists.origin, code="not-supported")
+            problem = f"the text of {describe_candidate(lists, int(rows[0]))} has {problem}"
+            raise not_supported(problem, "write jsonl", origin=lists.origin)
 
 
 def warn_about_ids(lists: NBest) -> None:
@@ -297,8 +303,8 @@ def expand_sentence_columns(
         named[REFERENCES] = [list(texts) for texts in lists.references]
     elif lists.references is not None:
         if not as_lists and "" in chain.from_iterable(lists.references):
-            problem = "a reference is empty, which reads back as no reference: write jsonl instead"
-            raise DataError(problem, lists.origin, code="not-supported")
+            problem = "a reference is empty, which reads back as no reference"
+            raise not_supported(problem, "write jsonl", origin=lists.origin)
         names = expand(REFERENCE, max(counts, default=0))
         named |= zip(names, zip_longest(*lists.references, fillvalue=""), strict=True)
     return named | {OF_SENTENCE + name: of for name, of in columns.sentence_extras.items()}

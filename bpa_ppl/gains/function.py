@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import reprlib
 from collections.abc import Sequence
 from itertools import chain, repeat
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, are_finite, to_floats
-from bpa_ppl.errors import DataError, UsageError, wrong_type
+from bpa_ppl.errors import UsageError, bad_value, wrong_type
 from bpa_ppl.gains.metric import Averaged, Lists, References
 
 _TAKES = ("candidates", "references", "sources")
@@ -84,8 +83,7 @@ class Function(Averaged, frozen=True):
             values = np.empty(0)
         if values.shape != (len(candidates),) or not are_finite(values):
             expected = f"one finite number for each of {len(candidates)} candidates, at most 1e60"
-            message = f"the metric {self.key} must return {expected}, not {reprlib.repr(scores)}"
-            raise DataError(message, code="bad-number")
+            raise bad_value(f"what the metric {self.key} returns", scores, expected)
         return values
 
     @property

@@ -378,8 +378,9 @@ def _collect_inputs(metric: Metric, lists: NBest) -> tuple[References, dict[str,
     elif references is None:
         raise no_references(lists, metric)
     elif not all(references):
-        message = f"sentence {references.index(())} has no reference: give at least one"
-        raise DataError(message, origin, parameter="references", code="missing-references")
+        what, need = f"reference of sentence {references.index(())}", "references"
+        code = f"missing-{need}"
+        raise missing_data(what, "give at least one", origin, parameter=need, code=code)
     if "sources" in metric.needs:
         if lists.sources is None:
             who, need = f"the gain {metric.key}", "sources"

@@ -36,7 +36,7 @@ import numpy as np
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import format_count, log_info
-from bpa_ppl.errors import DataError, locate, quote
+from bpa_ppl.errors import DataError, bad_value, locate, missing_data, quote
 from bpa_ppl.formats.block import JUDGEMENTS, PREFERENCES, RANKINGS, TIES
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.record import Agreement
@@ -159,8 +159,8 @@ def choice_sets(lists: NBest, *, ties: bool = False) -> ChoiceSets:
     choices = list(iter_choices(lists))
     if not choices and len(lists):
         example = "preferences, such as [[2, 0]] if candidate 2 was preferred to candidate 0"
-        message = f"no sentence has preferences: give {example}, ties or rankings"
-        raise DataError(message, lists.origin, code="no-data")
+        remedy = f"give {example}, ties or rankings"
+        raise missing_data("sentence with preferences", remedy, lists.origin)
     choices.sort(key=lambda choice: choice.sentence)
     pairs = [choice for choice in choices if choice.pair]
     tied = sum(choice.chosen == 2 for choice in pairs)
@@ -198,8 +198,7 @@ def iter_choices(lists: NBest) -> Iterator[Choice]:
             where, path = f"of sentence {ids[sentence]}", lists.origin
             listed = _to_list(entries)
             if entries is not None and listed is None:
-                problem = f"{name} {where} is {quote(entries)}, not a list"
-                raise DataError(problem, path, code="bad-line")
+                raise bad_value(f"{name} {where}", entries, "a list", path, code="bad-line")
             for index, entry in enumerate(listed or ()):
                 wrong = partial(_make_error, f"{name}[{index}] {where}", path)
                 yield from _parse_entry(lists, sentence, name, entry, wrong)

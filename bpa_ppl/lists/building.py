@@ -18,7 +18,16 @@ from bpa_ppl._runtime.arrays import (
     to_texts,
 )
 from bpa_ppl._runtime.messages import format_count, warn_user
-from bpa_ppl.errors import DataError, list_names, locate, name_lists, needs, quote, wrong_shape
+from bpa_ppl.errors import (
+    DataError,
+    list_names,
+    locate,
+    mismatch,
+    missing_data,
+    name_lists,
+    needs,
+    wrong_shape,
+)
 from bpa_ppl.formats.block import REFERENCE, SOURCE, Block, ColumnNames
 from bpa_ppl.formats.builder import Builder, join_columns, join_strings
 from bpa_ppl.formats.records import IN_MEMORY, parse_records
@@ -145,8 +154,11 @@ def from_arrays(
     if not counts.ndim:
         counts = np.full(len(texts) // max(int(counts), 1), counts)
     if counts.sum() != len(texts):
-        problem = f"the sizes {quote(sizes)} do not sum to {len(texts)} candidates"
-        raise DataError(problem, parameter="sizes", code="wrong-length")
+        found, texts_of = (
+            f"the sum of sizes is {counts.sum()}",
+            f"there are {len(texts)} candidates",
+        )
+        raise mismatch(found, texts_of, parameter="sizes", code="wrong-length")
     strings, index = intern(texts)
     present = np.count_nonzero(~np.isnan(table), axis=0).tolist()
     for note in _describe_missing(dict(zip(names, present, strict=True)), len(texts)):
@@ -382,8 +394,8 @@ def _align_columns(tables: Sequence[NBest]) -> list[NBest]:
     common = set.intersection(*names)
     if not common and all(names):
         origins = ", ".join(dict.fromkeys(name_lists(table.origin) for table in tables))
-        problem = f"{origins} have no feature in common: give files of the same features"
-        raise DataError(problem, code="mismatch")
+        what, remedy = f"feature in common of {origins}", "give files of the same features"
+        raise missing_data(what, remedy, code="mismatch")
     extended = []
     lacks = {name for name in CAN_LACK for one in tables if getattr(one, name) is None}
     for table in tables:

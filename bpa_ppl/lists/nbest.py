@@ -39,6 +39,8 @@ from bpa_ppl.errors import (
     bad_value,
     duplicate,
     escape_controls,
+    mismatch,
+    missing_data,
     wrong_shape,
     wrong_type,
     wrong_value,
@@ -368,8 +370,8 @@ class NBest:
         if isinstance(weights, Mapping):
             lacking = [name for name in self.feature_names if name not in weights]
             if lacking:
-                problem = f"no weight for the feature {lacking[0]}: add one"
-                raise DataError(problem, self.origin, parameter="weights", code="missing-weight")
+                what, name = "weight for the feature", lacking[0]
+                raise missing_data(what, "add it", self.origin, name=name, parameter="weights")
             weights = [weights[name] for name in self.feature_names]
         vector = to_floats(weights, "weights")
         if vector.shape != (shape := (len(self.feature_names),)):
@@ -657,15 +659,17 @@ def _check_shapes(lists: NBest) -> None:
         raise DataError(problem, lists.origin, code="bad-name")
     if np.any(lists.sizes < 1):
         empty = lists.sentence_ids[int(np.argmax(lists.sizes < 1))]
-        raise DataError(f"the list of sentence {empty} is empty", lists.origin, code="no-data")
+        what = f"candidate of sentence {empty}"
+        raise missing_data(what, "give each list at least one", lists.origin)
     counts, seen = {"candidate": rows, "sentence": sentences}, set[str]()
     for name, kind, column in _list_optional(lists):
         if name in seen:
             raise duplicate(f"columns {name}", lists.origin, parameter=name)
         seen.add(name)
         if len(column) != counts[kind]:
-            problem = f"{len(column)} values of {name} for {format_count(counts[kind], kind)}"
-            raise DataError(problem, lists.origin, parameter=name, code="wrong-length")
+            found, others = f"{len(column)} values of {name}", format_count(counts[kind], kind)
+            code = "wrong-length"
+            raise mismatch(found, others, lists.origin, parameter=name, code=code)
 
 
 def _check_values(lists: NBest) -> None:

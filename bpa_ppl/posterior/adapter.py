@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.messages import log_info, warn_user
-from bpa_ppl.errors import DataError, list_names
+from bpa_ppl.errors import DataError, list_names, mismatch, missing_data
 from bpa_ppl.posterior.arviz_functions import split_groups, to_arviz_data, to_tree
 from bpa_ppl.posterior.draws import BY_FEATURE, WEIGHTS, Draws, check_finite, total
 from bpa_ppl.posterior.groups import SAMPLE_DIMS, Group, label_groups
@@ -243,8 +243,8 @@ def _select_continuous(variables: Mapping[str, Any]) -> dict[str, Any]:
     chosen = {name: x for name, x in variables.items() if x.dtype.kind == "f"}
     discrete = [name for name in variables if name not in chosen]
     if not chosen:
-        problem = f"all variables are discrete: {list_names(discrete)}"
-        raise DataError(f"{problem}; give draws of continuous ones", code="no-data")
+        what = f"continuous variable, only {list_names(discrete)}"
+        raise missing_data(what, "give draws of continuous ones")
     constant = [name for name, x in chosen.items() if x.size and np.all(x == x[:1, :1])]
     left_out = (("discrete", discrete), ("the same in all draws", constant))
     for what, names in left_out:
@@ -261,16 +261,15 @@ def _read_weights(groups: Mapping[str, Group]) -> tuple[npt.NDArray[Any], tuple[
         remedy = "give draws of a posterior"
         if group.arrays:
             remedy = _suggest_call(group)
-        problem = f"the posterior has no variable {WEIGHTS}, but {found}: {remedy}"
-        raise DataError(problem, code="no-data")
+        raise missing_data(f"variable {WEIGHTS} in the posterior, but {found}", remedy)
     dims, others = group.dims[WEIGHTS], [d for d in group.dims[WEIGHTS] if d not in SAMPLE_DIMS]
     if len(dims) != len(others) + 2:
         raise DataError(describe_dims(group, WEIGHTS), code="wrong-length")
     weights = find_draws(group)[WEIGHTS]
     if len(others) == 1 and others[0] not in group.coords:
-        problem = f"weights has no coordinate {others[0]}, which names the features: take"
-        call = f"{_VARIABLES}.assign_coords({others[0]}=features)"
-        raise DataError(f"{problem} {call}", code="bad-name")
+        what = f"coordinate {others[0]} of weights, which names the features"
+        call = f"take {_VARIABLES}.assign_coords({others[0]}=features)"
+        raise missing_data(what, call, code="bad-name")
     sizes = zip(others, weights.shape[2:], strict=True)
     labels = [group.coords.get(dim, np.arange(size)).tolist() for dim, size in sizes]
     names = tuple(", ".join(map(str, cell)) or WEIGHTS for cell in product(*labels))
@@ -331,8 +330,9 @@ def _read_constants(group: Group, features: tuple[str, ...]) -> tuple[dict[str, 
     """Return the constants and the fixed weights."""
     for name in _OF_FEATURES & set(group.coords):
         if tuple(map(str, np.ravel(group.coords[name]))) != features:
-            problem = f"the coordinate {name} of constant_data differs from the features of the"
-            raise DataError(f"{problem} weights: adapt again", code="mismatch")
+            ours, remedy = f"constant_data is of {list_names(group.coords[name])}", "adapt again"
+            theirs = f"the weights are of {list_names(features)}"
+            raise mismatch(ours, theirs, remedy=remedy)
     constants = dict(group.arrays)
     fixed, names = constants.pop(_FIXED, np.zeros(0)), group.coords.get("fixed_feature", ())
     if len(names) != len(fixed) or fixed.dtype.kind not in "iuf":

@@ -13,7 +13,14 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arguments import check_seed, require_one_of
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import format_count
-from bpa_ppl.errors import DataError, UsageError, duplicate, list_names, quote
+from bpa_ppl.errors import (
+    DataError,
+    conflict,
+    duplicate,
+    list_names,
+    missing_data,
+    quote,
+)
 from bpa_ppl.lists.labels import find_positions, find_repeated
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.record import Record
@@ -267,8 +274,8 @@ class Draws:
         [1.0]
         """
         if not self.domains:
-            problem = "the posterior has the same weights for all domains: leave the domain out"
-            raise UsageError(problem, parameter=DOMAIN, code="not-supported")
+            reason, code = "the posterior has the same weights for all domains", "not-supported"
+            raise conflict(reason, "the domain", DOMAIN, code=code)
         place = self.domains.index(require_one_of(domain, self.domains, "domain"))
         own = np.asarray(self.values[OWN])[:, :, place]
         constants = {name: of for name, of in self.constants.items() if name != "mode"}
@@ -331,8 +338,8 @@ class Draws:
         """
         require_one_of(point, POINTS, "point")
         if draw and point != "draw":
-            problem = f"the {point} is no single draw: choose the point draw, or leave the draw out"
-            raise UsageError(problem, parameter="draw", code="conflict")
+            remedy = "the draw, or choose the point draw"
+            raise conflict(f"the {point} is no single draw", remedy, "draw")
         values = self.mean
         if point == "mode":
             problem = (
@@ -373,12 +380,18 @@ class Draws:
         weights = Weights({**dict.fromkeys(free, 0.0), **self.fixed}, "the posterior")
         missing = [name for name in lists.feature_names if name not in weights]
         if missing:
-            problem = (
-                f"no weight for {list_names(missing)} of the lists: the posterior has weights for "
+            remedy = (
+                f"the posterior has weights for {', '.join(weights)}; give lists with these "
+                "features, or default weights for the others"
             )
-            problem += f"{', '.join(weights)}; give lists with these features, or "
-            problem += "default weights for the others"
-            raise DataError(problem, weights.origin, parameter="defaults", code="missing-weight")
+            raise missing_data(
+                "weight for the lists",
+                remedy,
+                weights.origin,
+                name=list_names(missing),
+                parameter="defaults",
+                code="missing-weight",
+            )
         matched = match(weights, lists, fixed=())
         pairs = zip(matched.names, matched.values, strict=True)
         return np.column_stack([free.get(n, np.full(len(values), v)) for n, v in pairs])

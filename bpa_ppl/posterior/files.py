@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.errors import BpaError, DataError, damaged, list_names
+from bpa_ppl.errors import BpaError, DataError, damaged, list_names, mismatch
 from bpa_ppl.formats.streams import access_error, atomic_path
 from bpa_ppl.lists.labels import find_repeated
 from bpa_ppl.posterior.adapter import as_draws, from_groups, to_groups
@@ -92,8 +92,8 @@ def write_posterior(posterior: Posterior, path: str | Path, *, timed: bool = Fal
         )
         arrays = sum(len({*g.arrays, *g.coords, *chain(*g.dims.values())}) for g in groups.values())
         if arrays > _ARRAYS:
-            problem = f"{arrays:,} arrays and dimensions are more than the {_ARRAYS:,} that can be "
-            raise DataError(f"{problem}read: give the model fewer sites", code="cannot-write")
+            found, limit = f"{arrays:,} arrays and dimensions", f"{_ARRAYS:,} can be read"
+            raise mismatch(found, limit, remedy="give the model fewer sites", code="cannot-write")
         if not timed:
             attrs.pop("sampling_time", None)
         content = seal(to_bytes(groups, attrs))

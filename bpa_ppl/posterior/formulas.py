@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import Any
 
 from bpa_ppl._runtime.arguments import require_one_of
-from bpa_ppl.errors import DataError, UsageError, list_names
+from bpa_ppl.errors import DataError, conflict, list_names, not_supported
 from bpa_ppl.formats.values import format_shortest
 from bpa_ppl.posterior.draws import Draws, quantiles, standardise
 from bpa_ppl.weights import Weights
@@ -92,11 +92,11 @@ def format_weights(
     require_one_of(program, FORMULAS, "program", "format")
     names = [name for source in draws.record.recipe.sources for name in source.feature_names]
     if names and program != "json":
-        problem = f"{program} does not have {list_names(names)}, which bpa_ppl computes"
-        raise DataError(f"{problem}: adapt without these", parameter="format", code="not-supported")
+        reason = f"{program} does not have {list_names(names)}, which bpa_ppl computes"
+        raise not_supported(reason, "adapt without these", "format")
     if acoustic is not None and program != "lm-scale":
-        problem = f"{program} has no acoustic scale: leave acoustic out, or choose lm-scale"
-        raise UsageError(problem, parameter="acoustic", code="conflict")
+        reason = f"{program} has no acoustic scale"
+        raise conflict(reason, "acoustic, or choose lm-scale", "acoustic")
     settings = _WRITERS[program](draws, weights, acoustic)
     if isinstance(settings, str):
         return settings
@@ -120,9 +120,8 @@ def _format_trl(_: Draws, weights: Weights, __: str | None) -> str:
 def _format_trulens(_: Draws, weights: Weights, __: str | None) -> str:
     for name, weight in weights.items():
         if weight < 0:
-            problem = f"the weight of {name} is negative, which a weighted mean does not allow"
-            remedy = "adapt without it, or use Reranker.aggregate"
-            raise DataError(f"{problem}: {remedy}", parameter="format", code="not-supported")
+            reason = f"the weight of {name} is negative, which a weighted mean does not allow"
+            raise not_supported(reason, "adapt without it, or use Reranker.aggregate", "format")
     return _format_ordered("jurors", 'aggregation = "weighted_mean"\nweights', weights)
 
 
@@ -155,8 +154,8 @@ def _format_lm_scale(_: Draws, weights: Weights, acoustic: str | None) -> str:
         raise DataError(f"{problem}: name it with acoustic", parameter="acoustic", code="bad-name")
     unit = weights[named[0]]
     if unit <= 0:
-        problem = f"the weight of {named[0]} is not positive: there are no ratios to it"
-        raise DataError(f"{problem}; give more lists", parameter="acoustic", code="not-supported")
+        reason = f"the weight of {named[0]} is not positive, so there are no ratios to it"
+        raise not_supported(reason, "give more lists", "acoustic")
     lines = [f"{name}= {format_shortest(weight / unit)}\n" for name, weight in weights.items()]
     return f"# scales of scores if that of {named[0]} is 1, such as lm_scale\n{''.join(lines)}"
 

@@ -7,7 +7,7 @@ from glob import glob
 from pathlib import Path
 from typing import Any
 
-from bpa_ppl.errors import DataError
+from bpa_ppl.errors import DataError, damaged, missing_data
 from bpa_ppl.posterior.arviz_functions import (
     arviz_version,
     import_arviz,
@@ -36,8 +36,8 @@ def read_cmdstan(path: str | Path) -> tuple[Mapping[str, Group], Mapping[str, An
     """
     files = [str(path)] if Path(path).is_file() else sorted(glob(str(path)))
     if not files:
-        problem = "no such file: give CSV files of CmdStan, as output_*.csv"
-        raise DataError(problem, path, code="missing-file")
+        remedy = "give CSV files of CmdStan, as output_*.csv"
+        raise missing_data("such file", remedy, path, code="missing-file")
     if arviz_version() >= 1:
         remedy = f"{suggest_call('#')}, and save the result by its to_netcdf"
         raise DataError(f"ArviZ 1 does not read it: {remedy}", path, code="unknown-format")
@@ -46,6 +46,6 @@ def read_cmdstan(path: str | Path) -> tuple[Mapping[str, Group], Mapping[str, An
         return split_groups(data)
     # The file may have any content.
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, OSError) as error:
-        problem = f"ArviZ cannot read it as output of CmdStan ({type(error).__name__}: {error})"
+        what, reason = "output of CmdStan that ArviZ reads", f"{type(error).__name__}: {error}"
         remedy = "give the CSV files of one run of CmdStan's method sample"
-        raise DataError(f"{problem:.300}: {remedy}", path, code="damaged") from error
+        raise damaged(what, f"{reason:.300}", path, remedy=remedy) from error

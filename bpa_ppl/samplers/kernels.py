@@ -107,12 +107,9 @@ class NumpyroKernel(Sampler, frozen=True):
         least = max(_CHAINS, 2 * target.dimension)
         chains = self.chains or (least + 2 if ensemble else _CHAINS)
         if ensemble and (chains < least or chains % 2):
-            raise UsageError(
-                f"the chains of {self.kernel} interact: it needs an even number of chains, at "
-                f"least {least} for {target.dimension} values, not {chains}",
-                parameter="chains",
-                code="invalid-setting",
-            )
+            rule = f"the chains of {self.kernel} interact: it needs an even number of chains, at "
+            rule += f"least {least} for {target.dimension} values"
+            raise wrong_value(rule, chains, "chains", code="invalid-setting")
         start, (moments, *_) = draw_starts(target, chains)
         mode = None if moments is None else mode_of(target)
         sampled = run_chains(self, target, None, start)

@@ -13,7 +13,7 @@ from msgspec import Meta
 from bpa_ppl.components import Count
 from bpa_ppl.densities.mode import spread_over_modes
 from bpa_ppl.densities.target import Sampled, Target, unflatten
-from bpa_ppl.errors import DataError
+from bpa_ppl.errors import not_supported
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.samplers.sampler import Sampler
@@ -66,12 +66,8 @@ class Blackjax(Sampler, frozen=True):
         }
         z = joined.pop("z")
         if not np.isfinite(z).all():
-            raise DataError(
-                "NUTS of BlackJAX failed: its chains left the region of finite densities; use the "
-                "sampler nuts",
-                parameter="sampler",
-                code="not-supported",
-            )
+            reason = "NUTS of BlackJAX failed, its chains left the region of finite densities"
+            raise not_supported(reason, "use the sampler nuts", "sampler")
         return Sampled(
             z=unflatten(z, target.start),
             log_density=joined.pop("log_density"),
@@ -174,11 +170,8 @@ class Nutpie(Sampler, frozen=True):
         try:
             draws = as_draws(run.wait())
         except RuntimeError as error:
-            raise DataError(
-                f"nutpie failed: {error}; use the sampler nuts",
-                parameter="sampler",
-                code="not-supported",
-            ) from error
+            reason = f"nutpie failed ({error})"
+            raise not_supported(reason, "use the sampler nuts", "sampler") from error
         except BaseException:  # Ctrl-C included
             run.cancel()
             raise

@@ -25,7 +25,7 @@ from bpa_ppl.densities.target import (
     require_lists,
     with_evaluations,
 )
-from bpa_ppl.errors import UsageError
+from bpa_ppl.errors import needs, wrong_value
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, total
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.samplers.chains import Chains, ChainSampler, run_chains
@@ -111,11 +111,8 @@ def weight_vectors(target: Target, vectors: Float64, delta: float) -> Sampled:
         UsageError: if the model has other sites than the weights.
     """
     if set(target.start) != {WEIGHTS}:
-        raise UsageError(
-            "this sampler draws weights only, and the model has other sites: use the sampler nuts",
-            parameter="sampler",
-            code="not-supported",
-        )
+        what, remedy = "a model without other sites than weights", "use the sampler nuts"
+        raise needs("this sampler", what, "sampler", remedy=remedy, code="not-supported")
     z = {WEIGHTS: vectors[None]}
     log_density, log_likelihood = evaluate(target, z)
     log_p = total(log_likelihood, (1, len(vectors)))
@@ -148,8 +145,8 @@ def weight_again(target: Target, earlier: Draws, delta: float) -> Sampled:
     """
     recorded = 1 / earlier.record.figures.likelihood_exponent
     if abs(recorded - delta) > _SAME * delta:
-        problem = f"the posterior that is the prior was weighted with delta={recorded:g}"
-        raise UsageError(f"{problem}: give the same", parameter="delta", code="conflict")
+        rule = f"the posterior that is the prior was weighted with delta={recorded:g}"
+        raise wrong_value(rule, delta, "delta", remedy="give the same", code="conflict")
     sampled = weight_vectors(target, earlier.flat, delta)
     assert sampled.log_likelihood is not None
     assert earlier.log_density is not None  # `weight_vectors` records both

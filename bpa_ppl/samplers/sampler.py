@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from bpa_ppl._runtime.arguments import require_extra
 from bpa_ppl.components import Component, Registry
-from bpa_ppl.errors import UsageError
+from bpa_ppl.errors import wrong_value
 
 if TYPE_CHECKING:
     from bpa_ppl.densities.target import Sampled, Target
@@ -54,11 +54,11 @@ class Sampler(Component, frozen=True):
         chains, thinning = (getattr(self, name, 1) or 1 for name in ("chains", "thinning"))
         steps = chains * thinning * draws
         if steps > _MAX_STEPS:
-            raise UsageError(
-                f"{steps:,} steps exceed the limit of {_MAX_STEPS:,}: lower draws, chains, warmup "
-                "or thinning",
-                parameter="draws",
+            rule, remedy = (
+                f"at most {_MAX_STEPS:,} steps",
+                "lower draws, chains, warmup or thinning",
             )
+            raise wrong_value(rule, steps, "draws", remedy=remedy)
 
     def require_packages(self) -> None:
         """Refuse a sampler whose package is not installed.

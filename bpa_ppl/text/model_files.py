@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl._runtime.progress import Reporter
-from bpa_ppl.errors import DataError, UsageError, missing_data
+from bpa_ppl.errors import DataError, conflict, missing_data
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, origin_name, read_beginning
 from bpa_ppl.text.language_model import NgramModel, TextModel
 from bpa_ppl.text.ngrams import build_hash_table, choose_table_size, find_numbers
@@ -72,8 +72,7 @@ def read_or_train(
     if not finished:
         return NgramModel.train(paths, order, progress)
     if len(paths) > 1:
-        message = f"{finished[0]} is a finished language model: give no other file"
-        raise UsageError(message, code="conflict")
+        raise conflict(f"{finished[0]} is a finished language model", "the other files")
     return read_arpa(finished[0])
 
 

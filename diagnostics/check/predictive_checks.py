@@ -9,7 +9,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arguments import check_seed
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl.errors import DataError
+from bpa_ppl.errors import mismatch, missing_data
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.gains.oracles import select_judged
 from bpa_ppl.lists.nbest import NBest
@@ -38,12 +38,11 @@ def _check_lists(draws: Draws, lists: NBest) -> tuple[NBest, Int64]:
     if recipe.gain is not None:
         prepared = select_judged(prepared, recipe.gain)[0]
     if "oracle" not in draws.observed:
-        message = "the posterior does not record oracles: adapt again"
-        raise DataError(message, code="no-data")
+        raise missing_data("record of oracles in the posterior", "adapt again")
     index = np.asarray(draws.observed["oracle"], np.int64)
     if len(index) != len(prepared) or np.any(index >= prepared.sizes):
-        message = f"the {len(index)} recorded oracles are not of these {len(prepared)} lists"
-        raise DataError(f"{message}: give its lists", prepared.origin, code="mismatch")
+        found, others = f"{len(index)} recorded oracles", f"there are {len(prepared)} other lists"
+        raise mismatch(found, others, prepared.origin, remedy="give the lists of the posterior")
     return prepared, index
 
 

@@ -21,7 +21,7 @@ from bpa_ppl.diagnostics.pages.figures import (
 )
 from bpa_ppl.diagnostics.pages.page import Headline, Section, page, write_page
 from bpa_ppl.diagnostics.pages.provenance import signature
-from bpa_ppl.errors import DataError, list_names, missing_data, unknown_name, wrong_value
+from bpa_ppl.errors import list_names, missing_data, unknown_name, wrong_value
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.arviz_functions import TRACE, plot_chains
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, standardise
@@ -150,8 +150,8 @@ def _require_chains(posterior: Posterior) -> Draws:
     draws = as_draws(posterior, any_variables=True)
     if draws.weighted or draws.kind == "point":
         kind = "importance-weighted draws" if draws.weighted else "a single point"
-        problem = f"traces need chains, and this posterior has {kind}: use a sampler such as nuts"
-        raise DataError(problem, code="no-data")
+        remedy = f"use a sampler such as nuts, this posterior has {kind}"
+        raise missing_data("chains", remedy, needed_by="a trace")
     return draws
 
 

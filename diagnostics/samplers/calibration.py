@@ -46,7 +46,7 @@ from bpa_ppl.diagnostics.samplers.moments import holm
 from bpa_ppl.diagnostics.samplers.running import find_target, resolve_samplers
 from bpa_ppl.diagnostics.samplers.runs import resample_independent
 from bpa_ppl.diagnostics.samplers.uniformity import uniform_bands, uniformity_test
-from bpa_ppl.errors import UsageError, wrong_value
+from bpa_ppl.errors import UsageError, conflict, wrong_value
 from bpa_ppl.formats.streams import atomic_writer
 from bpa_ppl.gains.gains import AnyGain, resolve
 from bpa_ppl.gains.oracles import Oracles
@@ -224,8 +224,8 @@ def _of_weights(target: Target) -> _Simulation:
     _require_generative(target.likelihood)
     observed = require_adaptation(target).observed
     if observed.choices is not None and (observed.choices.weight != 1).any():
-        message = "answers with weights other than 1 cannot be simulated: leave out the weights"
-        raise UsageError(message, parameter="likelihood", code="not-supported")
+        reason, code = "answers with weights other than 1 cannot be simulated", "not-supported"
+        raise conflict(reason, "the weights", "likelihood", code=code)
     latent = inspect_model(target).latent
     names = (WEIGHTS, *(name for name in latent if name != WEIGHTS))
 

@@ -29,7 +29,7 @@ from bpa_ppl.diagnostics.samplers.runs import concatenate_runs
 from bpa_ppl.diagnostics.samplers.same_posterior import check_same_posterior
 from bpa_ppl.diagnostics.samplers.variables import select_comparable
 from bpa_ppl.diagnostics.ways.paired import bootstrap_changes, find_changed
-from bpa_ppl.errors import DataError, UsageError, list_names, missing_data, wrong_value
+from bpa_ppl.errors import DataError, UsageError, list_names, missing_data, wrong_type, wrong_value
 from bpa_ppl.gains.bleu import LengthRatio
 from bpa_ppl.gains.gains import list_reported_metrics, resolve
 from bpa_ppl.lists.nbest import NBest
@@ -303,8 +303,8 @@ def _name_reference(reference: Any, several: Mapping[str, Any]) -> tuple[str, li
     """
     (name, runs), *more = _group_runs(reference, _REFERENCE).items()
     if more:
-        problem = "the reference is one posterior, or arrays by name, or runs, not several"
-        raise UsageError(problem, parameter="reference", code="wrong-type")
+        rule = "the reference is one posterior, or arrays by name, or runs of one"
+        raise wrong_type(rule, [name, *more], "reference")
     name = _REFERENCE if name in several else name
     if name in several:
         problem = f"a posterior that is compared is called {name}: choose another name"

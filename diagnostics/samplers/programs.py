@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bpa_ppl.errors import DataError, UsageError, list_names, wrong_value
+from bpa_ppl.errors import DataError, UsageError, damaged, unknown_name, wrong_value
 from bpa_ppl.formats.streams import origin_name, read_text
 from bpa_ppl.formats.values import parse_json
 
@@ -60,8 +60,8 @@ def read_model(text: str) -> Callable[..., Any]:
     model: Callable[..., Any] | None = getattr(loaded, name, None)
     if not callable(model):
         functions = [n for n, of in inspect.getmembers(loaded, inspect.isfunction)]
-        problem = f"the module {module} has no function {name}: it has {list_names(functions)}"
-        raise UsageError(problem, parameter="model", code="unknown-name")
+        owner = f"the module {module}"
+        raise unknown_name("function", name, functions, "model", owner=owner)
     return model
 
 
@@ -78,8 +78,8 @@ def read_arguments(path: str | Path, model: Callable[..., Any]) -> dict[str, Any
     """
     data = parse_json(read_text(path), origin_name(path), parameter="data")
     if not isinstance(data, dict):
-        problem = 'is not an object: write {"NAME": VALUE} with the arguments of the model'
-        raise DataError(problem, path, code="wrong-type")
+        remedy = 'write {"NAME": VALUE} with the arguments of the model'
+        raise damaged("an object", None, path, remedy=remedy, code="wrong-type")
     arguments = {name: _to_array(value, name, path) for name, value in data.items()}
     try:
         inspect.signature(model).bind(**arguments)

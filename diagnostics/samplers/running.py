@@ -40,6 +40,9 @@ from bpa_ppl.errors import (
     escape_controls,
     find_interruption,
     list_names,
+    needs,
+    unknown_name,
+    wrong_type,
     wrong_value,
 )
 from bpa_ppl.lists.nbest import NBest
@@ -200,14 +203,14 @@ def resolve_samplers(
     500
     """
     if isinstance(samplers, str):
-        problem = f"samplers are a list, even of one: write samplers=[{samplers!r}]"
-        raise UsageError(problem, parameter="samplers", code="wrong-type")
+        remedy = f"write samplers=[{samplers!r}]"
+        raise wrong_type("samplers are a list, even of one", samplers, "samplers", remedy=remedy)
     if not samplers:
-        raise UsageError("name at least one sampler", parameter="samplers", code="no-data")
+        raise needs("a comparison", "at least one sampler", "samplers", code="no-data")
     given = settings or {}
     if unused := sorted(given.keys() - {one for one in samplers if isinstance(one, str)}):
-        problem = f"{list_names(unused)} has settings and is not run: add it to the samplers"
-        raise UsageError(problem, parameter="settings", code="conflict")
+        reason = f"{list_names(unused)} has settings and is not run"
+        raise conflict(reason, "the settings, or add it to the samplers", "settings")
     named = ((one, given.get(one) if isinstance(one, str) else None) for one in samplers)
     return [SAMPLERS.resolve(one, values) for one, values in named]
 
@@ -217,11 +220,8 @@ def _find_reference_sampler(reference: Any, draws: int) -> Sampler | None:
     if not isinstance(reference, str) or "*" in reference or Path(reference).exists():
         return None
     if read_name(reference) not in SAMPLERS:
-        problem = f"the reference {reference} is neither a sampler nor a file"
-        names = ", ".join(SAMPLERS.titles)
-        raise UsageError(
-            f"{problem}: choose one of {names}, or give the draws", parameter="reference"
-        )
+        known = [*SAMPLERS.titles, "a file or draws"]
+        raise unknown_name("reference", str(reference), known, "reference")
     return SAMPLERS.resolve(reference, {"draws": draws})
 
 

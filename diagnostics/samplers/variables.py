@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.errors import DataError, UsageError, list_names
+from bpa_ppl.errors import DataError, UsageError, list_names, mismatch, missing_data, wrong_value
 from bpa_ppl.lists.labels import find_positions
 from bpa_ppl.posterior.adapter import (
     LOG_WEIGHT,
@@ -179,8 +179,8 @@ def _open_runs(posteriors: Mapping[str, Sequence[Any]], log_weights: str | None)
     runs = [_open(of, name, log_weights) for name, several in posteriors.items() for of in several]
     named = log_weights not in (None, NO_WEIGHTS)
     if named and all(run.log_weight is None for run in runs):
-        problem = f"no posterior has the variable {log_weights} with one number for each draw"
-        raise UsageError(problem, parameter="log_weights", code="bad-name")
+        rule = "log_weights names a variable of a posterior with one number for each draw"
+        raise wrong_value(rule, log_weights, "log_weights", code="bad-name")
     return _join_cells(runs)
 
 
@@ -323,7 +323,7 @@ def _take_common(
         problem = f"not all posteriors have the variable {missing}: {described}"
         raise UsageError(problem, parameter="var_names", code="bad-name")
     if not common:
-        raise DataError(f"the posteriors have no variable in common: {described}", code="no-data")
+        raise missing_data("variable that the posteriors have in common", described)
     one_sided: _Reasons = {}
     for name in dict.fromkeys(chain.from_iterable(run.variables for run in runs)):
         if name not in common:
@@ -366,15 +366,18 @@ def _align(name: str, run: _Run, expected: _Variable) -> Float64:
     """Return the draws of a variable with its cells in the order of the reference."""
     variable = run.variables[name]
     if variable.shape != expected.shape:
-        problem = f"{name} has the shape {variable.shape} in {run.sampler}, and {expected.shape}"
-        raise DataError(f"{problem} in the others", code="mismatch")
+        found, others = (
+            f"{name} of {run.sampler} has the shape {variable.shape}",
+            f"{expected.shape}",
+        )
+        raise mismatch(found, f"in the others it is {others}")
     values = variable.values.astype(np.float64)
     if {*variable.labels} == {*expected.labels}:
         return values[..., find_positions(expected.labels, variable.labels)]
     if not (variable.numbered or expected.numbered):
         ours, theirs = (one.labels[0] for one in (variable, expected))
-        problem = f"the cells of {name} have other labels in {run.sampler}, such as {ours}, than in"
-        raise DataError(f"{problem} the others, such as {theirs}", code="mismatch")
+        found = f"the cells of {name} in {run.sampler} have labels such as {ours}"
+        raise mismatch(found, f"those of the others are such as {theirs}")
     return values
 
 
@@ -412,8 +415,9 @@ def _drop_without_mean(
     for run, values in zip(runs, cells.values, strict=True):
         differs = constant & (values != x[0, 0]).any(axis=(0, 1))
         for k in np.flatnonzero(differs).tolist():
-            problem = f"{cells.labels[k]} is {x[0, 0, k]:g} in all draws of {reference}, and not in"
-            raise DataError(f"{problem} {run.sampler}: they differ in their model", code="mismatch")
+            found = f"{cells.labels[k]} is {x[0, 0, k]:g} in all draws of {reference}"
+            remedy = "they differ in their model"
+            raise mismatch(found, f"not in {run.sampler}", remedy=remedy)
     logs = [log[:, :length] for _, log in of_reference if log is not None]
     if len(logs) == len(of_reference):
         weighted = Draws({WEIGHTS: x}, cells.labels, "weighted", np.concatenate(logs))

@@ -49,7 +49,7 @@ from bpa_ppl.diagnostics.ways.simple_ways import (
     lacks_canonical,
     list_simple_ways,
 )
-from bpa_ppl.errors import DataError, missing_data
+from bpa_ppl.errors import damaged, missing_data
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.gains import default_gain, resolve
@@ -462,8 +462,7 @@ def read_comparison(draws: Draws) -> BaselineComparison | None:
     try:
         return msgspec.convert(draws.record.comparison, BaselineComparison)
     except msgspec.ValidationError as error:
-        message = f"the comparison with baselines cannot be read ({error}): adapt again"
-        raise DataError(message, code="damaged") from error
+        raise damaged("a comparison with baselines", error, remedy="adapt again") from error
 
 
 def _compare(judged: Judged, gain: Metric | None, draws: Draws | None = None) -> BaselineComparison:

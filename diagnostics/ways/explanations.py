@@ -14,7 +14,7 @@ from bpa_ppl._runtime.messages import format_fixed
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, side_by_side
 from bpa_ppl.diagnostics.ways.paired import INTERVAL, MINUS, PROBABILITY, find_changed
 from bpa_ppl.diagnostics.ways.simple_ways import find_system_column
-from bpa_ppl.errors import UsageError, missing_data
+from bpa_ppl.errors import missing_data, wrong_type
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.gains import count_statistics, select_choices
@@ -177,8 +177,8 @@ def _check(lists: NBest, choice: npt.ArrayLike, name: str) -> Int64:
         or positions.dtype.kind not in "iu"
         or not np.all((positions >= 0) & (positions < lists.sizes))
     ):
-        problem = f"{name} must be a position, from 0, in each of the {len(lists)} lists"
-        raise UsageError(problem, parameter=name, code="wrong-type")
+        rule = f"{name} must be a position, from 0, in each of the {len(lists)} lists"
+        raise wrong_type(rule, positions, name)
     return positions.astype(np.int64)
 
 

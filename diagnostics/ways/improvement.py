@@ -45,7 +45,7 @@ from bpa_ppl.diagnostics.ways.simple_ways import (
     find_system_column,
     lacks_canonical,
 )
-from bpa_ppl.errors import DataError, UsageError, locate
+from bpa_ppl.errors import locate, missing_data, needs
 from bpa_ppl.gains.bleu import LengthRatio
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.gains import gains as gains_in
@@ -244,8 +244,8 @@ def _find_judged(choices: ChoiceChanges, gain: Metric) -> Int64:
     chosen = [gains[lists.offsets[:-1] + choice] for choice in (choices.before, choices.after)]
     judged = np.flatnonzero(np.isfinite(chosen).all(axis=0))
     if not judged.size:
-        message = f"none of the chosen candidates has a {gain.column}"
-        raise DataError(message, lists.origin, code="no-data")
+        what = f"{gain.column} of a chosen candidate"
+        raise missing_data(what, "judge them", lists.origin)
     return judged
 
 
@@ -357,13 +357,12 @@ def report_page(
     """
     if lists is None and (moved_files or without):
         name = "moved_files" if moved_files else "without"
-        problem = f"{name} is about new lists: give lists, too, or leave it out"
-        raise UsageError(problem, parameter=name, code="conflict")
+        raise needs(name, "lists", name, remedy="give lists, too, or leave it out", code="conflict")
     draws, answer = as_draws(posterior, any_variables=True), None
     if not draws.features:
-        problem = "the posterior has no weights of features, which a report is about: of any other "
-        problem += "posterior, bpa trace POSTERIOR -o page.html (plot_trace) shows the chains"
-        raise DataError(problem, parameter="posterior", code="no-data")
+        remedy = "bpa trace POSTERIOR -o page.html (plot_trace) shows the chains of any posterior"
+        what, who = "weights of features in the posterior", "a report"
+        raise missing_data(what, remedy, needed_by=who, parameter="posterior", code="no-data")
     draws = without_features(draws, without)
     if lists is not None:
         caveats = [] if check_and_record(draws)[1] else [_FAILED]

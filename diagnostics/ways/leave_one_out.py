@@ -8,7 +8,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.diagnostics.ways.judged import Judged
-from bpa_ppl.errors import DataError
+from bpa_ppl.errors import mismatch
 from bpa_ppl.lists.nbest import NBest, score_differences, subtract_first
 from bpa_ppl.posterior.draws import DOMAIN, Draws, importance_weights
 from bpa_ppl.posterior.statistics import loo_log_weights
@@ -140,8 +140,8 @@ def _evaluate_lists(draws: Draws, lists: NBest, chosen: Int64) -> Float64:
     if count == len(lists) and draws.record.observed.kind != "preferences":
         return likelihood
     if ids is None or len(ids) != count or not np.isin(lists.sentence_ids, ids).all():
-        message = f"{len(lists)} lists are not those of the posterior: give its {count} lists"
-        raise DataError(message, lists.origin, code="mismatch")
+        found, expected = f"{len(lists)} lists", f"the posterior has {count} others"
+        raise mismatch(found, expected, lists.origin, remedy="give those")
     names, number = np.unique(ids, return_inverse=True)
     by_name = np.zeros((len(names), len(chosen)))
     np.add.at(by_name, number, likelihood)

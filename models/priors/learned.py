@@ -21,10 +21,12 @@ from bpa_ppl.diagnostics.check.check import refuse_unconverged
 from bpa_ppl.errors import (
     BpaError,
     DataError,
-    UsageError,
     list_names,
+    mismatch,
     missing_data,
     needs,
+    not_supported,
+    wrong_type,
     wrong_value,
 )
 from bpa_ppl.lists.labels import find_positions, matches, with_labels
@@ -45,6 +47,7 @@ _MIN_Z = 2.0
 #: the prior from μ.
 _NEAR = 1.0
 _ITERATIONS = 2000
+_ADAPT = "adapt again with the sampler imh"
 #: Largest change of a variance or covariance, in units of μ's prior variance.
 _TOLERANCE = 1e-6
 #: Default shrinkage and strength of Σ, see `fit_hierarchy`.
@@ -164,8 +167,8 @@ def draws_by_label(posteriors: Posteriors) -> dict[str, Draws]:
         UsageError: if it is a single posterior and not a list.
     """
     if isinstance(posteriors, str | Path | Draws) or not isinstance(posteriors, Iterable):
-        problem = "learn_prior takes posteriors by label or a list of them, even of one"
-        raise UsageError(problem, parameter="posteriors", code="wrong-type")
+        rule = "learn_prior takes posteriors by label or a list of them, even of one"
+        raise wrong_type(rule, posteriors, "posteriors")
 
     def load(posterior: Any) -> Draws:
         return read_draws(posterior) if isinstance(posterior, str | Path) else as_draws(posterior)
@@ -228,8 +231,8 @@ def _fix_at_zero(domains: dict[str, Evidence], without: Sequence[str]) -> dict[s
     }
     for label, domain in remaining.items():
         if not domain.names:
-            problem = f"all features of the posterior {label} are left out: keep at least one"
-            raise DataError(problem, parameter="without", code="no-data")
+            what = f"feature of the posterior {label} that is not left out"
+            raise missing_data(what, "keep at least one", parameter="without")
     return remaining
 
 
@@ -270,19 +273,18 @@ class Evidence(NamedTuple):
         """
         prior, size = Prior.recorded(draws, unchecked=True), len(draws.features)
         if draws.kind == "point":
-            problem = "it holds only its mode: adapt again with the sampler imh"
-            raise DataError(problem, parameter="posteriors", code="not-supported")
+            raise not_supported("it holds only its mode", _ADAPT, "posteriors")
         if (count := len(draws.flat)) < 10 * size:
-            problem = f"it holds {count} draws of {size} weights: adapt with at least {10 * size}"
-            raise DataError(problem, parameter="posteriors", code="no-data")
+            found, needed = f"it holds {count} draws of {size} weights", f"{10 * size} are needed"
+            remedy = f"adapt with at least {10 * size}"
+            raise mismatch(found, needed, remedy=remedy, parameter="posteriors", code="no-data")
         covariance = prior.full_covariance
         # In units of the prior: u = F⁻¹(λ − m) is N(0, I) a priori.
         factor = np.linalg.cholesky(covariance)
         units = np.linalg.solve(factor, (draws.flat - prior.mean).T)
         posterior = np.atleast_2d(np.cov(units, aweights=draws.importance))
         if np.linalg.matrix_rank(posterior, hermitian=True) < size:
-            problem = "its draws do not vary in all directions: adapt again with the sampler imh"
-            raise DataError(problem, parameter="posteriors", code="not-supported")
+            raise not_supported("its draws do not vary in all directions", _ADAPT, "posteriors")
         precision, axes = np.linalg.eigh(np.linalg.inv(posterior))
         centre = axes.T @ np.average(units, axis=1, weights=draws.importance)
         gained = np.maximum(precision - 1.0, 0.0)

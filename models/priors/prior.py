@@ -14,7 +14,16 @@ from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, to_floats
 from bpa_ppl.components import Component, Registry
 from bpa_ppl.diagnostics.check.check import refuse_unconverged
-from bpa_ppl.errors import DataError, UsageError, wrong_type, wrong_value
+from bpa_ppl.errors import (
+    DataError,
+    UsageError,
+    damaged,
+    missing_data,
+    needs,
+    not_supported,
+    wrong_type,
+    wrong_value,
+)
 from bpa_ppl.formats.streams import atomic_writer, read_text
 from bpa_ppl.formats.values import load_json
 from bpa_ppl.lists.labels import find_positions
@@ -226,12 +235,9 @@ class Prior(NamedTuple):
         if not unchecked:
             refuse_unconverged(draws)
         if draws.kind == "point":
-            raise UsageError(
-                "the posterior of the prior holds only its mode, without a covariance: adapt with "
-                "a sampler that draws, such as imh or laplace",
-                parameter="prior",
-                code="not-supported",
-            )
+            who, what = "a prior that is a posterior", "draws with a covariance, not only a mode"
+            remedy = "adapt with a sampler that draws, such as imh or laplace"
+            raise needs(who, what, "prior", remedy=remedy, code="not-supported")
         mean = dict(zip(draws.features, draws.mean.tolist(), strict=True))
         importance = draws.importance
         if importance.max() < 1:
@@ -273,11 +279,11 @@ class Prior(NamedTuple):
         # If weights are a function of other sites, the recorded Gaussian is not their prior.
         no_spread = variance is None and covariance is None
         if mean is None or no_spread or WEIGHTS not in draws.sites:
-            problem = "the posterior does not record a Gaussian prior"
+            reason, remedy = "the posterior does not record a Gaussian prior", "adapt again"
             if WEIGHTS not in draws.sites:
-                problem = "its model has no Gaussian prior of the weights: adapt without a model, "
-                problem += "to the lists of each domain"
-            raise DataError(problem, parameter="posterior", code="not-supported")
+                reason = "its model has no Gaussian prior of the weights"
+                remedy = "adapt without a model, to the lists of each domain"
+            raise not_supported(reason, remedy, "posterior")
         means = dict(zip(draws.features, np.asarray(mean).tolist(), strict=True))
         scale = LogNormalScale.of(constants.get("prior_log_deviation"))
         if scale is not None:
@@ -322,12 +328,12 @@ class Prior(NamedTuple):
         covered = set(features)
         missing = [name for name in names if name not in covered]
         if missing:
-            raise DataError(
-                f"the prior has no feature {', '.join(missing)}: it has {', '.join(features)}; fix "
-                "the feature at its canonical weight (fixed), or give a prior of all features",
-                parameter="prior",
-                code="missing-feature",
+            remedy = (
+                f"it has {', '.join(features)}; fix the feature at its canonical weight (fixed), "
             )
+            remedy += "or give a prior of all features"
+            what, name = "feature in the prior", ", ".join(missing)
+            raise missing_data(what, remedy, name=name, parameter="prior")
         if not self.is_gaussian:
             problem = f"of the free features {', '.join(names)}, not of {', '.join(features)}"
             raise _invalid("prior", problem, "mismatch")
@@ -492,12 +498,10 @@ class Prior(NamedTuple):
             *(ValueError, TypeError, KeyError, AttributeError, RecursionError),
             OverflowError,  # an integer beyond floats
         ) as error:
-            raise DataError(
-                'not a prior: write {"mean": {NAME: VALUE}, "variance": {NAME: VALUE}} or a '
-                f'"covariance" matrix ({error})',
-                path,
-                code="unknown-format",
-            ) from error
+            remedy = (
+                'write {"mean": {NAME: VALUE}, "variance": {NAME: VALUE}} or a "covariance" matrix'
+            )
+            raise damaged("a prior", error, path, remedy=remedy, code="unknown-format") from error
 
 
 def _mean_precision(prior: Prior, scale: LogNormalScale, draws: Draws) -> float:

@@ -180,7 +180,7 @@ def test_an_option_that_needs_another_one_is_refused_alone(
     words: str, option: str, needed: str
 ) -> None:
     done = run(*words.split())
-    problem = f"error: {option} has a meaning only with {needed}: give both, or leave it out\n"
+    problem = f"error: {option} needs {needed}: give both, or leave it out\n"
     assert (done.code, done.out, done.err) == (2, "", problem)
 
 

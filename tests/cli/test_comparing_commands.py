@@ -100,7 +100,7 @@ def loaded(module: str, data: str) -> tuple[Any, tuple[()], dict[str, Any]]:
             "{}",
             "division by zero; look at line 13 of normal_mean.py",
         ),
-        ("--model normal_mean:modle", "{}", "has no function modle: it has"),
+        ("--model normal_mean:modle", "{}", "unknown function 'modle' of"),
         ("--model normal_mean:model", '{"count": 3}', "missing a required argument: 'y'"),
         ("--model normal_mean:model", '{"count": 3, "z": 1}', "missing a required argument: 'y'"),
         (
@@ -109,16 +109,16 @@ def loaded(module: str, data: str) -> tuple[Any, tuple[()], dict[str, Any]]:
             "y has rows of different",
         ),
         ("--model normal_mean:model", '{"count": 1, "y": ["a"]}', "y is not made of numbers"),
-        ("--model normal_mean:model", "[]", "is not an object"),
+        ("--model normal_mean:model", "[]", "not an object"),
         ("--model normal_mean:model", "{", "other.json:1: not JSON"),
         ("--model normal_mean:model", "[" * 100_000, "other.json:1: objects nest too deeply"),
         ("--model normal_mean:model", '{"y": [1],\n"y": [2]}', "two fields 'y'"),
-        ("", "{}", "--data has a meaning only with --model"),
+        ("", "{}", "--data needs --model"),
         ("--model normal_mean:model --set draws=5", "{}", "expected SAMPLER.NAME=VALUE, not 'draw"),
         (
             "--model normal_mean:model --set map.draws=5",
             '{"count": 3, "y": [1, 2, 3]}',
-            "map has settings and is not run: add it to the samplers (--set)",
+            "map has settings and is not run: leave out the settings",
         ),
         (
             "a.nc --model normal_mean:model --reference-draws 5000",

@@ -69,7 +69,7 @@ def test_files_of_the_usual_programs(program: str, times: int) -> None:
     data = bytes.fromhex(OF_PROGRAMS[program]) * times
     assert read_lines(data) == ["a café"] * times
     assert read_lines(io.BytesIO(data)) == ["a café"] * times
-    with raises(DataError, "damaged", match=f"the {program[:4].strip()} data"):
+    with raises(DataError, "damaged", match=f"valid {program[:4].strip()} data"):
         read_lines(data[:-1])
 
 

@@ -84,7 +84,7 @@ def test_bad_files(write: Write, content: str | bytes, code: str, line: int | No
 def test_a_list_of_numbers_is_in_the_order_of_columns(write: Write, toy: NBest) -> None:
     bare = read_weights(write("[0.5, -1e-3, 2]", name="w"))
     assert match(bare, toy).values.tolist() == [0.5, -0.001, 2.0]
-    with pytest.raises(DataError, match=r"w: 3 weights without names for 2 features.*LM0, TM0"):
+    with pytest.raises(DataError, match=r"w: 3 weights without names, but 2 features.*LM0, TM0"):
         match(bare, toy.without("TM0[1]"))
 
 

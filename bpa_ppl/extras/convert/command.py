@@ -12,7 +12,7 @@ from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import format_count, log_info
 from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.outputs import WORD, expand_patterns
-from bpa_ppl.errors import UsageError
+from bpa_ppl.errors import unknown_name
 from bpa_ppl.extras.convert.records import read_json, read_text_lines, write_lists
 from bpa_ppl.formats.streams import require_writable
 
@@ -72,8 +72,8 @@ def convert(
     settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     for name in settings:
         if name not in signature(function).parameters:
-            problem = f"{kind} has no setting {name}: leave it out"
-            raise UsageError(problem, parameter=name, code="unknown-setting")
+            known = [setting for setting in signature(function).parameters if setting in given]
+            raise unknown_name("setting", name, known, name, owner=kind)
     require_writable(output)
     read = read_text_lines if kind in _OF_LINES else read_json
     if qrels is not None:

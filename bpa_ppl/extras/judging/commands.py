@@ -15,7 +15,7 @@ from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.needs import Needs
 from bpa_ppl.cli.outputs import keep_recorded_files
 from bpa_ppl.cli.signals import restore_signals
-from bpa_ppl.errors import DataError, UsageError, conflict, unknown_name
+from bpa_ppl.errors import DataError, conflict, needs, unknown_name
 from bpa_ppl.extras.judging.serving.limits import Limits
 from bpa_ppl.features.recipe import roles_for
 from bpa_ppl.posterior.files import read_draws
@@ -149,8 +149,8 @@ def judges(
     draws = read_draws(posterior)
     paths = list(nbest) or shared.recorded_lists(draws)
     if not paths:
-        problem = "the posterior does not record the file of its lists: give it"
-        raise UsageError(problem, parameter="nbest", code="missing-argument")
+        reason = "a posterior that does not record it"
+        raise needs(reason, "the file of its lists", "nbest", remedy="give it")
     reading = reading.of_recorded(draws, paths)
     keep_recorded_files(draws, *paths, output=output)
     lists = reading.read_together(paths, judgements or (), roles=roles_for(draws))

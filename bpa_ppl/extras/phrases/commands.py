@@ -12,7 +12,7 @@ from cyclopts import Group, Parameter
 from bpa_ppl._runtime.messages import format_table
 from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.needs import Needs
-from bpa_ppl.errors import UsageError, wrong_value
+from bpa_ppl.errors import needs, wrong_value
 
 #: The box of the commands in `bpa --help`.
 HELP_BOX = "Phrases and language models"
@@ -57,7 +57,8 @@ def extract(
 
     require_writable(output)
     if (like is None) != (keep is None):
-        raise UsageError("give both --like and --keep", parameter="like", code="conflict")
+        one, other = ("--like", "--keep") if keep is None else ("--keep", "--like")
+        raise needs(one, other, "like", remedy="give both", code="conflict")
     selected = None
     if like is not None and keep is not None:
         selected = select_lines(read_or_train([like]), target, keep)
@@ -250,7 +251,8 @@ def subdomains(
         settings["iterations"] = iterations
     parse_settings(induction, settings)
     if output == STANDARD:
-        raise UsageError("subdomains are written to a file: name one", parameter="output")
+        rule = "subdomains are written to a file with a name"
+        raise wrong_value(rule, str(output), "output")
     require_writable(output)
     subdomains = induce(
         source,

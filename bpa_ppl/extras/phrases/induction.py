@@ -19,11 +19,11 @@ from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl._runtime.workers import parallel_workers
 from bpa_ppl.components import Component, Count, Positive
-from bpa_ppl.errors import DataError, UsageError, wrong_length
+from bpa_ppl.errors import conflict, mismatch, wrong_type
 from bpa_ppl.extras.phrases.subdomain_em import EMSettings, fit_em
 from bpa_ppl.extras.phrases.subdomains import Subdomains
 from bpa_ppl.extras.phrases.tables import SIDES
-from bpa_ppl.formats.streams import AnyPath, origin_name
+from bpa_ppl.formats.streams import AnyPath, origin_name, require_parallel
 from bpa_ppl.text.words import NumberedText
 
 #: A text: a file with one sentence a line, or sentences as sequences of words.
@@ -94,8 +94,9 @@ def induce(
     (True, True)
     """
     if require_one_of(side, get_args(DocumentSide), "side") != "target" and induction != "lda":
-        problem = f"the induction {induction} uses both sides: leave the side out, or choose lda"
-        raise UsageError(problem, parameter="side", code="conflict")
+        raise conflict(
+            f"the induction {induction} uses both sides", "the side, or choose lda", "side"
+        )
     chosen = parse_settings(induction, {"k": k, **settings})
     with reporter(progress, "subdomains") as report:
         report(0, 1, "reading")
@@ -140,8 +141,8 @@ def _text(text: Text) -> NumberedText:
     if isinstance(text, NumberedText):
         return text
     if len(text) and isinstance(text[0], str):
-        message = "a sentence is a sequence of its words: split the text first"
-        raise UsageError(message, code="wrong-type")
+        remedy = "split the text first"
+        raise wrong_type("a sentence is a sequence of its words", text[0], remedy=remedy)
     return NumberedText.of(text)
 
 
@@ -155,13 +156,12 @@ def _check(texts: Sequence[NumberedText], sources: Sequence[Text], k: int) -> No
         origin_name(source) if isinstance(source, AnyPath) else f"the {side} text"
         for source, side in zip(sources, SIDES, strict=True)
     ]
-    if len(texts[0]) != len(texts[1]):
-        lines, others = f"{len(texts[0]):,} lines", f"{names[1]} has {len(texts[1]):,}"
-        raise wrong_length(lines, others, names[0])
+    require_parallel(list(map(len, texts)), names)
     with_words = [int(np.count_nonzero(np.diff(text.starts))) for text in texts]
     if min(with_words) < k:
-        message = f"{min(with_words)} sentences with words are too few for {k} subdomains"
-        raise DataError(message, names[int(np.argmin(with_words))], code="no-data")
+        found, needed = f"{min(with_words)} sentences with words", f"{k} subdomains need as many"
+        origin = names[int(np.argmin(with_words))]
+        raise mismatch(found, needed, origin, remedy="give more text", code="no-data")
 
 
 def _fit_lda(texts: Sequence[NumberedText], settings: LDASettings) -> Float64:

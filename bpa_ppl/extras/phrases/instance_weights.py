@@ -38,7 +38,7 @@ from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import Float32, Float64
 from bpa_ppl._runtime.cache import prepare_jax
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.errors import DataError
+from bpa_ppl.errors import bad_value, missing_data
 from bpa_ppl.extras.phrases.mixtures import DIRECTIONS, check_tables, join_pairs
 from bpa_ppl.extras.phrases.pair_features import GENERAL, SIMILARITY, SVM
 from bpa_ppl.extras.phrases.tables import (
@@ -145,9 +145,9 @@ def collect_data(
     rows = np.flatnonzero(group_of_pair >= 0)
     rows = rows[np.argsort(group_of_pair[rows], kind="stable")]
     values = np.ascontiguousarray(features[rows], np.float32)
-    if not np.isfinite(values).all():
-        message = "a feature of a phrase pair is not a finite number"
-        raise DataError(message, code="bad-number")
+    if not (finite := np.isfinite(values)).all():
+        odd = float(values[~finite][0])
+        raise bad_value("a feature of a phrase pair", odd, "a finite number")
     group, count = group_of_pair[rows], outside.count[rows]
     of_rows = sum_by_number(group, count, len(y))
     marginals = np.maximum(outside.find_marginals(condition, phrases), of_rows)
@@ -433,8 +433,8 @@ def fit_weights(
     data = variant.apply(data)
     mass = float(data.weight[data.supported].sum())
     if mass <= 0:
-        message = "no phrase pair of dev is in one of the tables: check languages and tokenisation"
-        raise DataError(message, code="mismatch")
+        what, remedy = "phrase pair of dev in one of the tables", "check languages and tokenisation"
+        raise missing_data(what, remedy, code="mismatch")
 
     bounds = [(-_LIMIT, _LIMIT)] * (1 + variant.smoothed) + [(None, None)] * len(data.names)
 

@@ -11,7 +11,7 @@ from msgspec import Meta
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.components import Positive
-from bpa_ppl.errors import UsageError
+from bpa_ppl.errors import wrong_value
 from bpa_ppl.extras.phrases.spans import SEGMENTATION, number_pairs
 from bpa_ppl.extras.phrases.subdomains import (
     Subdomains,
@@ -119,8 +119,8 @@ class Invariance(FeatureSource, frozen=True):
         """
         subdomains = Subdomains.load(self.subdomains)
         if self.z is not None and self.z >= subdomains.k:
-            problem = f"{self.subdomains} has the subdomains 0 to {subdomains.k - 1}, not {self.z}"
-            raise UsageError(f"{problem}: choose one of them", parameter="z")
+            rule = f"{self.subdomains} has the subdomains 0 to {subdomains.k - 1}"
+            raise wrong_value(rule, self.z, "z", remedy="choose one of them")
         shares, repeated = subdomains.posteriors(), not subdomains.hard
         trees = PhraseTree(), PhraseTree()
         counted = [np.zeros((0, subdomains.k))] * len(SIDES)

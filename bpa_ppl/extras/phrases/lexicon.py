@@ -12,9 +12,9 @@ from msgspec import Meta
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.components import Share
-from bpa_ppl.errors import UsageError, missing_data, wrong_length
+from bpa_ppl.errors import missing_data, needs
 from bpa_ppl.features.source import SELF, TextSource, make_unknown_check
-from bpa_ppl.formats.streams import origin_name, read_lines
+from bpa_ppl.formats.streams import origin_name, read_lines, require_parallel
 from bpa_ppl.gains.gains import find_distinct
 from bpa_ppl.lists.nbest import NBest
 
@@ -58,8 +58,8 @@ class Lexicon(TextSource, frozen=True):
 
     def __post_init__(self) -> None:
         if isinstance(self.pairs, str) and self.pairs != SELF:
-            problem = f"{self.name} needs two files, or self; not {self.pairs}"
-            raise UsageError(f"{problem}: lexicon=memory.fr,memory.en", parameter="pairs")
+            remedy = f"lexicon=memory.fr,memory.en, not {self.pairs}"
+            raise needs(self.name, "two files, or self", "pairs", remedy=remedy, code="bad-usage")
         super().__post_init__()
 
     @property
@@ -82,9 +82,7 @@ class Lexicon(TextSource, frozen=True):
         for side, name in zip(sides, names, strict=True):
             if not any(map(str.strip, side)):
                 raise missing_data("line", "give one sentence a line", name)
-        if len(sides[0]) != len(sides[1]):
-            others = f"{names[0]} has {len(sides[0]):,}"
-            raise wrong_length(f"{len(sides[1]):,} lines", others, names[1])
+        require_parallel(list(map(len, sides)), names)
         return tuple(zip(*sides, strict=True))
 
     def scorer(

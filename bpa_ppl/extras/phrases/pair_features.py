@@ -21,10 +21,10 @@ from bpa_ppl._runtime.arguments import check_seed, require_one_of
 from bpa_ppl._runtime.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl._runtime.progress import Reporter, reporter
-from bpa_ppl.errors import DataError, missing_data, wrong_length
+from bpa_ppl.errors import DataError, missing_data
 from bpa_ppl.extras.phrases.ibm1 import IBM1
 from bpa_ppl.extras.phrases.tables import SIDES, PhraseCounts, Side, find_index, sum_by_number
-from bpa_ppl.formats.streams import AnyPath
+from bpa_ppl.formats.streams import AnyPath, origin_name, require_parallel
 from bpa_ppl.text.language_model import NgramModel
 from bpa_ppl.text.words import NumberedText, iter_sentences
 
@@ -72,8 +72,7 @@ def read_corpus(source: AnyPath, target: AnyPath) -> ParallelCorpus:
         )
         if not any(sides[-1]):
             raise missing_data("line", "give one sentence a line", path)
-    if len(sides[0]) != len(sides[1]):
-        raise wrong_length(f"{len(sides[0]):,} lines", f"{target} has {len(sides[1]):,}", source)
+    require_parallel(list(map(len, sides)), [origin_name(source), origin_name(target)])
     return sides[0], sides[1]
 
 
@@ -190,10 +189,11 @@ def _check_corpora(table: PhraseCounts, outside: ParallelCorpus, inside: Paralle
             raise DataError(message, code="mismatch")
         for side, count in zip(SIDES, (overlaps[0][0], overlaps[1][1]), strict=True):
             if name == "OUT" and not count:
-                message = (
-                    f"no word of the {side} phrases is in OUT: check languages and tokenisation"
+                what, remedy = (
+                    f"word of the {side} phrases in OUT",
+                    "check languages and tokenisation",
                 )
-                raise DataError(message, code="mismatch")
+                raise missing_data(what, remedy, code="mismatch")
     if len(inside[0]) > len(outside[0]):
         warn_user(
             f"the corpus IN has {len(inside[0]):,} lines, and OUT only "
@@ -357,8 +357,8 @@ def choose_examples(
         negative &= ~shared[outside.source]
     if not common.any() or not negative.any():
         missing = "is in both tables" if not common.any() else "is only in OUT, with a source of IN"
-        message = f"an SVM needs two classes of examples: no phrase pair {missing}"
-        raise DataError(message, code="no-data")
+        who = "an SVM of two classes"
+        raise missing_data(f"phrase pair that {missing}", "give other tables", needed_by=who)
     seed = check_seed(seed)
     rows = np.flatnonzero(common | negative)
     if len(rows) > _EXAMPLES:

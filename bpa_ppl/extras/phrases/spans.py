@@ -14,7 +14,7 @@ from numba import njit
 
 from bpa_ppl._runtime.arrays import Int32, Int64
 from bpa_ppl._runtime.cache import compiled
-from bpa_ppl.errors import DataError
+from bpa_ppl.errors import DataError, bad_value
 from bpa_ppl.extras.phrases.tree import PhraseTree
 from bpa_ppl.lists.nbest import NBest
 
@@ -141,8 +141,9 @@ def _parse_spans(lists: NBest, source_lengths: Int64, string_lengths: Int64) -> 
     """
     texts = lists.extras[SEGMENTATION]
     if not all(isinstance(text, str) for text in texts):
-        problem = "a segmentation must be a text such as `0-2=0-2 3=3`"
-        raise DataError(problem, lists.origin, code="wrong-type")
+        odd = next(text for text in texts if not isinstance(text, str))
+        example, origin = "a text such as `0-2=0-2 3=3`", lists.origin
+        raise bad_value("a segmentation", odd, example, origin, code="wrong-type")
     lengths = string_lengths[lists.string_index]
     pairs, starts, row = parse_positions(pa.array(texts, pa.large_string()), SPANS)
     code, problem = "bad-line", "is not as Moses prints it: 0-2=0-2 3=3"

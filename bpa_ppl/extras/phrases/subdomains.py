@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from bpa_ppl._runtime.arrays import Float32, Float64
-from bpa_ppl.errors import DataError, missing_data
+from bpa_ppl.errors import DataError, damaged, mismatch, missing_data
 from bpa_ppl.extras.phrases.table_files import read_parquet
 from bpa_ppl.extras.phrases.tables import SIDES, Side
 from bpa_ppl.formats.parquet import parquet_errors
@@ -70,8 +70,9 @@ class Subdomains:
         values, weights = np.asarray(self.assignment), np.asarray(self.weights, np.float64)
         hard, k = values.ndim == 1, len(weights)
         if not len(values) == len(self.source) == len(self.target):
-            lengths = f"{len(self.source)} source and {len(self.target)} target sentences"
-            raise DataError(f"{len(values)} assignments for {lengths}", code="wrong-length")
+            found, lengths = f"{len(values)} assignments", f"{len(self.source)} source and "
+            lengths += f"{len(self.target)} target sentences"
+            raise mismatch(found, lengths, code="wrong-length")
         if not (np.isin(values, np.arange(k)).all() if hard else values.shape[1] == k):
             message = f"the assignments are not those of {k} subdomains: induce them again"
             raise DataError(message, code="bad-number")
@@ -175,8 +176,8 @@ class Subdomains:
             table = read_parquet(file)
             metadata = (table.schema.metadata or {}).get(_METADATA)
             if metadata is None:
-                message = "not a file of subdomains: give one from `bpa subdomains`"
-                raise DataError(message, code="unknown-format")
+                what, remedy = "a file of subdomains", "give one from `bpa subdomains`"
+                raise damaged(what, remedy=remedy, code="unknown-format")
             name = _HARD if _HARD in table.column_names else _SOFT
             if table.column_names.count(name) != 1:
                 raise missing_data(
@@ -191,8 +192,8 @@ class Subdomains:
                 facts = json.loads(metadata)
                 return cls(source, target, values, facts["weights"], dict(facts["settings"]))
             except (LookupError, TypeError, OverflowError, RecursionError) as error:
-                message = f"the metadata, or a column, is not that of subdomains ({error!r})"
-                raise DataError(f"{message}: induce them again", code="damaged") from error
+                what, reason = "the metadata and columns of subdomains", repr(error)
+                raise damaged(what, reason, remedy="induce them again") from error
 
 
 def _join_words(text: NumberedText) -> pa.Array:

@@ -16,7 +16,13 @@ from pyarrow import parquet
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import format_count
-from bpa_ppl.errors import DataError, UsageError, missing_data
+from bpa_ppl.errors import (
+    UsageError,
+    bad_value,
+    damaged,
+    mismatch,
+    missing_data,
+)
 from bpa_ppl.extras.phrases.tables import (
     SIDES,
     PhraseCounts,
@@ -158,13 +164,13 @@ def read_parquet(file: InputFile) -> pa.Table:
             kind = schema.field(index).type if index >= 0 else pa.null()
             kind = kind.value_type if pa.types.is_dictionary(kind) else kind
             if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-                message = f"no single column {name} of texts: give a file that bpa wrote"
-                raise DataError(message, code="missing-column")
+                remedy = "give a file that bpa wrote"
+                raise missing_data("single column of texts", remedy, name=name)
         table = parquet.ParquetFile(path, read_dictionary=list(SIDES)).read()
         table.validate(full=True)
     if any(table[name].null_count for name in SIDES):
-        message = "a source or a target is missing: create the file again"
-        raise DataError(message, code="bad-line")
+        what, remedy = "source or target in a row", "create the file again"
+        raise missing_data(what, remedy, code="bad-line")
     return table
 
 
@@ -198,13 +204,13 @@ def _read_numbers(table: pa.Table, name: str, most: float = _LARGEST) -> Float64
     column = table[name]
     is_number = pa.types.is_floating(column.type) or pa.types.is_integer(column.type)
     if column.null_count or not is_number:
-        message = f"the column {name} must have a number in each row"
-        raise DataError(message, code="bad-number")
+        what = f"number in each row of the column {name}"
+        raise missing_data(what, "write one", code="bad-number")
     values = column.cast(pa.float64()).to_numpy()
     wrong = np.flatnonzero(~((values >= 0) & (values <= most + _ROUNDING)))
     if len(wrong):
-        message = f"{name} must be a number ≥ 0{_up_to(most)}, not {values[wrong[0]]}"
-        raise DataError(message, line=int(wrong[0]) + 1, code="bad-number")
+        expected = f"a number ≥ 0{_up_to(most)}"
+        raise bad_value(name, float(values[wrong[0]]), expected, line=int(wrong[0]) + 1)
     return np.asarray(values)
 
 
@@ -279,8 +285,9 @@ def _read_text(
         widths = pc.list_value_length(split).to_numpy(zero_copy_only=False)
         wrong = np.flatnonzero(widths != width)
         if len(wrong):
-            message = f"{widths[wrong[0]]} fields instead of {width}: {_FORMS}"
-            raise DataError(message, line=first + int(wrong[0]), code="bad-line")
+            line, fields = first + int(wrong[0]), f"{widths[wrong[0]]} fields"
+            other = f"the first line has {width}"
+            raise mismatch(fields, other, None, line, remedy=_FORMS, code="bad-line")
         phrases = []
         for number in range(len(SIDES)):
             text = pc.ascii_trim_whitespace(pc.list_element(split, number))
@@ -288,7 +295,7 @@ def _read_text(
                 text = pc.replace_substring_regex(text, r"\s+", " ")
             row = pc.index(text, "").as_py()
             if row >= 0:
-                raise DataError("the phrase is empty", line=first + row, code="bad-line")
+                raise missing_data("phrase", "write one", line=first + row, code="bad-line")
             phrases.append(pc.dictionary_encode(text))
         field = pc.list_element(split, column)
         values = _parse_numbers(field, size) if size else _check_points(field)
@@ -297,8 +304,8 @@ def _read_text(
             row, kind = int(wrong[0]), "alignment points like 0-0 1-2"
             if size:
                 kind = f"{format_count(size, 'number')} ≥ 0{_up_to(most)}"
-            message = f"field {column + 1} must be {kind}, not {field[row].as_py().strip()!r}"
-            raise DataError(message, line=first + row, code="bad-number" if size else "bad-line")
+            found, code = field[row].as_py().strip(), "bad-number" if size else "bad-line"
+            raise bad_value(f"field {column + 1}", found, kind, line=first + row, code=code)
         parts.append((*phrases, values))
         first += len(ends)
     sources, targets, columns = zip(*parts, strict=True)
@@ -330,8 +337,8 @@ def _parse_numbers(field: pa.Array, size: int) -> Float64:
 def _parse_text_counts(file: InputFile) -> PhraseCounts:
     width, kind, _ = _detect_form(file)
     if kind == "scores" and width < 5:
-        message = "the phrase table has scores but no counts: add the fifth field, c(t) c(s) c(s,t)"
-        raise DataError(message, line=1, code="missing-column")
+        what, remedy = "counts in the phrase table", "add the fifth field, c(t) c(s) c(s,t)"
+        raise missing_data(what, remedy, line=1, code="missing-column")
     column, size = {"points": (2, 0), "count": (2, 1), "scores": (4, 3)}[kind]
     sources, targets, numbers = _read_text(file, width, column, size)
     return PhraseCounts.of(sources, targets, numbers[:, -1])
@@ -340,8 +347,8 @@ def _parse_text_counts(file: InputFile) -> PhraseCounts:
 def _parse_text_probabilities(file: InputFile) -> tuple[Texts, Texts, dict[str, Float64]]:
     width, kind, size = _detect_form(file)
     if kind == "points" or size not in _MOSES_COLUMNS:
-        message = "the file has no probabilities p(s|t) and p(t|s): create it with "
-        raise DataError(f"{message}`bpa phrases mix`", line=1, code="unknown-format")
+        what, remedy = "probabilities p(s|t) and p(t|s)", "create the file with `bpa phrases mix`"
+        raise missing_data(what, remedy, line=1, code="unknown-format")
 
     sources, targets, scores = _read_text(file, width, 2, size, 1.0)
     columns = scores.T[list(_MOSES_COLUMNS[size])]
@@ -363,7 +370,7 @@ def _detect_form(file: InputFile) -> tuple[int, str, int]:
             return len(fields), "points", size
         if not any(math.isnan(_parse_float(word)) for word in fields[2]):
             return len(fields), "count" if len(fields) == 3 and size == 1 else "scores", size
-    raise DataError(f"not a table of phrases: {_FORMS}", line=1, code="unknown-format")
+    raise damaged("a table of phrases", line=1, remedy=_FORMS, code="unknown-format")
 
 
 def _parse_float(text: str) -> float:

@@ -87,7 +87,7 @@ def test_a_chain_that_is_apart_fails() -> None:
 
 def test_what_cannot_be_checked_is_refused() -> None:
     counts = hierarchy()["posterior"].to_dataset()[["count"]]
-    with raises(DataError, "no-data", match="all variables are discrete: count"):
+    with raises(DataError, "no-data", match="no continuous variable, only count"):
         check(DataTree.from_dict({"posterior": counts}))
     flat = Dataset({"mu": ("draw", np.zeros(9))})
     with raises(DataError, "no-data", match="mu has the dimensions draw: it needs chain and draw"):

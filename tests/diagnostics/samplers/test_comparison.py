@@ -218,7 +218,7 @@ def test_misuse_is_refused() -> None:
         compare(*given, var_names=["tau"])
     with raises(UsageError, "wrong-type", parameter="posterior", match="not int"):
         compare(5, arrays(1))
-    with raises(UsageError, "wrong-type", parameter="reference", match="not several"):
+    with raises(UsageError, "wrong-type", parameter="reference", match="runs of one"):
         compare(arrays(0), {"b": as_tree(arrays(1)), "c": as_tree(arrays(2))})
     with raises(UsageError, "duplicate", parameter="posteriors", match="is called the reference"):
         compare({"the reference": arrays(0)}, arrays(1))

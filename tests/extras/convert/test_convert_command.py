@@ -90,7 +90,7 @@ def test_fields_of_annotation_tools_and_the_baseline() -> None:
         (("antropic", "run.txt"), "anthropic"),
         (("kto", "run.txt"), "run.txt:1: not JSON"),
         (("kto", "rows.jsonl"), "rows.jsonl:2: not a row of KTO: "),
-        (("kto", "rows.jsonl", "--qrels", "run.txt"), "kto has no setting qrels"),
+        (("kto", "rows.jsonl", "--qrels", "run.txt"), "setting 'qrels' of kto"),
         (("letor", "run.txt"), "run.txt:1: not a line of LETOR: "),
         (("trec", "run.txt", "--qrels", "rows.jsonl"), "rows.jsonl:1: not a judgement of TREC"),
         (("trec", "missing.txt"), "missing.txt: no such file"),

@@ -140,7 +140,7 @@ def test_rejects_invalid_corpora_and_tables(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("s1 s2\n\ns1\n")
     (tmp_path / "b").write_text("t1 t2\nt1\n")
     (tmp_path / "none").write_text("")
-    with raises(DataError, "wrong-length", match="a: 3 .*b has 2"):
+    with raises(DataError, "wrong-length", match="b: 2 .*a has 3"):
         read_corpus(tmp_path / "a", tmp_path / "b")
     with raises(DataError, "no-data"):
         read_corpus(tmp_path / "a", tmp_path / "none")

@@ -106,7 +106,7 @@ def test_rejects_unmixable_tables() -> None:
     inner, outer = random_table(1), random_table(2)
     with raises(DataError, "mismatch"):
         mix(inner, outer, PhraseCounts.of(["zut"], ["damn"], [1]))
-    with raises(UsageError, parameter="value"):
+    with raises(UsageError, "missing-argument", parameter="value"):
         mix(inner, outer)
     with raises(UsageError, "unknown-name", parameter="method"):
         mix(inner, outer, method="mean")

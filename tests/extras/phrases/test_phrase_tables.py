@@ -136,7 +136,7 @@ def test_rejects_invalid_text(
 def test_rejects_unreadable_files(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     write_counts(TABLE, path)
-    with raises(DataError, "bad-number", line=2, match="count must be"):  # no probabilities
+    with raises(DataError, "bad-number", line=2, match="count is"):  # no probabilities
         read_table(path)
     files = {
         "t": (LINES.encode() + b"caf\xe9 ||| the ||| 1\n", "bad-encoding", 5),

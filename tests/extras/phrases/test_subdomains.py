@@ -166,12 +166,12 @@ def test_a_side_of_em_is_refused() -> None:
 
 def test_rejects_texts_that_are_not_parallel(tmp_path: Path) -> None:
     source, target = [["a"]] * 5, [["b"]] * 5
-    with raises(DataError, "wrong-length", match="the source text: 5 "):
+    with raises(DataError, "wrong-length", match="the target text: 4 "):
         induce(source, target[:4], 2)
     with raises(DataError, "no-data", match="the target text: 1 "):
         induce(source, [["b"], [], [], [], []], 2)
     (tmp_path / "fr").write_text("a\nb\n")
-    with raises(DataError, "wrong-length", match="fr: 2 "):
+    with raises(DataError, "wrong-length", match="fr has 2"):
         induce(tmp_path / "fr", target, 2)
 
 

@@ -71,7 +71,7 @@ def test_settings_may_follow_a_name(study_file: Path) -> None:
         ("sizes = [4, 8]", "sizes = [4, 4]", "wrong-type", "sizes contains a value twice"),
         ("seed = 5", "seed = 1" + 5000 * "0", "bad-number", "study.toml"),
         ('gain = "ter"', 'gain = "rouge"', "unknown-name", "'rouge'"),
-        ('like = "mert"', "", None, r"\[variants.mert-ter\]: like"),
+        ('like = "mert"', "", None, r"\[variants.mert-ter\]: .*like"),
         ("variants.mert-ter", "variants.mert", "duplicate", "mert"),
         ("values = [0.01, 1]", "values = [inf]", None, r"\[sweeps.prior\]: .*variance"),
         ("values = [0.01, 1]", "values = ['/']", "wrong-type", "not '/'"),
@@ -120,7 +120,7 @@ def test_methods_have_likelihoods_with_settings(study_file: Path) -> None:
     ("old", "new", "named"),
     [
         ("sizes = [4, 8]", "sizes = [4, 15]\nreplacement = false", "14 sentences"),
-        ("held_out = 10", "held_out = 24", "24 of 24 sentences"),
+        ("held_out = 10", "held_out = 24", "held_out is 24"),
     ],
 )
 def test_rejects_too_few_sentences(study_file: Path, old: str, new: str, named: str) -> None:

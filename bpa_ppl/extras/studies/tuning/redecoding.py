@@ -22,7 +22,14 @@ from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.components import Count
 from bpa_ppl.diagnostics.ways.paired import compare_choices
-from bpa_ppl.errors import DataError, UsageError, wrong_value
+from bpa_ppl.errors import (
+    DataError,
+    mismatch,
+    missing_data,
+    needs,
+    not_supported,
+    wrong_value,
+)
 from bpa_ppl.extras.studies.tuning.reestimation import Reestimation, reestimate
 from bpa_ppl.extras.studies.tuning.tuner import TuningProblem, make_tuning_lists
 from bpa_ppl.formats.reading import read_nbest
@@ -175,8 +182,8 @@ class Decoder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         for placeholder in ("{weights}", "{nbest}"):
             if placeholder not in self.command:
-                problem = f"the decoder command has no {placeholder}: write it for that file's name"
-                raise UsageError(problem, parameter="command", code="missing-argument")
+                remedy = "write it for the name of that file"
+                raise needs("the decoder command", placeholder, "command", remedy=remedy)
 
     def function(
         self, sources: Sequence[str] | None = None, read: Callable[[Path], NBest] = read_nbest
@@ -192,11 +199,11 @@ class Decoder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             DataError: if it reads sources, and one has a line break.
         """
         if "{sources}" in self.command and not sources:
-            problem = "the decoder command reads {sources}, and there are none: give source texts"
-            raise UsageError(problem, parameter="sources", code="missing-argument")
+            what = "source texts for its {sources}"
+            raise needs("the decoder command", what, "sources", remedy="give them")
         if "{sources}" in self.command and any("\n" in s or "\r" in s for s in sources or ()):
             problem = "a source has a line break, and the decoder command reads one source a line"
-            raise DataError(f"{problem}: remove it", parameter="sources", code="not-supported")
+            raise not_supported(problem, "remove it", "sources")
         return partial(self._run, sources=sources or (), read=read)
 
     def _run(
@@ -229,8 +236,8 @@ class Decoder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             message = f"the decoder command failed with exit code {result.returncode}: {last}"
             raise DataError(f"{message}; {remedy}")
         if not output.is_file():
-            message = f"the decoder command wrote no n-best lists; {remedy}"
-            raise DataError(message, code="missing-file")
+            what = "n-best lists from the decoder command"
+            raise missing_data(what, remedy, code="missing-file")
         lists = read(output)
         shutil.rmtree(folder, ignore_errors=True)
         return lists
@@ -261,9 +268,9 @@ def merge(old: NBest, new: NBest) -> tuple[NBest, int]:
     (['a', 'b', 'a'], 1)
     """
     if set(new.feature_names) != set(old.feature_names):
-        names = f"{', '.join(new.feature_names)}, not {', '.join(old.feature_names)}"
-        message = f"the new lists have the features {names}: decode with the same model"
-        raise DataError(message, new.origin, code="mismatch")
+        features, others = (", ".join(lists.feature_names) for lists in (new, old))
+        found, remedy = f"the features {features}", "decode with the same model"
+        raise mismatch(found, f"the old lists have {others}", new.origin, remedy=remedy)
     number = {identifier: s for s, identifier in enumerate(old.sentence_ids.tolist())}
     if unknown := set(new.sentence_ids.tolist()) - set(number):
         problem = f"sentence id {min(unknown)} is not in {old.origin}: give lists of the same text"

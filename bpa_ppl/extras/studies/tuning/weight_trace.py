@@ -10,7 +10,7 @@ from msgspec import structs
 
 from bpa_ppl.components import Count, Positive
 from bpa_ppl.densities.target import Sampled, Target, require_lists
-from bpa_ppl.errors import UsageError
+from bpa_ppl.errors import needs, wrong_value
 from bpa_ppl.extras.studies.tuning.reestimation import reestimate
 from bpa_ppl.formats.reading import read_nbest
 from bpa_ppl.lists.nbest import NBest
@@ -70,8 +70,9 @@ class WeightTrace(Sampler, frozen=True):
         vectors = result.visited[:, [names.index(name) for name in weights if name in free]]
         length = sum(abs(weights[name]) for name in weights if name in free)
         if not length:
-            problem = "weight-trace scales the visited weights to the length of the canonical ones"
-            raise UsageError(f"{problem}, which is 0: give canonical weights", parameter="weights")
+            what = "canonical weights of a length above 0, to which it scales visited weights"
+            remedy = "give canonical weights"
+            raise needs("weight-trace", what, "weights", remedy=remedy, code="bad-usage")
         visited = vectors * length / np.abs(vectors).sum(axis=1, keepdims=True)
         return structs.replace(self, visited=visited)
 
@@ -92,20 +93,14 @@ class WeightTrace(Sampler, frozen=True):
                 is the prior has another δ.
         """
         if self.visited is None:
-            raise UsageError(
-                "weight-trace needs the lists that the canonical weights were tuned on, as in "
-                "weight-trace:lists=news.nbest.gz,references=news.ref",
-                parameter="sampler",
-                code="missing-setting",
-            )
+            what = "the lists that the canonical weights were tuned on"
+            remedy = "as in weight-trace:lists=news.nbest.gz,references=news.ref"
+            raise needs("weight-trace", what, "sampler", remedy=remedy, code="missing-setting")
         vectors = np.asarray(self.visited, np.float64)
         features = len(require_lists(target, "the sampler weight-trace").prior.mean)
         if vectors.ndim != 2 or vectors.shape[1] != features:
-            raise UsageError(
-                f"visited weights have the shape (steps, {features}), one value for each free "
-                f"feature, not {vectors.shape}",
-                parameter="visited",
-            )
+            rule = f"visited weights have the shape (steps, {features}), with the free features"
+            raise wrong_value(rule, vectors.shape, "visited")
         result = weight_vectors(target, vectors, self.delta)
         target.progress(1, 1, f"{result.z['weights'].shape[1]} visited weights")
         return result
