@@ -209,8 +209,8 @@ class Reranker:
     def drift(self) -> tuple[str, ...]:
         """What has changed in the last lists, compared with the adaptation lists.
 
-        A sentence for each kind of change (see `bpa_ppl.lists.drift`); each feature is warned about
-        once.
+        A sentence for each feature that has changed (see `bpa_ppl.lists.drift`), which is warned
+        about once.
         """
         return self._monitor.messages
 

@@ -296,7 +296,7 @@ def describe_improvement(
         the verdict, and one section; none if the lists have nothing to score by.
     """
     passed = {"yes": True, "no": False}.get(result.verdict)
-    drift = [f"{message[:1].upper()}{message[1:]}." for message in result.drift]
+    drift = [f"{message}." for message in result.drift]
     verdict = Headline(str(result), passed, [*caveats, *drift])
     if result.unknown:
         return verdict, []

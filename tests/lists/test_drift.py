@@ -13,7 +13,7 @@ from bpa_ppl import BpaWarning, Draws, NBest, Reranker, concatenate, from_lists
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.diagnostics.ways.improvement import describe_improvement, evaluate_improvement
-from bpa_ppl.lists.drift import DriftMonitor, _Lists, _student_quantiles, feature_scales
+from bpa_ppl.lists.drift import DriftMonitor, _Lists, feature_scales
 from bpa_ppl.posterior.record import Record
 
 JUDGES = tuple(f"judge{k}" for k in range(9))
@@ -50,7 +50,7 @@ def warnings_of(reranker: Reranker, *parts: NBest) -> list[str]:
     return [note.message for note in notes]
 
 
-TURNED, CONSTANT = "turned against the other features", "constant within each of the last"
+TURNED, CONSTANT = "turned against the other features", "is constant within each of the last"
 
 
 @pytest.mark.parametrize("judge", [0, 4, 8])
@@ -94,7 +94,7 @@ def test_a_single_list_in_another_unit_is_named() -> None:
     assert reranker.drift == ()
     with capture_notes() as notes:
         reranker.choose(new.texts(0), new.features)
-    assert "within the last list judge3 varies" in notes[0].message
+    assert "judge3 varies" in notes[0].message
     assert reranker.drift == (notes[0].message,)
     constant = changed(judged(1, rng, 12), 3, 0.0)
     assert not warnings_of(Reranker(reranker.draws, unchecked=True), constant)
@@ -106,9 +106,9 @@ def test_of_two_features_that_disagree_both_are_named() -> None:
     rng = np.random.default_rng(0)
     two = [judged(count, rng, 6).without(*JUDGES[:7]) for count in (40, 64)]
     reranker = Reranker(posterior(two[0], SKILL[7:] / UNIT[7:]), unchecked=True)
-    (message,) = warnings_of(reranker, changed(two[1], 1, -1.0))
-    assert message.startswith("judge7 (mean correlation -0.")
-    assert "judge8" in message
+    messages = warnings_of(reranker, changed(two[1], 1, -1.0))
+    assert [message.split(" has turned")[0] for message in messages] == ["judge7", "judge8"]
+    assert "mean correlation -0." in messages[0]
 
 
 def test_each_change_is_warned_about_once_and_ends() -> None:
@@ -137,7 +137,7 @@ def test_a_sign_is_warned_about_once_however_it_is_found() -> None:
     reranker = Reranker(posterior(positive(60)), unchecked=True)
     mixed = concatenate([positive(1), changed(positive(63), 3, -1.0)], renumber=True)
     (message,) = warnings_of(reranker, mixed)
-    assert message.startswith("judge3 (mean correlation -")
+    assert message.startswith("judge3 has turned against")
     assert "judge3" in reranker.drift[0]
     assert not warnings_of(reranker, *(changed(positive(64), 3, -1.0) for _ in range(3)))
     other = Reranker(reranker.draws, unchecked=True)
@@ -176,7 +176,7 @@ def test_the_report_names_a_change() -> None:
         result = evaluate_improvement(changed(judged(80, rng), 4, 20.0), draws)
     (message,) = result.drift
     assert "judge4 varies" in message
-    assert f"{message[1:]}." in describe_improvement(result)[0].advice[0]
+    assert f"{message}." in describe_improvement(result)[0].advice[0]
     assert not evaluate_improvement(judged(80, rng), draws).drift
 
 
@@ -217,9 +217,3 @@ def test_statistics_are_those_of_numpy() -> None:
         table = rng.normal(0, 3.0, (4000 * size, 1))
         median = np.median(_Lists.of(table, np.full(4000, size)).deviations)
         assert median == pytest.approx(3.0, rel=0.05)
-    freedom = np.array([9, 19, 49])
-    for level in (0.05, 1e-3, 1e-4):
-        exact = stats.t.isf(level / 2, freedom)
-        assert _student_quantiles(stats.norm.isf(level / 2), freedom) == pytest.approx(
-            exact, rel=0.05
-        )
