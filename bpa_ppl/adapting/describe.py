@@ -21,7 +21,7 @@ from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, are_finite, read_number
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
-from bpa_ppl.errors import DataError, escape_controls, locate, name_lists, quote
+from bpa_ppl.errors import DataError, escape_controls, list_names, locate, name_lists, quote
 from bpa_ppl.formats.roles import Patterns, to_patterns
 from bpa_ppl.gains.gains import AnyGain, default_gain, resolve
 from bpa_ppl.gains.metric import Metric
@@ -80,6 +80,7 @@ class Description(Outcome):
         missing_ids: the number of sentences between the first and the last id without a list.
         columns: the columns of the candidates, features first.
         of_sentences: the names of extras of sentences.
+        parallel: those that are lists with a number for each candidate.
         sources: the number of sentences with a source.
         references: the number of sentences with a reference.
         among: in how many of them a reference is among the candidates.
@@ -112,6 +113,7 @@ class Description(Outcome):
     missing_ids: int
     columns: tuple[ColumnSummary, ...]
     of_sentences: tuple[str, ...]
+    parallel: tuple[str, ...]
     sources: int
     references: int
     among: int
@@ -180,6 +182,12 @@ class Description(Outcome):
         yield f"a reference for {self.references} of {lists}{among}"
         if self.of_sentences:
             yield f"columns of whole lists: {', '.join(self.of_sentences)}"
+        if self.parallel:
+            names = ", ".join(self.parallel)
+            yield (
+                f"lists with a number for each candidate: {names}: --features or --gain makes a "
+                "column of one that it names"
+            )
         if self.missing_ids:
             missing = format_count(self.missing_ids, "id")
             yield f"{missing} between the first and the last without a list"
@@ -435,12 +443,24 @@ def _count(lists: NBest, with_reference: Iterable[int]) -> dict[str, Any]:
         "sizes": (int(sizes.min()), float(np.median(sizes)), int(sizes.max())),
         "missing_ids": int(np.ptp(ids)) + 1 - len(ids),
         "of_sentences": tuple(lists.sentence_extras),
+        "parallel": tuple(
+            n for n, of in lists.sentence_extras.items() if _fits(of, sizes.tolist())
+        ),
         "sources": 0 if lists.sources is None else len(lists),
         "references": sum(map(bool, references)),
         "among": sum(not set(references[s]).isdisjoint(texts[s]) for s in with_reference),
         "duplicates": sum(len(members) - len(set(members)) for members in texts),
         "empty": sum(not text.strip() for members in texts for text in members),
     }
+
+
+def _fits(values: Iterable[Any], sizes: Iterable[int]) -> bool:
+    """Return whether each value is a list with a number for each candidate."""
+    pairs = zip(values, sizes, strict=True)
+    return all(
+        isinstance(of, list | tuple) and len(of) == n and {int, float}.issuperset(map(type, of))
+        for of, n in pairs
+    )
 
 
 def _warnings(
@@ -467,7 +487,40 @@ def _warnings(
         if not column.summary.within:
             yield f"{column.name} is constant within each list, so its weight has no effect"
     yield describe_misplaced(lists, gain)
+    yield describe_repeated(lists, gain)
     yield from _find_outliers(lists, used)
+
+
+def describe_repeated(lists: NBest, gain: Metric) -> str:
+    """Return a sentence about a candidate with several judgements in rows of their own, or "".
+
+    Args:
+        lists: the lists.
+        gain: a column, of which candidates of equal text have different values.
+    """
+    for name in gain.columns:
+        values = read_column(lists, name)
+        places = np.repeat(np.arange(len(lists)), lists.sizes)
+        key = places * len(lists.strings) + lists.string_index
+        order = np.lexsort((values, key))
+        same = np.diff(key[order]) == 0
+        different = same & (np.diff(values[order]) != 0) & ~np.isnan(values[order[1:]])
+        empty = [place for place, text in enumerate(lists.strings) if not text]
+        different &= ~np.isin(lists.string_index[order[1:]], empty)  # without texts
+        if different.any():
+            first = int(np.argmax(different))
+            rows = sorted(order[first : first + 2].tolist())
+            texts = format_count(len(np.unique(key[order[1:]][different])), "candidate")
+            others = {n: of for n, of in lists.extras.items() if n != name}
+            differ = [n for n, of in others.items() if of[rows[0]] != of[rows[1]]]
+            along = f", which also differ in {list_names(differ)}" if differ else ""
+            shown = " and ".join(f"{values[row]:g}" for row in rows)
+            return (
+                f"{texts} in rows with different values of {name}, such as "
+                f"{quote(lists.text(rows[0]))} of list {lists.ids[places[rows[0]]]} ({shown})"
+                f"{along}: keep the rows of one kind of judgement, or their mean"
+            )
+    return ""
 
 
 def warn_about(prepared: Prepared) -> None:
@@ -484,6 +537,8 @@ def warn_about(prepared: Prepared) -> None:
         warn_user(note)
     if prepared.oracles is None and prepared.likelihood.observes != "preferences":
         warn_of_misplaced(prepared.judged, prepared.gain)
+        if note := describe_repeated(lists, prepared.gain):
+            warn_user(f"{locate(lists.origin)}{note}")
     for note in _find_outliers(lists, (*lists.feature_names, *prepared.gain.columns)):
         warn_user(f"{locate(lists.origin)}{note}")
 

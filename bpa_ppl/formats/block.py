@@ -28,8 +28,8 @@ PREFERENCES, TIES, RANKINGS = JUDGEMENTS = "preferences", "ties", "rankings"
 #: Prefix of the names of sentence extras where each record is a candidate.
 OF_SENTENCE = "sentence."
 
-#: Where recipes for files of other programs are.
-PAGE = "docs/extras/other-tools.md shows how files of other programs are read"
+#: How files of other programs become lists.
+CONVERT = "`bpa convert --help` names the files of other programs that it converts"
 
 _SHOWN = 400  # characters of the names of columns in a message
 
@@ -146,8 +146,9 @@ class ColumnNames:
         else:
             remedy = f"name the {' and the '.join(missing)} in the format, {self.setting(missing)}"
             if missing == [ID, TEXT] and not self.names:
-                remedy += f", or preferred answers, {self.setting(('chosen', 'rejected'))}; "
-                remedy += f"the first line of a table has the names of its columns; {PAGE}"
+                remedy += f", or preferred answers, {self.setting(('chosen', 'rejected'))} or "
+                remedy += f"{self.setting(('response_a', 'response_b', 'winner'))}; "
+                remedy += f"the first line of a table has the names of its columns; {CONVERT}"
             if first in self.names:
                 remedy = f"name another one, {self.setting(missing)}"
                 if first in columns or first not in (ID, TEXT):

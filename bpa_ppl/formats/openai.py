@@ -34,7 +34,7 @@ import msgspec
 from bpa_ppl._runtime.arrays import LARGEST
 from bpa_ppl._runtime.messages import format_count, log_info, warn_user
 from bpa_ppl.errors import DataError, quote
-from bpa_ppl.formats.block import Block, ReadOptions
+from bpa_ppl.formats.block import CONVERT, Block, ReadOptions
 from bpa_ppl.formats.format import NBestFormat
 from bpa_ppl.formats.samples import (
     Samples,
@@ -313,8 +313,8 @@ class _Reader:
         answer, error, samples = line.answer, line.problem, self._samples
         if error is None and answer is None:
             problem = "no field choices, so this is not a response of a chat or completion API"
-            remedy = "name a file of requests by the setting requests, and convert other answers, "
-            remedy += "as docs/extras/other-tools.md shows"
+            remedy = "name a file of requests by the setting requests, or convert other answers: "
+            remedy += CONVERT
             raise self._options.error(f"{problem}: {remedy}", number, parameter="format")
         self._batch = self._batch or line.response is not msgspec.UNSET
         request = line if _find_prompts(line) != [None] or line.request is None else line.request

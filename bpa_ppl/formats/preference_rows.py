@@ -3,12 +3,13 @@
     {"prompt": "…", "chosen": "a cat", "rejected": "cat"}
     {"prompt": "…", "chosen": {"text": "a cat", "features": {"lm": -1.5}}, "rejected": {…}}
     {"chosen": [{"role": "user", "content": "…"}, {"role": "assistant", "content": "…"}], …}
-    {"model_a": "X", "model_b": "Y", "winner": "X", "response_a": "…", "response_b": "…"}
+    {"response_a": "…", "response_b": "…", "winner": "model_a", "score_a": 0.3, "score_b": 0.1}
 
 Each row becomes a list of two candidates, `chosen` or `response_a` first, with the prompt as its
-source and `preferences` [[0, 1]]. The winner of an arena is the name of a model, `model_a`,
-`model_b` or `tie`; the models are the column `system` of the candidates, and `ties` has [[0, 1]]
-for a tie.
+source and `preferences` [[0, 1]]. The winner of two responses is `response_a` or `model_a`, or
+`…_b`, or `tie`, for which `ties` has [[0, 1]]; or the name of a model. Pairs of fields such as
+`score_a` and `score_b` are the column `score` of the candidates, but `model_a` and `model_b`, names
+of models, are the column `system`.
 
 An answer is a text, an object with a `text` and other fields of a candidate, or a conversation:
 turns with a `role` and a `content`, of which the last one, of the assistant, is the answer, and
@@ -27,8 +28,8 @@ from typing import Any
 from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.block import (
     CANDIDATES,
+    CONVERT,
     JUDGEMENTS,
-    PAGE,
     PREFERENCES,
     SOURCE,
     TEXT,
@@ -42,12 +43,14 @@ RESPONSE_A, RESPONSE_B = "response_a", "response_b"
 #: Fields that may have other names in a file.
 SETTINGS = (PROMPT, CHOSEN, REJECTED, MODEL_A, MODEL_B, RESPONSE_A, RESPONSE_B, WINNER)
 #: The fields that show such rows.
-PAIRS = ((CHOSEN, REJECTED), (MODEL_A, MODEL_B, WINNER))
+PAIRS = ((CHOSEN, REJECTED), (RESPONSE_A, RESPONSE_B, WINNER), (MODEL_A, MODEL_B, WINNER))
 #: The fields of each form.
 Fields = tuple[str, ...]
 _PAIR: Fields = (CHOSEN, REJECTED)
-_ARENA: Fields = (RESPONSE_A, RESPONSE_B, MODEL_A, MODEL_B, WINNER)
-_SYSTEM, _TIE = "system", "tie"
+_ARENA: Fields = (RESPONSE_A, RESPONSE_B, WINNER)
+_SYSTEM, _MODEL, _TIE = "system", "model", "tie"
+#: The kind of `bpa convert` for rows with several answers that are chosen or rejected.
+RANKED = "ranked"
 _ROLE, _CONTENT, _ASSISTANT = "role", "content", "assistant"
 _SHOWN = 400  # characters of the names of columns in a message
 _Error = Callable[..., DataError]
@@ -66,7 +69,7 @@ def find_answer_fields(names: Collection[str]) -> Fields | None:
         return None
     if CHOSEN in names or REJECTED in names:
         return _PAIR
-    return _ARENA if all(name in names for name in PAIRS[1]) else None
+    return _ARENA if any(all(name in names for name in form) for form in PAIRS[1:]) else None
 
 
 class _Row:
@@ -90,7 +93,7 @@ class _Row:
         if field not in self.record:
             problem = f"no field {self.name(field)} (the fields are "
             problem += f"{quote(', '.join(map(self.name, self.record)), _SHOWN)}): rename one, or "
-            problem += f"name it in the format of a file, {field}=NAME; {PAGE}"
+            problem += f"name it in the format of a file, {field}=NAME; {CONVERT}"
             raise self.error(problem, parameter="format", code="missing-column")
         if (value := self.record[field]) in (None, ""):
             problem = f"{self.name(field)} is {abbreviate(value)}"
@@ -106,7 +109,7 @@ class _Row:
             given = {name: of for name, of in given.items() if of is not None}
             if given.keys() != {_ROLE, _CONTENT} or {*map(type, given.values())} != {str}:
                 problem = f"{self.name(field)} has {abbreviate(turn)}, not a turn with a text as "
-                raise self.error(f"{problem}its {_ROLE} and its {_CONTENT} alone: {PAGE}")
+                raise self.error(f"{problem}its {_ROLE} and its {_CONTENT} alone: {CONVERT}")
         if not value:
             raise self.error(f"{self.name(field)} has no turns: write at least one")
         return value
@@ -118,6 +121,12 @@ class _Row:
             return {TEXT: value}, []
         if isinstance(value, dict) and isinstance(value.get(TEXT), str):
             return value, []
+        if isinstance(value, list) and value and {str}.issuperset(map(type, value)):
+            names = {"question": PROMPT, "first": CHOSEN, "second": REJECTED}
+            renamed = {option: self.name(n) for option, n in names.items() if self.name(n) != n}
+            options = [f" --{option} {name}" for option, name in renamed.items()]
+            problem = f"{self.name(field)} is a list of texts: convert such rows with "
+            raise self.error(f"{problem}`bpa convert {RANKED}{''.join(options)}`")
         if not isinstance(value, list):
             problem = f"{self.name(field)} is {abbreviate(value)}: write a text, an object with a "
             raise self.error(f"{problem}{TEXT}, or turns with a {_ROLE} and a {_CONTENT}")
@@ -140,16 +149,27 @@ class _Row:
         return prompt
 
     def preferred(self, models: list[str]) -> int | None:
-        """Return the place of the model that won; None for a tie."""
+        """Return the place of the answer that won; None for a tie.
+
+        Args:
+            models: their names; none if the row has none.
+        """
         winner = self.value(WINNER)
-        labels = {MODEL_A: 0, MODEL_B: 1, _TIE: None}
+        labels = {MODEL_A: 0, MODEL_B: 1, RESPONSE_A: 0, RESPONSE_B: 1, _TIE: None}
         places = {place for name, place in labels.items() if name == winner}
         places |= {place for place, name in enumerate(models) if name == winner}
         if len(places) != 1:
             problem = f"{self.name(WINNER)} is {abbreviate(winner)}"
-            names = f"{', '.join(map(quote, models))}, {MODEL_A}, {MODEL_B} or {_TIE}"
-            raise self.error(f"{problem}: write one of {names}; {PAGE}")
+            names = ", ".join([*map(quote, models), *labels][:-1])
+            raise self.error(f"{problem}: write one of {names} or {_TIE}")
         return places.pop()
+
+    def sides(self) -> dict[str, tuple[str, str]]:
+        """Return the fields of both answers, as `score_a` and `score_b`, by their common names."""
+        pairs = {n[:-2]: (n, f"{n[:-2]}_b") for n in self.record if str(n).endswith("_a")}
+        pairs = {name: both for name, both in pairs.items() if both[1] in self.record}
+        del pairs[RESPONSE_A[:-2]]
+        return {_SYSTEM if name == _MODEL else name: both for name, both in pairs.items() if name}
 
 
 def parse_pair(
@@ -186,21 +206,24 @@ def parse_pair(
         both = " and ".join(map(row.name, fields[:2]))
         problem = f"a field {found} next to {row.name(PROMPT) if found == SOURCE else both}"
         raise error(f"{problem}: leave out one, or rename it", line=line, code="bad-name")
+    used = {*fields, PROMPT}
     (better, before), (worse, others) = map(row.answer, fields[:2])
     if before != others:
         names = " and ".join(map(row.name, fields[:2]))
-        raise row.error(f"the turns before the last ones of {names} differ: {PAGE}")
+        raise row.error(f"the turns before the last ones of {names} differ: {CONVERT}")
     judgement: dict[str, Any] = {PREFERENCES: [[0, 1]]}
     if fields == _ARENA:
-        models = [row.value(MODEL_A), row.value(MODEL_B)]
+        named = MODEL_A in record or MODEL_B in record
+        models = [row.value(MODEL_A), row.value(MODEL_B)] if named else []
         if not {str}.issuperset(map(type, models)):
             raise row.error(f"a model is {abbreviate(models)}: write names of models as texts")
         place = row.preferred(models)
         judgement[PREFERENCES] = [] if place is None else [[place, 1 - place]]
         judgement[TIES] = [[0, 1]] if place is None else []
-        better, worse = better | {_SYSTEM: models[0]}, worse | {_SYSTEM: models[1]}
+        for name, (first, second) in row.sides().items():
+            better, worse = better | {name: record[first]}, worse | {name: record[second]}
+            used |= {first, second}
     if (source := row.source(before)) is not None:
         judgement[SOURCE] = source
-    used = {*fields, PROMPT}
     others_of_row = {name: value for name, value in record.items() if name not in used}
     return {**others_of_row, **judgement, CANDIDATES: [better, worse]}

@@ -14,8 +14,8 @@ from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl.errors import DataError, quote, wrong_value
 from bpa_ppl.formats.block import (
     CANDIDATES,
+    CONVERT,
     ID,
-    PAGE,
     TEXT,
     ColumnNames,
     ReadOptions,
@@ -23,7 +23,8 @@ from bpa_ppl.formats.block import (
 )
 from bpa_ppl.formats.builder import Builder
 from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, NBestFormat, resolve_format
-from bpa_ppl.formats.preference_rows import CHOSEN, REJECTED
+from bpa_ppl.formats.preference_rows import CHOSEN, REJECTED, RESPONSE_A, RESPONSE_B, WINNER
+from bpa_ppl.formats.records import BY_COLUMNS, is_by_columns
 from bpa_ppl.formats.references import AnyReferences, AnySources, load_references, load_sources
 from bpa_ppl.formats.roles import AnyFeatures, Missing, make_roles
 from bpa_ppl.formats.schema import Schema
@@ -206,11 +207,16 @@ def _detect(file: InputFile, line: bytes) -> NBestFormat:
             return kind()
     options: Any = {"line": 1, "parameter": "format", "code": "unknown-format"}
     if json_keys(line):
-        names = ", ".join(iter_field_names(json.loads(line)))
+        record = json.loads(line)
+        of_lists = len(record) > 1 and all(isinstance(of, list) for of in record.values())
+        if is_by_columns(record) or (of_lists and len(set(map(len, record.values()))) == 1):
+            raise DataError(BY_COLUMNS, file.origin, line=1, code="bad-line")
+        names = ", ".join(iter_field_names(record))
         problem = f"no {CANDIDATES}, no {ID} and {TEXT}, no {CHOSEN} and {REJECTED} (the fields "
         problem += f"are {quote(names, 400)}): name them in the format, jsonl:{CANDIDATES}=NAME, "
-        problem += f"jsonl:{ID}=NAME,{TEXT}=NAME or jsonl:{CHOSEN}=NAME,{REJECTED}=NAME"
-        raise DataError(f"{problem}; {PAGE}", file.origin, **options)
+        problem += f"jsonl:{ID}=NAME,{TEXT}=NAME, jsonl:{CHOSEN}=NAME,{REJECTED}=NAME or "
+        problem += f"jsonl:{RESPONSE_A}=NAME,{RESPONSE_B}=NAME,{WINNER}=NAME"
+        raise DataError(f"{problem}; {CONVERT}", file.origin, **options)
     suffix = file_suffix(file.path) if isinstance(file.path, str | Path) else ""
     for name in ("csv", "tsv", "jsonl"):
         reader = resolve_format(name)
@@ -220,4 +226,4 @@ def _detect(file: InputFile, line: bytes) -> NBestFormat:
     known = ", ".join(formats).replace("jsonl", "jsonl: an object on each line")
     problem = f"the first line, {quote(line)}, is of no known format ({known}): name the format if "
     problem += "it is one of these (--format NAME, format= in Python)"
-    raise DataError(f"{problem}; {PAGE}", file.origin, **options)
+    raise DataError(f"{problem}; {CONVERT}", file.origin, **options)

@@ -48,6 +48,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 IN_MEMORY = ReadOptions(NBest.origin, names=ColumnNames({}, NBest.origin))
+#: Of a table by columns.
+BY_COLUMNS = (
+    "an object with columns, as pandas writes a table by default: write an object for each row, in "
+    "pandas with frame.to_json(PATH, orient='records', lines=True)"
+)
 _LIKE = """: write objects such as {"text": "a cat", "features": {"lm": -1.5}}"""
 
 
@@ -184,6 +189,8 @@ class RecordReader:
     def _columns_of(self, objects: Sequence[Any], lines: Sequence[int]) -> Block:
         """Return the columns of some records."""
         self._dropped, self._named = [], set()
+        if self.nested is None and len(objects) == 1 and is_by_columns(objects[0]):
+            raise self._error(BY_COLUMNS, lines[0])
         records, lists = objects, self._usual_lists(objects)
         if lists is None:
             records = self._usual_records(objects, lines)
@@ -202,8 +209,30 @@ class RecordReader:
             candidates = self._columns(list(chain.from_iterable(lists)), numbers[parents].tolist())
         fields = self._values(records, lines)
         sentences = {n: to_plain_members(v) for n, v in fields if n != CANDIDATES}
+        for name in [n for n, v in sentences.items() if self._is_named(n) and _has_lists(v)]:
+            column = self._spread_over(name, sentences.pop(name), sizes, lines)
+            self._add(candidates, name, column, numbers[parents].tolist())
         dropped = tuple(self._dropped)
         return Block(candidates, sentences, parents, numbers, nested=True, dropped=dropped)
+
+    def _is_named(self, name: str) -> bool:
+        """Return whether a column is one of numbers by its name: a feature, or the gain."""
+        if belongs_to_sentence(name) or name == TEXT:
+            return False
+        return bool(self._roles.is_feature(name)) or name in self._roles.numbers
+
+    def _spread_over(
+        self, name: str, values: Sequence[Any], sizes: Sequence[int], lines: Sequence[int]
+    ) -> list[Any]:
+        """Return the column of candidates whose values are in a list for each sentence."""
+        column: list[Any] = []
+        for value, size, line in zip(values, sizes, lines, strict=True):
+            if value is not None and not (isinstance(value, list | tuple) and len(value) == size):
+                what = f"{len(value)} values" if isinstance(value, list | tuple) else "no list"
+                problem = f"{name} has {what}, but there are {size} candidates: give each its own"
+                raise self._error(problem, line)
+            column += [None] * size if value is None else value
+        return column
 
     def _usual_lists(self, records: Sequence[Any]) -> list[Sequence[dict[str, Any]]] | None:
         """Return the lists of candidates, [] in the long form; None if a record is unusual."""
@@ -360,6 +389,26 @@ class RecordReader:
                     raise self._error(f"two fields {name}: rename one", lines[row])
                 values[row] = other if one is None else one
         columns[name] = values
+
+
+def is_by_columns(record: Any) -> bool:
+    """Return whether an object is a table of pandas by columns, with the numbers of rows as keys.
+
+    >>> is_by_columns({"id": {"0": 1}, "lm": {"0": 2}}), is_by_columns({"id": 1, "lm": {"0": 2}})
+    (True, False)
+    """
+    if not isinstance(record, dict) or not record:
+        return False
+    columns = list(record.values())
+    if not isinstance(columns[0], dict) or not all(k.isdecimal() for k in map(str, columns[0])):
+        return False
+    return bool(columns[0]) and all(
+        isinstance(one, dict) and one.keys() == columns[0].keys() for one in columns
+    )
+
+
+def _has_lists(values: Sequence[Any]) -> bool:
+    return any(isinstance(value, list | tuple) for value in values)
 
 
 def _read_alike(objects: Sequence[dict[Any, Any]]) -> dict[Any, list[Any]]:

@@ -184,7 +184,8 @@ class Schema:
             again = np.flatnonzero(np.diff(ids, prepend=previous) == 0)
             if len(again):
                 identifier = block.sentences[ID][again[0]]
-                problem = f"a second list of sentence {identifier}: give each list its own id"
+                problem = f"a second list of sentence {identifier}"
+                problem += ": give each list its own id, or none"
                 raise self._error(problem, block.line[again[0]], code="duplicate")
             self._last_id = int(ids[-1])
         sentences = self._sentences(block)
@@ -282,6 +283,10 @@ class Schema:
                 problem = f"is {abbreviate(value)}, not a text: write it as a text"
                 if value is None:
                     problem = "is missing: give each candidate a text"
+                elif isinstance(value, list | tuple) and not block.nested:
+                    name = self.options.names.names.get(TEXT, TEXT)
+                    problem = "is a list of texts: name it as the candidates in the format, "
+                    problem += f"jsonl:{CANDIDATES}={name}"
                 raise self._error_at(block, TEXT, row, problem)
 
     def _refuse_nul(self, text: str, name: str, line: int) -> None:

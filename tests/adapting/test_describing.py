@@ -359,6 +359,21 @@ def test_names_of_systems_are_categories_and_no_texts() -> None:
             bpa.add_features(nbest, source)
 
 
+def test_several_judgements_of_one_candidate_are_named(caplog: pytest.LogCaptureFixture) -> None:
+    columns = ["id,text,lm,kind,score", "0,house,-1,HUMAN,1", "0,house,-1,LLM,0.9"]
+    rows = [*columns, "0,home,-2,HUMAN,0", "1,cat,-3,HUMAN,1", "1,dog,-2,LLM,0.2"]
+    nbest = bpa.read_nbest(rows, format="csv", features="lm")
+    (warning,) = (one for one in bpa.describe(nbest, "score").warnings if "rows with" in one)
+    expected = "1 candidate in rows with different values of score, such as 'house' of list 0 (1 "
+    assert warning.startswith(f"{expected}and 0.9), which also differ in kind: keep the rows of on")
+    with pytest.warns(bpa.BpaWarning, match="rows with different values of score"):
+        bpa.adapt(nbest, gain="score", sampler="map")
+    rows[2] = rows[1]  # a row that is repeated says nothing else
+    assert not any(
+        "rows with" in one for one in bpa.describe(bpa.read_nbest(rows), "score").warnings
+    )
+
+
 @pytest.mark.parametrize("gain", [None, "mark", "ok"])
 def test_there_is_no_call_where_all_candidates_are_equally_good(gain: str | None) -> None:
     texts, ok = [["a", "a"], ["b", "b"], ["c"]], [True, True, False, False, True]

@@ -248,17 +248,13 @@ def test_files_are_read_with_what_the_error_names(case: Read) -> None:
     assert not {*lists.feature_names} & {*case.options.get("exclude", ())}
 
 
-def test_lists_of_a_record_are_no_columns_of_its_candidates() -> None:
-    """Neither judgements beside the candidates nor the contexts of a question."""
+def test_contexts_of_a_question_are_no_columns_of_its_candidates() -> None:
     path = FIELD / "99" / "rag.jsonl"
-    for name in ("judge", "contexts.score", "latency_ms"):
-        with pytest.raises(DataError, match=f"no column {name}: there are no columns of numbers"):
-            read_nbest(path, features=name)
-    rows = read_lines(path)
-    for row in rows:
-        scored = zip(row["candidates"], row.pop("judge"), strict=True)
-        row["candidates"] = [{"text": text, "judge": value} for text, value in scored]
-    lists = from_records(rows, features="judge")
+    with pytest.raises(
+        DataError, match=r"no column contexts\.score: there are no columns of number"
+    ):
+        read_nbest(path, features="contexts.score")
+    lists = read_nbest(path, features="judge")
     assert lists.features.ravel().tolist() == [0.9, 0.1, 0.8, 0.2]
 
 
@@ -309,7 +305,12 @@ CONVERTED = [
     Converted(
         "llamacpp 40/llamacpp.jsonl", "'index, content", [["a cat"]], {"logprob.sum": [-0.3]}
     ),
-    Converted("ranked 41/rewardbench2.jsonl", "chosen has 'Apple.', not a turn", RANKED, {}),
+    Converted(
+        "ranked 41/rewardbench2.jsonl",
+        "chosen is a list of texts: convert such rows with `bpa convert ranked`",
+        RANKED,
+        {},
+    ),
     Converted("labelstudio 42/export.json", NO_FORMAT, [["a", "b"], ["c", "d"]], {}),
     Converted(
         "wmt 82/full.seg.score",
@@ -325,7 +326,7 @@ CONVERTED = [
 def test_files_are_converted(case: Converted) -> None:
     kind, file, *options = case.words.split()
     error = refused("lists", FIELD / file, mention=case.shown)
-    assert re.search(r"docs/extras/other-tools\.md shows", error)
+    assert "`bpa convert " in error
     assert f"\n| `{kind}` |" in PAGE.read_text("utf-8")
     if "drop" in options:
         refused("convert", kind, FIELD / file, "-o", "lists.jsonl", mention="(bad: drop)")
@@ -342,7 +343,7 @@ def test_files_are_converted(case: Converted) -> None:
 def test_an_export_without_ids_is_refused_by_the_converter() -> None:
     path = FIELD / "42" / "min.json"
     refused("lists", path, mention=NO_FORMAT)
-    error = refused("convert", "labelstudio", path, "-o", "l.jsonl", mention="other-tools.md")
+    error = refused("convert", "labelstudio", path, "-o", "l.jsonl", mention="bpa convert")
     assert "not a task of Label Studio's JSON export" in error
     assert "JSON-MIN has no ids of lists: export JSON" in " ".join(PAGE.read_text("utf-8").split())
 
@@ -449,7 +450,7 @@ RECIPES = [
     ),
     Recipe(
         "25/winner_labels.jsonl",
-        "winner is 'A': write one of 'alpha', 'beta', model_a, model_b or tie",
+        "winner is 'A': write one of 'alpha', 'beta', model_a, model_b, response_a, respon",
         lambda path: read_nbest(change("25/winner_labels.jsonl", **{'"A"': '"model_a"'})),
         ["apple", "carrot"],
         {},

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pandas as pd
 import pytest
 from support.raising import raises
 from support.user_files import Write
 
-from bpa_ppl import read_nbest, write_nbest
+from bpa_ppl import concatenate, describe, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.formats import jsonl
+from bpa_ppl.formats.roles import Roles
 
 GOOD = {
     "id": 4,
@@ -126,10 +128,42 @@ def test_candidates_may_be_texts(write: Write) -> None:
     assert (lists.feature_names, lists.extras) == ((), {})
     del more["source"]
     assert {name: of for name, (of,) in lists.sentence_extras.items()} == more
-    with raises(DataError, "missing-column", parameter="features", match="no column lm"):
-        read_nbest(write(*lines({"id": 7, "candidates": ["a", "b"], **more})), features="lm")
-    with raises(DataError, "bad-data", line=1, match=r"text is .'a', 'b'., not a text"):
+    with raises(
+        DataError, "bad-data", line=1, match="text is a list of texts: name it as the cand"
+    ):
         read_nbest(write(*lines({"id": 7, "text": ["a", "b"]})))
+
+
+def test_lists_of_numbers_beside_the_candidates_are_columns_if_they_are_named(write: Write) -> None:
+    rows = [
+        {"id": "u1", "text": ["a cat sat", "a cat sad"], "lm": [-1.5, -2], "judge": [5, 3]},
+        {"id": "u2", "text": ["the dog"], "lm": [-0.5], "judge": None},
+    ]
+    path = write(*lines(*rows))
+    options: dict[str, Any] = {"format": "jsonl:candidates=text"}
+    assert set(read_nbest(path, **options).sentence_extras) == {"id", "lm", "judge"}
+    assert describe(read_nbest(path, **options)).parallel == ("lm",)
+    lists = read_nbest(path, features=Roles(("l*",), numbers=("judge",)), **options)
+    assert (lists.feature_names, lists.features.tolist()) == (("lm",), [[-1.5], [-2], [-0.5]])
+    assert lists.extras == {"judge": (5, 3, None)}
+    stream = concatenate(iter_nbest(path, chunk=1, features="lm", **options), fill_missing=True)
+    assert stream.features.tolist() == lists.features.tolist()
+    rows[1]["lm"] = [1, 2]
+    with raises(DataError, "bad-data", line=2, match="lm has 2 values, but there are 1 candidates"):
+        read_nbest(write(*lines(*rows)), features="lm", **options)
+
+
+def test_tables_by_columns_are_explained(write: Write) -> None:
+    frame = pd.DataFrame({"id": ["q1", "q1"], "text": ["a", "b"], "score": [0.9, 0.2]})
+    explained = r"write an object for each row, in pandas with frame.to_json\(PATH, orient='record"
+    with raises(DataError, "bad-data", line=1, match=explained):
+        read_nbest(write(frame.to_json()))
+    with raises(DataError, "bad-line", line=1, match=explained):
+        read_nbest(write(frame.rename(columns={"text": "out"}).to_json()))
+    with raises(DataError, "bad-line", line=1, match=explained):
+        read_nbest(write(*lines({"text": [["a", "b"], ["c"]], "lm": [[1, 2], [3]]})))
+    frame.to_json(path := write("").parent / "rows.jsonl", orient="records", lines=True)
+    assert read_nbest(path).texts(0) == ["a", "b"]
 
 
 @pytest.mark.parametrize(

@@ -360,7 +360,7 @@ def test_failed_answers_are_listed_or_dropped(content: str, shown: str, place: i
 )
 def test_answers_of_other_forms_are_refused(other: dict[str, Any]) -> None:
     content = [live(choice("a", -1)), json.dumps(other)]
-    with raises(DataError, "bad-line", parameter="format", line=2, match=r"other-tools\.md"):
+    with raises(DataError, "bad-line", parameter="format", line=2, match="bpa convert"):
         read_nbest(content)
 
 

@@ -119,7 +119,7 @@ def test_the_source_is_the_prompt_or_the_turn_before(prompt: Row, source: str) -
 @pytest.mark.parametrize(
     ("change", "code", "shown"),
     [
-        ({"chosen": ["a"]}, "bad-line", "chosen has 'a', not a turn"),
+        ({"chosen": ["a"]}, "bad-line", "chosen is a list of texts"),
         ({"chosen": []}, "bad-line", "chosen has no turns"),
         ({"chosen": 7}, "bad-line", "chosen is 7"),
         ({"chosen": {"content": "a"}}, "bad-line", "chosen is {'content': 'a'}"),
@@ -162,7 +162,7 @@ def test_the_winner_is_a_model_or_a_tie(winner: str, place: list[int]) -> None:
 @pytest.mark.parametrize(
     ("change", "shown"),
     [
-        *(({"winner": of}, "winner is") for of in ("A", "x", "both_bad", "TIE", "response_a")),
+        *(({"winner": of}, "winner is") for of in ("A", "x", "both_bad", "TIE", "response_c")),
         *(({"winner": of}, "winner is") for of in (0, 1, True, ["X"], {"selected": "left"})),
         ({"model_b": "X"}, "winner is 'X'"),
         ({"model_a": "model_b", "winner": "model_b"}, "winner is 'model_b'"),
@@ -175,6 +175,39 @@ def test_other_winners_are_errors(change: Row, shown: str) -> None:
             read(ARENA, ARENA | change, bad=bad)
     if change == {"model_b": "X"}:
         assert outcome(read(ARENA | change | {"winner": "model_b"})) == [[1]]
+
+
+PLAIN = {"response_a": "house", "response_b": "home", "score_a": 0.3, "score_b": 0.1, "lang": "de"}
+
+
+@pytest.mark.parametrize(
+    ("winner", "expected"),
+    [("model_a", [[0]]), ("response_b", [[1]]), ("model_b", [[1]]), ("tie", [[]])],
+)
+def test_names_of_models_are_optional(winner: str, expected: list[list[int]]) -> None:
+    lists = read(PLAIN | {"winner": winner}, features="score")
+    assert (outcome(lists), lists.texts(0)) == (expected, ["house", "home"])
+    assert (lists.features.ravel().tolist(), lists.extras) == ([0.3, 0.1], {})
+    assert lists.sentence_extras["lang"] == ("de",)
+    renamed = {"id": 1, "item_1": "house", "item_2": "home", "choice": winner}
+    names = "response_a=item_1,response_b=item_2,winner=choice"
+    assert outcome(read(renamed, format=f"jsonl:{names}")) == expected
+    settings = "jsonl:response_a=NAME,response_b=NAME,winner=NAME"
+    with raises(DataError, "unknown-format", parameter="format", line=1, match=settings):
+        read(renamed)
+    with raises(DataError, "bad-line", line=1, match="winner is 'A': write one of model_a, model"):
+        read(PLAIN | {"winner": "A"})
+    with raises(DataError, "missing-column", parameter="format", line=1, match="field model_b"):
+        read(PLAIN | {"winner": winner, "model_a": "X"})
+
+
+def test_lists_of_texts_are_to_be_converted() -> None:
+    row = {"query": "q", "pos": ["a"], "neg": ["b", "c"]}
+    command = "`bpa convert ranked --question query --first pos --second neg`"
+    with raises(
+        DataError, "bad-line", line=1, match=f"pos is a list of texts: convert .* with {command}"
+    ):
+        read(row, format="jsonl:prompt=query,chosen=pos,rejected=neg")
 
 
 def test_a_table_without_answers_is_an_error(write: Write) -> None:

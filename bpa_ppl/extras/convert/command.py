@@ -53,9 +53,12 @@ def convert(
             its first group or the whole match.
         qrels: trec: judgements of the documents.
         baseline: arenahard: the name of the baseline (default: baseline).
-        question: argilla: the name of the question (default: better).
-        first: labelstudio, argilla: the field of the first text (default: first).
-        second: labelstudio, argilla: the field of the second text (default: second).
+        question: argilla: the name of the question (default: better); ranked: the field of the
+            prompt (default: prompt).
+        first: labelstudio, argilla: the field of the first text (default: first); ranked: that of
+            the chosen answers (default: chosen).
+        second: labelstudio, argilla: the field of the second text (default: second); ranked: that
+            of the rejected answers (default: rejected).
     """
     require_one_of(kind, kinds.__all__, "kind of file", "kind")
     function = getattr(kinds, kind)

@@ -188,7 +188,13 @@ class _BestOf(msgspec.Struct):
     id: Id = None
 
 
-def ranked(records: Iterable[Any]) -> Lists:
+def ranked(
+    records: Iterable[Any],
+    *,
+    question: str = "prompt",
+    first: str = "chosen",
+    second: str = "rejected",
+) -> Lists:
     """Return the lists of ranked answers to a prompt.
 
     With `chosen` and `rejected`, lists of texts as in RewardBench 2, each chosen answer is the best
@@ -198,6 +204,9 @@ def ranked(records: Iterable[Any]) -> Lists:
 
     Args:
         records: rows of one of the two forms.
+        question: the field of the prompt.
+        first: the field of the chosen answers.
+        second: the field of the rejected answers.
 
     Raises:
         DataError: if a record is not such a row.
@@ -207,8 +216,14 @@ def ranked(records: Iterable[Any]) -> Lists:
     [[0, [1, 2]]]
     """
     what, lists = "a row of ranked answers", Lists()
+    names = {question: "prompt", first: "chosen", second: "rejected"}
     for record in iter_records(records):
         row: _Ranking | _BestOf
+        if record.has(*names):
+            fields = {n: v for n, v in record.value.items() if n not in names.values()}
+            record = record._replace(
+                value=fields | {of: record.value[name] for name, of in names.items()}
+            )
         if record.has("answers"):
             row = record.parse(_Ranking, what)
             candidates = [drop_missing({"text": o.answer, "system": o.model}) for o in row.answers]

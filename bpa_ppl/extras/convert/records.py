@@ -17,7 +17,7 @@ from bpa_ppl.formats.values import TOO_DEEP, check_escapes, check_pairs
 #: What all kinds return: records of lists, as JSON lines have them.
 Lists = list[dict[str, Any]]
 
-_REMEDY = "convert files of this kind, as docs/extras/other-tools.md shows them"
+_REMEDY = "`bpa convert --help` names the kinds of files"
 _BLANKS = re.compile(r"[ \t\r\n]*")
 T = TypeVar("T")
 

@@ -188,3 +188,10 @@ def test_rows_of_ranked_answers(row: Row, texts: str, judgement: Row) -> None:
 def test_other_rows_are_no_ranked_answers(row: Row, shown: str) -> None:
     with raises(DataError, "bad-line", line=2, match=shown):
         ranked([{"prompt": "q", "chosen": ["a"], "rejected": ["b"]}, row])
+
+
+def test_fields_of_ranked_answers_may_have_other_names() -> None:
+    row = {"query": "how warm?", "pos": ["38.5"], "neg": ["Dogs bark.", "Cats"], "prompt": "Judge:"}
+    (of_list,) = ranked([row], question="query", first="pos", second="neg")
+    assert (of_list["source"], of_list["rankings"]) == ("how warm?", [[0, [1, 2]]])
+    assert [one["text"] for one in of_list["candidates"]] == ["38.5", "Dogs bark.", "Cats"]
