@@ -480,12 +480,16 @@ def _describe_differences(properties: Sequence[Row], distance: Distance) -> Iter
             f"(z = {d['z']:+.1f}, p = {d['p_value']:.2g} after Holm)"
         )
     if distance.p_value < LEVEL / 2:
-        yield (
-            f"the joint distribution is off (p = {distance.p_value:.2g}), most of all "
-            f"{distance.moment}: by {distance.difference:+.2f}; the energy distance is "
-            f"{distance.value:.3f}, and at most {distance.largest_null:.3f} for random splits; "
-            f"{distance.neighbours:.1%} of the nearest neighbours are draws of the same run"
-        )
+        parts = [f"the joint distribution is off (p = {distance.p_value:.2g})"]
+        if distance.moment_p_value < LEVEL / 2:
+            parts[0] += f", most of all {distance.moment}: by {distance.difference:+.2f}"
+        if distance.distance_p_value < LEVEL / 2:
+            random = f"at most {distance.largest_null:.3f} for random splits"
+            parts.append(f"the energy distance is {distance.value:.3f}, and {random}")
+        if distance.neighbours_p_value < LEVEL / 2:
+            share = f"{distance.neighbours:.1%} of the nearest neighbours"
+            parts.append(f"{share} are draws of the same run, more than for random splits")
+        yield "; ".join(parts)
 
 
 def compare_downstream(

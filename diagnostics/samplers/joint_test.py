@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,11 +13,15 @@ from scipy.stats import rankdata
 
 from bpa_ppl._runtime.arrays import Float32, Float64
 from bpa_ppl.diagnostics.samplers.runs import select_independent
+from bpa_ppl.errors import list_names
 from bpa_ppl.posterior.draws import Draws
 
 #: Random splits of the pooled draws; p-values are multiples of 1 / (SPLITS + 1).
 SPLITS = 699
 _MAX_DRAWS, _MAX_REFERENCE_DRAWS = 1000, 1500  # in the joint test, whose time is quadratic
+#: Share of the squared loadings of a principal component that variables have which name it, at most
+#: so many of them.
+_MOSTLY, _SHOWN = 0.9, 3
 _NEIGHBOURS = 10  # nearest draws of each draw, in the joint test
 _MAX_PAIRS = 2000  # of variables, whose correlations are compared: all of 63 variables
 Pairs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]  # of positions of columns
@@ -33,7 +39,8 @@ class Distance:
             in the nearest neighbours, adjusted for the three.
         draws: the number of nearly independent draws of the sampler that were compared.
         distance_p_value: of the distance alone.
-        moment: the moment that differs most; a correlation of weights if it is as significant.
+        moment: the moment that differs most: a mean, a variance or a correlation; of variables, not
+            of their squares or principal components, if it is as significant.
         difference: of this moment, where the pooled draws have the variance 1.
         moment_p_value: of this moment, adjusted for all of them.
         neighbours: the share of the nearest neighbours of all draws that are of the same group.
@@ -91,40 +98,35 @@ def measure_joint_distance(draws: Draws, reference: Draws, seed: int = 0) -> Dis
     distances = _energy_distances(between, splits)
     neighbours = _same_neighbours(between, splits)
     squares = _standardise(np.minimum(standard**2, 9))
-    tables = {"": standard, "the squares of ": squares, "principal components ": components}
-    pairs = [
-        _choose_pairs(standard),
-        _choose_pairs(squares),
-        _list_pairs_of_components(values.shape[1]),
+    size, names = values.shape[1], draws.features
+    named = _describe_components(directions[:, ::-1], names)
+    correlations = _compare_covariances(standard, splits, _choose_pairs(standard), names)
+    squared = [f"the square of {name}" for name in names]
+    others = [
+        _compare_covariances(squares, splits, _choose_pairs(squares), squared),
+        _compare_covariances(components, splits, _list_pairs_of_components(size), named),
     ]
-    moments = [
-        _covariance_differences(x, splits, of) for x, of in zip(tables.values(), pairs, strict=True)
-    ]
-    differences, errors = map(np.hstack, zip(*moments, strict=True))
-    largest = np.abs(differences / errors).max(axis=1)
-    p_values = np.array([_compute_p_values(x) for x in (distances, largest, neighbours)])
+    tested = _find_largest([correlations, *others])
+    p_values = np.array([_compute_p_values(x) for x in (distances, tested, neighbours)])
     smallest = p_values.min(axis=0)
-    ratios = np.abs(differences[0] / errors)
-    worst, count_of_pairs = int(ratios.argmax()), len(pairs[0][0])
-    if count_of_pairs and np.mean(largest >= ratios[:count_of_pairs].max()) <= p_values[1, 0]:
-        worst = int(ratios[:count_of_pairs].argmax())  # as significant, and easier to understand
-    labels = [draws.features, draws.features, range(1, values.shape[1] + 1)]
-    names = [
-        f"variance of principal component {names[a]}"
-        if a == b
-        else f"correlation of {of}{names[a]} and {names[b]}"
-        for of, names, (i, j) in zip(tables, labels, pairs, strict=True)
-        for a, b in zip(i.tolist(), j.tolist(), strict=True)
+    # Not tested here are means, and the variances of variables: they may be what differs most.
+    axes = np.arange(size), np.arange(size)
+    of_variables = [
+        _compare_means(standard, splits, names),
+        _compare_covariances(standard, splits, axes, names),
+        correlations,
     ]
+    others.append(_compare_means(components, splits, named))
+    moment, difference, moment_p_value = _choose_moment(of_variables, others)
     return Distance(
         value=float(distances[0]),
         largest_null=float(distances[1:].max()),
         p_value=float(np.mean(smallest <= smallest[0])),
         draws=count,
         distance_p_value=float(p_values[0, 0]),
-        moment=f"the {names[worst]}",
-        difference=float(differences[0, worst]),
-        moment_p_value=float(p_values[1, 0]),
+        moment=moment,
+        difference=difference,
+        moment_p_value=moment_p_value,
         neighbours=float(neighbours[0]),
         neighbours_p_value=float(p_values[2, 0]),
     )
@@ -191,18 +193,47 @@ def _energy_distances(distances: Float32, splits: npt.NDArray[np.bool_]) -> Floa
     return np.asarray(np.sqrt(np.maximum(squared, 0.0)))
 
 
-def _covariance_differences(
-    values: Float64, splits: npt.NDArray[np.bool_], pairs: Pairs
-) -> tuple[Float64, Float64]:
-    """Return differences of covariances of the two groups of each split, and standard errors.
+class _Moments(NamedTuple):
+    """Moments of the two groups of each split.
+
+    Attributes:
+        names: (moments,) in words.
+        differences: (splits, moments) of the two groups.
+        errors: (moments,) their standard errors, from the pooled draws; infinite for constants.
+    """
+
+    names: list[str]
+    differences: Float64
+    errors: Float64
+
+    @property
+    def ratios(self) -> Float64:
+        """(splits, moments) the absolute differences in standard errors."""
+        return np.abs(self.differences / self.errors)
+
+
+def _compare_means(
+    values: Float64, splits: npt.NDArray[np.bool_], names: Sequence[str]
+) -> _Moments:
+    """Return the means of the columns, (n, Q), of the two groups of each split."""
+    count = splits[0].sum()
+    both = 1 / count + 1 / (len(values) - count)
+    sums = (splits.astype(np.float32) @ values.astype(np.float32)).astype(np.float64)
+    errors = values.std(axis=0) * np.sqrt(both)
+    means = [f"the mean of {name}" for name in names]
+    return _Moments(means, sums * both, np.where(errors > 0, errors, np.inf))
+
+
+def _compare_covariances(
+    values: Float64, splits: npt.NDArray[np.bool_], pairs: Pairs, names: Sequence[str]
+) -> _Moments:
+    """Return covariances of the two groups of each split.
 
     Args:
         values: (n, Q), centred.
         splits: (splits, n).
-        pairs: the columns of each covariance.
-
-    Returns:
-        (splits, pairs), and (pairs,) from the pooled draws; infinite for constants.
+        pairs: the columns of each covariance; a variance is that of a column with itself.
+        names: (Q,) of the columns.
     """
     count = splits[0].sum()
     rest = len(values) - count
@@ -215,7 +246,55 @@ def _covariance_differences(
     differences = of_products.astype(np.float64) * (1 / count + 1 / rest)
     differences -= sums[:, i] * sums[:, j] * (1 / count**2 - 1 / rest**2)
     errors = products.std(axis=0) * np.sqrt(1 / count + 1 / rest)
-    return differences, np.where(errors > 0, errors, np.inf)
+    covariances = [
+        f"the variance of {names[a]}" if a == b else f"the correlation of {names[a]} and {names[b]}"
+        for a, b in zip(i.tolist(), j.tolist(), strict=True)
+    ]
+    return _Moments(covariances, differences, np.where(errors > 0, errors, np.inf))
+
+
+def _find_largest(moments: Sequence[_Moments]) -> Float64:
+    """Return the largest difference of a moment in standard errors, (splits,)."""
+    return np.hstack([one.ratios for one in moments]).max(axis=1)
+
+
+def _choose_moment(
+    of_variables: Sequence[_Moments], others: Sequence[_Moments]
+) -> tuple[str, float, float]:
+    """Return the moment that differs most, its difference, and its p-value adjusted for all.
+
+    Moments of variables are easier to understand: one of them is chosen if it is as significant.
+    """
+    largest = _find_largest([*of_variables, *others])
+    found = []
+    for moments in (of_variables, [*of_variables, *others]):
+        ratios = np.hstack([one.ratios[0] for one in moments])
+        differences = np.hstack([one.differences[0] for one in moments])
+        worst = int(ratios.argmax())
+        name = [name for one in moments for name in one.names][worst]
+        found.append((name, float(differences[worst]), float(np.mean(largest >= ratios[worst]))))
+    return min(found, key=lambda moment: moment[2])
+
+
+def _describe_components(directions: Float64, names: Sequence[str]) -> list[str]:
+    """Return a name of each principal component, with the variables that it mostly consists of.
+
+    These are the fewest that have nine tenths of its squared loadings, and at most three.
+
+    Args:
+        directions: (Q, components) the loadings.
+        names: (Q,) of the variables.
+
+    >>> _describe_components(np.array([[0.6, -0.8], [0.8, 0.6]]), ("a", "b"))
+    ['principal component 1 (mostly a, b)', 'principal component 2 (mostly a, b)']
+    """
+    described = []
+    for number, loadings in enumerate(directions.T, 1):
+        order = np.argsort(-np.abs(loadings), kind="stable")
+        needed = np.searchsorted(np.cumsum(loadings[order] ** 2), _MOSTLY * (loadings @ loadings))
+        mostly = list_names([names[k] for k in sorted(order[: min(int(needed) + 1, _SHOWN)])])
+        described.append(f"principal component {number} (mostly {mostly})")
+    return described
 
 
 def _compute_p_values(statistics: Float64) -> Float64:

@@ -33,7 +33,7 @@ def compare_moments(draws: Draws, reference: Draws) -> tuple[Row, ...]:
     """Compare means, standard deviations and quantiles of each weight with a reference.
 
     Each is tested as the mean of a function that the reference determines, whose Monte-Carlo
-    error is known: λ, (λ − its reference mean)², and whether λ is below a reference quantile.
+    error is known: λ, (λ − its mean)², and whether λ is above a reference quantile.
 
     Args:
         draws: of a sampler, with the features of the reference in the same order.
@@ -43,7 +43,8 @@ def compare_moments(draws: Draws, reference: Draws) -> tuple[Row, ...]:
         the `variable`; the `quantity`: `mean`, `sd`, or a quantile such as `q5`; its `value` for
         the sampler and for the `reference`, in its units; the `bias`, their difference in
         posterior standard deviations of the reference; `z`, the difference in Monte-Carlo standard
-        errors of both runs; the `p_value` of z by Student's t, adjusted by Holm over all rows.
+        errors of both runs, of a quantile that of the share of draws above the reference's; the
+        `p_value` of z by Student's t, adjusted by Holm over all rows.
 
     >>> rng = np.random.default_rng(0)
     >>> reference = Draws({"weights": rng.normal(7.0, 10.0, size=(4, 500, 1))}, ("LM0",))
@@ -55,7 +56,7 @@ def compare_moments(draws: Draws, reference: Draws) -> tuple[Row, ...]:
     ('mean', 0.5)
     """
     values, targets = _compute_moments(draws), _compute_moments(reference)
-    ours, theirs = (_estimate(one, reference.mean, targets[2:]) for one in (draws, reference))
+    ours, theirs = (_estimate(one, targets[2:]) for one in (draws, reference))
     bias = (values - targets) / reference.deviation
     z = (ours.mean - theirs.mean) / np.hypot(ours.error, theirs.error)
     p = 2 * student.sf(np.abs(z), _degrees_of_freedom(np.minimum(ours.ess, theirs.ess)))
@@ -77,13 +78,13 @@ def _compute_moments(draws: Draws) -> Float64:
     return np.stack([draws.mean, draws.deviation, *cuts])
 
 
-def _estimate(draws: Draws, centre: Float64, cuts: Float64) -> Estimate:
-    """Estimate the means of the functions that are tested, (5, Q), given those of the reference."""
+def _estimate(draws: Draws, cuts: Float64) -> Estimate:
+    """Estimate the means of the functions that are tested, (5, Q), given reference quantiles."""
     x = draws.weights
-    below = (
-        estimate_share(draws, x <= cut, p) for p, cut in zip(_PROBABILITIES, cuts, strict=True)
+    above = (
+        estimate_share(draws, x > cut, 1 - p) for p, cut in zip(_PROBABILITIES, cuts, strict=True)
     )
-    parts = estimate_mean(draws, x), estimate_mean(draws, (x - centre) ** 2), *below
+    parts = estimate_mean(draws, x), estimate_mean(draws, (x - draws.mean) ** 2), *above
     return Estimate(*map(np.stack, zip(*parts, strict=True)))
 
 
@@ -151,17 +152,17 @@ def estimate_mean(draws: Draws, function_values: npt.ArrayLike) -> Estimate:
     return Estimate(flat.mean(axis=0), error, size)
 
 
-def estimate_share(draws: Draws, below: npt.ArrayLike, expected: float) -> Estimate:
-    """Return the shares of draws below quantiles, with the error of the expected share.
+def estimate_share(draws: Draws, beyond: npt.ArrayLike, expected: float) -> Estimate:
+    """Return the shares of draws beyond quantiles, with the error of the expected share.
 
-    Few draws are below an outer quantile, so their own share says too little about the error.
+    Few draws are beyond an outer quantile, so their own share says too little about the error.
 
     Args:
         draws: the draws.
-        below: (C, D, …) bool.
+        beyond: (C, D, …) bool.
         expected: the share if a quantile is correct.
     """
-    share, _, size = estimate_mean(draws, below)
+    share, _, size = estimate_mean(draws, beyond)
     if not size.all():  # all draws are on one side
         size = np.where(size > 0, size, smallest_ess(draws))
     with np.errstate(divide="ignore"):

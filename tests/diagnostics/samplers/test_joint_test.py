@@ -9,7 +9,8 @@ from support.compared_draws import NAMES, importance_sample, tied
 from support.external_posterior import autoregressive
 
 from bpa_ppl import Draws
-from bpa_ppl.diagnostics.samplers.joint_test import SPLITS, measure_joint_distance
+from bpa_ppl.diagnostics.samplers.comparison import _describe_differences
+from bpa_ppl.diagnostics.samplers.joint_test import SPLITS, Distance, measure_joint_distance
 
 
 def test_the_distance_is_the_energy_distance() -> None:
@@ -21,8 +22,7 @@ def test_the_distance_is_the_energy_distance() -> None:
     assert found.value == pytest.approx(energy_distance(x / deviation, y / deviation), abs=0.03)
     # All three statistics are beyond those of every split: the adjustment counts them.
     assert found.p_value <= 3 / (SPLITS + 1)
-    # A mean that is off by one changes the variance of the pooled draws of both alike.
-    assert found.moment_p_value > 0.01
+    assert (found.moment, round(found.difference)) == ("the mean of LM0", -1)
 
 
 def test_dependence_without_correlation_is_found() -> None:
@@ -38,9 +38,45 @@ def test_dependence_without_correlation_is_found() -> None:
         distance = measure_joint_distance(*(Draws({"weights": x}, names) for x in (z, truth)))
         assert distance.p_value < 0.005
         if dimensions == 8:
-            assert distance.moment == "the correlation of the squares of f0 and f1"
+            assert distance.moment == "the correlation of the square of f0 and the square of f1"
         else:
             assert distance.neighbours_p_value < 0.005 < distance.moment_p_value
+
+
+@pytest.mark.parametrize("shift", [0.1, 0.2, 0.3])
+def test_a_shift_is_named_as_a_shift(shift: float) -> None:
+    truth, x = np.random.default_rng(1).normal(size=(2, 4, 1000, 3))
+    x[..., 1] += shift
+    _, reason = judge(x, truth)
+    # A shift changes no variance and no correlation.
+    assert "variance" not in reason
+    assert "correlation" not in reason
+    assert "most of all the mean of b: by +" in reason
+
+
+def test_what_differs_is_named() -> None:
+    truth, x = np.random.default_rng(2).normal(size=(2, 4, 1000, 3))
+    wide = x * [1.0, 1.0, 1.2]
+    assert "most of all the variance of c: by +" in judge(wide, truth)[1]
+    correlated = x.copy()
+    correlated[..., 1] = 0.3 * x[..., 0] + np.sqrt(1 - 0.3**2) * x[..., 1]
+    found, reason = judge(correlated, truth)
+    assert "most of all the correlation of a and b: by +" in reason
+    # Neither the energy distance nor the neighbours see it: they are no reason.
+    assert found.distance_p_value > 0.005
+    assert "energy distance" not in reason
+    # Across a ridge, a shift of half its width is too small for the mean of either variable.
+    ridge = [[1.0, 1.0, 0.0], [0.05, -0.05, 0.0], [0.0, 0.0, 1.0]]
+    found, reason = judge((x + np.array([0.0, 0.5, 0.0])) @ ridge, truth @ ridge)
+    assert found.moment == "the mean of principal component 3 (mostly a, b)"
+    assert "the mean of principal component 3 (mostly a, b): by " in reason
+
+
+def judge(values: np.ndarray, truth: np.ndarray) -> tuple[Distance, str]:
+    """Return the joint test, and the reason that a comparison gives for it."""
+    ours, theirs = (Draws({"weights": x}, ("a", "b", "c")) for x in (values, truth))
+    found = measure_joint_distance(ours, theirs)
+    return found, "; ".join(_describe_differences((), found))
 
 
 def test_pairs_of_very_many_variables_are_chosen_by_their_correlation() -> None:

@@ -19,6 +19,20 @@ def test_holm_is_that_of_r() -> None:
     np.testing.assert_allclose(holm([0.05, 0.02, 0.03, 0.04, 0.01]), [0.09, 0.08, 0.09, 0.09, 0.05])
 
 
+def test_each_z_has_the_sign_of_its_difference() -> None:
+    truth, x = np.random.default_rng(3).normal(size=(2, 4, 1000, 1))
+    for changed in (x + 0.3, x - 0.3, 1.3 * x, 0.7 * x + 0.2):
+        rows = compare_moments(*(Draws({"weights": z}, ("LM0",)) for z in (changed, truth)))
+        assert {row["quantity"] for row in rows} == {"mean", "sd", "q5", "q50", "q95"}
+        for row in rows:
+            assert row["bias"] == pytest.approx(row["value"] - row["reference"], rel=0.05)
+            assert row["z"] * row["bias"] > 0 or abs(row["z"]) < 1
+    shifted = compare_moments(*(Draws({"weights": z}, ("LM0",)) for z in (x + 0.3, truth)))
+    # A shift moves the quantiles, and leaves the standard deviation.
+    off = {row["quantity"] for row in shifted if row["p_value"] < 0.005}
+    assert off == {"mean", "q5", "q50", "q95"}
+
+
 def test_right_samplers_are_hardly_ever_accused(reference: list[Draws]) -> None:
     truth, accused = concatenate_runs(reference), 0
     for seed in range(30):
