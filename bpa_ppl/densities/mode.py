@@ -50,7 +50,7 @@ _SINGULAR = 1e-14  # of the largest eigenvalue of a Hessian
 _SIMILAR = 1e-6  # ratio of curvatures down to which units are not changed
 #: Of larger matrices the eigenvalues are computed only if one is not positive.
 _MANY = 100
-#: The mode of a hierarchy of more values is not searched: its Hessian is expensive.
+#: The mode of a program of more values is not searched: its Hessian is expensive.
 _MOST_SEARCHED = 1000
 #: Other modes of a program of at most so many values are searched from so many draws of its prior.
 _FEW, _SEARCHES, _SEED = 50, 8, 0
@@ -317,8 +317,8 @@ def combine_components(
     return share, mean, np.tensordot(share, covariances, 1) + between
 
 
-def is_large_hierarchy(target: Target) -> bool:
-    """Return whether a model with several sites has too many values for Newton's method."""
+def is_too_large(target: Target) -> bool:
+    """Return whether a program has too many values for Newton's method."""
     return not target.is_log_linear and target.dimension > _MOST_SEARCHED
 
 
@@ -347,10 +347,10 @@ def find_mode(target: Target, *, last_step: bool = True) -> Mode:
         last_step: as for `maximise`.
 
     Raises:
-        DataError: if it is a hierarchy of more than 1000 values.
+        DataError: if it is a program of more than 1000 values.
     """
-    if is_large_hierarchy(target):
-        reason = f"to search the mode of a hierarchy of {target.dimension:,} values takes too long"
+    if is_too_large(target):
+        reason = f"to search the mode of {target.dimension:,} values takes too long"
         raise not_supported(reason, _NO_MODE, "sampler")
 
     def density(position: Float64) -> Derivatives:

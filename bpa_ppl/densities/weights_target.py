@@ -25,7 +25,7 @@ from scipy.linalg import qr, solve_triangular
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.densities.mode import (
     find_mode,
-    is_large_hierarchy,
+    is_too_large,
     is_usable_start,
     make_start_error,
     start_at_medians,
@@ -70,7 +70,7 @@ def make_weights_target(
     """Return the log density of a posterior with its starting point; x64 must be enabled.
 
     It starts at the mean of the prior or, where the likelihood is not log-concave, at the mode of a
-    similar one that is, unless it is a hierarchy of more than 1000 values.
+    similar one that is, unless it has more than 1000 values.
 
     Args:
         lists: the data.
@@ -91,7 +91,7 @@ def make_weights_target(
 
     target = build(likelihood)
     start, log_concave = find_start(target), likelihood.log_concave_start()
-    if log_concave is not None and not is_large_hierarchy(replace(target, start=start)):
+    if log_concave is not None and not is_too_large(replace(target, start=start)):
         simple = build(log_concave)
         common = {name: start[name] for name in inspect_model(simple).latent}
         chosen = choose_coordinates(replace(simple, start=common))

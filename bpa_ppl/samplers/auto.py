@@ -9,11 +9,12 @@ from functools import partial
 import jax
 import numpy as np
 from msgspec import structs
+from numpyro.infer.inspect import get_dependencies
 
 from bpa_ppl.components import Count
 from bpa_ppl.densities.target import Sampled, Target, constrain_draws, inspect_model
 from bpa_ppl.diagnostics.check.check import Report, check_draws, find_shortage
-from bpa_ppl.errors import UsageError
+from bpa_ppl.errors import UsageError, list_names
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.record import Finding, Record, SamplerRecord
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
@@ -59,9 +60,10 @@ class Auto(Sampler, frozen=True):
     If the scale of the prior is unknown, proposals for the scale and the weights in units of it are
     fitted, and NUTS draws both as well.
 
-    Another model with several sites of more than one value is a hierarchy, whose shape independent
-    proposals do not fit: NUTS draws at once, or, because it would take hours, raises an error if
-    there are more than 500 features. It also draws at once if more than 50 directions of the span
+    Another model with several sites of more than one value, and one whose distribution depends on
+    another one, is a hierarchy, whose shape independent proposals do not fit: NUTS draws at once.
+    With several such sites of more than 500 features, which would take hours, it raises an error.
+    It also draws at once if more than 50 directions of the span
     of the lists have a common unknown scale; and, with chains that start at all modes, if searches
     from draws of the prior of another program find several.
 
@@ -110,18 +112,18 @@ class Auto(Sampler, frozen=True):
     def _attempts(self, target: Target) -> Iterator[Attempt]:
         """Yield ways to draw, in the order in which they are tried."""
         sites = [name for name, value in target.start.items() if np.size(value) > 1]
-        if not target.is_log_linear and len(sites) > 1:
-            if len(target.features) > _MOST_FEATURES:
-                raise UsageError(
-                    f"NUTS would take hours for {' and '.join(sites)} of "
-                    f"{len(target.features):,} features: keep at most {_MOST_FEATURES} (features, "
-                    "exclude), use the prior isotropic without a model, which is quick with any "
-                    "number of features, or name the sampler nuts to wait for it",
-                    parameter="sampler",
-                    code="not-supported",
-                )
-            reason = f"{' and '.join(sites)} are a hierarchy"
-        elif not (reason := target.coordinates.refuse_proposals(target)):
+        several = not target.is_log_linear and len(sites) > 1
+        if several and len(target.features) > _MOST_FEATURES:
+            raise UsageError(
+                f"NUTS would take hours for {' and '.join(sites)} of "
+                f"{len(target.features):,} features: keep at most {_MOST_FEATURES} (features, "
+                "exclude), use the prior isotropic without a model, which is quick with any "
+                "number of features, or name the sampler nuts to wait for it",
+                parameter="sampler",
+                code="not-supported",
+            )
+        reason = _describe_hierarchy(target) if several else ""
+        if not (reason or (reason := target.coordinates.refuse_proposals(target))):
             reason = yield from self._independence_attempts(target)
         nuts = Nuts(draws=self.draws, chains=self.chains)
         yield "nuts", reason, nuts.sample, np.inf
@@ -173,6 +175,16 @@ class Auto(Sampler, frozen=True):
             record=Record(sampler=made, figures=sampled.figures),
         )
         return check_draws(draws)
+
+
+def _describe_hierarchy(target: Target) -> str:
+    """Return which latent site has a distribution that depends on others; empty if none has."""
+    latent = inspect_model(target).latent
+    dependencies = get_dependencies(target.program, target.data)["prior_dependencies"]
+    for site in latent:
+        if parents := [name for name in latent if name != site and name in dependencies[site]]:
+            return f"a hierarchy: {site} depends on {list_names(parents)}"
+    return ""
 
 
 def _compare(value: float, limit: float) -> tuple[bool, str]:

@@ -42,7 +42,7 @@ from bpa_ppl.posterior.record import Figures
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, smooth_log_weights
 from bpa_ppl.samplers.scale_mixture import ScaleMixture, log_student
 
-#: The mode of a hierarchy of more values is not searched: its Hessian is expensive, and in so many
+#: The mode of a program of more values is not searched: its Hessian is expensive, and in so many
 #: dimensions the typical draws lie far from the mode.
 _MAX_SEARCHED = 100
 #: Above it, before importance ratios become unreliable, an independence sampler gets stuck, and a
@@ -337,7 +337,7 @@ def assess_proposals(target: Target) -> tuple[AnyProposal | None, float, str]:
     """
     latent, size = inspect_model(target).latent, target.dimension
     if latent != (WEIGHTS,) and size > _MAX_SEARCHED:
-        reason = f"a hierarchy of {size} values has no typical mode, and nuts needs none"
+        reason = f"the mode of {size:,} values says little about them, and nuts needs none"
         return None, np.inf, reason
     proposal: AnyProposal | None = target.coordinates.propose(target)
     if proposal is None:
