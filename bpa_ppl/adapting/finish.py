@@ -171,8 +171,7 @@ def make_draws(run: SamplerRun) -> Draws:
     record = _describe(run)
     draws = _evaluate_draws(target, sampled, record)
     if adaptation is None:
-        dims = {name: dims for name, dims in inspect_model(target).dims.items() if name != WEIGHTS}
-        return replace(draws, dims=dims, observed=read_observed(target))
+        return replace(draws, dims=inspect_model(target).dims, observed=read_observed(target))
     match = target.match
     observed, recipe = adaptation.observed, adaptation.prepared.matched.recipe
     recorded, prior = dict[str, Any](), target.prior

@@ -98,12 +98,12 @@ def _initial_value(mean: Any, site: Any) -> Any:
 
 def is_usable_start(target: Target, z: Sites) -> bool:
     """Return whether the density and its gradient are finite numbers at a value of z."""
-    leaves = jax.tree.leaves(_value_and_slope(target, z))
+    leaves = jax.tree.leaves(value_and_slope(target, z))
     return all(np.isfinite(leaf).all() for leaf in leaves)
 
 
 @partial(jax.jit, compiler_options=RUN_ONCE)
-def _value_and_slope(target: Target, z: Sites) -> tuple[jax.Array, Sites]:
+def value_and_slope(target: Target, z: Sites) -> tuple[jax.Array, Sites]:
     """Return the potential and its gradient."""
     return jax.value_and_grad(lambda sites: potential(target, sites))(z)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from typing import Any
 
 import jax
@@ -12,10 +13,16 @@ import jax.numpy as jnp
 import numpy as np
 from numpyro import handlers
 from numpyro.distributions import Unit
+from numpyro.infer.util import potential_energy
 
 from bpa_ppl._runtime.arguments import check_seed
 from bpa_ppl._runtime.cache import prepare_jax
-from bpa_ppl.densities.mode import is_usable_start, make_start_error, start_at_medians
+from bpa_ppl.densities.mode import (
+    is_usable_start,
+    make_start_error,
+    start_at_medians,
+    value_and_slope,
+)
 from bpa_ppl.densities.own_models import DIMENSIONS, explain_errors, model_error
 from bpa_ppl.densities.target import (
     NUMPYRO_LOCK,
@@ -23,12 +30,16 @@ from bpa_ppl.densities.target import (
     Target,
     constrain,
     inspect_model,
+    require_bounded,
 )
 from bpa_ppl.errors import wrong_type
 
 #: If the density is not finite at the medians of the prior, so many random starts are tried, with
-#: unconstrained values between −2 and 2, as Stan and NumPyro start chains.
+#: unconstrained values between −2 and 2, as Stan and NumPyro start chains. It is not infinite at so
+#: many places so near to the start either.
 _TRIES, _RADIUS = 20, 2.0
+#: In the text of a computation, the address of a function, which differs between runs.
+_ADDRESS = re.compile("0x[0-9a-f]+")
 
 
 def make_model_target(
@@ -52,7 +63,8 @@ def make_model_target(
 
     Raises:
         UsageError: if the program cannot be run or sampled: a site is discrete or has an improper
-            prior, there is nothing to sample, or the density is not finite at any start.
+            prior, there is nothing to sample, the density is not finite at any start or infinite
+            somewhere, or another one at each call.
 
     >>> import numpyro
     >>> import numpyro.distributions as dist
@@ -92,7 +104,9 @@ def make_model_target(
             problem = f"the model {bound.__name__} has no latent site, so there is nothing to draw"
             raise model_error(f"{problem}: call numpyro.sample without obs", "no-data")
         _check_sites(empty)
-        return replace(empty, start=_find_start(empty, seed), seed=seed)
+        target = replace(empty, start=_find_start(empty, seed), seed=seed)
+        _require_density(target)
+        return target
 
 
 def _copy_array(value: Any) -> Any:
@@ -175,6 +189,42 @@ def _find_start(target: Target, seed: int) -> Sites:
                 return z
         _check_observed(target, medians)
         raise make_start_error(target, medians)
+
+
+def _require_density(target: Target) -> None:
+    """Refuse a program whose value is no log density: infinite, or another one at each call.
+
+    What a program reads from outside, such as a counter or random numbers of NumPy, is a constant
+    of a compiled function. So its value is compared with that of the program itself, without
+    compilation, unless two more runs compute the same.
+
+    Raises:
+        UsageError: if it is not one.
+    """
+    rng = np.random.default_rng([target.seed, 8])
+    for _ in range(_TRIES):
+        z = {
+            site: value + rng.uniform(-_RADIUS, _RADIUS, np.shape(value))
+            for site, value in target.start.items()
+        }
+        require_bounded(target, -float(value_and_slope(target, z)[0]))
+    values = [float(value_and_slope(target, target.start)[0]) for _ in range(2)]
+    with explain_errors(target.model):
+        if not _computes_the_same(target):
+            values.append(float(potential_energy(target.program, target.data, {}, target.start)))
+    if not np.allclose(values, values[0], rtol=1e-6, atol=1e-6):
+        problem = f"the log density of the model {target.model.__name__} is another one at each"
+        found = f"call ({-values[0]:.6g}, then {-values[-1]:.6g}, at the same values)"
+        remedy = "it may depend on its arguments alone, and draw numbers only by numpyro.sample"
+        raise model_error(f"{problem} {found}: {remedy}", "not-supported")
+
+
+def _computes_the_same(target: Target) -> bool:
+    """Return whether two runs of a program are the same computation, with the same constants."""
+    energy = partial(potential_energy, target.program, target.data, {})
+    one, other = (jax.make_jaxpr(lambda z: energy(z))(target.start) for _ in range(2))
+    texts = {_ADDRESS.sub("", str(traced.jaxpr)) for traced in (one, other)}
+    return len(texts) == 1 and jax.tree.all(jax.tree.map(np.array_equal, one.consts, other.consts))
 
 
 def _check_observed(target: Target, z: Sites) -> None:

@@ -25,6 +25,8 @@ SENTENCE = "sentence"
 LISTS = "the lists"
 #: The dimensions of all draws in ArviZ data.
 DIMENSIONS = ("chain", "draw")
+#: The dimensions of the weights of lists.
+OF_FEATURES = ("feature", "other_feature")
 
 
 def model_error(problem: str, code: str) -> UsageError:
@@ -78,6 +80,13 @@ class CheckedSites(Messenger):  # type: ignore[misc] # NumPyro has no types
                 problem = f"the model has two sites {name}: give each site its own name"
                 raise model_error(problem, "duplicate")
             self._names.add(str(name))
+        if (
+            kind in ("sample", "deterministic")
+            and self._features is not None
+            and name in OF_FEATURES
+        ):
+            problem = f"the site {name} of the model has the name of a dimension of the weights"
+            raise model_error(f"{problem}: rename it", "bad-name")
         if kind == "sample" and not site["is_observed"] and _lacks_density(site["fn"]):
             raise model_error(
                 f"the site {name} of the model has an improper prior or is constant, so that it "

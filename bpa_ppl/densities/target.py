@@ -666,7 +666,7 @@ def evaluate(target: Target, z: Sites) -> tuple[Float64, dict[str, np.ndarray]]:
         plate over sentences, else in the shape of the site.
 
     Raises:
-        UsageError: if an argument has another type.
+        UsageError: if an argument has another type, or a log density is +inf.
 
     >>> from bpa_ppl import from_lists, log_density
     >>> lists = from_lists([["a", "b"]], [[[0.0], [np.log(3)]]], ["LM0"], references=["b"])
@@ -705,8 +705,22 @@ def evaluate(target: Target, z: Sites) -> tuple[Float64, dict[str, np.ndarray]]:
                 if name not in likelihoods:
                     likelihoods[name] = np.empty((count, *values.shape[1:]), np.float32)
                 likelihoods[name][block] = values
+    require_bounded(target, log_density)
     reshaped = {name: v.reshape(*shape, *v.shape[1:]) for name, v in likelihoods.items()}
     return log_density.reshape(shape), reshaped
+
+
+def require_bounded(target: Target, log_density: npt.ArrayLike) -> None:
+    """Refuse a model whose log density is infinite somewhere, which no density is.
+
+    Raises:
+        UsageError: if one of some log densities is.
+    """
+    if np.isposinf(log_density).any():
+        name = getattr(target.model, "__name__", "")
+        problem = f"the log density of the model {name} is +inf for some values, where samplers go"
+        remedy = "a value that is impossible has the log density -inf"
+        raise model_error(f"{problem} astray: {remedy}", "bad-number")
 
 
 def evaluate_priors(target: Target, values: Sites) -> dict[str, np.ndarray]:

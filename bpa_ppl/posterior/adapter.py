@@ -24,7 +24,14 @@ import numpy.typing as npt
 from bpa_ppl._runtime.messages import log_info, warn_user
 from bpa_ppl.errors import DataError, list_names, mismatch, missing_data
 from bpa_ppl.posterior.arviz_functions import split_groups, to_arviz_data, to_tree
-from bpa_ppl.posterior.draws import BY_FEATURE, WEIGHTS, Draws, check_finite, total
+from bpa_ppl.posterior.draws import (
+    BY_FEATURE,
+    WEIGHTS,
+    Draws,
+    check_finite,
+    find_features,
+    total,
+)
 from bpa_ppl.posterior.groups import SAMPLE_DIMS, Group, label_groups
 from bpa_ppl.posterior.record import from_attributes, read_version, to_attributes
 from bpa_ppl.weights import Weights
@@ -88,20 +95,23 @@ def to_groups(draws: Draws) -> tuple[dict[str, Group], dict[str, Any]]:
     attrs = to_attributes(draws.record)
     attrs |= {"kind": draws.kind, _SITES: list(draws.sites), SCHEMA: SCHEMA_VERSION}
     groups = {  # in ArviZ's order
-        "posterior": {n: x for n, x in draws.values.items() if n != WEIGHTS or draws.features},
+        "posterior": _without_nothing(draws.values),
         "posterior_predictive": draws.predictive,
         "log_likelihood": draws.log_likelihood,
         "log_prior": log_prior,
         "sample_stats": statistics,
-        "prior": draws.prior,
+        "prior": _without_nothing(draws.prior),
         "observed_data": draws.observed,
         "constant_data": constants,
-        "warmup_posterior": draws.warmup,
+        "warmup_posterior": _without_nothing(draws.warmup),
     }
-    dims = _DIMS | {site: list(names) for site, names in draws.dims.items() if site != WEIGHTS}
+    of_sites = {n: list(d) for n, d in draws.dims.items() if n != WEIGHTS or not draws.features}
+    dims = (_DIMS if draws.features else {}) | of_sites
     dims |= {site: ["sentence"] for site in (*draws.sentence_sites, *draws.predictive)}
     names, fixed = list(draws.features), list(draws.fixed)
-    coords: dict[str, Any] = {"feature": names, "other_feature": names, "fixed_feature": fixed}
+    coords: dict[str, Any] = {"fixed_feature": fixed}
+    if names:  # a program without lists may have a site or a plate called feature
+        coords |= {"feature": names, "other_feature": names}
     coords |= {dimension: list(labels) for dimension, labels in draws.coords.items()}
     if draws.sentence_ids is not None:
         coords["sentence"] = draws.sentence_ids
@@ -109,6 +119,11 @@ def to_groups(draws: Draws) -> tuple[dict[str, Group], dict[str, Any]]:
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             attrs[name] = json.dumps(value)
     return label_groups(groups, coords, dims), attrs
+
+
+def _without_nothing(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values by site without the weights that a program without lists does not have."""
+    return {name: of for name, of in values.items() if name != WEIGHTS or np.size(of)}
 
 
 def as_draws(posterior: Posterior, *, finite: bool = True, any_variables: bool = False) -> Draws:
@@ -149,12 +164,13 @@ def from_groups(
     """Return the groups of any posterior, and what it records as attributes, as draws."""
     draws = {name: find_draws(group) for name, group in groups.items()}
     variables = draws.get("posterior", {})
-    if any_variables and variables and WEIGHTS not in variables:
-        variables = _select_continuous(variables)
-        features: tuple[str, ...] = ()
-        weights = np.zeros((*next(iter(variables.values())).shape[:2], 0))
+    # Weights of lists have features; a site of that name of another program is one like any other.
+    is_site = SCHEMA in recorded and "feature" not in groups["posterior"].dims.get(WEIGHTS, ())
+    if any_variables and variables and (WEIGHTS not in variables or is_site):
+        variables, features = find_features(_select_continuous(variables))
+        weights = variables[WEIGHTS]
     else:
-        weights, features = _read_weights(groups)
+        weights, features = _read_weights(groups, is_site)
     nothing = Group({}, {}, {}, {})
     values, statistics = variables | {WEIGHTS: weights}, draws.get("sample_stats", {})
     attrs = {str(key): _decode(value) for key, value in recorded.items()}
@@ -253,9 +269,20 @@ def _select_continuous(variables: Mapping[str, Any]) -> dict[str, Any]:
     return chosen
 
 
-def _read_weights(groups: Mapping[str, Group]) -> tuple[npt.NDArray[Any], tuple[str, ...]]:
-    """Return the draws of the weights as (chain, draw, feature), and the features."""
+def _read_weights(
+    groups: Mapping[str, Group], is_site: bool = False
+) -> tuple[npt.NDArray[Any], tuple[str, ...]]:
+    """Return the draws of the weights as (chain, draw, feature), and the features.
+
+    Args:
+        groups: of the posterior.
+        is_site: whether a variable `weights` is a site of a program without lists.
+    """
     group = groups.get("posterior", Group({}, {}, {}, {}))
+    if is_site and WEIGHTS in group.arrays:
+        problem = f"the posterior has no weights of features: its site {WEIGHTS} is one of a"
+        remedy = "adapt to lists with this model, whose weights then have features"
+        raise DataError(f"{problem} program without lists: {remedy}", code="no-data")
     if WEIGHTS not in group.arrays:
         found = f"{list_names(group.arrays) or 'none'} (groups: {list_names(groups) or 'none'})"
         remedy = "give draws of a posterior"

@@ -52,7 +52,7 @@ class Draws:
 
     Attributes:
         values: site -> (C, D, …) its values; `weights` is (C, D, Q), the free features.
-        features: (Q,) their names.
+        features: (Q,) their names; without any, `weights` may be a site of any shape.
         kind: `chains`, `weighted` (with importance weights) or `point`.
         log_weight: (C, D) logarithms of importance weights, or None if all draws have equal weight.
         log_density: (C, D) log p(z, data) up to a constant, or None.
@@ -142,7 +142,8 @@ class Draws:
         _require((self.kind == "weighted") == self.weighted, problem, "log_weight")
         actual, size = np.shape(self.values[WEIGHTS]), len(self.features)
         problem = f"weights has the shape {actual}: it must be (chains, draws, {size} features)"
-        _require(len(actual) == 3 and actual[2] == size, problem, "values", "mismatch")
+        fits = len(actual) == 3 and actual[2] == size if size else len(actual) >= 2
+        _require(fits, problem, "values", "mismatch")
         problem = f"weights has no draws: its shape is {actual}"
         _require(actual[0] * actual[1] > 0, problem, "values", "no-data")
         problem = f"draws of the kind point have one draw of the weights, not {actual[:2]}"
@@ -195,13 +196,16 @@ class Draws:
 
     @property
     def weights(self) -> Float64:
-        """(C, D, Q): the draws of the free weights."""
+        """(C, D, Q): the draws of the free weights; a site of that name has no features."""
+        if not self.features:
+            return np.zeros((*self.shape, 0))
         return np.asarray(self.values[WEIGHTS], np.float64)
 
     @property
     def shape(self) -> tuple[int, int]:
         """The numbers of chains and of kept draws per chain."""
-        return self.weights.shape[0], self.weights.shape[1]
+        chains, draws = np.shape(self.values[WEIGHTS])[:2]
+        return chains, draws
 
     @property
     def flat(self) -> Float64:
@@ -309,7 +313,8 @@ class Draws:
             count = cells.shape[-1]
             labels = self._cell_names(name) or [f"{name}[{k}]" for k in range(count)]
             labels = [name] if count == 1 else labels
-            for k, label in enumerate(self.features if name == WEIGHTS else labels):
+            of_features = name == WEIGHTS and self.features
+            for k, label in enumerate(self.features if of_features else labels):
                 result[f"{label} (site)" if label in result else label] = cells[..., k]
         return result
 
@@ -514,9 +519,9 @@ def standardise(draws: Draws) -> Draws | None:
 
 
 def find_features(values: Arrays) -> tuple[dict[str, npt.NDArray[Any]], tuple[str, ...]]:
-    """Return draws of any sites as `Draws` takes them, and the names of its features.
+    """Return draws of the sites of any program as `Draws` takes them, and no features.
 
-    A site `weights` has a feature for each of its cells; without it there are none.
+    A site `weights` is one like any other: only the weights of lists have features.
 
     Args:
         values: site -> (C, D, …).
@@ -526,9 +531,7 @@ def find_features(values: Arrays) -> tuple[dict[str, npt.NDArray[Any]], tuple[st
     ((4, 100, 0), ())
     """
     shape = np.shape(next(iter(values.values())))[:2]
-    weights = np.asarray(values.get(WEIGHTS, np.zeros((*shape, 0)))).reshape(*shape, -1)
-    features = tuple(f"{WEIGHTS}[{k}]" for k in range(weights.shape[-1]))
-    return {**values, WEIGHTS: weights}, features
+    return {WEIGHTS: np.zeros((*shape, 0)), **values}, ()
 
 
 def importance_weights(log_weight: npt.ArrayLike) -> Float64:

@@ -221,7 +221,7 @@ def list_components(draws: Draws) -> tuple[list[str], Float64]:
     """
     components = draws.components()
     names = list(draws.features)
-    for site in (site for site in draws.sites if site != WEIGHTS):
+    for site in (site for site in draws.sites if site != WEIGHTS or not draws.features):
         site_components = replace(draws, sites=(site,)).components()
         cells = [name for name in site_components if name not in draws.features]
         moving = [name for name in cells if np.ptp(site_components[name]) != 0]

@@ -131,7 +131,8 @@ def select_comparable(
     features: tuple[str, ...] = ()
     if weights or (var_names is None and any(run.parameters for run in runs)):
         recorded = [_read_recorded(run, weights) for run in runs]
-        if var_names is None:
+        # A site `weights` of a program without lists has no features.
+        if var_names is None and all(draws.features for draws in recorded):
             features = recorded[place].features
             runs = [_split_weights(run, draws) for run, draws in zip(runs, recorded, strict=True)]
     expected = runs[place].variables

@@ -15,11 +15,13 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 from scipy.stats import gamma, invgamma, norm
+from support.raising import raises
 from support.targets import moments_of
 
 import bpa_ppl as bpa
 from bpa_ppl.densities.target import Sampled, Target
 from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.samplers.sampler import SAMPLERS
 
 EFFECTS = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
@@ -169,13 +171,28 @@ assert data["posterior"]["mu"].dtype == "float64"
     subprocess.run([sys.executable, "-c", script], check=True, cwd=folder)
 
 
-def test_a_site_may_be_called_weights_and_have_any_shape() -> None:
+def test_a_site_may_be_called_weights_or_feature() -> None:
+    """Only weights of lists have features, and only they have a dimension of that name."""
+
     def program() -> None:
         numpyro.sample("weights", dist.Normal(jnp.zeros((2, 3)), 1.0).to_event(2))
+        numpyro.sample("feature", dist.Normal(0.0, 1.0))
 
     data = bpa.sample(program, sampler="imh")
-    assert data["posterior"]["weights"].shape == (4, 1000, 6)
-    assert bpa.check(data)
+    assert data["posterior"]["weights"].shape == (4, 1000, 2, 3)
+    assert {"feature", "other_feature"}.isdisjoint(data["posterior"].dims)
+    report = bpa.check(data)
+    assert report
+    assert as_draws(data, any_variables=True).features == ()
+    assert {one.where for one in report.findings} <= {
+        *(f"weights[{k}]" for k in range(6)),
+        *(f"chain {c}" for c in range(4)),
+        "feature",
+    }
+    with raises(DataError, "no-data", match="weights is one of a program without lists"):
+        bpa.Reranker(data)
+    again = bpa.sample(program, sampler="imh", seed=1)
+    assert bpa.compare(again, data)["a"].verdict == "agrees"
 
 
 def test_plates_may_have_the_names_of_dimensions_and_several_sizes() -> None:
@@ -238,9 +255,36 @@ def nothing() -> None:
     numpyro.sample("y", dist.Normal(0.0, 1.0), obs=1.0)
 
 
+def unbounded() -> None:
+    mean = numpyro.sample("mean", dist.Normal(0.5, 1.0))
+    numpyro.factor("odd", jnp.where(mean < 0, jnp.inf, 0.0))
+
+
+def far_unbounded() -> None:
+    mean = numpyro.sample("mean", dist.Normal(0.0, 1000.0))
+    numpyro.factor("odd", jnp.where(mean < -50, jnp.inf, 0.0))
+
+
+CALLS = iter(range(1000))
+
+
+def counting(y: Any) -> None:
+    mean = numpyro.sample("mean", dist.Normal(0.0, 1.0))
+    numpyro.sample("y", dist.Normal(mean, 1.0 + 0.1 * next(CALLS)), obs=y)
+
+
+def noisy(y: Any) -> None:
+    mean = numpyro.sample("mean", dist.Normal(0.0, 1.0))
+    numpyro.sample("y", dist.Normal(mean, 1.0), obs=y + np.random.normal(size=3))
+
+
 @pytest.mark.parametrize(
     ("program", "args", "message"),
     [
+        (unbounded, (), r"the log density of the model unbounded is \+inf for some values"),
+        (far_unbounded, (), r"the log density of the model far_unbounded is \+inf for some values"),
+        (counting, (1.0,), r"the model counting is another one at each call \(-.*, then -"),
+        (noisy, (1.0,), "the model noisy is another one at each call"),
         (discrete, (), "the site kind of the model is discrete"),
         (improper, (), "the site level of the model has an improper prior"),
         (untraceable, (DATA,), "the model untraceable failed with TracerBool"),

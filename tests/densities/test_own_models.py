@@ -145,6 +145,11 @@ def two_sites_of_a_name(lists: Any, prior: Any, likelihood: Any) -> None:
     observe(lists, likelihood, numpyro.sample("weights", prior.distribution()))
 
 
+def a_site_called_feature(lists: Any, prior: Any, likelihood: Any) -> None:
+    numpyro.sample("feature", dist.Normal(0.0, 1.0))
+    observe(lists, likelihood, numpyro.sample("weights", prior.distribution()))
+
+
 def two_arguments(lists: Any, prior: Any) -> None:
     numpyro.sample("weights", prior.distribution())
 
@@ -171,6 +176,7 @@ def two_arguments(lists: Any, prior: Any) -> None:
         (with_a_parameter, "not-supported", "mean"),
         (with_a_branch, "not-supported", "with_a_branch"),
         (two_sites_of_a_name, "duplicate", "weights"),
+        (a_site_called_feature, "bad-name", "feature of the model .*: rename it"),
         (two_arguments, "not-supported", "two_arguments"),
     ],
 )
