@@ -389,6 +389,11 @@ def _may_have_several(target: Target) -> bool:
     return not target.has_lists and target.dimension <= _FEW
 
 
+def has_several_modes(target: Target) -> bool:
+    """Return whether the search finds several modes of a program."""
+    return _may_have_several(target) and len(modes_of(target)) > 1
+
+
 def spread_over_modes(target: Target, positions: Float64, centre: Float64) -> Float64:
     """Return starts around all modes in turn, if several were found; else the given ones.
 
@@ -399,9 +404,9 @@ def spread_over_modes(target: Target, positions: Float64, centre: Float64) -> Fl
         positions: (chains, d) of the starts.
         centre: (d,) around which they are.
     """
-    modes = modes_of(target) if _may_have_several(target) else ()
-    if len(modes) < 2:
+    if not has_several_modes(target):
         return positions
+    modes = modes_of(target)
     places = np.array([modes[k % len(modes)].position for k in range(len(positions))])
     return np.asarray(positions + places - centre)
 

@@ -160,7 +160,9 @@ class Figures(Struct, frozen=True, kw_only=True, omit_defaults=True):
         student_share: the share of the Student t in the proposals.
         step_setting: the setting that determines the size of the steps of a random walk.
         metric: how the metric was found, if not at the mode.
+        modes: the number of modes that a search found, if there are several.
         chosen: the sampler that was chosen automatically.
+        chosen_settings: all its settings.
         chosen_because: the reason of this choice.
         drawn_again_because: the diagnostics that earlier draws failed.
         likelihood_exponent: 1/δ, the power of the likelihood in the importance weights (Eq. 11).
@@ -174,7 +176,9 @@ class Figures(Struct, frozen=True, kw_only=True, omit_defaults=True):
     student_share: float | None = None
     step_setting: str | None = None
     metric: str | None = None
+    modes: int | None = None
     chosen: str | None = None
+    chosen_settings: Settings | None = None
     chosen_because: str | None = None
     drawn_again_because: str | None = None
     likelihood_exponent: Positive = 1.0

@@ -12,8 +12,10 @@ from msgspec import structs
 from numpyro.infer.inspect import get_dependencies
 
 from bpa_ppl.components import Count
+from bpa_ppl.densities.mode import has_several_modes, modes_of
 from bpa_ppl.densities.target import Sampled, Target, constrain_draws, inspect_model
 from bpa_ppl.diagnostics.check.check import Report, check_draws, find_shortage
+from bpa_ppl.diagnostics.check.of_samplers import BFMI, Divergences
 from bpa_ppl.errors import UsageError, list_names
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.record import Finding, Record, SamplerRecord
@@ -42,10 +44,13 @@ _MOST_FEATURES = 500
 _WARMUP, _TARGET_ACCEPT = 1000, 0.99
 
 
-#: A way to draw: the name of the sampler; why it is chosen, besides the failures of earlier
-#: attempts, which may be empty; the function that draws; and the largest shortage of the draws
-#: before it that this attempt may make up for.
-Attempt = tuple[str, str, Callable[[Target], Sampled], float]
+#: A way to draw: the sampler; why it is chosen, besides the failures of earlier attempts, which may
+#: be empty; the function that draws; and the largest shortage of the draws before it that this
+#: attempt may make up for.
+Attempt = tuple[Sampler, str, Callable[[Target], Sampled], float]
+#: Where NUTS fails in both, neither shorter steps nor more draws help: a part of the posterior is
+#: much narrower than the rest, as the neck of a funnel.
+_NARROW = {Divergences.title, BFMI.title}
 
 
 class Auto(Sampler, frozen=True):
@@ -55,17 +60,19 @@ class Auto(Sampler, frozen=True):
     mean and the covariance of the posterior (see `fit_moments`), and assessed again. If these draws
     fail, `imh` draws four times as many. If these fail too, or if the fitted proposals do not fit
     either, NUTS draws, then with shorter steps and four times as many draws. If these are too few,
-    but four times as many may be enough, it draws so many; else it ends.
+    but four times as many may be enough, it draws so many; else it ends. It ends at once where more
+    draws do not help: with several modes, or with divergences and a low BFMI.
 
     If the scale of the prior is unknown, proposals for the scale and the weights in units of it are
     fitted, and NUTS draws both as well.
 
-    Another model with several sites of more than one value, and one whose distribution depends on
+    Another program with several sites of more than one value, and one whose distribution depends on
     another one, is a hierarchy, whose shape independent proposals do not fit: NUTS draws at once.
-    With several such sites of more than 500 features, which would take hours, it raises an error.
-    It also draws at once if more than 50 directions of the span
-    of the lists have a common unknown scale; and, with chains that start at all modes, if searches
-    from draws of the prior of another program find several.
+    It does so, too, for a model of lists with several such sites, which may be multiplied by a
+    scale; with more than 500 features, which would take hours, it raises an error.
+    NUTS also draws at once if more than 50 directions of the span of the lists have a common
+    unknown scale; and, with chains that start at all modes, if searches from draws of the prior of
+    another program find several.
 
     >>> Auto(draws=500)
     Auto(draws=500, chains=4)
@@ -88,21 +95,27 @@ class Auto(Sampler, frozen=True):
 
         # One target for all attempts: its mode is searched once.
         named = replace(target, progress=report)
-        for name, why, draw, limit in self._attempts(named):
+        for engine, why, draw, limit in self._attempts(named):
             if shortage > limit:
                 break
-            stage = name
+            stage = name = SAMPLERS.name_of(engine)
             sampled = draw(named)
             before = f"earlier draws failed: {', '.join(earlier)}" if earlier else ""
             reason = "; ".join(filter(None, (before, why)))
-            chosen = {"chosen": name, "chosen_because": reason}
+            chosen = {
+                "chosen": name,
+                "chosen_settings": engine.settings(),
+                "chosen_because": reason,
+                "modes": len(modes_of(named)) if has_several_modes(named) else None,
+            }
             if self.draws < _MIN_CHECKED_DRAWS:
                 break
-            checked = self._check(target, sampled)
+            figures = structs.replace(sampled.figures, **chosen)
+            checked = self._check(target, replace(sampled, figures=figures))
             findings = checked.findings
-            if checked.passed:
-                break
             failed, shortage = [one.name for one in checked.failures], find_shortage(checked)
+            if checked.passed or chosen["modes"] or {*failed} >= _NARROW:
+                break
             stage = ""
             earlier.append(f"{name} ({' and '.join(failed)})")
             again = ", ".join(failed)
@@ -123,16 +136,18 @@ class Auto(Sampler, frozen=True):
                 code="not-supported",
             )
         reason = _describe_hierarchy(target) if several else ""
+        if several and target.has_lists and not reason:
+            reason = f"{' and '.join(sites)} are several vectors"
         if not (reason or (reason := target.coordinates.refuse_proposals(target))):
             reason = yield from self._independence_attempts(target)
         nuts = Nuts(draws=self.draws, chains=self.chains)
-        yield "nuts", reason, nuts.sample, np.inf
+        yield nuts, reason, nuts.sample, np.inf
         more, most = (
             Nuts(draws=draws, chains=self.chains, warmup=_WARMUP, target_accept=_TARGET_ACCEPT)
             for draws in (_MORE * self.draws, _MORE**2 * self.draws)
         )
-        yield "nuts", reason, more.sample, np.inf
-        yield "nuts", reason, most.sample, _MORE
+        yield more, reason, more.sample, np.inf
+        yield most, reason, most.sample, _MORE
 
     def _independence_attempts(self, target: Target) -> Generator[Attempt, None, str]:
         """Yield the attempts with independent proposals; return why they do not fit, or nothing."""
@@ -149,7 +164,7 @@ class Auto(Sampler, frozen=True):
             proposal = make_pilot_proposal(target, independence[0].degrees_of_freedom)
             # Where these draws fail, fitted proposals need less time than more draws.
             for imh in independence[: 1 if simple else None]:
-                yield "imh", reason, partial(imh.sample_by, proposal=proposal), np.inf
+                yield imh, reason, partial(imh.sample_by, proposal=proposal), np.inf
         if simple and assessed is not None:
             proposal, pareto_k, effective = fit_moments(target, assessed.mode)
             fits, limit = _compare(pareto_k, POOR_PARETO_K)
@@ -159,7 +174,7 @@ class Auto(Sampler, frozen=True):
                 thinning = min(int(1 / effective), _MAX_THINNING)
                 for imh in independence:
                     draw = partial(imh.sample_by, proposal=proposal, thinning=thinning)
-                    yield "imh", reason, draw, np.inf
+                    yield imh, reason, draw, np.inf
         return "" if fits else reason
 
     def _check(self, target: Target, sampled: Sampled) -> Report:
@@ -180,7 +195,8 @@ class Auto(Sampler, frozen=True):
 def _describe_hierarchy(target: Target) -> str:
     """Return which latent site has a distribution that depends on others; empty if none has."""
     latent = inspect_model(target).latent
-    dependencies = get_dependencies(target.program, target.data)["prior_dependencies"]
+    with jax.numpy_rank_promotion("allow"):  # NumPyro needs it
+        dependencies = get_dependencies(target.program, target.data)["prior_dependencies"]
     for site in latent:
         if parents := [name for name in latent if name != site and name in dependencies[site]]:
             return f"a hierarchy: {site} depends on {list_names(parents)}"

@@ -10,6 +10,7 @@ import numpy as np
 from bpa_ppl.components import Registry, read_name
 from bpa_ppl.errors import BpaError
 from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.statistics import bfmi
 
 #: Times as many effective draws, where nothing says how many are needed.
 MORE = 3
@@ -17,6 +18,19 @@ MORE = 3
 #: from about a thousand effective draws on, more than twice the limit of the ESS.
 _RESERVE = 2.3
 _MOST = 100.0  # times as many draws are advised at most; a sampler that needs more is the wrong one
+#: What helps where a part of a posterior is much narrower than the rest, such as a funnel.
+REPARAMETRISE = (
+    "use a non-centred parametrisation (scale × standard normal), in NumPyro by "
+    "numpyro.infer.reparam.LocScaleReparam"
+)
+#: What helps where chains stay at different modes.
+OF_MODES = (
+    "the posterior seems to have several modes, between which chains hardly move; if labels can "
+    "be exchanged, order the site, or use functions that do not depend on labels; otherwise use "
+    "tempering, or a mixture of the modes"
+)
+#: The least sound Bayesian fraction of missing information.
+LEAST_BFMI = 0.3
 _OTHER_SAMPLER = "use a sampler that mixes better (nuts)"
 _MARKOV_CHAIN = "use a Markov-chain sampler (nuts, rwm)"
 _LONGER = "raise warmup (burn-in), then draws"
@@ -119,9 +133,15 @@ class Advice:
         return self._of_nuts(_MAX_ACCEPT, "take shorter steps")
 
     def _of_nuts(self, target: float, action: str) -> str:
-        """Return an action, with the target acceptance of NUTS to try if its settings are known."""
+        """Return an action, with the target acceptance of NUTS to try if its settings are known.
+
+        Another parametrisation helps where these settings were tried.
+        """
         if not self.known:
             return action
+        tried = self.settings.get("target_accept"), self.settings.get("warmup")
+        if (tried[0] or 0) >= target and (tried[1] or 0) >= _WARMUP:
+            return REPARAMETRISE
         name = self.name if "target_accept" in self.settings else "nuts"
         return action + self.try_settings(name, target_accept=target, warmup=_WARMUP)
 
@@ -157,9 +177,27 @@ class HamiltonianAdvice(Advice):
 
     sound_acceptance = (0.4, 1.0)
 
+    def __init__(self, draws: Draws):
+        super().__init__(draws)
+        energy = draws.statistics.get("energy")
+        diverging = np.any(draws.statistics.get("diverging", False))
+        #: Whether divergences and energies show a part that no steps suit.
+        self.is_narrow = bool(diverging and energy is not None and min(bfmi(energy)) < LEAST_BFMI)
+
+    def agreement(self, shortage: float, settled: bool) -> str:
+        return REPARAMETRISE if self.is_narrow else super().agreement(shortage, settled)
+
     def more_draws(self, shortage: float = MORE) -> str:
         """Return how to get more effective draws: more, or else by shorter steps."""
-        return self._draw_more(shortage) or f"raising draws is not enough; {self.shorter_steps()}"
+        if self.is_narrow:
+            return REPARAMETRISE
+        if more := self._draw_more(shortage):
+            return more
+        shorter = self.shorter_steps()
+        return shorter if shorter == REPARAMETRISE else f"raising draws is not enough; {shorter}"
+
+    def _of_nuts(self, target: float, action: str) -> str:
+        return REPARAMETRISE if self.is_narrow else super()._of_nuts(target, action)
 
     def other_steps(self, larger: bool) -> str:
         return self._of_nuts(_ACCEPT, "let the warm-up find it")

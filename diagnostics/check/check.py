@@ -12,12 +12,19 @@ import numpy as np
 from msgspec import structs
 
 from bpa_ppl._runtime.arguments import require_one_of
-from bpa_ppl.diagnostics.check.diagnostic import DIAGNOSTICS, Diagnostic, Run
+from bpa_ppl.diagnostics.check.diagnostic import DIAGNOSTICS, REPORTED, Diagnostic, Run
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import NotConverged, describe_missing_package
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
-from bpa_ppl.posterior.record import Figures, Finding, Record, Verdict, read_version
+from bpa_ppl.posterior.record import (
+    Figures,
+    Finding,
+    Record,
+    SamplerRecord,
+    Verdict,
+    read_version,
+)
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
@@ -83,7 +90,8 @@ class Report(Outcome):
             problem, _, remedy = finding.advice.rpartition(": ")
             problems.setdefault(remedy, []).append(problem)
         advice = [f"{'; '.join(filter(None, of))}: {remedy}" for remedy, of in problems.items()]
-        return title, table, [line.removeprefix(": ") for line in advice]
+        notes = [f.advice for f in self.findings if f.limit == REPORTED and f.advice]
+        return title, table, [*(line.removeprefix(": ") for line in advice), *notes]
 
 
 def check(posterior: Posterior, limits: Mapping[str, Any] | None = None) -> Report:
@@ -222,12 +230,16 @@ def read_report(draws: Draws) -> Report | None:
 
 
 def _select_covered(draws: Draws, diagnostics: Mapping[str, Diagnostic]) -> Draws:
-    """Return the part of draws that a recorded verdict depends on.
+    """Return the part of draws that a recorded verdict depends on, and the sampler of the advice.
 
     It is all that the stored diagnostics see, so that none can read what the checksum leaves out.
     """
     names = {name for one in diagnostics.values() for name in one.figures}
-    figures = {name: getattr(draws.record.figures, name) for name in names}
+    recorded = draws.record.figures
+    figures = {name: getattr(recorded, name) for name in (*names, "modes")}
+    sampler = draws.record.sampler
+    if recorded.chosen_settings is not None:
+        sampler = SamplerRecord(name=recorded.chosen, settings=recorded.chosen_settings)
     return Draws(
         draws.values,
         draws.features,
@@ -237,7 +249,7 @@ def _select_covered(draws: Draws, diagnostics: Mapping[str, Diagnostic]) -> Draw
         sites=draws.sites,
         dims=draws.dims,
         coords=draws.coords,
-        record=Record(sampler=draws.record.sampler, figures=Figures(**figures)),
+        record=Record(sampler=sampler, figures=Figures(**figures)),
     )
 
 

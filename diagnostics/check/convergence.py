@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Annotated, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 from msgspec import Meta
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.components import Positive, Share
-from bpa_ppl.diagnostics.check.advice import MORE
-from bpa_ppl.diagnostics.check.diagnostic import FEWEST, Diagnostic, Run
+from bpa_ppl.diagnostics.check.advice import MORE, OF_MODES
+from bpa_ppl.diagnostics.check.diagnostic import FEWEST, REPORTED, Diagnostic, Run
+from bpa_ppl.errors import list_names
 from bpa_ppl.posterior.record import Finding
-from bpa_ppl.posterior.statistics import POOR_PARETO_K, estimate_tail_shapes, mcse
+from bpa_ppl.posterior.statistics import POOR_PARETO_K, mcse
 
 #: A sequence of equal draws may be as long in a short chain as in one of so many draws.
 _SHORT = 100
@@ -35,7 +37,7 @@ class BurnIn(Diagnostic, frozen=True):
     def measure(self, run: Run) -> Finding:
         level, largest = _limit_z(run, self.limit)
         z = np.abs(compare_beginning(run.values, level))
-        remedy = run.advice.agreement(max(_find_shortage(run), MORE), settled=True)
+        remedy = _advise_agreement(run, settled=True)
         early = (
             f"the first tenth of the draws of {{where}} differs from their second half: {remedy}"
         )
@@ -59,7 +61,8 @@ class Precision(Diagnostic, frozen=True):
         raise NotImplementedError(f"{type(self).__name__} has no values")
 
     def measure(self, run: Run) -> Finding:
-        remedy = run.advice.more_draws(_find_shortage(run))
+        several = run.at_several_modes
+        remedy = OF_MODES if several else run.advice.more_draws(_find_shortage(run))
         text = f"{self.problem}: {remedy}"
         return self.find_worst(self.values(run), run.names, self.limit, text)
 
@@ -85,7 +88,8 @@ class RHat(Precision, frozen=True):
 
     def measure(self, run: Run) -> Finding:
         parts = "chains" if run.draws.shape[0] > 1 else "parts of the chain"
-        disagree = f"the {parts} disagree ({{value:.3f}} for {{where}}): {_advise_agreement(run)}"
+        remedy = _advise_agreement(run, run.r_hat.max() > self.limit and run.settled)
+        disagree = f"the {parts} disagree ({{value:.3f}} for {{where}}): {remedy}"
         return self.find_worst(run.r_hat, run.names, self.limit, disagree)
 
 
@@ -134,8 +138,11 @@ class MCSE(Precision, frozen=True):
     problem = "the mean of {where} is uncertain by {value:.2f} posterior sd"
     limit: Positive = 0.1
 
+    def applies(self, run: Run) -> bool:
+        return run.usable and not _lack_mean(run).all()
+
     def values(self, run: Run) -> Float64:
-        return run.error
+        return np.where(_lack_mean(run), 0.0, run.error)
 
     def shortage(self, value: float) -> float:
         """Return the shortage: the squared error falls with the effective draws."""
@@ -153,35 +160,48 @@ class ChainMeans(Diagnostic, frozen=True):
     limit: Share = 0.005
 
     def applies(self, run: Run) -> bool:
-        return run.usable and run.draws.shape[0] > 1
+        return run.usable and run.draws.shape[0] > 1 and not _lack_mean(run).all()
 
     def measure(self, run: Run) -> Finding:
         level, largest = _limit_z(run, self.limit)
         z = np.abs(compare_chains(run.values, level)).max(axis=0)
-        differ = f"the mean of {{where}} differs between chains: {_advise_agreement(run)}"
+        z[_lack_mean(run)] = 0.0
+        apart = run.r_hat.max() > run.find(RHat).limit
+        remedy = _advise_agreement(run, apart and run.settled)
+        differ = f"the mean of {{where}} differs between chains: {remedy}"
         return self.find_worst(z, run.names, largest, differ)
 
 
 class Tails(Diagnostic, frozen=True):
-    """Pareto k̂ of the tails of the weights (Vehtari et al. 2024); see `estimate_tail_shapes`.
+    """Pareto k̂ of the tails (Vehtari et al. 2024); see `estimate_tail_shapes`.
 
-    Of other sites, such as scales of a horseshoe prior, the means need not exist.
+    Beyond the limit a mean needs too many draws, or does not exist, as that of a Cauchy
+    distribution. Weights of lists need means, and fail. Other variables do not: their quantiles are
+    fine, they are named, and their means are left out of the check. Of other sites of a model of
+    lists, such as scales of a horseshoe prior, the means need not exist.
 
     Args:
-        limit: its largest sound value; beyond it, means need too many draws, or do not exist.
+        limit: its largest sound value.
     """
 
     title = "tails (Pareto k̂)"
     limit: Positive = POOR_PARETO_K
 
     def measure(self, run: Run) -> Finding:
-        heavy = (
-            "the tails of {where} are so heavy (k̂ {value:.2f}) that its mean is unreliable or does "
-            "not exist: draw more, or use a prior with lighter tails"
+        heavy = _lack_mean(run)
+        if not heavy.any():
+            unsound = (
+                "the tails of {where} are so heavy (k̂ {value:.2f}) that its mean is unreliable or "
+                "does not exist: use a prior with lighter tails"
+            )
+            return self.find_worst(run.tail_shapes, run.names, self.limit, unsound)
+        worst = int(run.tail_shapes.argmax())
+        names = list_names(np.array(run.names)[heavy].tolist())
+        note = (
+            f"the mean of {names} is unreliable or does not exist, as tails are so heavy (k̂ up to "
+            f"{run.tail_shapes[worst]:.2f}); the quantiles are checked, and the mean is not"
         )
-        share = np.fmin(run.bulk_ess, run.tail_ess) / np.prod(run.draws.shape)
-        k_hat = estimate_tail_shapes(run.main, share)
-        return self.find_worst(k_hat, run.names, self.limit, heavy)
+        return self.finding(float(run.tail_shapes[worst]), REPORTED, True, note, run.names[worst])
 
 
 class EqualDraws(Diagnostic, frozen=True):
@@ -203,6 +223,16 @@ class EqualDraws(Diagnostic, frozen=True):
         return self.find_worst(stays, run.chain_labels, self.limit, stuck)
 
 
+def _lack_mean(run: Run) -> npt.NDArray[np.bool_]:
+    """Return which components have so heavy tails that their means are left out, (components,).
+
+    Without a mean, weights of lists fail the check.
+    """
+    if run.draws.features:
+        return np.zeros(len(run.names), bool)
+    return np.asarray(run.tail_shapes > run.find(Tails).limit)
+
+
 def _find_shortage(run: Run) -> float:
     """Return how many times as many effective draws the diagnostics together call for."""
     shortages = []
@@ -214,9 +244,16 @@ def _find_shortage(run: Run) -> float:
     return float(np.nan_to_num(shortages, nan=np.inf, posinf=np.inf).max())
 
 
-def _advise_agreement(run: Run) -> str:
-    apart = run.r_hat.max() > run.find(RHat).limit
-    return run.advice.agreement(max(_find_shortage(run), MORE), settled=apart and run.settled)
+def _advise_agreement(run: Run, settled: bool) -> str:
+    """Return how to make chains agree.
+
+    Args:
+        run: the draws.
+        settled: whether a longer warm-up may help.
+    """
+    if run.at_several_modes:
+        return OF_MODES
+    return run.advice.agreement(max(_find_shortage(run), MORE), settled)
 
 
 def _limit_z(run: Run, level: float) -> tuple[float, float]:

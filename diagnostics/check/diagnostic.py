@@ -14,10 +14,21 @@ from bpa_ppl.components import Component, Registry
 from bpa_ppl.diagnostics.check.advice import Advice, find_advice
 from bpa_ppl.posterior.draws import WEIGHTS, Draws
 from bpa_ppl.posterior.record import Finding
-from bpa_ppl.posterior.statistics import ess, mcse, r_hat, smooth_log_weights
+from bpa_ppl.posterior.statistics import (
+    ess,
+    estimate_tail_shapes,
+    mcse,
+    r_hat,
+    smooth_log_weights,
+)
 
 #: Draws per chain, whose halves have a variance.
 FEWEST = 4
+#: The limit of what is reported, and never fails.
+REPORTED = "reported"
+#: Chains are at different modes if R-hat is above the first value, and each of them agrees with
+#: itself, with an R-hat of its four parts of at most the second one.
+_APART, _TOGETHER = 1.2, 1.1
 
 D = TypeVar("D", bound="Diagnostic")
 
@@ -114,6 +125,28 @@ class Run:
         """Whether R-hat of the second half of the draws is less than half as far above 1."""
         second = r_hat(self.values[:, self.draws.shape[1] // 2 :])
         return bool(2 * (second.max() - 1) < self.r_hat.max() - 1)
+
+    @cached_property
+    def at_several_modes(self) -> bool:
+        """Whether a search found several modes, or each chain stays at one of its own.
+
+        The posterior of the weights of lists mostly has one.
+        """
+        if self.draws.features:
+            return False
+        if (self.draws.record.figures.modes or 1) > 1:
+            return True
+        worst = int(np.argmax(self.r_hat))
+        if len(self.values) < 2 or not self.r_hat[worst] > _APART:
+            return False
+        alone = [r_hat(chain[None, :, worst]) for chain in self.values]
+        return bool(np.max(alone) <= _TOGETHER)
+
+    @cached_property
+    def tail_shapes(self) -> Float64:
+        """Pareto k̂ of the tails of the weights, or of all components without weights."""
+        share = np.fmin(self.bulk_ess, self.tail_ess) / np.prod(self.draws.shape)
+        return estimate_tail_shapes(self.main, share)
 
     @cached_property
     def pareto_k(self) -> float:

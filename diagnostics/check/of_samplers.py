@@ -5,13 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from bpa_ppl.components import Positive
-from bpa_ppl.diagnostics.check.diagnostic import Diagnostic, Run
+from bpa_ppl.diagnostics.check.advice import LEAST_BFMI, REPARAMETRISE
+from bpa_ppl.diagnostics.check.diagnostic import REPORTED, Diagnostic, Run
 from bpa_ppl.posterior.record import Finding
 from bpa_ppl.posterior.statistics import bfmi
-
-_REPARAMETRISE = (
-    "in a model of your own, use a non-centred parametrisation (scale × standard normal)"
-)
 
 
 class Divergences(Diagnostic, frozen=True):
@@ -24,7 +21,7 @@ class Divergences(Diagnostic, frozen=True):
 
     def measure(self, run: Run) -> Finding:
         count = int(np.sum(run.draws.statistics["diverging"]))
-        remedy = f"{run.advice.fewer_divergences()}; {_REPARAMETRISE}"
+        remedy = "; ".join(dict.fromkeys([run.advice.fewer_divergences(), REPARAMETRISE]))
         return self.finding(count, "= 0", count == 0, f"{count} divergent transitions: {remedy}")
 
 
@@ -37,14 +34,14 @@ class BFMI(Diagnostic, frozen=True):
 
     title = "BFMI"
     least = True
-    limit: Positive = 0.3
+    limit: Positive = LEAST_BFMI
 
     def applies(self, run: Run) -> bool:
         return run.draws.kind == "chains" and "energy" in run.draws.statistics
 
     def measure(self, run: Run) -> Finding:
-        remedy = f"{run.advice.shorter_steps()}, or reparametrise the model"
-        slow = f"BFMI {{value:.2f}}: the energy mixes slowly; {remedy}"
+        remedy = "; ".join(dict.fromkeys([run.advice.shorter_steps(), REPARAMETRISE]))
+        slow = f"the energy mixes slowly (BFMI {{value:.2f}}): {remedy}"
         fractions = bfmi(run.draws.statistics["energy"])
         return self.find_worst(fractions, run.chain_labels, self.limit, slow)
 
@@ -63,7 +60,7 @@ class TreeDepth(Diagnostic, frozen=True):
 
     def measure(self, run: Run) -> Finding:
         depth = float(np.max(run.draws.statistics["tree_depth"], initial=0))
-        return self.finding(depth, "reported", True, "")
+        return self.finding(depth, REPORTED, True, "")
 
 
 class Acceptance(Diagnostic, frozen=True):
@@ -128,4 +125,4 @@ class GaussianPrior(Diagnostic, frozen=True):
         record = run.draws.record.shift
         shifts = (record and record.shift) or {"unknown": np.nan}
         feature, shift = max(shifts.items(), key=lambda item: abs(item[1]))
-        return self.finding(abs(shift), "reported", True, "", feature)
+        return self.finding(abs(shift), REPORTED, True, "", feature)

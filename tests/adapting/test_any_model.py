@@ -86,9 +86,13 @@ def two_modes(y: float) -> None:
 
 
 def test_several_modes_are_said_and_never_pass_in_silence() -> None:
-    data = bpa.sample(two_modes, (25.0,), sampler="auto:draws=99")  # so few are not drawn again
+    data = bpa.sample(two_modes, (25.0,), sampler="auto:draws=200")
     assert data.attrs["chosen"] == "nuts"
+    # More draws of each mode would not help.
     assert data.attrs["chosen_because"] == "there are 2 modes"
+    assert data.attrs["modes"] == 2
+    advice = {one.advice.partition(": ")[2] for one in bpa.check(data).failures}
+    assert all("several modes" in text for text in advice), advice
     drawn = data["posterior"]["root"].values
     assert (drawn > 4).any()
     assert (drawn < -4).any()

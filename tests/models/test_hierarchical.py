@@ -101,7 +101,7 @@ def test_no_chain_of_nuts_is_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
     options |= {"progress": lambda done, total, note: stages.append(note)}
     draws = bpa.as_draws(bpa.adapt(pairs(40), gain="gain", likelihood="oracle", **options))
     assert draws.record.figures.chosen == "nuts"
-    assert draws.record.figures.chosen_because.endswith("are a hierarchy")
+    assert draws.record.figures.chosen_because.endswith("are several vectors")
     order = ["nuts: search for the mode", "nuts: pilot sample", "nuts: compiling", "nuts: acc"]
     first = [next(k for k, n in enumerate(stages) if n.startswith(o)) for o in order]
     assert first == sorted(first)

@@ -14,9 +14,10 @@ from support.judged_lists import judged_lists
 from support.known_targets import KnownTarget, target
 from support.raising import raises
 
-from bpa_ppl import DataError, NBest, adapt, check
+from bpa_ppl import DataError, NBest, adapt, check, sample
 from bpa_ppl.adapting.adapt import log_density
 from bpa_ppl.densities.mode import mode_of
+from bpa_ppl.densities.model_target import make_model_target
 from bpa_ppl.diagnostics.check.check import Report
 from bpa_ppl.models.choice import OracleChoice
 from bpa_ppl.models.likelihoods.likelihood import Likelihood
@@ -26,7 +27,9 @@ from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.record import Finding
 from bpa_ppl.samplers import auto, chains
+from bpa_ppl.samplers.auto import Auto
 from bpa_ppl.samplers.proposals import find_moments
+from bpa_ppl.samplers.sampler import SAMPLERS
 
 
 def _observe_without_effect(lists: Lists, weights: Any) -> None:
@@ -169,3 +172,25 @@ def test_a_long_run_logs_a_first_estimate_of_its_time(
     messages = [r.message for r in caplog.records if "sampling takes" in r.message]
     # 1050 draws in pieces of 53, of which 944 remain: 17.8 × 1.5 s.
     assert messages == ["sampling takes about 27 seconds (1,050 draws a chain with the warm-up)"]
+
+
+def test_a_hierarchy_is_one_where_a_site_depends_on_another() -> None:
+    """Two vectors that are independent a priori are none, and independent proposals may fit."""
+
+    def two_vectors(y: Any) -> None:
+        a, b = (numpyro.sample(n, dist.Normal().expand([2]).to_event(1)) for n in "ab")
+        numpyro.sample("y", dist.Normal(a + b, np.ones(2)).to_event(1), obs=y)
+
+    def groups(y: Any) -> None:
+        mean = numpyro.sample("mean", dist.Normal().expand([2]).to_event(1))
+        effect = numpyro.sample("effect", dist.Normal(mean[None], np.ones((3, 2))).to_event(2))
+        numpyro.sample("y", dist.Normal(effect.sum(), 1.0), obs=y)
+
+    vectors = sample(two_vectors, (np.array([0.5, 1.0]),), sampler="auto:draws=300")
+    assert vectors.attrs["chosen"] == "imh"
+    mean = vectors["posterior"]["a"].values.mean(axis=(0, 1))
+    np.testing.assert_allclose(mean, np.array([0.5, 1.0]) / 3, atol=0.12)
+    target = make_model_target(groups, (1.0,))
+    with jax.enable_x64(True):
+        engine, reason, *_ = next(Auto()._attempts(target))
+    assert (SAMPLERS.name_of(engine), reason) == ("nuts", "a hierarchy: effect depends on mean")

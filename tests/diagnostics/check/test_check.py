@@ -182,10 +182,75 @@ def test_divergences_and_an_energy_that_hardly_moves_are_found() -> None:
     energy[2] = np.cumsum(energy[2])
     findings = failed(external_posterior(good(), NAMES, diverging=diverging, energy=energy))
     assert findings["divergences"].value == 2
-    # Settings of other programs have other names: PyMC's warm-up is `tune`.
-    assert "raise target_accept; in a model" in findings["divergences"].advice
+    # Together they show a narrow part, to which no steps lead.
+    assert "transitions: use a non-centred parametrisation" in findings["divergences"].advice
     assert findings["BFMI"].where == "chain 2"
-    assert findings["BFMI"].advice.endswith("take shorter steps, or reparametrise the model")
+    assert "mixes slowly (BFMI 0.02): use a non-centred" in findings["BFMI"].advice
+    alone = failed(external_posterior(good(), NAMES, diverging=diverging, energy=ENERGY))
+    # Settings of other programs have other names: PyMC's warm-up is `tune`.
+    assert "raise target_accept; use a non-centred" in alone["divergences"].advice
+
+
+@pytest.mark.parametrize(
+    ("settings", "advice"),
+    [
+        ({"target_accept": None, "warmup": 100}, "(nuts:target_accept=0.99,warmup=1000); use"),
+        ({"target_accept": 0.99, "warmup": 1000}, "transitions: use a non-centred"),
+    ],
+)
+def test_no_advice_repeats_the_settings_that_were_used(
+    settings: dict[str, Any], advice: str
+) -> None:
+    diverging = np.arange(CHAINS * DRAWS).reshape(CHAINS, DRAWS) < 3
+    slow = np.random.default_rng(2).normal(size=(CHAINS, DRAWS, 3)).cumsum(axis=1)
+    for chosen in (False, True):
+        sampler = SamplerRecord(name="nuts", settings={"draws": DRAWS, **settings})
+        figures = Figures()
+        if chosen:
+            figures = Figures(chosen="nuts", chosen_settings=sampler.settings)
+            sampler = SamplerRecord(name="auto", settings={"draws": 1000, "chains": CHAINS})
+        record = Record(sampler=sampler, figures=figures)
+        draws = Draws({"weights": slow}, NAMES, statistics={"diverging": diverging}, record=record)
+        findings = {one.name: one.advice for one in check(draws).failures}
+        assert advice in findings["divergences"]
+        again = settings["target_accept"] is not None
+        assert ("target_accept=0.99" in findings["bulk ESS"]) != again
+        assert ("non-centred" in findings["bulk ESS"]) == again
+
+
+def test_chains_at_different_modes_are_advised_about_modes() -> None:
+    apart = good() + 4.0 * (np.arange(CHAINS) % 2)[:, None, None]
+    findings = failed(without_lists(apart))
+    for name in ("R-hat", "bulk ESS", "chain means (|z|)"):
+        assert "several modes" in findings[name].advice
+        assert "order the site" in findings[name].advice
+    drifting = apart + np.linspace(0, 4, DRAWS)[:, None]
+    assert "modes" not in failed(without_lists(drifting))["R-hat"].advice
+
+
+def without_lists(values: np.ndarray) -> Draws:
+    """Draws of a vector x of a program without lists."""
+    return Draws({"weights": values[..., :0], "x": values}, (), sites=("x",))
+
+
+def test_a_variable_without_a_mean_passes_by_its_quantiles() -> None:
+    values = np.random.default_rng(5).standard_cauchy((CHAINS, DRAWS, 2))
+    values[..., 1] = good()[..., 0]
+    free = without_lists(values)
+    report = check(free)
+    assert report, str(report)
+    (tails,) = [one for one in report.findings if one.name.startswith("tails")]
+    assert (tails.where, tails.limit) == ("x[0]", "reported")
+    assert "- the mean of x[0] is unreliable or does not exist" in str(report)
+    # The means of the others are checked.
+    assert {one.where for one in report.findings if one.name == "MCSE / sd"} == {"x[1]"}
+    # Weights of lists need means: they fail, and more draws are no remedy.
+    weights = external_posterior(values[..., :1], NAMES[:1])
+    advice = failed(weights)["tails (Pareto k̂)"].advice
+    assert "use a prior with lighter tails" in advice
+    assert "draw more" not in advice
+    values[1, :, 0] += 3.0  # is found by the ranks
+    assert "R-hat" in failed(free)
 
 
 @pytest.mark.parametrize(
@@ -410,7 +475,9 @@ def poor(sampler: str, chosen: str | None = None) -> Iterator[Report]:
         draws = replace(draws, statistics={**OF_NUTS, "energy": energy})
     for rate in (0.001, 0.999):
         rates = np.full((CHAINS, SHORT), rate)
-        yield check(replace(draws, statistics={**draws.statistics, "acceptance_rate": rates}))
+        # With low energies, too, advice names no settings.
+        for statistics in (draws.statistics, {k: x for k, x in OF_NUTS.items() if chosen is None}):
+            yield check(replace(draws, statistics={**statistics, "acceptance_rate": rates}))
     weights = 15 * np.random.default_rng(3).normal(size=(CHAINS, SHORT))
     yield check(replace(draws, kind="weighted", log_weight=weights))
 
