@@ -9,8 +9,6 @@
   Gaussian posterior.
 * burn-in: the level of the test of the burn-in alone, on the same chains and more, for three
   nominal levels of all weights together.
-* tails: how often the means of a variable of another program are left out of the check, and how
-  often it passes, by the distribution of the variable.
 * faults: how often the check refuses chains with one fault, in a tenth of the runs.
 * passes: how often samplers pass the check at their defaults. Each run has a seed and lists of its
   own: lists of the demo with 14 Moses weights, or simulated lists whose candidates have that many
@@ -30,7 +28,6 @@ import numpy as np
 from measuring import Table, run_tables
 from scipy.stats import cauchy as standard_cauchy
 from scipy.stats import norm
-from scipy.stats import t as student
 
 from bpa_ppl import NBest, Weights, check, from_lists, read_nbest, read_weights
 from bpa_ppl._runtime.arrays import Float64
@@ -38,7 +35,6 @@ from bpa_ppl.adapting.adapt import log_density
 from bpa_ppl.adapting.finish import draw_posterior
 from bpa_ppl.densities.target import Target
 from bpa_ppl.diagnostics.check.convergence import compare_beginning
-from bpa_ppl.diagnostics.check.diagnostic import REPORTED
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.samplers.imh import accept
 
@@ -160,26 +156,6 @@ def levels(options: argparse.Namespace) -> None:
         table.row(name, *(f"{share:.1%}" for share in refusals / options.runs))
 
 
-def tails(options: argparse.Namespace) -> None:
-    """Print how often a mean is left out, and how often the check passes, by the tails."""
-    variables = {"Cauchy": 1.0, "t, 2 degrees": 2.0, "t, 3": 3.0, "t, 5": 5.0, "normal": np.inf}
-    table = Table(f"tails, {options.runs} runs", "without mean", "passed", "both")
-    for name, degrees in variables.items():
-        for correlation in (0.0, 0.5):
-            found = []
-            for seed in range(options.runs):
-                rng = np.random.default_rng([seed, round(10 * correlation)])
-                normal = autoregressive(rng, correlation, 1)[..., 0]
-                x = normal if np.isinf(degrees) else student.ppf(norm.cdf(normal), degrees)
-                report = check(
-                    Draws({"weights": np.zeros((*x.shape, 0)), "x": x}, (), sites=("x",))
-                )
-                left_out = any(one.limit == REPORTED for one in report.findings)
-                found.append((left_out, report.passed, left_out and report.passed))
-            shares = np.mean(found, axis=0)
-            table.row(f"{name}, AR {correlation:g}", *(f"{share:.1%}" for share in shares))
-
-
 def faults(options: argparse.Namespace) -> None:
     """Print the shares of faulty runs that the check refuses."""
     runs = max(1, options.runs // 10)
@@ -285,7 +261,7 @@ if __name__ == "__main__":
     assert __doc__
     run_tables(
         __doc__,
-        {"alarms": alarms, "burn-in": levels, "tails": tails, "faults": faults, "passes": passes},
+        {"alarms": alarms, "burn-in": levels, "faults": faults, "passes": passes},
         needs_data=False,
         runs=1000,
         sizes=(10, 100, 500),

@@ -8,7 +8,8 @@
   1e-6 standard deviations.
 * tails: how often the check refuses draws of one weight, and how often the tails are a reason, in
   a tenth of the runs: independent draws, and chains of NUTS (500 draws of warm-up) and of a random
-  walk (10 moves for each draw).
+  walk (10 moves for each draw). Of the same draws of a variable without lists, how often they are
+  refused, and how often the check leaves out their mean.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from numpyro.infer import MCMC, NUTS
 
 from bpa_ppl import check
 from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl.diagnostics.check.diagnostic import REPORTED
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.statistics import find_copied_chains
 
@@ -186,20 +188,32 @@ def chains_of_a_walk(target: dist.Distribution, chains: int, thinning: int = 10)
 
 
 def tails(options: argparse.Namespace) -> None:
-    """Print the shares of runs that the check refuses, and refuses because of their tails."""
+    """Print how often a weight and a variable of another program pass, and without a mean."""
     jax.config.update("jax_enable_x64", True)
     runs = max(1, options.runs // 10)
     samplers = {"independent": independent, "NUTS": chains_of_nuts, "random walk": chains_of_a_walk}
-    table = Table(f"refused (because of tails), {runs} runs", *samplers)
+    weight = Table(f"weights that are refused (because of tails), {runs} runs", *samplers)
+    rows = []
     for name, target in TARGETS.items():
-        cells = []
+        cells, of_variables = [], []
         for sample in samplers.values():
             chains = sample(target, CHAINS * runs).reshape(runs, CHAINS, DRAWS, 1)
             failures = [check(Draws({"weights": values}, ("w",))).failures for values in chains]
             heavy = [any("tails" in failure.name for failure in failed) for failed in failures]
             refused = np.mean([bool(failed) for failed in failures])
             cells.append(f"{refused:.0%} ({np.mean(heavy):.0%})")
-        table.row(name, *cells)
+            reports = [
+                check(Draws({"weights": x[..., :0], "x": x[..., 0]}, (), sites=("x",)))
+                for x in chains
+            ]
+            named = [any(one.limit == REPORTED for one in of.findings) for of in reports]
+            refused = np.mean([not of.passed for of in reports])
+            of_variables.append(f"{refused:.0%} ({np.mean(named):.0%})")
+        weight.row(name, *cells)
+        rows.append((name, *of_variables))
+    variable = Table(f"variables that are refused (without a mean), {runs} runs", *samplers)
+    for row in rows:
+        variable.row(*row)
 
 
 if __name__ == "__main__":

@@ -100,9 +100,9 @@ def calibrate(
     Parameters are drawn from the prior, and everything that the program observes is simulated given
     them. The ranks of the true values among the draws of a sampler given the simulated data are
     tested for uniformity, and so is that of the log likelihood (Talts et al. 2018; Modrák et al.
-    2023). Arguments of the program that it does not observe stay as they are: a program that also
-    computes with its data, such as an autoregression of the observed series, is not simulated as it
-    would have to be, and is then found not to be calibrated.
+    2023). Arguments of the program stay as they are, so that data with which it also computes are
+    covariates: an autoregression is calibrated as the regression of each value on the observed ones
+    before it, which its density is, not as a series.
 
     Args:
         model: a NumPyro program, as for `sample`, or a density of n-best lists, by

@@ -8,6 +8,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro
+import numpyro.distributions as dist
 import pytest
 from scipy.stats import kstest
 from support import reference_model
@@ -188,3 +190,14 @@ def test_a_wrong_accept_ratio_is_found() -> None:
     assert found.sampler == "DriftingSampler"
     assert found.ess > RANKED  # not because of too few draws
     assert "too large" in str(found)
+
+
+@pytest.mark.slow
+def test_an_autoregression_is_calibrated_as_a_regression_on_observed_values() -> None:
+    def model(y: Any) -> None:
+        level, slope = (numpyro.sample(name, dist.Normal(0.0, 1.0)) for name in ("level", "slope"))
+        numpyro.sample("y", dist.Normal(level + slope * y[:-1], 1.0), obs=y[1:])
+
+    series = np.random.default_rng(0).normal(size=40).cumsum() / 3
+    (result,) = calibrate(model, (series,), samplers=["imh"], replications=200)
+    assert result.passed, result.p_values
