@@ -710,7 +710,7 @@ def evaluate(target: Target, z: Sites) -> tuple[Float64, dict[str, np.ndarray]]:
     return log_density.reshape(shape), reshaped
 
 
-def require_bounded(target: Target, log_density: npt.ArrayLike) -> None:
+def require_bounded(target: Target, log_density: Float64 | float) -> None:
     """Refuse a model whose log density is infinite somewhere, which no density is.
 
     Raises:

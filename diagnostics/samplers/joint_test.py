@@ -255,7 +255,7 @@ def _compare_covariances(
 
 def _find_largest(moments: Sequence[_Moments]) -> Float64:
     """Return the largest difference of a moment in standard errors, (splits,)."""
-    return np.hstack([one.ratios for one in moments]).max(axis=1)
+    return np.asarray(np.hstack([one.ratios for one in moments]).max(axis=1))
 
 
 def _choose_moment(
