@@ -44,10 +44,8 @@ from bpa_ppl.models.priors.learned import learn_prior as learn_prior
 from bpa_ppl.models.priors.prior import Prior as Prior
 from bpa_ppl.posterior.adapter import as_draws as as_draws
 from bpa_ppl.posterior.draws import Draws as Draws
-from bpa_ppl.posterior.files import (
-    read_posterior as read_posterior,
-    write_posterior as write_posterior,
-)
+from bpa_ppl.posterior.files import write_posterior as write_posterior
+from bpa_ppl.posterior.opening import read_posterior as read_posterior
 from bpa_ppl.sklearn import BayesianRanker as BayesianRanker
 from bpa_ppl.weights import Weights as Weights
 

@@ -249,7 +249,7 @@ def compare(
     program: _Program = _Program(),
     problem: Annotated[TestedProblem, _OF_LISTS_ONLY] = TestedProblem(),
     var_names: Annotated[list[str] | None, Needs(("posteriors", "model"))] = None,
-    log_weights: Annotated[str | None, _OF_POSTERIORS] = None,
+    log_weights: Annotated[shared.LogWeights, _OF_POSTERIORS] = None,
     bias: float = 0.1,
     no_reference: Annotated[bool, Parameter(negative=()), _OF_POSTERIORS] = False,
     running: Annotated[_Runs, _OF_RUNS] = _Runs(),
@@ -259,18 +259,17 @@ def compare(
     """Compare posteriors of any program, or samplers on a NumPyro model or on n-best lists.
 
     `bpa compare a.nc b.nc` says whether the draws of a.nc agree with those of b.nc, in all
-    continuous variables. Files are NetCDF, or CSV of CmdStan: a quoted pattern, such as
-    stan='output_*.csv', names all chains of a run. Exit with 3 if they do not, or if only one has
-    some of the variables and --var-names does not choose. With --model, or with lists, samplers are
-    run, and compared with a long run: cost and errors, and choices from lists. A sampler that fails
-    does not stop the others; exit with 2 if there is one.
+    continuous variables. Files are NetCDF, Zarr, CSV with the columns chain and draw, or CSV of
+    CmdStan: a quoted pattern, such as stan='output_*.csv', names all chains of a run. Exit with 3
+    if they do not, or if only one has some of the variables and --var-names does not choose. With
+    --model, or with lists, samplers are run, and compared with a long run: cost and errors, and
+    choices from lists. A sampler that fails does not stop the others; exit with 2 if there is one.
 
     Example: `bpa compare --model schools:model --data schools.json -o comparison`
 
     Args:
         output: Folder of the page and the tables.
         var_names: Of posteriors and models, the variable to compare.
-        log_weights: Of posteriors, the variable with the logarithms of importance weights, or none.
         no_reference: Compare each posterior with all others, pooled, without a reference.
         bias: Largest bias of a mean that agrees, in posterior sd, at most 0.1; a smaller one takes
             more draws, and the reason says how many.

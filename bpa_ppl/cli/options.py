@@ -212,6 +212,25 @@ NBestPaths = Annotated[
     ),
 ]
 PosteriorPath = Annotated[Path, Parameter(help="Posterior (NetCDF) written by `bpa adapt`.")]
+AnyPosterior = Annotated[
+    str,
+    Parameter(
+        help="Posterior of any program: NetCDF, Zarr, a CSV file with the columns chain and draw, "
+        "or a quoted pattern of CmdStan's CSV files."
+    ),
+]
+VarNames = Annotated[
+    list[str] | None,
+    Parameter(
+        consume_multiple=1,
+        help="Features, variables with all their cells, or single cells: one or more names, after "
+        "POSTERIOR.",
+    ),
+]
+LogWeights = Annotated[
+    str | None,
+    Parameter(help="Variable with the importance weights of the draws, or none."),
+]
 #: A parameter that names an output has `Written` in its type, so that it never is an input, too.
 Output = Annotated[str, Written(), Parameter(alias="-o")]
 OutputPath = Annotated[Path, Written(), Parameter(alias="-o")]

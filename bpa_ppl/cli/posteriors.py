@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Unpack
 
@@ -14,6 +15,7 @@ from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.needs import Needs
 from bpa_ppl.cli.outputs import Written, keep_recorded_files
 from bpa_ppl.decoding.rules import RULES
+from bpa_ppl.diagnostics.check.check import check as measure
 from bpa_ppl.diagnostics.check.check import check_and_record, refuse_unconverged
 from bpa_ppl.diagnostics.pages.page import write_page
 from bpa_ppl.diagnostics.pages.provenance import signature
@@ -27,6 +29,7 @@ from bpa_ppl.formats.streams import atomic_writer, file_suffix
 from bpa_ppl.formats.weight_files import write_weights
 from bpa_ppl.posterior.files import read_draws
 from bpa_ppl.posterior.formulas import FORMULAS, describe_undecided, format_weights
+from bpa_ppl.posterior.opening import describe_left_out, open_draws, open_to_show
 
 #: Marks the output of `bpa trace`, which may write a page next to the figure.
 _FIGURE_AND_PAGE = Written(lambda path: (path, path.parent / f"{path.stem}.html"))
@@ -35,17 +38,28 @@ _FIGURE_AND_PAGE = Written(lambda path: (path, path.parent / f"{path.stem}.html"
 _OF_LISTS = Needs(("lists",))
 
 
-def check(posterior: shared.PosteriorPath, /, *, as_json: shared.AsJson = False) -> None:
+def check(
+    posterior: shared.AnyPosterior,
+    /,
+    *,
+    var_names: shared.VarNames = None,
+    log_weights: shared.LogWeights = None,
+    as_json: shared.AsJson = False,
+) -> None:
     """Print the diagnostics of a posterior; exit with 3 if it has not converged.
 
-    The posterior may be of any program: NetCDF as ArviZ writes it. The diagnostics that it records
-    are printed, if it has not changed since. For preferences, also the agreement and the slip rates
-    of the raters.
+    The posterior may be of any program. The diagnostics that it records are printed, if it has not
+    changed since. Of other programs, variables that are discrete or not finite are left out, and
+    named. For preferences, also the agreement and the slip rates of the raters.
 
     Example: `bpa check posterior.nc`
     """
-    draws = read_draws(posterior, any_variables=True)
-    report, raters = check_and_record(draws)[1], compare_raters(draws)
+    draws, left_out = open_draws(posterior, var_names=var_names, log_weights=log_weights)
+    report = (
+        check_and_record(draws)[1] if var_names is None else measure(draws, var_names=var_names)
+    )
+    report = replace(report, left_out=describe_left_out("checked", left_out))
+    raters = compare_raters(draws)
     if as_json:
         of_raters = {} if raters is None else {"raters": raters.as_dict()}
         shown = {**report.as_dict(), **of_raters, "signature": signature(draws)}
@@ -58,7 +72,7 @@ def check(posterior: shared.PosteriorPath, /, *, as_json: shared.AsJson = False)
 
 
 def report(
-    posterior: shared.PosteriorPath,
+    posterior: shared.AnyPosterior,
     /,
     *,
     output: shared.Output,
@@ -66,6 +80,7 @@ def report(
     reading: Annotated[shared.Reading, _OF_LISTS] = shared.Reading(),
     moved_files: Annotated[shared.MovedFiles, _OF_LISTS] = None,
     without: Annotated[shared.Without, _OF_LISTS] = None,
+    log_weights: shared.LogWeights = None,
     top: int = 8,
     quiet: shared.Quiet = False,
 ) -> None:
@@ -77,11 +92,12 @@ def report(
         output: Page (HTML); - for stdout.
         lists: New n-best lists, to show which choices changed, and why. With references,
             judgements or preferences, the adaptation is evaluated on them.
-        top: Number of weights whose chains are drawn: those that mix worst.
+        top: Number of weights or other variables whose chains are drawn: those that mix worst.
     """
     from bpa_ppl.diagnostics.ways.improvement import report_page
 
-    draws, title = read_draws(posterior, any_variables=True), f"Posterior {posterior.name}"
+    draws = open_to_show(posterior, log_weights=log_weights)
+    title = f"Posterior {Path(posterior).name}"
     keep_recorded_files(draws, output=output)
     new = None
     if lists is not None:
@@ -92,13 +108,14 @@ def report(
 
 
 def trace(
-    posterior: shared.PosteriorPath,
+    posterior: shared.AnyPosterior,
     /,
     *,
     output: Annotated[shared.OutputPath, _FIGURE_AND_PAGE],
     html: bool = False,
-    var_names: Annotated[list[str] | None, Parameter(consume_multiple=1)] = None,
+    var_names: shared.VarNames = None,
     top: int | None = None,
+    log_weights: shared.LogWeights = None,
     quiet: shared.Quiet = False,
 ) -> None:
     """Plot the traces of the chains, with the warm-up on grey, and the ranks of their draws.
@@ -112,18 +129,16 @@ def trace(
     Args:
         output: Figure (.png, .svg or .pdf) or page (.html).
         html: Write the page next to the figure, too: trace.html for trace.png.
-        var_names: Features, variables with all their cells, or single cells, to plot: one or more
-            names, after POSTERIOR (default: those that mix worst).
-        top: Number of these if --var-names names none (default: 8).
+        top: Number of variables that are plotted, those that mix worst, without --var-names
+            (default: 8).
     """
     from bpa_ppl.diagnostics.pages.traces import write_traces
 
     if var_names is not None and top is not None:
         raise conflict("--var-names says what is plotted", "--top", "top")
-    draws = read_draws(posterior, any_variables=True)
-    title = f"Traces of {posterior.name}"
+    title, top = f"Traces of {Path(posterior).name}", 8 if top is None else top
     written = write_traces(
-        draws, output, var_names, top=8 if top is None else top, title=title, html=html
+        posterior, output, var_names, top=top, title=title, html=html, log_weights=log_weights
     )
     shared.echo_status(f"wrote {', '.join(map(str, written))}", quiet)
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.messages import log_info, warn_user
+from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, list_names, mismatch, missing_data
 from bpa_ppl.posterior.arviz_functions import split_groups, to_arviz_data, to_tree
 from bpa_ppl.posterior.draws import (
@@ -137,7 +137,7 @@ def as_draws(posterior: Posterior, *, finite: bool = True, any_variables: bool =
         posterior: InferenceData, a DataTree or a Dataset, or Draws, which are returned as they are.
         finite: whether to refuse weights that are not finite numbers.
         any_variables: whether a posterior without `weights` is taken, too: as the draws of its
-            other variables of floating-point numbers, with no feature.
+            other variables that are numbers, with no feature.
 
     Raises:
         DataError: if there are no draws, one is not a finite number, or the parts of the posterior
@@ -164,24 +164,29 @@ def from_groups(
     """Return the groups of any posterior, and what it records as attributes, as draws."""
     draws = {name: find_draws(group) for name, group in groups.items()}
     variables = draws.get("posterior", {})
-    # Weights of lists have features; a site of that name of another program is one like any other.
-    is_site = SCHEMA in recorded and "feature" not in groups["posterior"].dims.get(WEIGHTS, ())
-    if any_variables and variables and (WEIGHTS not in variables or is_site):
-        variables, features = find_features(_select_continuous(variables))
+    nothing = Group({}, {}, {}, {})
+    is_ours = SCHEMA in recorded
+    of_lists = has_features(groups.get("posterior", nothing), is_ours)
+    if any_variables and variables and not of_lists:
+        variables = {name: x for name, x in variables.items() if x.dtype.kind in "biuf"}
+        if not variables:
+            raise missing_data("variable with numbers", "give draws of a posterior")
+        variables, features = find_features(variables)
         weights = variables[WEIGHTS]
     else:
-        weights, features = _read_weights(groups, is_site)
-    nothing = Group({}, {}, {}, {})
+        weights, features = _read_weights(groups, is_site=is_ours and not of_lists)
     values, statistics = variables | {WEIGHTS: weights}, draws.get("sample_stats", {})
     attrs = {str(key): _decode(value) for key, value in recorded.items()}
     of_group = {str(key): _decode(value) for key, value in groups["posterior"].attrs.items()}
-    foreign = SCHEMA not in attrs
+    if foreign := SCHEMA not in attrs:  # other programs may have statistics that are texts
+        statistics = {n: x for n, x in statistics.items() if x.dtype.kind in "biuf"}
     _require_schema(attrs.pop(SCHEMA, SCHEMA_VERSION), attrs.get("versions"))
 
     def of_sites(group: str) -> dict[str, Any]:
         """Return draws of the sites; arrays of another shape are from another model."""
         found = ((n, x) for n, x in draws.get(group, {}).items() if n in values)
-        return {name: x for name, x in found if x.shape[2:] == values[name].shape[2:]}
+        of_group = {name: x for name, x in found if x.shape[2:] == values[name].shape[2:]}
+        return of_group if features or not of_group else find_features(of_group)[0]
 
     observed = dict(groups.get("observed_data", nothing).arrays)
     if _ORACLE in observed and observed[_ORACLE].dtype.kind == "f":
@@ -225,6 +230,21 @@ def from_groups(
     )
 
 
+def has_features(group: Group, is_ours: bool = False) -> bool:
+    """Return whether a posterior has weights of features, not a site of that name like any other.
+
+    Args:
+        group: the posterior.
+        is_ours: whether this package made it; otherwise any labels that are not numbers are names
+            of features.
+    """
+    if "feature" in group.dims.get(WEIGHTS, ()) or is_ours:
+        return "feature" in group.dims.get(WEIGHTS, ())
+    dims = [dim for dim in group.dims.get(WEIGHTS, ()) if dim not in SAMPLE_DIMS]
+    labels = (np.asarray(group.coords.get(dim, 0)).dtype.kind for dim in dims)
+    return not {*labels} <= {"i", "u"}
+
+
 def _require_schema(schema: Any, versions: Any) -> None:
     """Refuse a posterior of another schema, whose entries may have another meaning.
 
@@ -248,25 +268,6 @@ def _require_schema(schema: Any, versions: Any) -> None:
 
 def _names(versions: Any, package: str) -> bool:
     return isinstance(versions, dict) and isinstance(versions.get(package), str)
-
-
-def _select_continuous(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the variables of floating-point numbers; log those that are left out.
-
-    Raises:
-        DataError: if there are none.
-    """
-    chosen = {name: x for name, x in variables.items() if x.dtype.kind == "f"}
-    discrete = [name for name in variables if name not in chosen]
-    if not chosen:
-        what = f"continuous variable, only {list_names(discrete)}"
-        raise missing_data(what, "give draws of continuous ones")
-    constant = [name for name, x in chosen.items() if x.size and np.all(x == x[:1, :1])]
-    left_out = (("discrete", discrete), ("the same in all draws", constant))
-    for what, names in left_out:
-        if names:
-            log_info(f"not checked, because {what}: {list_names(names)}")
-    return chosen
 
 
 def _read_weights(

@@ -57,8 +57,10 @@ def suggest_call(kind: str) -> str:
     """
     is_old = arviz_version() < 1
     start, end = ("posterior=", "") if is_old else ('{"posterior": ', "}")
-    labels = 'coords={"feature": features}, dims={"weights": ["feature"]}'
-    from_dict = f"call arviz.from_dict({start}%s{end}, {labels})"
+    # Files may have any variables, and need no features.
+    labels = ', coords={"feature": features}, dims={"weights": ["feature"]}'
+    labels = "" if len(kind) == 1 else labels
+    from_dict = f"call arviz.from_dict({start}%s{end}{labels})"
     # ArviZ 1 takes no lists.
     chains = from_dict % "{n: numpy.array([chain[n] for chain in draws]) for n in draws[0]}"
     arrays = from_dict % "{name: numpy.array(values) for name, values in samples.items()}"
@@ -68,8 +70,8 @@ def suggest_call(kind: str) -> str:
         "#": f"if it is of CmdStan, call arviz.from_{stan}",
         **dict.fromkeys(("list", "["), f"if it has a dictionary of each chain, {chains}"),
         "{": f"if it has samples by name, (chains, draws, …), {arrays}",
-        "MCMC": f"call arviz.from_numpyro(mcmc, {labels})",
-        "CmdStanMCMC": f"call arviz.from_cmdstanpy(fit, {labels})",
+        "MCMC": f"call arviz.from_numpyro(mcmc{labels})",
+        "CmdStanMCMC": f"call arviz.from_cmdstanpy(fit{labels})",
         "DataArray": 'call its to_dataset(name="weights")',
         "C": "if it is NetCDF 3, call arviz.from_netcdf(path)",
     }
@@ -115,6 +117,15 @@ def to_arviz_data(tree: DataTree) -> InferenceData:
     return data
 
 
+def is_arviz_data(data: Any) -> bool:
+    """Return whether something is InferenceData, a DataTree or a Dataset.
+
+    >>> is_arviz_data({"mu": 0.0})
+    False
+    """
+    return hasattr(data, "data_vars") or callable(getattr(data, "groups", None))
+
+
 def split_groups(data: InferenceData) -> tuple[dict[str, Group], dict[str, Any]]:
     """Return the groups of ArviZ's data as plain arrays, and the attributes of the whole.
 
@@ -123,17 +134,17 @@ def split_groups(data: InferenceData) -> tuple[dict[str, Group], dict[str, Any]]
     Raises:
         UsageError: if it is neither InferenceData nor a DataTree nor a Dataset.
     """
-    if getattr(data, "children", None):
-        datasets = {name: node.to_dataset() for name, node in data.children.items()}
-    elif hasattr(data, "data_vars"):
-        datasets = {"posterior": data}
-    elif callable(getattr(data, "groups", None)):
-        datasets = {name: data[name] for name in data.groups()}
-    else:
+    if not is_arviz_data(data):
         kind = type(data).__name__
         problem = f"a posterior is InferenceData, a DataTree, a Dataset or Draws, not {kind}"
         remedy = suggest_call(kind)
         raise UsageError(f"{problem}: {remedy}", parameter="posterior", code="wrong-type")
+    if getattr(data, "children", None):
+        datasets = {name: node.to_dataset() for name, node in data.children.items()}
+    elif hasattr(data, "data_vars"):
+        datasets = {"posterior": data}
+    else:
+        datasets = {name: data[name] for name in data.groups()}
     groups = {}
     for name, of_group in datasets.items():
         dims = {str(n): tuple(map(str, v.dims)) for n, v in of_group.data_vars.items()}

@@ -210,7 +210,8 @@ class Draws:
     @property
     def flat(self) -> Float64:
         """(C · D, Q): the draws of the weights, chains concatenated."""
-        return self.weights.reshape(-1, len(self.features))
+        chains, draws = self.shape
+        return self.weights.reshape(chains * draws, len(self.features))
 
     @property
     def weighted(self) -> bool:
@@ -515,6 +516,53 @@ def standardise(draws: Draws) -> Draws | None:
         prior=scaled(draws.prior, (WEIGHTS,)),
         constants={name: array for name, array in constants.items() if name not in unscaled},
         fixed=Weights({name: w * scales[name].spread for name, w in draws.fixed.items()}),
+    )
+
+
+def choose_components(draws: Draws, var_names: Sequence[str]) -> list[str]:
+    """Return the components of some variables: features, all cells of a variable, or single cells.
+
+    Raises:
+        DataError: if there is none of a name.
+
+    >>> draws = Draws({"weights": np.zeros((1, 2, 0)), "s": np.zeros((1, 2, 2))}, (), sites=("s",))
+    >>> choose_components(draws, ["s"]), choose_components(draws, ["s[1]"])
+    (['s[0]', 's[1]'], ['s[1]'])
+    """
+    components, chosen = list(draws.components(derived=True)), list[str]()
+    for name in var_names:
+        cells = [one for one in components if one == name or one.startswith(f"{name}[")]
+        cells = list(draws.features) if not cells and name == WEIGHTS else cells
+        if not cells:
+            what = "variable of the posterior"
+            code = "missing-feature"
+            raise missing_data(what, name=name, known=components, parameter="var_names", code=code)
+        chosen += cells
+    return list(dict.fromkeys(chosen))
+
+
+def select_components(draws: Draws, var_names: Sequence[str]) -> Draws:
+    """Return draws of some components, without constants and prior.
+
+    Args:
+        draws: the draws.
+        var_names: as for `choose_components`.
+
+    >>> draws = Draws({"weights": np.zeros((1, 2, 2)), "s": np.ones((1, 2))}, ("LM0", "WP0"))
+    >>> list(select_components(draws, ["WP0", "s"]).components())
+    ['WP0', 's']
+    """
+    cells, chosen = draws.components(derived=True), choose_components(draws, var_names)
+    features = tuple(name for name in chosen if name in draws.features)
+    weights = [np.zeros((*draws.shape, 0)), *(cells[name][..., None] for name in features)]
+    values = {name: cells[name] for name in chosen if name not in features}
+    return replace(
+        draws,
+        values={WEIGHTS: np.concatenate(weights, axis=-1), **values},
+        features=features,
+        sites=(WEIGHTS, *values),
+        **{name: {} for name in ("constants", "dims", "coords", "prior", "log_prior")},
+        fixed=Weights({}),
     )
 
 

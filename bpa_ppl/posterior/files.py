@@ -31,15 +31,12 @@ from bpa_ppl.posterior.adapter import as_draws, from_groups, to_groups
 from bpa_ppl.posterior.arviz_functions import (
     split_groups,
     suggest_call,
-    to_arviz_data,
-    to_tree,
 )
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.groups import Group
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
-    from bpa_ppl.posterior.arviz_functions import InferenceData
 
 _REMEDY = "give a NetCDF file of `bpa adapt`, or of the to_netcdf of any program's ArviZ data"
 #: What can be read as a whole: files, and pipes, such as those that shells make of commands.
@@ -80,7 +77,7 @@ def write_posterior(posterior: Posterior, path: str | Path, *, timed: bool = Fal
 
     >>> import numpy as np
     >>> write_posterior(Draws({"weights": np.array([[[0.5], [1.5]]])}, ("LM0",)), "posterior.nc")
-    >>> as_draws(read_posterior("posterior.nc")).mean.tolist()
+    >>> read_draws("posterior.nc").mean.tolist()
     [1.0]
     """
     from h5netcdf import CompatibilityError
@@ -107,40 +104,21 @@ def write_posterior(posterior: Posterior, path: str | Path, *, timed: bool = Fal
         temporary.write_bytes(content)
 
 
-def read_posterior(path: str | Path) -> InferenceData:
-    """Load a posterior from NetCDF, written by this package or by another, with `weights`.
+def read_draws(path: str | Path) -> Draws:
+    """Load a posterior of `weights` from NetCDF as plain arrays, without ArviZ and xarray.
 
     Raises:
         DataError: naming the file, if it cannot be read, is damaged, or holds no draws of
             `weights` that are finite numbers, one for each named feature.
-
-    >>> read_posterior("no.nc")
-    Traceback (most recent call last):
-    bpa_ppl.errors.DataError: no.nc: no such file: give a NetCDF file of `bpa adapt`, or of ...
-    """
-    groups, attrs, _ = _load(path)
-    return to_arviz_data(to_tree(groups, attrs))
-
-
-def read_draws(path: str | Path, *, any_variables: bool = False) -> Draws:
-    """Load a posterior as plain arrays, without ArviZ and xarray; see `read_posterior`.
 
     >>> import numpy as np
     >>> write_posterior(Draws({"weights": np.array([[[0.5], [1.5]]])}, ("LM0",)), "posterior.nc")
     >>> read_draws("posterior.nc").mean.tolist()
     [1.0]
     """
-    return _load(path, any_variables=any_variables)[-1]
-
-
-def _load(
-    path: str | Path, *, any_variables: bool = False
-) -> tuple[dict[str, Group], dict[str, Any], Draws]:
-    """Return the groups of a file, its attributes, and the draws; errors name the file."""
     groups, attrs = read_groups(path)
     with name_file(path):
-        draws = from_groups(groups, attrs, any_variables=any_variables)
-        return groups, attrs, as_draws(draws)
+        return as_draws(from_groups(groups, attrs))
 
 
 @contextmanager
@@ -149,6 +127,8 @@ def name_file(path: str | Path) -> Iterator[None]:
     try:
         yield
     except BpaError as error:
+        if getattr(error, "path", None) is not None:
+            raise
         raise DataError(str(error), path, parameter=error.parameter, code=error.code) from error
     # Groups, attributes and types may be any that NetCDF can hold.
     except (TypeError, ValueError, KeyError, AttributeError, IndexError, OverflowError) as error:
@@ -166,11 +146,7 @@ def read_groups(path: str | Path) -> tuple[dict[str, Group], dict[str, Any]]:
     kind = _find_kind(path)
     if kind not in _READABLE:
         what = {stat.S_IFDIR: "a folder", 0: "no such file"}.get(kind, "a device or a socket")
-        problem = f"{what}: {_REMEDY}"
-        if any(os.path.exists(os.path.join(path, name)) for name in (".zgroup", "zarr.json")):
-            call = "call xarray.open_datatree(path, engine='zarr')"
-            problem = f"a folder of Zarr: {call}, and save the result by its to_netcdf"
-        raise DataError(problem, path, code="missing-file")
+        raise DataError(f"{what}: {_REMEDY}", path, code="missing-file")
     try:
         with open(path, "rb") as file:
             begin = file.read(len(_HDF5))
@@ -345,10 +321,12 @@ def _decode_values(variable: Any) -> npt.NDArray[Any] | None:
         return np.asarray(variable[...]).astype(bool)
     missing = np.asarray(attrs.get("_FillValue", np.nan))
     is_date = " since " in str(attrs.get("units", ""))
-    is_encoded = is_date or _ENCODED & attrs.keys() or not np.isnan(missing).all()
+    is_masked = not np.isnan(missing).all()
+    is_encoded = is_date or _ENCODED & attrs.keys() or (is_masked and kind.kind != "f")
     if kind.kind not in "iuf" or is_encoded or find_repeated(variable.dimensions):
         return None
-    return np.asarray(variable[...]).astype(kind.newbyteorder("="))
+    values = np.asarray(variable[...]).astype(kind.newbyteorder("="))
+    return np.where(values == missing, np.nan, values) if is_masked else values
 
 
 def _check_storage(file: Any, length: int) -> None:

@@ -16,7 +16,8 @@ from bpa_ppl.diagnostics.check.diagnostic import DIAGNOSTICS, REPORTED, Diagnost
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import NotConverged, describe_missing_package
 from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.posterior.draws import WEIGHTS, Draws
+from bpa_ppl.posterior.draws import WEIGHTS, Draws, select_components
+from bpa_ppl.posterior.opening import describe_left_out, open_draws
 from bpa_ppl.posterior.record import (
     Figures,
     Finding,
@@ -41,6 +42,7 @@ class Report(Outcome):
         shape: (chains, draws) kept.
         findings: in the order of the table, in which those that explain others come first.
         burn_in: draws of each chain that were discarded; None if unknown.
+        left_out: a sentence on each kind of variables that are not checked.
 
     >>> high = Finding("R-hat", 1.2, "LM0", "≤ 1.01", False, "raise warmup, then draws")
     >>> report = Report("rwm", (4, 1000), (high,), 50)
@@ -57,6 +59,7 @@ class Report(Outcome):
     shape: tuple[int, int]
     findings: tuple[Finding, ...]
     burn_in: int | None = None
+    left_out: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -76,6 +79,7 @@ class Report(Outcome):
             "burn_in": self.burn_in,
             "passed": self.passed,
             "findings": [structs.asdict(finding) for finding in self.findings],
+            "left_out": list(self.left_out),
         }
 
     def _summarise(self) -> tuple[str, Table, list[str]]:
@@ -91,10 +95,17 @@ class Report(Outcome):
             problems.setdefault(remedy, []).append(problem)
         advice = [f"{'; '.join(filter(None, of))}: {remedy}" for remedy, of in problems.items()]
         notes = [f.advice for f in self.findings if f.limit == REPORTED and f.advice]
-        return title, table, [*(line.removeprefix(": ") for line in advice), *notes]
+        lines = [line.removeprefix(": ") for line in advice]
+        return title, table, [*lines, *notes, *self.left_out]
 
 
-def check(posterior: Posterior, limits: Mapping[str, Any] | None = None) -> Report:
+def check(
+    posterior: Any,
+    limits: Mapping[str, Any] | None = None,
+    *,
+    var_names: Sequence[str] | None = None,
+    log_weights: str | None = None,
+) -> Report:
     """Compare a posterior's diagnostics with their limits.
 
     The diagnostics are the components in `DIAGNOSTICS` that apply.
@@ -115,25 +126,31 @@ def check(posterior: Posterior, limits: Mapping[str, Any] | None = None) -> Repo
     (`bpa calibrate` finds it). At most 1 % of good posteriors fail with the default limits.
 
     Args:
-        posterior: draws of any program. Without a variable `weights`, all variables of
-            floating-point numbers are checked.
+        posterior: draws of any program, in any form that `read_posterior` takes. Of other programs,
+            variables that are discrete or not finite are left out, and the report names them.
         limits: name of a diagnostic, as in `DIAGNOSTICS` -> its setting `limit`, if it is not the
             default.
+        var_names: variables, features, or single cells such as `theta[3]`; None checks all.
+        log_weights: the variable with the importance weights of draws, as for `compare`.
 
     Returns:
         a `Report`, true if all diagnostics are within their limits.
 
     Raises:
-        DataError: if there are no draws.
-        UsageError: if there is no diagnostic of a name, or it has no such limit.
+        DataError: if there are no draws, or no variable of a name.
+        UsageError: if it is not a posterior, or there is no diagnostic of a name, or it has no such
+            limit.
 
     >>> drawn = np.random.default_rng(0).normal(size=(4, 50, 2))
     >>> draws = Draws({"weights": drawn}, ("LM0", "WP0"))
     >>> bool(check(draws)), bool(check(draws, {"bulk-ess": 100, "tail-ess": 100, "r-hat": 1.1}))
     (False, True)
     """
-    draws = as_draws(posterior, finite=False, any_variables=True)
-    return _measure(draws, _list_diagnostics(limits or {}))
+    draws, left_out = open_draws(posterior, var_names=var_names, log_weights=log_weights)
+    if var_names is not None:
+        draws = select_components(draws, var_names)
+    report = _measure(draws, _list_diagnostics(limits or {}))
+    return replace(report, left_out=describe_left_out("checked", left_out))
 
 
 def _list_diagnostics(limits: Mapping[str, Any]) -> dict[str, Diagnostic]:

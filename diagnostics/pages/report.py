@@ -105,30 +105,30 @@ _REPEAT = (
 def posterior_page(
     posterior: Posterior,
     *,
-    title: str = "Posterior of the weights",
+    title: str = "Posterior",
     top: int = 8,
     answer: tuple[Headline, Sequence[Section]] | None = None,
 ) -> str:
     """Return a self-contained HTML page about a posterior.
 
     Args:
-        posterior: draws with a site `weights`, from this library or another.
+        posterior: draws of any program.
         title: of the page.
         top: the number of weights or other parameters, those that mix worst, whose chains are
             plotted.
         answer: a verdict and sections to put first, such as whether adapting helped.
 
     Raises:
-        DataError: if there are no draws of `weights`, or a draw is not finite.
-        UsageError: if no weight is to be shown.
+        DataError: if there are no draws, or a weight of a feature is not finite.
+        UsageError: if it is not a posterior, or no variable is to be shown.
 
     >>> data = Draws({"weights": np.zeros((2, 5, 3))}, ("LM0", "TM0", "WP0"))
     >>> "NOT converged" in posterior_page(data)
     True
     """
     if top < 1:
-        raise wrong_value("the report shows at least 1 weight", top, "top")
-    draws = as_draws(posterior)
+        raise wrong_value("the report shows at least 1 variable", top, "top")
+    draws = as_draws(posterior, any_variables=True)
     report, scaled = check_and_record(draws)[1], standardise(draws)
     shown, unit = (draws, _RAW) if scaled is None else (scaled, _STANDARDISED)
     verdicts = [*([] if answer is None else [answer[0]]), _describe_verdict(report, draws.record)]
@@ -138,7 +138,7 @@ def posterior_page(
         *(() if answer is None else answer[1]),
         *_describe_comparison(draws, report),
         *_describe_reliability(draws),
-        _describe_weights(shown, unit, report),
+        *([_describe_weights(shown, unit, report)] if draws.features else []),
         *([] if raters is None else [raters.section()]),
         *_describe_other_variables(draws),
         _describe_diagnostics(draws, report),
@@ -262,7 +262,8 @@ def _describe_other_variables(draws: Draws) -> list[Section]:
         f"units of the model.{first}"
     )
     table = Table(("variable", *columns), rows, caption)
-    return [Section("Hyperparameters and other variables", [table])]
+    title = "Hyperparameters and other variables" if draws.features else "Variables"
+    return [Section(title, [table])]
 
 
 def _summarise_components(draws: Draws, values: Float64) -> dict[str, list[str]]:
@@ -326,32 +327,35 @@ def _describe_diagnostics(draws: Draws, report: Report) -> Section:
 
 def _draw_pictures(draws: Draws, scaled: Draws, unit: str, top: int) -> Section:
     """Return the section of figures: the weights, the ways to choose, and the chains."""
-    shown = sorted(scaled.largest_shifts(_MAX_FOREST), key=lambda k: -scaled.mean[k])
-    suffix = f" The {_MAX_FOREST} that moved most." if len(shown) < len(draws.features) else ""
-    caption = f"{_capitalise(unit)}. {_FOREST}{suffix}"
-    alternative = "Intervals of the weights in posterior and prior, and the canonical weights"
     comparison = read_comparison(draws)
     ways = [] if comparison is None else picture_ways(comparison)
-    chains = list[Html]()
+    figures = list[Html](ways)
     # The figure of the weights is as high as that of the chains beside it, but for other figures.
     height = 0.0
     if not draws.weighted and draws.shape[1] >= _MIN_DRAWS:
-        chains = [_draw_chains(draws, scaled, unit, top)]
+        figures.append(_draw_chains(draws, scaled, unit, top))
         height = 0.0 if ways else chains_height(min(top, len(list_components(draws)[0])))
-    forest = _draw_forest(scaled, shown, unit, height)
-    figures = [embed_figure(forest, alternative, caption, "svg"), *ways, *chains]
+    if draws.features:
+        shown = sorted(scaled.largest_shifts(_MAX_FOREST), key=lambda k: -scaled.mean[k])
+        suffix = f" The {_MAX_FOREST} that moved most." if len(shown) < len(draws.features) else ""
+        caption = f"{_capitalise(unit)}. {_FOREST}{suffix}"
+        alternative = "Intervals of the weights in posterior and prior, and the canonical weights"
+        forest = _draw_forest(scaled, shown, unit, height)
+        figures.insert(0, embed_figure(forest, alternative, caption, "svg"))
     return Section("In pictures", [gallery(figures)])
 
 
 def _draw_chains(draws: Draws, scaled: Draws, unit: str, top: int) -> Html:
     """Return the figure of the chains of the components that mix worst."""
     names, worst = list_components(draws)[0], find_worst_mixing(draws, top)
-    kind = "weights" + (" and other parameters" if len(names) > len(draws.features) else "")
+    kind = "weights" if draws.features else "variables"
+    kind += " and other parameters" if 0 < len(draws.features) < len(names) else ""
     limits = [f"the {top} of {len(names)} {kind} that mix worst"] if len(names) > top else []
     if draws.shape[0] > MAX_CHAINS:
         limits.append(f"the first {MAX_CHAINS} of {draws.shape[0]} chains")
     shown = f" Shown: {', '.join(limits)}; the diagnostics are of all." if limits else ""
-    caption = f"{CAPTION} Weights: {unit}.{shown}"
+    unit = f" Weights: {unit}." if draws.features else ""
+    caption = f"{CAPTION}{unit}{shown}"
     return embed_figure(draw_traces(scaled, worst), f"Traces of {', '.join(worst)}", caption)
 
 

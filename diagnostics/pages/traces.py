@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,15 +22,13 @@ from bpa_ppl.diagnostics.pages.figures import (
 from bpa_ppl.diagnostics.pages.page import Headline, Section, page, write_page
 from bpa_ppl.diagnostics.pages.provenance import signature
 from bpa_ppl.errors import list_names, missing_data, unknown_name, wrong_value
-from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.arviz_functions import TRACE, plot_chains
-from bpa_ppl.posterior.draws import WEIGHTS, Draws, standardise
+from bpa_ppl.posterior.draws import WEIGHTS, Draws, choose_components, standardise
+from bpa_ppl.posterior.opening import open_to_show
 from bpa_ppl.posterior.statistics import autocorrelation, ess
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from bpa_ppl.posterior.adapter import Posterior
 
 #: Components in one figure.
 _MOST = 100
@@ -62,13 +60,14 @@ ENERGY = (
 
 
 def write_traces(
-    posterior: Posterior,
+    posterior: Any,
     path: str | Path,
     var_names: Sequence[str] | None = None,
     *,
     top: int = 8,
     title: str = "Traces",
     html: bool = False,
+    log_weights: str | None = None,
 ) -> list[Path]:
     """Write the traces and ranks of the chains of a posterior.
 
@@ -76,12 +75,13 @@ def write_traces(
     if the posterior records it.
 
     Args:
-        posterior: chains, from this library or another.
+        posterior: chains, in any form that `read_posterior` takes.
         path: a .png, .svg, .pdf or .html file.
         var_names: as for `plot_trace`.
         top: as for `plot_trace`.
         title: of an HTML page.
         html: whether to write the page, too, next to a figure: with the same name, and .html.
+        log_weights: as for `plot_trace`.
 
     Returns:
         the paths of the files.
@@ -93,7 +93,7 @@ def write_traces(
     paths = [Path(path)]
     if (suffix := paths[0].suffix.lower()) not in _KINDS:
         raise unknown_name("ending", suffix, _KINDS, "output", owner=path)
-    draws = _require_chains(posterior)
+    draws = _require_chains(posterior, var_names, log_weights)
     chosen = _choose_components(draws, var_names, top)
     scaled = standardise(draws) or draws
     figure = draw_traces(scaled, chosen)
@@ -120,15 +120,20 @@ def write_traces(
 
 
 def plot_trace(
-    posterior: Posterior, var_names: Sequence[str] | None = None, *, top: int = 8
+    posterior: Any,
+    var_names: Sequence[str] | None = None,
+    *,
+    top: int = 8,
+    log_weights: str | None = None,
 ) -> Figure:
     """Return a figure of chains: their densities, traces with the warm-up, and ranks.
 
     Args:
-        posterior: chains, from this library or another.
+        posterior: chains, in any form that `read_posterior` takes.
         var_names: features, or variables such as `tau`, of which all cells are drawn, or single
             cells such as `theta[3]`; None is those that mix worst. At most 100 are drawn.
         top: the number of these.
+        log_weights: `none` if no variable has importance weights of the draws, as for `compare`.
 
     Returns:
         a figure of Matplotlib, a row for each; see `figure.savefig`.
@@ -141,13 +146,15 @@ def plot_trace(
     >>> [axes.get_xlabel() for axes in plot_trace(Draws({"weights": chains}, ("LM0",))).axes]
     ['density', 'draw', 'ranks']
     """
-    draws = _require_chains(posterior)
+    draws = _require_chains(posterior, var_names, log_weights)
     return draw_traces(standardise(draws) or draws, _choose_components(draws, var_names, top))
 
 
-def _require_chains(posterior: Posterior) -> Draws:
+def _require_chains(
+    posterior: Any, var_names: Sequence[str] | None, log_weights: str | None
+) -> Draws:
     """Return the draws of chains; other draws have no traces."""
-    draws = as_draws(posterior, any_variables=True)
+    draws = open_to_show(posterior, var_names=var_names, log_weights=log_weights)
     if draws.weighted or draws.kind == "point":
         kind = "importance-weighted draws" if draws.weighted else "a single point"
         remedy = f"use a sampler such as nuts, this posterior has {kind}"
@@ -160,16 +167,10 @@ def _choose_components(draws: Draws, var_names: Sequence[str] | None, top: int) 
     if var_names is None:
         chosen = find_worst_mixing(draws, top)
     else:
-        components, chosen = list(draws.components()), []
-        for name in var_names:
-            cells = [one for one in components if one == name or one.startswith(f"{name}[")]
-            if not cells:
-                what = "variable of the posterior"
-                raise missing_data(what, name=name, known=components, parameter="var_names")
-            chosen += cells
-        chosen = list(dict.fromkeys(chosen))
+        chosen = choose_components(draws, var_names)
     if len(chosen) > _MOST:
-        values = np.stack([draws.components()[name] for name in chosen], axis=-1)
+        components = draws.components(derived=True)
+        values = np.stack([components[name] for name in chosen], axis=-1)
         worst = set(np.argsort(np.nan_to_num(ess(values)), kind="stable")[:_MOST].tolist())
         left_out = [name for k, name in enumerate(chosen) if k not in worst]
         log_info(f"the {_MOST} that mix worst are drawn, not {list_names(left_out)}")
@@ -211,7 +212,7 @@ def draw_traces(draws: Draws, names: Sequence[str]) -> Figure:
         draws: chains, weights in the unit to show.
         names: weights, or cells of other sites.
     """
-    kept, warmup = draws.components(), {}
+    kept, warmup = draws.components(derived=True), {}
     if WEIGHTS in draws.warmup:
         discarded = Draws(draws.warmup, draws.features, dims=draws.dims, coords=draws.coords)
         warmup = discarded.components(derived=True)
@@ -244,7 +245,7 @@ def draw_mixing(draws: Draws, names: Sequence[str]) -> Figure:
         draws: chains.
         names: the components.
     """
-    components, (_, count) = draws.components(), draws.shape
+    components, (_, count) = draws.components(derived=True), draws.shape
     figure, grid = empty_figure(len(names), 2, _ROW, width=NARROW)
     sizes = np.unique(np.linspace(max(count // _SIZES, FEWEST), count, _SIZES).astype(int))
     for name, (lags, growth) in zip(names, grid, strict=True):

@@ -34,6 +34,7 @@ from bpa_ppl.gains.bleu import LengthRatio
 from bpa_ppl.gains.gains import list_reported_metrics, resolve
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.opening import is_arrays
 from bpa_ppl.posterior.statistics import find_copied_chains
 
 #: The level at which a correct sampler is found to differ (13 of 900 were). Half of it is for the
@@ -192,13 +193,12 @@ def compare(
 ) -> Comparison:
     """Compare draws with reference draws, or with another run, and say whether they agree.
 
-    Posteriors are ArviZ data of any program: InferenceData, a DataTree, a Dataset, arrays by name,
-    (chains, draws, …), the path of a NetCDF file, CSV files of CmdStan by a pattern such as
-    `output_*.csv`, each of which is a chain, or `Draws`. All continuous variables of the group
-    `posterior` that they have in common are compared; cells that are variables of their own, such
-    as `theta[1]` or `theta.1`, with the array `theta` of another program. Posteriors of `adapt`
-    record their parameters, of which all other variables are functions: of them, the weights and
-    the parameters are compared.
+    Posteriors are of any program, in any form that `read_posterior` takes: ArviZ's data, arrays by
+    name, data frames, paths of files, and samplers of NumPyro and emcee. All continuous variables
+    of the group `posterior` that they have in common are compared; cells that are variables of
+    their own, such as `theta[1]` or `theta.1`, with the array `theta` of another program.
+    Posteriors of `adapt` record their parameters, of which all other variables are functions: of
+    them, the weights and the parameters are compared.
 
     The mean, standard deviation and quantiles of each variable are compared in Monte-Carlo standard
     errors, with Holm's correction, and the joint distributions by a permutation test of nearly
@@ -223,11 +223,12 @@ def compare(
             several posteriors is compared with the others, pooled, and the reason says so: they may
             share an error, and if one is wrong, others differ from the pool, too.
         var_names: the variables to compare.
-        log_weights: the variable, (chains, draws), with the logarithms of the importance weights of
-            draws, up to a constant, such as `logwt` of a nested sampler: of the group
-            `sample_stats` or `posterior`, in the posteriors that have it. A variable that has the
-            name of weights is refused if this is None; `none` says that it has none. The variable
-            `log_weight` of `sample_stats` has them without being named.
+        log_weights: the variable, (chains, draws), with the importance weights of draws, of the sum
+            1, or their logarithms up to a constant, such as `logwt` of a nested sampler: of the
+            group `sample_stats` or `posterior`, in the posteriors that have it. A variable that has
+            the name of weights, or the sum 1, is refused if this is None; `none` says that it has
+            none. The variable `log_weight` of `sample_stats` has their logarithms without being
+            named.
         bias: in posterior standard deviations, at most 0.1. A smaller one takes more draws; the
             reason of `inconclusive` says how many.
         test: lists that are reranked with the reference and with the first run of each sampler.
@@ -398,7 +399,7 @@ def reference_problem(draws: Draws, name: str, remedy: str = "draw more") -> str
 
 def _group_runs(posteriors: Any, name: str) -> dict[str, list[Any]]:
     """Return the runs of each sampler; one without a name has that of its file, or the given."""
-    if isinstance(posteriors, dict) and not all(hasattr(x, "dtype") for x in posteriors.values()):
+    if isinstance(posteriors, dict) and not is_arrays(posteriors):
         items = posteriors.items()
         return {key: list(x) if isinstance(x, list | tuple) else [x] for key, x in items}
     runs = list(posteriors) if isinstance(posteriors, list | tuple) else [posteriors]

@@ -47,7 +47,7 @@ def compare_files(
     """Compare the posteriors in some files.
 
     Args:
-        files: NetCDF, or CSV of CmdStan by a pattern, by names for them.
+        files: their paths, as for `compare`, by names for them.
         with_reference: whether the last one is the reference; otherwise each is compared with the
             others.
         seed: of permutations and resamples.

@@ -15,28 +15,31 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.errors import DataError, UsageError, list_names, mismatch, missing_data, wrong_value
 from bpa_ppl.lists.labels import find_positions
-from bpa_ppl.posterior.adapter import (
-    LOG_WEIGHT,
-    as_draws,
-    describe_dims,
-    find_draws,
-    from_groups,
-    to_groups,
-)
+from bpa_ppl.posterior.adapter import LOG_WEIGHT, as_draws, find_draws, from_groups, to_groups
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, kish
 from bpa_ppl.posterior.groups import SAMPLE_DIMS, Group
-from bpa_ppl.posterior.opening import GROUPED, NO_WEIGHTS, Groups, open_posterior
+from bpa_ppl.posterior.opening import (
+    CONSTANT,
+    DISCRETE,
+    GROUPED,
+    INFINITE,
+    NO_WEIGHTS,
+    NOT_NUMBERS,
+    Groups,
+    Reasons,
+    describe_left_out,
+    open_posterior,
+    select_variables,
+)
 from bpa_ppl.posterior.statistics import POOR_PARETO_K, ess, estimate_tail_shapes
 from bpa_ppl.weights import Weights
 
 #: A variable that is one cell of an array: `theta[1]`, `theta[1,2]`, `theta.1.2`.
 _CELL = re.compile(r"(.+?)(?:\[(\d+(?:, ?\d+)*)\]|\.(\d+(?:\.\d+)*))")
-#: Why a variable is left out of which a draw is not a finite number.
-_INFINITE = "not finite"
 
+#: The kinds of types of real numbers.
+_NUMBERS = "biuf"
 _NO_CELLS = np.empty((0, 0, 0))
-#: Why variables or cells are left out -> their names.
-_Reasons = dict[str, list[str]]
 
 
 class _Variable(NamedTuple):
@@ -51,7 +54,8 @@ class _Variable(NamedTuple):
 class _Run(NamedTuple):
     """A run of a sampler: the sampler's name, the variables, and all that the run records.
 
-    All variables are functions of the `parameters`; None if these are not recorded.
+    All variables are functions of the `parameters`; None if these are not recorded. Texts and
+    complex numbers are no variables.
     """
 
     sampler: str
@@ -59,6 +63,7 @@ class _Run(NamedTuple):
     parameters: set[str] | None
     recorded: Draws | Groups
     log_weight: Float64 | None
+    not_numbers: Sequence[str] = ()
 
 
 class _Cells(NamedTuple):
@@ -147,7 +152,9 @@ def select_comparable(
         problem = f"{label} is {why}: fix the sampler that drew it, or leave it out of var_names"
         raise DataError(problem, code="bad-number")
     rest, without_mean = _drop_without_mean(rest, runs, reference)
-    sentences = _describe_left_out({**discrete, **infinite, **without_mean}, one_sided)
+    not_numbers = list(dict.fromkeys(chain.from_iterable(run.not_numbers for run in runs)))
+    reasons = {NOT_NUMBERS: not_numbers, **discrete, **infinite, **without_mean}
+    sentences = _describe_left_out(reasons, one_sided)
     cells = cells.select([label in {*features, *rest.labels} for label in cells.labels])
     if not cells.labels:
         raise DataError("; ".join(["there is nothing to compare", *sentences]), code="no-data")
@@ -162,7 +169,7 @@ def select_comparable(
         ]
     incomplete = ""
     # What is not finite anywhere is as a constant; otherwise the posteriors differ in it.
-    uneven = {why: of for why, of in infinite.items() if why != _INFINITE}
+    uneven = {why: of for why, of in infinite.items() if why != INFINITE}
     if one_sided or uneven:
         names = {v: expected[v].labels for v in common}
         incomplete = _describe_incomplete(len(cells.labels), runs, names, one_sided, uneven)
@@ -193,28 +200,30 @@ def _open(data: Any, sampler: str, log_weights: str | None) -> _Run:
     groups, _ = recorded
     statistics = groups["sample_stats"].arrays if "sample_stats" in groups else {}
     variables = _read_variables(groups, sampler)
-    return _Run(sampler, variables, None, recorded, statistics.get(LOG_WEIGHT))
+    drawn = find_draws(groups["posterior"])
+    odd = [name for name, x in drawn.items() if x.dtype.kind not in _NUMBERS]
+    return _Run(sampler, variables, None, recorded, statistics.get(LOG_WEIGHT), odd)
 
 
 def _read_recorded(run: _Run, weights: bool) -> Draws:
     """Return a run as draws with all that it records."""
     if isinstance(run.recorded, Draws):
         return as_draws(run.recorded)
-    return as_draws(from_groups(*run.recorded, any_variables=not weights))
+    if weights:
+        return as_draws(from_groups(*run.recorded))
+    return as_draws(select_variables(*run.recorded).draws)
 
 
 def _read_variables(groups: Mapping[str, Group], sampler: str) -> dict[str, _Variable]:
     """Return the variables of a posterior that have chains and draws.
 
     Raises:
-        DataError: if there are more chains than draws, or no variable has both.
+        DataError: if there are more chains than draws.
     """
-    group, result = groups.get("posterior", Group({}, {}, {}, {})), {}
-    drawn = find_draws(group)
-    if group.arrays and not drawn:
-        problem = describe_dims(group, next(iter(group.arrays)))
-        raise DataError(f"in {sampler}, {problem}", code="wrong-length")
-    for variable, array in drawn.items():
+    group, result = groups["posterior"], {}
+    for variable, array in find_draws(group).items():
+        if array.dtype.kind not in _NUMBERS:
+            continue
         chains, draws, *shape = array.shape
         if chains > draws:
             problem = (
@@ -305,7 +314,7 @@ def _split_weights(run: _Run, draws: Draws) -> _Run:
 
 def _take_common(
     runs: Sequence[_Run], expected: Mapping[str, _Variable], var_names: Sequence[str] | None
-) -> tuple[list[str], _Reasons]:
+) -> tuple[list[str], Reasons]:
     """Return the variables to compare, which all posteriors have, and those of only some.
 
     Functions of the parameters are left out, if all posteriors record what these are. The others
@@ -325,7 +334,7 @@ def _take_common(
         raise UsageError(problem, parameter="var_names", code="bad-name")
     if not common:
         raise missing_data("variable that the posteriors have in common", described)
-    one_sided: _Reasons = {}
+    one_sided: Reasons = {}
     for name in dict.fromkeys(chain.from_iterable(run.variables for run in runs)):
         if name not in common:
             owners = list(dict.fromkeys(run.sampler for run in runs if name in run.variables))
@@ -338,11 +347,11 @@ def _take_common(
 
 def _drop_discrete(
     names: Sequence[str], runs: Sequence[_Run], features: Collection[str]
-) -> tuple[list[str], _Reasons]:
+) -> tuple[list[str], Reasons]:
     """Return the variables that are continuous in all runs, or features."""
     others = [v for v in names if v not in features]
     discrete = [v for v in others if any(_is_discrete(run.variables[v].values) for run in runs)]
-    return [v for v in names if v not in discrete], {"discrete": discrete}
+    return [v for v in names if v not in discrete], {DISCRETE: discrete}
 
 
 def _is_discrete(x: npt.NDArray[Any]) -> bool:
@@ -382,22 +391,22 @@ def _align(name: str, run: _Run, expected: _Variable) -> Float64:
     return values
 
 
-def _drop_infinite(cells: _Cells, runs: Sequence[_Run]) -> tuple[_Cells, _Reasons]:
+def _drop_infinite(cells: _Cells, runs: Sequence[_Run]) -> tuple[_Cells, Reasons]:
     """Return the cells whose draws are finite numbers in all runs."""
     wrong = np.array([~np.isfinite(x).all(axis=(0, 1)) for x in cells.values])
     samplers = [run.sampler for run in runs]
-    reasons: _Reasons = {}
+    reasons: Reasons = {}
     for label, of_runs in zip(cells.labels, wrong.T, strict=True):
         owners = list(dict.fromkeys(compress(samplers, of_runs)))
         if owners:
             where = "" if len(owners) == len({*samplers}) else f" in {' and '.join(owners)}"
-            reasons.setdefault(f"{_INFINITE}{where}", []).append(label)
+            reasons.setdefault(f"{INFINITE}{where}", []).append(label)
     return cells.select(~wrong.any(axis=0)), reasons
 
 
 def _drop_without_mean(
     cells: _Cells, runs: Sequence[_Run], reference: str
-) -> tuple[_Cells, _Reasons]:
+) -> tuple[_Cells, Reasons]:
     """Return the cells that vary, and have a mean, in the reference.
 
     Raises:
@@ -427,34 +436,27 @@ def _drop_without_mean(
     else:
         share = np.nan_to_num(np.minimum(ess(x), ess(x, "tail"))) / x[..., 0].size
     heavy = ~constant & (estimate_tail_shapes(x, share) > POOR_PARETO_K)
-    reasons = {"constant": constant, "too heavy in the tails, so that a mean may not exist": heavy}
+    reasons = {CONSTANT: constant, "too heavy in the tails, so that a mean may not exist": heavy}
     return cells.select(~constant & ~heavy), {
         why: list(compress(cells.labels, of)) for why, of in reasons.items()
     }
 
 
-def _describe_left_out(dropped: _Reasons, one_sided: _Reasons) -> tuple[str, ...]:
+def _describe_left_out(dropped: Reasons, one_sided: Reasons) -> tuple[str, ...]:
     """Return a sentence on each kind of variables that are not compared."""
-    sentences = [
-        f"not compared, because {'it is' if len(names) == 1 else 'they are'} {why}: "
-        + list_names(names)
-        for why, names in dropped.items()
-        if names
-    ]
-    sentences += [
+    return describe_left_out("compared", dropped) + tuple(
         f"not compared, because only {owner} {'it' if len(names) == 1 else 'them'}: "
         + ", ".join(names)
         for owner, names in one_sided.items()
-    ]
-    return tuple(sentences)
+    )
 
 
 def _describe_incomplete(
     count: int,
     runs: Sequence[_Run],
     common: Mapping[str, Sequence[str]],
-    one_sided: _Reasons,
-    uneven: _Reasons,
+    one_sided: Reasons,
+    uneven: Reasons,
 ) -> str:
     """Return how many variables are compared, and why the others are not.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -55,6 +55,7 @@ from bpa_ppl.gains.preferences import choice_sets, has_preferences
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.opening import open_to_show
 
 if TYPE_CHECKING:
     from bpa_ppl.features.recipe import MovedFiles
@@ -323,18 +324,20 @@ def describe_improvement(
 
 
 def report_page(
-    posterior: Posterior,
+    posterior: Any,
     lists: NBest | None = None,
     *,
     moved_files: MovedFiles | None = None,
     without: Iterable[str] | None = None,
-    title: str = "Posterior of the weights",
+    title: str = "Posterior",
     top: int = 8,
+    log_weights: str | None = None,
 ) -> str:
     """Return a self-contained HTML page about a posterior, which `bpa report` writes.
 
     Args:
-        posterior: from `adapt`, or anybody's with a variable `weights`.
+        posterior: draws of any program, in any form that `read_posterior` takes; with new lists,
+            from `adapt`, or with a variable `weights` of their features.
         lists: new lists: the page shows which choices changed compared with the canonical weights
             or, where none were given, with the best simple baseline; what each feature contributed;
             and the shares of the systems. With what its gain needs, references or the column
@@ -344,10 +347,13 @@ def report_page(
         without: as for `rerank`.
         title: of the page.
         top: draw the chains of at most this many weights or other variables, those that mix worst.
+        log_weights: the variable with the importance weights of draws, as for `compare`.
 
     Raises:
-        DataError: if lists and posterior do not fit together, or the posterior has no weights.
-        UsageError: if no weight is to be shown, or what is about new lists comes without them.
+        DataError: if lists and posterior do not fit together, or lists are given and the posterior
+            has no weights of features.
+        UsageError: if it is not a posterior, no variable is to be shown, or what is about new lists
+            comes without them.
 
     >>> from bpa_ppl import from_lists
     >>> data = Draws({"weights": np.zeros((2, 5, 1))}, ("LM0",), constants={"canonical": [1.0]})
@@ -358,11 +364,11 @@ def report_page(
     if lists is None and (moved_files or without):
         name = "moved_files" if moved_files else "without"
         raise needs(name, "lists", name, remedy="give lists, too, or leave it out", code="conflict")
-    draws, answer = as_draws(posterior, any_variables=True), None
-    if not draws.features:
-        remedy = "bpa trace POSTERIOR -o page.html (plot_trace) shows the chains of any posterior"
-        what, who = "weights of features in the posterior", "a report"
-        raise missing_data(what, remedy, needed_by=who, parameter="posterior", code="no-data")
+    draws, answer = as_draws(open_to_show(posterior, log_weights=log_weights)), None
+    if lists is not None and not draws.features:
+        what = "weights of features in the posterior"
+        remedy = "leave the lists out, for a report about the draws alone"
+        raise missing_data(what, remedy, parameter="lists", code="no-data")
     draws = without_features(draws, without)
     if lists is not None:
         caveats = [] if check_and_record(draws)[1] else [_FAILED]

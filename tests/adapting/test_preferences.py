@@ -20,7 +20,8 @@ from bpa_ppl.gains.preferences import agreement
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
-from bpa_ppl.posterior.files import read_posterior, write_posterior
+from bpa_ppl.posterior.files import write_posterior
+from bpa_ppl.posterior.opening import read_posterior
 
 TRUE = np.array([1.0, -0.6])
 NAMES = ("LM0", "WP0")

@@ -14,7 +14,7 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 import xarray
-from support import command_line, reference_model
+from support import reference_model
 from support.external_posterior import inference_data
 from support.raising import raises
 from xarray import DataArray, Dataset, DataTree
@@ -22,13 +22,13 @@ from xarray import DataArray, Dataset, DataTree
 from bpa_ppl import BpaWarning, DataError, UsageError, adapt, check, from_lists, rerank
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.arviz_functions import (
-    arviz_version,
     import_arviz,
     split_groups,
     to_arviz_data,
     to_tree,
 )
-from bpa_ppl.posterior.files import read_draws, read_posterior, write_posterior
+from bpa_ppl.posterior.files import read_draws, write_posterior
+from bpa_ppl.posterior.opening import read_posterior
 
 FEATURES = ["judge_a", "judge_b"]
 MEAN = [1.0, 0.5]
@@ -192,29 +192,8 @@ def test_lists_of_chains_and_files_of_json_are_converted_as_the_errors_say(tmp_p
     path.write_text(json.dumps({"weights": WEIGHTS.tolist()}))
     with raises(DataError, "damaged", match=r"draws\.json") as in_file:
         read_posterior(path)
-    assert_right(follow(in_file.value, samples=json.loads(path.read_text())))
-
-
-@pytest.mark.skipif(arviz_version() >= 1, reason="ArviZ 1 reads CSV files through CmdStanPy")
-@pytest.mark.parametrize("head", ["# stan_version_major = 2\n# num_samples = 200\n", ""])
-def test_csv_of_cmdstan_is_converted_as_the_error_says(head: str, tmp_path: Path) -> None:
-    paths = [str(tmp_path / f"chain-{chain}.csv") for chain in range(4)]
-    for path, values in zip(paths, WEIGHTS, strict=True):
-        table = np.column_stack([np.zeros(200), values])
-        names = "lp__,beta.1,beta.2"
-        np.savetxt(path, table, delimiter=",", header=f"{head}{names}", comments="", fmt="%.17g")
-    with raises(DataError, "damaged", match=r"chain-0\.csv") as caught:
-        read_posterior(paths[0])
-    data = follow(caught.value, paths=paths)
-    with raises(DataError, "no-data", match="beta") as caught_data:
-        as_draws(data)
-    made = follow(caught_data.value, data=data)
-    assert_right(made)
-    refused = command_line.run("check", paths[0])
-    assert (refused.code, refused.out) == (2, "")
-    assert "arviz.from_cmdstan(paths)" in refused.err
-    write_posterior(made, tmp_path / "posterior.nc")
-    assert command_line.run("check", tmp_path / "posterior.nc").code == 0
+    data = follow(in_file.value, samples=json.loads(path.read_text()))
+    np.testing.assert_array_equal(data["posterior"]["weights"], WEIGHTS)
 
 
 def test_a_file_of_netcdf_3_is_converted_as_the_error_says(tmp_path: Path) -> None:
@@ -224,15 +203,6 @@ def test_a_file_of_netcdf_3_is_converted_as_the_error_says(tmp_path: Path) -> No
         read_posterior(path)
 
 
-@pytest.mark.parametrize("mark", [".zgroup", "zarr.json"])
-def test_a_folder_of_zarr_is_named(tmp_path: Path, mark: str) -> None:
-    with raises(DataError, "missing-file", match="a folder: give a NetCDF file of `bpa adapt`, or"):
-        read_posterior(tmp_path)
-    (tmp_path / mark).touch()
-    with raises(DataError, "missing-file", match=r"xarray.open_datatree\(path, engine='zarr'\)"):
-        read_posterior(tmp_path)
-
-
 def test_arrays_of_numpy_and_pickles_have_a_call(tmp_path: Path) -> None:
     np.savez(tmp_path / "arrays.npz", **SAMPLES)
     np.save(tmp_path / "weights.npy", WEIGHTS)
@@ -240,7 +210,8 @@ def test_arrays_of_numpy_and_pickles_have_a_call(tmp_path: Path) -> None:
     for name in ("arrays.npz", "weights.npy", "samples.pkl"):
         with pytest.raises(DataError) as caught:
             read_posterior(tmp_path / name)
-        assert_right(follow(caught.value, samples=SAMPLES))
+        data = follow(caught.value, samples=SAMPLES)
+        np.testing.assert_array_equal(data["posterior"]["weights"], WEIGHTS)
 
 
 def test_numbered_features_can_be_named() -> None:

@@ -37,7 +37,6 @@ from bpa_ppl import (
     Reranker,
     check,
     point_weights,
-    read_posterior,
     write_posterior,
 )
 from bpa_ppl.errors import BpaError
@@ -45,6 +44,7 @@ from bpa_ppl.posterior.adapter import SCHEMA_VERSION, as_draws, to_arviz, to_gro
 from bpa_ppl.posterior.arviz_functions import import_arviz, split_groups, to_arviz_data, to_tree
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.files import from_bytes, read_draws, seal, to_bytes, unseal
+from bpa_ppl.posterior.opening import read_posterior
 from bpa_ppl.posterior.record import Record
 from bpa_ppl.weights import Weights
 
@@ -131,7 +131,8 @@ def test_rejects_files_that_are_not_posteriors(small_content: bytes, tmp_path: P
         assert "give a NetCDF file of `bpa adapt`" in str(caught.value)  # no draws of another form
     inference_data({"posterior": {"mu": np.zeros((2, 10))}}).to_netcdf(str(path))
     with raises(DataError, "no-data", match=r"posterior\.nc"):
-        read_posterior(path)
+        read_draws(path)
+    assert list(read_posterior(path)["posterior"].data_vars) == ["mu"]
 
 
 def test_rejects_impossible_sizes_before_allocation(tmp_path: Path) -> None:

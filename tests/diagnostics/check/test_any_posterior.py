@@ -17,7 +17,7 @@ import bpa_ppl as bpa
 from bpa_ppl import DataError
 from bpa_ppl.diagnostics.check.check import check
 from bpa_ppl.diagnostics.pages.traces import draw_energy, draw_mixing
-from bpa_ppl.posterior.adapter import as_draws
+from bpa_ppl.posterior.opening import open_draws
 from bpa_ppl.posterior.statistics import ess
 
 SHAPE = 4, 400
@@ -71,11 +71,36 @@ def test_figures_are_those_of_arviz() -> None:
     assert known <= found.keys()
 
 
-def test_what_is_not_checked_is_said(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level("INFO", "bpa_ppl"):
-        check(hierarchy())
-    assert "not checked, because discrete: count" in caplog.text
-    assert "not checked, because the same in all draws: known" in caplog.text
+def test_what_is_not_checked_is_said() -> None:
+    broken = np.random.default_rng(5).normal(size=(*SHAPE, 3))
+    broken[0, 7, 1] = np.inf
+    report = check(hierarchy(broken=broken, text=np.full(SHAPE, "a"), z=np.full(SHAPE, 1j)))
+    assert report.left_out == (
+        "not checked, because they are not real-valued: text, z",
+        "not checked, because it is discrete: count",
+        "not checked, because it is constant: known",
+        "not checked, because it is not finite: broken[1]",
+    )
+    assert "- not checked, because it is discrete: count" in str(report)
+    assert report.as_dict()["left_out"] == list(report.left_out)
+    assert {f.name for f in report.failures} == {f.name for f in check(hierarchy()).failures}
+    (still,) = [f for f in check({"mu": np.ones(SHAPE)}).failures if f.name == "constant"]
+    assert still.where == "mu"
+    nothing = check({"mu": np.full(SHAPE, np.nan)})
+    assert [finding.name for finding in nothing.failures] == ["not finite"]
+
+
+def test_variables_are_chosen() -> None:
+    data = hierarchy(broken=np.full(SHAPE, np.nan))
+    (worst,) = {one.where for one in check(data, var_names=["mu"]).findings if one.name == "R-hat"}
+    assert worst == "mu"
+    assert {one.where for one in check(data, var_names=["theta[1]"]).findings} >= {"theta[1]"}
+    assert not check(data, var_names=["broken"])  # named, it is checked
+    (of_count,) = {f.where for f in check(data, var_names=["count"]).findings if f.name == "R-hat"}
+    assert of_count == "count"
+    assert check(data, var_names=["count"]).left_out == ()
+    with raises(DataError, "missing-feature", parameter="var_names", match="tau: choose from"):
+        check(data, var_names=["tau"])
 
 
 def test_a_chain_that_is_apart_fails() -> None:
@@ -87,10 +112,11 @@ def test_a_chain_that_is_apart_fails() -> None:
 
 def test_what_cannot_be_checked_is_refused() -> None:
     counts = hierarchy()["posterior"].to_dataset()[["count"]]
-    with raises(DataError, "no-data", match="no continuous variable, only count"):
+    with raises(DataError, "no-data", match="no continuous variable.*discrete: count"):
         check(DataTree.from_dict({"posterior": counts}))
     flat = Dataset({"mu": ("draw", np.zeros(9))})
-    with raises(DataError, "no-data", match="mu has the dimensions draw: it needs chain and draw"):
+    draws_only = "mu has the dimensions draw: it needs chain and draw"
+    with raises(DataError, "wrong-length", match=draws_only):
         check(DataTree.from_dict({"posterior": flat}))
     with raises(DataError, "no-data", match="no variable weights"):
         bpa.point_weights(hierarchy(), unchecked=True)
@@ -109,6 +135,8 @@ def test_commands_take_any_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     unknown = run("trace", "any.nc", "-o", "any.png", "--var-names", "tau")
     assert unknown.code == 2
     assert "posterior tau: choose from mu, theta[0], " in unknown.err
+    chosen = run("check", "any.nc", "--var-names", "mu", "L")
+    assert (chosen.code, "theta" in chosen.out) == (3, False)
     refused("weights", "any.nc", "-o", "w.json", mention="no variable weights")
 
 
@@ -126,7 +154,7 @@ def test_a_figure_has_the_worst_hundred(caplog: pytest.LogCaptureFixture) -> Non
 
 
 def test_mixing_and_energy_show_the_draws() -> None:
-    draws = as_draws(hierarchy(), any_variables=True)
+    draws = open_draws(hierarchy()).draws
     lags, growth = draw_mixing(draws, ["mu"]).axes
     assert [line.get_ydata()[0] for line in lags.lines] == [1.0] * 4
     assert growth.lines[0].get_ydata()[-1] == pytest.approx(float(ess(draws.values["mu"])))
@@ -134,4 +162,4 @@ def test_mixing_and_energy_show_the_draws() -> None:
     assert figure is not None
     (_, pairs) = figure.axes
     assert len(pairs.lines[1].get_xdata()) == 16  # the divergent transitions
-    assert draw_energy(as_draws(hierarchy()["posterior"].to_dataset(), any_variables=True)) is None
+    assert draw_energy(open_draws(hierarchy()["posterior"].to_dataset()).draws) is None

@@ -1,0 +1,208 @@
+"""Tables of draws: data frames with a row for each draw, and CSV files, of CmdStan too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from glob import glob
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bpa_ppl.errors import DataError, damaged, duplicate, list_names, mismatch, missing_data
+from bpa_ppl.formats.values import to_numpy
+from bpa_ppl.posterior.adapter import LOG_WEIGHT
+from bpa_ppl.posterior.arviz_functions import (
+    arviz_version,
+    import_arviz,
+    split_groups,
+    suggest_call,
+)
+from bpa_ppl.posterior.groups import Group, label_groups
+
+#: How the names of CSV files end.
+CSV = ".csv"
+#: The columns with the chain and the draw of a row: of pandas, of R's posterior, of CmdStanPy.
+_CHAIN = ("chain", ".chain", "chain__")
+_DRAW = (".iteration", "iteration", "iter__", "draw", ".draw", "draw__")
+#: The names that ArviZ has for columns of Stan and of R's posterior.
+_STATISTICS = {
+    "lp__": "lp",
+    "accept_stat__": "acceptance_rate",
+    "stepsize__": "step_size",
+    "treedepth__": "tree_depth",
+    "n_leapfrog__": "n_steps",
+    "divergent__": "diverging",
+    "energy__": "energy",
+    ".log_weight": LOG_WEIGHT,
+}
+_REMEDY = (
+    "a table of draws has a row for each draw, with the columns chain and draw (or .chain and "
+    ".iteration); CmdStan writes a file for each chain, which begins with comments"
+)
+
+_Groups = tuple[Mapping[str, Group], Mapping[str, Any]]
+
+
+def read_csv(path: str | Path) -> _Groups:
+    """Return the groups of CSV files, and the attributes of the whole.
+
+    Args:
+        path: of a file, or a pattern of several, such as `output_*.csv`. Of CmdStan each file is a
+            chain; other files have a row for each draw, with the columns chain and draw.
+
+    Raises:
+        DataError: if there is no such file, or one cannot be read.
+
+    >>> read_csv("no_*.csv")
+    Traceback (most recent call last):
+    bpa_ppl.errors.DataError: no_*.csv: no such file: give CSV files of draws, as output_*.csv
+    """
+    files = [str(path)] if Path(path).is_file() else sorted(glob(str(path)))
+    if not files:
+        remedy = "give CSV files of draws, as output_*.csv"
+        raise missing_data("such file", remedy, path, code="missing-file")
+    names, is_cmdstan = _read_head(files[0])
+    if is_cmdstan and names.isdisjoint(_CHAIN):
+        return _read_cmdstan(files)
+    import pyarrow as pa
+    from pyarrow import csv
+
+    tables = []
+    for file in files:
+        try:
+            tables.append(csv.read_csv(file))
+        except (pa.ArrowException, OSError, ValueError) as error:
+            reason = str(error).splitlines()[0]
+            raise damaged("a table of draws", reason, file, remedy=_REMEDY) from error
+    try:
+        table = pa.concat_tables(tables, promote_options="permissive")
+    except pa.ArrowException as error:
+        problem = f"the files have columns of other types ({str(error).splitlines()[0]})"
+        raise DataError(f"{problem}: give those of one run", path, code="mismatch") from error
+    return read_table(table, path)
+
+
+def _read_head(path: str) -> tuple[set[str], bool]:
+    """Return the names of the columns of a CSV file, and whether Stan may have written it."""
+    with open(path, "rb") as file:
+        comments = b""
+        for line in file:
+            if not line.startswith(b"#"):
+                break
+            comments += line
+        else:
+            line = b""
+    header = line.decode("utf-8", "replace").strip()
+    names = {name.strip().strip('"') for name in header.split(",")}
+    return names, b"stan" in comments.lower() or "lp__" in names
+
+
+def read_table(table: Any, origin: str | Path | None = None) -> _Groups:
+    """Return the groups of a table with a row for each draw, and the attributes of the whole.
+
+    Args:
+        table: a table of Arrow, or a data frame that exports it.
+        origin: its file.
+
+    Raises:
+        DataError: if rows have no chain or no draw, two have the same, or the chains do not have
+            the same number of draws.
+
+    >>> import pyarrow as pa
+    >>> rows = {"chain": [1, 1, 2, 2], "draw": [2, 1, 1, 2], "mu": [0.5, 0.1, 0.2, 0.3]}
+    >>> read_table(pa.table(rows))[0]["posterior"].arrays["mu"].tolist()
+    [[0.1, 0.5], [0.2, 0.3]]
+    """
+    import pyarrow as pa
+
+    try:
+        table = pa.table(table)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        remedy = "convert its columns to numbers or texts, with different names"
+        raise damaged("a data frame that Arrow reads", reason, origin, remedy=remedy) from error
+    columns = dict(zip(map(str, table.column_names), table.columns, strict=True))
+    chosen = [next((n for n in names if n in columns), None) for names in (_CHAIN, _DRAW)]
+    for name, what in zip(chosen, ("chain", "draw"), strict=True):
+        if name is None:
+            raise missing_data("column", _REMEDY, origin, name=what)
+    if not len(table):
+        raise missing_data("row of a draw", "give a table of draws", origin)
+    chain, draw = (_read_column(columns[str(name)]) for name in chosen)
+    labels, place, counts = np.unique(chain, return_inverse=True, return_counts=True)
+    order = np.lexsort((draw, place))
+    same = (np.diff(place[order]) == 0) & (draw[order][1:] == draw[order][:-1])
+    if same.any():
+        row = order[1:][same][0]
+        rows = f"rows of draw {draw[row]} of chain {chain[row]}"
+        raise duplicate(rows, origin, remedy="give each draw one row, with a column for each cell")
+    require_equal_lengths(dict(zip((f"chain {x}" for x in labels), counts, strict=True)), origin)
+    shape = len(labels), int(counts[0])
+    groups: dict[str, dict[str, Any]] = {"posterior": {}, "sample_stats": {}}
+    for name, column in columns.items():
+        # pandas writes an index without a name as a column without one.
+        if not name or name.startswith("__index_level_") or name in (*_CHAIN, *_DRAW):
+            continue
+        values = _read_column(column)[order].reshape(shape)
+        is_statistic = name in _STATISTICS or name.endswith("__")
+        title = "sample_stats" if is_statistic else "posterior"
+        groups[title][_STATISTICS.get(name, name)] = values
+    return label_groups(groups), {}
+
+
+def _read_column(column: Any) -> npt.NDArray[Any]:
+    """Return the numbers of a column, NaN for those that are missing, or its texts."""
+    import pyarrow as pa
+
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        return to_numpy(column)
+    return np.array(column.to_pylist()) if column.length() else np.zeros(0)
+
+
+def require_equal_lengths(
+    counts: Mapping[str, Any], origin: str | Path | None = None, remedy: str = ""
+) -> None:
+    """Refuse chains that do not all have the same number of draws.
+
+    Args:
+        counts: the draws of each chain, by what it is called.
+        origin: the file.
+        remedy: what to do, if it is more than words.
+
+    >>> require_equal_lengths({"chain 0": 300, "chain 1": 500, "chain 2": 500})
+    Traceback (most recent call last):
+    bpa_ppl.errors.DataError: chain 0 has 300 draws, but chain 1 has 500: leave out chains that ...
+    """
+    fewest, most = min(counts, key=counts.__getitem__), max(counts, key=counts.__getitem__)
+    if counts[fewest] < counts[most]:
+        least = counts[fewest]
+        advice = "leave out chains that stopped early"
+        advice += f", or keep {least} draws of each{remedy and ': '}{remedy}" if least else ""
+        other = f"{most} has {counts[most]}"
+        found = f"{fewest} has {least} draws"
+        raise mismatch(found, other, origin, remedy=advice, code="wrong-length")
+
+
+def _read_cmdstan(files: Sequence[str]) -> _Groups:
+    """Return the groups of CSV files of CmdStan, each of which is a chain."""
+    counts = {}
+    for path in files:
+        with open(path, "rb") as file:
+            rows = sum(1 for line in file if line.strip() and not line.startswith(b"#"))
+        counts[Path(path).name] = max(rows - 1, 0)  # the first one has the names
+    require_equal_lengths(counts, Path(files[0]).parent if len(files) > 1 else files[0])
+    if not max(counts.values()):
+        raise missing_data("draw", "give CSV files of CmdStan's method sample", files[0])
+    if arviz_version() >= 1:
+        remedy = f"{suggest_call('#')}, and save the result by its to_netcdf"
+        raise DataError(f"ArviZ 1 does not read it: {remedy}", files[0], code="unknown-format")
+    try:
+        return split_groups(import_arviz().from_cmdstan(list(files), disable_glob=True))
+    # The file may have any content.
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, OSError) as error:
+        what, reason = "output of CmdStan that ArviZ reads", f"{type(error).__name__}: {error}"
+        remedy = "give the CSV files of one run of CmdStan's method sample"
+        name = files[0] if len(files) == 1 else list_names(files)
+        raise damaged(what, f"{reason:.300}", name, remedy=remedy) from error

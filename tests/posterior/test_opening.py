@@ -1,0 +1,359 @@
+"""Every form of a posterior comes in by one door, and is taken rightly or refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pyarrow as pa
+import pytest
+import xarray
+from pyarrow import csv
+from support.cmdstan import write_cmdstan
+from support.command_line import run
+from support.raising import raises
+from xarray import Dataset, DataTree
+
+import bpa_ppl as bpa
+from bpa_ppl import DataError, UsageError
+from bpa_ppl.diagnostics.ways.improvement import report_page
+from bpa_ppl.posterior.arviz_functions import arviz_version, import_arviz
+from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.opening import open_draws, open_posterior, read_posterior
+
+SHAPE = 4, 300
+RNG = np.random.default_rng(0)
+MU, THETA = RNG.normal(size=SHAPE), RNG.normal(size=(*SHAPE, 2))
+ARRAYS: dict[str, Any] = {"mu": MU, "theta": THETA}
+CELLS = ["mu", "theta[0]", "theta[1]"]
+pytestmark = pytest.mark.filterwarnings("ignore:Passing a dict or None as alias_mapping")
+
+
+def dataset(**arrays: Any) -> Dataset:
+    dims = {
+        n: ["chain", "draw", *(f"{n}_{k}" for k in range(np.ndim(x) - 2))]
+        for n, x in arrays.items()
+    }
+    return Dataset({name: (dims[name], values) for name, values in arrays.items()})
+
+
+def tree(statistics: dict[str, Any], **arrays: Any) -> DataTree:
+    groups = {"posterior": dataset(**arrays), "sample_stats": dataset(**statistics)}
+    return DataTree.from_dict(groups)
+
+
+def rows(chain: str = "chain", draw: str = "draw", **arrays: Any) -> dict[str, Any]:
+    """Return the columns of a table with a row for each draw, in random order."""
+    chains, draws = np.indices(SHAPE)
+    order = np.random.default_rng(1).permutation(chains.size)
+    return {n: np.ravel(x)[order] for n, x in {chain: chains, draw: draws, **arrays}.items()}
+
+
+class Walkers:
+    """What emcee's documentation says of its `EnsembleSampler`."""
+
+    def __init__(self, *, parameter_names: Any = None, has_run: bool = True):
+        self.parameter_names, self.has_run = parameter_names, has_run
+
+    def get_chain(self) -> np.ndarray:
+        if not self.has_run:
+            raise AttributeError("you must run the sampler with 'store == True' before accessing")
+        return np.swapaxes(np.concatenate([MU[..., None], THETA], axis=-1), 0, 1)
+
+    def get_log_prob(self) -> np.ndarray:
+        return np.swapaxes(-(MU**2), 0, 1)
+
+
+def write_netcdf() -> Any:
+    dataset(**ARRAYS).to_netcdf("draws.nc", engine="h5netcdf")
+    return "draws.nc"
+
+
+def write_table() -> Any:
+    columns = rows(mu=MU, **{f"theta[{k}]": THETA[..., k] for k in (0, 1)})
+    csv.write_csv(pa.table(columns), "draws.csv")
+    return Path("draws.csv")
+
+
+def write_stan() -> Any:
+    columns = ["mu", "theta.1", "theta.2"]
+    write_cmdstan(Path(), columns, np.concatenate([MU[..., None], THETA], axis=-1))
+    return "output_*.csv"
+
+
+FORMS: dict[str, Callable[[], Any]] = {
+    "dictionary": lambda: ARRAYS,
+    "Dataset": lambda: dataset(**ARRAYS),
+    "DataTree": lambda: DataTree.from_dict({"posterior": dataset(**ARRAYS)}),
+    "data of ArviZ": lambda: import_arviz().convert_to_inference_data(dataset(**ARRAYS)),
+    "masked": lambda: {
+        n: np.ma.masked_array(x, np.zeros(x.shape, bool)) for n, x in ARRAYS.items()
+    },
+    "lists": lambda: {n: [chain.tolist() for chain in x] for n, x in ARRAYS.items()},
+    "emcee": lambda: Walkers(parameter_names={"mu": 0, "theta": [1, 2]}),
+    "Arrow": lambda: pa.table(rows(mu=MU, **{f"theta[{k}]": THETA[..., k] for k in (0, 1)})),
+    "NetCDF": write_netcdf,
+    "CSV": write_table,
+    "CmdStan": write_stan,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_all_functions_take_all_forms(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if form == "CmdStan" and arviz_version() >= 1:
+        pytest.skip("ArviZ 1 has no reader of CSV files of CmdStan")
+    monkeypatch.chdir(tmp_path)
+    data = FORMS[form]()
+    draws = open_draws(data).draws
+    np.testing.assert_allclose(np.stack([draws.components()[n] for n in CELLS], -1)[..., 0], MU)
+    np.testing.assert_allclose(draws.components()["theta[1]"], THETA[..., 1])
+    read = read_posterior(data)
+    np.testing.assert_allclose(read["posterior"]["mu"], MU)
+    report = bpa.check(data)
+    expected = bpa.check(ARRAYS)
+    assert [one.value for one in report.findings if one.name == "R-hat"] == pytest.approx(
+        [one.value for one in expected.findings if one.name == "R-hat"]
+    )
+    if isinstance(data, str | Path):  # commands take the same
+        checked = run("check", data)
+        assert (checked.code, "R-hat" in checked.out) == (0 if report else 3, True)
+
+
+@pytest.mark.parametrize("form", ["dictionary", "CSV"])
+def test_pictures_and_pages_take_the_same(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    data = FORMS[form]()
+    titles = [axes.get_title("left") for axes in bpa.plot_trace(data, ["mu"]).axes]
+    assert "mu" in titles
+    page = report_page(data)
+    assert "Variables" in page
+    assert "What moved" not in page  # nothing of lists
+    assert "weight" not in re.sub(r"<style.*?</style>|font-weight", "", page, flags=re.DOTALL)
+    if form == "CSV":
+        for command in (["trace", data, "-o", "a.html"], ["report", data, "-o", "b.html"]):
+            assert run(*command).code == 0
+        assert "theta[1]" in Path("b.html").read_text("utf-8")
+
+
+def test_numpyro_after_its_run() -> None:
+    def model() -> None:
+        numpyro.sample("mu", dist.Normal(0.0, 1.0).expand([2]).to_event(1))
+
+    kernel = numpyro.infer.BarkerMH(model)  # is compiled much faster than NUTS
+    options: dict[str, Any] = {"num_samples": 50, "num_chains": 2, "chain_method": "sequential"}
+    mcmc = numpyro.infer.MCMC(kernel, num_warmup=50, progress_bar=False, **options)
+    with raises(DataError, "no-data", parameter="posterior", match="MCMC has no draws: run it"):
+        bpa.check(mcmc)
+    mcmc.run(jax.random.key(0))
+    expected = mcmc.get_samples(group_by_chain=True)["mu"]
+    np.testing.assert_array_equal(open_draws(mcmc).draws.values["mu"], expected)
+
+
+def test_emcee_has_its_names_or_those_of_arviz() -> None:
+    assert [*read_posterior(Walkers())["posterior"]] == ["var_0", "var_1", "var_2"]
+    named = read_posterior(Walkers(parameter_names=["a", "b", "c"]))
+    assert [*named["posterior"]] == ["a", "b", "c"]
+    np.testing.assert_array_equal(named["sample_stats"]["lp"], -(MU**2))
+    with raises(DataError, "no-data", parameter="posterior", match="Walkers has no draws: run it"):
+        bpa.check(Walkers(has_run=False))
+
+
+@pytest.mark.parametrize(
+    ("chain", "draw"), [(".chain", ".iteration"), ("chain__", "iter__"), ("chain", "draw")]
+)
+def test_rows_of_other_programs_are_draws(chain: str, draw: str) -> None:
+    """The names of R's posterior, CmdStanPy and pandas; statistics of Stan are no variables."""
+    table = rows(chain, draw, mu=MU, lp__=-(MU**2), **{".draw": np.arange(MU.size)})
+    found, _ = open_posterior(pa.table(table))  # type: ignore[misc]
+    np.testing.assert_array_equal(found["posterior"].arrays["mu"], MU)
+    assert [*found["posterior"].arrays] == ["mu"]
+    np.testing.assert_array_equal(found["sample_stats"].arrays["lp"], -(MU**2))
+
+
+def test_a_table_without_chains_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four chains that are apart would be one chain, and agree."""
+    monkeypatch.chdir(tmp_path)
+    apart = MU + 8 * np.arange(4)[:, None]
+    columns = rows(mu=apart)
+    csv.write_csv(pa.table(columns), "apart.csv")
+    assert not bpa.check("apart.csv")
+    for name in ("chain", "draw"):
+        csv.write_csv(pa.table({n: x for n, x in columns.items() if n != name}), "part.csv")
+        with raises(DataError, "missing-column", match=rf"part\.csv: no column {name}: a table"):
+            bpa.check("part.csv")
+    refused = run("check", "part.csv")
+    assert (refused.code, refused.out) == (2, "")
+    doubled = pa.table(columns | {"draw": columns["draw"] // 2})
+    with raises(DataError, "duplicate", match="two rows of draw"):
+        bpa.check(doubled)
+    Path("broken.csv").write_text("chain,draw,mu\n1,2\n")
+    with raises(DataError, "damaged", match=r"broken\.csv: not a table of draws"):
+        bpa.check("broken.csv")
+    with raises(DataError, "no-data", match="no row of a draw"):
+        bpa.check(pa.table({"chain": [], "draw": [], "mu": []}))
+
+
+def follow(error: Exception, start: str, **names: Any) -> Any:
+    """Return the value of the expression in a message, which begins so."""
+    text = str(error)
+    return eval(text[text.index(start) :], {"numpy": np, **names})
+
+
+def test_chains_of_unequal_length_are_refused_with_a_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    short = {name: [*values[:2], values[2][:200]] for name, values in ARRAYS.items()}
+    for refused in (bpa.check, partial_compare):
+        with raises(DataError, "wrong-length", match="chain 2 of mu has 200 draws, but") as caught:
+            refused(short)
+    fixed = follow(caught.value, "{name: ", draws=short)
+    assert open_draws(fixed).draws.shape == (3, 200)
+    with raises(DataError, "wrong-length", match="theta of the posterior must have the shape"):
+        bpa.check({"mu": MU, "theta": THETA[:, :200]})
+    columns = {name: x[60:] for name, x in rows(mu=MU).items()}
+    with raises(DataError, "wrong-length", match=r"chain \d has \d+ draws, but chain \d has"):
+        bpa.check(pa.table(columns))
+    write_cmdstan(Path(), ["mu"], MU[..., None])
+    lines = Path("output_3.csv").read_text().splitlines()
+    Path("output_3.csv").write_text("\n".join(lines[:-105]) + "\n")
+    with raises(DataError, "wrong-length", match=r"output_3\.csv has 200 draws, but output_1"):
+        bpa.check("output_*.csv")
+
+
+def partial_compare(data: Any) -> Any:
+    return bpa.compare(data, ARRAYS)
+
+
+@pytest.mark.parametrize("form", [dict, lambda x: dataset(**x), lambda x: tree({}, **x)])
+def test_chains_filled_up_with_nan_are_refused_with_a_remedy(form: Callable[..., Any]) -> None:
+    padded = {name: values.copy() for name, values in ARRAYS.items()}
+    for values in padded.values():
+        values[2, 200:] = np.nan
+    data = form(padded)
+    with raises(
+        DataError, "wrong-length", match="chain 2 of the posterior has 200 draws"
+    ) as caught:
+        bpa.check(data)
+    start = "{name: " if isinstance(data, dict) else "data"
+    fixed = follow(caught.value, start, draws=data, data=data)
+    assert open_draws(fixed).draws.shape == (4, 200)
+    for values in padded.values():
+        values[:, 200:] = np.nan
+    with raises(DataError, "bad-number", match="the draws of the posterior from 200 on are NaN"):
+        bpa.check(form(padded))
+
+
+def test_draws_of_the_warm_up_are_refused_with_a_remedy() -> None:
+    tune = np.broadcast_to(np.arange(SHAPE[1]) < 100, SHAPE)
+    data = tree({"tune": tune}, mu=MU)
+    with raises(DataError, "bad-data", match="warm-up, as tune says, up to draw 100") as caught:
+        bpa.check(data)
+    fixed = follow(caught.value, "data[", data=data)
+    assert open_draws(fixed).draws.shape == (4, 200)
+    assert open_draws(tree({"tune": ~tune & tune}, mu=MU)).draws.shape == SHAPE
+
+
+def test_masked_draws_are_not_finite(tmp_path: Path) -> None:
+    masked = np.ma.masked_greater(np.where(RNG.uniform(size=SHAPE) < 0.1, 1e20, MU), 1e10)
+    draws, left_out = open_draws({"mu": masked, "tau": MU})
+    assert (list(draws.components()), left_out) == (["tau"], {"not finite": ["mu"]})
+    path = tmp_path / "masked.nc"
+    filled = dataset(mu=masked.filled(1e20), tau=MU)
+    filled.to_netcdf(path, engine="h5netcdf", encoding={"mu": {"_FillValue": 1e20}})
+    assert open_draws(path).left_out == {"not finite": ["mu"]}
+
+
+WIDE = np.random.default_rng(2).normal(0.0, 1.5, (4, 4000))
+WEIGHT = np.exp(WIDE**2 / 4.5 - WIDE**2 / 2)
+WEIGHT = WEIGHT / WEIGHT.sum()
+
+
+@pytest.mark.parametrize("name", ["weights", "w", "importance", "any", "logwt", "lnw"])
+def test_weights_under_any_name_are_taken_or_refused(name: str) -> None:
+    values = np.log(WEIGHT) + 7.0 if name.startswith("l") else WEIGHT
+    data = tree({name: values}, mu=WIDE)
+    for function in (bpa.check, bpa.plot_trace, report_page):
+        match = f"{name} of the posterior may be importance weights"
+        with raises(DataError, "missing-argument", parameter="log_weights", match=match):
+            function(data)
+    draws = open_draws(data, log_weights=name).draws
+    np.testing.assert_allclose(draws.importance, WEIGHT.ravel())
+    assert "Pareto" in str(bpa.check(data, log_weights=name))
+    assert not open_draws(data, log_weights="none").draws.weighted
+
+
+def test_weights_whose_kind_is_unknown_are_refused() -> None:
+    with raises(DataError, "bad-number", parameter="log_weights", match="nowhere negative"):
+        open_draws(tree({"w": 9 * WEIGHT}, mu=WIDE), log_weights="w")
+    logs = np.log(WEIGHT) - np.log(WEIGHT).min()
+    draws = open_draws(tree({"log_w": logs}, mu=WIDE), log_weights="log_w").draws
+    np.testing.assert_allclose(draws.importance, WEIGHT.ravel())
+
+
+def test_texts_and_complex_numbers_are_no_variables() -> None:
+    odd = {"name": np.full(SHAPE, "a"), "z": MU + 1j}
+    other = dataset(mu=RNG.normal(size=(4, 2000)))
+    for one, reference in ((dataset(mu=MU, **odd), other), (other, dataset(mu=MU, **odd))):
+        compared = bpa.compare(one, reference)
+        assert compared.left_out == ("not compared, because they are not real-valued: name, z",)
+        assert "only" not in compared["a"].reason
+
+
+def test_zarr_is_read_or_its_package_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "zarr.json").touch()
+    monkeypatch.setattr("bpa_ppl.posterior.opening.find_spec", lambda _: None)
+    with raises(DataError, "missing-package", match="a folder of Zarr needs the package zarr"):
+        bpa.check(tmp_path)
+    monkeypatch.setattr("bpa_ppl.posterior.opening.find_spec", lambda _: True)
+
+    def read(path: Any, *, engine: str) -> DataTree:
+        assert (path, engine) == (tmp_path, "zarr")
+        return DataTree.from_dict({"posterior": dataset(**ARRAYS)})
+
+    monkeypatch.setattr(xarray, "open_datatree", read)
+    np.testing.assert_array_equal(open_draws(tmp_path).draws.values["mu"], MU)
+
+
+def test_other_objects_are_refused_with_what_to_do() -> None:
+    for data, match in (
+        (MU, 'not ndarray: name it, {"theta": values}'),
+        ([ARRAYS], "not list: if it has a dictionary of each chain"),
+        (dataset(mu=MU)["mu"], "not DataArray: call its to_dataset"),
+        (3.0, "not float"),
+    ):
+        with raises(
+            UsageError, "wrong-type", parameter="posterior", match=re.escape(match)
+        ) as caught:
+            bpa.check(data)
+        assert "feature" not in str(caught.value)
+    with raises(DataError, "wrong-length", match=r"must begin with \(chains, draws\)"):
+        bpa.check({"mu": MU[0]})
+    with raises(DataError, "no-data", match="has no draws: it has the groups prior"):
+        bpa.check(DataTree.from_dict({"prior": dataset(mu=MU)}))
+
+
+def test_posteriors_without_lists_have_nothing_of_lists() -> None:
+    def model() -> None:
+        numpyro.sample("mu", dist.Normal(0.0, 1.0))
+
+    data = bpa.sample(model, sampler="rwm:draws=100,warmup=10,chains=2")
+    for group in ("posterior", "prior", "warmup_posterior"):
+        assert [*data[group].data_vars] == ["mu"]
+        assert {*data[group].dims} == {"chain", "draw"}
+    assert "after a burn-in of 10" in str(bpa.check(data))
+    again = bpa.as_draws(data, any_variables=True)
+    assert isinstance(again, Draws)
+    assert again.warmup["mu"].shape == (2, 10)
+    if arviz_version() < 1:
+        import_arviz().plot_forest(data["prior"])
