@@ -10,6 +10,8 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import Float64, Int64
 
 _POINTS = 100  # at which an empirical distribution function (ECDF) is evaluated
+#: Nodes of integrals over the truth, and the largest shift that is looked for.
+_NODES, _MOST = 1000, 5.0
 
 
 def _ecdf_grid(count: int) -> Float64:
@@ -59,6 +61,52 @@ def uniform_bands(count: int, probability: float = 0.95) -> tuple[Float64, Float
 
 
 @lru_cache(maxsize=32)
+def find_detected_shift(
+    replications: int, ranked: int, level: float, probability: float = 0.95
+) -> float:
+    """Return the shift of all draws that the test of their ranks finds with a probability.
+
+    Draws and truth have normal distributions of the same width. The probability is computed exactly
+    from the distribution of the ranks, which are binomial given the truth.
+
+    Args:
+        replications: the number of ranks.
+        ranked: the number of draws among which each truth is ranked.
+        level: of the test.
+        probability: that the test rejects.
+
+    Returns:
+        the shift in posterior standard deviations; infinite if it is above 5.
+
+    >>> round(find_detected_shift(200, 99, 0.01), 2)
+    0.37
+    """
+    from scipy.optimize import brentq
+
+    def miss(shift: float) -> float:
+        return probability - compute_power(replications, ranked, level, shift)
+
+    return np.inf if miss(_MOST) > 0 else float(brentq(miss, 0.0, _MOST, xtol=1e-3))
+
+
+def compute_power(replications: int, ranked: int, level: float, shift: float) -> float:
+    """Return the probability that a test of ranks finds a shift, as `find_detected_shift`.
+
+    >>> round(compute_power(200, 99, 0.01, 0.25), 2)
+    0.6
+    """
+    from scipy.special import ndtr, ndtri
+    from scipy.stats import binom
+
+    truth = ndtri((np.arange(_NODES) + 0.5) / _NODES)
+    below = binom.cdf(np.arange(-1, ranked + 1)[:, None], ranked, ndtr(truth - shift)).mean(axis=1)
+    ends = np.arange(ranked + 2) / (ranked + 1)
+    cumulative = np.interp(_ecdf_grid(replications), ends, below)
+    pointwise = _find_level(replications, 1 - level)
+    return 1 - _stays_inside(replications, pointwise, cumulative)
+
+
+@lru_cache(maxsize=32)
 def _find_level(count: int, probability: float) -> float:
     """Return the pointwise level γ of bands with a given simultaneous probability."""
     from scipy.optimize import brentq
@@ -75,20 +123,27 @@ def _compute_limits(count: int, level: float) -> tuple[Int64, Int64]:
     return lower.astype(np.int64), upper.astype(np.int64)
 
 
-def _stays_inside(count: int, level: float) -> float:
-    """Return the probability that N uniform values stay within the pointwise bands everywhere.
+def _stays_inside(count: int, level: float, cumulative: Float64 | None = None) -> float:
+    """Return the probability that the ECDF of N values stays within the bands of uniform ones.
 
     The counts below successive points are a Markov chain with binomial increments. Paths that
     leave the bands are dropped.
+
+    Args:
+        count: N.
+        level: of the bands, pointwise.
+        cumulative: the distribution function of the values at the points of the bands; None if they
+            are uniform.
     """
     from scipy.stats import binom
 
     lower, upper = _compute_limits(count, level)
-    z = np.concatenate([[0.0], _ecdf_grid(count)])
+    z = np.concatenate([[0.0], _ecdf_grid(count) if cumulative is None else cumulative])
     reached, probability = np.zeros(1, np.int64), np.ones(1)
     for step, (low, high) in enumerate(zip(lower, upper, strict=True)):
         following = np.arange(low, high + 1)
-        share = (z[step + 1] - z[step]) / (1 - z[step])
+        left = 1 - z[step]  # 0 if all values are below
+        share = min(1.0, (z[step + 1] - z[step]) / left) if left > 0 else 1.0
         moves = binom.pmf(following[None, :] - reached[:, None], count - reached[:, None], share)
         reached, probability = following, probability @ moves
     return float(probability.sum())

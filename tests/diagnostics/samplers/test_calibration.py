@@ -21,13 +21,19 @@ from bpa_ppl.diagnostics.samplers.calibration import (
     LOG_LIKELIHOOD,
     RANKED,
     Calibration,
+    Calibrations,
     Replication,
     calibrate,
     density_to_simulate,
     run_calibration,
     simulate,
 )
-from bpa_ppl.diagnostics.samplers.uniformity import uniform_bands, uniformity_test
+from bpa_ppl.diagnostics.samplers.uniformity import (
+    compute_power,
+    find_detected_shift,
+    uniform_bands,
+    uniformity_test,
+)
 from bpa_ppl.samplers.rwm import RandomWalkMetropolis, random_walk
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
 
@@ -80,6 +86,30 @@ def test_an_exact_sampler_is_calibrated() -> None:
     assert "calibrated" in str(found)
     assert kstest(found.ranks[:, 0], "uniform").pvalue > 0.01
     assert (found.as_dict()["passed"], len(found.as_dict()["ranks"]["x"])) == (True, 300)
+
+
+def test_a_pass_says_what_would_have_been_found() -> None:
+    """Of simulated runs with draws that are shifted so far."""
+    rng = np.random.default_rng(3)
+    shift = find_detected_shift(50, RANKED, 0.01)
+    assert f"shifted by {shift:.2f} posterior sd" in str(
+        Calibration("nuts", ("x",), rng.uniform(size=(50, 1)), np.array([1.0]), 400.0)
+    )
+    found = 0
+    for _ in range(100):
+        truth, draws = rng.normal(size=50), rng.normal(shift, 1.0, (RANKED, 50))
+        ranks = ((draws < truth).sum(axis=0) + rng.uniform(size=50)) / (RANKED + 1)
+        found += uniformity_test(ranks) < 0.01
+    assert 88 <= found <= 99
+    assert compute_power(50, RANKED, 0.01, 0.0) == pytest.approx(0.01, abs=1e-3)
+    assert find_detected_shift(50, RANKED, 0.01 / 15) > shift
+
+
+def test_several_calibrations_are_printed_as_tables() -> None:
+    passed, failed = (run_calibration(partial(gaussian, shift=x), ["x"]) for x in (0.0, 0.6))
+    both = Calibrations([passed, failed])
+    assert (bool(both), bool(Calibrations([passed]))) == (False, True)
+    assert str(both) == f"{passed}\n{failed}"
 
 
 @pytest.mark.parametrize(
