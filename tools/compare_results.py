@@ -50,7 +50,7 @@ from bpa_ppl.weights import StartingWeights
 ROOT = Path(__file__).resolve().parent.parent
 DEMO = ROOT / "examples" / "demo_data"
 #: Records of a posterior that differ between runs or versions.
-VOLATILE = {"sampling_time", "versions", "machine", "created_at", "observed"}
+VOLATILE = {"sampling_time", "compilation_time", "versions", "machine", "created_at", "observed"}
 #: Fewer draws than the default save time.
 SMALL = {"draws": 200, "chains": 4}
 Results = dict[str, Any]

@@ -85,9 +85,9 @@ def adapt(lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]) 
 
     Returns:
         InferenceData with the groups named in `bpa_ppl.posterior.adapter`. Its attribute
-        `sampling_time` has the seconds that the sampler took, with the search for the mode, the
-        warm-up and, the first time, compilation; files leave it out unless `write_posterior` is
-        asked for it.
+        `sampling_time` has the seconds that the sampler took, with the search for the mode and the
+        warm-up, and `compilation_time` those of compilation; files leave them out unless
+        `write_posterior` is asked for them.
 
     Raises:
         DataError: if the lists, references and weights do not fit together.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -17,6 +18,9 @@ from bpa_ppl.posterior.record import SamplerRecord
 from bpa_ppl.samplers.common_scale import transform_for
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
 from bpa_ppl.weights import Weights
+
+#: How the names of JAX's events begin that trace, lower and compile a function.
+_COMPILATION = "/jax/core/compile/"
 
 
 class SamplerRun(NamedTuple):
@@ -54,7 +58,8 @@ def run_sampler(
         sampler: the sampler, as for `adapt`.
         seed: the seed of the draws.
         progress: True shows a bar on standard error.
-        clock: a function that returns the time in seconds, for the attribute `sampling_time`.
+        clock: a function that returns the time in seconds, for the attributes `sampling_time`,
+            without compilation, and `compilation_time`.
 
     Raises:
         UsageError: if a package of the sampler is missing, or the sampler does not fit the target.
@@ -79,13 +84,52 @@ def run_sampler(
         NUMPYRO_LOCK,
         jax.enable_x64(True),
         reporter(progress, f"{title} {name}") as report,
+        time_compilation(clock) as compiled,
     ):
         start = clock()
         running = replace(target, progress=report)
         sampled = draw(engine, running) if kept is None else engine.reweight(running, kept)
-        seconds = clock() - start
-    made = SamplerRecord(name=name, settings=engine.settings(), seconds=seconds)
+        compiling = compiled()
+        seconds = clock() - start - compiling
+    made = SamplerRecord(
+        name=name,
+        settings=engine.settings(),
+        seconds=max(seconds, 0.0) or None,
+        compilation=compiling or None,
+    )
     return SamplerRun(target, sampled, made, engine.packages, kept is not None, adaptation)
+
+
+@contextmanager
+def time_compilation(clock: Callable[[], float]) -> Iterator[Callable[[], float]]:
+    """Yield a function that returns for how many seconds JAX has compiled in the block.
+
+    Tracing and lowering count, and so does reading a compiled program from the cache. What several
+    threads compile at the same time counts once, and so does a function within another one.
+
+    >>> with time_compilation(time.perf_counter) as compiled:
+    ...     compiled()
+    0.0
+    """
+    begin, spans = clock(), list[tuple[float, float]]()
+
+    def listen(event: str, duration_secs: float, **_: str | int) -> None:
+        if event.startswith(_COMPILATION):
+            now = clock()
+            spans.append((max(now - duration_secs, begin), now))
+
+    def total() -> float:
+        seconds, last = 0.0, begin
+        for start, end in sorted(spans):
+            seconds += max(end - max(start, last), 0.0)
+            last = max(last, end)
+        return seconds
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        yield total
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
 
 
 def draw(sampler: Sampler, target: Target) -> Sampled:

@@ -70,7 +70,8 @@ def write_posterior(posterior: Posterior, path: str | Path, *, timed: bool = Fal
     Args:
         posterior: as `adapt` or `sample` returns it, or `Draws`.
         path: of the file.
-        timed: Record the seconds that sampling took, as the attribute `sampling_time`.
+        timed: Record the seconds that sampling took, as the attributes `sampling_time` and
+            `compilation_time`.
 
     Raises:
         DataError: if the file cannot be written, or a draw is not a finite number.
@@ -92,7 +93,8 @@ def write_posterior(posterior: Posterior, path: str | Path, *, timed: bool = Fal
             found, limit = f"{arrays:,} arrays and dimensions", f"{_ARRAYS:,} can be read"
             raise mismatch(found, limit, remedy="give the model fewer sites", code="cannot-write")
         if not timed:
-            attrs.pop("sampling_time", None)
+            for name in ("sampling_time", "compilation_time"):
+                attrs.pop(name, None)
         content = seal(to_bytes(groups, attrs))
     except BpaError:
         raise

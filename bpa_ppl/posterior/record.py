@@ -138,13 +138,16 @@ class SamplerRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     Attributes:
         name: the name of the sampler.
         settings: all its settings; None if they are unknown.
-        seconds: the duration of the sampling.
+        seconds: the duration of the sampling, without compilation.
+        compilation: the seconds that JAX took to trace and to compile, or to read compiled programs
+            from its cache.
         library: the package of the sampler, as other packages record it.
     """
 
     name: str | None = field(name="sampler", default=None)
     settings: Settings | None = None
     seconds: Positive | None = field(name=_SECONDS, default=None)
+    compilation: Positive | None = field(name="compilation_time", default=None)
     library: str | None = field(name="inference_library", default=None)
 
 

@@ -62,8 +62,8 @@ _HEADER = (
 _SHOWN = ("r_hat", "ess", "ess_per_second", "ess_per_second_interval", "ess_per_evaluation")
 _NOTE = (
     "bias: of every mean, in posterior sd, with 95% confidence; ESS: effective draws for the "
-    "posterior mean of the worst variable; interval: of the spread over runs; in brackets: not "
-    "ranked, because of the verdict"
+    "posterior mean of the worst variable; ESS/s: without compilation; interval: of the spread "
+    "over runs; in brackets: not ranked, because of the verdict"
 )
 
 

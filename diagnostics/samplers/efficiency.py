@@ -229,6 +229,29 @@ def rank_samplers(costs: Mapping[str, Row]) -> list[Row]:
     return result
 
 
+def rank_by_evaluations(costs: Mapping[str, Row]) -> list[Row]:
+    """Rank samplers by effective draws per evaluation of the density, the cheapest first.
+
+    Args:
+        costs: as for `rank_samplers`; samplers that do not record evaluations are left out.
+
+    >>> costs = {name: {"ess_per_evaluation": x} for name, x in (("a", 0.1), ("b", 0.2))}
+    >>> rank_by_evaluations(costs)[1]
+    {'sampler': 'a', 'place': 2, 'ess_per_evaluation': 0.1, 'ratio': 0.5}
+    """
+    rates = {name: x for name, cost in costs.items() if (x := cost["ess_per_evaluation"])}
+    names = sorted(rates, key=lambda name: -rates[name])
+    return [
+        {
+            "sampler": name,
+            "place": place,
+            "ess_per_evaluation": rates[name],
+            "ratio": rates[name] / rates[names[0]],
+        }
+        for place, name in enumerate(names, 1)
+    ]
+
+
 def _geometric_mean(values: Sequence[float | None]) -> tuple[float | None, _Bounds | None]:
     """Return the geometric mean of positive numbers with its interval by Student's t.
 

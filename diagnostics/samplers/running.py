@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
 
 from bpa_ppl._runtime.arguments import SEEDS, check_seed
 from bpa_ppl._runtime.messages import LOGGER
 from bpa_ppl._runtime.progress import Reporter, reporter
+from bpa_ppl.adapting.draw import time_compilation
 from bpa_ppl.adapting.finish import draw_posterior
 from bpa_ppl.components import read_name
 from bpa_ppl.densities.model_target import make_model_target
@@ -61,8 +60,6 @@ _Timed = list[Draws] | Exception
 _SEED_OFFSET = 1_000_000
 #: Seconds of the statistics of a sampler, with 14 weights and as many draws as by default.
 _STATISTICS_SECONDS = 1.0
-#: How the names of JAX's events begin that trace, lower and compile a function.
-_COMPILATION = "/jax/core/compile/"
 
 
 def compare_samplers(
@@ -258,8 +255,8 @@ def run_samplers(
 ) -> dict[str, _Timed]:
     """Run each sampler on the same data from several seeds, in rounds, and time the runs.
 
-    The attribute `sampling_time` of a run has the seconds of the sampler, as in PyMC. Each sampler
-    has one run first that is not kept, so that compilation does not count. Then each round has a
+    The attribute `sampling_time` of a run has the seconds of the sampler, as in PyMC, without
+    compilation. Each sampler has one run first that is not kept. Then each round has a
     run of each sampler, in random order: a machine that becomes slower or faster affects all
     samplers alike.
 
@@ -296,7 +293,7 @@ def run_samplers(
             number = (seed + max(turn - 1, 0)) % SEEDS
             start = clock()
             try:
-                with _time_compilation() as compilation:
+                with time_compilation(clock) as compiled:
                     run = draw_posterior(target, samplers[name], seed=number, clock=clock)
                 concatenate_runs([*kept, run])  # refuses draws that cannot be compared
             except Exception as error:  # a sampler of another package may raise any error
@@ -305,26 +302,10 @@ def run_samplers(
                 LOGGER.debug("%s failed", name, exc_info=error)
                 result[name] = error
                 continue
-            seconds[name].append(max(clock() - start - sum(compilation), 0.0))
+            seconds[name].append(max(clock() - start - compiled(), 0.0))
             if turn:
                 kept.append(run)
     return result
-
-
-@contextmanager
-def _time_compilation() -> Iterator[list[float]]:
-    """Yield a list that receives the seconds of each compilation by JAX in the block."""
-    seconds: list[float] = []
-
-    def listen(event: str, duration_secs: float, **_: str | int) -> None:
-        if event.startswith(_COMPILATION):
-            seconds.append(duration_secs)
-
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    try:
-        yield seconds
-    finally:
-        jax.monitoring.unregister_event_duration_listener(listen)
 
 
 def describe_remaining(

@@ -121,6 +121,18 @@ def test_more_samplers_than_colours_have_a_plot_each(with_reference: bool) -> No
         assert figure.count('class="line c0"') == len(names)
 
 
+def test_the_page_says_by_what_samplers_are_ranked(comparison: Comparison) -> None:
+    html = render_comparison(comparison)
+    assert "per second of sampling, and by effective draws per evaluation" in html
+    assert "By the seconds of sampling." in html
+    assert "By evaluations." not in html  # they are not recorded
+    samplers = [
+        replace(one, efficiency={**one.efficiency, "ess_per_evaluation": 0.1})
+        for one in comparison.samplers
+    ]
+    assert "By evaluations." in render_comparison(replace(comparison, samplers=tuple(samplers)))
+
+
 def test_the_numbers_are_written(comparison: Comparison, tmp_path: Path) -> None:
     written = write_comparison(comparison, tmp_path / "new" / "folder")
     assert [path.name for path in written] == ["index.html", "comparison.json"]
