@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 import pytest
 
 import bpa_ppl
 from bpa_ppl import check, read_posterior
 from bpa_ppl.cli.app import run_command
-from bpa_ppl.posterior.arviz_functions import import_arviz
+from bpa_ppl.posterior.arviz_functions import arviz_version, import_arviz
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Each has a how-to page of the same name, with the same code.
@@ -76,6 +77,29 @@ def run_example(name: str, monkeypatch: pytest.MonkeyPatch) -> set[str]:
     monkeypatch.setattr(sys, "argv", [name])
     runpy.run_path(str(ROOT / "examples" / name), run_name="__main__")
     return {path.name for path in Path().iterdir()}
+
+
+# Of ArviZ 0.23 with matplotlib 3.11.
+@pytest.mark.filterwarnings("ignore:Passing a dict or None as alias_mapping")
+@pytest.mark.skipif(arviz_version() >= 1, reason="ArviZ 1 has no reader of CSV files of CmdStan")
+def test_draws_of_other_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    for path in (ROOT / "tests" / "posterior" / "files").iterdir():
+        Path(path.name).write_bytes(path.read_bytes())
+    scope: dict[str, Any] = {}
+    exec("".join(code_of("docs/how-to/other-programs.md")), scope)
+    printed = capsys.readouterr().out
+    verdicts = re.findall(r"^(\S+) +(agrees|DIFFERS|inconclusive)", printed, re.MULTILINE)
+    assert verdicts == [(name, "agrees") for name in ("output_*.csv", "pymc", "stan")]
+    assert printed.count(": converged") == 2
+    assert Path("trace.png").exists()
+
+    class Walkers:
+        """What emcee's documentation says of its `EnsembleSampler`."""
+
+        def get_chain(self, discard: int = 0) -> Any:
+            return np.zeros((500, 4, 1))[discard:]
+
+    assert scope["without_burn_in"](Walkers(), 100)["mu"].shape == (4, 400)
 
 
 @pytest.mark.slow

@@ -138,6 +138,8 @@ def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_responses(["ein Haus", "eine Katze"] * 5, "answers.jsonl", "requests.jsonl")
     write_responses(["ein Hund"] * 5, "new-answers.jsonl", "new-requests.jsonl")
     write_lines("adapt.en", ["a house", "a cat"] * 5)
+    for path in (ROOT / "tests" / "posterior" / "files").glob("*.*"):
+        Path(path.name).write_bytes(path.read_bytes())
     write_lines("run.txt", [f"q1 Q0 d{n} {n} {9 - n} bm25" for n in range(4)])
     write_lines("qrels.txt", ["q1 0 d1 2", "q1 0 d3 0"])
 
