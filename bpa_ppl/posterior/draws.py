@@ -500,7 +500,7 @@ def standardise(draws: Draws) -> Draws | None:
     >>> standardise(Draws({"weights": [[[0.5]]]}, ("LM0",)))
     """
     scales = draws.record.feature_scales
-    if not scales.keys() >= {*draws.features, *draws.fixed}:
+    if not draws.features or not scales.keys() >= {*draws.features, *draws.fixed}:
         return None
     spread = np.array([scales[name].spread for name in draws.features])
 
@@ -561,7 +561,10 @@ def select_components(draws: Draws, var_names: Sequence[str]) -> Draws:
         values={WEIGHTS: np.concatenate(weights, axis=-1), **values},
         features=features,
         sites=(WEIGHTS, *values),
-        **{name: {} for name in ("constants", "dims", "coords", "prior", "log_prior")},
+        dims={},
+        constants={},
+        prior={},
+        log_prior={},
         fixed=Weights({}),
     )
 

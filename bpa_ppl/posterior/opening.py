@@ -415,7 +415,9 @@ def open_draws(
         DataError: as `open_posterior`, or if there is no continuous variable, or none of a name.
         UsageError: if it is not a posterior.
 
-    >>> values = {"mu": np.zeros((2, 9)), "theta": np.full((2, 9, 2), [0.0, np.nan])}
+    >>> theta = np.random.default_rng(0).normal(size=(2, 9, 2))
+    >>> theta[0, 3, 1] = np.nan
+    >>> values = {"mu": theta[..., 0], "theta": theta}
     >>> draws, left_out = open_draws(values)
     >>> list(draws.components()), left_out
     (['mu', 'theta[0]'], {'not finite': ['theta[1]']})

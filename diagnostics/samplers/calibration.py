@@ -341,7 +341,7 @@ class Calibration(Outcome):
     nuts, 100 replications: calibrated
     quantity  uniform ranks
     LM0       p = 1
-    - of 100 such runs, 95 would find draws that are shifted by 0.49 posterior sd
+    - of 100 such runs, 95 would find draws that are shifted by 0.50 posterior sd
     >>> result.passed, result.as_dict()["passed"]
     (True, True)
     """

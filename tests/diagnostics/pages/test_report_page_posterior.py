@@ -235,9 +235,9 @@ def test_a_foreign_posterior_with_an_attribute_alone() -> None:
 @pytest.mark.parametrize(
     ("shape", "names"),
     [
-        ((4, 100), ["weights[0]"]),
+        ((4, 100), ["weights"]),
         ((4, 100, 2, 2), [f"weights[{k}]" for k in range(4)]),
-        ((1, 100, 1), ["weights[0]"]),
+        ((1, 100, 1), ["weights"]),
         ((2, 3, 2), ["weights[0]", "weights[1]"]),
     ],
 )

@@ -241,11 +241,10 @@ def test_report_begins_with_the_answer() -> None:
     assert "reranking refuses them" in report_page(apart, lists(), top=1)
 
 
-def test_a_posterior_without_weights_is_shown_by_another_command() -> None:
-    with raises(DataError, "no-data", parameter="posterior") as caught:
-        report_page(xarray.Dataset({"mu": (("chain", "draw"), np.ones((4, 100)))}))
-    assert "bpa trace POSTERIOR -o page.html" in str(caught.value)
-    assert "rename" not in str(caught.value)
+def test_lists_need_weights_of_features() -> None:
+    other = xarray.Dataset({"mu": (("chain", "draw"), np.ones((4, 100)))})
+    with raises(DataError, "no-data", parameter="lists", match="no weights of features"):
+        report_page(other, lists())
 
 
 @pytest.mark.parametrize("name", ["moved_files", "without"])
