@@ -20,13 +20,7 @@ from bpa_ppl.posterior.probabilities import normalise
 
 
 def _score_rows(features: jax.Array, base: jax.Array, weights: jax.Array) -> jax.Array:
-    """Return λ·h + base of every row of a block, (S, N), in the precision of the table.
-
-    Args:
-        features: (S, Q, N).
-        base: (S, N).
-        weights: (Q,) of the table's type, or (S, Q), one vector per sentence.
-    """
+    """Return λ·h + base, (S, N), of features (S, Q, N), base (S, N), and λ (Q,) or (S, Q)."""
     # One product a sentence; a single product would need the table with features first.
     of_sentences = jnp.broadcast_to(weights, features.shape[:2])
     return jnp.einsum("sq,sqn->sn", of_sentences, features) + base

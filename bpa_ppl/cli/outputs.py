@@ -151,16 +151,7 @@ def require_distinct(outputs: Mapping[str, Iterable[AnyPath]], inputs: Iterable[
 
 
 def keep_recorded_files(draws: Draws, *more: str, **outputs: AnyPath | None) -> None:
-    """Refuse outputs that are files from which a posterior computes features.
-
-    Args:
-        draws: of the posterior.
-        more: other files that it names.
-        outputs: by parameter; None is one that is not written.
-
-    Raises:
-        UsageError: naming an output.
-    """
+    """Refuse outputs, by parameter, that are files from which a posterior computes features."""
     written = {name: [path] for name, path in outputs.items() if path is not None}
     require_distinct(written, [*recorded_files(draws), *more])
 

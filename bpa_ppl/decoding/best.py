@@ -41,12 +41,7 @@ class Best(Mean, frozen=True):
     """
 
     def align(self, draws: Draws, lists: NBest) -> AlignedDraws:
-        """Return the weights of the better way as one draw, or the draws if there is none.
-
-        Raises:
-            DataError: if the lists have a feature without a weight, or the recorded comparison
-                cannot be read.
-        """
+        """Return the weights of the better way as one draw, or the draws if there is none."""
         aligned, way = super().align(draws, lists), find_better_way(draws)
         if way is None:
             return aligned
@@ -55,7 +50,6 @@ class Best(Mean, frozen=True):
         return AlignedDraws(slope * weights[None], np.zeros(1), np.zeros(1), 1.0)
 
     def explain(self, draws: Draws) -> str:
-        """Return which weights choose, and why."""
         way, comparison = find_better_way(draws), read_comparison(draws)
         if comparison is None:
             return "rule best: the posterior records no comparison with simple ways; mean chooses"

@@ -165,9 +165,8 @@ class Rule(Component, frozen=True):
     def log_scores(self, features: Float64, draws: AlignedDraws) -> Float64:
         """Return the score of each candidate of one list, (N,).
 
-        Args:
-            features: (N, K) of the candidates, relative to the first one.
-            draws: the draws; `draws.blocks` computes the scores of the candidates under them.
+        `features`, (N, K), are relative to the first candidate; `draws.blocks` computes the scores
+        of the candidates under the draws.
         """
         raise NotImplementedError
 
@@ -260,12 +259,7 @@ class Map(Predictive, frozen=True):
     """The mode of the posterior decides."""
 
     def align(self, draws: Draws, lists: NBest) -> AlignedDraws:
-        """Return the mode.
-
-        Raises:
-            DataError: if the posterior does not record it, or the lists have a feature without a
-                weight.
-        """
+        """Return the mode."""
         chosen = match(draws.at_point("mode"), lists, fixed=())
         return AlignedDraws(chosen.values[None], np.zeros(1), np.zeros(1), 1.0)
 

@@ -284,11 +284,7 @@ def laplace_covariance(curvature: Float64) -> Float64:
 
 
 def laplace_evidence(value: float, covariance: Float64) -> float:
-    """Return the log integral of a density by Laplace's approximation, log p(z*) + ½ log |2π Σ|.
-
-    Args:
-        value: log p(z*), at the maximum.
-        covariance: Σ.
+    """Return log p(z*) + ½ log |2π Σ|, Laplace's approximation of the log integral of a density.
 
     >>> round(laplace_evidence(0.0, np.eye(1)), 3)  # log √(2π)
     0.919

@@ -440,12 +440,7 @@ class Structure(NamedTuple):
 
 
 def inspect_model(target: Target) -> Structure:
-    """Return the structure of a program, computed once for data of the same shapes.
-
-    Raises:
-        UsageError: if the program cannot be sampled; it needs a site `weights` with one value for
-            each free feature, and observes with the weights of each domain of the lists.
-    """
+    """Return the structure of a program, computed once for data of the same shapes; or raise."""
     leaves, structure = jax.tree.flatten(_without_start(target))
     shapes = tuple(jax.ShapeDtypeStruct(np.shape(leaf), leaf.dtype) for leaf in leaves)
     return _inspect_model(structure, shapes)

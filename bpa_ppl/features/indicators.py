@@ -38,9 +38,6 @@ class Indicators(FeatureSource, frozen=True):
     def fitted(self, lists: NBest) -> Indicators:
         """Return indicators of the values in adaptation lists.
 
-        Raises:
-            DataError: if the lists have no such column, or a value is missing.
-
         >>> from bpa_ppl import from_lists
         >>> lists = from_lists([["a", "b"]], [[[0.0]] * 2], ["LM0"])
         >>> Indicators(column="system").fitted(lists.with_extras(system=["Y", "X"])).values

@@ -108,14 +108,7 @@ class Recipe:
         return self._select(self._add(self.without_gain(lists)).lists, first)
 
     def for_training(self, lists: NBest) -> Added:
-        """Prepare the adaptation lists, which the sources have learned from.
-
-        Returns:
-            the lists, and the names of the columns of each source.
-
-        Raises:
-            DataError: as above.
-        """
+        """Return the adaptation lists with the columns, and the names of those of each source."""
         added = make_adder(self.sources, cross_fit=True)(self.without_gain(lists))
         return added._replace(lists=self._select(added.lists, {}))
 

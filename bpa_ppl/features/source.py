@@ -155,21 +155,14 @@ class TextSource(FeatureSource, frozen=True, kw_only=True):
     def scorer(
         self, texts: Sequence[Any], *, check: bool = False
     ) -> Callable[[NBest], dict[str, Float64]]:
-        """Return the function that computes columns by a model of some texts.
+        """Return the function that computes columns by a model of some texts, or of the files.
 
-        Args:
-            texts: to learn from; if empty, those of the files.
-            check: warn if most words of the lists are unknown.
+        With `check` it warns if most words of the lists are unknown.
         """
         raise NotImplementedError
 
     def fitted(self, lists: NBest) -> Self:
-        """Return the source with the texts of the adaptation lists, or with those to be carried.
-
-        Raises:
-            DataError: if lists to learn from lack texts, or a file cannot be read.
-            UsageError: if there is too much text to carry, or no text.
-        """
+        """Return the source with the texts of the adaptation lists, or with those to be carried."""
         if self.unlearned:
             texts = tuple(dict.fromkeys(chain.from_iterable(self.texts_of(lists))))
         elif self.carry and not self.holds:
@@ -184,12 +177,6 @@ class TextSource(FeatureSource, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, **{self.learned[0]: texts})
 
     def opened(self) -> Callable[[NBest], Features]:
-        """Learn from the text, and return the function that computes the columns.
-
-        Raises:
-            DataError: if a file cannot be read, or there is nothing to learn from.
-            UsageError: if it learns from adaptation lists, and has not been fitted to any.
-        """
         if self.unlearned:
             who, remedy = f"{self.label}=self", "use fitted(adaptation lists)"
             raise needs(who, "to be fitted first", self.main, remedy=remedy, code="no-data")
@@ -199,9 +186,6 @@ class TextSource(FeatureSource, frozen=True, kw_only=True):
         """Return the columns of adaptation lists; with `self` each fold is scored by the others.
 
         The model for a fold learns from none of its texts, even where others have them too.
-
-        Raises:
-            DataError: as `opened`; or if there are no two different sentences to learn from.
         """
         if self._setting != SELF:
             return self.columns(lists)

@@ -86,10 +86,6 @@ class Fairseq(NBestFormat, frozen=True):
     def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
         r"""Yield the columns of some sentences when they are complete.
 
-        Raises:
-            DataError: with file and line, if a line is not as it should be, a sentence has lines
-                of some kind for some of its hypotheses alone, or lines come too late.
-
         >>> file = InputFile(b"S-7\tun chat\nH-7\t-0.5\ta c@@ at\nD-7\t-0.5\ta cat\nP-7\t-1 -0.5 0")
         >>> columns = next(Fairseq().blocks(file, ReadOptions("generate-test.txt")))
         >>> columns.candidates["text"], columns.candidates["logprob.sum"].tolist()

@@ -118,14 +118,8 @@ class NBestFormat(Component, frozen=True, kw_only=True, repr_omit_defaults=True)
     def records(self, lines: Iterator[str], options: ReadOptions) -> Iterator[dict[str, Any]]:
         """Yield a dictionary for each candidate, or each sentence: see `bpa_ppl.formats.schema`.
 
-        An error in a record names the last line that was read before it.
-
-        Args:
-            lines: of the file, without their ends.
-            options: how to read.
-
-        Raises:
-            ValueError: or LookupError, or a DataError (`options.error`), if a line is wrong.
+        An error in a record, a ValueError, LookupError or `options.error`, names the last line
+        that was read before it.
         """
         raise NotImplementedError
 

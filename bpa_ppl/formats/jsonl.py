@@ -77,10 +77,6 @@ class Jsonl(TableFormat, frozen=True):
     def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
         r"""Yield the columns of each block of lines.
 
-        Raises:
-            DataError: with file, line and field, if a line is not JSON, has a key twice, or has a
-                field of another type than the lines before.
-
         >>> file = InputFile(b'{"id": 7, "candidates": [{"text": "a cat", "scores": {"lm": -1}}]}')
         >>> next(Jsonl().blocks(file, ReadOptions("dev"))).candidates
         {'text': ['a cat'], 'scores.lm': [-1]}
@@ -95,9 +91,6 @@ class Jsonl(TableFormat, frozen=True):
 
     def write(self, lists: NBest, file: TextIO) -> None:
         """Write the lists.
-
-        Raises:
-            DataError: if a name is that of a field with another meaning, or a text has NUL.
 
         >>> from bpa_ppl import from_lists
         >>> import sys

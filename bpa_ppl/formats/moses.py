@@ -91,10 +91,6 @@ class Moses(NBestFormat, frozen=True):
     def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
         r"""Yield the columns of each block of lines.
 
-        Raises:
-            DataError: with file and line, if a line does not have the columns of the first one,
-                or cannot be read.
-
         >>> file = InputFile(b"0 ||| a cat ||| TM0= -1 0.5 ||| -1")
         >>> columns = next(Moses().blocks(file, ReadOptions("dev")))
         >>> columns.candidates["TM0[1]"].tolist(), columns.strings
@@ -155,10 +151,6 @@ class Marian(NBestFormat, frozen=True):
     def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
         r"""Yield the columns of each block of lines.
 
-        Raises:
-            DataError: with file and line, if a line does not have the columns of the first one,
-                or cannot be read.
-
         >>> file = InputFile(b"0 ||| a cat ||| 0-0 1-1 ||| F0= -3 F1= -2 ||| -1.25")
         >>> columns = next(Marian().blocks(file, ReadOptions("dev")))
         >>> columns.candidates["alignment"], columns.normalised
@@ -169,9 +161,6 @@ class Marian(NBestFormat, frozen=True):
 
     def write(self, lists: NBest, file: TextIO) -> None:
         """Write the lists as Marian does, with alignments and totals if they have any.
-
-        Raises:
-            DataError: if a name, a text or an alignment would be ambiguous in the format.
 
         >>> from bpa_ppl import from_lists
         >>> import sys

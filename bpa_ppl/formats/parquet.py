@@ -47,11 +47,6 @@ class Parquet(TableFormat, frozen=True):
         return first_line.startswith(_MAGIC)
 
     def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
-        """Yield the columns of each batch.
-
-        Raises:
-            DataError: with file and row, if it is not a valid Parquet file, or a value is wrong.
-        """
         with file.on_disk() as path:
             first = 1
             for table in self._batches(path, options.origin):
@@ -60,10 +55,6 @@ class Parquet(TableFormat, frozen=True):
 
     def write_file(self, lists: NBest, path: AnyPath) -> None:
         """Write the lists, one candidate per row.
-
-        Raises:
-            DataError: if the file cannot be written, or a name is that of a column with another
-                meaning.
 
         >>> import tempfile
         >>> from bpa_ppl import from_lists, read_nbest

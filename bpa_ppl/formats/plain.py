@@ -134,10 +134,6 @@ class Plain(NBestFormat, frozen=True):
     def write(self, lists: NBest, file: TextIO) -> None:
         """Write the texts alone.
 
-        Raises:
-            DataError: if the lists are not all of one size, their ids not in order, or a text has
-                a tab or a line break.
-
         >>> from bpa_ppl import from_lists
         >>> import sys
         >>> lists = from_lists([["a cat", "the cat"]], [[[], []]], [])

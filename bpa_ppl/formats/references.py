@@ -105,10 +105,6 @@ def load_references(references: AnyReferences) -> SentenceLines:
 def load_sources(sources: AnySources) -> SentenceLines:
     """Return source sentences: the lines of a file, or as they are.
 
-    Raises:
-        DataError: if the file cannot be read.
-        UsageError: if they are neither.
-
     >>> load_sources(["un chat"]).lines
     ('un chat',)
     """

@@ -135,13 +135,9 @@ class Samples:
     def add(
         self, prompt: int, text: str, statistics: Statistics | None, origin: str | None = None
     ) -> None:
-        """Add an answer to a prompt.
+        """Add an answer to a prompt, by its place, with statistics that begin with its log p.
 
-        Args:
-            prompt: the place of the prompt.
-            text: of the answer.
-            statistics: numbers, of which the first one is the log-probability of the answer.
-            origin: equal answers are merged only if this, such as their model, is equal too.
+        Equal answers are merged only if their origin is equal, such as the model.
         """
         self._answers.append((prompt, text, statistics, origin))
 

@@ -79,10 +79,6 @@ class Csv(TableFormat, frozen=True):
     def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
         r"""Yield the columns of each block of lines.
 
-        Raises:
-            DataError: with file, line and column, if a line does not have as many cells as the
-                header, or a cell of a column of numbers is neither a number nor empty.
-
         >>> from bpa_ppl.formats.roles import Roles
         >>> file = InputFile(b"id,text,lm,system\n0,a cat,-1.5,ours")
         >>> options = ReadOptions("dev", roles=Roles(("lm",)))

@@ -82,10 +82,7 @@ class Kaldi(NBestFormat, frozen=True):
     def records(self, lines: Iterator[str], options: ReadOptions) -> Iterator[dict[str, Any]]:
         r"""Yield each candidate.
 
-        Raises:
-            DataError: with file and line, if a line has no key or no number, a key occurs twice,
-                or another file lacks the key of a candidate. A line without a number is not
-                dropped as a bad one is: its first word would be taken for a score.
+        A line without a number is not dropped as a bad one is: its first word would be a score.
 
         >>> list(Kaldi().records(iter(["a-1 -1.5 the cat", "b-1 -1 hello"]), ReadOptions("nbest")))
         [{'id': 'a', 'score': -1.5, 'text': 'the cat'}, {'id': 'b', 'score': -1.0, 'text': 'hello'}]
@@ -166,12 +163,6 @@ class Espnet(NBestFormat, frozen=True):
         return bool(_parts(folder))
 
     def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
-        """Yield the columns of all jobs.
-
-        Raises:
-            DataError: with the file and, where there is one, the line, if it cannot be read, or
-                the files do not fit together.
-        """
         parts = _parts(Path(file.path)) if isinstance(file.path, str | Path) else []
         if not parts:
             problem = "not a folder of ESPnet's results: name the one that has 1best_recog or"

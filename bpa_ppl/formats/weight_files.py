@@ -155,9 +155,6 @@ class JsonWeights(WeightFormat, frozen=True):
     def parse(self, text: str, origin: str) -> list[tuple[str, float]]:
         """Return the names and values of the object.
 
-        Raises:
-            DataError: with the line, if the text is not a JSON object or list of finite numbers.
-
         >>> JsonWeights().parse('{"LM0": 0.5, "TM0": [1, 2]}', "w.json")
         [('LM0', 0.5), ('TM0[0]', 1.0), ('TM0[1]', 2.0)]
         """
@@ -226,9 +223,6 @@ class DenseWeights(WeightFormat, frozen=True):
     def parse(self, text: str, origin: str) -> list[tuple[str, float]]:
         """Return the names and values of all lines.
 
-        Raises:
-            DataError: with the line, if it has no label, no value or a bad one.
-
         >>> DenseWeights().parse("LM0 0.5", "w"), DenseWeights().parse("TM0= 1 2  # tuned", "w")
         ([('LM0', 0.5)], [('TM0[0]', 1.0), ('TM0[1]', 2.0)])
         """
@@ -236,9 +230,6 @@ class DenseWeights(WeightFormat, frozen=True):
 
     def write(self, weights: Mapping[str, float], file: TextIO) -> None:
         """Write the weights, one label a line, in full precision.
-
-        Raises:
-            DataError: if a name cannot be read back.
 
         >>> import sys
         >>> DenseWeights().write({"LM0": 0.1, "TM0[0]": 1.0, "TM0[1]": 2.0}, sys.stdout)
@@ -271,9 +262,6 @@ class MosesIni(WeightFormat, frozen=True):
 
     def parse(self, text: str, origin: str) -> list[tuple[str, float]]:
         r"""Return the names and values of the [weight] section.
-
-        Raises:
-            DataError: if there is no such section, or with the line, if one cannot be read.
 
         >>> MosesIni().parse("[weight]\nLM0= 0.5\n[threads]\n4", "moses.ini")
         [('LM0', 0.5)]

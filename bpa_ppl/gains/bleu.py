@@ -80,7 +80,6 @@ class BLEU(Metric, frozen=True):
         return 100 * np.where(undefined, 0, np.exp(precision + _log_brevity_penalty(sums)))
 
     def sentence_values(self, counts: Float64) -> Float64:
-        """Return sacreBLEU's scores of single sentences, (n, 9) ↦ (n,)."""
         return np.array([self._exact(row, effective_order=True) for row in counts], np.float64)
 
     def details_of(self, sums: Float64) -> dict[str, float]:

@@ -54,7 +54,6 @@ class Function(Averaged, frozen=True):
         return frozenset(_TAKES[1 : self._takes])
 
     def signature(self, references: References, *, sentence: bool = False) -> str:
-        """Return the name of the function."""
         return f"function:{self.key}"
 
     def sentences(
@@ -65,11 +64,6 @@ class Function(Averaged, frozen=True):
         sources: Sequence[str] | None = None,
         **more: Any,
     ) -> Float64:
-        """Return the result of the function for each candidate, one list after the other.
-
-        Raises:
-            DataError: if the function does not return a finite number for each candidate.
-        """
         candidates = list(chain.from_iterable(lists))
         arguments = [
             candidates,

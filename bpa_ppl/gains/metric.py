@@ -92,12 +92,9 @@ class Metric(Component, frozen=True):
         return int(self.counts([[""]], [("",)], **sources).shape[1])
 
     def counts(self, lists: Lists, references: References, *_: Any, **more: Any) -> Float64:
-        """Return (candidates, S) counts, which are summed for a corpus score.
+        """Return (candidates, S) counts of lists with one tuple of references per sentence.
 
-        Args:
-            lists: the candidates of each sentence.
-            references: one tuple per sentence.
-            more: `sources` and `columns`, if the metric needs them.
+        `more` has `sources` and `columns`, if the metric needs them; counts are summed.
         """
         name = type(self).__name__
         raise NotImplementedError(f"{name} has no counts: define them, or subclass Averaged")
@@ -136,22 +133,12 @@ class Metric(Component, frozen=True):
         return self.gain(counts + background)
 
     def signature(self, references: References, *, sentence: bool = False) -> str:
-        """Return a text that identifies how scores are computed, like sacreBLEU's signatures.
-
-        Args:
-            references: the references, whose number is part of the signature.
-            sentence: whether single sentences are scored, and not a corpus.
-        """
+        """Return what identifies how corpora or sentences are scored, as in sacreBLEU."""
         settings = "".join(f"|{name}:{value}" for name, value in self.settings().items())
         return f"{self.key}|nrefs:{_count_references(references) or 'var'}{settings}"
 
     def score(self, sums: Float64, references: References) -> Score:
-        """Return the corpus score of counts, (S,), summed over the sentences of a text.
-
-        Args:
-            sums: the counts, added from left to right, as sacreBLEU does.
-            references: the references, whose number is part of the signature.
-        """
+        """Return the corpus score of counts, (S,), summed from left to right over the sentences."""
         value, signature = float(self.value(sums)), self.signature(references)
         details = self.details_of(sums)
         return Score(value, self.key, self.title, signature, details, self.decimals)
@@ -168,14 +155,9 @@ class Averaged(Metric, frozen=True):
     width = 2
 
     def sentences(self, lists: Lists, references: References, **more: Any) -> Float64:
-        """Return the score of each candidate of some lists, one list after the other.
+        """Return the score of each candidate, one list after the other; NaN is a missing score.
 
-        NaN is a missing score.
-
-        Args:
-            lists: the candidates of each sentence.
-            references: one tuple per sentence.
-            more: `sources` and `columns`, if the metric needs them.
+        The arguments are those of `counts`.
         """
         raise NotImplementedError(f"{type(self).__name__} has no sentence scores")
 

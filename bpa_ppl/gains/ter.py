@@ -119,7 +119,6 @@ class TERAndBLEU(Metric, frozen=True):
     title = "(100 − TER + BLEU) / 2"
 
     def signature(self, references: References, *, sentence: bool = False) -> str:
-        """Return the signatures of both; sentences have the smoothing of BLEU+1."""
         ter, bleu = (part.signature(references, sentence=sentence) for part in self.parts)
         added = bleu.replace("eff:yes", "eff:no").replace("smooth:exp", "smooth:add-1")
         return f"mean of 100 − TER ({ter}) and BLEU ({added if sentence else bleu})"
@@ -135,7 +134,6 @@ class TERAndBLEU(Metric, frozen=True):
         return np.asarray((100 - ter + bleu) / 2)
 
     def details_of(self, sums: Float64) -> dict[str, float]:
-        """Return TER and BLEU, in percent."""
         ter, bleu = self._each("value", sums)
         return {"ter": float(ter), "bleu": float(bleu)}
 
@@ -148,11 +146,9 @@ class TERAndBLEU(Metric, frozen=True):
         return np.asarray(sum(self._each("gain", counts)) / 2)
 
     def background(self) -> Float64:
-        """Return the pseudo-corpora of both."""
         return np.concatenate([part.background() for part in self.parts])
 
     def within(self, counts: Float64, background: Float64) -> Float64:
-        """Return the mean of the gains of sentences within both pseudo-corpora, in words."""
         return np.asarray(sum(self._each("within", counts, background)) / 2)
 
     def _each(self, method: str, *counts: Float64) -> list[Any]:

@@ -93,10 +93,7 @@ class CER(WER, frozen=True):
     key: ClassVar[str] = "cer"
 
     def units(self, texts: Sequence[str]) -> Ragged:
-        """Return the sequences that are compared: the texts without blanks at their ends.
-
-        Each character is its code point.
-        """
+        """Return the code points of the texts without blanks at their ends."""
         compared = [self._fold_case(text).strip() for text in texts]
         encoded = "".join(compared).encode("utf-32-le", "surrogatepass")
         return np.frombuffer(encoded, "<i4").astype(np.int32), find_starts(compared)

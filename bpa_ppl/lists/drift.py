@@ -250,13 +250,7 @@ class DriftMonitor:
         self.messages: tuple[str, ...] = ()
 
     def add(self, names: tuple[str, ...], table: npt.NDArray[Any], sizes: Int64) -> None:
-        """Add lists, and compare the last ones if enough are new.
-
-        Args:
-            names: of the columns.
-            table: (candidates, columns), which must not change afterwards.
-            sizes: (lists,) the numbers of candidates.
-        """
+        """Add lists, a table (candidates, columns), and compare the last ones if enough are new."""
         if self._scales:
             self._pending += len(sizes)
             self._keep(names, *_thin(table, sizes))

@@ -475,11 +475,7 @@ def centre(values: npt.NDArray[Any], sizes: Int64) -> Float64:
 
 
 def subtract_first(values: npt.NDArray[Any], sizes: Int64) -> Float64:
-    """Return numbers of candidates minus those of the first candidate of their list.
-
-    Args:
-        values: (candidates,) or (candidates, columns).
-        sizes: (lists,) the number of candidates of each list.
+    """Return numbers, (candidates, …), minus those of the first candidate of their list.
 
     >>> subtract_first(np.array([1e12, 1e12 + 0.5, 3.0]), np.array([2, 1])).tolist()
     [0.0, 0.5, 0.0]

@@ -84,7 +84,6 @@ class Auto(Sampler, frozen=True):
     chains: Count = 4
 
     def sample(self, target: Target) -> Sampled:
-        """Draw with the sampler that suits the posterior, and record which and why."""
         stage, shortage = "", 1.0
         earlier = list[str]()
         again: str | None = None

@@ -98,11 +98,6 @@ class NumpyroKernel(Sampler, frozen=True):
         return {**own, **dict(self.options)}
 
     def sample(self, target: Target) -> Sampled:
-        """Draw from the posterior by the kernel.
-
-        Raises:
-            UsageError: if NumPyro refuses the settings, or chains that interact are too few.
-        """
         ensemble = self._make_kernel(target).is_ensemble_kernel
         least = max(_CHAINS, 2 * target.dimension)
         chains = self.chains or (least + 2 if ensemble else _CHAINS)

@@ -62,12 +62,7 @@ class Heuristic(Sampler, frozen=True):
         return weight_again(target, earlier, self.delta)
 
     def sample(self, target: Target) -> Sampled:
-        """Return S(λ_T) with the logarithms of its weights.
-
-        Raises:
-            UsageError: if the target has no canonical weights, the model other sites than the
-                weights, or the posterior that is the prior another δ.
-        """
+        """Return S(λ_T) with the logarithms of its weights."""
         require_lists(target, "the sampler heuristic")
         canonical = target.match.values[target.match.free]
         length = float(np.abs(canonical).sum())

@@ -42,11 +42,9 @@ class TextModel:
     order: int
 
     def by_word(self, sentences: Sentences) -> tuple[Float64, npt.NDArray[np.bool_]]:
-        """Return log p (natural) of each word and each sentence end, and which words are unknown.
+        """Return natural log p (words + sentences,), given words before, and which are unknown.
 
-        Returns:
-            (words + sentences,) float64, each given the preceding words: the end of a sentence
-            follows its words; and the same for bool, where ends of sentences are known.
+        The end of a sentence follows its words.
         """
         raise NotImplementedError
 

@@ -231,13 +231,7 @@ def score_words(tables: Tables, words: Int32, starts: Int64) -> Float64:
 def count_grams(
     corpus: NumberedText, order: int, report: Callable[[str], object] = lambda note: None
 ) -> list[Grams]:
-    """Return the n-grams of a text, of each order from 1 on.
-
-    Args:
-        corpus: the text.
-        order: the length of the longest n-grams.
-        report: called with what is being counted.
-    """
+    """Return the n-grams of a text, of each order from 1 to `order`."""
     framed_text = add_sentence_marks(*corpus.sentences)
     return [table for table, _ in iter_orders(framed_text, len(corpus.words), order, report)]
 

@@ -154,11 +154,7 @@ class Advice:
         return f"draw more{self.try_settings(draws=_round_up(self.count * shortage * _RESERVE))}"
 
     def try_settings(self, name: str | None = None, **settings: float) -> str:
-        """Return settings to try, in brackets after an advice.
-
-        Args:
-            name: of the sampler that has them; None is the one that has drawn.
-            settings: by name, with their values.
+        """Return settings of a sampler to try, in brackets after an advice.
 
         >>> Advice(Draws({"weights": [[[0.0]]]}, ("LM0",))).try_settings("rwm", thinning=5)
         ' (rwm:thinning=5)'
@@ -188,7 +184,6 @@ class HamiltonianAdvice(Advice):
         return REPARAMETRISE if self.is_narrow else super().agreement(shortage, settled)
 
     def more_draws(self, shortage: float = MORE) -> str:
-        """Return how to get more effective draws: more, or else by shorter steps."""
         if self.is_narrow:
             return REPARAMETRISE
         if more := self._draw_more(shortage):
@@ -207,7 +202,6 @@ class IndependenceAdvice(Advice):
     """Advice for independent proposals: no draw depends on their warm-up, which only tunes them."""
 
     def agreement(self, shortage: float, settled: bool) -> str:
-        """Return how to make chains agree: not by a longer warm-up."""
         return super().agreement(shortage, settled=False)
 
 
@@ -230,13 +224,11 @@ class WalkAdvice(Advice):
         self.steps_are_sound = low <= self.rate <= high
 
     def more_draws(self, shortage: float = MORE) -> str:
-        """Return how to get more effective draws: by better steps, if they are wrong."""
         if self.steps_are_sound:
             return super().more_draws(shortage)
         return self.other_steps(larger=self.rate > _BEST_RATE)
 
     def agreement(self, shortage: float, settled: bool) -> str:
-        """Return how to make chains agree: by a longer warm-up only if the steps are right."""
         return super().agreement(shortage, settled and self.steps_are_sound)
 
     def other_steps(self, larger: bool) -> str:

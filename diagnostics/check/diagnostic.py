@@ -204,15 +204,7 @@ class Diagnostic(Component, frozen=True):
     def finding(
         self, value: float, limit: str, passed: bool, advice: str, where: str = ""
     ) -> Finding:
-        """Return a finding with the title of the diagnostic.
-
-        Args:
-            value: the worst value.
-            limit: the limit in words, such as `= 0`.
-            passed: whether the value is within the limit.
-            advice: a sentence that says what to do if it is not.
-            where: the feature, the component of another site or the chain with this value.
-        """
+        """Return a finding with the title of the diagnostic, and `where` its worst value is."""
         return Finding(self.title, value, where, limit, passed, advice)
 
     def find_worst(

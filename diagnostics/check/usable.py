@@ -20,7 +20,6 @@ class DrawsPerChain(Diagnostic, frozen=True):
         return run.draws.kind == "chains"
 
     def measure(self, run: Run) -> Finding | None:
-        """Return the number of draws per chain if it is too small."""
         count = run.draws.shape[1]
         if count >= FEWEST:
             return None

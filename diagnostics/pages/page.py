@@ -142,17 +142,10 @@ def side_by_side(
     texts: Sequence[str],
     blocks: Sequence[Block] = (),
 ) -> Html:
-    """Return texts side by side, with the words marked in which they differ.
+    """Return texts side by side, with the words marked that the text before lacks, or has alone.
 
-    What counts as a word is described at `mark_differences`.
-
-    Args:
-        title: of the block.
-        context: names and texts that belong to all, such as the source.
-        titles: of the texts.
-        texts: two or more. Words of the first that the second lacks are marked as deleted; words
-            of each other text that the one before it lacks, as inserted.
-        blocks: shown below the texts.
+    What counts as a word is described at `mark_differences`. The context and the blocks belong to
+    all texts.
     """
     parts = zip(titles, differences(texts), strict=True)
     sides = [(of, "ins" if k else "del", marked) for k, (of, marked) in enumerate(parts)]
@@ -239,13 +232,7 @@ def page(
     sections: Iterable[Section],
     note: str = "",
 ) -> str:
-    """Return a whole HTML page.
-
-    Args:
-        title: of the page.
-        verdict: the main result, or several.
-        sections: of the page, in order.
-        note: a line at the end, such as a signature.
+    """Return a whole HTML page, with a verdict and a note at its end.
 
     >>> html = page("Weights", Headline("converged", True), [Section("All", ["none moved"])])
     >>> html.startswith("<!DOCTYPE html>"), "none moved" in html, "<script" in html
@@ -259,13 +246,7 @@ def page(
 def describe_provenance(
     rows: Mapping[str, str], command: str = "", notes: Sequence[str] = ()
 ) -> Section:
-    """Return the last section of a page.
-
-    Args:
-        rows: its provenance: data, settings, versions, seed.
-        command: that reproduces it.
-        notes: paragraphs that come first.
-    """
+    """Return the last section of a page: data, settings, versions, seed, and the command."""
     blocks: list[Block] = [*notes, Table(("what", "value"), list(rows.items()))]
     return Section("How it was made", [*blocks, *([code(command)] if command else [])])
 

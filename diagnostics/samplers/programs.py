@@ -20,12 +20,7 @@ from bpa_ppl.formats.values import parse_json
 def read_program(
     model: str, data: str | Path | None = None
 ) -> tuple[Callable[..., Any], dict[str, Any]]:
-    """Return a program, and its keyword arguments.
-
-    Raises:
-        DataError: as `read_arguments`.
-        UsageError: as `read_model`.
-    """
+    """Return a program, and its keyword arguments; errors are those of the two readers."""
     program = read_model(model)
     return program, {} if data is None else read_arguments(data, program)
 

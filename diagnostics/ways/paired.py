@@ -103,13 +103,7 @@ def estimate_proportion(count: float, total: float) -> tuple[float, float]:
 def decide(difference: float, low: float, high: float, lists: int) -> str:
     """Return whether a difference is `better` or `worse` than 0, or `tie` if its interval has 0.
 
-    Where it is the same on all lists, there is no interval, and a sign test decides.
-
-    Args:
-        difference: higher is better.
-        low: the lower end of its interval; NaN if there is none.
-        high: the upper end.
-        lists: the number of lists.
+    Where it is the same on all lists, there is no interval (NaN), and a sign test decides.
 
     >>> decide(0.5, 0.1, 0.9, 40), decide(0.5, -0.1, 1.1, 40), decide(-0.5, -0.5, -0.5, 5)
     ('better', 'tie', 'tie')

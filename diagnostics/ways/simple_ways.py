@@ -144,12 +144,8 @@ class BaselineRow(Struct, frozen=True, omit_defaults=True):
     def scores(self, lists: NBest) -> Float64 | None:
         """Return the scores by which it chooses, (candidates,); None if the lists have none.
 
-        Those of features are relative to the first candidate of each list.
-
-        A feature that no candidate has is 0, as in `rerank`.
-
-        Args:
-            lists: lists with the features that the weights were selected from.
+        Those of features are relative to the first candidate of each list. A feature that no
+        candidate has is 0, as in `rerank`.
         """
         way = SIMPLE_WAYS.get(self.name)
         return _weigh_features(self, lists) if way is None else way.scores(self, lists)
@@ -270,13 +266,7 @@ def fit_ways(judged: Judged, draws: Draws | None = None) -> Iterator[Evaluation]
 
 
 def list_simple_ways(lists: NBest, draws: Draws | None = None) -> list[BaselineRow]:
-    """Return the ways to choose that need no judgements.
-
-    Args:
-        lists: the lists.
-        draws: a posterior, for the canonical weights, the signs of the prior means, and the
-            indicators, which are no part of the mean.
-    """
+    """Return the ways to choose that need no judgements, with the signs of a posterior."""
     ways = ((name, way.weigh) for name, way in SIMPLE_WAYS.items())
     return [BaselineRow(name, weights=weigh(lists, draws)) for name, weigh in ways if weigh]
 

@@ -61,12 +61,9 @@ class Likelihood(Component, frozen=True):
         return self
 
     def evidence(self, *, canonical: bool) -> Likelihood:
-        """Return the likelihood whose evidence learns the scale of the prior.
+        """Return the likelihood whose evidence learns the scale, with canonical weights or without.
 
         See `bpa_ppl.adapting.prior`.
-
-        Args:
-            canonical: whether there are canonical weights.
         """
         return LIKELIHOODS.resolve("pairs" if self.observes == "gains" else "oracle")
 

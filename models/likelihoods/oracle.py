@@ -61,7 +61,6 @@ class Oracle(OfOracles, frozen=True):
     generative = True
 
     def observes_answers(self, *, of_two: bool) -> bool:
-        """Return whether the gain says which of two candidates a judge chose."""
         return of_two
 
     def observe(self, lists: Lists, weights: Any) -> None:
@@ -130,11 +129,7 @@ class Margin(OfLoss, frozen=True):
         return self if canonical else super().evidence(canonical=canonical)
 
     def prepare(self, lists: Lists) -> tuple[Lists, Likelihood]:
-        """Add γ (gain(e*) − gain(e)) to the score of each row.
-
-        Raises:
-            UsageError: if the lists were tabulated without gains.
-        """
+        """Add γ (gain(e*) − gain(e)) to the score of each row."""
         buckets = []
         for bucket in buckets_with(lists, "gain", "margin"):
             loss = self.loss(bucket)
@@ -178,11 +173,7 @@ class Risk(OfLoss, frozen=True):
         return Margin(gamma)
 
     def prepare(self, lists: Lists) -> tuple[Lists, Likelihood]:
-        """Store κ loss(e) in place of each gain.
-
-        Raises:
-            UsageError: if the lists were tabulated without gains.
-        """
+        """Store κ loss(e) in place of each gain."""
         buckets = []
         for bucket in buckets_with(lists, "gain", "risk"):
             kept = {name: bucket[name] for name in bucket if name not in ("count", "share")}

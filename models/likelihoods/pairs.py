@@ -76,9 +76,6 @@ class Pairs(OfOracles, frozen=True):
         """Store gains in units, or their ranks, and weights of candidates.
 
         The weight of a pair is the product of the weights of its candidates.
-
-        Raises:
-            UsageError: if the lists were tabulated without gains.
         """
         from scipy.stats import rankdata
 

@@ -87,12 +87,7 @@ class Preference(Likelihood, frozen=True):
         return Preference(slip=0.0, nu=self.nu) if self.slip else None
 
     def prepare(self, lists: Lists) -> tuple[Lists, Likelihood]:
-        """Add log ν to the scores of ties, or store the coefficient of log ν.
-
-        Raises:
-            UsageError: if the lists were tabulated without ties, or without raters and each has an
-                own rate of slips.
-        """
+        """Add log ν to the scores of ties, or store the coefficient of log ν."""
         by_rater = self.slip == RATERS
         if by_rater and lists.rater is None:
             who, remedy = "a slip rate of each rater", "give raters to tabulate"

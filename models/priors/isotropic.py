@@ -74,12 +74,6 @@ class Isotropic(PriorFamily, frozen=True):
     mean: float | None = None
 
     def build(self, match: Match) -> Prior:
-        """Return the prior around the canonical weights of the free features.
-
-        Raises:
-            DataError: if a single variance is not of a free feature.
-            UsageError: if a variance is not positive and finite, or there are too few or many.
-        """
         names = match.free_names
         mean = dict(zip(names, match.free_values.tolist(), strict=True))
         base, spread = _to_numbers(self.canonical_variance), self.scaled(match)

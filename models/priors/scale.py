@@ -72,10 +72,7 @@ class LogNormalScale(NamedTuple):
     def log_marginal(self, squared: Any, count: Any, most: int) -> Any:
         """Return the log density of values τ x with x ~ N(0, I), integrated over τ.
 
-        Args:
-            squared: their squared distance from 0, an array of NumPy or JAX.
-            count: how many values.
-            most: not less, for JAX, which may not know the count.
+        It depends on their squared distance from 0 and their count, at most `most` for JAX.
         """
         joint, _ = self._log_joint(squared, count, most)
         return normalise(joint)[0][..., 0]

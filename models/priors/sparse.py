@@ -59,7 +59,6 @@ class Horseshoe(PriorFamily, frozen=True):
     variance: Positive = 0.1
 
     def build(self, match: Match) -> Prior:
-        """Return the Gaussian whose mean and standard deviations set the units of the model."""
         return Isotropic(variance=self.variance, scale=_SCALE, mean=0.0).build(match)
 
     def model(self, match: Match) -> SparseLogLinear:

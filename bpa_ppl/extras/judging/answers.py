@@ -71,11 +71,7 @@ class Alternatives(NamedTuple):
         return cls(coefficients, score)
 
     def probabilities(self, theta: Float64, slip: float = 0.0) -> Float64:
-        """Return the probability of each answer given each of D values of λ and log ν, (…, 3, D).
-
-        Args:
-            theta: (D, K + 1).
-            slip: ε.
+        """Return the probability of each answer, (…, 3, D), given λ and log ν, (D, K + 1), and ε.
 
         >>> equal = Alternatives.of(np.zeros((2, 1)), np.zeros(2))
         >>> equal.probabilities(np.zeros((1, 2))).round(3).ravel().tolist()
@@ -204,13 +200,7 @@ def fit_posterior(
 
 
 def log_evidence(answers: Answers, prior: Gaussian, weights: Gaussian, slip: float = 0.0) -> float:
-    """Return log p(answers) by Laplace's approximation.
-
-    Args:
-        answers: so far.
-        prior: of λ and log ν.
-        weights: their posterior, from `fit_posterior`.
-        slip: ε, from 0 to below 1.
+    """Return log p(answers) by Laplace's approximation around the posterior of λ and log ν.
 
     >>> prior = Gaussian.prior(np.zeros(1), np.eye(1))
     >>> none = Alternatives.of(np.zeros((0, 2, 1)), np.zeros((0, 2))), np.zeros(0, int)

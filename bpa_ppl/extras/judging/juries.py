@@ -627,13 +627,8 @@ def bound_independent(losses: Float64) -> tuple[float, float]:
 def measure_change(sure: Float64, after: Float64, weight: Float64) -> float:
     """Return the standard deviation of the logit of a probability after a further answer.
 
-    It is the deviation from the regression on the logit before the answer, in which probabilities
-    close to ½ count more.
-
-    Args:
-        sure: (n,) the probability of the choice before the answer, at least ½.
-        after: (n,) the logit of the probability of the same choice after the answer.
-        weight: (n,) the weight of each pair.
+    The deviation is from the regression on the logit before the answer, `sure` (n,), at least ½,
+    in which those close to ½ count more. `after` and `weight` are (n,).
     """
     before, share = logit(sure), weight * sure * (1 - sure)
     slope = share @ (before * after) / max(share @ before**2, _SURE)

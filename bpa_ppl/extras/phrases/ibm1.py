@@ -206,12 +206,7 @@ class ParallelText(NamedTuple):
         return np.full(len(self.rows[1]), 1 / self.size)
 
     def sums(self, values: Float64, weights: Float64) -> Float64:
-        """Return (target tokens,) Σ_i t(t_j | s_i); 0 in sentences of weight 0.
-
-        Args:
-            values: t of each pair of words.
-            weights: (sentences,), not negative.
-        """
+        """Return (target tokens,) Σ_i t(t_j | s_i); 0 in sentences of weight 0."""
         sums: Float64 = _sum_tokens(self, values, weights)
         return sums
 
@@ -230,14 +225,7 @@ class ParallelText(NamedTuple):
     def re_estimate(
         self, values: Float64, sums: Float64, weights: Float64, pseudo: Float64 | None = None
     ) -> None:
-        """Replace a table by the next one of EM: its expected counts, normalised.
-
-        Args:
-            values: t of each pair of words, changed in place; rows without a count become zeros.
-            sums: from `sums`.
-            weights: (sentences,) of the counts of each sentence.
-            pseudo: counts that are added, one for each pair of words.
-        """
+        """Replace values t in place by EM's next ones: weighted counts plus pseudo, normalised."""
         weight = np.repeat(weights, np.diff(self.target[1]))
         shares = np.divide(weight, sums, out=np.zeros_like(sums), where=sums > 0)
         _re_estimate(self, values, shares, weights, np.zeros(0) if pseudo is None else pseudo)

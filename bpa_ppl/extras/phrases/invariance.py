@@ -108,15 +108,7 @@ class Invariance(FeatureSource, frozen=True):
         return (self.features,) if isinstance(self.features, str) else self.features
 
     def opened(self) -> Callable[[NBest], Features]:
-        """Read the subdomains, and return the function that computes the sums of the measures.
-
-        Phrases are counted in one pass over the corpus, again if there are new ones.
-
-        Raises:
-            DataError: if the subdomains cannot be read; on use, if a segmentation is malformed,
-                outside of its sentence, or not of the whole candidate.
-            UsageError: if there is no subdomain `z`.
-        """
+        """Return the function; it counts phrases in one pass over the corpus, again if new."""
         subdomains = Subdomains.load(self.subdomains)
         if self.z is not None and self.z >= subdomains.k:
             rule = f"{self.subdomains} has the subdomains 0 to {subdomains.k - 1}"

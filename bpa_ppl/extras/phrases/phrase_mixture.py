@@ -51,12 +51,6 @@ class PhraseMixture(FeatureSource, frozen=True):
     name: str = "phrases"
 
     def opened(self) -> Callable[[NBest], Features]:
-        """Read the table, and return the function that computes the sums of log-probabilities.
-
-        Raises:
-            DataError: if the table cannot be read, or has no column of this direction; on use, if a
-                segmentation is malformed, outside of its sentence, or not of the whole candidate.
-        """
         table = read_table(self.table)
         kinds = ("direct", "inverse") if self.direction == "both" else (self.direction,)
         names = [n for kind in kinds for n in table.columns if n.partition(".")[0] == kind]

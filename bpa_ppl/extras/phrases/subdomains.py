@@ -215,14 +215,9 @@ def _number(lines: pa.ChunkedArray) -> NumberedText:
 
 
 def phrase_posteriors(counts: Float64, weights: Float64) -> Float64:
-    """Return (phrases, K) float64, P(z | phrase), from the counts of phrases in each subdomain.
+    """Return (phrases, K) float64, P(z | phrase) = c(phrase, z) / c(phrase), of counts, likewise.
 
-    They are relative frequencies, P(z | phrase) = c(phrase, z) / c(phrase). A phrase that is not in
-    the corpus gets P(z).
-
-    Args:
-        counts: (phrases, K), in each subdomain, from `PhraseTree.count`.
-        weights: (K,) P(z).
+    A phrase that is not in the corpus gets the weights, (K,) P(z).
 
     >>> phrase_posteriors(np.array([[3.0, 1.0], [0.0, 0.0]]), np.array([0.4, 0.6])).tolist()
     [[0.75, 0.25], [0.4, 0.6]]
@@ -272,11 +267,7 @@ def hellinger(first: Float64, second: Float64) -> Float64:
 
 
 def kullback_leibler(first: Float64, second: Float64) -> Float64:
-    """Return (n,) Kullback–Leibler divergences D(first ‖ second) in nats.
-
-    Args:
-        first: (n, K), above 0.
-        second: likewise.
+    """Return (n,) Kullback–Leibler divergences D(first ‖ second) in nats of (n, K) above 0.
 
     >>> kullback_leibler(np.array([[0.5, 0.5]]), np.array([[0.75, 0.25]])).round(4).tolist()
     [0.1438]

@@ -102,13 +102,7 @@ class PhraseCounts(PhrasePairs):
 
     @classmethod
     def of(cls, sources: Any, targets: Any, counts: npt.ArrayLike) -> PhraseCounts:
-        """Return the counts of phrase pairs given as texts; counts of equal pairs are added.
-
-        Args:
-            sources: (n,) texts, in Python or in Arrow.
-            targets: (n,) texts.
-            counts: (n,) numbers.
-        """
+        """Return counts (n,) of phrase pairs given as texts (n,); equal pairs are added."""
         first, source = intern_texts(sources)
         second, target = intern_texts(targets)
         return cls.from_numbers(first, second, source, target, np.asarray(counts, np.float64))

@@ -47,10 +47,6 @@ class WeightTrace(Sampler, frozen=True):
 
         Each vector is scaled to the length of λ_T (Σ|λ|), because MERT determines directions only.
 
-        Raises:
-            DataError: if the lists cannot be read, or lack references.
-            UsageError: if λ_T is 0.
-
         >>> from bpa_ppl import from_lists
         >>> lists = from_lists(
         ...     [["a b c d", "a b c"]], [[[1.0], [2.0]]], ["LM0"], references=[["a b c d"]]
@@ -86,12 +82,7 @@ class WeightTrace(Sampler, frozen=True):
         return weight_again(target, earlier, self.delta)
 
     def sample(self, target: Target) -> Sampled:
-        """Return the visited weights with the logarithms of their weights.
-
-        Raises:
-            UsageError: if there are no visited weights, or they do not fit, or the posterior that
-                is the prior has another δ.
-        """
+        """Return the visited weights with the logarithms of their weights."""
         if self.visited is None:
             what = "the lists that the canonical weights were tuned on"
             remedy = "as in weight-trace:lists=news.nbest.gz,references=news.ref"
