@@ -50,7 +50,7 @@ def check_needs(
     >>> def plot(*, top: Annotated[int, Needs(("names",))] = 8, names: str = ""): ...
     >>> check_needs(plot, {"top": 2}, {"top": "--top", "names": "--names"})
     Traceback (most recent call last):
-    bpa_ppl.errors.UsageError: --top has a meaning only with --names: give both, or leave it out
+    bpa_ppl.errors.UsageError: --top needs --names: give both, or leave it out
     """
     marked = dict[str, tuple[Any, list[Needs]]]()
     for name, (_, marks, kind) in read_marks(command).items():
