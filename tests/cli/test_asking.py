@@ -110,7 +110,7 @@ def test_judgements_about_another_file_are_refused(folder: Path) -> None:
     [
         (("--ask", "unsure.jsonl"), "give ask_below, or promise to agree"),
         (("--ask", "unsure.txt", "--agree", "0.9"), "unsure.txt"),
-        (("--ask-below", "0.9", "--agree", "0.9"), "give one of them"),
+        (("--ask-below", "0.9", "--agree", "0.9"), "leave out one of them"),
         (("--agree", "0.9", "--rule", "map"), "rule map"),
         (("--ask-below", "90"), "not 90"),
     ],
