@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from bpa_ppl._runtime.messages import log_info
 from bpa_ppl.adapting.finish import draw_posterior
 from bpa_ppl.densities.model_target import make_model_target
-from bpa_ppl.densities.target import NUMPYRO_LOCK
+from bpa_ppl.densities.target import MOST_KEPT, NUMPYRO_LOCK, inspect_model
 from bpa_ppl.posterior.adapter import to_arviz
 
 if TYPE_CHECKING:
@@ -23,6 +27,7 @@ def sample(
     *,
     sampler: str | Sampler = "auto",
     seed: int = 0,
+    log_likelihood: bool | None = None,
     progress: bool | Reporter = False,
 ) -> InferenceData:
     """Draw from the posterior of any NumPyro program, and check the draws.
@@ -40,12 +45,15 @@ def sample(
             `nuts:draws=2000,chains=2`; or a `Sampler`. `auto` is `imh` if a pilot sample shows that
             proposals around the mode fit, else `nuts`: see the attribute `chosen_because`.
         seed: the same seed gives the same draws, to the bit on the same machine.
+        log_likelihood: whether to compute and keep the log likelihood of each observation and draw.
+            None keeps it if these are at most 100 million numbers, 0.4 GB, such as of 25,000
+            observations and 4,000 draws; otherwise a message says that it is left out.
         progress: True draws a bar on standard error.
 
     Returns:
         InferenceData with the groups `posterior`, `warmup_posterior`, `sample_stats`,
-        `log_likelihood`, `log_prior`, `prior` and `observed_data`. Its attributes record the
-        sampler and the verdict of the check, which `bpa_ppl.check` prints.
+        `log_likelihood` (if it is kept), `log_prior`, `prior` and `observed_data`. Its attributes
+        record the sampler and the verdict of the check, which `bpa_ppl.check` prints.
 
     Raises:
         DataError: if the posterior cannot be sampled in this way.
@@ -61,7 +69,12 @@ def sample(
     >>> bool(abs(data["posterior"]["mean"].mean() - 2.0) < 0.1), data.attrs["chosen"]
     (True, 'imh')
     """
-    target = make_model_target(model, args, kwargs, seed=seed)
+    most = MOST_KEPT if log_likelihood is None else np.inf if log_likelihood else -1.0
+    target = replace(make_model_target(model, args, kwargs, seed=seed), most_kept=most)
     draws = draw_posterior(target, sampler, seed=seed, progress=progress)
+    count = inspect_model(target).observations
+    if log_likelihood is None and count and not draws.log_likelihood:
+        problem = f"the log likelihoods of {count:,} observations are not kept: they are more than"
+        log_info(f"{problem} {MOST_KEPT:,} numbers; log_likelihood=True keeps them")
     with NUMPYRO_LOCK:  # SciPy fails in a thread while xarray imports Dask in another
         return to_arviz(draws)

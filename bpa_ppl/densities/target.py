@@ -6,6 +6,7 @@ static in compiled functions: data of the same shapes need no new compilation.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -63,6 +64,9 @@ _EVALUATION_LOCK = threading.Lock()
 _JITTER = 0.1
 #: Draws evaluated side by side: the scores of one block of lists still fit into a cache.
 _DRAWS = 128
+#: Log likelihoods, of all draws and observations, that are kept of a program by default, and that
+#: are computed side by side where they are not kept.
+MOST_KEPT, _BLOCK = 100_000_000, 16_000_000
 #: Blocks of draws evaluated in parallel: XLA computes parts of a block on one core.
 _THREADS = 2
 #: For code that runs once and briefly: optimisation would take longer than it saves.
@@ -132,7 +136,7 @@ _AS_THEY_ARE = Coordinates()
     jax.tree_util.register_dataclass,
     data_fields=("data", "start"),
     meta_fields=("model", "likelihood"),
-    drop_fields=("match", "coordinates", "seed", "progress", "adaptation"),
+    drop_fields=("match", "coordinates", "seed", "progress", "adaptation", "most_kept"),
 )
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Target:
@@ -162,6 +166,8 @@ class Target:
         progress: receives the progress of the sampling.
         adaptation: what it was made from, for the record of its draws; None if it is not that of
             an adaptation.
+        most_kept: how many numbers of log likelihoods `evaluate` returns at most; none if there are
+            more.
 
     >>> from bpa_ppl import from_lists, log_density
     >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
@@ -193,6 +199,7 @@ class Target:
     seed: int = 0
     progress: Reporter = _no_report
     adaptation: Any = None
+    most_kept: float = np.inf
 
     def program(self, *data: Any) -> None:
         """Run the model: a NumPyro program of the arrays of `data`."""
@@ -430,6 +437,7 @@ class Structure(NamedTuple):
             the values of the sites.
         dims: site -> the names of its dimensions: those of plates or, of a model of lists, those
             that the model and the likelihood declare.
+        observations: the number of log likelihoods of one draw.
     """
 
     latent: tuple[str, ...]
@@ -437,6 +445,7 @@ class Structure(NamedTuple):
     unused: str | None
     unconstrained: bool
     dims: dict[str, tuple[str, ...]]
+    observations: int
 
 
 def inspect_model(target: Target) -> Structure:
@@ -480,7 +489,15 @@ def _inspect_model(structure: Any, shapes: tuple[Any, ...]) -> Structure:
         unused=_find_unused(target, sites, values, observed),
         unconstrained=not deterministic and all(is_real(sites[n]["fn"].support) for n in latent),
         dims={name: names for name, names in dims.items() if name in sites},
+        observations=sum(_count_likelihoods(sites[name]) for name in observed),
     )
+
+
+def _count_likelihoods(site: dict[str, Any]) -> int:
+    """Return the number of log likelihoods of an observed site."""
+    shape = np.shape(site["value"])
+    observed = shape[: len(shape) - site["fn"].event_dim]
+    return math.prod(np.broadcast_shapes(site["fn"].batch_shape, observed))
 
 
 def _is_per_sentence(target: Target, site: dict[str, Any]) -> bool:
@@ -648,6 +665,11 @@ def _evaluate_block(target: Target, block: Sites) -> tuple[jax.Array, dict[str, 
     return jax.vmap(evaluate_one)(block)
 
 
+@jax.jit
+def _evaluate_potentials(target: Target, block: Sites) -> jax.Array:
+    return jax.vmap(partial(potential, target))(block)
+
+
 def evaluate(target: Target, z: Sites) -> tuple[Float64, dict[str, np.ndarray]]:
     """Return the log densities and the log-likelihoods of many draws, computed side by side.
 
@@ -658,7 +680,8 @@ def evaluate(target: Target, z: Sites) -> tuple[Float64, dict[str, np.ndarray]]:
     Returns:
         float64 (chains, draws) log p(z, data), and for each observed site float32
         (chains, draws, …): one value a sentence in the order of the n-best table for sites in the
-        plate over sentences, else in the shape of the site.
+        plate over sentences, else in the shape of the site; no site if there are more numbers than
+        the target keeps.
 
     Raises:
         UsageError: if an argument has another type, or a log density is +inf.
@@ -674,18 +697,24 @@ def evaluate(target: Target, z: Sites) -> tuple[Float64, dict[str, np.ndarray]]:
     require(z, dict, "z is given by site, {name: (chains, draws, …)}", "z")
     shape = np.shape(jax.tree.leaves(z)[0])[:2]
     flat = jax.tree.map(lambda x: np.asarray(x).reshape(-1, *np.shape(x)[2:]), z)
-    per_sentence = inspect_model(target).per_sentence
+    info = inspect_model(target)
+    per_sentence = info.per_sentence
     order = find_order(target.lists) if per_sentence else None
     # A model or distribution of a user may call LAPACK, see `NUMPYRO_LOCK`.
     in_threads = target.is_log_linear and target.prior.other is None
     count, x64 = shape[0] * shape[1], jax.dtypes.canonicalize_dtype(float) == np.float64
-    size = min(_DRAWS, count)
+    size, is_kept = min(_DRAWS, count), count * info.observations <= target.most_kept
+    if not is_kept:
+        size = max(1, min(size, _BLOCK // max(info.observations, 1)))
     log_density, likelihoods = np.empty(count), dict[str, np.ndarray]()
 
     def evaluate_block(block: slice) -> tuple[slice, np.ndarray, dict[str, np.ndarray]]:
         with jax.enable_x64(x64):  # each thread has its own setting
             part = jax.tree.map(lambda x: x[block], flat)
-            potentials, sites = _evaluate_block(target, part)
+            if is_kept:
+                potentials, sites = _evaluate_block(target, part)
+            else:
+                potentials, sites = _evaluate_potentials(target, part), {}
         values = {name: np.asarray(value) for name, value in sites.items()}
         ordered = {n: v[:, order] if n in per_sentence else v for n, v in values.items()}
         return block, np.asarray(potentials), ordered

@@ -17,7 +17,7 @@ from bpa_ppl.adapting.draw import time_compilation
 from bpa_ppl.adapting.finish import draw_posterior
 from bpa_ppl.components import read_name
 from bpa_ppl.densities.model_target import make_model_target
-from bpa_ppl.densities.target import Target
+from bpa_ppl.densities.target import MOST_KEPT, Target
 from bpa_ppl.diagnostics.samplers.comparison import (
     FAILED,
     MAX_BIAS,
@@ -134,6 +134,8 @@ def compare_samplers(
         message = f"{min(twice)} is already the name of a sampler: choose another label"
         raise UsageError(message, parameter="others", code="duplicate")
     target = find_target(model, args, kwargs, seed)
+    if not target.has_lists:
+        target = replace(target, most_kept=MOST_KEPT)
     if test is not None and not target.has_lists:
         reason = "test lists are reranked with weights, which only a density of log_density has"
         raise conflict(reason, "test", "test")

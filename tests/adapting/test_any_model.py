@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +174,28 @@ assert data["posterior"]["mu"].dtype == "float64"
 """
     folder = Path(__file__).resolve().parents[1]
     subprocess.run([sys.executable, "-c", script], check=True, cwd=folder)
+
+
+def test_log_likelihoods_are_kept_up_to_a_limit_or_on_request(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = partial(bpa.sample, known_scale, (DATA,), sampler="laplace:draws=200")
+    kept = run()
+    assert kept["log_likelihood"]["y"].shape == (1, 200, 5)
+    monkeypatch.setattr("bpa_ppl.adapting.sample.MOST_KEPT", 999)
+    with caplog.at_level("INFO", "bpa_ppl"):
+        posteriors = {
+            choice: as_draws(run(log_likelihood=choice), any_variables=True)
+            for choice in (None, False, True)
+        }
+    assert caplog.text.count("the log likelihoods of 5 observations are not kept") == 1
+    assert {choice: [*of.log_likelihood] for choice, of in posteriors.items()} == {
+        None: [],
+        False: [],
+        True: ["y"],
+    }
+    for draws in posteriors.values():
+        np.testing.assert_allclose(draws.log_density, kept["sample_stats"]["lp"])
 
 
 def test_a_site_may_be_called_weights_or_feature() -> None:
