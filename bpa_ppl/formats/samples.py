@@ -123,7 +123,7 @@ class Samples:
         # Labels of prompts whose answers are left out, by the reason.
         self._left_out: dict[str, list[str]] = {}
         self._details: dict[str, str] = {}
-        self._first = 0  # line of an answer that is left out
+        self._first: tuple[str, int | None] | None = None  # file and line of what is left out
 
     def add_prompt(self, line: int, name: str | None = None, source: str | None = None) -> int:
         """Add a prompt and return its place."""
@@ -141,7 +141,9 @@ class Samples:
         """
         self._answers.append((prompt, text, statistics, origin))
 
-    def leave_out(self, reason: str, prompt: int, line: int, detail: str = "") -> None:
+    def leave_out(
+        self, reason: str, prompt: int, line: int | None, detail: str = "", origin: str = ""
+    ) -> None:
         """Record an answer that cannot be a candidate.
 
         Args:
@@ -149,9 +151,10 @@ class Samples:
             prompt: the place of the prompt.
             line: of the answer.
             detail: more about this answer; the message repeats the first one.
+            origin: the file of the answer, if it is another one.
         """
         self._left_out.setdefault(reason, []).append(self.label(prompt))
-        self._first = min(line, self._first or line)
+        self._first = self._first or (origin or self._file, line)
         if detail:
             self._details.setdefault(reason, f"; the first one says {quote(detail)}")
 
@@ -164,6 +167,7 @@ class Samples:
         ids: Sequence[int],
         statistics: Sequence[str] = STATISTICS,
         origins: str | None = None,
+        with_logprobs: bool = True,
     ) -> Block:
         """Return the columns of the answers; of equal ones to a prompt the most probable is kept.
 
@@ -173,6 +177,7 @@ class Samples:
             ids: the id of the sentence of each prompt.
             statistics: the names of the statistics.
             origins: the name of the extra with the origins of the answers, where there are any.
+            with_logprobs: whether to warn where there are no log-probabilities.
 
         Raises:
             DataError: if there are no answers, or some cannot be candidates and `bad` is "error".
@@ -201,7 +206,7 @@ class Samples:
             if not np.isnan(column).all():
                 candidates[name] = column
         candidates[COUNT] = counts.astype(np.float64)
-        if candidates.keys().isdisjoint(statistics):
+        if with_logprobs and candidates.keys().isdisjoint(statistics):
             what = f"no log-probabilities in it, only {' and '.join(list(candidates)[1:])}"
             what += ": request them, or add features such as consensus and length"
             warn_user(f"{file}: {what}")
@@ -229,7 +234,7 @@ class Samples:
             return
         problem = f"{'; '.join(parts)}; repeat these requests, or leave out such answers"
         message, code = f"{problem} (bad: drop)", "bad-response"
-        raise DataError(message, self._file, self._first, parameter="bad", code=code)
+        raise DataError(message, *(self._first or ()), parameter="bad", code=code)
 
 
 def explain_unfinished(reason: object) -> str:

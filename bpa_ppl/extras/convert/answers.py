@@ -11,24 +11,27 @@
 A record is an answer, or a line of a batch that names its prompt: one of the server, or
 `{"custom_id": "…", "response": ANSWER}`. Answers with one name, or without names those to one
 prompt that the record repeats, are the candidates of a list; any other answer is a list of its own.
-Equal answers of a model are merged, and `count` is their number. The log-probabilities are those of
-all tokens that the server has written.
+They are collected as those of `bpa_ppl.formats.openai`: equal answers of a model are merged, and
+`count` is their number. The log-probabilities are those of all tokens that the server has written.
+
+`TOOLS` says where the fields are. A path has names that are separated by dots; `[]` is each member
+of a list, `[type=message]` each of this type, and `?` follows a field that may be absent. Thoughts
+are left out.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-import msgspec
-
 from bpa_ppl._runtime.arguments import require_one_of
-from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import quote
-from bpa_ppl.extras.convert.records import Lists, LocatedRecord, Turn, find_last_text, iter_records
-from bpa_ppl.formats.samples import COUNT, STATISTICS, make_extractor, token_statistics
+from bpa_ppl.extras.convert.records import Lists, LocatedRecord, drop_missing, iter_records
+from bpa_ppl.formats.block import TEXT
+from bpa_ppl.formats.samples import COUNT, STATISTICS, Samples, make_extractor, token_statistics
+from bpa_ppl.formats.values import abbreviate
 
 # Fields of lines of batches: the name of the prompt, and what is around the answer.
 _BATCHES = (
@@ -40,82 +43,233 @@ _BATCHES = (
     ("custom_id", "error"),
     ("key", "error"),
 )
-_SNAKE = re.compile("_([a-z])")
+_STEP = re.compile(r"(\w+)(\??)(\[(?:(\w+)=(\w+))?\])?")
+_CAMEL = re.compile("(?<=[a-z])([A-Z])")
+_MODEL = "model"
 
 
-class _Token(msgspec.Struct):
-    logprob: float | None
-
-
-class _Part(msgspec.Struct):
-    text: str | None = None
-    thought: bool | None = None  # of Gemini
-
-
-class Answer(NamedTuple):
-    """One answer of a model.
+class Form(NamedTuple):
+    """Where the answers are in a response.
 
     Attributes:
-        text: None if there is none.
-        problem: why the answer is not complete, or empty.
-        logprobs: of its tokens; None is an unknown one.
-        model: that has answered.
-        source: its prompt, if the record has it.
-        mean: of the log-probabilities, if those of the tokens are unknown.
+        text: the path of the texts of an answer, which are joined.
+        reason: that of the reason of its end.
+        done: reasons of complete answers.
+        answers: the path of the answers; empty, if the response is one.
+        logprobs: of the log-probabilities of an answer.
+        mean: of their mean, used if they are unknown.
+        whole: of what is true unless a part of an answer was streamed.
+        refusal: of what only a refusal has.
+        model: of the model, in the response.
+        source: of the prompt, in the response.
     """
 
-    text: str | None
+    text: str
+    reason: str
+    done: tuple[str, ...]
+    answers: str = ""
+    logprobs: str = ""
+    mean: str = ""
+    whole: str = ""
+    refusal: str = ""
+    model: str = "model?"
+    source: str = ""
+
+
+_ENDED = ("end_turn", "stop_sequence", "stop")
+_OF_ANTHROPIC = Form("content[].text?", "stop_reason", _ENDED[:2])
+_OF_OLLAMA = Form("response", "done_reason?", ("stop",), "", "logprobs?[].logprob", whole="done")
+_MESSAGE = "output[type=message].content?"
+#: By kind: what a record is called, and the forms of its response, the last one if no other fits.
+TOOLS: dict[str, tuple[str, tuple[Form, ...]]] = {
+    "anthropic": ("a message of Anthropic", (_OF_ANTHROPIC,)),
+    "gemini": (
+        "an answer of Gemini",
+        (
+            Form(
+                "content?.parts?[].text?",
+                "finishReason",
+                ("STOP",),
+                "candidates[]",
+                "logprobsResult?.chosenCandidates?[].logProbability",
+                "avgLogprobs?",
+                model="modelVersion?",
+            ),
+        ),
+    ),
+    "bedrock": (
+        "an answer of Bedrock",
+        (
+            Form("generation", "stop_reason", _ENDED, model=""),
+            Form("text", "stop_reason", _ENDED, "outputs[]", model=""),
+            _OF_ANTHROPIC._replace(done=_ENDED, model=""),
+            Form("output.message.content[].text?", "stopReason", _ENDED, model=""),
+        ),
+    ),
+    "cohere": (
+        "an answer of Cohere",
+        (
+            Form(
+                "message.content[].text?",
+                "finish_reason",
+                ("COMPLETE", "STOP_SEQUENCE"),
+                logprobs="logprobs?[].logprobs?[]",
+            ),
+        ),
+    ),
+    "ollama": ("an answer of Ollama", (_OF_OLLAMA._replace(text="message.content"), _OF_OLLAMA)),
+    "llamacpp": (
+        "an answer of llama.cpp",
+        (
+            Form(
+                "content",
+                "stop_type?",
+                ("eos", "word"),
+                logprobs="completion_probabilities?[].logprob",
+                whole="stop",
+                source="prompt?",
+            ),
+        ),
+    ),
+    "responses": (
+        "an answer of the Responses API",
+        (
+            Form(
+                f"{_MESSAGE}[].text?",
+                "status",
+                ("completed",),
+                logprobs=f"{_MESSAGE}[].logprobs?[].logprob",
+                refusal=f"{_MESSAGE}[type=refusal].type",
+                source="input?",
+            ),
+        ),
+    ),
+}
+
+
+class _Answer(NamedTuple):
+    """One answer of a model: why it cannot be a candidate, or its text and statistics."""
+
     problem: str = ""
-    logprobs: Sequence[float | None] = ()
+    text: str | None = None
+    statistics: tuple[float, ...] | None = None
     model: str | None = None
-    source: str | None = None
-    mean: float | None = None
-
-    @property
-    def features(self) -> dict[str, float]:
-        """Statistics of the tokens; none if a log-probability is unknown."""
-        known = [value for value in self.logprobs if value is not None]
-        statistics = token_statistics(known) if len(known) == len(self.logprobs) else None
-        if statistics is not None:
-            return dict(zip(STATISTICS, statistics, strict=True))
-        return {} if self.mean is None else {STATISTICS[1]: self.mean}
 
 
-def _join(parts: Iterable[_Part]) -> str | None:
-    """Return the texts of the parts of an answer as one, without thoughts; None if no part has."""
-    texts = [part.text for part in parts if part.text is not None and not part.thought]
-    return "".join(texts) if texts else None
+def find(value: Any, path: str) -> Iterator[Any]:
+    """Yield what is at a path.
+
+    Raises:
+        LookupError: if a field is missing, or is not the object or list that the path says.
+
+    >>> message = {"content": [{"text": "a "}, {"type": "tool"}, {"text": "cat"}]}
+    >>> list(find(message, "content[].text?"))
+    ['a ', 'cat']
+    """
+    step, _, rest = path.partition(".")
+    match = _STEP.fullmatch(step)
+    if match is None:
+        yield value
+        return
+    name, optional, is_list, kind, wanted = match.groups()
+    if not isinstance(value, dict):
+        raise LookupError(f"{abbreviate(value)} is not an object with a field `{name}`")
+    name = name if name in value else _CAMEL.sub(r"_\1", name).lower()
+    if name not in value and not optional:
+        raise LookupError(f"no field `{match[1]}`")
+    inner = value.get(name)
+    if inner is None and (optional or is_list):
+        return
+    if not is_list:
+        yield from find(inner, rest)
+        return
+    if not isinstance(inner, list):
+        raise LookupError(f"`{name}` is {abbreviate(inner)}, not a list")
+    for member in inner:
+        fields = member if isinstance(member, dict) else {}
+        if not fields.get("thought") and (kind is None or fields.get(kind) == wanted):
+            yield from find(member, rest)
 
 
-def _end(reason: str | None, *complete: str) -> str:
-    """Return why an answer is not complete, by what the server says of its end; or nothing."""
-    if reason is None:
-        return "an answer that has not ended"
-    return "" if reason in complete else f"an answer that ended with {quote(reason)}"
+def _find_one(value: Any, path: str, *kinds: type) -> Any:
+    """Return what is at a path, which is of one of some types; None if there is nothing."""
+    return next(iter(_find_all(value, path, *kinds)), None)
 
 
-def _collect(
-    records: Iterable[Any],
-    parse: Callable[[LocatedRecord], Iterator[Answer]],
-    bad: str,
-    prompt_id: str,
-    extract: str,
-) -> Lists:
+def _find_all(value: Any, path: str, *kinds: type) -> list[Any]:
+    """Return what is at a path, each missing or of one of some types."""
+    found = list(find(value, path)) if path else []
+    for one in found:
+        if one is not None and not (isinstance(one, kinds) and (bool in kinds or one is not True)):
+            raise LookupError(f"`{path.replace('?', '')}` is {abbreviate(one)}")
+    return found
+
+
+def _read(body: LocatedRecord, forms: Iterable[Form]) -> Iterator[_Answer]:
+    """Yield the answers in a response."""
+    form = _choose(body, forms)
+    value = body.value
+    if form.whole and not _find_one(value, form.whole, bool):
+        raise body.error("a part of an answer that was streamed: set stream to false")
+    refused = bool(form.refusal) and any(find(value, form.refusal))
+    model = _find_one(value, form.model, str)
+    answers = list(find(value, form.answers))
+    if not answers:
+        yield _Answer("a response without answers")
+    for answer in answers:
+        texts = [text for text in _find_all(answer, form.text, str) if text is not None]
+        reason = _find_one(answer, form.reason, str)
+        logprobs = _find_all(answer, form.logprobs, int, float)
+        mean = _find_one(answer, form.mean, int, float)
+        problem = "a refusal" if refused else "an answer that has not ended"
+        if not refused and reason is not None:
+            ended = f"an answer that ended with {quote(reason)}"
+            problem = "" if reason in form.done else ended
+        known = [value for value in logprobs if value is not None]
+        statistics = token_statistics(known) if len(known) == len(logprobs) else None
+        if statistics is None and mean is not None:
+            statistics = (math.nan, mean, math.nan, math.nan)
+        yield _Answer(problem, "".join(texts) if texts else None, statistics, model)
+
+
+def _choose(body: LocatedRecord, forms: Iterable[Form]) -> Form:
+    """Return the form whose first field a response has; the last one if it has none."""
+    form = Form("", "", ())
+    for form in forms:
+        match = _STEP.match(form.answers or form.text)
+        if match is not None and body.has(match[1]):
+            break
+    return form
+
+
+def _find_source(record: LocatedRecord, body: LocatedRecord, form: Form) -> str | None:
+    """Return the prompt that a record repeats, or the last turn of it; None if it has none."""
+    if record.has("request", "response"):  # of Gemini
+        contents = list(find(record.value, "request.contents?[]"))
+        return "".join(_find_all({"of": contents[-1:]}, "of[].parts?[].text?", str)) or None
+    source = _find_one(body.value, form.source, str, list)
+    if isinstance(source, list):
+        source = _find_one(source[-1], "content", str) if source else None
+    return None if source is None else str(source)
+
+
+def _collect(records: Iterable[Any], kind: str, bad: str, prompt_id: str, extract: str) -> Lists:
     """Return the lists of the answers in some records.
 
     Args:
         records: answers, or lines of batches.
-        parse: yields the answers of the response in a record.
+        kind: of the answers.
         bad: as of `anthropic`.
         prompt_id: as of `anthropic`.
         extract: as of `anthropic`.
     """
-    require_one_of(bad, ("error", "drop"), "policy", "bad")
     find_name, find_text = make_extractor(prompt_id, "prompt_id"), make_extractor(extract)
-    lists: dict[Any, dict[str, Any]] = {}
-    merged: dict[Any, dict[str, Any]] = {}
-    dropped = Counter[str]()
-    for record in iter_records(records):
+    require_one_of(bad, ("error", "drop"), "policy", "bad")
+    located = list(iter_records(records))
+    samples, places = Samples(located[0].origin, bad), dict[Any, int]()
+    names: list[str | int] = []
+    what, forms = TOOLS[kind]
+    for position, record in enumerate(located, 1):
         name, body, problem = _unwrap(record)
         if isinstance(name, str) and prompt_id:
             part = find_name(name)
@@ -123,34 +277,43 @@ def _collect(
                 problem = f"the pattern of the prompt is not found in {quote(name)}: correct it"
                 raise record.error(problem, "mismatch", "prompt_id")
             name = part
-        for answer in [Answer(None, problem)] if problem else parse(body):
-            own = (record.origin, record.line)
-            key = (name,) if name is not None else answer.source or own
-            of_list = lists.setdefault(key, {"id": len(lists) if name is None else name})
-            if answer.source is not None:
-                of_list["source"] = answer.source
-            candidates = of_list.setdefault("candidates", [])
-            text = None if answer.text is None else find_text(answer.text)
-            problem = answer.problem or ("" if text is not None else "an answer without a text")
-            if problem and bad == "error":
-                remedy = "repeat the request, or leave out such answers (bad: drop)"
-                raise record.error(f"{problem}: {remedy}", "bad-response", "bad")
-            if problem:
-                dropped[problem] += 1
-                continue
-            model = {} if answer.model is None else {"model": answer.model}
-            features = {**answer.features, COUNT: 1}
-            same = merged.setdefault((key, text, answer.model), {})
-            if not same:
-                same |= {"text": text, "features": features, **model}
-                candidates.append(same)
-                continue
-            features[COUNT] += same["features"][COUNT]
-            most = max(features, same["features"], key=lambda of: of.get(STATISTICS[0], -1e300))
-            same["features"] = {**most, COUNT: features[COUNT]}
-    if dropped:
-        warn_user(f"left out: {', '.join(f'{of} ({n})' for of, n in dropped.items())}")
-    return list(lists.values())
+        try:
+            source = None if problem else _find_source(record, body, _choose(body, forms))
+            key = (name,) if name is not None else source or position
+            if key not in places:
+                label = None if name is None else str(name)
+                places[key] = samples.add_prompt(position, label, source)
+                names.append(len(names) if name is None else name)
+            place = places[key]
+            for answer in [_Answer(problem)] if problem else _read(body, forms):
+                text = None if answer.text is None else find_text(answer.text)
+                why = answer.problem or ("an answer without a text" if text is None else "")
+                if why or text is None:
+                    samples.leave_out(why, place, record.line, origin=record.origin)
+                else:
+                    samples.add(place, text, answer.statistics, answer.model)
+        except LookupError as error:
+            body.refuse(what, str(error.args[0]))
+    return _make_lists(samples, names)
+
+
+def _make_lists(samples: Samples, names: Iterable[str | int]) -> Lists:
+    """Return the lists of answers that were collected, whose prompts have some ids."""
+    block = samples.columns(range(len(samples.names)), origins=_MODEL, with_logprobs=False)
+    lists: Lists = [
+        {**drop_missing({"id": name, "source": source}), "candidates": []}
+        for name, source in zip(names, samples.sources, strict=True)
+    ]
+    columns, strings = block.candidates, block.strings or ()
+    for row, parent in enumerate(block.parent.tolist()):
+        numbers = {n: columns[n][row].item() for n in (*STATISTICS, COUNT) if n in columns}
+        numbers = {
+            n: int(v) if n in (COUNT, STATISTICS[3]) else v for n, v in numbers.items() if v == v
+        }
+        model = columns[_MODEL][row] if _MODEL in columns else None
+        candidate = {"text": strings[columns[TEXT][row]], "features": numbers, _MODEL: model}
+        lists[parent]["candidates"].append(drop_missing(candidate))
+    return lists
 
 
 def _unwrap(record: LocatedRecord) -> tuple[str | int | None, LocatedRecord, str]:
@@ -176,15 +339,6 @@ def _unwrap(record: LocatedRecord) -> tuple[str | int | None, LocatedRecord, str
     return name, body, problem
 
 
-# --- Anthropic -----------------------------------------------------------------------------------
-
-
-class _Message(msgspec.Struct):
-    content: list[_Part]
-    stop_reason: str | None
-    model: str | None = None
-
-
 def anthropic(
     records: Iterable[Any], *, bad: str = "error", prompt_id: str = "", extract: str = ""
 ) -> Lists:
@@ -207,44 +361,7 @@ def anthropic(
     >>> anthropic([{"custom_id": "q", "result": {"type": "succeeded", "message": message}}])
     [{'id': 'q', 'candidates': [{'text': 'a cat', 'features': {'count': 1}, 'model': 'claude'}]}]
     """
-
-    def parse(record: LocatedRecord) -> Iterator[Answer]:
-        message = record.parse(_Message, "a message of Anthropic")
-        problem = _end(message.stop_reason, "end_turn", "stop_sequence")
-        yield Answer(_join(message.content), problem, model=message.model)
-
-    return _collect(records, parse, bad, prompt_id, extract)
-
-
-# --- Gemini --------------------------------------------------------------------------------------
-
-
-class _Content(msgspec.Struct):
-    parts: list[_Part] | None = None
-
-
-class _GeminiToken(msgspec.Struct, rename="camel"):
-    log_probability: float | None
-
-
-class _Chosen(msgspec.Struct, rename="camel"):
-    chosen_candidates: list[_GeminiToken] = []
-
-
-class _Candidate(msgspec.Struct, rename="camel"):
-    finish_reason: str | None
-    content: _Content | None = None
-    logprobs_result: _Chosen | None = None
-    avg_logprobs: float | None = None
-
-
-class _Gemini(msgspec.Struct, rename="camel"):
-    candidates: list[_Candidate] | None
-    model_version: str | None = None
-
-
-class _Contents(msgspec.Struct):
-    contents: list[_Content]
+    return _collect(records, "anthropic", bad, prompt_id, extract)
 
 
 def gemini(
@@ -267,73 +384,7 @@ def gemini(
     >>> gemini([{"candidates": [one, one], "modelVersion": "g"}])
     [{'id': 0, 'candidates': [{'text': 'a cat', 'features': {'count': 2}, 'model': 'g'}]}]
     """
-    what = "an answer of Gemini"
-
-    def parse(record: LocatedRecord) -> Iterator[Answer]:
-        response = record.parse(_Gemini, what)
-        for one in response.candidates or ():
-            tokens = one.logprobs_result.chosen_candidates if one.logprobs_result else ()
-            yield Answer(
-                _join((one.content and one.content.parts) or ()),
-                _end(one.finish_reason, "STOP"),
-                [token.log_probability for token in tokens],
-                response.model_version,
-                record.value.get("source"),
-                one.avg_logprobs,
-            )
-        if not response.candidates:
-            yield Answer(None, "a response without answers")
-
-    def prepare() -> Iterator[LocatedRecord]:
-        for record in iter_records(records):
-            value = _to_camel(record.value)
-            if record.has("request", "response") and isinstance(value["response"], dict):
-                asked = record.get("request").parse(_Contents, "a request of Gemini").contents
-                source = _join((asked[-1].parts if asked else None) or ())
-                value["response"]["source"] = source
-            yield record._replace(value=value)
-
-    return _collect(prepare(), parse, bad, prompt_id, extract)
-
-
-def _to_camel(value: Any) -> Any:
-    """Return a value of JSON with the names of fields in camel case, but for `custom_id`."""
-    if isinstance(value, list):
-        return list(map(_to_camel, value))
-    if not isinstance(value, dict):
-        return value
-    names = {n: n if n == "custom_id" else _SNAKE.sub(lambda m: m[1].upper(), n) for n in value}
-    return {names[name]: _to_camel(of) for name, of in value.items()}
-
-
-# --- Bedrock -------------------------------------------------------------------------------------
-
-
-class _ConverseMessage(msgspec.Struct):
-    content: list[_Part]
-
-
-class _ConverseOutput(msgspec.Struct):
-    message: _ConverseMessage
-
-
-class _Converse(msgspec.Struct, rename="camel"):
-    output: _ConverseOutput
-    stop_reason: str | None
-
-
-class _Llama(msgspec.Struct):
-    generation: str
-    stop_reason: str | None
-
-
-class _MistralOutput(msgspec.Struct):
-    text: str
-    stop_reason: str | None
-
-
-class _Mistral(msgspec.Struct):
-    outputs: list[_MistralOutput]
+    return _collect(records, "gemini", bad, prompt_id, extract)
 
 
 def bedrock(
@@ -355,38 +406,7 @@ def bedrock(
     >>> bedrock([{"recordId": "r-1", "modelInput": {}, "modelOutput": answer}])
     [{'id': 'r-1', 'candidates': [{'text': 'a cat', 'features': {'count': 1}}]}]
     """
-    what, done = "an answer of Bedrock", ("end_turn", "stop_sequence", "stop")
-
-    def parse(record: LocatedRecord) -> Iterator[Answer]:
-        if record.has("generation"):
-            llama = record.parse(_Llama, what)
-            yield Answer(llama.generation, _end(llama.stop_reason, *done))
-        elif record.has("outputs"):
-            for one in record.parse(_Mistral, what).outputs:
-                yield Answer(one.text, _end(one.stop_reason, *done))
-        elif record.has("content"):
-            message = record.parse(_Message, what)
-            yield Answer(_join(message.content), _end(message.stop_reason, *done))
-        else:
-            of_converse = record.parse(_Converse, what)
-            content = of_converse.output.message.content
-            yield Answer(_join(content), _end(of_converse.stop_reason, *done))
-
-    return _collect(records, parse, bad, prompt_id, extract)
-
-
-# --- Cohere --------------------------------------------------------------------------------------
-
-
-class _CohereTokens(msgspec.Struct):
-    logprobs: list[float | None] | None = None
-
-
-class _Cohere(msgspec.Struct):
-    message: _ConverseMessage
-    finish_reason: str | None
-    logprobs: list[_CohereTokens] | None = None
-    model: str | None = None
+    return _collect(records, "bedrock", bad, prompt_id, extract)
 
 
 def cohere(
@@ -408,30 +428,7 @@ def cohere(
     >>> cohere([answer])[0]["candidates"][0]["features"]["logprob.sum"]
     -1.0
     """
-
-    def parse(record: LocatedRecord) -> Iterator[Answer]:
-        answer = record.parse(_Cohere, "an answer of Cohere")
-        values = [value for of in answer.logprobs or () for value in of.logprobs or ()]
-        problem = _end(answer.finish_reason, "COMPLETE", "STOP_SEQUENCE")
-        yield Answer(_join(answer.message.content), problem, values, answer.model)
-
-    return _collect(records, parse, bad, prompt_id, extract)
-
-
-# --- Ollama and llama.cpp ------------------------------------------------------------------------
-
-
-class _OllamaMessage(msgspec.Struct):
-    content: str
-
-
-class _Ollama(msgspec.Struct):
-    model: str
-    done: bool
-    done_reason: str | None = None
-    message: _OllamaMessage | None = None
-    response: str | None = None
-    logprobs: list[_Token] | None = None
+    return _collect(records, "cohere", bad, prompt_id, extract)
 
 
 def ollama(
@@ -453,28 +450,7 @@ def ollama(
     >>> ollama([{"custom_id": 7, "response": answer}])
     [{'id': 7, 'candidates': [{'text': 'a cat', 'features': {'count': 1}, 'model': 'm'}]}]
     """
-    what = "an answer of Ollama"
-
-    def parse(record: LocatedRecord) -> Iterator[Answer]:
-        answer = record.parse(_Ollama, what)
-        if not answer.done:
-            raise record.error("a part of an answer that was streamed: set stream to false")
-        if (answer.message is None) == (answer.response is None):
-            record.refuse(what, "it needs one of the fields message and response")
-        values = [token.logprob for token in answer.logprobs or ()]
-        text = answer.response if answer.message is None else answer.message.content
-        yield Answer(text, _end(answer.done_reason, "stop"), values, answer.model)
-
-    return _collect(records, parse, bad, prompt_id, extract)
-
-
-class _LlamaCpp(msgspec.Struct):
-    content: str
-    stop: bool
-    stop_type: str | None = None
-    completion_probabilities: list[_Token] = []
-    prompt: str | None = None
-    model: str | None = None
+    return _collect(records, "ollama", bad, prompt_id, extract)
 
 
 def llamacpp(
@@ -497,37 +473,7 @@ def llamacpp(
     >>> llamacpp([answer, answer])
     [{'id': 0, 'source': 'Un chat =', 'candidates': [{'text': 'a cat', 'features': {'count': 2}}]}]
     """
-
-    def parse(record: LocatedRecord) -> Iterator[Answer]:
-        answer = record.parse(_LlamaCpp, "an answer of llama.cpp")
-        if not answer.stop:
-            raise record.error("a part of an answer that was streamed: set stream to false")
-        values = [token.logprob for token in answer.completion_probabilities]
-        problem = _end(answer.stop_type, "eos", "word")
-        yield Answer(answer.content, problem, values, answer.model, answer.prompt)
-
-    return _collect(records, parse, bad, prompt_id, extract)
-
-
-# --- the Responses API ---------------------------------------------------------------------------
-
-
-class _OutputPart(msgspec.Struct):
-    type: str
-    text: str | None = None
-    logprobs: list[_Token] | None = None
-
-
-class _Item(msgspec.Struct):
-    type: str
-    content: list[_OutputPart] | None = None
-
-
-class _Responses(msgspec.Struct):
-    output: list[_Item]
-    status: str
-    model: str | None = None
-    input: str | list[Turn] | None = None
+    return _collect(records, "llamacpp", bad, prompt_id, extract)
 
 
 def responses(
@@ -549,16 +495,4 @@ def responses(
     >>> responses([answer])[0]["candidates"][0]["features"]["logprob.sum"]
     -1.0
     """
-
-    def parse(record: LocatedRecord) -> Iterator[Answer]:
-        answer = record.parse(_Responses, "an answer of the Responses API")
-        items = [item for item in answer.output if item.type == "message"]
-        parts = [part for item in items for part in item.content or ()]
-        values = [token.logprob for part in parts for token in part.logprobs or ()]
-        refused = any(part.type == "refusal" for part in parts)
-        problem = "a refusal" if refused else _end(answer.status, "completed")
-        texts = [part.text for part in parts if part.text is not None]
-        source = find_last_text(answer.input)
-        yield Answer("".join(texts) if texts else None, problem, values, answer.model, source)
-
-    return _collect(records, parse, bad, prompt_id, extract)
+    return _collect(records, "responses", bad, prompt_id, extract)

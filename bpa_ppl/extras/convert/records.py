@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import msgspec
 
 from bpa_ppl.errors import MEMORY, DataError, bad_value, missing_data
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, origin_name, read_lines, read_text
-from bpa_ppl.formats.values import TOO_DEEP, check_escapes, check_pairs
+from bpa_ppl.formats.values import is_strict_json, parse_json
 
 #: What all kinds return: records of lists, as JSON lines have them.
 Lists = list[dict[str, Any]]
 
 _REMEDY = "`bpa convert --help` names the kinds of files"
-_BLANKS = re.compile(r"[ \t\r\n]*")
 T = TypeVar("T")
 
 
@@ -28,17 +27,20 @@ class LocatedRecord(NamedTuple):
     Attributes:
         value: the record.
         origin: the name of its file.
-        line: of the file, where the record begins; or the number of a record in memory.
+        line: of the file; or the number of a record in memory; None in a value on several lines.
+        number: of the record in such a value.
     """
 
     value: Any
     origin: str = MEMORY
-    line: int = 1
+    line: int | None = 1
+    number: int | None = None
 
     def error(
         self, problem: str, code: str = "bad-line", parameter: str | None = None
     ) -> DataError:
         """Return the error of this record."""
+        problem = problem if self.number is None else f"record {self.number}: {problem}"
         return DataError(problem, self.origin, self.line, parameter=parameter, code=code)
 
     def refuse(self, what: str, problem: str) -> NoReturn:
@@ -93,9 +95,7 @@ def iter_records(records: Iterable[Any]) -> Iterator[LocatedRecord]:
 
 
 def read_json(path: AnyPath) -> Iterator[LocatedRecord]:
-    """Yield the values of a file of JSON, one after another; those of an array one by one.
-
-    So a file may have JSON lines, a whole array, or one object on several lines.
+    """Yield the values of a file of JSON lines, or of one value; those of an array one by one.
 
     Raises:
         DataError: with file and line, if it is not JSON, an object has a key twice, or a number is
@@ -103,58 +103,43 @@ def read_json(path: AnyPath) -> Iterator[LocatedRecord]:
 
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile("w") as file:
-    ...     _ = file.write('[{"a": 1},' + chr(10) + '{"a": 2}]'), file.flush()
+    ...     _ = file.write('{"a": 1}' + chr(10) + '[{"a": 2}]'), file.flush()
     ...     [(record.value, record.line) for record in read_json(file.name)]
     [({'a': 1}, 1), ({'a': 2}, 2)]
     """
     text, origin = read_text(path), origin_name(path)
-    decoder = json.JSONDecoder(
-        object_pairs_hook=check_pairs, parse_float=_parse_float, parse_constant=_parse_float
-    )
-    at, line, in_array, after = 0, 1, False, ""  # after: the mark before the next value
-    empty = True
-    while True:
-        start = at
-        at = next(_BLANKS.finditer(text, at)).end()
-        line += text.count("\n", start, at)
-        place = LocatedRecord(None, origin, line)
-        if at == len(text):
-            break
-        mark = text[at]
-        if mark == "[" and not in_array:
-            in_array, after, at = True, "[", at + 1
-        elif in_array and mark == "]" and after != ",":
-            in_array, after, at = False, "]", at + 1
-        elif in_array and mark == "," and after == "value":
-            after, at = ",", at + 1
-        elif in_array and after == "value":
-            raise place.error("not JSON: no comma between the members of an array: correct it")
-        else:
-            value, end = _decode(decoder, text, at, place)
-            yield place._replace(value=value)
-            empty = False
-            line += text.count("\n", at, end)
-            at, after = end, "value"
-    if in_array:
-        raise place.error("the array has no end: create the file again")
-    if empty:
+    lines = [(n, line) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
+    several = len(lines) > 1 and not _is_json(lines[0][1])  # of one value
+    values = [(None, _parse(text, origin, 1))] if several else None
+    record = None
+    for line, value in values or ((n, _parse(line, origin, n)) for n, line in lines):
+        for number, one in enumerate(value if isinstance(value, list) else [value], 1):
+            record = LocatedRecord(one, origin, line, number if several else None)
+            yield record
+    if record is None:
         raise missing_data("record", "give at least one", origin)
 
 
-def _decode(decoder: json.JSONDecoder, text: str, at: int, place: LocatedRecord) -> tuple[Any, int]:
-    """Return the value that begins at a place of a text, and where it ends."""
+def _is_json(text: str) -> bool:
     try:
-        value, end = decoder.raw_decode(text, at)
-        check_escapes(text[at:end], value)
-        return value, end
-    except json.JSONDecodeError as error:
-        line = place.line + text.count("\n", at, error.pos)
-        problem = f"not JSON: {error.msg}: correct the line, or create the file again"
-        raise place._replace(line=line).error(problem) from error
-    except DataError as error:  # a key that occurs twice, a number or an escape
-        raise place.error(error.message, error.code) from error
-    except (RecursionError, ValueError) as error:
-        raise place.error(TOO_DEEP) from error
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _parse(text: str, origin: str, line: int) -> Any:
+    """Return the value of a text of JSON, which begins at a line of a file."""
+    with suppress(ValueError, RecursionError):
+        value = msgspec.json.decode(text)
+        if is_strict_json(text.encode(), value):
+            return value
+    value = parse_json(text, origin, line)
+    try:
+        json.loads(text, parse_float=_parse_float, parse_constant=_parse_float)
+    except DataError as error:
+        raise DataError(error.message, origin, line, code=error.code) from error
+    return value
 
 
 def _parse_float(text: str) -> float:
