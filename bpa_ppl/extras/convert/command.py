@@ -12,19 +12,31 @@ from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import format_count, log_info
 from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.outputs import WORD, expand_patterns
+from bpa_ppl.components import read_name
 from bpa_ppl.errors import unknown_name
 from bpa_ppl.extras.convert.records import read_json, read_text_lines, write_lists
+from bpa_ppl.formats.reading import read_nbest
 from bpa_ppl.formats.streams import require_writable
+from bpa_ppl.formats.writing import write_nbest
+from bpa_ppl.lists.building import concatenate
+from bpa_ppl.lists.nbest import NBest
 
 #: The box of the command in `bpa --help`.
 HELP_BOX = "Lists and priors"
+#: Formats of the core whose files are lists of other programs.
+_FORMATS = ("espnet", "fairseq", "kaldi", "marian", "moses", "openai", "plain")
 #: Kinds whose files are lines of text; the others are JSON.
 _OF_LINES = ("icefall", "letor", "trec", "wmt")
 
 
 def convert(
     kind: Annotated[
-        str, WORD, Parameter(help=f"What the files are: {shared.format_names(kinds.__all__)}.")
+        str,
+        WORD,
+        Parameter(
+            help=f"What the files are: {shared.format_names(kinds.__all__)}; or a format of "
+            f"--format, with its settings: {shared.format_names(_FORMATS)}."
+        ),
     ],
     /,
     *files: Annotated[str, Parameter(required=True)],
@@ -60,8 +72,9 @@ def convert(
         second: labelstudio, argilla: the field of the second text (default: second); ranked: that
             of the rejected answers (default: rejected).
     """
-    require_one_of(kind, kinds.__all__, "kind of file", "kind")
-    function = getattr(kinds, kind)
+    name = read_name(kind)
+    require_one_of(name, (*kinds.__all__, *_FORMATS), "kind of file", "kind")
+    function: Any = _read_format if name in _FORMATS else getattr(kinds, kind)
     given = {
         "bad": bad,
         "prompt_id": prompt_id,
@@ -78,6 +91,13 @@ def convert(
             known = [setting for setting in signature(function).parameters if setting in given]
             raise unknown_name("setting", name, known, name, owner=kind)
     require_writable(output)
+    if name in _FORMATS:
+        tables = [_read_format(path, kind, **settings) for path in expand_patterns(files)]
+        converted = concatenate(tables, fill_missing=True)
+        write_nbest(converted, output, format="jsonl")
+        count = format_count(len(converted.features), "candidate")
+        log_info(f"{output}: {format_count(len(converted), 'list')} of {count}")
+        return
     read = read_text_lines if kind in _OF_LINES else read_json
     if qrels is not None:
         settings["qrels"] = read_text_lines(qrels)
@@ -85,3 +105,8 @@ def convert(
     write_lists(lists, output)
     candidates = format_count(sum(len(of["candidates"]) for of in lists), "candidate")
     log_info(f"{output}: {format_count(len(lists), 'list')} of {candidates}")
+
+
+def _read_format(path: str, kind: str, bad: str = "error") -> NBest:
+    """Return the lists of a file in a format of the core."""
+    return read_nbest(path, format=kind, bad=bad)

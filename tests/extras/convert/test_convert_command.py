@@ -115,6 +115,19 @@ def test_what_is_wrong_is_one_error_and_nothing_is_written(
     refused("convert", *words, *output, mention=shown)
 
 
+def test_formats_are_converted_by_their_readers() -> None:
+    Path("kaldi").write_text("utt-1 -35.5 the words\nutt-2 -36.25 the word\n")
+    succeed("convert", "kaldi", "kaldi", "-o", "lists.jsonl")
+    lists, expected = read_nbest("lists.jsonl"), read_nbest("kaldi")
+    assert (lists.texts(0), lists.feature_names) == (["the words", "the word"], ("score",))
+    assert lists.features.tolist() == expected.features.tolist()
+    Path("texts").write_text("a cat\ncat\ndog\na dog\n")
+    succeed("convert", "plain:list_size=2", "texts", "-o", "lists.jsonl")
+    assert read_nbest("lists.jsonl").texts(1) == ["dog", "a dog"]
+    refused("convert", "kaldi", "texts", "-o", "other.jsonl", mention="texts:1: ")
+    refused("convert", "kaldi", "kaldi", "--extract", "x", "-o", "o.jsonl", mention="'extract'")
+
+
 def test_every_kind_is_a_function_of_the_package() -> None:
     shown = succeed("convert", "--help").out
     for name in convert.__all__:
