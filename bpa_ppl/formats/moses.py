@@ -378,7 +378,7 @@ class LineParser:
         self._ids: dict[int, str] = {}  # as they are printed
         self.layout = self._layout(_split_lines(first))
         if odd := [label for label in self.layout.labels if has_unseen(label)]:
-            problem = f"the feature {quote(odd[0])} has blanks or characters that are not seen in "
+            problem = f"the feature {quote(odd[0])} has blanks in "
             problem += f"its name: call it {visible_form(odd[0])}"
             raise self.error(problem, 1, "bad-name")
         features = self.layout.features

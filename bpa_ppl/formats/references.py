@@ -156,6 +156,12 @@ def _read_entries(paths: Sequence[AnyPath]) -> list[tuple[str, ...]] | dict[Any,
         return _join(
             files, [of(lines, origin) for of, (origin, lines) in zip(read, files, strict=True)]
         )
+    for origin, lines in files:
+        if place := next((n for n, line in enumerate(lines, 1) if "\t" in line), None):
+            header = f"{ID}<TAB>{REFERENCE}"
+            problem = "a reference has a tab: if the lines have ids, write the names of the columns"
+            problem += f" in the first line (`{header}`) of a file .tsv; else write a space"
+            raise DataError(problem, origin, place, parameter="references", code="bad-line")
     require_parallel([len(lines) for _, lines in files], [origin for origin, _ in files])
     return [tuple(map(str.strip, texts)) for texts in zip(*(of for _, of in files), strict=True)]
 

@@ -149,6 +149,7 @@ class Schema:
         # Whether a column is a feature; None as long as a pattern takes it, and has no value.
         self._features: dict[str, bool | None] = {}
         self._records = 0
+        self._large_ids = False  # whether ids are integers of more than 64 bits, kept as texts
         self._id_type: type | None = None  # int or str, or NoneType where there are no ids
         self._id_numbers: dict[str, int] = {}
         self._id_forms: dict[Any, str] = {}
@@ -371,6 +372,9 @@ class Schema:
         distinct = dict.fromkeys(values)
         # In a file that does not distinguish numbers from texts, unless its ids are texts.
         keys = id_keys(distinct) if not self.typed and self._id_type is not str else distinct
+        if self._id_type is None:
+            integers = [k for k in keys if isinstance(k, int) and not isinstance(k, bool)]
+            self._large_ids = max(map(abs, integers), default=0) > _LARGEST_ID
         pairs = zip(distinct, keys, strict=True)
         numbered = {
             value: self._number_of_id(value, key, first_lines[value]) for value, key in pairs
@@ -389,6 +393,8 @@ class Schema:
         """
         value = entry if self._id_type is str else key
         integer = isinstance(value, Integral) and not isinstance(value, bool)
+        if integer and self._large_ids:  # of more than 64 bits, so they are counted as texts are
+            value, integer = str(value), False
         if isinstance(value, str) and not value:
             raise self._error("sentence id '' is empty: give each row one", line)
         if isinstance(value, str):
@@ -396,8 +402,8 @@ class Schema:
         if not (value is None or isinstance(value, str) or integer):
             raise self._odd_id(entry, line)
         if integer and abs(int(value)) > _LARGEST_ID:
-            problem = f"sentence id {quote(entry)} is not an integer of 64 bits"
-            raise self._error(f"{problem}: write it as a text", line)
+            problem = f"sentence id {quote(entry)} has more than 64 bits, and the ids before have "
+            raise self._error(f"{problem}not: write all ids as texts", line)
         kind = int if integer else str if isinstance(value, str) else type(None)
         self._id_type = self._id_type or kind
         if kind is not self._id_type:
@@ -450,7 +456,8 @@ class Schema:
                 if first is not None:
                     self._sentence_lines.setdefault(name, int(block.line[first]))
         if self._id_type is str:
-            columns[ID] = block.sentences[ID]
+            ids = block.sentences[ID]
+            columns[ID] = list(map(str, ids)) if self._large_ids else ids
         if references:
             columns[REFERENCE] = self._references(block, references)
         return columns

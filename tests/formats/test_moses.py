@@ -112,7 +112,7 @@ def test_bad_first_lines(write: Write, line: str, code: str, parameter: str | No
         read_nbest(write(line))
 
 
-ODD_NAMES = ["\u00a0LM0", "LM0\u00a0", "LM0\u3000", "\u200bLM0", "LM\ufeff0", "my\u2003lm"]
+ODD_NAMES = ["\u00a0LM0", "LM0\u00a0", "LM0\u3000", "my\u2003lm"]
 
 
 @pytest.mark.parametrize("name", ODD_NAMES)

@@ -275,10 +275,22 @@ def test_ids_are_integers_of_64_bits(ids: Any) -> None:
 
 
 @pytest.mark.parametrize("identifier", [np.uint64(2**63 + 5), 2**63, 2**64])
-def test_larger_ids_of_records_are_refused(identifier: Any) -> None:
+def test_ids_have_any_size(identifier: Any) -> None:
+    number = int(identifier)
+    references = {number: "A", "7": "B"}
     for table in (pd.DataFrame, dict):
-        with raises(DataError, line=1, match=str(int(identifier))):
-            from_records(table({"id": [identifier], "text": ["a"]}))
+        frame = table({"id": [identifier, identifier, 7], "text": ["a", "b", "c"]})
+        lists = from_records(frame, references=references)
+        assert (lists.ids, lists.texts(0)) == ((str(number), "7"), ["a", "b"])
+        assert lists.references == (("A",), ("B",))
+    rows = [f'{{"id": {n}, "candidates": ["a"]}}' for n in (7, -number, number)]
+    assert read_nbest(rows).ids == ("7", str(-number), str(number))
+    cells = ["id,text", *(f"{n},a" for n in (7, number))]
+    lists = read_nbest(cells, format="csv", references=references)
+    assert lists.ids == ("7", str(number))
+    assert lists.references == (("B",), ("A",))
+    with raises(DataError, "bad-data", line=3, match="write all ids in the same way"):
+        read_nbest([*cells[:2], "q,a"], format="csv")
 
 
 @pytest.mark.parametrize("identifier", [7, np.uint8(7), jnp.array(7), "7"])

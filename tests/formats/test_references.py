@@ -147,10 +147,7 @@ def test_the_order_of_ids_that_are_texts_is_logged(caplog: pytest.LogCaptureFixt
         ["the cat, 1", "a dog", "3 people came", "Yes, I do"],
         ["1. one", "2. two", "3. three", "4. four"],
         ['"Yes."', '"No."', '"He left."', '"No," she said.'],
-        ["a\ttab", "0\ta dog", "", "1\ta cat"],
-        ["id\treference", "0\ta", "1\tb", "2\tc"],
         ["{braces}", '{"id": 0, "reference": "a"}', "[1] see", "{"],
-        ["\t", "a dog ", "\ta cat", "b\t"],
         ["0 one", "1 two", "2 three", "3 four"],
         [f'<seg id="{n}">a</seg>' for n in range(4)],
         [f"{n} ||| a cat ||| LM0= 1" for n in range(4)],
@@ -164,6 +161,14 @@ def test_a_text_file_is_never_anything_else(write: Write, lines: list[str]) -> N
         read = read_nbest(OF_NUMBERS, references=texts, sources=texts)
         assert read.references == tuple((line.strip(),) for line in lines)
         assert read.sources == tuple(line.strip() for line in lines)
+
+
+@pytest.mark.parametrize("line", ["0\ta dog", "id\treference", "doc-1\t"])
+def test_a_text_file_with_a_tab_is_an_error(write: Write, line: str) -> None:
+    texts = write("the cat", line, name="dev.ref")
+    match = r"a reference has a tab: if the lines have ids, write the names of the columns"
+    with raises(DataError, "bad-line", parameter="references", line=2, match=match):
+        read_nbest(OF_NUMBERS, references=texts)
 
 
 # --- ids -----------------------------------------------------------------------------------------
