@@ -48,7 +48,7 @@ def visible_form(text: str) -> str:
 
 
 def has_unseen(text: str) -> bool:
-    r"""Return whether a text has characters that are not seen, or blanks other than single ones.
+    r"""Return whether a text has blanks other than single ones inside it.
 
     >>> has_unseen("my lm"), has_unseen("lm "), has_unseen("\xa0lm"), has_unseen("cafe\u0301")
     (False, True, True, False)
@@ -83,7 +83,7 @@ def describe_equal_ids(value: Any, other: str) -> str:
     """
     alike = visible_form(str(value)) == visible_form(other)
     are = "look the same" if alike else "are the same number"
-    # Escaped, since they may differ only by characters that are not seen.
+    # Escaped, since they may differ only by blanks or the form of letters.
     ids = (quote(str(one)).encode("ascii", "backslashreplace").decode() for one in (value, other))
     return f"the ids {' and '.join(ids)} {are}: write an id in one way, or rename one of two"
 
