@@ -168,6 +168,7 @@ def make_draws(run: SamplerRun) -> Draws:
         UsageError: if the sampler did not return draws of the sites of the target.
     """
     target, sampled, adaptation = run.target, run.sampled, run.adaptation
+    require(sampled, Sampled, "the method `sample` of a sampler returns Sampled", "sampled")
     record = _describe(run)
     draws = _evaluate_draws(target, sampled, record)
     if adaptation is None:
@@ -248,7 +249,6 @@ def _evaluate_draws(target: Target, sampled: Sampled, record: Record) -> Draws:
     Raises:
         UsageError: if the sampler did not return draws of the sites of the target.
     """
-    require(sampled, Sampled, "the method `sample` of a sampler returns Sampled", "sampled")
     require_sites(sampled.z, target.start)
     with NUMPYRO_LOCK, jax.enable_x64(True):
         info, likelihood = inspect_model(target), sampled.log_likelihood

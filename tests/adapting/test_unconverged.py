@@ -82,7 +82,7 @@ if HAS_EXTRAS:
     USES["Session"] = lambda posterior, **options: Session(LISTS, prior=posterior, **options)
 #: What describes, stores or compares one, whatever its verdict, or takes nothing from its draws.
 DESCRIBES = {"as_draws", "check", "compare", "compare_baselines", "write_posterior"}
-DESCRIBES |= {"plot_trace", "recorded_options"}
+DESCRIBES |= {"plot_trace", "read_posterior", "recorded_options"}
 
 
 def is_refused(use: Callable[..., Any], posterior: Any, **options: Any) -> bool:
