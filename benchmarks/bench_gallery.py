@@ -1,0 +1,184 @@
+"""`bpa_ppl.sample` and NumPyro's NUTS on programs of the usual kinds.
+
+    python benchmarks/bench_gallery.py [--programs linear "two modes" …] [--draws 10000]
+
+For each program of `gallery_programs.py`: what `bpa_ppl.sample` chose, and whether its draws pass
+their check; the largest errors of a mean, in posterior standard deviations, and of a standard
+deviation, as a share; and effective draws of the worst variable per CPU second of the whole call,
+in the first call of a process and in the second one with another seed. Beside it those of NumPyro:
+`MCMC(NUTS(model), num_warmup=1000, num_samples=1000, num_chains=4)`, `run`, and
+`arviz.from_numpyro`. The reference is a closed form or a run of NumPyro's NUTS in float64 with
+4 × `draws` draws. Each way runs in processes of its own, with an empty cache of compiled programs.
+Errors are shown for posteriors that pass; those below 0.1 and 10% are Monte-Carlo errors of about
+a thousand effective draws.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import warnings
+from concurrent.futures import ProcessPoolExecutor
+from tempfile import TemporaryDirectory
+from time import process_time
+from typing import Any
+
+import numpy as np
+from measuring import Table, run_tables, scratch_folder
+
+Moments = dict[str, tuple[float, float]]
+
+
+def run_ours(name: str) -> dict[str, Any]:
+    """Return what two calls of `bpa_ppl.sample` take and say."""
+    from gallery_programs import PROGRAMS
+
+    import bpa_ppl as bpa
+
+    program, result = PROGRAMS[name], {"cpu": [], "ess": []}
+    for seed in (0, 1):
+        start = process_time()
+        try:
+            data = bpa.sample(program.model, program.data, seed=seed)
+        except bpa.BpaError as error:
+            return {"refused": str(error)}
+        result["cpu"].append(process_time() - start)
+        result["ess"].append(count_draws(data["posterior"]))
+        if not seed:
+            result |= {"moments": find_moments(data["posterior"]), "passes": bool(bpa.check(data))}
+            result["chosen"] = data.attrs.get("chosen", data.attrs.get("sampler"))
+    return result
+
+
+def run_numpyro(name: str) -> dict[str, Any]:
+    """Return what two runs of NumPyro's NUTS take, and whether the draws pass the same check."""
+    import arviz
+    import jax
+    from gallery_programs import PROGRAMS
+    from numpyro.infer import MCMC, NUTS
+
+    import bpa_ppl as bpa
+
+    program, result = PROGRAMS[name], {"cpu": [], "ess": []}
+    mcmc = MCMC(
+        NUTS(program.model), num_warmup=1000, num_samples=1000, num_chains=4, progress_bar=False
+    )
+    for seed in (0, 1):
+        start = process_time()
+        try:
+            mcmc.run(jax.random.key(seed), *program.data)
+            data = arviz.from_numpyro(mcmc)
+        except Exception as error:  # whatever NumPyro raises
+            return {"refused": str(error)}
+        result["cpu"].append(process_time() - start)
+        result["ess"].append(count_draws(data["posterior"]))
+        if not seed:
+            result["passes"] = bool(bpa.check(data))
+    return result
+
+
+def run_reference(name: str, draws: int) -> Moments | None:
+    """Return the moments of a long run of NumPyro's NUTS."""
+    import jax
+    from gallery_programs import PROGRAMS
+    from numpyro.infer import MCMC, NUTS
+
+    jax.config.update("jax_enable_x64", True)
+    program = PROGRAMS[name]
+    kernel = NUTS(program.model, target_accept_prob=0.95)
+    mcmc = MCMC(kernel, num_warmup=2000, num_samples=draws, num_chains=4, progress_bar=False)
+    try:
+        mcmc.run(jax.random.key(2), *program.data)
+    except Exception:  # whatever NumPyro raises
+        return None
+    return find_moments(mcmc.get_samples(group_by_chain=True))
+
+
+def find_moments(posterior: Any) -> Moments:
+    """Return mean and standard deviation of each value of each variable, by its label."""
+    found = {}
+    for name in posterior:
+        values = np.asarray(posterior[name], np.float64)
+        values = values.reshape(values.shape[0] * values.shape[1], -1)
+        for k, column in enumerate(values.T):
+            label = name if values.shape[1] == 1 else f"{name}[{k}]"
+            found[label] = (float(column.mean()), float(column.std()))
+    return found
+
+
+def count_draws(posterior: Any) -> float:
+    """Return the bulk ESS of the worst value; values that do not vary are left out."""
+    import arviz
+
+    found = np.inf
+    for name in posterior.data_vars:
+        values = np.asarray(posterior[name], np.float64)
+        of_name = np.atleast_1d(arviz.ess(posterior[[name]], method="bulk")[name].values)
+        varies = np.atleast_1d(values.std(axis=(0, 1)) > 0)
+        found = min(found, *of_name[varies & np.isfinite(of_name)].tolist(), np.inf)
+    return float(found)
+
+
+def run_apart(function: Any, *arguments: Any) -> Any:
+    """Return the result of a function that runs in a new process, with an empty cache of JAX."""
+    context = multiprocessing.get_context("spawn")
+    with TemporaryDirectory() as folder:
+        os.environ["JAX_COMPILATION_CACHE_DIR"] = folder
+        with ProcessPoolExecutor(1, mp_context=context) as pool:
+            return pool.submit(function, *arguments).result()
+
+
+def find_reference(name: str, draws: int) -> Moments | None:
+    """Return the moments to compare with; long runs are kept in the scratch folder."""
+    from gallery_programs import PROGRAMS
+
+    if exact := PROGRAMS[name].exact:
+        return dict(exact)
+    path = scratch_folder() / f"gallery-{name.replace(' ', '-')}-{draws}.json"
+    if not path.exists():
+        path.write_text(json.dumps(run_apart(run_reference, name, draws)), "utf-8")
+    found = json.loads(path.read_text("utf-8"))
+    return None if found is None else {label: tuple(pair) for label, pair in found.items()}
+
+
+def describe_errors(moments: Moments, reference: Moments | None) -> tuple[str, str]:
+    """Return the largest errors of means and of standard deviations of the values of both."""
+    both = [(moments[k], v) for k, v in (reference or {}).items() if k in moments and v[1] > 0]
+    if not both:
+        return "–", "–"
+    mean = max(abs(own[0] - other[0]) / other[1] for own, other in both)
+    deviation = max(abs(own[1] / other[1] - 1) for own, other in both)
+    return f"{mean:.3f}", f"{deviation:.1%}"
+
+
+def describe_speed(result: dict[str, Any], call: int) -> str:
+    """Return the effective draws per CPU second of a call."""
+    if "refused" in result:
+        return "–"
+    return f"{result['ess'][call] / result['cpu'][call]:.0f}"
+
+
+def print_gallery(options: Any) -> None:
+    """Print the table."""
+    from gallery_programs import PROGRAMS
+
+    warnings.simplefilter("ignore")
+    columns = "expected", "chosen", "check", "mean", "sd"
+    speeds = "first call", "NumPyro", "second call", "NumPyro "
+    table = Table("program", *columns, *speeds, "NumPyro's check")
+    for name in options.programs or PROGRAMS:
+        ours, theirs = run_apart(run_ours, name), run_apart(run_numpyro, name)
+        if "refused" in ours:
+            cells = ["–", "refused", "–", "–"]
+        else:
+            reference = find_reference(name, options.draws)
+            verdict = "passes" if ours["passes"] else "fails"
+            cells = [ours["chosen"], verdict, *describe_errors(ours["moments"], reference)]
+        speed = [describe_speed(result, call) for call in (0, 1) for result in (ours, theirs)]
+        other = "refused" if "refused" in theirs else "passes" if theirs["passes"] else "fails"
+        table.row(name, PROGRAMS[name].expected, *cells, *speed, other)
+
+
+if __name__ == "__main__":
+    run_tables(__doc__, {"gallery": print_gallery}, programs=(), draws=10_000, needs_data=False)
