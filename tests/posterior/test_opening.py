@@ -23,7 +23,7 @@ from xarray import Dataset, DataTree
 import bpa_ppl as bpa
 from bpa_ppl import DataError, UsageError
 from bpa_ppl.diagnostics.ways.improvement import report_page
-from bpa_ppl.posterior.arviz_functions import arviz_version, import_arviz
+from bpa_ppl.posterior.arviz_functions import arviz_version, import_arviz, to_arviz_data
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.opening import open_draws, open_posterior, read_posterior
 
@@ -91,7 +91,7 @@ FORMS: dict[str, Callable[[], Any]] = {
     "dictionary": lambda: ARRAYS,
     "Dataset": lambda: dataset(**ARRAYS),
     "DataTree": lambda: DataTree.from_dict({"posterior": dataset(**ARRAYS)}),
-    "data of ArviZ": lambda: import_arviz().convert_to_inference_data(dataset(**ARRAYS)),
+    "data of ArviZ": lambda: to_arviz_data(tree({}, **ARRAYS)),
     "masked": lambda: {
         n: np.ma.masked_array(x, np.zeros(x.shape, bool)) for n, x in ARRAYS.items()
     },
