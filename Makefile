@@ -18,7 +18,7 @@ export PYTHONDONTWRITEBYTECODE :=
 QUICK := tests/posterior tests/diagnostics/check/test_check.py \
 	tests/diagnostics/check/test_predictive.py tests/diagnostics/pages/test_traces.py tests/cli/test_process.py
 
-.PHONY: demo test core quick compare lowest coverage check types package bench docs wheel clean \
+.PHONY: demo test slow core quick compare lowest coverage check types package bench docs wheel clean \
 	store-results compare-results store-reading compare-reading
 
 demo: $(READY)
@@ -26,6 +26,10 @@ demo: $(READY)
 
 test: $(READY)
 	$(PYTEST) --durations 10
+
+# The tests that take long: chains against quadrature, levels, calibration, damaged inputs.
+slow: $(READY)
+	$(PYTEST) -m slow --durations 10
 
 # A copy without bpa_ppl.extras, in an environment of its own with links to the other packages.
 core: $(READY)

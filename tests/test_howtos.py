@@ -248,6 +248,7 @@ def test_scores_of_comet_are_joined_as_a_column(monkeypatch: pytest.MonkeyPatch)
     assert "comet" not in scope["posterior"]["posterior"]["feature"].values
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
 def test_draws_of_numpyro_are_compared_with_those_of_adapt(
     capsys: pytest.CaptureFixture[str],

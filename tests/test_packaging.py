@@ -311,6 +311,7 @@ for call in (lambda: bpa.adapt, lambda: bpa.BayesianRanker, lambda: bpa.Reranker
 """
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the adapted weights are worse:bpa_ppl.errors.BpaWarning")
 @pytest.mark.skipif(os.name != "posix", reason="ends a server by SIGTERM")
 @pytest.mark.needs_extras

@@ -74,6 +74,7 @@ def test_the_eight_schools_are_sampled_as_quadrature_says(sampler: str) -> None:
     assert (data.attrs["model"], data.attrs["seed"]) == ("schools", 1)
 
 
+@pytest.mark.slow
 def test_auto_says_why_it_takes_nuts() -> None:
     data = bpa.sample(schools, (8, ERRORS), {"effect": EFFECTS}, sampler="auto:draws=200")
     assert data.attrs["chosen"] == "nuts"
@@ -86,6 +87,7 @@ def two_modes(y: float) -> None:
     numpyro.sample("y", dist.Normal(root**2, 1.0), obs=y)
 
 
+@pytest.mark.slow
 def test_several_modes_are_said_and_never_pass_in_silence() -> None:
     data = bpa.sample(two_modes, (25.0,), sampler="auto:draws=200")
     assert data.attrs["chosen"] == "nuts"
@@ -121,6 +123,7 @@ def test_a_normal_mean_has_its_closed_form(sampler: str) -> None:
     np.testing.assert_allclose(lp, expected, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_supports_are_those_of_the_sites() -> None:
     """A rate with its conjugate Gamma posterior, shares with their Dirichlet one, a variance."""
     counts, shares, data = np.array([3, 5, 2, 4]), np.array([9, 4, 2]), np.array([1.5, -0.7, 0.2])
@@ -160,6 +163,7 @@ def test_a_program_may_read_its_arguments_and_observe_nothing() -> None:
     assert prior.std() == pytest.approx(1.0, rel=0.05)
 
 
+@pytest.mark.slow
 def test_a_program_that_numpyro_has_run_in_float32_is_sampled_in_float64() -> None:
     """JAX remembers the type of arrays: without copies, the first gradient fails."""
     script = """
@@ -222,6 +226,7 @@ def test_a_site_may_be_called_weights_or_feature() -> None:
     assert bpa.compare(again, data)["a"].verdict == "agrees"
 
 
+@pytest.mark.slow
 def test_plates_may_have_the_names_of_dimensions_and_several_sizes() -> None:
     def program() -> None:
         with numpyro.plate("chain", 3):
@@ -353,6 +358,7 @@ def shifted(monkeypatch: pytest.MonkeyPatch) -> str:
     return "shifted"
 
 
+@pytest.mark.slow
 def test_samplers_are_compared_and_failures_are_rows(shifted: str, tmp_path: Any) -> None:
     options: dict[str, Any] = {"runs": 2, "reference": "imh", "reference_draws": 4000}
     names = ["imh", shifted, "heuristic"]
@@ -378,6 +384,7 @@ def test_samplers_are_compared_and_failures_are_rows(shifted: str, tmp_path: Any
         bpa.compare_samplers(known_scale, (DATA,), samplers=["imh"], test=lists)
 
 
+@pytest.mark.slow
 def test_calibration_of_any_model_finds_a_wrong_sampler(shifted: str) -> None:
     samplers = ["imh:draws=200", f"{shifted}:draws=200"]
     right, wrong = bpa.calibrate(known_scale, (DATA,), samplers=samplers, replications=100)
@@ -386,6 +393,7 @@ def test_calibration_of_any_model_finds_a_wrong_sampler(shifted: str) -> None:
     assert not wrong
 
 
+@pytest.mark.slow
 def test_data_of_plates_and_several_sites_are_simulated() -> None:
     (found,) = bpa.calibrate(
         schools, (8, ERRORS), {"effect": EFFECTS}, samplers=["imh:draws=100"], replications=20

@@ -145,6 +145,7 @@ def test_the_tied_best_share_the_observation(likelihood: str) -> None:
     np.testing.assert_allclose(draws.mean, minimize(loss, np.zeros(2), tol=1e-10).x, atol=2e-4)
 
 
+@pytest.mark.slow
 @quiet
 def test_draws_have_the_moments_of_shared_ties() -> None:
     """By quadrature."""
@@ -357,6 +358,7 @@ def test_a_tie_is_no_choice_of_the_canonical_weights() -> None:
     assert np.array_equal(as_draws(adapt(tied, canonical, **options)).mean, as_draws(shared).mean)
 
 
+@pytest.mark.slow
 def test_between_two_candidates_the_mean_of_the_weights_has_the_averaged_probability() -> None:
     lists = judged_pairs(120, 2.0, 1)
     posterior = adapt(lists[:60], None)

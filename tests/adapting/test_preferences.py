@@ -83,6 +83,7 @@ def test_preferences_are_the_default_without_references(lists: NBest) -> None:
         adapt(bare, ZERO, likelihood="preference")
 
 
+@pytest.mark.slow
 def test_the_posterior_of_gains_is_a_prior_of_preferences(
     lists: NBest, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -144,6 +145,7 @@ def of_two_raters() -> tuple[NBest, Draws]:
     return judged, as_draws(adapt(judged, NONE, **SMALL))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_drawing")
 def test_slip_rates_of_raters_are_found(of_two_raters: tuple[NBest, Draws], tmp_path: Path) -> None:
     judged, posterior = of_two_raters

@@ -167,6 +167,7 @@ def test_the_posterior_of_answers_integrates_over_the_scale(
     assert draws.record.figures.log_evidence == pytest.approx(log_evidence, abs=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", ["auto", "nuts"])
 def test_many_answers_that_determine_the_weights_are_sampled_without_the_scale(
     sampler: str,
@@ -197,6 +198,7 @@ def count_covered(seed: int, prior: Any) -> int:
     return int(np.count_nonzero((low < weights) & (weights < high)))
 
 
+@pytest.mark.slow
 def test_intervals_of_pairs_contain_the_weights_and_narrow_ones_do_not() -> None:
     """The weights have the size 1.5, four times their typical scale."""
     # Of 60; 95 % are 57, and fewer than 52 have a probability of 1 % if the intervals do not depend

@@ -54,6 +54,7 @@ with ThreadPoolExecutor(4) as threads:
 """
 
 
+@pytest.mark.slow
 def test_threads_of_a_cold_process() -> None:
     run = [sys.executable, "-c", COLD]
     done = subprocess.run(run, capture_output=True, text=True, check=False)
@@ -74,6 +75,7 @@ def test_threads_draw_the_same_as_one(pool: NBest) -> None:
         np.testing.assert_array_equal(values, run(seed))
 
 
+@pytest.mark.slow
 def test_one_program_runs_at_a_time(pool: NBest, monkeypatch: pytest.MonkeyPatch) -> None:
     """JAX's thread pool may not hold two programs that call LAPACK: they wait forever."""
     advance, running, most = chains._advance, list[int](), list[int]()

@@ -45,6 +45,7 @@ def old() -> Draws:
     return posterior_of(0, OLD, contradiction=0.0)
 
 
+@pytest.mark.slow
 def test_the_reported_shift_is_that_of_the_joint_posterior(tmp_path: Path) -> None:
     with pytest.warns(BpaWarning, match="standard deviations"):
         updated = posterior_of(OLD, 9, contradiction=MILD, prior=Prior.of(old()))

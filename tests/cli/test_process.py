@@ -47,6 +47,7 @@ def test_the_installed_program(folder: Path) -> None:
     assert done.stdout.count("\n") == SENTENCES
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_nothing(folder: Path) -> None:
     os.mkfifo("lists")
     before = sorted(os.listdir())
@@ -104,6 +105,7 @@ def test_signals_that_end_a_command(name: str, code: int) -> None:
     assert (ending.value.exit_code, str(ending.value)) == (code, f"ended by {name}")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs the signals and process ids of POSIX")
 def test_temporary_files_of_processes_that_are_ended_or_killed(folder: Path) -> None:
     """A process removes its own if a signal ends it; one that is killed cannot."""

@@ -331,6 +331,7 @@ with multiprocessing.get_context("fork").Pool(2) as pool:
 """
 
 
+@pytest.mark.slow
 def test_forked_processes_predict_and_refuse_to_adapt() -> None:
     done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -57,6 +57,7 @@ def judged() -> tuple[NBest, Float64]:
     return lists, quantiles_by_draws_of_the_prior(lists, difference)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the judgements do not separate")
 @pytest.mark.parametrize("sampler", ["auto", "imh", "laplace", "rwm"])
 def test_the_tails_are_those_of_draws_of_the_prior(

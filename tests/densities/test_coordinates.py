@@ -92,6 +92,7 @@ def rows_of(target: Target) -> np.ndarray:
     return rows[:, :, 1:].reshape(-1, FEATURES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "likelihood"), [("correlated", "oracle"), ("canonical", "risk")])
 def test_the_span_has_the_moments_of_the_weights(name: str, likelihood: str, few: None) -> None:
     target = build(name, likelihood)
@@ -151,6 +152,7 @@ def with_common_scale(deviation: float) -> Target:
     return replace(target, data=target.data._replace(prior=given))
 
 
+@pytest.mark.slow
 def test_nuts_draws_the_common_scale_of_many_directions(
     few: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,6 +229,7 @@ def test_weights_stay_as_they_are(model: str, few: None) -> None:
     assert choose_coordinates(target) is target
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the judgements do not separate the features")
 def test_many_features_are_adapted_and_checked() -> None:
     """300 features of 10 lists have 50 directions, which the check examines with the weights."""
@@ -268,6 +271,7 @@ def adapt_in(unit: Any, *, canonical: bool, **options: Any) -> np.ndarray:
     return draws.mean * units
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("canonical", [False, True])
 @pytest.mark.parametrize("sampler", ["auto", "imh", "nuts", "rwm", "laplace", "map"])
 def test_units_do_not_matter_to_samplers(sampler: str, canonical: bool) -> None:

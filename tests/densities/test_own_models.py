@@ -197,6 +197,7 @@ def test_a_domain_without_weights_is_refused() -> None:
         density_of(of_two_domains, domain=["a", "b"] * 6 + ["c"] * 2)
 
 
+@pytest.mark.slow
 def test_what_an_error_suggests_gives_a_model_that_can_be_sampled() -> None:
     """Other canonical weights, a truncated distribution, and a small number in a square root."""
 
@@ -502,6 +503,7 @@ def by_domain(lists: Any, prior: Any, likelihood: Any) -> None:
     numpyro.deterministic("weights", own[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", [*SLOW_SAMPLERS[:2], "imh"])
 def test_domains_that_share_weights_are_sampled_as_quadrature_says(sampler: str) -> None:
     rng = np.random.default_rng(8)
@@ -555,6 +557,7 @@ def moments() -> tuple[np.ndarray, np.ndarray]:
     return moments_of(grid, p)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", [*SLOW_SAMPLERS, "imh"])
 def test_a_prior_with_a_learned_scale_is_sampled_as_quadrature_says(sampler: str) -> None:
     target = TARGETS["balanced"]()
@@ -594,6 +597,7 @@ def noncentred(lists: Any, prior: Any, likelihood: Any) -> None:
     observe(lists, likelihood, domains[:-1])
 
 
+@pytest.mark.slow
 def test_nuts_ends_for_an_own_hierarchy_of_54_values() -> None:
     """Its warm-up calls no LAPACK: the metric of so many values is diagonal."""
     rng, names = np.random.default_rng(3), [f"F{k}" for k in range(9)]

@@ -86,6 +86,7 @@ def test_it_has_the_sign_of_most_features_or_the_given_one() -> None:
     assert turned == pytest.approx({name: -value for name, value in agreement.items()})
 
 
+@pytest.mark.slow
 def test_the_prior_mean_of_weights_without_a_starting_value_follows_it() -> None:
     pool = lists()
     agreement = scaled_agreement(pool, NAMES)

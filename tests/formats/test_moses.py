@@ -315,6 +315,7 @@ NUMBERS = (
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.lists(NUMBERS, min_size=1))
 def test_numbers_are_exact(texts: list[str]) -> None:

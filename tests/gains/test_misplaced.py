@@ -40,6 +40,7 @@ def misplace(lists: NBest, how: str) -> NBest:
     return lists.with_references([references[place] for place in order[how]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TEXTS)
 def test_real_references_belong_to_their_lists_and_others_do_not(
     name: str, real_lists: Callable[[str], NBest]

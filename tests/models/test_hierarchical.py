@@ -60,6 +60,7 @@ def posterior() -> Draws:
     return bpa.as_draws(bpa.adapt(pairs(40), gain="gain", likelihood="oracle", **options))
 
 
+@pytest.mark.slow
 def test_each_domain_has_the_weights_of_its_customers(posterior: Draws) -> None:
     assert posterior.domains == tuple(WEIGHTS)
     assert bpa.check(posterior)
@@ -75,6 +76,7 @@ def test_each_domain_has_the_weights_of_its_customers(posterior: Draws) -> None:
     assert accuracy(posterior, test) > accuracy(pooled, test) + 0.08
 
 
+@pytest.mark.slow
 def test_the_moments_are_those_of_numpyro(posterior: Draws) -> None:
     lists = pairs(40)
     observed = observe(prepare(lists, gain="gain", likelihood="oracle"))

@@ -327,6 +327,7 @@ def test_only_judged_candidates_of_a_list_are_compared() -> None:
     np.testing.assert_allclose((draws.mean - [0.4, -0.2]) / 0.1, slope.sum(axis=0), atol=1e-3)
 
 
+@pytest.mark.slow
 def test_intervals_of_the_default_are_not_too_narrow() -> None:
     """In simulations from the prior; docs/model.md has more of them."""
     rng, inside = np.random.default_rng(8), []

@@ -211,6 +211,7 @@ def test_ties_of_domains_with_weights_of_their_own(lists: NBest) -> None:
     np.testing.assert_allclose(found["oracle"][0, 0], np.concatenate(expected), rtol=2e-5)
 
 
+@pytest.mark.slow
 def test_posterior_of_slip_rates_agrees_with_quadrature() -> None:
     """Of one weight and the rates of two raters; m is integrated out analytically."""
     rng = np.random.default_rng(3)
@@ -246,6 +247,7 @@ def test_posterior_of_slip_rates_agrees_with_quadrature() -> None:
     assert_weighted_moments(draws, np.log(posterior.importance), mean, covariance, ess=300)
 
 
+@pytest.mark.slow
 def test_simulated_answers_have_model_frequencies(lists: NBest) -> None:
     posterior = posterior_target(with_judgements(lists, ties=True, raters=True), Preference())
     sites = {"weights": np.broadcast_to(WEIGHTS, (4000, 2)), "log_nu": np.full(4000, 0.3)}

@@ -127,6 +127,7 @@ def separable() -> KnownTarget:
     return target("separable")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", ["imh", "nuts", "rwm"])
 def test_draws_of_a_posterior_far_from_a_gaussian_pass_and_are_right(
     separable: KnownTarget, sampler: str
@@ -143,6 +144,7 @@ def test_draws_of_a_posterior_far_from_a_gaussian_pass_and_are_right(
     np.testing.assert_allclose(draws.weights.std(axis=(0, 1)) / separable.sd, 1, atol=error)
 
 
+@pytest.mark.slow
 def test_moments_are_fitted_only_where_the_mode_is_a_poor_description(
     separable: KnownTarget,
 ) -> None:

@@ -30,6 +30,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", SETTINGS)
 def test_moments_are_those_of_quadrature(sampler: str) -> None:
     posterior = TARGET.adapt(sampler, SETTINGS[sampler])
@@ -55,6 +56,7 @@ def test_types_of_a_state_are_those_after_a_step(kernel: str) -> None:
     assert not any(value.weak_type for value in jax.tree.leaves(state))
 
 
+@pytest.mark.slow
 def test_chains_of_nuts_that_reject_every_step_are_drawn_with_a_tuned_one() -> None:
     """As those that start in the tail of a skewed posterior; here the known step is too long."""
     posterior = TARGET.adapt("nuts", {"step_size": 1000.0, "draws": 1000, "chains": 2})

@@ -46,6 +46,7 @@ def test_a_proposal_without_a_density_is_rejected() -> None:
     np.testing.assert_array_equal(found["z"]["weights"], start["weights"])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")  # the canonical weights are as good
 @pytest.mark.parametrize(("features", "thinning"), [(2, 10), (14, 21)])
 def test_the_steps_of_a_draw_grow_with_the_number_of_weights(features: int, thinning: int) -> None:

@@ -29,6 +29,7 @@ FEW = {
 RARELY_ACCEPTED = {"packed", "requests", "recipes", "tables", "judges"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in AREAS if name not in ELSEWHERE])
 @pytest.mark.filterwarnings("ignore::bpa_ppl.errors.BpaWarning")
 def test_inputs_are_used_or_refused(name: str, tmp_path: Path) -> None:

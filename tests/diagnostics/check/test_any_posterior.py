@@ -140,6 +140,7 @@ def test_commands_take_any_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     refused("weights", "any.nc", "-o", "w.json", mention="no variable weights")
 
 
+@pytest.mark.slow
 def test_a_figure_has_the_worst_hundred(caplog: pytest.LogCaptureFixture) -> None:
     rng = np.random.default_rng(1)
     many = rng.normal(size=(*SHAPE, 120))

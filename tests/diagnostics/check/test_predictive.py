@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from scipy.special import expit, log_expit
 from scipy.stats import kstest, norm
 from support import reference_model
@@ -162,6 +163,7 @@ def test_lists_of_others_are_refused() -> None:
         with_predictions(draws, pool.select([0, 1]))
 
 
+@pytest.mark.slow
 def test_the_pit_is_uniform_where_the_model_is_right_and_only_there() -> None:
     pool, right = planted(400, seed=5)
     wrong = np.where(np.random.default_rng(0).random(len(right)) < 0.5, 3, right)

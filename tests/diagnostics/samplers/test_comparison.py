@@ -66,6 +66,7 @@ def judged(reference: list[Draws]) -> Comparison:
     return compare({"right": runs(), **wrong}, reference)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", WRONG)
 def test_a_wrong_sampler_is_caught(judged: Comparison, sampler: str) -> None:
     assert not judged

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from support.external_posterior import autoregressive
 
 from bpa_ppl import Draws
@@ -15,6 +16,7 @@ def inside(layers: list[Layer]) -> bool:
     return bool((np.abs(curve.y) <= band.y).all())
 
 
+@pytest.mark.slow
 def test_the_band_of_the_ecdf_holds_its_level() -> None:
     """Of 200 correct samplers about 5% leave it; binomial limits at 0.1%."""
 
@@ -30,6 +32,7 @@ def test_the_band_of_the_ecdf_holds_its_level() -> None:
     assert not inside(compute_ecdf_differences({"a": draws(0, 0.5)}, draws(1))[0])
 
 
+@pytest.mark.slow
 def test_the_band_of_ranks_holds_its_level() -> None:
     """Of 300 correct samplers with correlated draws at most 5% leave it; binomial limit at 0.1%."""
 

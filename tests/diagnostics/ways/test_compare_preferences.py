@@ -304,6 +304,7 @@ def test_the_mean_is_the_choice_of_equal_weights_whatever_its_slope() -> None:
     assert row.slope < 0
 
 
+@pytest.mark.slow
 def test_a_hidden_truth_is_found(tmp_path: Path) -> None:
     """`adapt`, files, `rerank`, its summary and the report agree, and the intervals contain it."""
     result = bpa.adapt(judged(4, 60, size=3, answers=2), None, sampler="laplace")
@@ -362,6 +363,7 @@ def test_canonical_weights_are_compared_too() -> None:
     assert comparison.row(Way.CANONICAL) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [1.6, 0.0])
 def test_ten_answers_by_judges_of_equal_worth(noise: float) -> None:
     """Weights of nine judges, each right in 60 %, are often no better than a simple way."""

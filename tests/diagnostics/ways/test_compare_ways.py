@@ -224,6 +224,7 @@ def test_the_ridge_regression_is_that_of_scikit_learn(features: int) -> None:
     np.testing.assert_allclose(list(found.weights.values()), model.coef_ / spread, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "missing"), [(0, False), (1, True)])
 def test_every_row_is_that_of_plain_loops(seed: int, missing: bool) -> None:
     pool = lists(seed, missing=missing)
@@ -567,6 +568,7 @@ def test_adapt_warns_where_judgements_do_not_separate_the_features(
     assert least <= warned <= most
 
 
+@pytest.mark.slow
 def test_draws_that_have_not_converged_give_no_advice() -> None:
     """Neither in a log, on the page, nor in favour of a system; the numbers are recorded."""
     pool = judged(20, 3).with_extras(system=["s0", "s1", "s2", "s3", "s4", "s5"] * 20)
@@ -594,6 +596,7 @@ def unjudged(sizes: list[int]) -> bpa.NBest:
     return bpa.from_lists(texts, [np.zeros((n, 1)) for n in sizes], ["LM0"])
 
 
+@pytest.mark.slow
 def test_the_association_is_standard_normal_if_gains_are_permuted() -> None:
     """Also with ties, lists of two, and lists whose gains are equal; of one list it is SciPy's."""
     rng = np.random.default_rng(3)

@@ -111,6 +111,7 @@ def test_canonical_weights_change_nothing() -> None:
     assert describe_changes(same.choices, same.gain) == []
 
 
+@pytest.mark.slow
 def test_baseline_without_canonical_weights() -> None:
     pool = lists()  # the second candidate, with low LM0, is correct in four of five lists
     posterior = adapt(pool, None, sampler="map")

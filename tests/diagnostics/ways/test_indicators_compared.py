@@ -85,6 +85,7 @@ def log_evidence(draws: Draws, nbest: NBest) -> float:
     return -mode.fun + (np.log(precision).sum() - np.linalg.slogdet(hessian)[1]) / 2
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_drawing")
 def test_indicators_that_explain_nothing_are_left_out() -> None:
     pool = lists(effect=0.0, noise=1.0)

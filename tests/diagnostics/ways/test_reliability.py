@@ -168,6 +168,7 @@ def test_more_answers_promise_more() -> None:
     assert shares[-1] == pytest.approx(np.mean(means >= 0.9), abs=0.15)
 
 
+@pytest.mark.slow
 def test_what_more_labels_promise_is_what_they_do() -> None:
     rng, planned, found = np.random.default_rng(6), [], []
     for _ in range(60):

@@ -115,6 +115,7 @@ def test_the_panel_has_plain_words_and_is_hidden_from_named_raters(browser: Brow
         assert page.messages == []
 
 
+@pytest.mark.slow
 def test_a_killed_server_is_resumed(browser: Browser, tmp_path: Path) -> None:
     lists, journal = tmp_path / "lists.jsonl", tmp_path / "j.jsonl"
     bpa.write_nbest(judge_lists(), lists)

@@ -106,6 +106,7 @@ def left_out_accuracy(x: Float64, deviation: Float64) -> Float64:
     return np.array(right)
 
 
+@pytest.mark.slow
 def test_evidence_and_losses_are_those_of_brute_force() -> None:
     _, lists = simulated(60, 5, TRUE[:2])
     found = judges(bpa.adapt(lists, prior=PRIOR, sampler="laplace"), lists)
@@ -175,6 +176,7 @@ def test_the_mean_of_judges_varies_as_that_of_so_many_independent_ones() -> None
     assert count_independent(errors) == pytest.approx(expected, rel=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "count", "error"), [(20, 3, 0.1), (50, 3, 0.1), (50, 9, 0.2)])
 @pytest.mark.parametrize("shared", [0.0, 0.5])
 def test_intervals_of_independent_judges_contain_their_number(
@@ -205,6 +207,7 @@ def test_a_constant_judge_has_no_sign() -> None:
     assert "+0.00      +0.00 to +0.00" in str(found)
 
 
+@pytest.mark.slow
 def test_copies_of_one_judge_are_worth_one_and_the_cheapest_copy_is_left() -> None:
     x, lists = simulated(60, 2, TRUE[:1] * 2)
     names = ["a", "b", "c"]
@@ -295,6 +298,7 @@ def test_the_value_of_asking_is_what_answers_win(weights: tuple[float, float]) -
         )
 
 
+@pytest.mark.slow
 def test_a_cascade_asks_where_it_matters() -> None:
     true, prices = np.array([1.2, 2.5]), {"dear": 1.0, "cheap": 0.1}
     _, lists = simulated(240, 8, true)
@@ -330,6 +334,7 @@ def test_the_cheapest_jury_loses_little_and_has_higher_evidence(result: Judges) 
     assert "noise" not in result.cheapest.judges
 
 
+@pytest.mark.slow
 def test_graded_lists_have_shares_of_the_headroom() -> None:
     rng = np.random.default_rng(6)
     x = rng.normal(size=(40, 4, 2))
@@ -347,6 +352,7 @@ def test_graded_lists_have_shares_of_the_headroom() -> None:
         judges(posterior, lists, prices={"good": 1.0}, cascade=True)
 
 
+@pytest.mark.slow
 def test_rankings_are_valued_where_jax_has_no_float64() -> None:
     """As in programs of users, which do not enable it; warnings are errors here."""
     rng = np.random.default_rng(5)

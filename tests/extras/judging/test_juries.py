@@ -178,6 +178,7 @@ def test_the_first_example_learns_whom_to_trust(scope: dict[str, Any]) -> None:
     assert (chosen == best).mean() > (mean == best).mean() + 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
 def test_the_search_runs(scope: dict[str, Any]) -> None:
     run(scope, ROUTING)

@@ -36,6 +36,7 @@ def read_small(folder: Path, name: str) -> Study:
     return read_study(folder / name)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
 @pytest.mark.usefixtures("without_drawing")
 @pytest.mark.parametrize("name", ["delta.toml", "systems.toml"])

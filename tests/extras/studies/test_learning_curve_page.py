@@ -30,6 +30,7 @@ def written(results: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Pat
         return write_figures(folder, kind="none")
 
 
+@pytest.mark.slow
 def test_page_has_the_numbers_of_the_results(written: list[Path]) -> None:
     finished, html = written[0].parent, written[0].read_text("utf-8")
     page = Outline(html)

@@ -43,6 +43,7 @@ def walk(originals: Path, lists: NBest) -> SweepResult:
     return sweep(lists[:6], weights, "rwm-isotropic", GRID, test=lists[6:], **options)
 
 
+@pytest.mark.slow
 def test_the_runs_are_those_of_adapt(originals: Path, lists: NBest, walk: SweepResult) -> None:
     combinations = [tuple(settings.values()) for settings, _ in walk.combinations()]
     assert combinations == list(product(*GRID.values()))

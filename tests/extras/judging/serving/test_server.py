@@ -130,6 +130,7 @@ HEAD = b"POST /rerank HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/j
 GET = b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
 
 
+@pytest.mark.slow
 def test_silent_connections_are_closed(posterior: Path) -> None:
     """Some send nothing, some a part of a first head, or of another one after an answer."""
     with impatient(posterior, 1) as (_, connect, _):
@@ -141,6 +142,7 @@ def test_silent_connections_are_closed(posterior: Path) -> None:
                 pass
 
 
+@pytest.mark.slow
 def test_silent_connections_are_no_obstacle(posterior: Path) -> None:
     """Neither to requests nor to the end, although the last has sent a part of a body."""
     with (
