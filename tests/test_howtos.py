@@ -266,12 +266,3 @@ def test_draws_of_numpyro_are_compared_with_those_of_adapt(
     with jax.numpy_rank_promotion("allow"):  # of NumPyro's log likelihoods
         exec(f"import jax\n{code}", scope)
     assert re.search(r"^a +not converged ", capsys.readouterr().out, re.MULTILINE)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
-def test_draws_of_numpyro_agree_with_those_of_adapt(capsys: pytest.CaptureFixture[str]) -> None:
-    """All code of the page."""
-    with jax.numpy_rank_promotion("allow"):  # of NumPyro's log likelihoods
-        exec(OWN_MODEL, {})
-    assert re.search(r"^a +agrees ", capsys.readouterr().out, re.MULTILINE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
@@ -35,13 +36,18 @@ def import_tool(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
 
 
 def assert_is_drawn(figure: Figure, path: Path, save: Callable[[Figure, BytesIO], None]) -> None:
-    """Compare bytes, which differ between versions of Matplotlib."""
-    stored, drawn = path.read_bytes(), BytesIO()
+    """Compare texts, which differ between versions of Matplotlib."""
+    stored, drawn = path.read_text("utf-8"), BytesIO()
     save(figure, drawn)
-    if f"Matplotlib v{mpl.__version__}," not in stored.decode():
+    if f"Matplotlib v{mpl.__version__}," not in stored:
         pytest.skip("drawn by another version of Matplotlib")
     advice = f"draw {path.relative_to(ROOT)} again by tools/draw_results.py or tools/draw_pages.py"
-    assert drawn.getvalue() == stored, advice
+    assert without_hashes(drawn.getvalue().decode()) == without_hashes(stored), advice
+
+
+def without_hashes(svg: str) -> str:
+    """Leave out the names of clipping paths: hashes of coordinates that are rounded in the file."""
+    return re.sub(r"\bp[0-9a-f]{10}\b", "p", svg)
 
 
 @pytest.mark.parametrize("name", STRUCTURE)

@@ -76,7 +76,7 @@ def test_shifts_among_repeated_and_rare_words(pair: tuple[str, str]) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(sentences(MANY, 90, shortest=60), st.integers(0, 90), st.integers(0, 40))
 def test_long_sentences(words: Sentence, turn: int, cut: int) -> None:
     candidate = (words[turn:] + words[:turn])[cut:]
