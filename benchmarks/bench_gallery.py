@@ -7,15 +7,14 @@ their check; the largest errors of a mean, in posterior standard deviations, and
 deviation, as a share; and effective draws of the worst variable per CPU second of the whole call,
 in the first call of a process and in the second one with another seed. Beside it those of NumPyro:
 `MCMC(NUTS(model), num_warmup=1000, num_samples=1000, num_chains=4)`, `run`, and
-`arviz.from_numpyro`. The reference is a closed form or a run of NumPyro's NUTS in float64 with
-4 × `draws` draws. Each way runs in processes of its own, with an empty cache of compiled programs.
-Errors are shown for posteriors that pass; those below 0.1 and 10% are Monte-Carlo errors of about
-a thousand effective draws.
+`arviz.from_numpyro`. The reference is a closed form, or a run of NumPyro's NUTS in float64 with
+4 × `draws` draws, unless its chains disagree. Each way runs in processes of its own, with an empty
+cache of compiled programs. Errors below 0.1 and 10% are Monte-Carlo errors of about a thousand
+effective draws.
 """
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
 import warnings
@@ -25,9 +24,11 @@ from time import process_time
 from typing import Any
 
 import numpy as np
-from measuring import Table, run_tables, scratch_folder
+from measuring import Table, run_tables
 
 Moments = dict[str, tuple[float, float]]
+#: Of a reference.
+MAX_RHAT = 1.01
 
 
 def run_ours(name: str) -> dict[str, Any]:
@@ -79,20 +80,26 @@ def run_numpyro(name: str) -> dict[str, Any]:
 
 
 def run_reference(name: str, draws: int) -> Moments | None:
-    """Return the moments of a long run of NumPyro's NUTS."""
+    """Return the moments of a long run of NumPyro's NUTS, or None if its chains disagree.
+
+    It starts at the medians of the prior.
+    """
+    import arviz
     import jax
     from gallery_programs import PROGRAMS
-    from numpyro.infer import MCMC, NUTS
+    from numpyro.infer import MCMC, NUTS, init_to_median
 
     jax.config.update("jax_enable_x64", True)
     program = PROGRAMS[name]
-    kernel = NUTS(program.model, target_accept_prob=0.95)
+    kernel = NUTS(program.model, target_accept_prob=0.95, init_strategy=init_to_median)
     mcmc = MCMC(kernel, num_warmup=2000, num_samples=draws, num_chains=4, progress_bar=False)
     try:
         mcmc.run(jax.random.key(2), *program.data)
     except Exception:  # whatever NumPyro raises
         return None
-    return find_moments(mcmc.get_samples(group_by_chain=True))
+    samples = mcmc.get_samples(group_by_chain=True)
+    largest = arviz.rhat(arviz.from_dict(posterior=samples)).to_array().max()
+    return find_moments(samples) if largest <= MAX_RHAT else None
 
 
 def find_moments(posterior: Any) -> Moments:
@@ -121,25 +128,13 @@ def count_draws(posterior: Any) -> float:
 
 
 def run_apart(function: Any, *arguments: Any) -> Any:
-    """Return the result of a function that runs in a new process, with an empty cache of JAX."""
+    """Return the result of a function that runs in a new process, with an empty cache."""
     context = multiprocessing.get_context("spawn")
     with TemporaryDirectory() as folder:
-        os.environ["JAX_COMPILATION_CACHE_DIR"] = folder
-        with ProcessPoolExecutor(1, mp_context=context) as pool:
+        os.environ["BPA_PPL_CACHE"] = folder
+        start = {"initializer": warnings.simplefilter, "initargs": ("ignore",)}
+        with ProcessPoolExecutor(1, mp_context=context, **start) as pool:
             return pool.submit(function, *arguments).result()
-
-
-def find_reference(name: str, draws: int) -> Moments | None:
-    """Return the moments to compare with; long runs are kept in the scratch folder."""
-    from gallery_programs import PROGRAMS
-
-    if exact := PROGRAMS[name].exact:
-        return dict(exact)
-    path = scratch_folder() / f"gallery-{name.replace(' ', '-')}-{draws}.json"
-    if not path.exists():
-        path.write_text(json.dumps(run_apart(run_reference, name, draws)), "utf-8")
-    found = json.loads(path.read_text("utf-8"))
-    return None if found is None else {label: tuple(pair) for label, pair in found.items()}
 
 
 def describe_errors(moments: Moments, reference: Moments | None) -> tuple[str, str]:
@@ -172,7 +167,8 @@ def print_gallery(options: Any) -> None:
         if "refused" in ours:
             cells = ["–", "refused", "–", "–"]
         else:
-            reference = find_reference(name, options.draws)
+            exact = PROGRAMS[name].exact
+            reference = exact or run_apart(run_reference, name, options.draws)
             verdict = "passes" if ours["passes"] else "fails"
             cells = [ours["chosen"], verdict, *describe_errors(ours["moments"], reference)]
         speed = [describe_speed(result, call) for call in (0, 1) for result in (ours, theirs)]

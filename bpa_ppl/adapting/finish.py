@@ -69,7 +69,6 @@ if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
 _PACKAGES = ("bpa_ppl", "numpyro", "jax", "jaxlib", "numpy", "sacrebleu", "arviz", "arviz-stats")
-_PRIOR_DRAWS = 1000
 #: A larger shift by a Gaussian in place of a posterior, in standard deviations, is warned about.
 _LARGE_SHIFT = 0.25
 #: With fewer lists, it proves little if all choices come from one system.
@@ -254,7 +253,7 @@ def _evaluate_draws(target: Target, sampled: Sampled, record: Record) -> Draws:
         info, likelihood = inspect_model(target), sampled.log_likelihood
         if likelihood is None:
             likelihood = evaluate(target, sampled.z)[1]
-        from_prior = target.draw_prior(_PRIOR_DRAWS, target.seed)
+        from_prior = target.draw_prior(target.seed)
         values, warmup, from_prior = jax.device_get(
             (
                 constrain_draws(target, sampled.z),

@@ -64,7 +64,7 @@ _APART, _NEGLIGIBLE = 3.0, 7.0
 Derivatives = tuple[float, Float64, Float64, Float64 | None]
 
 
-@jax.jit
+@partial(jax.jit, compiler_options=RUN_ONCE)
 def start_at_medians(target: Target, mean: Any = None) -> Sites:
     """Return z at the medians of the prior; weights at a mean, if their support contains it."""
     seeded = handlers.seed(target.program, jax.random.key(0))
@@ -416,7 +416,8 @@ def repeat_start(target: Target, chains: int) -> Sites:
 
 def _find_others(target: Target, first: Mode) -> tuple[Mode, ...]:
     """Return the modes that searches from draws of the prior find, and the first one."""
-    drawn = jax.device_get(unconstrain_each(target, target.draw_prior(_SEARCHES, _SEED)))
+    drawn = {name: values[:_SEARCHES] for name, values in target.draw_prior(_SEED).items()}
+    drawn = jax.device_get(unconstrain_each(target, drawn))
     starts = [{name: values[k] for name, values in drawn.items()} for k in range(_SEARCHES)]
     searched = [find_mode(replace(target, start=z)) for z in starts if is_usable_start(target, z)]
     found = [mode for mode in (first, *searched) if mode.converged]

@@ -71,6 +71,8 @@ MOST_KEPT, _BLOCK = 100_000_000, 16_000_000
 _THREADS = 2
 #: For code that runs once and briefly: optimisation would take longer than it saves.
 RUN_ONCE = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+#: Always as many, so that the program of the prior is compiled once.
+_PRIOR_DRAWS = 1000
 _NO_FEATURES = Match((), np.zeros(0), np.zeros(0, bool))
 
 
@@ -250,13 +252,13 @@ class Target:
         """
         return (values, self.features) if self.has_lists else find_features(values)
 
-    def draw_prior(self, count: int, seed: int) -> Sites:
-        """Return draws of the latent sites, and of the weights of lists, from the prior."""
+    def draw_prior(self, seed: int) -> Sites:
+        """Return 1,000 draws of the latent sites, and of the weights of lists, from the prior."""
         latent = inspect_model(self).latent
         if self.is_log_linear and latent == (WEIGHTS,) and self.prior.other is None:
-            return {WEIGHTS: self.prior.sample(np.random.default_rng([seed, 5]), count)}
+            return {WEIGHTS: self.prior.sample(np.random.default_rng([seed, 5]), _PRIOR_DRAWS)}
         names = dict.fromkeys([WEIGHTS, *latent] if self.has_lists else latent)
-        draws: Sites = _draw_prior(self, tuple(names), count, jax.random.key(seed))
+        draws: Sites = _draw_prior(self, tuple(names), jax.random.key(seed))
         return draws
 
     def __call__(self, z: Any) -> jax.Array:
@@ -778,8 +780,8 @@ def _evaluate_priors(target: Target, values: Sites) -> Sites:
     return jax.vmap(jax.vmap(evaluate_one))(values)
 
 
-@partial(jax.jit, static_argnums=(1, 2), compiler_options=RUN_ONCE)
-def _draw_prior(target: Target, names: tuple[str, ...], count: int, key: jax.Array) -> Sites:
-    program = Predictive(target.program, num_samples=count, return_sites=list(names))
+@partial(jax.jit, static_argnums=1, compiler_options=RUN_ONCE)
+def _draw_prior(target: Target, names: tuple[str, ...], key: jax.Array) -> Sites:
+    program = Predictive(target.program, num_samples=_PRIOR_DRAWS, return_sites=list(names))
     draws: Sites = program(key, *target.data)
     return draws
