@@ -15,11 +15,10 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from itertools import chain
 from pathlib import Path, PurePath
-from typing import IO, Any, BinaryIO, NamedTuple, TextIO, TypeAlias
+from typing import IO, Any, TextIO, TypeAlias
 
 from bpa_ppl.errors import BpaError, DataError, damaged, mismatch, missing_data, wrong_type
 
@@ -30,7 +29,7 @@ AnyInput: TypeAlias = AnyPath | bytes | IO[bytes] | IO[str] | Iterable[str] | It
 STANDARD = "-"
 
 _CHUNK = 1 << 16  # bytes read at once
-_PIECE = 1 << 14  # bytes decompressed at once, which hold 128 MiB at most
+_HEAD = 6  # bytes that show how a file is compressed
 _BLOCK = 1 << 22  # bytes of text in a block
 #: GiB that a compressed file may hold, if it is read in parts, or as a whole.
 _STREAM_GIB, _WHOLE_GIB = 16.0, 1.0
@@ -39,90 +38,34 @@ _MOST_LINKS = 40  # that lead to one file, as in Linux
 _PART = ".bpa-"  # begins the names of temporary files
 
 
-class _Pieces(io.RawIOBase):
-    """Chunks of bytes as a file to read from."""
-
-    def __init__(self, chunks: Iterator[bytes]) -> None:
-        self._chunks, self._rest = chunks, b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self._rest:
-            chunk = next(self._chunks, None)
-            if chunk is None:
-                return 0
-            self._rest = chunk
-        part, self._rest = self._rest[: len(buffer)], self._rest[len(buffer) :]
-        buffer[: len(part)] = part
-        return len(part)
+#: The first bytes of compressed files, by the ending of their names.
+_MAGICS = {".gz": b"\x1f\x8b", ".xz": b"\xfd7zXZ\0", ".zst": b"\x28\xb5\x2f\xfd"}
+_KINDS = {".gz": "gzip", ".xz": "xz", ".zst": "zstd"}  # for messages
 
 
-def _decompress(new_decoder: Callable[[], Any], chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Decompress one or several concatenated streams, each with a new decoder of its own."""
-    decoder = new_decoder()
-    for chunk in chunks:
-        for at in range(0, len(chunk), _PIECE):
-            piece = chunk[at : at + _PIECE]
-            while piece:
-                if decoder.eof:
-                    decoder = new_decoder()
-                yield decoder.decompress(piece)
-                piece = decoder.unused_data if decoder.eof else b""
-    if not decoder.eof:
-        raise EOFError("they end too early")
-
-
-def _decompress_zstd(chunks: Iterator[bytes]) -> Iterator[bytes]:
+def _decompress(file: Any, suffix: str) -> Any:
+    """Return a compressed file, which may be several in a row, as one to read."""
+    if suffix == ".gz":
+        return gzip.GzipFile(fileobj=file)
+    if suffix == ".xz":
+        return lzma.LZMAFile(file)
     import pyarrow as pa
 
-    file = pa.PythonFile(io.BufferedReader(_Pieces(chunks)), "r")
-    with pa.CompressedInputStream(file, "zstd") as stream:
-        while text := stream.read(_CHUNK):
-            yield text
+    return pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd")
 
 
-def _compress_zstd(file: BinaryIO) -> Any:
-    import pyarrow as pa
-
-    return pa.CompressedOutputStream(pa.PythonFile(file, "w"), "zstd")
-
-
-class _Codec(NamedTuple):
-    """One kind of compression.
-
-    Attributes:
-        name: for messages.
-        magic: first bytes of such files.
-        decompress: yields the content of one or several concatenated streams.
-        encoder: returns a binary file that compresses into another one.
-    """
-
-    name: str
-    magic: bytes
-    decompress: Callable[[Iterator[bytes]], Iterator[bytes]]
-    encoder: Callable[[BinaryIO], Any]
-
-
-#: By the ending of the names of such files.
-_CODECS = {
-    ".gz": _Codec(
-        "gzip",
-        b"\x1f\x8b",
-        partial(_decompress, partial(zlib.decompressobj, 31)),
+def _compress(file: Any, suffix: str) -> Any:
+    """Return a file to write, which compresses into another one."""
+    if suffix == ".gz":
         # Without name and time, so that equal content gives equal files.
-        lambda file: gzip.GzipFile("", "wb", 6, file, mtime=0),
-    ),
-    ".xz": _Codec(
-        "xz",
-        b"\xfd7zXZ\0",
-        partial(_decompress, lzma.LZMADecompressor),
-        partial(lzma.LZMAFile, mode="wb"),
-    ),
-    ".zst": _Codec("zstd", b"\x28\xb5\x2f\xfd", _decompress_zstd, _compress_zstd),
-}
-_MAGICS = tuple(codec.magic for codec in _CODECS.values())
+        return gzip.GzipFile("", "wb", 6, file, mtime=0)
+    if suffix == ".xz":
+        return lzma.LZMAFile(file, "wb")
+    if suffix == ".zst":
+        import pyarrow as pa
+
+        return pa.CompressedOutputStream(pa.PythonFile(file, "w"), "zstd")
+    return file
 
 
 def origin_name(source: AnyInput) -> str:
@@ -157,7 +100,7 @@ def strip_compression(path: AnyPath) -> PurePath:
     'dev.txt'
     """
     name = PurePath(path)
-    return name.with_suffix("") if name.suffix in _CODECS else name
+    return name.with_suffix("") if name.suffix in _MAGICS else name
 
 
 class InputFile:
@@ -217,8 +160,8 @@ class InputFile:
         """Provide the path of an uncompressed file: a copy if this one is compressed or a pipe."""
         if isinstance(self.path, str | Path) and os.path.isfile(self.path):
             with open(self.path, "rb") as file:
-                head = file.read(len(max(_MAGICS, key=len)))
-            if not head.startswith((_BOM, *_MAGICS)):
+                head = file.read(_HEAD)
+            if not head.startswith((_BOM, *_MAGICS.values())):
                 yield str(self.path)
                 return
         with tempfile.NamedTemporaryFile() as copy:
@@ -638,9 +581,8 @@ def atomic_writers(*paths: AnyPath) -> Iterator[tuple[TextIO, ...]]:
 @contextmanager
 def _text_file(temporary: Path, path: AnyPath) -> Iterator[TextIO]:
     """Open a file to write text, compressed as the suffix of `path` says."""
-    codec = _CODECS.get(Path(path).suffix)
     with temporary.open("wb") as raw:
-        binary: IO[bytes] = raw if codec is None else codec.encoder(raw)
+        binary: IO[bytes] = _compress(raw, Path(path).suffix)
         with io.TextIOWrapper(binary, encoding="utf-8", newline="\n") as text:
             yield text
 
@@ -649,43 +591,79 @@ def _plain_bytes(path: AnyInput, gib: float | None = None) -> Iterator[bytes]:
     """Yield the decompressed content in chunks of any length, without a byte-order mark.
 
     Args:
-        path: what is read.
+        path: what is read: a file, an open one, bytes, or lines, which get an end each.
         gib: the most that a compressed file may hold; None for files that are read in parts.
     """
-    chunks = _raw_chunks(path)
-    first = next(chunks, b"")
-    codec = next((c for c in _CODECS.values() if first.startswith(c.magic)), None)
-    chunks = chain([first], chunks)
-    if codec is not None:
-        chunks = _unpack(chunks, codec, origin_name(path), gib or _STREAM_GIB)
+    chunks = _read(path, gib or _STREAM_GIB)
     yield next(chunks, b"").removeprefix(_BOM)
     yield from chunks
 
 
-def _raw_chunks(source: Any) -> Iterator[bytes]:
-    """Yield the content of a file, of an open one, of bytes, or of lines, which get an end each."""
-    if isinstance(source, bytes):
-        source = io.BytesIO(source)
-    if isinstance(source, str | Path) or hasattr(source, "read"):
-        try:
-            with _open(source) as file:
-                while chunk := file.read(_CHUNK):
-                    yield _encode(chunk)
-        except (OSError, ValueError) as error:  # ValueError: no file can have this name
-            raise access_error(source, error, "read") from error
-    else:
+def _read(source: Any, gib: float) -> Iterator[bytes]:
+    if not (isinstance(source, str | Path | bytes) or hasattr(source, "read")):
         for line in map(_encode, source if isinstance(source, Iterable) else [source]):
             yield line if line.endswith(b"\n") else line + b"\n"
+        return
+    try:
+        with _open(source) as file:
+            head = file.peek(_HEAD) if hasattr(file, "peek") else b""
+            suffix = next((of for of, magic in _MAGICS.items() if head.startswith(magic)), None)
+            if suffix is None:
+                while chunk := file.read(_CHUNK):
+                    yield _encode(chunk)
+                return
+            left, origin = gib * 2**30, origin_name(source)
+            try:
+                _check_end(file, suffix)
+                unpacked = _decompress(file, suffix)
+                while chunk := unpacked.read(_CHUNK):
+                    left -= len(chunk)
+                    if left < 0:
+                        problem = f"unpacks to more than {gib:g} GiB: if that is right, unpack "
+                        raise DataError(f"{problem}the file", origin, code="damaged")
+                    yield chunk
+            except (zlib.error, lzma.LZMAError, EOFError, OSError, ValueError) as error:
+                if isinstance(error, OSError) and error.errno is not None:
+                    raise  # of the system
+                remedy, kind = "download or create the file again", _KINDS[suffix]
+                raise damaged(f"valid {kind} data", error, origin, remedy=remedy) from error
+    except BpaError:
+        raise
+    except (OSError, ValueError) as error:  # ValueError: no file can have this name
+        raise access_error(source, error, "read") from error
 
 
-def _open(source: Any) -> Any:
-    if not isinstance(source, str | Path):
-        return nullcontext(source)
-    if str(source) != STANDARD:
-        return open(source, "rb")
-    if sys.stdin is None:
-        raise OSError("it is closed: open it, or name a file")
-    return nullcontext(sys.stdin.buffer)
+def _check_end(file: Any, suffix: str) -> None:
+    """Refuse bytes after the end of a file of xz, which `lzma` does not read."""
+    if suffix == ".xz" and file.seekable():
+        begin, end = file.tell(), file.seek(0, io.SEEK_END)
+        file.seek(max(begin, end - _CHUNK))
+        if not file.read().rstrip(b"\0").endswith(b"YZ"):
+            raise EOFError("it does not end as such a file")
+        file.seek(begin)
+
+
+@contextmanager
+def _open(source: Any) -> Iterator[Any]:
+    """Open what has bytes; one that can be looked into before it is read, wherever it can be."""
+    if isinstance(source, str | Path) and str(source) != STANDARD:
+        with open(source, "rb") as file:
+            yield file
+        return
+    if isinstance(source, str | Path):
+        if sys.stdin is None:
+            raise OSError("it is closed: open it, or name a file")
+        source = sys.stdin.buffer
+    source = io.BytesIO(source) if isinstance(source, bytes) else source
+    if hasattr(source, "peek") or not hasattr(source, "readinto"):
+        yield source
+        return
+    buffered = io.BufferedReader(source)
+    try:
+        yield buffered
+    finally:
+        with suppress(ValueError):  # it is closed
+            buffered.detach()  # else it would close the file
 
 
 def _encode(text: Any) -> bytes:
@@ -694,23 +672,6 @@ def _encode(text: Any) -> bytes:
     if isinstance(text, bytes):
         return text
     raise wrong_type("files are paths, open files, bytes or lines of text", text, "path")
-
-
-def _unpack(chunks: Iterator[bytes], codec: _Codec, origin: str, gib: float) -> Iterator[bytes]:
-    """Decompress a file, up to a number of GiB."""
-    left = gib * 2**30
-    try:
-        for text in codec.decompress(chunks):
-            left -= len(text)
-            if left < 0:
-                problem = f"unpacks to more than {gib:g} GiB: if that is right, unpack the file"
-                raise DataError(problem, origin, code="damaged")
-            yield text
-    except BpaError:
-        raise
-    except (zlib.error, lzma.LZMAError, EOFError, OSError, ValueError) as error:
-        remedy = "download or create the file again"
-        raise damaged(f"valid {codec.name} data", error, origin, remedy=remedy) from error
 
 
 def require_parallel(counts: Sequence[int], origins: Sequence[str]) -> None:
