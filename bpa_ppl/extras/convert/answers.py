@@ -28,8 +28,9 @@ from typing import Any, NamedTuple
 
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl.errors import quote
-from bpa_ppl.extras.convert.records import Lists, LocatedRecord, drop_missing, iter_records
+from bpa_ppl.extras.convert.records import Lists, drop_missing
 from bpa_ppl.formats.block import TEXT
+from bpa_ppl.formats.located import LocatedRecord, iter_records
 from bpa_ppl.formats.samples import COUNT, STATISTICS, Samples, make_extractor, token_statistics
 from bpa_ppl.formats.values import abbreviate
 

@@ -11,7 +11,8 @@ import msgspec
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import quote
-from bpa_ppl.extras.convert.records import Lists, LocatedRecord, Turn, find_last_text, iter_records
+from bpa_ppl.extras.convert.records import Lists, Turn, find_last_text
+from bpa_ppl.formats.located import LocatedRecord, iter_records
 from bpa_ppl.formats.values import abbreviate, parse_finite
 
 

@@ -20,13 +20,8 @@ import msgspec
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import quote
-from bpa_ppl.extras.convert.records import (
-    Lists,
-    LocatedRecord,
-    drop_missing,
-    iter_records,
-    make_judgement,
-)
+from bpa_ppl.extras.convert.records import Lists, drop_missing, make_judgement
+from bpa_ppl.formats.located import LocatedRecord, iter_records
 from bpa_ppl.formats.values import abbreviate
 
 

@@ -18,13 +18,8 @@ from typing import Any
 import msgspec
 
 from bpa_ppl.errors import quote
-from bpa_ppl.extras.convert.records import (
-    Lists,
-    Turn,
-    drop_missing,
-    find_last_text,
-    iter_records,
-)
+from bpa_ppl.extras.convert.records import Lists, Turn, drop_missing, find_last_text
+from bpa_ppl.formats.located import iter_records
 
 Id = str | int | None
 

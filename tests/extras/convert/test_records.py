@@ -9,7 +9,8 @@ import pytest
 from support.raising import raises
 
 from bpa_ppl.errors import DataError
-from bpa_ppl.extras.convert.records import LocatedRecord, iter_records, read_json
+from bpa_ppl.extras.convert.records import read_json
+from bpa_ppl.formats.located import LocatedRecord, iter_records
 
 ROWS = [{"id": 0, "text": "a\n[é]"}, {"id": 1, "of": [1, {"x": 2}]}]
 

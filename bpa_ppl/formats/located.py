@@ -1,0 +1,162 @@
+"""Records with their places in files: objects of JSON, or values in memory."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import chain
+from typing import Any, NamedTuple, NoReturn, TypeVar
+
+import msgspec
+
+from bpa_ppl.errors import MEMORY, DataError, bad_value, missing_data
+from bpa_ppl.formats.streams import decode
+from bpa_ppl.formats.values import is_strict_json, parse_json
+
+_REMEDY = "`bpa convert --help` names the kinds of files"
+T = TypeVar("T")
+
+
+class LocatedRecord(NamedTuple):
+    """A record and where it is from.
+
+    Attributes:
+        value: the record.
+        origin: the name of its file.
+        line: of the file; or the number of a record in memory; None in a value on several lines.
+        number: of the record in such a value.
+    """
+
+    value: Any
+    origin: str = MEMORY
+    line: int | None = 1
+    number: int | None = None
+
+    def error(
+        self, problem: str, code: str = "bad-line", parameter: str | None = None
+    ) -> DataError:
+        """Return the error of this record."""
+        problem = problem if self.number is None else f"record {self.number}: {problem}"
+        return DataError(problem, self.origin, self.line, parameter=parameter, code=code)
+
+    def refuse(self, what: str, problem: str) -> NoReturn:
+        """Raise the error of a record that is not of its kind."""
+        raise self.error(f"not {what}: {problem}: {_REMEDY}")
+
+    def has(self, *names: str) -> bool:
+        """Return whether the record is an object with all of some fields."""
+        return isinstance(self.value, Mapping) and all(name in self.value for name in names)
+
+    def get(self, name: str) -> LocatedRecord:
+        """Return the value of a field, None where there is none, at the same place."""
+        return self._replace(value=self.value.get(name) if self.has(name) else None)
+
+    def parse(self, kind: type[T], what: str) -> T:
+        """Return the record as a type.
+
+        Args:
+            kind: a `msgspec.Struct`; other fields are left out.
+            what: the record should be, for the message.
+
+        Raises:
+            DataError: with file and line, if it lacks a field, or one has another type.
+
+        >>> class Pair(msgspec.Struct):
+        ...     label: bool
+        >>> LocatedRecord({"label": "yes"}, "a.jsonl", 7).parse(Pair, "a row of KTO")
+        Traceback (most recent call last):
+        bpa_ppl.errors.DataError: a.jsonl:7: not a row of KTO: Expected `bool`, got `str` - at ...
+        """
+        try:
+            return msgspec.convert(self.value, kind)
+        except (msgspec.ValidationError, RecursionError, OverflowError) as error:
+            self.refuse(what, str(error))
+
+
+def iter_records(records: Iterable[Any]) -> Iterator[LocatedRecord]:
+    """Yield records with their places; those in memory are numbered from 1.
+
+    Raises:
+        DataError: if there are none.
+
+    >>> [record.line for record in iter_records([{}, LocatedRecord({}, "a.jsonl", 7)])]
+    [1, 7]
+    """
+    record = None
+    for number, one in enumerate(records, 1):
+        record = one if isinstance(one, LocatedRecord) else LocatedRecord(one, MEMORY, number)
+        yield record
+    if record is None:
+        raise missing_data("record", "give at least one", parameter="records")
+
+
+def iter_json(
+    blocks: Iterable[bytes], origin: str, *, finite: bool = True
+) -> Iterator[LocatedRecord]:
+    r"""Yield the values of JSON lines, one after another, or of one value; of arrays the members.
+
+    Args:
+        blocks: of whole lines.
+        origin: the name of the file.
+        finite: whether NaN and infinite numbers are errors.
+
+    Raises:
+        DataError: with file and line, if it is not JSON, an object has a key twice, or a number is
+            not finite.
+
+    >>> blocks = [b'{"a": 1}\n[{"a": 2}]\n']
+    >>> [(record.value, record.line) for record in iter_json(blocks, "a.json")]
+    [({'a': 1}, 1), ({'a': 2}, 2)]
+    """
+    blocks, begun = iter(blocks), list[bytes]()
+    for block in blocks:
+        begun.append(block)
+        if block.strip():
+            break
+    first, *others = [line for line in b"".join(begun).split(b"\n") if line.strip()][:2] or [b""]
+    # The lines of one value are no objects, unless the first one is the bracket of an array.
+    others = [line for line in others if first.strip() == b"[" or not _is_json(line, dict)]
+    if others and not _is_json(first, object):
+        value = _parse(b"".join([*begun, *blocks]), origin, 1, finite)
+        for number, one in enumerate(value if isinstance(value, list) else [value], 1):
+            yield LocatedRecord(one, origin, None, number)
+        return
+    lines = (line for block in chain(begun, blocks) for line in block[:-1].split(b"\n"))
+    for line, text in enumerate(lines, 1):
+        if text.strip():
+            value = _parse(text, origin, line, finite)
+            for one in value if isinstance(value, list) else [value]:
+                yield LocatedRecord(one, origin, line)
+
+
+def _is_json(text: bytes, kind: type) -> bool:
+    try:
+        return isinstance(json.loads(text), kind)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _parse(data: bytes, origin: str, line: int, finite: bool) -> Any:
+    """Return the value of a text of JSON, which begins at a line of a file."""
+    with suppress(ValueError, RecursionError):
+        value = msgspec.json.decode(data)
+        if is_strict_json(data, value):
+            return value
+    text = decode(data, origin, line)
+    value = parse_json(text, origin, line, None if finite else "format")
+    try:
+        if finite:
+            json.loads(text, parse_float=_parse_float, parse_constant=_parse_float)
+    except DataError as error:
+        raise DataError(error.message, origin, line, code=error.code) from error
+    return value
+
+
+def _parse_float(text: str) -> float:
+    """Return the number that a text of JSON prints, which must be finite."""
+    value = float(text.replace("Infinity", "inf"))
+    if not math.isfinite(value):
+        raise bad_value("a value", text, "a finite number", remedy="write null if there is none")
+    return value
