@@ -258,7 +258,7 @@ NBEST_FORMATS: Registry[NBestFormat] = Registry(
     {
         AUTO: "bpa_ppl.formats.reading:Auto",
         "fairseq": "bpa_ppl.formats.fairseq:Fairseq",
-        "openai": "bpa_ppl.formats.openai:Openai",
+        "openai": "bpa_ppl.formats.answers:Openai",
         "jsonl": "bpa_ppl.formats.jsonl:Jsonl",
         "tsv": "bpa_ppl.formats.separated:Tsv",
         "csv": "bpa_ppl.formats.separated:Csv",
@@ -268,6 +268,13 @@ NBEST_FORMATS: Registry[NBestFormat] = Registry(
         "espnet": "bpa_ppl.formats.speech:Espnet",
         "marian": "bpa_ppl.formats.moses:Marian",
         "moses": "bpa_ppl.formats.moses:Moses",
+        "anthropic": "bpa_ppl.formats.answers:Anthropic",
+        "bedrock": "bpa_ppl.formats.answers:Bedrock",
+        "cohere": "bpa_ppl.formats.answers:Cohere",
+        "gemini": "bpa_ppl.formats.answers:Gemini",
+        "llamacpp": "bpa_ppl.formats.answers:Llamacpp",
+        "ollama": "bpa_ppl.formats.answers:Ollama",
+        "responses": "bpa_ppl.formats.answers:Responses",
     },
 )
 

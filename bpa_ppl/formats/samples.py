@@ -116,7 +116,7 @@ class Samples:
     def __init__(self, origin: str, bad: str):
         self._file, self._bad = origin, bad
         self.lines: list[int] = []
-        self.names: list[str | None] = []
+        self.names: list[str | int | None] = []
         self.sources: list[str | None] = []
         # Prompt, text, statistics and origin of each answer.
         self._answers: list[tuple[int, str, Statistics | None, str | None]] = []
@@ -125,7 +125,9 @@ class Samples:
         self._details: dict[str, str] = {}
         self._first: tuple[str, int | None] | None = None  # file and line of what is left out
 
-    def add_prompt(self, line: int, name: str | None = None, source: str | None = None) -> int:
+    def add_prompt(
+        self, line: int, name: str | int | None = None, source: str | None = None
+    ) -> int:
         """Add a prompt and return its place."""
         self.lines.append(line)
         self.names.append(name)
@@ -160,7 +162,8 @@ class Samples:
 
     def label(self, prompt: int) -> str:
         """Return what messages call a prompt."""
-        return self.names[prompt] or f"line {self.lines[prompt]}"
+        name = self.names[prompt]
+        return f"line {self.lines[prompt]}" if name in (None, "") else str(name)
 
     def columns(
         self,
@@ -213,7 +216,8 @@ class Samples:
         if origins is not None and labels != (None,):
             candidates[origins] = list(map(labels.__getitem__, origin[rows].tolist()))
         sentences: dict[str, Any] = {ID: np.asarray(ids)[order].tolist()}
-        names = [self.names[number] for number in order.tolist()]
+        named = [self.names[number] for number in order.tolist()]
+        names = [None if name is None else str(name) for name in named]
         if any(source is not None for source in self.sources):
             sentences[SOURCE] = [self.sources[number] for number in order.tolist()]
         if not {None, *map(str, sentences[ID])}.issuperset(names):
@@ -235,15 +239,6 @@ class Samples:
         problem = f"{'; '.join(parts)}; repeat these requests, or leave out such answers"
         message, code = f"{problem} (bad: drop)", "bad-response"
         raise DataError(message, *(self._first or ()), parameter="bad", code=code)
-
-
-def explain_unfinished(reason: object) -> str:
-    """Return why an answer that ended for some reason, such as its length, is left out.
-
-    >>> explain_unfinished("length")
-    "answers whose finish_reason is 'length'"
-    """
-    return f"answers whose finish_reason is {quote(str(reason))}"
 
 
 def name_prompts(labels: Sequence[str]) -> str:

@@ -17,8 +17,8 @@ from support.user_files import Write, run_shell
 from bpa_ppl import NBest, read_nbest, write_nbest
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.errors import DataError, UsageError
+from bpa_ppl.formats.answers import Openai
 from bpa_ppl.formats.format import NBEST_FORMATS
-from bpa_ppl.formats.openai import Openai
 from bpa_ppl.formats.reading import format_name
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -326,12 +326,12 @@ FAILED: list[tuple[str, str]] = [
     (batch("r-5", choice(None)), "without a text: 1"),
     (batch("r-5", {"message": {"content": "", "tool_calls": [{}]}}), "without a text: 1"),
     (batch("r-5", choice("a", -9e60)), "finite: 1"),
-    (batch("r-5"), "without choices: 1"),
+    (batch("r-5"), "without answers: 1"),
     (failed(response=None, error={"message": "slow"}), "'slow'"),
-    (failed(response=None, error=None), "without choices"),
+    (failed(response=None, error=None), "without answers"),
     (failed(response={"status_code": 429, "body": None}), "'status 429'"),
     (failed(response={"status_code": 0, "body": {}}), "'status 0'"),
-    (failed(response={"status_code": 200, "body": {}}), "without choices"),
+    (failed(response={"status_code": 200, "body": {}}), "without answers"),
     (failed(response={"body": {"error": {"code": 3}}}), "'code': 3"),
     (failed(object="error", message="long"), "'long'"),
 ]

@@ -9,6 +9,7 @@ as a stream, or in other blocks, gives the same.
 from __future__ import annotations
 
 import io
+import json
 import random
 import re
 import signal
@@ -34,10 +35,12 @@ from bpa_ppl.formats.roles import make_roles
 from support.table_content import bits, table_content
 
 GOLDEN = Path(__file__).parent.parent / "formats" / "golden"
+ANSWERS = Path(__file__).parent.parent / "extras" / "convert" / "golden" / "answers.jsonl"
 ACCEPTED, REFUSED = "accepted", "refused"
 LIMIT = 60.0  # seconds for one input, most of which take milliseconds
 #: Features of these are computed from what is printed.
-DERIVED = {"fairseq", "openai"}
+SERVERS = ("anthropic", "bedrock", "cohere", "gemini", "llamacpp", "ollama", "responses")
+DERIVED = {"fairseq", "openai", *SERVERS}
 #: The first line names the columns.
 HEADED = {"csv", "tsv"}
 
@@ -165,7 +168,11 @@ def _golden(name: str) -> list[bytes]:
         "jsonl": ("preference-pairs.jsonl",),
         "csv": ("arena.csv",),
     }
-    return [(GOLDEN / file).read_bytes() for file in files.get(name, ())]
+    shown = map(json.loads, ANSWERS.read_text("utf-8").splitlines() if name in SERVERS else ())
+    bodies = [of["body"] for of in shown if of["kind"] == name]
+    wrapped = ({"custom_id": f"r-{k}", "response": body} for k, body in enumerate(bodies))
+    answers = ["\n".join(map(json.dumps, rows)).encode() for rows in (bodies, wrapped) if bodies]
+    return [*((GOLDEN / file).read_bytes() for file in files.get(name, ())), *answers]
 
 
 class Subject(NamedTuple):

@@ -1,0 +1,826 @@
+"""Answers of LLMs, one by one or in the lines of batches, of all servers.
+
+    openai     {"choices": [{"message": {"content": "…"}, "logprobs": {"content":
+               [{"logprob": -0.1}]}, "finish_reason": "stop"}], "model": "…"}
+               {"choices": [{"text": "…", "logprobs": {"token_logprobs": [-0.1]}}]}
+    anthropic  {"content": [{"type": "text", "text": "…"}], "stop_reason": "end_turn"}
+    gemini     {"candidates": [{"content": {"parts": […]}, "finishReason": "STOP"}]}
+    bedrock    {"output": {"message": {"content": […]}}, "stopReason": "end_turn"}
+    cohere     {"message": {"content": […]}, "finish_reason": "COMPLETE"}
+    ollama     {"message": {"content": "…"}, "done": true}, {"response": "…", "done": true}
+    llamacpp   {"content": "…", "stop": true, "completion_probabilities": […]}
+    responses  {"output": [{"type": "message", "content": […]}], "status": "completed"}
+
+The first is that of chats and completions of OpenAI, vLLM, SGLang, llama.cpp, Ollama, TGI, Mistral
+and gateways such as LiteLLM. Each answer is a candidate, with the features of
+`bpa_ppl.formats.samples` and the extra `model`.
+
+A line of a batch names its prompt: that of the server, or `{"custom_id": "…", "response": ANSWER}`.
+Lines with one name, or without names those of one prompt that the answer repeats, belong to one
+prompt, wherever they are in the file, so the candidates of the whole file are held in memory; any
+other line is a prompt of its own. If a request has several prompts, the answers are divided among
+them in equal parts.
+
+The log-probabilities are those of all tokens that the server has written; an unknown one makes
+those of the answer missing.
+
+The ids of the sentences are the places of the prompts in the file of requests, if it is given. Else
+they are the numbers at the ends of the names, if these are alike before; else prompts are counted
+as they appear. A name that is not such a number alone is kept as the extra `id`.
+
+`TOOLS` says where the fields of most servers are. A path has names that are separated by dots; `[]`
+is each member of a list, `[type=message]` each of this type, and `?` follows a field that may be
+absent. Thoughts are left out.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from itertools import chain
+from typing import Any, ClassVar, NamedTuple
+
+from bpa_ppl._runtime.arrays import LARGEST
+from bpa_ppl._runtime.messages import format_count, log_info, warn_user
+from bpa_ppl.errors import quote
+from bpa_ppl.formats.block import Block, ReadOptions
+from bpa_ppl.formats.format import NBestFormat
+from bpa_ppl.formats.located import LocatedRecord, iter_json
+from bpa_ppl.formats.samples import Samples, make_extractor, name_prompts, token_statistics
+from bpa_ppl.formats.streams import InputFile, origin_name, read_chunks
+from bpa_ppl.formats.values import abbreviate, check_pairs, json_keys
+
+# Fields of lines of batches: the name of the prompt, and what is around the answer.
+_BATCHES = (
+    ("custom_id", "result"),  # Anthropic
+    ("custom_id", "response"),
+    ("key", "response"),  # Gemini
+    ("recordId", "modelOutput"),  # Bedrock
+    ("recordId", "error"),
+    ("custom_id", "error"),
+    ("key", "error"),
+)
+_STEP = re.compile(r"(\w+)(\??)(\[(?:(\w+)=(\w+))?\])?")
+_CAMEL = re.compile("(?<=[a-z])([A-Z])")
+_PROMPTS = """write the prompts into the line, as a list in the field prompt, or name the file of
+requests by the setting requests""".replace("\n", " ")
+_ECHO = "the answers repeat their prompts: request them without echo"
+_STREAMED = """a part of an answer that was streamed: do not stream, or join the parts as
+docs/how-to/llm-samples.md shows""".replace("\n", " ")
+_DONE = ("stop", "eos", "eos_token", "stop_sequence")  # of chats and completions, by server
+#: The extra of the names of models.
+MODEL = "model"
+_NUMBERED = re.compile(r"(.*?)([0-9]{1,18})", re.DOTALL)
+_FENCE = re.compile(r"\s*```\w*\n(.*?)\n?```\s*", re.DOTALL)
+
+
+class Form(NamedTuple):
+    """Where the answers are in a response.
+
+    Attributes:
+        text: the path of the texts of an answer, which are joined.
+        reason: that of the reason of its end.
+        done: reasons of complete answers.
+        answers: the path of the answers; empty, if the response is one.
+        logprobs: of the log-probabilities of an answer.
+        mean: of their mean, used if they are unknown.
+        whole: of what is true unless a part of an answer was streamed.
+        refusal: of what only a refusal has, in an answer.
+        model: of the model, in the response.
+        source: of the prompt, in the response.
+    """
+
+    text: str
+    reason: str
+    done: tuple[str, ...]
+    answers: str = ""
+    logprobs: str = ""
+    mean: str = ""
+    whole: str = ""
+    refusal: str = ""
+    model: str = "model?"
+    source: str = ""
+
+
+_ENDED = ("end_turn", "stop_sequence", "stop")
+_OF_ANTHROPIC = Form("content[].text?", "stop_reason", _ENDED[:2])
+_OF_OLLAMA = Form("response", "done_reason?", ("stop",), "", "logprobs?[].logprob", whole="done")
+_MESSAGE = "output[type=message].content?"
+#: By kind: what a record is called, and the forms of its response, the last one if no other fits.
+TOOLS: dict[str, tuple[str, tuple[Form, ...]]] = {
+    "anthropic": ("a message of Anthropic", (_OF_ANTHROPIC,)),
+    "gemini": (
+        "an answer of Gemini",
+        (
+            Form(
+                "content?.parts?[].text?",
+                "finishReason",
+                ("STOP",),
+                "candidates[]",
+                "logprobsResult?.chosenCandidates?[].logProbability",
+                "avgLogprobs?",
+                model="modelVersion?",
+            ),
+        ),
+    ),
+    "bedrock": (
+        "an answer of Bedrock",
+        (
+            Form("generation", "stop_reason", _ENDED, model=""),
+            Form("text", "stop_reason", _ENDED, "outputs[]", model=""),
+            _OF_ANTHROPIC._replace(done=_ENDED, model=""),
+            Form("output.message.content[].text?", "stopReason", _ENDED, model=""),
+        ),
+    ),
+    "cohere": (
+        "an answer of Cohere",
+        (
+            Form(
+                "message.content[].text?",
+                "finish_reason",
+                ("COMPLETE", "STOP_SEQUENCE"),
+                logprobs="logprobs?[].logprobs?[]",
+            ),
+        ),
+    ),
+    "ollama": ("an answer of Ollama", (_OF_OLLAMA._replace(text="message.content"), _OF_OLLAMA)),
+    "llamacpp": (
+        "an answer of llama.cpp",
+        (
+            Form(
+                "content",
+                "stop_type?",
+                ("eos", "word"),
+                logprobs="completion_probabilities?[].logprob",
+                whole="stop",
+                source="prompt?",
+            ),
+        ),
+    ),
+    "responses": (
+        "an answer of the Responses API",
+        (
+            Form(
+                f"{_MESSAGE}[].text?",
+                "status",
+                ("completed",),
+                logprobs=f"{_MESSAGE}[].logprobs?[].logprob",
+                refusal=f"{_MESSAGE}[type=refusal].type",
+                source="input?",
+            ),
+        ),
+    ),
+}
+
+
+class Answer(NamedTuple):
+    """One answer of a model.
+
+    Attributes:
+        text: None if it has none.
+        problem: why it cannot be a candidate; empty if it can.
+        logprobs: of its tokens; None is an unknown one.
+        mean: of the log-probabilities, if they are not known.
+    """
+
+    text: str | None
+    problem: str = ""
+    logprobs: Sequence[float | None] = ()
+    mean: float | None = None
+
+
+class Response(NamedTuple):
+    """What a record says: the answers to a prompt, or to several.
+
+    Attributes:
+        answers: in the order of the prompts.
+        name: of the prompts; None if they have none.
+        prompts: their texts, each None if it is not known.
+        error: that of the server, in place of answers; empty if there is none.
+        model: the name of the model.
+        key: of answers without a name that belong to one prompt; None if there are no others.
+        batch: whether the record is a line of a batch, in which order is not that of the requests.
+        together: of how many prompts the answers are at least, if it does not name them; else 0.
+        whole: whether its answers are all of the request, as their numbers show.
+        part: the id of what may be a part of a stream; None if it is none.
+    """
+
+    answers: Sequence[Answer]
+    name: str | int | None = None
+    prompts: Sequence[str | None] = (None,)
+    error: str = ""
+    model: str | None = None
+    key: str | None = None
+    batch: bool = False
+    together: int = 0
+    whole: bool = True
+    part: str | None = None
+
+
+@cache
+def _steps(path: str) -> list[tuple[str, bool, bool, str | None, str | None]]:
+    """Return the steps of a path: name, whether it may be absent, is a list, and its members."""
+    matches = (re.fullmatch(_STEP, step) for step in path.split("."))
+    return [(m[1], bool(m[2]), bool(m[3]), m[4], m[5]) for m in matches if m]
+
+
+def find(value: Any, path: str) -> list[Any]:
+    """Return what is at a path; the value itself if it is empty.
+
+    Raises:
+        LookupError: if a field is missing, or is not the object or list that the path says.
+
+    >>> message = {"content": [{"text": "a "}, {"type": "tool"}, {"text": "cat"}]}
+    >>> find(message, "content[].text?")
+    ['a ', 'cat']
+    """
+    found = [value]
+    for path_name, optional, is_list, kind, wanted in _steps(path):
+        outer, found = found, []
+        for one in outer:
+            if not isinstance(one, dict):
+                raise LookupError(f"{abbreviate(one)} is not an object with a field `{path_name}`")
+            name = path_name if path_name in one else _CAMEL.sub(r"_\1", path_name).lower()
+            if name not in one and not optional:
+                raise LookupError(f"no field `{path_name}`")
+            inner = one.get(name)
+            if not is_list:
+                found += [] if inner is None and optional else [inner]
+            elif isinstance(inner, list):
+                for member in inner:
+                    fields = member if isinstance(member, dict) else {}
+                    if not fields.get("thought") and (kind is None or fields.get(kind) == wanted):
+                        found.append(member)
+            elif inner is not None:
+                raise LookupError(f"`{name}` is {abbreviate(inner)}, not a list")
+    return found
+
+
+def _find_all(value: Any, path: str, *kinds: type) -> list[Any]:
+    """Return what is at a path, each None or of one of some types; nothing, if it is empty."""
+    return _require(find(value, path) if path else [], path, *kinds)
+
+
+def _require(values: list[Any], path: str, *kinds: type) -> list[Any]:
+    """Return values, each of which is None or of one of some types."""
+    for kind in set(map(type, values)):
+        if kind not in kinds and kind is not type(None):
+            wrong = next(one for one in values if type(one) is kind)
+            raise LookupError(f"`{path.replace('?', '')}` is {abbreviate(wrong)}")
+    return values
+
+
+def _find_one(value: Any, path: str, *kinds: type) -> Any:
+    """Return what is at a path, of one of some types; None if there is nothing."""
+    return next(iter(_find_all(value, path, *kinds)), None)
+
+
+def _get(fields: dict[str, Any], name: str, *kinds: type) -> Any:
+    """Return a field, which is of one of some types; None if there is none."""
+    return _require([fields.get(name)], name, *kinds)[0]
+
+
+def _get_objects(fields: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    """Return a list of objects in a field; an empty one if there is none."""
+    members = _get(fields, name, list) or []
+    if None in members:
+        raise LookupError(f"`{name}[]` is null")
+    return _require(members, f"{name}[]", dict)
+
+
+def _join(texts: Iterable[str | None]) -> str | None:
+    """Return the parts of a text as one; None if there are none."""
+    parts = [text for text in texts if text is not None]
+    return "".join(parts) if parts else None
+
+
+# Responses of most servers.
+
+
+def _read_response(record: LocatedRecord, forms: Sequence[Form]) -> Response:
+    """Return what a record of a server says."""
+    name, body, error = _unwrap(record)
+    batch = body is not record and name is not None
+    if error:
+        return Response((), name, error=error, batch=batch)
+    form = next((of for of in forms if body.has(_steps(of.answers or of.text)[0][0])), forms[-1])
+    value = body.value
+    if form.whole and not _find_one(value, form.whole, bool):
+        raise record.error(_STREAMED, "not-supported")
+    source = _find_source(record, body, form)
+    model = _find_one(value, form.model, str)
+    answers = []
+    for answer in find(value, form.answers):
+        text = _join(_find_all(answer, form.text, str))
+        reason = _find_one(answer, form.reason, str)
+        problem = "" if reason in form.done else _explain_end(reason)
+        if form.refusal and any(find(answer, form.refusal)):
+            problem = "refusals"
+        logprobs = _find_all(answer, form.logprobs, int, float)
+        answers.append(Answer(text, problem, logprobs, _find_one(answer, form.mean, int, float)))
+    return Response(answers, name, (source,), model=model, key=source or None, batch=batch)
+
+
+def _explain_end(reason: str | None) -> str:
+    """Return why answers that ended for some reason, such as their length, are left out."""
+    return (
+        "answers that have not ended"
+        if reason is None
+        else f"answers that ended with {quote(reason)}"
+    )
+
+
+def _find_source(record: LocatedRecord, body: LocatedRecord, form: Form) -> str | None:
+    """Return the prompt that a record repeats, or the last turn of it; None if it has none."""
+    if record.has("request", "response"):  # of Gemini
+        contents = find(record.value, "request.contents?[]")
+        return "".join(_find_all({"of": contents[-1:]}, "of[].parts?[].text?", str)) or None
+    source = _find_one(body.value, form.source, str, list)
+    if isinstance(source, list):
+        source = _find_one(source[-1], "content", str) if source else None
+    return None if source is None else str(source)
+
+
+def _unwrap(record: LocatedRecord) -> tuple[str | int | None, LocatedRecord, str]:
+    """Return the name of a prompt, the answer without what a batch has around it, and its error."""
+    name, body = None, record
+    around = next((of for of in _BATCHES if record.has(*of)), None)
+    if around is not None:
+        name, body = record.value[around[0]], record.get(around[1])
+    elif record.has("request", "response"):  # Vertex AI
+        body = record.get("response")
+    if not isinstance(name, str | int | None) or isinstance(name, bool):
+        raise record.error(f"{around and around[0]} is {quote(name)}: name prompts by texts")
+    error = record.get("error").value or body.get("error").value
+    if around == _BATCHES[0]:
+        kind, body = body.get("type").value, body.get("message")
+        error = error or (None if kind == "succeeded" else kind)
+    elif body.has("status_code", "body"):  # OpenAI
+        status, body = body.value["status_code"], body.get("body")
+        error = error or (None if status == 200 else f"status {status}")
+    if isinstance(error, dict):
+        error = error.get("message") or error.get("errorMessage") or error
+    return name, body, str(error) if error else ""
+
+
+# Responses of chats and completions.
+
+
+def _read_chat(record: LocatedRecord) -> Response:
+    """Return what a line with `choices` says."""
+    line = record.value
+    if not isinstance(line, dict):
+        raise LookupError(f"it is {abbreviate(line)}, not an object")
+    response = _get(line, "response", dict)
+    body = _get(response or {}, "body", dict)
+    parts = [part for part in (line, response, body) if part is not None]
+    name = _get(line, "custom_id", str, int)
+    batch = "response" in line
+    prompts = _find_prompts(line)
+    if prompts == [None] and (request := _get(line, "request", dict)) is not None:
+        prompts, line = _find_prompts(request), request
+    if line.get("echo"):
+        raise record.error(_ECHO, "not-supported")
+    errors = [part.get("message" if part.get("object") == "error" else "error") for part in parts]
+    codes = (_get(part, "status_code", int) for part in parts)
+    errors += [f"status {code}" for code in codes if code not in (None, 200)]
+    error = next(filter(None, errors), None)
+    if isinstance(error, dict):
+        error = error.get("message") or error
+    if error is not None:
+        return Response((), name, prompts, str(error), batch=batch)
+    answer = next((part for part in parts if "choices" in part), None)
+    if answer is None:
+        inner = (response or {}) if body is None else body
+        if batch and all(value is None for value in inner.values()):
+            return Response((), name, prompts, batch=batch)
+        problem = "no field choices, so this is not a response of a chat or completion API"
+        remedy = "name a file of requests by the setting requests, or the server in the format; "
+        remedy += "`bpa convert --help` names those and other kinds of files"
+        raise record.error(f"{problem}: {remedy}", parameter="format")
+    choices = _get_objects(answer, "choices")
+    choices.sort(key=lambda choice: _get(choice, "index", int) or 0)
+    first = choices[0] if choices else {}
+    if first.get("delta") is not None:
+        raise record.error(_STREAMED, "not-supported")
+    together = 0
+    if len(choices) > 1 and first.get("text") is not None and not line.get("prompt"):
+        offsets = (find(choice, "logprobs?.text_offset?[]")[:1] for choice in choices)
+        together = max(len(set(map(str, chain.from_iterable(offsets))) - {"None"}), 1)
+    last = _get(choices[-1], "index", int) if choices else None
+    return Response(
+        [_read_choice(choice) for choice in choices],
+        name,
+        prompts,
+        model=_get(answer, "model", str),
+        batch=batch,
+        together=together,
+        whole=last in (None, len(choices) - 1),
+        part=_find_part(record.value, first),
+    )
+
+
+def _find_part(line: dict[str, Any], choice: dict[str, Any]) -> str | None:
+    """Return the id of a completion that may be a part of a stream."""
+    ended = choice.get("finish_reason") is not None or line.get("object") != "text_completion"
+    return None if ended or not line.get("id") else str(line["id"])
+
+
+def _read_choice(choice: dict[str, Any]) -> Answer:
+    """Return the answer of a chat or a completion."""
+    text = _get(choice, "text", str)
+    message = (_get(choice, "message", dict) or {}) if text is None else {}
+    if message:
+        text = _read_content(message)
+        text = None if message.get("tool_calls") and not text else text
+    reason = _get(choice, "finish_reason", str) or "stop"
+    problem = "" if reason in _DONE else _explain_end(reason)
+    problem = "refusals" if _get(message, "refusal", str) else problem
+    logged = _get(choice, "logprobs", dict) or {}
+    tokens = _get_objects(logged, "content")
+    logprobs = _require([token.get("logprob") for token in tokens], "logprob", int, float)
+    if logged.get("content") is None:
+        tokens = _get(logged, "token_logprobs", list) or []
+        logprobs = _require(tokens, "token_logprobs[]", int, float)
+    return Answer(text, problem, logprobs)
+
+
+def _read_content(message: dict[str, Any]) -> str | None:
+    """Return the text of a message, which may have parts; None if it has none."""
+    content = _get(message, "content", str, list)
+    if not isinstance(content, list):
+        return content  # type: ignore[no-any-return]
+    return _join(_get(part, "text", str) for part in _get_objects(message, "content"))
+
+
+def _find_prompts(request: dict[str, Any]) -> list[str | None]:
+    """Return the texts of the prompts of a request; None if one is not a text.
+
+    >>> _find_prompts({"prompt": ["ein Haus", "eine Katze"]}), _find_prompts({"prompt": [5, 7]})
+    (['ein Haus', 'eine Katze'], [None])
+    """
+    if request.get("messages") is not None:
+        messages = _get_objects(request, "messages")
+        return [None, *(_read_content(one) for one in messages if one.get("role") == "user")][-1:]
+    prompts = _get(request, "prompt", str, list)
+    if not isinstance(prompts, list) or not {str, list}.issuperset(map(type, prompts)):
+        prompts = [prompts]
+    return [one if isinstance(one, str) else None for one in prompts] or [None]
+
+
+def _is_line(value: Any) -> bool:
+    """Return whether an object is a response, a line of a batch, a request, or an error.
+
+    >>> _is_line({"custom_id": "r-1", "response": None, "error": {"message": "too slow"}})
+    True
+    >>> _is_line({"id": 0, "text": "a cat", "choices": ["a", "b"]})
+    False
+    """
+    match value:
+        case {"text": _} | {"candidates": _}:
+            return False
+        case {"custom_id": _, "response": {} | None} | {"custom_id": _, "error": {}}:
+            return True
+        case {"custom_id": _, "body": {}} | {"error": {}} | {"object": "error"}:
+            return True
+        case {"choices": None | [] | [{"message": {}}, *_] | [{"delta": {}}, *_]}:
+            return True
+        case {"choices": [{"text": str(), "index": _} | {"text": str(), "finish_reason": _}, *_]}:
+            return True
+        case {"choices": [{"text": str(), "logprobs": _}, *_]}:
+            return True
+    return False
+
+
+# The collector of answers, and the formats.
+
+
+def _measure(answer: Answer) -> tuple[float, ...] | None:
+    """Return the statistics of the tokens of an answer; None if one is unknown."""
+    if any(value is None or value != value for value in answer.logprobs):
+        statistics = None
+    else:
+        statistics = token_statistics([*map(_to_float, answer.logprobs)])  # type: ignore[arg-type]
+    if statistics is None and answer.mean is not None:
+        return math.nan, _to_float(answer.mean), math.nan, math.nan
+    return statistics
+
+
+def _to_float(number: float) -> float:
+    try:
+        return float(number)
+    except OverflowError:  # an integer of hundreds of digits
+        return math.inf
+
+
+class Answers(NBestFormat, frozen=True):
+    """Answers of a server; they are only read.
+
+    Attributes:
+        requests: the file of the requests, which has the prompts and their order.
+        extract: a regular expression that finds the candidate in an answer: its first group, or
+            the whole match.
+        field: the field of the candidate, where an answer is a JSON object.
+        source: a regular expression that finds the source text in a prompt.
+        prompt_id: a regular expression that finds the name of the prompt in that of a request,
+            where several requests have the same prompt, as `(.*)-sample` in `doc-7-sample-2`.
+    """
+
+    nan_is_missing: ClassVar[bool] = True
+    tool: ClassVar[str] = ""
+
+    requests: str = ""
+    extract: str = ""
+    field: str = ""
+    source: str = ""
+    prompt_id: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("extract", "source", "prompt_id"):
+            make_extractor(getattr(self, name), name)
+
+    def read(self, record: LocatedRecord) -> Response:
+        """Return what a record says.
+
+        Raises:
+            DataError: with file and line, if it is not of this server, or a part of an answer.
+        """
+        what, forms = TOOLS[self.tool]
+        try:
+            return _read_response(record, forms)
+        except LookupError as error:
+            record.refuse(what, str(error.args[0]))
+
+    def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
+        r"""Yield the columns of all answers, when the last one is read.
+
+        Raises:
+            DataError: with file and line, if a record is not an answer; or if there are answers
+                that cannot be candidates and `bad` is "error": errors, refusals, answers without
+                a text or not finished, answers without the wanted part.
+
+        >>> line = b'{"choices": [{"text": " a cat", "logprobs": {"token_logprobs": [-1, -3]}}]}'
+        >>> columns = next(Openai().blocks(InputFile(line), ReadOptions("out.jsonl")))
+        >>> columns.strings, columns.candidates["logprob.sum"]
+        (('a cat',), array([-4.]))
+        >>> part = b'{"choices": [{"delta": {"content": "a"}}]}'
+        >>> next(Openai().blocks(InputFile(part), ReadOptions("out.jsonl")))
+        Traceback (most recent call last):
+        bpa_ppl.errors.DataError: out.jsonl:1: a part of an answer that was streamed: do not ...
+        """
+        records = iter_json(file.chunks(), options.origin, finite=False)
+        samples, batch = self.collect(records, options)
+        if not any(samples.lines):
+            raise options.error("empty: there are no responses in it", code="no-data")
+        yield samples.columns(self._ids(samples, options, batch), origins=MODEL)
+
+    def collect(
+        self, records: Iterable[LocatedRecord], options: ReadOptions
+    ) -> tuple[Samples, bool]:
+        """Return the answers in records, and whether these are lines of a batch.
+
+        Raises:
+            DataError: as `blocks`.
+        """
+        samples, places = Samples(options.origin, options.bad), dict[Any, list[int]]()
+        if self.requests:
+            self._read_requests(samples, places)
+        parts: set[str] = set()  # ids of completions without a reason of their end
+        batch, together, unknown = False, 0, 0
+        extract = make_extractor(self.extract)
+        for number, record in enumerate(records, 1):
+            response = self.read(record)
+            batch = batch or response.batch
+            at = self._find_places(samples, places, response, record, number)
+            count, line = len(response.answers), record.line
+            for place in at:
+                samples.lines[place] = samples.lines[place] or line or number
+            if response.error or not count:
+                reason = (
+                    "errors instead of responses" if response.error else "responses without answers"
+                )
+                for place in at:
+                    samples.leave_out(reason, place, line, response.error, record.origin)
+                continue
+            if isinstance(record.value, dict) and str(record.value.get("id")) in parts:
+                raise record.error(_STREAMED, "not-supported")
+            parts |= {response.part} - {None}  # type: ignore[arg-type]
+            if response.together > len(at) == 1:
+                problem = f"choices of several prompts: {_PROMPTS}"
+                raise record.error(problem, "bad-response", "requests")
+            together += response.together == len(at) == 1
+            size, rest = divmod(count, len(at))
+            if rest or (len(at) > 1 and not response.whole):
+                problem = f"{format_count(count, 'choice')} of {len(at)} prompts"
+                advice = "give the whole response, with as many for each prompt"
+                raise record.error(f"{problem}: {advice}", "bad-response")
+            for k, answer in enumerate(response.answers):
+                statistics = _measure(answer)
+                unknown += statistics is None and len(answer.logprobs) > 0
+                part = None if answer.text is None else self._find_part(answer.text, extract)
+                problem = answer.problem or self._explain(answer.text, part, statistics)
+                if problem or part is None:
+                    samples.leave_out(problem, at[k // size], line, origin=record.origin)
+                else:
+                    samples.add(at[k // size], part, statistics, response.model)
+        if together and not self.requests:
+            what = f"choices are read as answers to one prompt; if there were several, {_PROMPTS}"
+            log_info(f"{options.origin}: {what}")
+        if unknown:
+            what = f"a log-probability of {format_count(unknown, 'answer')} is unknown (null)"
+            log_info(f"{options.origin}: {what}: all of theirs are missing")
+        return samples, batch
+
+    def _explain(
+        self, text: str | None, part: str | None, statistics: Sequence[float] | None
+    ) -> str:
+        """Return why an answer that has ended cannot be a candidate; empty if it can."""
+        if text is None:
+            return "answers without a text"
+        if part is None:
+            target = f"a text in the field {quote(self.field)}" if self.field else "the pattern"
+            return f"answers without {target}"
+        if statistics is not None and not abs(max(statistics[1::-1], key=abs)) <= LARGEST:
+            return "log-probabilities that are not finite"
+        return ""
+
+    def _find_part(self, text: str, extract: Any) -> str | None:
+        """Return the candidate in an answer; None if it is not there.
+
+        An answer that is to be a JSON object has no key twice.
+        """
+        if not self.field:
+            return extract(text)  # type: ignore[no-any-return]
+        fenced = _FENCE.fullmatch(text)
+        try:
+            content = fenced[1] if fenced else text
+            value = json.loads(content, object_pairs_hook=check_pairs)[self.field]
+        except (ValueError, RecursionError, TypeError, KeyError):
+            return None
+        return extract(value) if isinstance(value, str) else None
+
+    def _find_places(
+        self,
+        samples: Samples,
+        places: dict[Any, list[int]],
+        response: Response,
+        record: LocatedRecord,
+        number: int,
+        *,
+        is_request: bool = False,
+    ) -> list[int]:
+        """Return the places of the prompts of a record, among all prompts; new ones are added.
+
+        Raises:
+            DataError: if its name or its prompts do not agree with other requests.
+        """
+        name = response.name
+        if name is not None and self.prompt_id:
+            name = make_extractor(self.prompt_id, "prompt_id")(str(name))
+            if name is None:
+                problem = f"the pattern of the prompt is not found in {quote(str(response.name))}"
+                raise record.error(f"{problem}: correct it", "mismatch", "prompt_id")
+        find_source = make_extractor(self.source) if self.source else str
+        sources = [None if prompt is None else find_source(prompt) for prompt in response.prompts]
+        key = (response.key or number,) if name is None else str(name)
+        at = places.setdefault(key, [])
+        if self.requests and not at and not is_request:
+            shown = "no name" if name is None else f"the custom_id {quote(str(name))}"
+            problem = f"{shown}, which is not in {self.requests}"
+            advice = "give the requests of these responses"
+            raise record.error(f"{problem}: {advice}", "mismatch", "requests")
+        for place, source in zip(at, sources, strict=False):
+            prompts = {source, samples.sources[place], None}
+            if len(prompts) > 2 and not self.prompt_id:
+                problem = f"a second prompt of the custom_id {quote(str(name))}: give each prompt"
+                raise record.error(f"{problem} its own custom_id", "duplicate")
+        for k, source in enumerate([] if at else sources):
+            label = name if name is None or len(sources) == 1 else f"{name}[{k}]"
+            at.append(samples.add_prompt(0, label, source))
+        return at
+
+    def _read_requests(self, samples: Samples, places: dict[Any, list[int]]) -> None:
+        """Add the prompts in the file of requests.
+
+        Raises:
+            DataError: with file and line, if a line is not a request.
+        """
+        origin = origin_name(self.requests)
+        records = iter_json(read_chunks(self.requests), origin, finite=False)
+        for number, record in enumerate(records, 1):
+            try:
+                body = next(iter(find(record.value, "body?") + find(record.value, "params?")), None)
+                request = record.value if body is None else body
+                prompts = _find_prompts(request)
+                name = _find_one(record.value, "custom_id?", str, int)
+            except LookupError as error:
+                record.refuse("a request", str(error.args[0]))
+            has_prompt = any(request.get(field) is not None for field in ("messages", "prompt"))
+            if name is None or not has_prompt:
+                lacking = "custom_id" if has_prompt else "body.messages or body.prompt"
+                problem = f"no field {lacking}, so this is not a request: correct the line"
+                raise record.error(problem, parameter="requests")
+            if request.get("echo"):
+                raise record.error(_ECHO, "not-supported")
+            response = Response((), name, prompts)
+            self._find_places(samples, places, response, record, number, is_request=True)
+        if not samples.lines:
+            options = ReadOptions(origin)
+            problem = "empty: there are no requests in it"
+            raise options.error(problem, code="no-data", parameter="requests")
+
+    def _ids(self, samples: Samples, options: ReadOptions, batch: bool) -> list[int]:
+        """Return the ids of the sentences of the prompts."""
+        names = [None if name is None else str(name) for name in samples.names]
+        if absent := [samples.label(place) for place, at in enumerate(samples.lines) if not at]:
+            problem = f"requests without a response: {name_prompts(absent)}"
+            warn_user(f"{options.origin}: {problem}: no list of them")
+        if not self.requests:
+            matched = [of for name in names if name and (of := _NUMBERED.fullmatch(name))]
+            numbers = [int(of[2]) for of in matched]
+            if len({of[1] for of in matched}) == 1 and len(set(numbers)) == len(names):
+                return numbers
+            if batch:
+                what = "sentences are counted in the order of the responses, which need not be "
+                what += "that of the requests: name the file of requests by the setting requests"
+                warn_user(f"{options.origin}: {what}")
+        return list(range(options.first_id, options.first_id + len(names)))
+
+
+class Openai(Answers, frozen=True):
+    """Responses of chat and completion APIs."""
+
+    required: ClassVar[tuple[tuple[str, ...], ...]] = (("choices",), ("custom_id", "response"))
+
+    def detect(self, first_line: bytes) -> bool:
+        """Return whether a line is a response of an API, a request, or an error in its place.
+
+        >>> Openai().detect(b'{"id": "chatcmpl-1", "choices": []}')
+        True
+        >>> Openai().detect(b'{"id": 0, "candidates": []}')
+        False
+
+        Lines that are cut off, or hold a number that JSON lacks, are recognised too:
+
+        >>> Openai().detect(b'{"choices": [{"logprob": -Infinity}'), Openai().detect(b'{"id": 0,')
+        (True, False)
+        >>> Openai().detect(b'{"custom_id": "p-1", "resp')
+        True
+        """
+        keys = set(json_keys(first_line))
+        if not keys and first_line.lstrip().startswith(b"{"):
+            # With -Infinity, or cut off: reading it says what is wrong.
+            return b'"choices"' in first_line or b'"custom_id"' in first_line
+        return bool(keys) and _is_line(json.loads(first_line))
+
+    def read(self, record: LocatedRecord) -> Response:
+        try:
+            return _read_chat(record)
+        except LookupError as error:
+            record.refuse("a response of a chat or completion API", str(error.args[0]))
+
+
+class Anthropic(Answers, frozen=True):
+    """Messages of Anthropic."""
+
+    tool = "anthropic"
+
+
+class Bedrock(Answers, frozen=True):
+    """Answers of Amazon Bedrock: of Converse, or of models in a batch."""
+
+    tool = "bedrock"
+
+
+class Cohere(Answers, frozen=True):
+    """Answers of Cohere's chat (version 2)."""
+
+    tool = "cohere"
+
+
+class Gemini(Answers, frozen=True):
+    """Answers of Gemini and Vertex AI."""
+
+    tool = "gemini"
+
+
+class Llamacpp(Answers, frozen=True):
+    """Answers of llama.cpp to `/completion`."""
+
+    tool = "llamacpp"
+
+
+class Ollama(Answers, frozen=True):
+    """Answers of Ollama to chats and prompts."""
+
+    tool = "ollama"
+
+
+class Responses(Answers, frozen=True):
+    """Answers of the Responses API."""
+
+    tool = "responses"
