@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, locate, quote
 from bpa_ppl.formats.roles import Roles
 from bpa_ppl.formats.values import parse_finite
-from bpa_ppl.lists.nbest import NBest
+from bpa_ppl.lists.nbest import NBest, take
 
 #: Names of fields that are not features: of a candidate, and of its sentence.
 TEXT, TOTAL, CANDIDATES = "text", "total", "candidates"
@@ -197,30 +198,73 @@ def iter_field_names(fields: Mapping[Any, Any], prefix: str = "") -> Iterator[st
 class Block(NamedTuple):
     """The columns of consecutive records of a file; see `bpa_ppl.formats.schema` for their meaning.
 
-    A column of candidates is an array of floats, in which NaN is missing, or a sequence of any
-    values, in which None is missing.
+    A record is a candidate, or a sentence with its candidates. A column of candidates is an array
+    of floats, in which NaN is missing, or a sequence of any values, in which None is missing.
 
     Attributes:
         candidates: by name, one value per candidate.
         sentences: by name, one value per record.
-        parent: (candidates,) the record of each candidate, in ascending order.
+        parent: (candidates,) the record of each candidate, in ascending order; None where each
+            record is a candidate.
         line: (records,) the line, or the number, of each record.
-        nested: whether a record is a sentence with its candidates.
-        any_order: whether the candidates of a sentence need not be adjacent.
         strings: distinct texts, if the column `text` of the candidates has their numbers.
-        normalised: whether the totals may be divided by a length.
         dropped: the records without candidates that were dropped, and why.
+        ids: (records,) the ids of the sentences as integers; None before `Schema.check`.
     """
 
     candidates: dict[str, Any]
     sentences: dict[str, Any]
-    parent: npt.NDArray[np.int64]
-    line: npt.NDArray[np.int64]
-    nested: bool = False
-    any_order: bool = True
+    parent: Int64 | None
+    line: Int64
     strings: Sequence[str] | None = None
-    normalised: bool = False
     dropped: Sequence[str] = ()
+    ids: Int64 | None = None
+
+    @property
+    def parents(self) -> Int64:
+        """The record of each candidate."""
+        return np.arange(len(self.line)) if self.parent is None else self.parent
+
+    @property
+    def sizes(self) -> Int64:
+        """The number of candidates of each record."""
+        return np.bincount(self.parents, minlength=len(self.line))
+
+    @property
+    def integers(self) -> Int64:
+        """The ids as integers."""
+        if self.ids is None:
+            raise ValueError("ids are read by Schema.check")
+        return self.ids
+
+    def without(self, bad: npt.NDArray[np.bool_]) -> Block:
+        """Return a block without some candidates, and without records that lose all of theirs."""
+        rows = np.flatnonzero(~bad)
+        rest = np.bincount(self.parents[rows], minlength=len(self.line))
+        kept = (rest > 0) | (self.sizes == 0)
+        numbers, records = np.cumsum(kept) - 1, np.flatnonzero(kept)
+        return self._replace(
+            candidates=take(self.candidates, rows),
+            sentences=take(self.sentences, records),
+            parent=None if self.parent is None else numbers[self.parent[rows]],
+            line=self.line[records],
+            ids=take(self.ids, records),
+        )
+
+    def slice(self, start: int, stop: int | None = None) -> Block:
+        """Return some consecutive records."""
+        records = rows = slice(start, len(self.line) if stop is None else stop)
+        parent = self.parent
+        if parent is not None:
+            rows = slice(*np.searchsorted(parent, [records.start, records.stop]).tolist())
+            parent = parent[rows] - start
+        return self._replace(
+            candidates=take(self.candidates, rows),
+            sentences=take(self.sentences, records),
+            parent=parent,
+            line=self.line[records],
+            ids=take(self.ids, records),
+        )
 
 
 class ReadOptions(NamedTuple):

@@ -1,4 +1,4 @@
-"""Rows of a file gathered into tables of lists, a number of sentences at a time."""
+"""Blocks of a file gathered into tables of lists, a number of sentences at a time."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import Float64, Int64, as_numbers, intern
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import DataError, duplicate, list_names, locate, missing_data
-from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TOTAL, Block
+from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TEXT, TOTAL, Block
 from bpa_ppl.formats.references import Pairing, SentenceLines
 from bpa_ppl.formats.roles import require_columns
 from bpa_ppl.formats.samples import name_prompts
-from bpa_ppl.formats.schema import Rows, Schema
+from bpa_ppl.formats.schema import Schema
 from bpa_ppl.lists.columns import describe_columns
-from bpa_ppl.lists.nbest import Column, NBest, compact_strings, to_offsets
+from bpa_ppl.lists.nbest import Column, NBest, compact_strings, take, to_offsets
 
 
 class Builder:
-    """Makes tables of the consecutive columns of one file, and checks the columns of sentences.
+    """Makes tables of the consecutive blocks of one file, and checks the columns of sentences.
 
     A feature is complete, or `missing` has a value in place of the missing ones; otherwise that is
     an error, which counts them. All tables have the features of the first one.
@@ -37,9 +37,8 @@ class Builder:
     >>> from bpa_ppl.formats.block import ReadOptions
     >>> from bpa_ppl.formats.roles import Roles
     >>> texts, ids, lines = {"text": ["a", "b"], "lm": np.ones(2)}, {"id": [4, 4]}, np.array([1, 2])
-    >>> block = Block(texts, ids, np.arange(2), lines)
     >>> options = ReadOptions("dev.nbest", roles=Roles(all_numbers=True))
-    >>> list(Builder(Schema(options)).lists([block]))
+    >>> list(Builder(Schema(options)).lists([Block(texts, ids, None, lines)]))
     [NBest(1 sentence, 2 candidates, 1 feature, from dev.nbest)]
     """
 
@@ -57,7 +56,6 @@ class Builder:
         }
         self._first_lines: dict[int, int] = {}  # of each list, by sentence id
         self._scattered: tuple[int, int] | None = None  # lines of one sentence
-        self._dropped: list[int] = []
         self._empty = {} if empty is None else empty
         self._without_reference: list[int | str] = []  # ids of sentences, of which others have one
         self._with_references = False
@@ -65,7 +63,6 @@ class Builder:
         self._has_tables = False
         self._without_source = 0  # sentences
         self._rows_dropped: list[str] = []  # and why
-        self._normalised = False
 
     def lists(
         self, blocks: Iterable[Block], sentences: int = sys.maxsize
@@ -80,26 +77,26 @@ class Builder:
                 are not those of the lists, all candidates of a list were dropped, the rows of a
                 sentence disagree about it, or there are no rows.
         """
-        parts: list[Rows] = []
+        parts: list[Block] = []
         last: int | None = None
+        count = 0  # lists so far
         whole = sentences == sys.maxsize
-        for block in blocks:
-            rows = self.schema.check(block)
-            self._normalised = block.normalised
+        for block in map(self.schema.check, blocks):
             self._rows_dropped += block.dropped
-            lists = len(self._first_lines)
-            starts = _find_starts(rows.ids, last)
-            self._enter(rows, starts, block.any_order and not block.nested, whole)
+            filled = np.flatnonzero(block.sizes)
+            ids = block.integers[filled]
+            starts = filled[_find_starts(ids, last)]
+            self._enter(block, starts, whole)
+            numbers = count + np.arange(len(starts))
             done = 0
-            for start in starts[(lists + np.arange(len(starts))) % sentences == 0].tolist():
-                if start > done:
-                    parts.append(rows.select(slice(done, start)))
-                    done = start
-                if parts:
-                    yield self._table(parts, whole=whole)
-            parts.append(rows.select(slice(done, None)) if done else rows)
-            last = int(rows.ids[-1]) if len(rows.ids) else last
-        table = self._table(parts, whole=whole) if parts else None
+            for start in starts[(numbers > 0) & (numbers % sentences == 0)].tolist():
+                parts.append(block.slice(done, start))
+                yield self._table(parts)
+                done = start
+            parts.append(block.slice(done) if done else block)
+            count += len(starts)
+            last = int(ids[-1]) if len(ids) else last
+        table = self._table(parts) if parts else None
         self._finish()
         if table is None or not self._first_lines:
             remedy = "the file is empty"
@@ -110,19 +107,17 @@ class Builder:
             raise missing_data("n-best list", remedy, self.origin)
         yield table
 
-    def _enter(self, rows: Rows, starts: Int64, any_order: bool, whole: bool) -> None:
-        """Record the lists that begin in some rows.
+    def _enter(self, block: Block, starts: Int64, whole: bool) -> None:
+        """Record the lists that begin in a block, and its sentences without candidates.
 
         Args:
-            rows: of the file.
-            starts: where lists begin.
-            any_order: whether the rows of a list need not be adjacent.
+            block: of the file.
+            starts: the records where lists begin.
             whole: whether all lists make a single table.
         """
-        self._dropped += rows.dropped
-        first = self.first_id
-        lines = rows.lines[starts].tolist()
-        for identifier, line in zip(rows.ids[starts].tolist(), lines, strict=True):
+        first, any_order = self.first_id, block.parent is None and self.schema.any_order
+        ids, lines = block.integers[starts].tolist(), block.line[starts].tolist()
+        for identifier, line in zip(ids, lines, strict=True):
             if identifier in self._first_lines:
                 if any_order and whole:
                     self._scattered = self._scattered or (self._first_lines[identifier], line)
@@ -140,10 +135,12 @@ class Builder:
                 remedy += f" (of a file: with its format, auto:first_id={identifier})"
                 raise DataError(f"{problem}: {remedy}", self.origin, line, parameter="format")
             self._first_lines[identifier] = line
-        for identifier, source in rows.empty:
+        sources = block.sentences.get(SOURCE)
+        for record in np.flatnonzero(block.sizes == 0).tolist():
+            identifier = int(block.integers[record])
             if identifier in self._empty:
                 raise self._second_list(identifier)
-            self._empty[identifier] = source
+            self._empty[identifier] = sources[record] if sources else None
         if again := self._empty.keys() & self._first_lines.keys():
             raise self._second_list(min(again))
 
@@ -155,7 +152,7 @@ class Builder:
     def _finish(self) -> None:
         """Check what only the end of the file shows."""
         self.schema.options.names.require_all()
-        lost = [number for number in self._dropped if number not in self._first_lines]
+        lost = [number for number in self.schema.dropped if number not in self._first_lines]
         if lost:
             name = self.schema.name_id(lost[0])
             problem = f"every candidate of sentence {name} has a value that is not finite"
@@ -165,8 +162,8 @@ class Builder:
         if self._scattered:
             lines = "lines {} and {}".format(*self._scattered)
             notes.append(f"the rows of a sentence are not adjacent ({lines}): grouped by id")
-        if self._dropped:
-            dropped = format_count(len(self._dropped), "candidate")
+        if self.schema.dropped:
+            dropped = format_count(len(self.schema.dropped), "candidate")
             notes.append(f"{dropped} dropped for values that are not finite")
         without = []
         if self._empty:
@@ -191,57 +188,71 @@ class Builder:
         for note in notes:
             warn_user(f"{locate(self.origin)}{note}")
 
-    def _table(self, parts: list[Rows], *, whole: bool) -> NBest:
-        """Return the lists of some rows with their references and sources; `parts` is emptied."""
-        rows = _join(parts)
+    def _table(self, parts: list[Block]) -> NBest:
+        """Return the lists of some blocks with their references and sources; empties `parts`."""
+        block, schema = _join(parts, self.schema.numbers), self.schema
         parts.clear()  # the numbers are in memory once more than they have to be
-        if self._scattered:
-            _, first, sentence = np.unique(rows.ids, return_index=True, return_inverse=True)
-            rows = rows.select(np.argsort(first[sentence], kind="stable"))
-        starts = _find_starts(rows.ids, None)
-        ids = rows.ids[starts]
-        offsets = np.append(starts, len(rows.ids)).astype(np.int64)
-        extras = {
-            name: self._sentence_column(name, values, rows, offsets)
-            for name, values in rows.sentences.items()
+        numbers: dict[str, Float64] = {}
+        extras: dict[str, Any] = {}
+        for name, values in block.candidates.items():
+            if name != TEXT:
+                (numbers if name in schema.numbers else extras)[name] = values
+        strings, index = block.strings, block.candidates[TEXT]
+        if strings is None:
+            strings, index = intern(index)
+        records = np.flatnonzero(block.sizes)
+        ids = block.integers[records]
+        starts = _find_starts(ids, None)
+        lines = block.line[block.parents]
+        if self._scattered:  # each record is a candidate
+            _, first, sentence = np.unique(ids, return_index=True, return_inverse=True)
+            records = np.argsort(first[sentence], kind="stable")
+            numbers, extras = take(numbers, records), take(extras, records)
+            index, lines = index[records], lines[records]
+            ids = ids[records]
+            starts = _find_starts(ids, None)
+        ids = ids[starts]
+        bounds = np.append(starts, len(records))
+        extras_of = {
+            name: self._sentence_column(name, values, block, records, bounds)
+            for name, values in block.sentences.items()
         }
-        sources, references = extras.pop(SOURCE, None), extras.pop(REFERENCE, None)
-        numbers = ids.tolist()
-        pairs = zip(extras.get(ID, numbers), numbers, strict=True)
+        sources, references = extras_of.pop(SOURCE, None), extras_of.pop(REFERENCE, None)
+        identifiers = ids.tolist()
+        pairs = zip(extras_of.get(ID, identifiers), identifiers, strict=True)
         names = [number if name is None else name for name, number in pairs]
-        lists = [numbers, names, rows.lines[starts].tolist()]
+        lists = [identifiers, names, block.line[records[starts]].tolist()]
         paired: dict[str, Any] = {}
-        by_text = self.schema.counted
         for what, pairing in self._pairings.items():
-            paired[what], numbers = pairing.entries(*lists, by_text=by_text)
-            ids = ids if numbers is lists[0] else np.array(numbers, np.int64)
+            paired[what], identifiers = pairing.entries(*lists, by_text=schema.counted)
+            ids = ids if identifiers is lists[0] else np.array(identifiers, np.int64)
         references, sources = paired.get(REFERENCE, references), paired.get(SOURCE, sources)
         if references is not None:
             references = tuple(refs or () for refs in references)
         if sources is not None and None in sources:
             self._without_source += sources.count(None)
-            extras[SOURCE], sources = sources, None
-        candidates = self._columns(rows)
-        if SOURCE in extras and SOURCE in candidates["extras"]:
-            place = extras[SOURCE].index(None)
+            extras_of[SOURCE], sources = sources, None
+        candidates = self._columns(numbers, extras, lines)
+        if SOURCE in extras_of and SOURCE in candidates["extras"]:
+            place = extras_of[SOURCE].index(None)
             problem = f"no {SOURCE} of sentence {names[place]}, and candidates have a field of "
             problem += f"this name: give each sentence its {SOURCE}, or rename that field"
             raise DataError(problem, self.origin, lists[2][place], code="duplicate")
         table = NBest(
-            offsets=offsets,
+            offsets=to_offsets(np.add.reduceat(block.sizes[records], starts) if len(ids) else []),
             sentence_ids=ids,
-            strings=tuple(rows.strings),
-            string_index=rows.string_index,
+            strings=tuple(strings),
+            string_index=index,
             origin=self.origin,
             sources=sources,
             references=references if references and any(references) else None,
             # A field of the candidates may be null as a field of the list.
             sentence_extras={
                 name: values
-                for name, values in extras.items()
+                for name, values in extras_of.items()
                 if name not in candidates["extras"] or values.count(None) < len(values)
             },
-            totals_normalised=self._normalised,
+            totals_normalised=schema.divides_totals,
             **candidates,
         )
         if references is not None:
@@ -251,11 +262,23 @@ class Builder:
         return table
 
     def _sentence_column(
-        self, name: str, values: Sequence[Any], rows: Rows, offsets: Int64
+        self, name: str, values: Sequence[Any], block: Block, records: Int64, bounds: Int64
     ) -> tuple[Any, ...]:
-        """Return one value per sentence; the rows of a sentence may leave it out, or repeat it."""
+        """Return one value per sentence; the rows of a sentence may leave it out, or repeat it.
+
+        Args:
+            name: of the column.
+            values: of the records of the block.
+            block: the records.
+            records: those that have candidates, in the order of the lists.
+            bounds: where the lists begin among these, and their number.
+        """
+        if len(records) < len(values) or self._scattered:
+            values = take(tuple(values), records)
+        if len(bounds) > len(values):
+            return tuple(values)
         kept = []
-        for start, end in pairwise(offsets.tolist()):
+        for start, end in pairwise(bounds.tolist()):
             of_list = values[start:end]
             value = of_list[0]
             if of_list.count(value) < len(of_list):  # identical objects are equal at once
@@ -263,21 +286,28 @@ class Builder:
                 value = of_list[stated[0]] if stated else value
                 for i in stated:
                     if of_list[i] is not value and of_list[i] != value:
-                        sentence = self.schema.name_id(int(rows.ids[start]))
+                        record = records[start + i]
+                        sentence = self.schema.name_id(int(block.integers[record]))
                         problem = f"another {name} than before for sentence {sentence}: write "
                         problem += "the same one in all its rows, or give it another id"
-                        raise DataError(problem, self.origin, int(rows.lines[start + i]))
+                        raise DataError(problem, self.origin, int(block.line[record]))
             kept.append(value)
         return tuple(kept)
 
-    def _columns(self, rows: Rows) -> dict[str, Any]:
+    def _columns(
+        self, numbers: dict[str, Float64], extras: dict[str, Any], lines: Int64
+    ) -> dict[str, Any]:
         """Return features, totals and extras.
+
+        Args:
+            numbers: features and the total by name; NaN is missing.
+            extras: the other columns.
+            lines: of the candidates.
 
         Raises:
             DataError: if a feature is missing for some candidates, or a name has no column.
         """
-        count, roles = len(rows.ids), self.schema.options.roles
-        numbers, extras = dict(rows.numbers), dict[str, Any](rows.extras)
+        count, roles = len(lines), self.schema.options.roles
         totals = numbers.pop(TOTAL, None)
         if isinstance(roles.missing, Mapping) and not self._has_tables:
             present, features = {**numbers, **extras}, roles.features or ()
@@ -301,7 +331,7 @@ class Builder:
             extras |= partial
             numbers = {n: of for n, of in numbers.items() if n not in partial}
         else:
-            self._require_features(rows, numbers, partial, extras)
+            self._require_features(lines, numbers, partial, extras)
             self._features = self._features or tuple(numbers)
         table = np.empty((count, len(numbers)))
         for place, values in enumerate(numbers.values()):
@@ -316,7 +346,7 @@ class Builder:
 
     def _require_features(
         self,
-        rows: Rows,
+        lines: Int64,
         numbers: Mapping[str, Float64],
         partial: Mapping[str, Float64],
         extras: Mapping[str, Any],
@@ -324,16 +354,16 @@ class Builder:
         """Raise a DataError unless features are complete, and each name has a column.
 
         Args:
-            rows: the candidates of a table.
+            lines: of the candidates of a table.
             numbers: the features.
             partial: those of which some values are missing.
             extras: the other columns.
         """
-        roles, count = self.schema.options.roles, len(rows.ids)
+        roles, count = self.schema.options.roles, len(lines)
         new = [n for n in numbers if self._features is not None and n not in self._features]
         if new:
             problem = f"{new[0]} is missing for all candidates before: {_give_values(new[:1])}"
-            raise self._missing_feature(problem, int(rows.lines[0]))
+            raise self._missing_feature(problem, int(lines[0]))
         if partial:
             lacking = {name: np.isnan(values) for name, values in partial.items()}
             counts = [f"{n} for {np.count_nonzero(of):,}" for n, of in lacking.items()]
@@ -341,7 +371,7 @@ class Builder:
             problem += f"{format_count(count, 'candidate')}, the first in this line: "
             problem += _give_values(partial)
             first = int(np.argmax(np.logical_or.reduce(list(lacking.values()))))
-            raise self._missing_feature(problem, int(rows.lines[first]))
+            raise self._missing_feature(problem, int(lines[first]))
         if self._features is None:
             present = {**numbers, **extras}
             for parameter, patterns in (("features", roles.features), ("exclude", roles.exclude)):
@@ -365,23 +395,36 @@ def _give_values(names: Collection[str]) -> str:
     return f"{remedy}(exclude: {', '.join(names)})"
 
 
-def _join(parts: Sequence[Rows]) -> Rows:
-    """Return rows of one file as one; a column that a part lacks is missing there."""
-    sizes = [len(part.ids) for part in parts]
-    index, strings = join_strings([(part.string_index, part.strings) for part in parts])
-    numbers, extras, sentences = (
-        join_columns(name, [getattr(part, name) for part in parts], (), sizes)
-        for name in ("numbers", "extras", "sentences")
-    )
-    return Rows(
-        np.concatenate([part.ids for part in parts]),
-        np.concatenate([part.lines for part in parts]),
+def _join(parts: Sequence[Block], numbers: Collection[str]) -> Block:
+    """Return blocks of one file as one; a column that a part lacks is missing there.
+
+    An extra of one part without any value may be a feature of another.
+
+    Args:
+        parts: the blocks.
+        numbers: the names of columns of numbers.
+    """
+    candidates = [
+        {n: v for n, v in part.candidates.items() if n not in numbers or isinstance(v, np.ndarray)}
+        for part in parts
+    ]
+    first, counts = parts[0], [len(part.line) for part in parts]
+    sizes = [len(part.candidates[TEXT]) for part in parts]
+    joined = join_columns("", candidates, (), sizes)
+    strings, parent = first.strings, first.parent
+    if strings is not None:
+        indexed = [(part.candidates[TEXT], part.strings or ()) for part in parts]
+        joined[TEXT], strings = join_strings(indexed)
+    if parent is not None:
+        pairs = zip(to_offsets(counts), parts, strict=False)
+        parent = np.concatenate([start + part.parents for start, part in pairs])
+    return Block(
+        joined,
+        join_columns("", [part.sentences for part in parts], (), counts),
+        parent,
+        np.concatenate([part.line for part in parts]),
         strings,
-        index,
-        numbers,
-        # An extra of one part without any value may be a feature of another.
-        {name: values for name, values in extras.items() if name not in numbers},
-        sentences,
+        ids=np.concatenate([part.integers for part in parts]),
     )
 
 

@@ -104,7 +104,7 @@ class Fairseq(NBestFormat, frozen=True):
                 columns |= _measure_tokens(columns.pop("P"), numbers, options)
                 _check_order(columns["score"], columns[STATISTICS[1]], numbers, sizes, options)
             parents = np.repeat(np.arange(len(part)), sizes)
-            yield Block(columns, _join(fields), parents, np.array(lines), nested=True)
+            yield Block(columns, _join(fields), parents, np.array(lines))
 
 
 def _join(records: Sequence[_Fields]) -> dict[str, Any]:

@@ -54,6 +54,7 @@ class NBestFormat(Component, frozen=True, kw_only=True, repr_omit_defaults=True)
         typed: whether the file distinguishes numbers from texts.
         defines_features: whether its columns of numbers are features; otherwise the user names
             these, or the file itself does.
+        any_order: whether the candidates of a sentence need not be adjacent.
 
     >>> from bpa_ppl.formats.format import NBEST_FORMATS
     >>> line = b"0 ||| a cat ||| LM0= -1.5 ||| -0.75"
@@ -66,6 +67,7 @@ class NBestFormat(Component, frozen=True, kw_only=True, repr_omit_defaults=True)
     nan_is_missing: ClassVar[bool] = False
     typed: ClassVar[bool] = True
     defines_features: ClassVar[bool] = True
+    any_order: ClassVar[bool] = True
 
     first_id: Annotated[int, Meta(gt=-(10**18), lt=10**18)] = 0
 
@@ -87,6 +89,10 @@ class NBestFormat(Component, frozen=True, kw_only=True, repr_omit_defaults=True)
 
     def detect_folder(self, folder: Path) -> bool:
         """Return whether a folder, which may not exist, holds lists of this format."""
+        return False
+
+    def divides_totals(self) -> bool:
+        """Return whether the totals may be divided by a length."""
         return False
 
     def column_names(self) -> dict[str, str]:

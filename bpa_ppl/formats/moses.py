@@ -22,7 +22,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, takewhile
-from typing import Any, NamedTuple, TextIO
+from typing import Any, ClassVar, NamedTuple, TextIO
 
 import numpy as np
 
@@ -80,6 +80,8 @@ _LARGEST = 2**31 - 1  # bytes that Arrow addresses in an array of texts
 class Moses(NBestFormat, frozen=True):
     """The format of Moses and its variants; lists are written as Moses prints them."""
 
+    any_order: ClassVar[bool] = False
+
     def detect(self, first_line: bytes) -> bool:
         """Return whether the first line of a file looks like this format.
 
@@ -132,7 +134,12 @@ class Marian(NBestFormat, frozen=True):
             totals when weights are adapted.
     """
 
+    any_order: ClassVar[bool] = False
+
     normalised: bool = True
+
+    def divides_totals(self) -> bool:
+        return self.normalised
 
     def detect(self, first_line: bytes) -> bool:
         """Return whether a line has the labels F0, F1, … and no others, as only Marian prints.
@@ -153,11 +160,10 @@ class Marian(NBestFormat, frozen=True):
 
         >>> file = InputFile(b"0 ||| a cat ||| 0-0 1-1 ||| F0= -3 F1= -2 ||| -1.25")
         >>> columns = next(Marian().blocks(file, ReadOptions("dev")))
-        >>> columns.candidates["alignment"], columns.normalised
-        (['0-0 1-1'], True)
+        >>> columns.candidates["alignment"]
+        ['0-0 1-1']
         """
-        for columns in _read_lines(file, options, _SOFT):
-            yield columns._replace(normalised=self.normalised)
+        return _read_lines(file, options, _SOFT)
 
     def write(self, lists: NBest, file: TextIO) -> None:
         """Write the lists as Marian does, with alignments and totals if they have any.
@@ -323,8 +329,7 @@ class _Layout(NamedTuple):
         """
         names = (*self.features, *([TOTAL] if self.has_total else []), *self.kept)
         candidates = {TEXT: texts.astype(np.int32), **dict(zip(names, columns, strict=True))}
-        rows = np.arange(len(ids))
-        return Block(candidates, {ID: ids}, rows, first + rows, any_order=False, strings=strings)
+        return Block(candidates, {ID: ids}, None, first + np.arange(len(ids)), strings=strings)
 
 
 def _read_lines(

@@ -97,7 +97,7 @@ class Plain(NBestFormat, frozen=True):
                 # In a list NaN is a bad number.
                 columns[name] = values if np.isfinite(values).all() else values.tolist()
             ids = options.first_id + lines // self.list_size
-            yield Block(columns, {ID: ids}, np.arange(len(texts)), lines + 1)
+            yield Block(columns, {ID: ids}, None, lines + 1)
             count += len(texts)
         if count % self.list_size:
             problem = f"{count} lines is not a multiple of the list size {self.list_size}"

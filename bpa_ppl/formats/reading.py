@@ -176,6 +176,8 @@ def make_schema(reader: NBestFormat, options: ReadOptions) -> Schema:
         options._replace(names=names, roles=roles),
         nan_is_missing=reader.nan_is_missing,
         typed=reader.typed,
+        any_order=reader.any_order,
+        divides_totals=reader.divides_totals(),
     )
 
 

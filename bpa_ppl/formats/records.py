@@ -201,7 +201,7 @@ class RecordReader:
             columns = self._columns(records, lines)
             sentences = {n: v for n, v in columns.items() if belongs_to_sentence(n)}
             candidates = {n: v for n, v in columns.items() if n not in sentences}
-            return Block(candidates, sentences, np.arange(len(records)), numbers)
+            return Block(candidates, sentences, None, numbers)
         sizes = list(map(len, lists))
         parents = np.repeat(np.arange(len(lists)), sizes)
         candidates = {TEXT: []}
@@ -213,7 +213,7 @@ class RecordReader:
             column = self._spread_over(name, sentences.pop(name), sizes, lines)
             self._add(candidates, name, column, numbers[parents].tolist())
         dropped = tuple(self._dropped)
-        return Block(candidates, sentences, parents, numbers, nested=True, dropped=dropped)
+        return Block(candidates, sentences, parents, numbers, dropped=dropped)
 
     def _is_named(self, name: str) -> bool:
         """Return whether a column is one of numbers by its name: a feature, or the gain."""
@@ -467,7 +467,7 @@ def parse_table(options: ReadOptions, table: pa.Table, lines: Int64 | None = Non
     named = not options.names.names.keys().isdisjoint(SETTINGS)
     if CANDIDATES in fields or named or find_answer_fields(fields):
         if not len(table):
-            return Block({TEXT: [], ID: []}, {}, np.arange(0), lines)
+            return Block({TEXT: []}, {ID: []}, None, lines)
         return RecordReader(options).block(table.to_pylist(), lines.tolist())
     names = [name for name in flat.column_names if name in usual]
     table = flat.select(names).rename_columns([usual[name] for name in names])
@@ -478,7 +478,7 @@ def parse_table(options: ReadOptions, table: pa.Table, lines: Int64 | None = Non
         is_number = name == TOTAL or options.roles.is_feature(name) is not False
         numbers = columns is candidates and is_number
         columns[name] = _column(combine_chunks(table[name]), numbers=numbers)
-    return Block(candidates, sentences, np.arange(len(table)), lines)
+    return Block(candidates, sentences, None, lines)
 
 
 def _find_extension(field: pa.Field) -> str:

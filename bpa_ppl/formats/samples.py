@@ -223,7 +223,7 @@ class Samples:
         if not {None, *map(str, sentences[ID])}.issuperset(names):
             sentences[OF_SENTENCE + ID] = names
         lines = np.array(self.lines, np.int64)[order]
-        return Block(candidates, sentences, parents[rows], lines, nested=True, strings=strings)
+        return Block(candidates, sentences, parents[rows], lines, strings=strings)
 
     def _report(self) -> None:
         """Report the answers that are left out, and the prompts that they belong to."""

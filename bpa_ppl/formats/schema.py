@@ -1,7 +1,7 @@
 """The schema of records, and the one place where their columns are checked.
 
-Every format yields columns (`bpa_ppl.formats.block.Block`), or records that become columns, and
-`Schema` turns them into rows. The fields of a candidate:
+Every format yields columns (`bpa_ppl.formats.block.Block`), or records that become columns, which
+`Schema` checks. The fields of a candidate:
 
     text                 the text of the candidate
     total                the total score of the decoder
@@ -30,17 +30,24 @@ value is missing if it is absent, null, NaN, or an empty cell of a text file.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arrays import FINITE, LARGEST, NUL_IN_TEXT, Float64, Int32, Int64, is_missing
+from bpa_ppl._runtime.arrays import (
+    FINITE,
+    LARGEST,
+    NUL_IN_TEXT,
+    Float64,
+    Int64,
+    is_missing,
+)
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, locate, quote, wrong_value
 from bpa_ppl.formats.block import (
@@ -61,42 +68,10 @@ from bpa_ppl.formats.roles import OF_FEATURES
 from bpa_ppl.formats.values import NUMBER, abbreviate, kind_of, number_or_inf
 from bpa_ppl.lists.ids import describe_equal_ids, id_keys, visible_form
 from bpa_ppl.lists.labels import find_label
-from bpa_ppl.lists.nbest import Which, take
 
 _LARGEST_ID = 2**63 - 1
 _LARGEST_FIRST_ID = 10**18  # an id beyond it would not fit 64 bits with the number of a list added
 _IDS = {int: "integers", str: "texts", type(None): "missing"}
-
-
-class Rows(NamedTuple):
-    """Consecutive candidates of a file, checked; others of the file may have more columns.
-
-    Attributes:
-        ids: (rows,) int64, the sentence ids as printed.
-        lines: (rows,) int64, the 1-based lines of the file.
-        strings: candidate texts, not necessarily distinct.
-        string_index: (rows,) int32 into `strings`.
-        numbers: features and the total by name, (rows,) float64; NaN is missing.
-        extras: more columns by name; None is missing.
-        sentences: columns of the sentences by name; None, or no reference, is missing.
-        dropped: the sentence ids of candidates left out for a bad value.
-        empty: the ids of sentences without candidates, and the source of each where it has one.
-    """
-
-    ids: Int64
-    lines: Int64
-    strings: Sequence[str]
-    string_index: Int32
-    numbers: Mapping[str, Float64]
-    extras: Mapping[str, Sequence[Any]]
-    sentences: Mapping[str, Sequence[Any]]
-    dropped: tuple[int, ...] = ()
-    empty: tuple[tuple[int, str | None], ...] = ()
-
-    def select(self, rows: Which) -> Rows:
-        """Return some of the rows, in that order."""
-        names = ("ids", "lines", "string_index", "numbers", "extras", "sentences")
-        return self._replace(**{name: take(getattr(self, name), rows) for name in names})
 
 
 def check_first_id(first_id: Any) -> int:
@@ -124,15 +99,21 @@ class Schema:
         nan_is_missing: whether NaN is a missing number; otherwise it is a bad one.
         typed: whether the file distinguishes numbers from texts; in one that does not, ids of
             digits are integers.
+        any_order: whether the candidates of a sentence need not be adjacent.
+        divides_totals: whether the totals may be divided by a length.
+
+    Attributes:
+        numbers: the names of the features, and of the total.
+        dropped: the ids of candidates that are left out for a bad value.
 
     >>> from bpa_ppl.formats.roles import Roles
     >>> block = Block(
     ...     {"text": ["a cat", "cat"], "lm": [-1.5, None], "by": ["x", "y"]},
-    ...     {"id": [3]}, np.array([0, 0]), np.array([1]), nested=True,
+    ...     {"id": [3]}, np.array([0, 0]), np.array([1]),
     ... )
-    >>> rows = Schema(ReadOptions("dev.jsonl", roles=Roles(("lm",)))).check(block)
-    >>> rows.ids.tolist(), rows.strings, rows.numbers["lm"].tolist(), rows.extras
-    ([3, 3], ['a cat', 'cat'], [-1.5, nan], {'by': ('x', 'y')})
+    >>> block = Schema(ReadOptions("dev.jsonl", roles=Roles(("lm",)))).check(block)
+    >>> block.ids.tolist(), block.candidates
+    ([3], {'text': ['a cat', 'cat'], 'lm': array([-1.5,  nan]), 'by': ('x', 'y')})
     """
 
     def __init__(
@@ -141,9 +122,13 @@ class Schema:
         *,
         nan_is_missing: bool = True,
         typed: bool = True,
+        any_order: bool = True,
+        divides_totals: bool = False,
     ):
         self.options = options
-        self.typed = typed
+        self.typed, self.any_order, self.divides_totals = typed, any_order, divides_totals
+        self.numbers: set[str] = set()
+        self.dropped: list[int] = []
         self._error = partial(options.error, code="bad-data")
         self._nan_is_missing = nan_is_missing
         # Whether a column is a feature; None as long as a pattern takes it, and has no value.
@@ -165,8 +150,10 @@ class Schema:
         """Return the id of a sentence as the file has it, for a message."""
         return next((text for text, of in self._id_numbers.items() if of == number), number)
 
-    def check(self, block: Block) -> Rows:
-        """Return the rows of some records.
+    def check(self, block: Block) -> Block:
+        """Return the next records of the file: ids as integers, references as tuples of texts.
+
+        Columns of numbers become arrays, in which NaN is missing, and their names `numbers`.
 
         Raises:
             DataError: naming line and field, if a value is not as the schema says.
@@ -176,77 +163,61 @@ class Schema:
         names = {**block.sentences, **block.candidates}
         if TEXT not in block.candidates:
             names.pop(TEXT, None)  # a text of the list is not that of a candidate
-        required = [TEXT] if block.nested else [ID, TEXT]
+        required = [ID, TEXT] if block.parent is None else [TEXT]
         required += [name for name in self.options.names.names if name in names]
         self.options.names.require(required, names, line)
         ids = self._ids(block)
-        if block.nested and len(ids):
+        if block.parent is not None and len(ids):
             previous = ids[0] - 1 if self._last_id is None else self._last_id
             again = np.flatnonzero(np.diff(ids, prepend=previous) == 0)
             if len(again):
-                identifier = block.sentences[ID][again[0]]
-                problem = f"a second list of sentence {identifier}"
+                problem = f"a second list of sentence {block.sentences[ID][again[0]]}"
                 problem += ": give each list its own id, or none"
                 raise self._error(problem, block.line[again[0]], code="duplicate")
             self._last_id = int(ids[-1])
         sentences = self._sentences(block)
-        if block.nested and ID in block.candidates and ID in sentences:
-            problem = f"candidates have a field {ID}, and so have their sentences, as texts: rename"
-            raise self._error(f"{problem} that of the candidates", line, code="bad-name")
         numbers, extras = self._candidates(block)
-        for name in filter({**numbers, **extras}.__contains__, self._sentence_lines):
-            problem = f"{name} is a field of the sentence here, and of candidates elsewhere: rename"
-            problem += " one of them"
-            raise self._error(problem, self._sentence_lines[name])
-        without = np.flatnonzero(np.bincount(block.parent, minlength=len(ids)) == 0).tolist()
-        dropped: tuple[int, ...] = ()
         bad = [np.isinf(values) for values in numbers.values()]
         rows = np.logical_or.reduce(bad) if bad else np.zeros(0, bool)
+        if rows.any() and self.options.bad != "drop":
+            row = int(np.argmax(rows))
+            name = next(n for n, of in zip(numbers, bad, strict=True) if of[row])
+            raise self._bad_number(block, name, row)
+        texts = {TEXT: block.candidates[TEXT]}
+        self.numbers.update(numbers)
+        block = block._replace(candidates=texts | numbers | extras, sentences=sentences, ids=ids)
         if rows.any():
-            if self.options.bad != "drop":
-                row = int(np.argmax(rows))
-                name = next(n for n, of in zip(numbers, bad, strict=True) if of[row])
-                raise self._bad_number(block, name, row)
-            dropped = tuple(ids[block.parent[rows]].tolist())
-            gone = np.isin(ids, dropped).tolist()
-            for name in filter(sentences.__contains__, JUDGEMENTS):
-                pairs = list(zip(sentences[name], gone, strict=True))
-                sentences[name] = [None if lost else value for value, lost in pairs]
-                if any(value and lost for value, lost in pairs):
-                    problem = f"{name} are left out where a candidate of the list is dropped"
-                    warn_user(f"{locate(self.options.origin)}{problem}")
-            block = _without(block, rows)
-            numbers, extras = self._candidates(block)
-        strings, index, parents = block.strings, block.candidates[TEXT], block.parent
-        if strings is None:
-            strings, index = index, np.arange(len(parents), dtype=np.int32)
-        place = next((place for place, text in enumerate(strings) if "\0" in text), None)
-        if place is not None:
-            row = index.tolist().index(place)
-            raise self._error_at(block, TEXT, row, f"has {NUL_IN_TEXT}", code="bad-encoding")
-        sources = sentences.get(SOURCE)
-        return Rows(
-            ids[parents],
-            block.line[parents],
-            strings,
-            index,
-            numbers,
-            extras,
-            {name: _spread(values, parents) for name, values in sentences.items()},
-            dropped,
-            tuple((int(ids[record]), sources[record] if sources else None) for record in without),
-        )
+            block = self._drop(block, rows)
+        self._refuse_nul_in_texts(block)
+        return block
 
-    def _bad_number(self, block: Block, name: str, row: int) -> DataError:
-        """Return the error of a value of a feature or total that is not a finite number."""
-        names = block.candidates
-        value = names[name if name in names else OF_FEATURES + name][row]
-        what = f"{FINITE}: correct it, or drop such candidates (bad: drop)"
-        if kind_of(value) != NUMBER:
-            what = f"a number: write numbers, or leave the column out (exclude: {name}), or drop "
-            what += "such candidates (bad: drop)"
-        problem = f"is {abbreviate(value)}, not {what}"
-        return self._error_at(block, name, row, problem, parameter="bad", code="bad-number")
+    def _drop(self, block: Block, bad: npt.NDArray[np.bool_]) -> Block:
+        """Return a block without some candidates, and without columns that they alone have."""
+        dropped = block.integers[block.parents[bad]].tolist()
+        self.dropped += dropped
+        gone, sentences = np.isin(block.integers, dropped).tolist(), dict(block.sentences)
+        for name in filter(sentences.__contains__, JUDGEMENTS):
+            pairs = list(zip(sentences[name], gone, strict=True))
+            sentences[name] = [None if lost else value for value, lost in pairs]
+            if any(value and lost for value, lost in pairs):
+                problem = f"{name} are left out where a candidate of the list is dropped"
+                warn_user(f"{locate(self.options.origin)}{problem}")
+        rest = block._replace(sentences=sentences).without(bad)
+        names = [
+            name
+            for name, values in rest.candidates.items()
+            if name == TEXT or not _is_empty(values) or _is_empty(block.candidates[name])
+        ]
+        return rest._replace(candidates={name: rest.candidates[name] for name in names})
+
+    def _refuse_nul_in_texts(self, block: Block) -> None:
+        texts = block.candidates[TEXT] if block.strings is None else block.strings
+        place = next((place for place, text in enumerate(texts) if "\0" in text), None)
+        if place is not None:
+            row = place
+            if block.strings is not None:
+                row = block.candidates[TEXT].tolist().index(place)
+            raise self._error_at(block, TEXT, row, f"has {NUL_IN_TEXT}", code="bad-encoding")
 
     def _candidates(self, block: Block) -> tuple[dict[str, Float64], dict[str, Any]]:
         """Return the numbers, infinite where they are bad, and the other columns, by name."""
@@ -258,15 +229,30 @@ class Schema:
                 self._check_name_of_feature(short, block)
             if name == TEXT:
                 self._check_texts(block, values)
-            elif name == ID and block.nested:  # it names the candidate
+            elif name == ID and block.parent is not None:  # it names the candidate
                 extras[name] = _without_nan(values)
-            elif name == TOTAL or self._is_feature(block, name, values):
+            elif name == TOTAL or self._is_feature(name, values):
                 numbers[short] = self._numbers(values)
             else:
                 if short in self.options.roles.numbers:
                     self._check_numbers(block, name, values)
                 extras[short] = _without_nan(values)
+        for name in filter({**numbers, **extras}.__contains__, self._sentence_lines):
+            problem = f"{name} is a field of the sentence here, and of candidates elsewhere: rename"
+            problem += " one of them"
+            raise self._error(problem, self._sentence_lines[name])
         return numbers, extras
+
+    def _bad_number(self, block: Block, name: str, row: int) -> DataError:
+        """Return the error of a value of a feature or total that is not a finite number."""
+        names = block.candidates
+        value = names[name if name in names else OF_FEATURES + name][row]
+        what = f"{FINITE}: correct it, or drop such candidates (bad: drop)"
+        if kind_of(value) != NUMBER:
+            what = f"a number: write numbers, or leave the column out (exclude: {name}), or drop "
+            what += "such candidates (bad: drop)"
+        problem = f"is {abbreviate(value)}, not {what}"
+        return self._error_at(block, name, row, problem, parameter="bad", code="bad-number")
 
     def _check_name_of_feature(self, name: str, block: Block) -> None:
         """Refuse a feature of the file with the name of another column."""
@@ -284,7 +270,7 @@ class Schema:
                 problem = f"is {abbreviate(value)}, not a text: write it as a text"
                 if value is None:
                     problem = "is missing: give each candidate a text"
-                elif isinstance(value, list | tuple) and not block.nested:
+                elif isinstance(value, list | tuple) and block.parent is None:
                     name = self.options.names.names.get(TEXT, TEXT)
                     problem = "is a list of texts: name it as the candidates in the format, "
                     problem += f"jsonl:{CANDIDATES}={name}"
@@ -294,7 +280,7 @@ class Schema:
         if "\0" in text:
             raise self._error(f"{name} has {NUL_IN_TEXT}", line, code="bad-encoding")
 
-    def _is_feature(self, block: Block, name: str, values: Any) -> bool:
+    def _is_feature(self, name: str, values: Any) -> bool:
         """Return whether a column is a feature, which stays the same to the end of the file."""
         chosen = self._features.get(name)
         if chosen is None:
@@ -339,15 +325,11 @@ class Schema:
         self, block: Block, name: str, row: int, message: str, **details: str
     ) -> DataError:
         """Return the error that names a field of one candidate."""
-        problem = f"{self._place(block, name, row)} {message}"
-        return self._error(problem, block.line[block.parent[row]], **details)
-
-    def _place(self, block: Block, name: str, row: int) -> str:
-        """Return the name of a field, with the place of its candidate in the list."""
-        if not block.nested:
-            return name
-        place = row - int(np.searchsorted(block.parent, block.parent[row]))
-        return f"{CANDIDATES}[{place}].{name}"
+        line = block.line[block.parents[row]]
+        if block.parent is not None:
+            place = row - int(np.searchsorted(block.parent, block.parent[row]))
+            name = f"{CANDIDATES}[{place}].{name}"
+        return self._error(f"{name} {message}", line, **details)
 
     def _ids(self, block: Block) -> Int64:
         """Return (records,) the ids of the sentences as integers."""
@@ -460,6 +442,10 @@ class Schema:
             columns[ID] = list(map(str, ids)) if self._large_ids else ids
         if references:
             columns[REFERENCE] = self._references(block, references)
+        if block.parent is not None and ID in block.candidates and ID in columns:
+            problem = f"candidates have a field {ID}, and so have their sentences, as texts: rename"
+            problem += " that of the candidates"
+            raise self._error(problem, block.line[0], code="bad-name")
         return columns
 
     def _texts(self, block: Block, name: str, values: Sequence[Any]) -> list[tuple[str, ...]]:
@@ -522,23 +508,4 @@ def _without_nan(values: Any) -> Any:
 
 
 def _is_empty(values: Any) -> bool:
-    return all(value is None or _is_nan(value) for value in values)
-
-
-def _without(block: Block, bad: npt.NDArray[np.bool_]) -> Block:
-    """Return the fields without some candidates, and without columns that they alone have."""
-    kept = np.flatnonzero(~bad)
-    rows = kept.tolist()
-    candidates: dict[str, Any] = {}
-    for name, values in block.candidates.items():
-        part = values[kept] if isinstance(values, np.ndarray) else [values[row] for row in rows]
-        if not _is_empty(part) or _is_empty(values) or name == TEXT:
-            candidates[name] = part
-    return block._replace(candidates=candidates, parent=block.parent[kept])
-
-
-def _spread(values: Sequence[Any], parents: Int64) -> Sequence[Any]:
-    """Return the value of each candidate from those of the records."""
-    if len(parents) == len(values) and np.array_equal(parents, np.arange(len(values))):
-        return values
-    return [values[parent] for parent in parents.tolist()]
+    return all(value is None or value != value for value in values)

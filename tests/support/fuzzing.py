@@ -346,9 +346,9 @@ def _rows(
 ) -> dict[str, Any]:
     schema = make_schema(format, ReadOptions(str(path), roles=make_roles(features)))
     file: Any = SimpleNamespace(chunks=lambda size=None: iter(blocks))
-    rows = _join([schema.check(of) for of in format.blocks(file, schema.options)])
-    columns = rows._asdict()
-    groups = [columns.pop(name) for name in ("numbers", "extras", "sentences")]
+    blocks_of_file = [schema.check(of) for of in format.blocks(file, schema.options)]
+    columns = _join(blocks_of_file, schema.numbers)._asdict()
+    groups = [columns.pop(name) for name in ("candidates", "sentences")]
     columns |= {f"{k} {n}": of[n] for k, of in enumerate(groups) for n in of}
     return {name: repr(bits(column)) for name, column in columns.items()}
 

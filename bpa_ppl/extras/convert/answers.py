@@ -41,7 +41,7 @@ def _convert(format: Answers, records: Iterable[Any], bad: str) -> Lists:
         for name, source in zip(names, samples.sources, strict=True)
     ]
     columns, strings = block.candidates, block.strings or ()
-    for row, parent in enumerate(block.parent.tolist()):
+    for row, parent in enumerate(block.parents.tolist()):
         numbers = {n: columns[n][row].item() for n in (*STATISTICS, COUNT) if n in columns}
         numbers = {
             n: int(v) if n in (COUNT, STATISTICS[3]) else v for n, v in numbers.items() if v == v
