@@ -1,14 +1,14 @@
 """What `compare` says of reference draws of 45 posteriors, and of draws that are damaged.
 
-    python benchmarks/bench_referee.py [--tables verdicts seconds remaining picture]
+    python benchmarks/bench_referee.py [--tables verdicts seconds remaining pictures]
         [--splits 20] [--damaged 2] [--rows "mean + 0.1 sd"]
 
 The reference draws are those of posteriordb (Magnusson et al. 2024), ten chains of 1000 draws of
 each posterior, in `../shared/data/posteriordb`. Five chains, drawn at random, are compared with the
 other five: as they are, and with one damage to one variable, drawn at random. In the last row the
 reference has a mode that the five chains lack. `seconds` has those of comparisons of many
-variables, and `remaining` the seconds that comparisons of samplers announce and take. `picture`
-draws that of the page "Is my sampler right?" from the example there.
+variables, and `remaining` the seconds that comparisons of samplers announce and take. `pictures`
+draws those of the page "Is my sampler right?" and of the README from the examples there.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ from measuring import DATA, Table, best_time, run_tables
 
 from bpa_ppl import compare, compare_samplers, log_density, read_nbest, read_weights
 from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl.diagnostics.samplers.comparison import Comparison
 from bpa_ppl.diagnostics.samplers.comparison_page import render_comparison
+from bpa_ppl.diagnostics.samplers.programs import read_program
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -176,19 +178,28 @@ def print_remaining(options: argparse.Namespace) -> None:
         table.row(f"{count}, {runs}, {samplers}", *cells)
 
 
-def draw_picture(options: argparse.Namespace) -> None:
-    """Run the example of the page, and write four plots of its comparison as one SVG file."""
-    page = ROOT / "docs/how-to/is-my-sampler-right.md"
+def draw_pictures(options: argparse.Namespace) -> None:
+    """Run the examples of a page and of the README, and write plots of each comparison."""
+    del options
+    page = (ROOT / "docs/how-to/is-my-sampler-right.md").read_text("utf-8")
     scope: dict[str, Any] = {}
-    for block in re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)[:4]:
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL)[:4]:
         exec(block, scope)
-    html = render_comparison(scope["result"])
+    save_picture(scope["result"], "is-my-sampler-right", ("mu", "log_tau"))
+    demo = ROOT / "examples/demo_data"
+    program, data = read_program("bpa_ppl.demo_data.schools:model", demo / "schools.json")
+    compared = compare_samplers(program, kwargs=data, samplers=["rwm", "nuts"])
+    save_picture(compared, "schools", ("mu", "tau"))
+
+
+def save_picture(compared: Comparison, name: str, variables: tuple[str, str]) -> None:
+    """Write four plots of a comparison as one SVG file of the documentation."""
+    html = render_comparison(compared)
     drawn = re.findall(r'<svg class="plot".*?</svg>', html, re.DOTALL)
-    chosen = [one for one in drawn if re.search(r'aria-label="(mu|log_tau)"', one)][:4]
+    chosen = [one for one in drawn if re.search(rf'aria-label="({"|".join(variables)})"', one)][:4]
     style = "".join(re.findall(r"<style>(.*?)</style>", html, re.DOTALL)).split("@media")[0]
     style += "".join(re.findall(r"^\.(?:plot [.t]|line|band|tick|c\d).*$", html, re.MULTILINE))
     style = style.replace("font-size: 12px", "font-size: 18px")  # phones show it half as large
-    names = [(f"c{k}", name) for k, name in enumerate(scope["candidates"])]
     parts = [
         one.replace(
             "<svg ",
@@ -197,12 +208,12 @@ def draw_picture(options: argparse.Namespace) -> None:
         for k, one in enumerate(chosen)
     ]
     parts += [
-        f'<line class="line {style_name}" x1="{10 + 110 * k}" x2="{34 + 110 * k}" y1="15" y2="15"/>'
-        f'<text x="{40 + 110 * k}" y="19">{name}</text>'
-        for k, (style_name, name) in enumerate(names)
+        f'<line class="line c{k}" x1="{10 + 110 * k}" x2="{34 + 110 * k}" y1="15" y2="15"/>'
+        f'<text x="{40 + 110 * k}" y="19">{one.sampler}</text>'
+        for k, one in enumerate(compared.samplers)
     ]
     parts.append('<text x="260" y="19">grey: the reference, and the band of 95%</text>')
-    path = ROOT / "docs/assets/is-my-sampler-right.svg"
+    path = ROOT / "docs/assets" / f"{name}.svg"
     path.write_text(
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 680 440">'
         f"<style>{style} svg {{ font-family: sans-serif }}</style>"
@@ -217,6 +228,6 @@ if __name__ == "__main__":
         "verdicts": print_verdicts,
         "seconds": print_seconds,
         "remaining": print_remaining,
-        "picture": draw_picture,
+        "pictures": draw_pictures,
     }
     run_tables(__doc__, tables, splits=20, damaged=2, rows=(EQUAL, *DAMAGES), repeats=1)

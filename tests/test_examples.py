@@ -115,7 +115,7 @@ def test_is_my_sampler_right(capsys: pytest.CaptureFixture[str]) -> None:
     expected += [("nuts", "agrees"), ("variational", "DIFFERS"), ("nuts.nc", "agrees")]
     assert verdicts == expected
     assert scope["data"].attrs["chosen"] == "nuts"
-    assert "--model schools:schools --data schools.json" in of_model
+    assert "--model schools:model --data schools.json" in of_model
     assert Path("comparison/index.html").is_file()
 
 

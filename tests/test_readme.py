@@ -41,7 +41,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
 
 
 def test_the_readme_is_short() -> None:
-    assert len(README.split()) <= 900
+    assert len(README.split()) <= 1050
 
 
 def test_python_can_be_pasted_in_one_go() -> None:
@@ -80,9 +80,9 @@ def run_line(line: str) -> str:
 
 
 def assert_prints(printed: str, expected: str) -> None:
-    """Compare a block of output with the first lines that were printed; … is any word."""
+    """Compare a block with the first lines that were printed; … is any word, or the last ones."""
     for line, stored in zip(printed.splitlines(), expected.splitlines(), strict=False):
-        for word, other in zip(line.split(), stored.split(), strict=True):
+        for word, other in zip(line.split(), stored.split(), strict=not stored.endswith("…")):
             if re.fullmatch(NUMBER, other):
                 assert float(word) == pytest.approx(float(other), rel=0.1, abs=0.02), line
             else:
@@ -96,6 +96,7 @@ def test_all_blocks_run_in_their_order(
 ) -> None:
     import_arviz()  # may issue a notice on import
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path / "demo")  # as in `python`, in the folder of the files
     scope: dict[str, Any] = {}
     printed: list[str] = []
     for language, content in BLOCKS:
@@ -110,10 +111,11 @@ def test_all_blocks_run_in_their_order(
         else:
             last = printed[-1]
             assert_prints(last[last.index(content.split()[0] + "  ") :], content)
-    _, _, sampled, _, judged, reranked = printed
+    _, _, sampled, compared, _, judged, reranked = printed
     assert "converged" in sampled
     new = read_nbest("test.nbest.gz", references="test.ref")
     assert sampled.splitlines()[-1] == bpa_ppl.rerank(new[0], scope["nuts"]).texts[0]
+    assert "converged" in compared
     assert "converged" in judged
     answers, judges = scope["new"], scope["judges"]
     p = scope["ranker"].predict_proba(answers[judges], qid=answers["id"])

@@ -40,7 +40,7 @@ _SHOWN = 3
 #: What `write_demo_files` writes.
 _FILES = (
     *("adapt.nbest.gz", "adapt.src", "adapt.ref", "test.nbest.gz", "test.src", "test.ref"),
-    *("moses.ini", "domain.txt", "judged.csv", "new.csv"),
+    *("moses.ini", "domain.txt", "judged.csv", "new.csv", "schools.py", "schools.json"),
 )
 
 
@@ -167,12 +167,13 @@ def run_judges_demo(folder: Path, *, seed: int = 0, progress: bool | Reporter = 
 
 
 def write_demo_files(folder: Path) -> tuple[Path, ...]:
-    """Write the data of both demos as files like those of users, and return their paths.
+    """Write the data of all examples as files like those of users, and return their paths.
 
     The lists, sources and references of the leaflet are `adapt.*`, the first 50 sentences, and
     `test.*`, the other 190; `moses.ini` has the weights of their decoder, and `domain.txt` text of
     the domain. `judged.csv` and `new.csv` have a row for each answer: the grades of the judges, and
     in the column `better` 1 for the better answer to a question and 0 for the other one.
+    `schools.py` has a NumPyro model, and `schools.json` its data.
 
     Args:
         folder: for the files; created if it does not exist.
@@ -200,7 +201,8 @@ def write_demo_files(folder: Path) -> tuple[Path, ...]:
             for kind in ("src", "ref"):
                 _write_lines(text[kind][part], paths[f"{name}.{kind}"])
         _write_lines(text["domain.txt"], paths["domain.txt"])
-        _write_lines(read_lines(data / "moses.ini"), paths["moses.ini"])
+        for name in ("moses.ini", "schools.py", "schools.json"):
+            _write_lines(read_lines(data / name), paths[name])
         for name in ("judged", "new"):
             pairs = read_nbest(data / f"answers.{name}.jsonl")
             better = np.zeros(len(pairs.features), dtype=np.int64)

@@ -173,7 +173,8 @@ def test_files_of_the_demos(tmp_path: Path) -> None:
         for kind in ("src", "ref"):
             lines = (DATA / f"leaflet.{kind}").read_text("utf-8").splitlines()
             assert (folder / f"{name}.{kind}").read_text("utf-8").splitlines() == lines[part]
-    for name, copied in (("moses.ini", "moses.ini"), ("domain.txt", "leaflet.domain.txt")):
+    copies = {name: name for name in ("moses.ini", "schools.py", "schools.json")}
+    for name, copied in (copies | {"domain.txt": "leaflet.domain.txt"}).items():
         assert (folder / name).read_bytes() == (DATA / copied).read_bytes()
 
 
