@@ -209,7 +209,8 @@ def make_draws(run: SamplerRun) -> Draws:
 def _describe(run: SamplerRun) -> Record:
     """Return the record of what was prepared, observed and sampled."""
     if run.adaptation is None:
-        record = Record(model=getattr(run.target.model, "__name__", None))
+        name = getattr(run.target.model, "__name__", None)
+        record = Record(model=name, flat=dict(run.target.flat))
     else:
         record = describe_adaptation(run.adaptation)
     versions = {n: read_version(n) for n in (*_PACKAGES, *run.packages)}

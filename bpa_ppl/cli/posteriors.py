@@ -58,7 +58,8 @@ def check(
     report = (
         check_and_record(draws)[1] if var_names is None else measure(draws, var_names=var_names)
     )
-    report = replace(report, left_out=describe_left_out("checked", left_out))
+    others = describe_left_out("checked", left_out)
+    report = replace(report, left_out=(*report.left_out, *others))
     raters = compare_raters(draws)
     if as_json:
         of_raters = {} if raters is None else {"raters": raters.as_dict()}

@@ -17,6 +17,7 @@ from numpyro.infer.util import potential_energy
 
 from bpa_ppl._runtime.arguments import check_seed
 from bpa_ppl._runtime.cache import prepare_jax
+from bpa_ppl.densities.flat_cells import Cells, WithConstantCells, find_flat_cells
 from bpa_ppl.densities.mode import (
     is_usable_start,
     make_start_error,
@@ -92,12 +93,19 @@ def make_model_target(
     # NumPyro has run in float32 before, it would not make float64.
     given, named = jax.tree.map(_copy_array, (tuple(args), dict(kwargs or {})))
 
-    def bound(observed: dict[str, Any]) -> None:
-        """Run the model; what is in `observed`, by site, takes the place of its data."""
-        handlers.condition(model, data=observed)(*given, **named)
+    def bind(cells: Mapping[str, Cells]) -> Callable[..., None]:
+        """Return the model with its arguments, some of whose cells are constants."""
 
-    update_wrapper(bound, model, assigned=(), updated=())
-    bound.__name__ = getattr(model, "__name__", type(model).__name__)
+        def bound(observed: dict[str, Any]) -> None:
+            """Run the model; what is in `observed`, by site, takes the place of its data."""
+            program = handlers.condition(model, data=observed)
+            (WithConstantCells(program, cells) if cells else program)(*given, **named)
+
+        update_wrapper(bound, model, assigned=(), updated=())
+        bound.__name__ = getattr(model, "__name__", type(model).__name__)
+        return bound
+
+    bound = bind({})
     seed, empty = check_seed(seed), Target(model=bound, data=({},), start={})
     with NUMPYRO_LOCK, jax.enable_x64(True):
         if not inspect_model(empty).latent:
@@ -105,6 +113,11 @@ def make_model_target(
             raise model_error(f"{problem}: call numpyro.sample without obs", "no-data")
         _check_sites(empty)
         target = replace(empty, start=_find_start(empty, seed), seed=seed)
+        if cells := find_flat_cells(target):
+            start = {n: cells[n].select(z) if n in cells else z for n, z in target.start.items()}
+            start = {n: z for n, z in start.items() if np.size(z)}
+            flat = {name: int(np.size(of.drawn) - of.drawn.sum()) for name, of in cells.items()}
+            target = replace(target, model=bind(cells), start=start, flat=flat)
         _require_density(target)
         return target
 

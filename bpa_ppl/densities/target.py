@@ -138,7 +138,7 @@ _AS_THEY_ARE = Coordinates()
     jax.tree_util.register_dataclass,
     data_fields=("data", "start"),
     meta_fields=("model", "likelihood"),
-    drop_fields=("match", "coordinates", "seed", "progress", "adaptation", "most_kept"),
+    drop_fields=("match", "coordinates", "seed", "progress", "adaptation", "most_kept", "flat"),
 )
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Target:
@@ -170,6 +170,8 @@ class Target:
             an adaptation.
         most_kept: how many numbers of log likelihoods `evaluate` returns at most; none if there are
             more.
+        flat: site -> the number of its cells that the density does not depend on, which are
+            constants (`bpa_ppl.densities.flat_cells`).
 
     >>> from bpa_ppl import from_lists, log_density
     >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
@@ -202,6 +204,7 @@ class Target:
     progress: Reporter = _no_report
     adaptation: Any = None
     most_kept: float = np.inf
+    flat: Mapping[str, int] = field(default_factory=dict)
 
     def program(self, *data: Any) -> None:
         """Run the model: a NumPyro program of the arrays of `data`."""

@@ -363,6 +363,7 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
         comparison: the comparison with simple baselines, as from `BaselineComparison.record`.
         options: the options that were passed to `adapt`, and the canonical weights.
         verdict: the result of the check.
+        flat: site -> the number of its cells that the density does not depend on.
         others: further attributes of ArviZ data, from other programs.
 
     >>> record = Record(seed=3, sampler=SamplerRecord(name="imh", settings={"draws": 10}))
@@ -393,6 +394,7 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
     comparison: dict[str, Any] | None = field(name="baselines", default=None)
     options: dict[str, Any] | None = None
     verdict: Verdict | None = field(name="check", default=None)
+    flat: dict[str, int] = field(name="cells_without_density", default={})
     others: dict[str, Any] = {}
 
     @property

@@ -12,6 +12,7 @@ import numpy as np
 from msgspec import structs
 
 from bpa_ppl._runtime.arguments import require_one_of
+from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.diagnostics.check.diagnostic import DIAGNOSTICS, REPORTED, Diagnostic, Run
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import NotConverged, describe_missing_package
@@ -150,7 +151,8 @@ def check(
     if var_names is not None:
         draws = select_components(draws, var_names)
     report = _measure(draws, _list_diagnostics(limits or {}))
-    return replace(report, left_out=describe_left_out("checked", left_out))
+    others = describe_left_out("checked", left_out)
+    return replace(report, left_out=(*report.left_out, *others))
 
 
 def _list_diagnostics(limits: Mapping[str, Any]) -> dict[str, Diagnostic]:
@@ -188,7 +190,10 @@ def _measure(
     warmup = draws.warmup.get(WEIGHTS)
     burn_in = None if warmup is None or draws.kind != "chains" else np.shape(warmup)[1]
     reported = tuple(finding for finding in findings if finding is not None)
-    return Report(sampler, draws.shape, reported, burn_in)
+    flat = (f"{format_count(of, 'value')} of {site}" for site, of in draws.record.flat.items())
+    why = "constants that are not checked, because the density does not depend on them"
+    left_out = tuple(f"{of}: {why}" for of in flat)
+    return Report(sampler, draws.shape, reported, burn_in, left_out)
 
 
 def check_draws(draws: Draws, findings: Sequence[Finding] | None = None) -> Report:

@@ -15,7 +15,14 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.errors import DataError, UsageError, list_names, mismatch, missing_data, wrong_value
 from bpa_ppl.lists.labels import find_positions
-from bpa_ppl.posterior.adapter import LOG_WEIGHT, as_draws, find_draws, from_groups, to_groups
+from bpa_ppl.posterior.adapter import (
+    LOG_WEIGHT,
+    as_draws,
+    find_draws,
+    from_groups,
+    read_flat,
+    to_groups,
+)
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, kish
 from bpa_ppl.posterior.groups import SAMPLE_DIMS, Group
 from bpa_ppl.posterior.opening import (
@@ -39,6 +46,10 @@ _CELL = re.compile(r"(.+?)(?:\[(\d+(?:, ?\d+)*)\]|\.(\d+(?:\.\d+)*))")
 
 #: The kinds of types of real numbers.
 _NUMBERS = "biuf"
+#: The relative precision of constants that are stored in float32.
+_SINGLE = 1e-6
+#: Why constants of some posteriors are not compared.
+FLAT = "values that the density does not depend on"
 _NO_CELLS = np.empty((0, 0, 0))
 
 
@@ -114,7 +125,8 @@ def select_comparable(
     there is one, the weights are compared by feature, and all parameters.
 
     Left out are variables that not all posteriors have, discrete variables, cells that are not
-    finite in all draws, and cells that are constant, or whose mean may not exist, in the reference.
+    finite in all draws, cells that a posterior records as constants because its density does not
+    depend on them, and cells that are constant, or whose mean may not exist, in the reference.
 
     Args:
         posteriors: the runs of each sampler by its name, in any form that `open_posterior` takes.
@@ -151,9 +163,10 @@ def select_comparable(
         why, (label, *_) = next(iter(infinite.items()))
         problem = f"{label} is {why}: fix the sampler that drew it, or leave it out of var_names"
         raise DataError(problem, code="bad-number")
+    rest, flat = _drop_flat(rest, runs)
     rest, without_mean = _drop_without_mean(rest, runs, reference)
     not_numbers = list(dict.fromkeys(chain.from_iterable(run.not_numbers for run in runs)))
-    reasons = {NOT_NUMBERS: not_numbers, **discrete, **infinite, **without_mean}
+    reasons = {NOT_NUMBERS: not_numbers, **discrete, **infinite, **flat, **without_mean}
     sentences = _describe_left_out(reasons, one_sided)
     cells = cells.select([label in {*features, *rest.labels} for label in cells.labels])
     if not cells.labels:
@@ -404,6 +417,21 @@ def _drop_infinite(cells: _Cells, runs: Sequence[_Run]) -> tuple[_Cells, Reasons
     return cells.select(~wrong.any(axis=0)), reasons
 
 
+def _drop_flat(cells: _Cells, runs: Sequence[_Run]) -> tuple[_Cells, Reasons]:
+    """Return the cells that no run records as constants because nothing depends on them."""
+    flat = np.zeros(len(cells.labels), bool)
+    for run, x in zip(runs, cells.values, strict=True):
+        sites = (
+            run.recorded.record.flat
+            if isinstance(run.recorded, Draws)
+            else read_flat(run.recorded[1])
+        )
+        if sites:
+            of_sites = [label.partition("[")[0] in sites for label in cells.labels]
+            flat |= (np.ptp(x, axis=(0, 1)) == 0) & of_sites
+    return cells.select(~flat), {FLAT: list(compress(cells.labels, flat))}
+
+
 def _drop_without_mean(
     cells: _Cells, runs: Sequence[_Run], reference: str
 ) -> tuple[_Cells, Reasons]:
@@ -423,7 +451,8 @@ def _drop_without_mean(
     x = np.concatenate([run[:, :length] for run, _ in of_reference])
     constant = np.ptp(x, axis=(0, 1)) == 0
     for run, values in zip(runs, cells.values, strict=True):
-        differs = constant & (values != x[0, 0]).any(axis=(0, 1))
+        near = np.isclose(values, x[0, 0], rtol=_SINGLE, atol=0.0)
+        differs = constant & ~near.all(axis=(0, 1))
         for k in np.flatnonzero(differs).tolist():
             found = f"{cells.labels[k]} is {x[0, 0, k]:g} in all draws of {reference}"
             remedy = "they differ in their model"
