@@ -24,6 +24,8 @@ ARVIZ_NAMES = {
     "energy": "energy",
     "num_steps": "n_steps",
 }
+#: The names of further statistics of Hamiltonian kernels in ArviZ.
+STEP_SIZE, TREE_DEPTH = "step_size", "tree_depth"
 _STEPS = "num_steps"  # is added up over the steps between two draws
 #: Pieces at least, and draws and steps of a piece at most, if a draw has fewer: an interrupted
 #: program ends after its piece, and the first ones give an estimate of the time.
@@ -100,6 +102,15 @@ def run_chains(sampler: Any, target: Target, covariance: Any, start: Sites) -> S
         statistics={ARVIZ_NAMES.get(name, name): value[:, kept] for name, value in joined.items()},
         warmup={name: value[:, warmup] for name, value in z.items()},
     )
+
+
+def find_tree_depth(steps: Any) -> Any:
+    """Return how often NUTS doubled a trajectory, from its number of steps.
+
+    >>> find_tree_depth(jnp.array([1, 3, 6, 7])).tolist()
+    [1, 2, 3, 3]
+    """
+    return jnp.floor(jnp.log2(steps)).astype(int) + 1
 
 
 def _log_remaining(seconds: float, total: int) -> None:

@@ -22,7 +22,14 @@ from bpa_ppl.densities.mode import mode_of
 from bpa_ppl.densities.target import Sampled, Sites, Target, evaluate, potential
 from bpa_ppl.errors import UsageError, unknown_name, wrong_value
 from bpa_ppl.posterior.record import Figures
-from bpa_ppl.samplers.chains import ARVIZ_NAMES, Chains, run_chains
+from bpa_ppl.samplers.chains import (
+    ARVIZ_NAMES,
+    STEP_SIZE,
+    TREE_DEPTH,
+    Chains,
+    find_tree_depth,
+    run_chains,
+)
 from bpa_ppl.samplers.proposals import draw_starts
 from bpa_ppl.samplers.sampler import Sampler
 
@@ -160,6 +167,11 @@ class NumpyroKernel(Sampler, frozen=True):
                 for name in ARVIZ_NAMES
                 if hasattr(source, name)
             }
+            adapted = getattr(state, "adapt_state", None)
+            if hasattr(adapted, STEP_SIZE):
+                values[STEP_SIZE] = adapted.step_size
+            if self.kernel == "NUTS":
+                values[TREE_DEPTH] = find_tree_depth(state.num_steps)
             return {"z": position(state), **values}
 
         return state, step, collect

@@ -16,7 +16,14 @@ from bpa_ppl.components import Positive
 from bpa_ppl.densities.mode import mode_of
 from bpa_ppl.densities.target import Sampled, Sites, Target
 from bpa_ppl.posterior.record import Figures
-from bpa_ppl.samplers.chains import Chains, ChainSampler, run_chains
+from bpa_ppl.samplers.chains import (
+    STEP_SIZE,
+    TREE_DEPTH,
+    Chains,
+    ChainSampler,
+    find_tree_depth,
+    run_chains,
+)
 from bpa_ppl.samplers.proposals import GOOD_PARETO_K, draw_starts
 
 #: Target acceptance of a warm-up that tunes the step: posteriors may have narrow regions. With many
@@ -97,7 +104,11 @@ class Nuts(ChainSampler, frozen=True):
             return kernel.sample(state, arguments, {})
 
         def collect(state: Any) -> dict[str, Any]:
-            return {name: getattr(state, name) for name in _COLLECTED}
+            return {
+                **{name: getattr(state, name) for name in _COLLECTED},
+                STEP_SIZE: state.adapt_state.step_size,
+                TREE_DEPTH: find_tree_depth(state.num_steps),
+            }
 
         return jax.lax.map(initial, (keys, z)), partial(jax.lax.map, step), collect
 

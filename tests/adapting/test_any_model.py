@@ -79,6 +79,12 @@ def test_auto_says_why_it_takes_nuts() -> None:
     data = bpa.sample(schools, (8, ERRORS), {"effect": EFFECTS}, sampler="auto:draws=200")
     assert data.attrs["chosen"] == "nuts"
     assert re.search("Pareto k̂|earlier draws failed: imh", data.attrs["chosen_because"])
+    statistics = data["sample_stats"]
+    rates = {"acceptance_rate", "diverging", "energy", "lp", "n_steps", "step_size", "tree_depth"}
+    assert {*statistics.data_vars} == rates
+    depth = np.log2(statistics["n_steps"].values).astype(int) + 1  # as ArviZ computes it
+    np.testing.assert_array_equal(statistics["tree_depth"], depth)
+    assert (statistics["step_size"].values > 0).all()
 
 
 def two_modes(y: float) -> None:
