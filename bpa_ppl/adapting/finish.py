@@ -171,7 +171,9 @@ def make_draws(run: SamplerRun) -> Draws:
     record = _describe(run)
     draws = _evaluate_draws(target, sampled, record)
     if adaptation is None:
-        return replace(draws, dims=inspect_model(target).dims, observed=read_observed(target))
+        dims = {**inspect_model(target).dims, **target.dims}
+        observed_data = read_observed(target)
+        return replace(draws, dims=dims, coords=target.coords, observed=observed_data)
     match = target.match
     observed, recipe = adaptation.observed, adaptation.prepared.matched.recipe
     recorded, prior = dict[str, Any](), target.prior

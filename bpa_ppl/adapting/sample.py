@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import jax
 import numpy as np
 
 from bpa_ppl._runtime.messages import log_info
 from bpa_ppl.adapting.finish import draw_posterior
-from bpa_ppl.densities.model_target import make_model_target
-from bpa_ppl.densities.target import MOST_KEPT, NUMPYRO_LOCK, inspect_model
+from bpa_ppl.densities.labels import label_sites
+from bpa_ppl.densities.model_target import make_model_target, read_observed
+from bpa_ppl.densities.target import MOST_KEPT, NUMPYRO_LOCK, draw_predictive, inspect_model
+from bpa_ppl.errors import needs
 from bpa_ppl.posterior.adapter import to_arviz
 
 if TYPE_CHECKING:
@@ -27,7 +30,10 @@ def sample(
     *,
     sampler: str | Sampler = "auto",
     seed: int = 0,
+    coords: Mapping[str, Sequence[Any]] | None = None,
+    dims: Mapping[str, Sequence[str]] | None = None,
     log_likelihood: bool | None = None,
+    predict: bool = False,
     progress: bool | Reporter = False,
 ) -> InferenceData:
     """Draw from the posterior of any NumPyro program, and check the draws.
@@ -38,26 +44,32 @@ def sample(
 
     Args:
         model: the program.
-        args: its positional arguments, as a tuple.
+        args: its positional arguments, as a tuple. Columns of a data frame become arrays.
         kwargs: its keyword arguments.
         sampler: `auto`, `nuts`, `rwm`, `imh`, `laplace`, `map`, `rwm-isotropic`, a kernel of
             NumPyro such as `numpyro:HMC`, `blackjax:nuts` or `nutpie`, with settings as in
             `nuts:draws=2000,chains=2`; or a `Sampler`. `auto` is `imh` if a pilot sample shows that
             proposals around the mode fit, else `nuts`: see the attribute `chosen_because`.
         seed: the same seed gives the same draws, to the bit on the same machine.
+        coords: dimension -> the labels of its cells, as ArviZ takes them.
+        dims: site -> the names of its dimensions. By default, they are those of its plates.
         log_likelihood: whether to compute and keep the log likelihood of each observation and draw.
             None keeps it if these are at most 100 million numbers, 0.4 GB, such as of 25,000
             observations and 4,000 draws; otherwise a message says that it is left out.
+        predict: whether each draw predicts the observed sites, as they would be observed again.
         progress: True draws a bar on standard error.
 
     Returns:
         InferenceData with the groups `posterior`, `warmup_posterior`, `sample_stats`,
-        `log_likelihood` (if it is kept), `log_prior`, `prior` and `observed_data`. Its attributes
-        record the sampler and the verdict of the check, which `bpa_ppl.check` prints.
+        `log_likelihood` of the observed sites (if it is kept), `log_prior` of the latent sites and
+        of `numpyro.factor`, `prior`, `observed_data`, and `posterior_predictive` (if `predict`).
+        Its attributes record the sampler and the verdict of the check, which `bpa_ppl.check`
+        prints.
 
     Raises:
         DataError: if the posterior cannot be sampled in this way.
-        UsageError: if the program cannot be run or sampled, or there is no such sampler or setting.
+        UsageError: if the program cannot be run or sampled; or there is no such sampler, setting,
+            site of `dims` or dimension of `coords`; or their lengths are wrong.
 
     >>> import jax.numpy as jnp
     >>> import numpyro
@@ -70,11 +82,19 @@ def sample(
     (True, 'imh')
     """
     most = MOST_KEPT if log_likelihood is None else np.inf if log_likelihood else -1.0
-    target = replace(make_model_target(model, args, kwargs, seed=seed), most_kept=most)
+    target = label_sites(make_model_target(model, args, kwargs, seed=seed), coords, dims)
+    target = replace(target, most_kept=most)
+    if predict and not read_observed(target):
+        title = target.model.__name__
+        raise needs("predict", f"data that {title} observes (obs=)", "predict", code="no-data")
     draws = draw_posterior(target, sampler, seed=seed, progress=progress)
     count = inspect_model(target).observations
     if log_likelihood is None and count and not draws.log_likelihood:
         problem = f"the log likelihoods of {count:,} observations are not kept: they are more than"
         log_info(f"{problem} {MOST_KEPT:,} numbers; log_likelihood=True keeps them")
+    if predict:
+        with NUMPYRO_LOCK, jax.enable_x64(True):
+            latent = {name: draws.values[name] for name in draws.sites}
+            draws = replace(draws, predictive=draw_predictive(target, latent))
     with NUMPYRO_LOCK:  # SciPy fails in a thread while xarray imports Dask in another
         return to_arviz(draws)

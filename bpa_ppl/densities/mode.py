@@ -416,7 +416,8 @@ def repeat_start(target: Target, chains: int) -> Sites:
 
 def _find_others(target: Target, first: Mode) -> tuple[Mode, ...]:
     """Return the modes that searches from draws of the prior find, and the first one."""
-    drawn = {name: values[:_SEARCHES] for name, values in target.draw_prior(_SEED).items()}
+    from_prior = target.draw_prior(_SEED)
+    drawn = {name: from_prior[name][:_SEARCHES] for name in inspect_model(target).latent}
     drawn = jax.device_get(unconstrain_each(target, drawn))
     starts = [{name: values[k] for name, values in drawn.items()} for k in range(_SEARCHES)]
     searched = [find_mode(replace(target, start=z)) for z in starts if is_usable_start(target, z)]

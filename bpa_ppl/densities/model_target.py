@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, update_wrapper
+from inspect import signature
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from numpyro import handlers
-from numpyro.distributions import Unit
 from numpyro.infer.util import potential_energy
 
 from bpa_ppl._runtime.arguments import check_seed
@@ -24,7 +24,7 @@ from bpa_ppl.densities.mode import (
     start_at_medians,
     value_and_slope,
 )
-from bpa_ppl.densities.own_models import DIMENSIONS, explain_errors, model_error
+from bpa_ppl.densities.own_models import DIMENSIONS, explain_errors, is_factor, model_error
 from bpa_ppl.densities.target import (
     NUMPYRO_LOCK,
     Sites,
@@ -33,7 +33,7 @@ from bpa_ppl.densities.target import (
     inspect_model,
     require_bounded,
 )
-from bpa_ppl.errors import wrong_type
+from bpa_ppl.errors import UsageError, wrong_type
 
 #: If the density is not finite at the medians of the prior, so many random starts are tried, with
 #: unconstrained values between −2 and 2, as Stan and NumPyro start chains. It is not infinite at so
@@ -58,7 +58,8 @@ def make_model_target(
 
     Args:
         model: the program: its latent sites are continuous and have proper priors.
-        args: its positional arguments.
+        args: its positional arguments. A column of a data frame becomes an array, and a data frame
+            the matrix of its columns.
         kwargs: its keyword arguments.
         seed: of the search for a start.
 
@@ -89,9 +90,8 @@ def make_model_target(
         rule = "the keyword arguments of the model are a dictionary"
         raise wrong_type(rule, kwargs, "kwargs", remedy="write kwargs={'y': data}")
     prepare_jax()
-    # JAX remembers the type of a NumPy array that it has seen: of the same array in a program that
-    # NumPyro has run in float32 before, it would not make float64.
-    given, named = jax.tree.map(_copy_array, (tuple(args), dict(kwargs or {})))
+    read = partial(_read_argument, _name_parameters(model))
+    given, named = jax.tree_util.tree_map_with_path(read, (tuple(args), dict(kwargs or {})))
 
     def bind(cells: Mapping[str, Cells]) -> Callable[..., None]:
         """Return the model with its arguments, some of whose cells are constants."""
@@ -122,11 +122,45 @@ def make_model_target(
         return target
 
 
-def _copy_array(value: Any) -> Any:
-    return value.copy() if isinstance(value, np.ndarray) else value
+def _name_parameters(model: Callable[..., Any]) -> list[str]:
+    """Return the names of the parameters of a program; none if Python does not know them."""
+    try:
+        return list(signature(model).parameters)
+    except (TypeError, ValueError):
+        return []
 
 
-def _trace_sites(target: Target) -> dict[str, Any]:
+def _read_argument(names: Sequence[str], path: tuple[Any, ...], value: Any) -> Any:
+    """Return an array of an argument that is one, or a column or data frame; others as they are.
+
+    Args:
+        names: of the parameters.
+        path: where the argument is.
+        value: the argument.
+
+    Raises:
+        UsageError: if a column is not made of numbers.
+    """
+    if isinstance(value, np.ndarray):
+        # JAX remembers the type of a NumPy array that it has seen: of the same array in a program
+        # that NumPyro has run in float32 before, it would not make float64.
+        return value.copy()
+    if isinstance(value, jax.Array) or not hasattr(value, "to_numpy"):
+        return value
+    place = path[1].idx if hasattr(path[1], "idx") else path[1].key
+    title = names[place] if isinstance(place, int) and place < len(names) else place
+    columns = [(name, value[name]) for name in getattr(value, "columns", ())]
+    for name, column in columns or [(getattr(value, "name", None), value)]:
+        array = np.asarray(column.to_numpy())
+        if array.dtype.kind not in "biuf":
+            where = f"the column {name}" if name is not None else "a column"
+            problem = f"{where} of the argument {title} has the type {column.dtype}, not numbers"
+            remedy = "encode texts, for example by pandas.factorize, and fill or leave out gaps"
+            raise UsageError(f"{problem}: {remedy}", parameter="args", code="bad-number")
+    return np.array(value.to_numpy())
+
+
+def trace_sites(target: Target) -> dict[str, Any]:
     """Return the sites that are drawn, observed or computed, in one run of a program."""
     with NUMPYRO_LOCK, jax.enable_x64(True):
         seeded = handlers.seed(target.program, jax.random.key(0))
@@ -140,7 +174,7 @@ def _check_sites(target: Target) -> None:
     Raises:
         UsageError: if there is one.
     """
-    sites = _trace_sites(target)
+    sites = trace_sites(target)
     automatic = {f"{n}_dim_{k}": n for n, s in sites.items() for k in range(np.ndim(s["value"]))}
     for name, site in sites.items():
         problem, remedy = "", "rename it"
@@ -161,8 +195,8 @@ def _check_sites(target: Target) -> None:
 
 def read_observed(target: Target) -> dict[str, np.ndarray]:
     """Return what a program observes, by site."""
-    sites = _trace_sites(target).items()
-    return {name: np.asarray(site["value"]) for name, site in sites if site.get("is_observed")}
+    observed = {n: s for n, s in trace_sites(target).items() if s.get("is_observed")}
+    return {n: np.asarray(site["value"]) for n, site in observed.items() if not is_factor(site)}
 
 
 def require_simulated(target: Target) -> None:
@@ -171,10 +205,10 @@ def require_simulated(target: Target) -> None:
     Raises:
         UsageError: if it observes nothing, or has a `numpyro.factor` or a scaled density.
     """
-    observed = {n: s for n, s in _trace_sites(target).items() if s.get("is_observed")}
+    observed = {n: s for n, s in trace_sites(target).items() if s.get("is_observed")}
     title = target.model.__name__
     for name, site in observed.items():
-        if isinstance(site["fn"], Unit):
+        if is_factor(site):
             problem = f"the site {name} of {title} is a numpyro.factor, which cannot be simulated"
             raise model_error(f"{problem}: write it as a distribution with obs", "not-supported")
         if site["scale"] is not None and np.any(np.asarray(site["scale"]) != 1):
@@ -249,7 +283,7 @@ def _check_observed(target: Target, z: Sites) -> None:
     seeded = handlers.seed(target.program, jax.random.key(0))
     program = handlers.substitute(seeded, data=constrain(target, z))
     for name, site in handlers.trace(program).get_trace(*target.data).items():
-        if not site.get("is_observed") or isinstance(site["fn"], Unit):
+        if not site.get("is_observed") or is_factor(site):
             continue
         fits = np.asarray(site["fn"].support(site["value"]))
         density = jax.jit(site["fn"].log_prob)(site["value"])  # compiled, it does not warn

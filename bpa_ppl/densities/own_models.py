@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 from numpyro import handlers
-from numpyro.distributions import Delta, ImproperUniform
+from numpyro.distributions import Delta, ImproperUniform, Unit
 from numpyro.ops.provenance import eval_provenance
 from numpyro.primitives import Messenger
 
@@ -172,9 +172,18 @@ def require_shape(shape: tuple[int, ...] | None, features: int, sites: Sequence[
 
 
 def _lacks_density(distribution: Any) -> bool:
+    return isinstance(_find_base(distribution), ImproperUniform | Delta)
+
+
+def is_factor(site: Mapping[str, Any]) -> bool:
+    """Return whether a site is a `numpyro.factor`, which observes nothing."""
+    return isinstance(_find_base(site["fn"]), Unit)
+
+
+def _find_base(distribution: Any) -> Any:
     while hasattr(distribution, "base_dist"):
         distribution = distribution.base_dist
-    return isinstance(distribution, ImproperUniform | Delta)
+    return distribution
 
 
 @contextmanager

@@ -32,8 +32,10 @@ from bpa_ppl.densities.own_models import (
     LISTS,
     SENTENCE,
     CheckedSites,
+    Simulated,
     explain_errors,
     find_unused,
+    is_factor,
     model_error,
     name_dimensions,
     require_shape,
@@ -138,7 +140,17 @@ _AS_THEY_ARE = Coordinates()
     jax.tree_util.register_dataclass,
     data_fields=("data", "start"),
     meta_fields=("model", "likelihood"),
-    drop_fields=("match", "coordinates", "seed", "progress", "adaptation", "most_kept", "flat"),
+    drop_fields=(
+        "match",
+        "coordinates",
+        "seed",
+        "progress",
+        "adaptation",
+        "most_kept",
+        "flat",
+        "dims",
+        "coords",
+    ),
 )
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Target:
@@ -172,6 +184,8 @@ class Target:
             more.
         flat: site -> the number of its cells that the density does not depend on, which are
             constants (`bpa_ppl.densities.flat_cells`).
+        dims: site -> the names of its dimensions, where they are not those of `inspect_model`.
+        coords: dimension -> its labels.
 
     >>> from bpa_ppl import from_lists, log_density
     >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
@@ -205,6 +219,8 @@ class Target:
     adaptation: Any = None
     most_kept: float = np.inf
     flat: Mapping[str, int] = field(default_factory=dict)
+    dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    coords: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
     def program(self, *data: Any) -> None:
         """Run the model: a NumPyro program of the arrays of `data`."""
@@ -256,11 +272,17 @@ class Target:
         return (values, self.features) if self.has_lists else find_features(values)
 
     def draw_prior(self, seed: int) -> Sites:
-        """Return 1,000 draws of the latent sites, and of the weights of lists, from the prior."""
-        latent = inspect_model(self).latent
+        """Return 1,000 draws of the prior: of the latent sites, and of what is computed from them.
+
+        Of a model of lists, of the latent sites and of the weights.
+        """
+        info = inspect_model(self)
+        latent = info.latent
         if self.is_log_linear and latent == (WEIGHTS,) and self.prior.other is None:
             return {WEIGHTS: self.prior.sample(np.random.default_rng([seed, 5]), _PRIOR_DRAWS)}
         names = dict.fromkeys([WEIGHTS, *latent] if self.has_lists else latent)
+        if not self.has_lists:
+            names |= dict.fromkeys(info.deterministic)
         draws: Sites = _draw_prior(self, tuple(names), jax.random.key(seed))
         return draws
 
@@ -436,6 +458,8 @@ class Structure(NamedTuple):
 
     Attributes:
         latent: the sites that are sampled.
+        deterministic: the sites that are computed from them.
+        factors: the sites of `numpyro.factor`; none of a model of lists.
         per_sentence: observed sites in the plate over sentences, with one value per sentence.
         unused: what its observations do not depend on, see `find_unused`.
         unconstrained: whether all sites are real-valued and none is deterministic, so that z are
@@ -446,6 +470,8 @@ class Structure(NamedTuple):
     """
 
     latent: tuple[str, ...]
+    deterministic: tuple[str, ...]
+    factors: tuple[str, ...]
     per_sentence: tuple[str, ...]
     unused: str | None
     unconstrained: bool
@@ -487,14 +513,18 @@ def _inspect_model(structure: Any, shapes: tuple[Any, ...]) -> Structure:
     sampled = {name: site for name, site in sites.items() if site["type"] == "sample"}
     observed = tuple(name for name, site in sampled.items() if site["is_observed"])
     latent = tuple(name for name in sampled if name not in observed)
-    deterministic = any(site["type"] == "deterministic" for site in sites.values())
+    deterministic = tuple(n for n, site in sites.items() if site["type"] == "deterministic")
+    # Likelihoods of lists may be factors.
+    factors = tuple(n for n in observed if is_factor(sites[n]) and not target.has_lists)
     return Structure(
         latent=latent,
+        deterministic=deterministic,
+        factors=factors,
         per_sentence=tuple(name for name in observed if _is_per_sentence(target, sites[name])),
         unused=_find_unused(target, sites, values, observed),
         unconstrained=not deterministic and all(is_real(sites[n]["fn"].support) for n in latent),
         dims={name: names for name, names in dims.items() if name in sites},
-        observations=sum(_count_likelihoods(sites[name]) for name in observed),
+        observations=sum(_count_likelihoods(sites[n]) for n in observed if n not in factors),
     )
 
 
@@ -664,7 +694,8 @@ def _evaluate_block(target: Target, block: Sites) -> tuple[jax.Array, dict[str, 
     def evaluate_one(z: Sites) -> tuple[jax.Array, dict[str, jax.Array]]:
         # The potential contains the likelihood too: the compiler computes it once.
         sites = log_likelihood(target.program, constrain(target, z), *target.data, batch_ndims=0)
-        narrow = {name: value.astype(jnp.float32) for name, value in sites.items()}
+        factors = inspect_model(target).factors
+        narrow = {n: value.astype(jnp.float32) for n, value in sites.items() if n not in factors}
         return potential(target, z), narrow
 
     return jax.vmap(evaluate_one)(block)
@@ -755,7 +786,8 @@ def require_bounded(target: Target, log_density: Float64 | float) -> None:
 def evaluate_priors(target: Target, values: Sites) -> dict[str, np.ndarray]:
     """Return the log prior density of each latent site, (chains, draws, …), at its own values.
 
-    Empty for a single site whose prior and likelihood are the whole density. In other models
+    And the values of factors. Empty for a single site whose prior and likelihood are the whole
+    density. In other models
     log p(z) also contains the Jacobians of the transformations, which a prior does not.
 
     Args:
@@ -763,7 +795,7 @@ def evaluate_priors(target: Target, values: Sites) -> dict[str, np.ndarray]:
         values: of the sites, with leading dimensions (chains, draws).
     """
     info = inspect_model(target)
-    if info.unconstrained and len(info.latent) == 1:
+    if info.unconstrained and len(info.latent) == 1 and not info.factors:
         return {}
     latent = {name: jnp.asarray(values[name]) for name in info.latent}
     return dict(jax.device_get(_evaluate_priors(target, latent)))
@@ -778,7 +810,8 @@ def _evaluate_priors(target: Target, values: Sites) -> Sites:
     def evaluate_one(latent: Sites) -> Sites:
         seeded = handlers.seed(target.program, jax.random.key(0))
         sites = handlers.trace(handlers.substitute(seeded, data=latent)).get_trace(*target.data)
-        return {name: log_density(sites[name]) for name in latent}
+        names = (*latent, *inspect_model(target).factors)
+        return {name: log_density(sites[name]) for name in names}
 
     return jax.vmap(jax.vmap(evaluate_one))(values)
 
@@ -788,3 +821,27 @@ def _draw_prior(target: Target, names: tuple[str, ...], key: jax.Array) -> Sites
     program = Predictive(target.program, num_samples=_PRIOR_DRAWS, return_sites=list(names))
     draws: Sites = program(key, *target.data)
     return draws
+
+
+def draw_predictive(target: Target, values: Sites) -> dict[str, np.ndarray]:
+    """Return what each draw predicts, by observed site: data as they would be observed again.
+
+    Args:
+        target: a program.
+        values: of the latent sites, with leading dimensions (chains, draws).
+    """
+    shape = np.shape(next(iter(values.values())))[:2]
+    keys = jax.random.split(jax.random.key(target.seed), shape)
+    return dict(jax.device_get(_draw_predictive(_without_start(target), values, keys)))
+
+
+@jax.jit
+def _draw_predictive(target: Target, values: Sites, keys: jax.Array) -> Sites:
+    def predict(latent: Sites, key: jax.Array) -> Sites:
+        simulated = Simulated(target.program)
+        program = handlers.seed(handlers.substitute(simulated, data=latent), key)
+        sites = handlers.trace(program).get_trace(*target.data)
+        factors = inspect_model(target).factors
+        return {name: sites[name]["value"] for name in simulated.sites if name not in factors}
+
+    return jax.vmap(jax.vmap(predict))(values, keys)

@@ -1,12 +1,12 @@
 """Draws to and from ArviZ's data: the only module that uses its groups.
 
 Groups: `posterior`, `prior`, `sample_stats`, `log_likelihood` (one variable per observed site),
-`log_prior` (one per sampled site, or their sum), `observed_data`, `constant_data`,
-`warmup_posterior` for samplers with a warm-up, and `posterior_predictive` where there are lists to
-predict (`diagnostics.predictive_checks`). The coordinate `feature` holds the names of the free
-features, `fixed_feature` those of the fixed ones, `sentence` the ids of the sentences. A model
-names the dimensions of its other sites in its attribute `dims`. The attributes are those of
-`bpa_ppl.posterior.record`.
+`log_prior` (one per sampled site and per factor, or their sum), `observed_data`, `constant_data`,
+`warmup_posterior` for samplers with a warm-up, and `posterior_predictive` where it is asked for, or
+there are lists to predict (`diagnostics.predictive_checks`). The coordinate `feature` holds the
+names of the free features, `fixed_feature` those of the fixed ones, `sentence` the ids of the
+sentences. A model names the dimensions of its other sites in its attribute `dims`. The attributes
+are those of `bpa_ppl.posterior.record`.
 """
 
 from __future__ import annotations
@@ -107,7 +107,8 @@ def to_groups(draws: Draws) -> tuple[dict[str, Group], dict[str, Any]]:
     }
     of_sites = {n: list(d) for n, d in draws.dims.items() if n != WEIGHTS or not draws.features}
     dims = (_DIMS if draws.features else {}) | of_sites
-    dims |= {site: ["sentence"] for site in (*draws.sentence_sites, *draws.predictive)}
+    predicted = draws.predictive if draws.features else ()
+    dims |= {site: ["sentence"] for site in (*draws.sentence_sites, *predicted)}
     names, fixed = list(draws.features), list(draws.fixed)
     coords: dict[str, Any] = {"fixed_feature": fixed}
     if names:  # a program without lists may have a site or a plate called feature
@@ -381,7 +382,10 @@ def _name_dimensions(group: Group, features: int) -> dict[str, Any]:
             dims[name] = names
     used = {dim for names in dims.values() for dim in names} - _OF_FEATURES
     labels = {dim: group.coords[dim] for dim in used if dim in group.coords}
-    coords = {dim: tuple(map(str, v)) for dim, v in labels.items() if v.dtype.kind not in "iu"}
+    numbered = {
+        dim for dim, v in labels.items() if v.dtype.kind in "iu" and np.all(v == np.arange(len(v)))
+    }
+    coords = {dim: tuple(map(str, v)) for dim, v in labels.items() if dim not in numbered}
     return {"dims": dims, "coords": coords}
 
 

@@ -57,7 +57,8 @@ class Draws:
         log_weight: (C, D) logarithms of importance weights, or None if all draws have equal weight.
         log_density: (C, D) log p(z, data) up to a constant, or None.
         log_likelihood: observed site -> (C, D, …) one value per observation.
-        log_prior: site -> (C, D, …) its log prior density; empty if not recorded by site.
+        log_prior: site -> (C, D, …) its log prior density, and the values of factors; empty if not
+            recorded by site.
         predictive: observed site -> (C, D, …) what each draw predicts.
         sentence_sites: sites observed once per sentence: (C, D, S), in the order of the lists.
         statistics: name as in ArviZ -> (C, D), such as `acceptance_rate`.
@@ -127,7 +128,7 @@ class Draws:
     prior: Arrays = field(default_factory=dict)
     sites: tuple[str, ...] = (WEIGHTS,)
     dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    coords: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    coords: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     observed: Arrays = field(default_factory=dict)
     constants: Arrays = field(default_factory=dict)
     fixed: Weights = field(default_factory=lambda: Weights({}))
