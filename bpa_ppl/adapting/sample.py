@@ -14,7 +14,7 @@ from bpa_ppl.adapting.finish import draw_posterior
 from bpa_ppl.densities.labels import label_sites
 from bpa_ppl.densities.model_target import make_model_target, read_observed
 from bpa_ppl.densities.target import MOST_KEPT, NUMPYRO_LOCK, draw_predictive, inspect_model
-from bpa_ppl.errors import needs
+from bpa_ppl.errors import conflict, list_names, needs
 from bpa_ppl.posterior.adapter import to_arviz
 
 if TYPE_CHECKING:
@@ -38,9 +38,10 @@ def sample(
 ) -> InferenceData:
     """Draw from the posterior of any NumPyro program, and check the draws.
 
-    The latent sites of the program are continuous, with proper priors: constrained supports,
-    plates, `numpyro.deterministic`, `numpyro.factor` and hierarchies are fine. Sites that take few
-    discrete values are summed over, for example by `numpyro.distributions.MixtureGeneral`.
+    The latent sites of the program have proper priors: constrained supports, plates,
+    `numpyro.deterministic`, `numpyro.factor` and hierarchies are fine. Sites of few discrete values
+    are summed out where the package funsor is installed (the extra `enumerate`); there is no
+    `log_likelihood` then.
 
     Args:
         model: the program.
@@ -84,6 +85,14 @@ def sample(
     most = MOST_KEPT if log_likelihood is None else np.inf if log_likelihood else -1.0
     target = label_sites(make_model_target(model, args, kwargs, seed=seed), coords, dims)
     target = replace(target, most_kept=most)
+    if log_likelihood and (discrete := inspect_model(target).discrete):
+        problem = f"{list_names(discrete)} of the model is summed out, so that observations have no"
+        raise conflict(
+            f"{problem} log likelihood of their own",
+            "log_likelihood",
+            "log_likelihood",
+            code="not-supported",
+        )
     if predict and not read_observed(target):
         title = target.model.__name__
         raise needs("predict", f"data that {title} observes (obs=)", "predict", code="no-data")

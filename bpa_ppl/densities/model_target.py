@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from numpyro import handlers
-from numpyro.infer.util import potential_energy
 
 from bpa_ppl._runtime.arguments import check_seed
 from bpa_ppl._runtime.cache import prepare_jax
+from bpa_ppl.densities.discrete import mark_discrete
 from bpa_ppl.densities.flat_cells import Cells, WithConstantCells, find_flat_cells
 from bpa_ppl.densities.mode import (
     is_usable_start,
@@ -29,6 +29,7 @@ from bpa_ppl.densities.target import (
     NUMPYRO_LOCK,
     Sites,
     Target,
+    compute_potential,
     constrain,
     inspect_model,
     require_bounded,
@@ -57,16 +58,17 @@ def make_model_target(
     take the place of what the program observes: simulated data.
 
     Args:
-        model: the program: its latent sites are continuous and have proper priors.
+        model: the program: its latent sites have proper priors. With the package funsor, sites of
+            few discrete values are summed out.
         args: its positional arguments. A column of a data frame becomes an array, and a data frame
             the matrix of its columns.
         kwargs: its keyword arguments.
         seed: of the search for a start.
 
     Raises:
-        UsageError: if the program cannot be run or sampled: a site is discrete or has an improper
-            prior, there is nothing to sample, the density is not finite at any start or infinite
-            somewhere, or another one at each call.
+        UsageError: if the program cannot be run or sampled: a site is discrete and cannot be summed
+            out, or has an improper prior; there is nothing to sample; the density is not finite at
+            any start, or infinite somewhere, or another one at each call.
 
     >>> import numpyro
     >>> import numpyro.distributions as dist
@@ -98,7 +100,7 @@ def make_model_target(
 
         def bound(observed: dict[str, Any]) -> None:
             """Run the model; what is in `observed`, by site, takes the place of its data."""
-            program = handlers.condition(model, data=observed)
+            program = handlers.condition(mark_discrete(model), data=observed)
             (WithConstantCells(program, cells) if cells else program)(*given, **named)
 
         update_wrapper(bound, model, assigned=(), updated=())
@@ -113,7 +115,7 @@ def make_model_target(
             raise model_error(f"{problem}: call numpyro.sample without obs", "no-data")
         _check_sites(empty)
         target = replace(empty, start=_find_start(empty, seed), seed=seed)
-        if cells := find_flat_cells(target):
+        if not inspect_model(target).discrete and (cells := find_flat_cells(target)):
             start = {n: cells[n].select(z) if n in cells else z for n, z in target.start.items()}
             start = {n: z for n, z in start.items() if np.size(z)}
             flat = {name: int(np.size(of.drawn) - of.drawn.sum()) for name, of in cells.items()}
@@ -258,7 +260,7 @@ def _require_density(target: Target) -> None:
     values = [float(value_and_slope(target, target.start)[0]) for _ in range(2)]
     with explain_errors(target.model):
         if not _computes_the_same(target):
-            values.append(float(potential_energy(target.program, target.data, {}, target.start)))
+            values.append(float(compute_potential(target, target.start)))
     if not np.allclose(values, values[0], rtol=1e-6, atol=1e-6):
         problem = f"the log density of the model {target.model.__name__} is another one at each"
         found = f"call ({-values[0]:.6g}, then {-values[-1]:.6g}, at the same values)"
@@ -268,7 +270,7 @@ def _require_density(target: Target) -> None:
 
 def _computes_the_same(target: Target) -> bool:
     """Return whether two runs of a program are the same computation, with the same constants."""
-    energy = partial(potential_energy, target.program, target.data, {})
+    energy = partial(compute_potential, target)
     one, other = (jax.make_jaxpr(lambda z: energy(z))(target.start) for _ in range(2))
     texts = {_ADDRESS.sub("", str(traced.jaxpr)) for traced in (one, other)}
     return len(texts) == 1 and jax.tree.all(jax.tree.map(np.array_equal, one.consts, other.consts))

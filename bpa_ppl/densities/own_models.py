@@ -175,6 +175,11 @@ def _lacks_density(distribution: Any) -> bool:
     return isinstance(_find_base(distribution), ImproperUniform | Delta)
 
 
+def is_latent(site: Mapping[str, Any]) -> bool:
+    """Return whether a site is drawn, and neither observed nor computed."""
+    return bool(site["type"] == "sample" and not site["is_observed"])
+
+
 def is_factor(site: Mapping[str, Any]) -> bool:
     """Return whether a site is a `numpyro.factor`, which observes nothing."""
     return isinstance(_find_base(site["fn"]), Unit)

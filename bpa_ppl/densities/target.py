@@ -28,6 +28,12 @@ from numpyro.infer.util import constrain_fn, potential_energy, unconstrain_fn
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, to_floats
 from bpa_ppl._runtime.progress import Reporter
+from bpa_ppl.densities.discrete import (
+    count_plates,
+    enumerate_sites,
+    find_computed,
+    find_discrete,
+)
 from bpa_ppl.densities.own_models import (
     LISTS,
     SENTENCE,
@@ -460,6 +466,8 @@ class Structure(NamedTuple):
         latent: the sites that are sampled.
         deterministic: the sites that are computed from them.
         factors: the sites of `numpyro.factor`; none of a model of lists.
+        discrete: the latent sites that are summed out.
+        plates: the number of dimensions of nested plates.
         per_sentence: observed sites in the plate over sentences, with one value per sentence.
         unused: what its observations do not depend on, see `find_unused`.
         unconstrained: whether all sites are real-valued and none is deterministic, so that z are
@@ -472,6 +480,8 @@ class Structure(NamedTuple):
     latent: tuple[str, ...]
     deterministic: tuple[str, ...]
     factors: tuple[str, ...]
+    discrete: tuple[str, ...]
+    plates: int
     per_sentence: tuple[str, ...]
     unused: str | None
     unconstrained: bool
@@ -489,6 +499,7 @@ def inspect_model(target: Target) -> Structure:
 @lru_cache(maxsize=256)
 def _inspect_model(structure: Any, shapes: tuple[Any, ...]) -> Structure:
     sites: dict[str, Any] = {}
+    discrete: list[str] = []
     target: Target = jax.tree.unflatten(structure, shapes)
 
     def run(target: Target) -> Sites:
@@ -497,6 +508,7 @@ def _inspect_model(structure: Any, shapes: tuple[Any, ...]) -> Structure:
             checked = CheckedSites(target.program, target.lists.features, len(target.lists.oracle))
         seeded = handlers.seed(checked, jax.random.key(0))
         sites.update(handlers.trace(seeded).get_trace(*target.data))
+        discrete.extend(find_discrete(sites, has_lists=target.has_lists))
         return {name: sites[name]["value"] for name in unconstrain_sites(sites)}
 
     def is_real(support: Any) -> bool:
@@ -512,19 +524,29 @@ def _inspect_model(structure: Any, shapes: tuple[Any, ...]) -> Structure:
         dims = {**target.likelihood.dims, **getattr(target.model, "dims", {})}
     sampled = {name: site for name, site in sites.items() if site["type"] == "sample"}
     observed = tuple(name for name, site in sampled.items() if site["is_observed"])
-    latent = tuple(name for name in sampled if name not in observed)
-    deterministic = tuple(n for n, site in sites.items() if site["type"] == "deterministic")
+    latent = tuple(name for name in sampled if name not in (*observed, *discrete))
+    computed = [n for n, site in sites.items() if site["type"] == "deterministic"]
+    if discrete:
+        with explain_errors(target.model):
+            program = partial(target.program, *target.data)
+            of_discrete = find_computed(program, sites, tuple(discrete))
+        computed = [name for name in computed if name not in of_discrete]
+    deterministic = tuple(computed)
     # Likelihoods of lists may be factors.
     factors = tuple(n for n in observed if is_factor(sites[n]) and not target.has_lists)
     return Structure(
         latent=latent,
         deterministic=deterministic,
         factors=factors,
+        discrete=tuple(discrete),
+        plates=count_plates(sites),
         per_sentence=tuple(name for name in observed if _is_per_sentence(target, sites[name])),
         unused=_find_unused(target, sites, values, observed),
         unconstrained=not deterministic and all(is_real(sites[n]["fn"].support) for n in latent),
         dims={name: names for name, names in dims.items() if name in sites},
-        observations=sum(_count_likelihoods(sites[n]) for n in observed if n not in factors),
+        observations=sum(
+            _count_likelihoods(sites[n]) for n in observed if n not in factors and not discrete
+        ),
     )
 
 
@@ -562,24 +584,14 @@ def _find_unused(
 
 
 def unconstrain_sites(sites: Mapping[str, Any]) -> Sites:
-    """Return the unconstrained values of the latent sites of a trace.
-
-    Raises:
-        UsageError: if one is discrete.
-    """
-    z: Sites = {}
-    for name, site in sites.items():
-        if site["type"] != "sample" or site["is_observed"]:
-            continue
-        if site["fn"].support.is_discrete:
-            raise model_error(
-                f"the site {name} of the model is discrete, and samplers need a density of real "
-                "values: observe it (obs=), or sum over its values, for example by "
-                "numpyro.distributions.MixtureGeneral",
-                "not-supported",
-            )
-        z[name] = biject_to(site["fn"].support).inv(site["value"])
-    return z
+    """Return the unconstrained values of the latent sites of a trace that are not discrete."""
+    return {
+        name: biject_to(site["fn"].support).inv(site["value"])
+        for name, site in sites.items()
+        if site["type"] == "sample"
+        and not site["is_observed"]
+        and not site["fn"].support.is_discrete
+    }
 
 
 def potential(target: Target, z: Sites) -> jax.Array:
@@ -593,7 +605,14 @@ def potential(target: Target, z: Sites) -> jax.Array:
 
 @jax.jit
 def _potential(target: Target, z: Sites) -> jax.Array:
-    energy: jax.Array = potential_energy(target.program, target.data, {}, z)
+    return compute_potential(target, z)
+
+
+def compute_potential(target: Target, z: Sites) -> jax.Array:
+    """Return the potential energy, without compilation; discrete sites are summed out."""
+    info = inspect_model(target)
+    program = enumerate_sites(target.program, info.plates) if info.discrete else target.program
+    energy: jax.Array = potential_energy(program, target.data, {}, z, enum=bool(info.discrete))
     return energy
 
 
@@ -619,8 +638,9 @@ def constrain(target: Target, z: Sites) -> Sites:
 
 @jax.jit
 def _constrain(target: Target, z: Sites) -> Sites:
-    values: Sites = constrain_fn(target.program, target.data, {}, z, return_deterministic=True)
-    return values
+    info, program = inspect_model(target), handlers.seed(target.program, jax.random.key(0))
+    values: Sites = constrain_fn(program, target.data, {}, z, return_deterministic=True)
+    return {name: of for name, of in values.items() if name in (*info.latent, *info.deterministic)}
 
 
 @jax.jit
@@ -628,7 +648,8 @@ def unconstrain_each(target: Target, values: Sites) -> Sites:
     """Return the unconstrained values of the latent sites, of values with a leading dimension."""
 
     def unconstrain(one: Sites) -> Sites:
-        z: Sites = unconstrain_fn(target.program, target.data, {}, one)
+        program = handlers.seed(target.program, jax.random.key(0))
+        z: Sites = unconstrain_fn(program, target.data, {}, one)
         return z
 
     return jax.vmap(unconstrain)(values)
@@ -740,6 +761,7 @@ def evaluate(target: Target, z: Sites) -> tuple[Float64, dict[str, np.ndarray]]:
     in_threads = target.is_log_linear and target.prior.other is None
     count, x64 = shape[0] * shape[1], jax.dtypes.canonicalize_dtype(float) == np.float64
     size, is_kept = min(_DRAWS, count), count * info.observations <= target.most_kept
+    is_kept = is_kept and not info.discrete
     if not is_kept:
         size = max(1, min(size, _BLOCK // max(info.observations, 1)))
     log_density, likelihoods = np.empty(count), dict[str, np.ndarray]()
@@ -787,7 +809,7 @@ def evaluate_priors(target: Target, values: Sites) -> dict[str, np.ndarray]:
     """Return the log prior density of each latent site, (chains, draws, …), at its own values.
 
     And the values of factors. Empty for a single site whose prior and likelihood are the whole
-    density. In other models
+    density, and where discrete sites are summed out, on which others may depend. In other models
     log p(z) also contains the Jacobians of the transformations, which a prior does not.
 
     Args:
@@ -795,7 +817,7 @@ def evaluate_priors(target: Target, values: Sites) -> dict[str, np.ndarray]:
         values: of the sites, with leading dimensions (chains, draws).
     """
     info = inspect_model(target)
-    if info.unconstrained and len(info.latent) == 1 and not info.factors:
+    if info.discrete or (info.unconstrained and len(info.latent) == 1 and not info.factors):
         return {}
     latent = {name: jnp.asarray(values[name]) for name in info.latent}
     return dict(jax.device_get(_evaluate_priors(target, latent)))
