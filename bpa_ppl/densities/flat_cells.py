@@ -188,6 +188,6 @@ class _ToAllCells(Transform):  # type: ignore[misc] # NumPyro has no types
         return jnp.where(np.reshape(drawn, drawn.shape + (1,) * extra), terms, 0.0)
 
 
-@biject_to.register(_DrawnCells)
+@biject_to.register(_DrawnCells)  # type: ignore[untyped-decorator] # NumPyro has no types
 def _biject_to_all_cells(constraint: _DrawnCells) -> Transform:
     return _ToAllCells(constraint)

@@ -112,6 +112,10 @@ def make_model_target(
     with NUMPYRO_LOCK, jax.enable_x64(True):
         if not inspect_model(empty).latent:
             problem = f"the model {bound.__name__} has no latent site, so there is nothing to draw"
+            if discrete := inspect_model(empty).discrete:
+                problem = f"the site {discrete[0]} of the model is discrete, and there is no other"
+                problem += " to draw: summing it out leaves nothing"
+                raise model_error(problem, "no-data")
             raise model_error(f"{problem}: call numpyro.sample without obs", "no-data")
         _check_sites(empty)
         target = replace(empty, start=_find_start(empty, seed), seed=seed)

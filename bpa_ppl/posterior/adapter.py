@@ -382,10 +382,10 @@ def _name_dimensions(group: Group, features: int) -> dict[str, Any]:
             dims[name] = names
     used = {dim for names in dims.values() for dim in names} - _OF_FEATURES
     labels = {dim: group.coords[dim] for dim in used if dim in group.coords}
-    numbered = {
+    counted = {
         dim for dim, v in labels.items() if v.dtype.kind in "iu" and np.all(v == np.arange(len(v)))
     }
-    coords = {dim: tuple(map(str, v)) for dim, v in labels.items() if dim not in numbered}
+    coords = {dim: tuple(map(str, v)) for dim, v in labels.items() if dim not in counted}
     return {"dims": dims, "coords": coords}
 
 

@@ -167,9 +167,8 @@ class NumpyroKernel(Sampler, frozen=True):
                 for name in ARVIZ_NAMES
                 if hasattr(source, name)
             }
-            adapted = getattr(state, "adapt_state", None)
-            if hasattr(adapted, STEP_SIZE):
-                values[STEP_SIZE] = adapted.step_size
+            if hasattr(adapted := getattr(state, "adapt_state", None), STEP_SIZE):
+                values[STEP_SIZE] = getattr(adapted, STEP_SIZE)
             if self.kernel == "NUTS":
                 values[TREE_DEPTH] = find_tree_depth(state.num_steps)
             return {"z": position(state), **values}
