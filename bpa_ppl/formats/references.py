@@ -169,16 +169,12 @@ def _read_entries(paths: Sequence[AnyPath]) -> list[tuple[str, ...]] | dict[Any,
 # Files with ids.
 
 
-class _Entry(NamedTuple):
-    """A row with an id."""
-
-    line: int
-    id: Any
-    references: tuple[str, ...]
+#: A row with an id: its line, the id and the references.
+_Row = tuple[int, Any, tuple[str, ...]]
 
 
 def _join(
-    files: Sequence[tuple[str, Any]], entries: Sequence[Iterable[_Entry]]
+    files: Sequence[tuple[str, Any]], entries: Sequence[Iterable[_Row]]
 ) -> dict[Any, tuple[str, ...]]:
     """Return the references of all rows by id."""
     by_id: dict[Any, tuple[str, ...]] = {}
@@ -194,7 +190,7 @@ def _join(
     return by_id
 
 
-def _read_json(lines: Sequence[str], origin: str) -> Iterator[_Entry]:
+def _read_json(lines: Sequence[str], origin: str) -> Iterator[_Row]:
     """Yield the id and the references of JSON objects."""
     block = "\n".join([*lines, ""]).encode()
     for record, line in zip(*parse_strictly(block, origin, 1, REFERENCES), strict=True):
@@ -211,21 +207,21 @@ def _read_json(lines: Sequence[str], origin: str) -> Iterator[_Entry]:
             problem = f'write lines like {{"{ID}": "doc-1", "{REFERENCE}": "a text"}}, with a '
             problem += f"{REFERENCE} that is a text, a list of texts or null"
             raise DataError(f"no {ID} with a {REFERENCE}: {problem}", origin, line)
-        yield _Entry(line, identifier, tuple(several))
+        yield line, identifier, tuple(several)
 
 
-def _read_csv(lines: Sequence[str], origin: str) -> Iterator[_Entry]:
+def _read_csv(lines: Sequence[str], origin: str) -> Iterator[_Row]:
     """Return the rows of a table with commas."""
     return _read_table(_split_cells(lines, origin), ",", origin)
 
 
-def _read_tsv(lines: Sequence[str], origin: str) -> Iterator[_Entry]:
+def _read_tsv(lines: Sequence[str], origin: str) -> Iterator[_Row]:
     """Return the rows of a table with tabs, in which quotation marks are part of the texts."""
     return _read_table(((n, of.split("\t")) for n, of in enumerate(lines, 1) if of), "\t", origin)
 
 
 #: How files with ids are read, by their endings.
-_WITH_IDS: dict[str, Callable[[Sequence[str], str], Iterator[_Entry]]] = {
+_WITH_IDS: dict[str, Callable[[Sequence[str], str], Iterator[_Row]]] = {
     ".tsv": _read_tsv,
     ".csv": _read_csv,
     ".jsonl": _read_json,
@@ -250,7 +246,7 @@ def _split_cells(lines: Sequence[str], origin: str) -> Iterator[tuple[int, list[
 
 def _read_table(
     rows: Iterable[tuple[int, list[str]]], separator: str, origin: str
-) -> Iterator[_Entry]:
+) -> Iterator[_Row]:
     """Yield the id and the reference of each row; an empty cell is no reference."""
     names: list[str] = []
     for line, cells in rows:
@@ -269,7 +265,7 @@ def _read_table(
             raise mismatch(found, first_line, origin, line, remedy=remedy, code="bad-line")
         if not cells[of_id]:
             raise missing_data(ID, "write it", origin, line, code="bad-line")
-        yield _Entry(line, cells[of_id], tuple(filter(None, [cells[of_text]])))
+        yield line, cells[of_id], tuple(filter(None, [cells[of_text]]))
 
 
 # Which entry belongs to which list.
@@ -295,9 +291,14 @@ class Pairing:
 
     def __init__(self, what: str, sentences: SentenceLines, origin: str, first_id: int):
         self.what, self.sentences, self.origin, self.first_id = what, sentences, origin, first_id
+        self._by_id = isinstance(sentences.lines, Mapping)
+        self._entries: Mapping[Any, Any] = (
+            dict(sentences.lines) if self._by_id else dict(enumerate(sentences.lines, first_id))
+        )
         self._forms: dict[Any, str] = {}  # of ids that are joined
         self._keys: list[Any] = []  # of the ids of all lists
-        self._by_text = self._by_value = False  # whether ids are texts, and these are integers
+        # Whether ids are texts, which are integers, or in the order of the entries.
+        self._by_value = self._in_order = False
         one = first_id + 1
         self._if_counted = f"if ids are counted from {one}, set first_id={one}"
         self._if_counted += f" (of a file: with its format, auto:first_id={one})"
@@ -321,27 +322,24 @@ class Pairing:
         Raises:
             DataError: if an id names no line, or two are one number written in two ways.
         """
-        entries, first, keys = self.sentences.lines, self.first_id, id_keys(names)
-        if by_text and keys and not self._keys:
-            self._by_text, self._by_value = True, isinstance(keys[0], int)
+        keys = id_keys(names)
+        if by_text and keys and not self._keys and not self._by_id:
+            self._by_value = isinstance(keys[0], int)
+            self._in_order = not self._by_value
         self._keys += keys
-        if isinstance(entries, Mapping):
-            self._check_forms(of for of in zip(keys, names, lines, strict=True) if of[0] in entries)
-            return tuple(entries.get(key) for key in keys), ids
-        if by_text and not self._by_value:
-            places = (number - first for number in ids)
-            return tuple(entries[k] if k < len(entries) else None for k in places), ids
-        if by_text:
-            for key, name, line in zip(keys, names, lines, strict=True):
-                if not isinstance(key, int):
-                    problem = f"the id {quote(name)} is not an integer, as others are: "
-                    raise self._error(problem + self._remedy, line)
-            self._check_forms(zip(keys, names, lines, strict=True))
-            ids = keys
-        for number, line in zip(ids, lines, strict=True):
-            if not first <= number < first + len(entries):
+        numbers = keys if self._by_id or self._by_value else ids
+        for number, key, name, line in zip(numbers, keys, names, lines, strict=True):
+            if self._by_value and not isinstance(key, int):
+                problem = f"the id {quote(name)} is not an integer, as others are: "
+                raise self._error(problem + self._remedy, line)
+            has_entry = number in self._entries
+            is_joined = self._by_value or (self._by_id and has_entry)
+            # Ids that are one number written in two ways would have one entry.
+            if is_joined and (other := find_other_form(self._forms, key, name)):
+                raise self._error(describe_equal_ids(name, other), line, code="duplicate")
+            if not (has_entry or self._by_id or self._in_order):
                 raise self._no_entry(number, line)
-        return tuple(entries[number - first] for number in ids), ids
+        return tuple(map(self._entries.get, numbers)), numbers if self._by_value else ids
 
     def notes(self, ids: Collection[int], empty: Iterable[Any]) -> Iterator[str]:
         """Yield a sentence for lines that are not used.
@@ -353,16 +351,15 @@ class Pairing:
         Raises:
             DataError: if there are more or fewer lines than lists, or other ids.
         """
-        entries, origin, first = self.sentences.lines, self.sentences.origin, self.first_id
-        if isinstance(entries, Mapping):
+        entries, origin, first = self._entries, self.sentences.origin, self.first_id
+        if self._by_id:
             keys = [*self._keys, *id_keys(empty)]
             if differ := describe_other_ids(keys, entries, origin):
                 raise self._error(differ, code="mismatch")
             return
         numbers = self._keys if self._by_value else ids
         count, lines, least = len(ids), len(entries), min(numbers)
-        in_order = self._by_text and not self._by_value
-        if lines != count and (in_order or max(numbers) - first + 1 == count):
+        if lines != count and (self._in_order or max(numbers) - first + 1 == count):
             problem = f"{format_count(count, 'list')}, but {origin} has {lines} {self.what}s: "
             raise self._error(problem + self._remedy, code="wrong-length")
         if least == first + 1:
@@ -370,17 +367,11 @@ class Pairing:
         elif lines > count:
             some = f"lists for {format_count(count, 'sentence')}, but {origin} has {lines}"
             yield f"{some} {self.what}s: the others are not used"
-        if in_order:
+        if self._in_order:
             ends = quote(self._keys[0]), quote(self._keys[-1])
             order = f"the {self.what}s in {origin} are paired in the order in which ids appear, "
             order += f"{ends[0]} with line 1, …, {ends[1]} with line {count}"
             log_info(f"{self.origin}: {order}")
-
-    def _check_forms(self, lists: Iterable[tuple[Any, Any, int]]) -> None:
-        """Refuse lists whose ids are one number written in two ways, and would have one entry."""
-        for key, name, line in lists:
-            if other := find_other_form(self._forms, key, name):
-                raise self._error(describe_equal_ids(name, other), line, code="duplicate")
 
     def _no_entry(self, number: int, line: int) -> DataError:
         """Return the error of an id beyond the lines."""
