@@ -6,6 +6,7 @@ import json
 import shlex
 import shutil
 from collections.abc import Callable, Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,30 @@ def moses() -> None:
     pass  # in the folder
 
 
+def demo_of_answers() -> None:
+    demo = files("bpa_ppl.demo_data")
+    for name in ("answers.jsonl", "requests.jsonl", "ref"):
+        Path(name).write_bytes(demo.joinpath(f"recipes.adapt.{name}").read_bytes())
+
+
+def answers_of_ollama() -> None:
+    rows = [
+        {
+            "custom_id": f"q-{k // 3}",
+            "response": {
+                "model": "m",
+                "response": row["text"],
+                "done": True,
+                "done_reason": "stop",
+                "logprobs": [{"logprob": -abs(row["lm"])}, {"logprob": -1 - k % 3}],
+            },
+        }
+        for k, row in enumerate(make_rows("lm"))
+    ]
+    write_jsonl("answers.jsonl", rows)
+    Path("d.ref").write_text("text x 1\n" * 6, "utf-8")
+
+
 @pytest.mark.parametrize(
     ("write", "arguments", "options"),
     [
@@ -131,6 +156,16 @@ def moses() -> None:
             "--weights none --add consensus --add length -o posterior.nc",
         ),
         (moses, "nbest -r ref", "--weights moses.ini -o posterior.nc"),
+        (
+            demo_of_answers,
+            "answers.jsonl --format openai:requests=requests.jsonl -r ref",
+            "--weights none -o posterior.nc",
+        ),
+        (
+            answers_of_ollama,
+            "answers.jsonl --format ollama -r d.ref",
+            "--weights none -o posterior.nc",
+        ),
     ],
 )
 def test_the_line_runs_as_it_is_printed(
@@ -143,9 +178,12 @@ def test_the_line_runs_as_it_is_printed(
     assert printed["command"] == command
     assert f": {command}\n" in succeed("lists", *words).out
     succeed(*shlex.split(command)[1:], "--sampler", "map")
-    features = read_draws("posterior.nc").features
+    draws = read_draws("posterior.nc")
     if printed["features"]:
-        assert features == tuple(printed["features"])
+        assert draws.features == tuple(printed["features"])
+    assert draws.record.observed is not None
+    learned = draws.record.observed.gain or "preferences"
+    assert learned == printed["gain"]
 
 
 def test_canonical_weights_are_explained_where_no_file_has_them(folder: Path) -> None:
