@@ -263,6 +263,8 @@ def describe(
     columns = read_columns(lists, metric.columns)
     excluded = Patterns.of_excluded(to_patterns(exclude, "exclude"))
     reasons = _explain_columns(lists, columns, excluded)
+    sizes = lists.sizes.tolist()
+    parallel = tuple(n for n, of in lists.sentence_extras.items() if _fits(of, sizes))
     features = tuple(name for name, reason in reasons.items() if not reason)
     choices: tuple[str, ...] = ()
     learned, problem, known = metric.key, "", None
@@ -274,7 +276,8 @@ def describe(
     elif gain is not None:
         learned, problem = "", f"the gain {metric.key} needs references"
     else:
-        choices = tuple(n for n, r in reasons.items() if not r or r.startswith(_JUDGEMENT))
+        numeric = [n for n, r in reasons.items() if not r or r.startswith(_JUDGEMENT)]
+        choices = (*numeric, *parallel)
         learned = GAIN if choices else ""
         features = (FEATURES,) if len(choices) > 1 else ()
     if lists.feature_names:
@@ -298,6 +301,7 @@ def describe(
     return Description(
         **_count(lists, with_reference),
         columns=tuple(column.summary for column in columns),
+        parallel=parallel,
         examples=read_examples(lists, columns),
         gain=learned,
         known=known,
@@ -443,9 +447,6 @@ def _count(lists: NBest, with_reference: Iterable[int]) -> dict[str, Any]:
         "sizes": (int(sizes.min()), float(np.median(sizes)), int(sizes.max())),
         "missing_ids": int(np.ptp(ids)) + 1 - len(ids),
         "of_sentences": tuple(lists.sentence_extras),
-        "parallel": tuple(
-            n for n, of in lists.sentence_extras.items() if _fits(of, sizes.tolist())
-        ),
         "sources": 0 if lists.sources is None else len(lists),
         "references": sum(map(bool, references)),
         "among": sum(not set(references[s]).isdisjoint(texts[s]) for s in with_reference),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import shutil
 from collections.abc import Callable, Sequence
@@ -211,6 +212,23 @@ def test_the_columns_are_chosen_by_the_user(folder: Path) -> None:
     command = command.replace("COLUMNS", "logprob judge_a").replace("COLUMN", "human")
     succeed(*shlex.split(command)[1:])
     assert read_draws("posterior.nc").features == ("logprob", "judge_a")
+
+
+def test_lists_of_numbers_beside_the_candidates_are_chosen_too(folder: Path) -> None:
+    numbers = np.random.default_rng(0).normal(size=(6, 2, 3)).round(2).tolist()
+    rows = [
+        {"id": k, "candidates": ["a", "a b", "c"], "judge": judge, "human": human}
+        for k, (judge, human) in enumerate(numbers)
+    ]
+    write_jsonl("parallel.jsonl", rows)
+    shown = succeed("lists", "parallel.jsonl").out
+    assert "- columns to choose from: judge, human\n" in shown
+    (command,) = re.findall("bpa adapt .*", shown)
+    command = command.replace("COLUMNS", "judge").replace("COLUMN", "human")
+    succeed(*shlex.split(command)[1:], "--sampler", "map")
+    draws = read_draws("posterior.nc")
+    assert draws.record.observed is not None
+    assert (draws.features, draws.record.observed.gain) == (("judge",), "human")
 
 
 def test_standard_input_and_the_end_of_options(folder: Path) -> None:
