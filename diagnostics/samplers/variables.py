@@ -94,7 +94,7 @@ class Selection(NamedTuple):
     """Draws of the same variables from all posteriors.
 
     Attributes:
-        runs: by sampler; each cell of a variable is a weight, such as `theta[school=3]`.
+        runs: by sampler; each cell of a variable is a weight, such as `theta[3]`.
         recorded: by sampler, draws with all that is recorded of their data and model: of the
             weights of lists, if one of the posteriors is from `adapt`.
         left_out: a sentence on each kind of variables that are not compared.
@@ -247,11 +247,7 @@ def _read_variables(groups: Mapping[str, Group], sampler: str) -> dict[str, _Var
         dims = [dim for dim in group.dims[variable] if dim not in SAMPLE_DIMS]
         sizes = zip(dims, shape, strict=True)
         coords = {dim: np.asarray(group.coords.get(dim, range(size))) for dim, size in sizes}
-        # ArviZ names dimensions without a name `theta_dim_0` or `dim_0`.
-        parts = [
-            [str(x) if "dim_" in dim else f"{dim}={x}" for x in of_dim.tolist()]
-            for dim, of_dim in coords.items()
-        ]
+        parts = [map(str, of_dim.tolist()) for of_dim in coords.values()]  # as ArviZ names them
         labels = [f"{variable}[{', '.join(cell)}]" for cell in product(*parts)]
         numbered = all(of_dim.dtype.kind in "iu" for of_dim in coords.values())
         flat, labels = array.reshape(chains, draws, -1), labels if dims else [variable]
