@@ -42,7 +42,34 @@ PACKAGES = (bpa_ppl, bpa_ppl.models, bpa_ppl.diagnostics)
 SOURCES = {name: module_source(name) for name in sorted(set().union(*map(module_names, PACKAGES)))}
 
 
-@pytest.mark.parametrize("name", [name for name, source in SOURCES.items() if ">>> " in source])
+#: Their examples draw many samples, or compile many programs.
+LONG = {
+    "bpa_ppl.adapting.adapt",
+    "bpa_ppl.adapting.sample",
+    "bpa_ppl.densities.model_target",
+    "bpa_ppl.diagnostics.samplers.calibration",
+    "bpa_ppl.diagnostics.samplers.comparison",
+    "bpa_ppl.diagnostics.samplers.running",
+    "bpa_ppl.extras.judging.juries",
+    "bpa_ppl.extras.judging.session",
+    "bpa_ppl.extras.phrases.instance_weights",
+    "bpa_ppl.extras.phrases.invariance",
+    "bpa_ppl.extras.studies.sweeps",
+    "bpa_ppl.models.choice",
+    "bpa_ppl.models.log_linear",
+    "bpa_ppl.models.priors.shared_scale",
+    "bpa_ppl.sklearn",
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if name in LONG else [])
+        for name, source in SOURCES.items()
+        if ">>> " in source
+    ],
+)
 def test_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # examples may write files
     module = import_module(name)

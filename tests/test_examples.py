@@ -56,8 +56,9 @@ def test_first_page(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 # Of ArviZ 0.23 with matplotlib 3.11.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Passing a dict or None as alias_mapping")
-@pytest.mark.parametrize("sampler", ["laplace", pytest.param("auto", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("sampler", ["laplace", "auto"])
 def test_tutorial(
     sampler: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -80,6 +81,7 @@ def run_example(name: str, monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
 
 # Of ArviZ 0.23 with matplotlib 3.11.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Passing a dict or None as alias_mapping")
 @pytest.mark.skipif(arviz_version() >= 1, reason="ArviZ 1 has no reader of CSV files of CmdStan")
 def test_draws_of_other_programs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,6 +133,7 @@ def test_compare_samplers(
     assert {"index.html", "comparison.json"} <= written
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_drawing")
 def test_inspect_posterior(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -140,6 +143,7 @@ def test_inspect_posterior(
     assert "Converged" in Path("report.html").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_predictive_decoding(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -153,10 +157,9 @@ def test_predictive_decoding(
 NUMBER = r"-?\d+(?:\.\d+)?"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Estimated shape parameter", "ignore::DeprecationWarning")
-@pytest.mark.parametrize(
-    "name", ["llm-tutorial", "neural-lists", pytest.param("own-model", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("name", ["llm-tutorial", "neural-lists", "own-model"])
 def test_notebook_reproduces_its_outputs(name: str) -> None:
     path = ROOT / "docs" / "notebooks" / f"{name}.ipynb"
     cells = [cell for cell in HOOK["cells_of"](path) if cell["cell_type"] == "code"]

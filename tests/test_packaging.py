@@ -236,10 +236,11 @@ KEPT = ("PATH", "JAX_DISABLE_MOST_OPTIMIZATIONS", "OPENBLAS_NUM_THREADS", "XLA_F
 USER = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if IS_ROOT else []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="modes of files are those of POSIX")
 @pytest.mark.skipif(IS_ROOT and not shutil.which("setpriv"), reason="needs setpriv")
 @pytest.mark.parametrize(  # arviz-stats needs its docstrings, which -OO removes
-    "options", [["-W", "error"], pytest.param(["-O"], marks=pytest.mark.slow)], ids=" ".join
+    "options", [["-W", "error"], ["-O"]], ids=" ".join
 )
 @pytest.mark.needs_extras
 def test_use_of_a_read_only_installation_without_extras(

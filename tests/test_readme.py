@@ -89,6 +89,7 @@ def assert_prints(printed: str, expected: str) -> None:
                 assert other in (word, "…"), line
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("optimised", "without_drawing")
 @pytest.mark.needs_extras
 def test_all_blocks_run_in_their_order(

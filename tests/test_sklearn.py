@@ -221,6 +221,7 @@ def test_data_frames_pipelines_and_missing_values() -> None:
         eval(remedy).fit(frame, Y, bayesianranker__qid=QID)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("routing")
 def test_search_with_groups() -> None:
     steps = [SimpleImputer(), clone(RANKER)]

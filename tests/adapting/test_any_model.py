@@ -55,9 +55,8 @@ def moments_of_schools() -> tuple[np.ndarray, np.ndarray]:
     return moments_of(np.stack([mu.ravel(), tau.ravel()], axis=1), p / p.sum())
 
 
-@pytest.mark.parametrize(
-    "sampler", ["auto", pytest.param("rwm:draws=4000,thinning=60", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("sampler", ["auto", "rwm:draws=4000,thinning=60"])
 def test_the_eight_schools_are_sampled_as_quadrature_says(sampler: str) -> None:
     data = bpa.sample(schools, (8, ERRORS), {"effect": EFFECTS}, sampler=sampler, seed=1)
     assert bpa.check(data), str(bpa.check(data))
@@ -113,7 +112,15 @@ def test_several_modes_are_said_and_never_pass_in_silence() -> None:
         bpa.sample(two_modes, (25.0,), sampler="imh")
 
 
-@pytest.mark.parametrize("sampler", ["imh", "laplace", "nuts", "rwm", "numpyro:HMC"])
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        "imh",
+        "laplace",
+        "rwm",
+        *(pytest.param(n, marks=pytest.mark.slow) for n in ("nuts", "numpyro:HMC")),
+    ],
+)
 def test_a_normal_mean_has_its_closed_form(sampler: str) -> None:
     data = bpa.sample(known_scale, (DATA,), sampler=sampler, seed=2)
     variance = 1 / (len(DATA) + 1 / 4)
@@ -153,6 +160,7 @@ def test_supports_are_those_of_the_sites() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_program_may_read_its_arguments_and_observe_nothing() -> None:
     """Sizes of plates come from values of arrays; the posterior without data is the prior."""
 
@@ -208,6 +216,7 @@ def test_log_likelihoods_are_kept_up_to_a_limit_or_on_request(
         np.testing.assert_allclose(draws.log_density, kept["sample_stats"]["lp"])
 
 
+@pytest.mark.slow
 def test_a_site_may_be_called_weights_or_feature() -> None:
     """Only weights of lists have features, and only they have a dimension of that name."""
 

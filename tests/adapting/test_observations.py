@@ -310,6 +310,7 @@ def test_gains_of_two_candidates_of_longer_lists_are_preferences() -> None:
     np.testing.assert_allclose(by_gain.mean, by_preference.mean, rtol=0.01)
 
 
+@pytest.mark.slow
 def test_the_estimator_learns_from_choices_of_two() -> None:
     lists = judged_pairs(60, 0.8, 0)
     ranker = BayesianRanker(sampler="map", random_state=0)

@@ -46,6 +46,7 @@ def test_any_other_gain_has_pairs_weighted_by_differences(options: dict[str, Any
         assert record.likelihood.plain == likelihood
 
 
+@pytest.mark.slow
 def test_presets_are_their_samplers_and_settings(toy: NBest) -> None:
     preset = as_draws(adapt(toy, CANONICAL, preset="published", sampler="rwm-isotropic:draws=50"))
     by_name = made(toy, sampler="rwm-isotropic:draws=50")
@@ -76,6 +77,7 @@ def test_what_is_named_has_precedence_over_a_preset(toy: NBest) -> None:
     assert resolve_settings(**settings).prior == PRIORS.resolve("horseshoe")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", sorted(PRESETS))
 def test_a_preset_fails_its_check_for_a_reason_with_one_remedy(
     preset: str, real_lists: Callable[[str], NBest]

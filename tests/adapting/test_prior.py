@@ -131,8 +131,8 @@ def answered(weight: float, size: int, count: int = 40) -> tuple[NBest, np.ndarr
     return pool.without("gain").with_sentence_extras(preferences=answers), log_p
 
 
-@pytest.mark.parametrize("weight", [0.1, 2.5])
-@pytest.mark.parametrize("sampler", ["auto", "laplace"])
+@pytest.mark.parametrize("weight", [0.1, pytest.param(2.5, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("sampler", [pytest.param("auto", marks=pytest.mark.slow), "laplace"])
 @pytest.mark.parametrize("size", [2, SIZE])
 @pytest.mark.filterwarnings("ignore:the judgements do not separate the features")
 def test_the_posterior_of_answers_integrates_over_the_scale(
@@ -208,6 +208,7 @@ def test_intervals_of_pairs_contain_the_weights_and_narrow_ones_do_not() -> None
     assert sum(count_covered(seed, plugged) for seed in range(5)) < 10  # of 20
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the judgements do not separate the features")
 def test_few_answers_that_weights_explain_perfectly_are_sampled() -> None:
     """Ten answers and six features: the likelihood has no maximum, and large scales are likely."""

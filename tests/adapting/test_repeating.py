@@ -50,27 +50,34 @@ def lists_of(seed: int) -> NBest:
 LISTS = lists_of(0)
 
 
+#: Weights and options.
+CASES: list[tuple[Any, dict[str, Any]]] = [
+    (CANONICAL, {**FAST, "seed": 7, "likelihood": "oracle", "prior": "isotropic:variance=0.3"}),
+    (CANONICAL, {"likelihood": Pairs(), "gain": GAINS.resolve("chrf", {"beta": 3})}),
+    (
+        StartingWeights(CANONICAL, fixed=["wp"]),
+        {"gain": "bleu", "prior": Isotropic(variance={"lm": 0.5})},
+    ),
+    (np.array([0.5, 0.2, -1.0]), {"prior": Isotropic(variance=np.array([0.1, 0.2, 0.4]))}),
+    (CANONICAL, {"prior": Prior.gaussian(CANONICAL, 0.1 + np.eye(3) / 3)}),
+    (CANONICAL, {"prior": Prior.isotropic(CANONICAL, [0.1, 0.2, 0.3])}),
+    (
+        StartingWeights(CANONICAL, defaults={"LengthWords": 0.25}),
+        {"add": ["consensus", Length(ratio=True)]},
+    ),
+    (CANONICAL, {"preset": "published-2010", "sampler": "heuristic:draws=30"}),
+    ({"lm": 0.5, "tm": np.float32(0.2)}, {"exclude": ["wp"], "likelihood": SHARED}),
+    (StartingWeights(pretrained=False), {"add": ["consensus", "length"]}),
+    (None, {"features": NAMES[:2], "gain": "tm", "categorical": ("system",)}),
+    (StartingWeights("equal", lower_is_better="wp"), {"likelihood": "none"}),
+]
+
+
 @pytest.mark.parametrize(
     ("weights", "options"),
     [
-        (CANONICAL, {**FAST, "seed": 7, "likelihood": "oracle", "prior": "isotropic:variance=0.3"}),
-        (CANONICAL, {"likelihood": Pairs(), "gain": GAINS.resolve("chrf", {"beta": 3})}),
-        (
-            StartingWeights(CANONICAL, fixed=["wp"]),
-            {"gain": "bleu", "prior": Isotropic(variance={"lm": 0.5})},
-        ),
-        (np.array([0.5, 0.2, -1.0]), {"prior": Isotropic(variance=np.array([0.1, 0.2, 0.4]))}),
-        (CANONICAL, {"prior": Prior.gaussian(CANONICAL, 0.1 + np.eye(3) / 3)}),
-        (CANONICAL, {"prior": Prior.isotropic(CANONICAL, [0.1, 0.2, 0.3])}),
-        (
-            StartingWeights(CANONICAL, defaults={"LengthWords": 0.25}),
-            {"add": ["consensus", Length(ratio=True)]},
-        ),
-        (CANONICAL, {"preset": "published-2010", "sampler": "heuristic:draws=30"}),
-        ({"lm": 0.5, "tm": np.float32(0.2)}, {"exclude": ["wp"], "likelihood": SHARED}),
-        (StartingWeights(pretrained=False), {"add": ["consensus", "length"]}),
-        (None, {"features": NAMES[:2], "gain": "tm", "categorical": ("system",)}),
-        (StartingWeights("equal", lower_is_better="wp"), {"likelihood": "none"}),
+        pytest.param(*case, marks=[pytest.mark.slow] if place % 3 else [])
+        for place, case in enumerate(CASES)
     ],
 )
 @pytest.mark.filterwarnings("ignore:the indicators of system are left out")

@@ -132,6 +132,7 @@ def _pool(sentences: int, size: int, seed: int) -> NBest:
 THREE = {"A": 0.1, "B": 0.2, "C": 0.3}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sampler", ["imh:", "rwm:", pytest.param("nuts:warmup=20,", marks=pytest.mark.slow)]
 )

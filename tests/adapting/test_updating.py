@@ -65,6 +65,7 @@ def test_the_reported_shift_is_that_of_the_joint_posterior(tmp_path: Path) -> No
     assert finding.passed
 
 
+@pytest.mark.slow
 def test_a_shift_that_old_draws_cannot_estimate_is_unknown() -> None:
     with pytest.warns(BpaWarning, match="cannot be estimated"):
         updated = posterior_of(OLD, LISTS, contradiction=STRONG, prior=Prior.of(old()))

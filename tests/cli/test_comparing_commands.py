@@ -65,6 +65,7 @@ def of_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("data.json").write_text('{"count": 3, "y": [1.0, 2, 0.5]}', "utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("of_model")
 def test_samplers_are_compared_on_a_model() -> None:
     model = ("--model", "normal_mean:model", "--data", "data.json")

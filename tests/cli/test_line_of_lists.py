@@ -114,59 +114,66 @@ def answers_of_ollama() -> None:
     Path("d.ref").write_text("text x 1\n" * 6, "utf-8")
 
 
+#: A file, the arguments of `bpa lists`, and the options that it prints.
+CASES: list[Any] = [
+    (
+        judged_csv,
+        "judged.csv --gain human",
+        "--weights none --features logprob judge_a judge_b -o posterior.nc",
+    ),
+    (
+        judged_csv,
+        "--gain=-human judged.csv --exclude 'judge_*'",
+        "--weights none --features logprob -o posterior.nc",
+    ),
+    (
+        judged_csv,
+        "judged.csv --features 'judge_*' --gain human",
+        "--weights none -o posterior.nc",
+    ),
+    (
+        renamed_csv,
+        "renamed.csv --format csv:id=segment,first_id=0 --gain human",
+        "--weights none --features lm qe -o posterior.nc",
+    ),
+    (
+        odd_names,
+        "'odd names.jsonl' --gain 'ok?'",
+        "--weights none '--features=log prob' '--features=why[?]' --features=-x "
+        """'--features=it'"'"'s' '--features=a[*]' '--features=$HOME' '--features=日本' """
+        "-o posterior.nc",
+    ),
+    (declared, "declared.jsonl --gain ok", "--weights none -o posterior.nc"),
+    (preferences, "pairs.jsonl", "--weights none --features score -o posterior.nc"),
+    (
+        two_files,
+        "'d*.jsonl' -r d.ref,d.ref",
+        "--weights none --features lm qe -o posterior.nc",
+    ),
+    (
+        two_files,
+        "d1.jsonl --exclude lm qe -r d.ref",
+        "--weights none --add consensus --add length -o posterior.nc",
+    ),
+    (moses, "nbest -r ref", "--weights moses.ini -o posterior.nc"),
+    (
+        demo_of_answers,
+        "answers.jsonl --format openai:requests=requests.jsonl -r ref",
+        "--weights none -o posterior.nc",
+    ),
+    (
+        answers_of_ollama,
+        "answers.jsonl --format ollama -r d.ref",
+        "--weights none -o posterior.nc",
+    ),
+]
+
+
 @pytest.mark.parametrize(
     ("write", "arguments", "options"),
     [
-        (
-            judged_csv,
-            "judged.csv --gain human",
-            "--weights none --features logprob judge_a judge_b -o posterior.nc",
-        ),
-        (
-            judged_csv,
-            "--gain=-human judged.csv --exclude 'judge_*'",
-            "--weights none --features logprob -o posterior.nc",
-        ),
-        (
-            judged_csv,
-            "judged.csv --features 'judge_*' --gain human",
-            "--weights none -o posterior.nc",
-        ),
-        (
-            renamed_csv,
-            "renamed.csv --format csv:id=segment,first_id=0 --gain human",
-            "--weights none --features lm qe -o posterior.nc",
-        ),
-        (
-            odd_names,
-            "'odd names.jsonl' --gain 'ok?'",
-            "--weights none '--features=log prob' '--features=why[?]' --features=-x "
-            """'--features=it'"'"'s' '--features=a[*]' '--features=$HOME' '--features=日本' """
-            "-o posterior.nc",
-        ),
-        (declared, "declared.jsonl --gain ok", "--weights none -o posterior.nc"),
-        (preferences, "pairs.jsonl", "--weights none --features score -o posterior.nc"),
-        (
-            two_files,
-            "'d*.jsonl' -r d.ref,d.ref",
-            "--weights none --features lm qe -o posterior.nc",
-        ),
-        (
-            two_files,
-            "d1.jsonl --exclude lm qe -r d.ref",
-            "--weights none --add consensus --add length -o posterior.nc",
-        ),
-        (moses, "nbest -r ref", "--weights moses.ini -o posterior.nc"),
-        (
-            demo_of_answers,
-            "answers.jsonl --format openai:requests=requests.jsonl -r ref",
-            "--weights none -o posterior.nc",
-        ),
-        (
-            answers_of_ollama,
-            "answers.jsonl --format ollama -r d.ref",
-            "--weights none -o posterior.nc",
-        ),
+        pytest.param(*case, marks=[pytest.mark.slow] if place % 2 else [])
+        for place, case in enumerate(CASES)
     ],
 )
 def test_the_line_runs_as_it_is_printed(

@@ -172,6 +172,7 @@ def test_nuts_draws_the_common_scale_of_many_directions(
     np.testing.assert_allclose(scaled.log_likelihood["oracle"], expected, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_common_scale_is_drawn_for_all_directions(few: None) -> None:
     """|z|² of nine weights is τ² χ²(9), and of the others χ²(7)."""
     target = replace(with_common_scale(0.5), likelihood=NoLikelihood())
@@ -281,7 +282,7 @@ def test_units_do_not_matter_to_samplers(sampler: str, canonical: bool) -> None:
     np.testing.assert_allclose(found, [found[0]] * 4, atol=0.05)
 
 
-@pytest.mark.parametrize("canonical", [False, True])
+@pytest.mark.parametrize("canonical", [pytest.param(False, marks=pytest.mark.slow), True])
 @pytest.mark.parametrize("likelihood", ["margin", "risk", "pairs", "oracle"])
 def test_units_do_not_matter_to_likelihoods(likelihood: str, canonical: bool) -> None:
     options = {"sampler": "map", "canonical": canonical, "likelihood": likelihood}

@@ -185,6 +185,7 @@ def choices_of_two() -> NBest:
     return pairs.with_extras(chosen=np.eye(2)[sides].ravel())
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
 def test_choices_of_two_and_the_horseshoe_have_the_mean_zero() -> None:
     chosen = choices_of_two()

@@ -83,7 +83,11 @@ ADAPTED = [
 ]
 
 
-@pytest.mark.parametrize("case", ADAPTED, ids=lambda case: case.file)
+@pytest.mark.parametrize(
+    "case",
+    [*ADAPTED[:2], *(pytest.param(of, marks=pytest.mark.slow) for of in ADAPTED[2:])],
+    ids=lambda case: case.file,
+)
 def test_features_are_named_as_the_error_says(case: Adapted) -> None:
     path = FIELD / case.file
     first = ["adapt", path, f"--gain={case.gain}", *MODE]

@@ -89,7 +89,9 @@ def test_short_against_long_sentences(few: Sentence, many: Sentence) -> None:
     assert_same([" ".join(few), " ".join(many)], [[" ".join(many)], [" ".join(few)]])
 
 
-@pytest.mark.parametrize("size", [61, 62, 63, 64])
+@pytest.mark.parametrize(
+    "size", [*(pytest.param(n, marks=pytest.mark.slow) for n in (61, 62)), 63, 64]
+)
 def test_references_as_long_as_an_integer_has_bits(size: int) -> None:
     rng = np.random.default_rng(size)
     reference = rng.integers(0, 50, size)

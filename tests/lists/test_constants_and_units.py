@@ -66,7 +66,11 @@ def require_equal(one: Fit, other: Fit) -> None:
 @NOTED
 @pytest.mark.parametrize(
     ("constant", "likelihood"),
-    [(1e-12, None), (0.1, None), (1e8, None), (1e12, None), (1e12, "pairs"), (1e12, "margin")],
+    [
+        *((1e-12, None), (1e12, "pairs")),
+        *(pytest.param(constant, None, marks=pytest.mark.slow) for constant in (0.1, 1e8, 1e12)),
+        pytest.param(1e12, "margin", marks=pytest.mark.slow),
+    ],
 )
 def test_a_constant_changes_nothing(constant: float, likelihood: str | None) -> None:
     """The sum is rounded, so the other numbers are the sum minus the constant, which is exact."""
@@ -77,7 +81,7 @@ def test_a_constant_changes_nothing(constant: float, likelihood: str | None) -> 
 
 
 @NOTED
-@pytest.mark.parametrize("unit", [1e-300, 1e-9, 1e58])
+@pytest.mark.parametrize("unit", [1e-300, pytest.param(1e-9, marks=pytest.mark.slow), 1e58])
 @pytest.mark.parametrize("likelihood", [None, "pairs:power=0.5"])
 def test_the_unit_of_a_gain_changes_nothing(likelihood: str | None, unit: float) -> None:
     require_equal(fit(X, Y * unit, likelihood), fit_usual(likelihood))

@@ -71,6 +71,7 @@ def test_a_changed_judge_is_named_alone(judge: int, factor: float, words: str) -
         assert 0.5 < size / factor < 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 8])
 def test_unchanged_lists_are_seldom_warned_about(size: int) -> None:
     """The level is at most 1 % for all features and all comparisons of 256 lists together."""

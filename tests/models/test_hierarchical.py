@@ -89,6 +89,7 @@ def test_the_moments_are_those_of_numpyro(posterior: Draws) -> None:
         assert_equal_moments(posterior.values[name], reference[name], 200, name)
 
 
+@pytest.mark.slow
 def test_no_chain_of_nuts_is_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
     """With this seed a pilot sample takes the posterior for a Gaussian, whose step is too long.
 

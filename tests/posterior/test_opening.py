@@ -145,6 +145,7 @@ def test_pictures_and_pages_take_the_same(
         assert "theta[1]" in Path("b.html").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_numpyro_after_its_run() -> None:
     def model() -> None:
         numpyro.sample("mu", dist.Normal(0.0, 1.0).expand([2]).to_event(1))

@@ -94,8 +94,9 @@ def test_failed_checks_are_followed_by_fitted_proposals_more_draws_and_nuts(
     assert ("Pareto" in title) == (chosen == "imh")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:all choices")  # the last one is the best by construction
-@pytest.mark.parametrize("likelihood", ["risk", pytest.param("margin", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("likelihood", ["risk", "margin"])
 def test_proposals_are_fitted_to_a_posterior_far_from_its_laplace_approximation(
     likelihood: str,
 ) -> None:
@@ -176,6 +177,7 @@ def test_a_long_run_logs_a_first_estimate_of_its_time(
     assert messages == ["sampling takes about 27 seconds (1,050 draws a chain with the warm-up)"]
 
 
+@pytest.mark.slow
 def test_a_hierarchy_is_one_where_a_site_depends_on_another() -> None:
     """Two vectors that are independent a priori are none, and independent proposals may fit."""
 

@@ -50,7 +50,9 @@ def test_a_sampler_agrees_with_quadrature_and_passes_its_check(
     target.check_density(draws)
 
 
-@pytest.mark.parametrize("sampler", ["imh", "rwm", "laplace"])
+@pytest.mark.parametrize(
+    "sampler", ["imh", *(pytest.param(n, marks=pytest.mark.slow) for n in ("rwm", "laplace"))]
+)
 def test_one_weight_is_a_case_of_its_own(posteriors: Posteriors, sampler: str) -> None:
     target = TARGETS["skewed"]()
     assert target.skewness[0] < -0.7

@@ -102,9 +102,8 @@ def test_scores_agree_with_kenlm_query(order: int) -> None:
     assert model.unknown(sentences).tolist() == [0, 1, 0, 0, 0]
 
 
-@pytest.mark.parametrize(
-    ("order", "key"), [(3, "order3"), pytest.param(5, "order5", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("order", "key"), [(3, "order3"), (5, "order5")])
 def test_real_text_agrees_with_kenlm(order: int, key: str, shared_data: Path) -> None:
     golden = json.loads((shared_data / "lm" / "golden.json").read_text("utf-8"))
     corpora = shared_data / "phrases" / "corpora"

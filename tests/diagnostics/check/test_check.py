@@ -610,14 +610,11 @@ def problem(kind: str) -> Target:
     return log_density(lists, dict.fromkeys(FEATURES, 0.1), gain="gain", likelihood=kind)
 
 
-#: One case of each sampler, and longer ones.
-QUICK: list[tuple[str, str, dict[str, Any]]] = [
+ADVISED: list[tuple[str, str, dict[str, Any]]] = [
     ("oracle", "rwm-isotropic", {"proposal_variance": 9.0}),
     ("oracle", "rwm", {"scale": 30.0}),
     ("oracle", "imh", {"draws": 60}),
     ("oracle", "heuristic", {"draws": 100, "delta": 8.0}),
-]
-LONG: list[tuple[str, str, dict[str, Any]]] = [
     ("oracle", "rwm-isotropic", {}),
     ("risk", "rwm-isotropic", {}),
     ("preference", "rwm-isotropic", {}),
@@ -628,11 +625,9 @@ LONG: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")  # of draws that are no posterior
-@pytest.mark.parametrize(
-    ("kind", "sampler", "settings"),
-    [*QUICK, *(pytest.param(*case, marks=pytest.mark.slow) for case in LONG)],
-)
+@pytest.mark.parametrize(("kind", "sampler", "settings"), ADVISED)
 def test_every_advice_followed_once_gives_draws_that_pass(
     kind: str, sampler: str, settings: dict[str, Any]
 ) -> None:

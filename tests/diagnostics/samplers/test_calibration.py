@@ -88,6 +88,7 @@ def test_an_exact_sampler_is_calibrated() -> None:
     assert (found.as_dict()["passed"], len(found.as_dict()["ranks"]["x"])) == (True, 300)
 
 
+@pytest.mark.slow
 def test_a_pass_says_what_would_have_been_found() -> None:
     """Of simulated runs with draws that are shifted so far."""
     rng = np.random.default_rng(3)

@@ -52,6 +52,7 @@ def test_the_numbers_are_those_of_arviz() -> None:
     assert cost["kish_ess"] is None
 
 
+@pytest.mark.slow
 def test_evaluations_of_numpyro_are_its_steps() -> None:
     def model() -> None:
         numpyro.sample("mu", dist.Normal(0.0, 1.0))

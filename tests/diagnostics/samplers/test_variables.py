@@ -153,7 +153,13 @@ def as_cells(values: np.ndarray, spelling: Callable[[int, int], str]) -> Arrays:
 
 
 @pytest.mark.usefixtures("without_joint_test")
-@pytest.mark.parametrize("spelling", CELLS.values(), ids=CELLS)
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        pytest.param(of, id=name, marks=[pytest.mark.slow] if name != "dots from 1" else [])
+        for name, of in CELLS.items()
+    ],
+)
 def test_cells_with_names_of_their_own_are_those_of_an_array(
     spelling: Callable[[int, int], str],
 ) -> None:
@@ -437,6 +443,7 @@ def test_tails_of_a_weighted_reference_are_those_of_its_distribution() -> None:
     assert (found["a"].verdict, found.left_out) == (AGREES, ())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_joint_test")
 @pytest.mark.skipif(arviz_version() >= 1, reason="ArviZ 1 has no reader of CSV files of CmdStan")
 def test_csv_files_of_cmdstan_are_chains(

@@ -205,7 +205,9 @@ def test_equal_differences_have_no_interval(count: int, difference: float, verdi
     assert "interval" not in f"{comparison.sentences}{comparison.warning}"
 
 
-@pytest.mark.parametrize("features", [3, 20, 60])
+@pytest.mark.parametrize(
+    "features", [*(pytest.param(n, marks=pytest.mark.slow) for n in (3, 20)), 60]
+)
 def test_the_ridge_regression_is_that_of_scikit_learn(features: int) -> None:
     """With fewer or more features than candidates."""
     rng = np.random.default_rng(features)
@@ -550,6 +552,7 @@ def test_indicators_of_a_categorical_column_are_not_baselines() -> None:
     assert found.row(Way.RIDGE).lists == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("null", "least", "most"), [(True, 4, 8), (False, 0, 1)])
 def test_adapt_warns_where_judgements_do_not_separate_the_features(
     null: bool, least: int, most: int

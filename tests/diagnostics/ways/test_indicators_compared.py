@@ -158,6 +158,7 @@ def test_adapt_warns_of_indicators_that_cost() -> None:
     assert note.message.endswith(": leave out categorical system, or choose by the rule best")
 
 
+@pytest.mark.slow
 def test_posteriors_without_a_comparison() -> None:
     """A single point is evaluated in-sample, and systems alone leave no other feature."""
     pool = lists(effect=1.0, noise=1.0)

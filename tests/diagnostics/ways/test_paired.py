@@ -48,6 +48,7 @@ def two_accuracies(rng: np.random.Generator, count: int) -> Sample:
     return rng.choice([1.0, -1.0, 0.0], p=[0.1, 0.1, 0.8], size=count), np.ones(count), 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sample", "added", "trials", "least"),
     [

@@ -123,6 +123,7 @@ def test_pairs_of_one_list_count_once() -> None:
     assert reliability(p, right, np.full(63, 1 / 3)).threshold(0.9) == np.inf
 
 
+@pytest.mark.slow
 def test_the_level_is_that_of_the_confidence() -> None:
     rng, answered = np.random.default_rng(2), 0
     for _ in range(3000):  # all choices agree just less often than promised

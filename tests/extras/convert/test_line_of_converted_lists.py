@@ -128,22 +128,28 @@ def lmeval() -> list[Any]:
     ]
 
 
+#: Of the kinds of features and judgements, one each.
+CASES: list[Any] = [
+    (trec, "--gain relevance", "relevance", {"score"}),
+    (wmt, "--gain score", "score", {"system=sys1", "system=sys2"}),
+    (inspect, "", "chrf", {"judge"}),  # match is a judgement
+    (ranked, "", None, {"consensus.words", "LengthWords"}),
+]
+MORE: list[Any] = [
+    (letor, "--gain relevance", "relevance", {"f1", "f2"}),
+    (icefall, "--gain wer", "wer", {"consensus.words", "LengthWords"}),
+    (inspect, "--gain match", "match", {"judge"}),
+    (promptfoo, "--gain score", "score", {"style"}),
+    (ultrafeedback, "--gain overall_score", "overall_score", {"honesty"}),
+    (kto, "--gain label", "label", {"consensus.words", "LengthWords"}),
+    (mtbench, "--gain score", "score", {"system=m1", "system=m2"}),
+    (lmeval, "--gain correct", "correct", {"loglikelihood"}),
+]
+
+
 @pytest.mark.parametrize(
     ("kind", "options", "gain", "features"),
-    [
-        (trec, "--gain relevance", "relevance", {"score"}),
-        (letor, "--gain relevance", "relevance", {"f1", "f2"}),
-        (wmt, "--gain score", "score", {"system=sys1", "system=sys2"}),
-        (icefall, "--gain wer", "wer", {"consensus.words", "LengthWords"}),
-        (inspect, "--gain match", "match", {"judge"}),
-        (inspect, "", "chrf", {"judge"}),  # match is a judgement
-        (promptfoo, "--gain score", "score", {"style"}),
-        (ultrafeedback, "--gain overall_score", "overall_score", {"honesty"}),
-        (kto, "--gain label", "label", {"consensus.words", "LengthWords"}),
-        (ranked, "", None, {"consensus.words", "LengthWords"}),
-        (mtbench, "--gain score", "score", {"system=m1", "system=m2"}),
-        (lmeval, "--gain correct", "correct", {"loglikelihood"}),
-    ],
+    [*CASES, *(pytest.param(*case, marks=pytest.mark.slow) for case in MORE)],
 )
 def test_the_line_adapts_to_the_gain(
     kind: Callable[[], list[Any]],

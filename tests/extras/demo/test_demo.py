@@ -91,6 +91,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     return output.getvalue(), folder
 
 
+@pytest.mark.slow
 def test_demo_of_judges_prints_what_it_writes(answers: tuple[str, Path]) -> None:
     output, folder = answers
     assert str(check(read_posterior(folder / "posterior.nc"))) in output

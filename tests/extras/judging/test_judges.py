@@ -124,6 +124,7 @@ def test_evidence_and_losses_are_those_of_brute_force() -> None:
         assert row.evidence == pytest.approx(expected, abs=0.05)
 
 
+@pytest.mark.slow
 def test_evidence_without_a_judge_is_that_of_lists_without_it(
     lists: NBest, posterior: bpa.Draws, result: Judges
 ) -> None:
@@ -195,6 +196,7 @@ def test_intervals_of_independent_judges_contain_their_number(
     assert covered >= binom(runs, 0.9).ppf(0.001)
 
 
+@pytest.mark.slow
 def test_a_constant_judge_has_no_sign() -> None:
     x, lists = simulated(60, 4, TRUE[:1])
     first = [answer[0][0] == 0 for answer in lists.sentence_extras["preferences"]]
@@ -388,6 +390,7 @@ def test_requests_that_make_no_sense_are_refused(lists: NBest, posterior: bpa.Dr
         judges(bpa.adapt(tied, prior=PRIOR, sampler="map"), tied)
 
 
+@pytest.mark.slow
 def test_a_point_and_a_single_judge_are_valued(lists: NBest) -> None:
     alone = lists.without("cheap", "noise")
     (row,) = judges(bpa.adapt(alone, prior=PRIOR, sampler="map"), alone).rows
@@ -396,6 +399,7 @@ def test_a_point_and_a_single_judge_are_valued(lists: NBest) -> None:
     assert row.lost == pytest.approx(right.mean() - 0.5, abs=0.02)
 
 
+@pytest.mark.slow
 def test_the_command_prints_and_draws(
     lists: NBest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

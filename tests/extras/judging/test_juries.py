@@ -165,6 +165,7 @@ def run(scope: dict[str, Any], *sections: str) -> None:
         exec(SECTIONS[name], scope)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
 def test_the_first_example_learns_whom_to_trust(scope: dict[str, Any]) -> None:
     run(scope)

@@ -36,6 +36,7 @@ def answered(session: Session, count: int, noise: float = 0.0) -> Session:
     return session
 
 
+@pytest.mark.slow
 def test_the_scale_of_the_weights_is_learned() -> None:
     """A rater who follows the features widens it, and one who does not keeps it narrow."""
 
@@ -257,6 +258,7 @@ def test_answers_of_several_raters_are_merged() -> None:
     assert judged.sentence_extras["ties"] == ([tie], None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.0, 1.0])
 def test_it_says_stop_to_a_clear_rater_alone(noise: float) -> None:
     """Not to one whose answers have nothing to do with the features, however often it looks."""

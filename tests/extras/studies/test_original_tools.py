@@ -85,6 +85,7 @@ def test_statistics_give_the_published_scores(
     assert gain == pytest.approx(results["canonical"][f"dev_{metric}"], rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("metric", "sign"), [("bleu", 1), ("ter", -1)])
 def test_mert(reached: Callable[[str, str], float], results: Any, metric: str, sign: int) -> None:
     expected = published(results[f"mert-{metric.upper()}"], metric)
@@ -92,6 +93,7 @@ def test_mert(reached: Callable[[str, str], float], results: Any, metric: str, s
 
 
 # kbmira is the repaired program: as it is built today it loses most candidates of each list.
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "program"), [("mira", "kbmira"), ("pro", "pro")])
 def test_mira_and_pro(
     reached: Callable[[str, str], float], results: Any, name: str, program: str

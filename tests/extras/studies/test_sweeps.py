@@ -71,6 +71,7 @@ def test_the_runs_are_those_of_adapt(originals: Path, lists: NBest, walk: SweepR
         assert row[name] == pytest.approx(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prior", ["isotropic", Isotropic(variance=0.3)])
 def test_settings_of_the_likelihood_and_of_the_prior(lists: NBest, prior: str | Isotropic) -> None:
     weights, test = None, lists[6:]  # without canonical weights, the variance is scaled
