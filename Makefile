@@ -60,7 +60,7 @@ lowest:
 
 coverage: $(READY)
 	$(INSTALL) pytest-cov
-	$(PYTEST) --cov --cov-report= $(TESTS)
+	$(PYTEST) -m "" --cov --cov-report= $(TESTS)
 	$(BIN)/coverage report
 
 check: $(READY)
