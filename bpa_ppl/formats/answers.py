@@ -39,7 +39,6 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
 from itertools import chain
 from typing import Any, ClassVar, NamedTuple
 
@@ -48,7 +47,7 @@ from bpa_ppl._runtime.messages import format_count, log_info, warn_user
 from bpa_ppl.errors import quote
 from bpa_ppl.formats.block import Block, ReadOptions
 from bpa_ppl.formats.format import NBestFormat
-from bpa_ppl.formats.located import LocatedRecord, iter_json
+from bpa_ppl.formats.located import LocatedRecord, find, iter_json
 from bpa_ppl.formats.samples import Samples, make_extractor, name_prompts, token_statistics
 from bpa_ppl.formats.streams import InputFile, origin_name, read_chunks
 from bpa_ppl.formats.values import abbreviate, check_pairs, json_keys
@@ -63,8 +62,6 @@ _BATCHES = (
     ("custom_id", "error"),
     ("key", "error"),
 )
-_STEP = re.compile(r"(\w+)(\??)(\[(?:(\w+)=(\w+))?\])?")
-_CAMEL = re.compile("(?<=[a-z])([A-Z])")
 _PROMPTS = """write the prompts into the line, as a list in the field prompt, or name the file of
 requests by the setting requests""".replace("\n", " ")
 _ECHO = "the answers repeat their prompts: request them without echo"
@@ -220,48 +217,9 @@ class Response(NamedTuple):
     part: str | None = None
 
 
-@cache
-def _steps(path: str) -> list[tuple[str, bool, bool, str | None, str | None]]:
-    """Return the steps of a path: name, whether it may be absent, is a list, and its members."""
-    matches = (re.fullmatch(_STEP, step) for step in path.split("."))
-    return [(m[1], bool(m[2]), bool(m[3]), m[4], m[5]) for m in matches if m]
-
-
-def find(value: Any, path: str) -> list[Any]:
-    """Return what is at a path; the value itself if it is empty.
-
-    Raises:
-        LookupError: if a field is missing, or is not the object or list that the path says.
-
-    >>> message = {"content": [{"text": "a "}, {"type": "tool"}, {"text": "cat"}]}
-    >>> find(message, "content[].text?")
-    ['a ', 'cat']
-    """
-    found = [value]
-    for path_name, optional, is_list, kind, wanted in _steps(path):
-        outer, found = found, []
-        for one in outer:
-            if not isinstance(one, dict):
-                raise LookupError(f"{abbreviate(one)} is not an object with a field `{path_name}`")
-            name = path_name if path_name in one else _CAMEL.sub(r"_\1", path_name).lower()
-            if name not in one and not optional:
-                raise LookupError(f"no field `{path_name}`")
-            inner = one.get(name)
-            if not is_list:
-                found += [] if inner is None and optional else [inner]
-            elif isinstance(inner, list):
-                for member in inner:
-                    fields = member if isinstance(member, dict) else {}
-                    if not fields.get("thought") and (kind is None or fields.get(kind) == wanted):
-                        found.append(member)
-            elif inner is not None:
-                raise LookupError(f"`{name}` is {abbreviate(inner)}, not a list")
-    return found
-
-
 def _find_all(value: Any, path: str, *kinds: type) -> list[Any]:
     """Return what is at a path, each None or of one of some types; nothing, if it is empty."""
-    return _require(find(value, path) if path else [], path, *kinds)
+    return _require(find(value, path, server=True) if path else [], path, *kinds)
 
 
 def _require(values: list[Any], path: str, *kinds: type) -> list[Any]:
@@ -306,18 +264,20 @@ def _read_response(record: LocatedRecord, forms: Sequence[Form]) -> Response:
     batch = body is not record and name is not None
     if error:
         return Response((), name, error=error, batch=batch)
-    form = next((of for of in forms if body.has(_steps(of.answers or of.text)[0][0])), forms[-1])
+    form = next(
+        (of for of in forms if body.has(re.split(r"\W", of.answers or of.text)[0])), forms[-1]
+    )
     value = body.value
     if form.whole and not _find_one(value, form.whole, bool):
         raise record.error(_STREAMED, "not-supported")
     source = _find_source(record, body, form)
     model = _find_one(value, form.model, str)
     answers = []
-    for answer in find(value, form.answers):
+    for answer in find(value, form.answers, server=True):
         text = _join(_find_all(answer, form.text, str))
         reason = _find_one(answer, form.reason, str)
         problem = "" if reason in form.done else _explain_end(reason)
-        if form.refusal and any(find(answer, form.refusal)):
+        if form.refusal and any(find(answer, form.refusal, server=True)):
             problem = "refusals"
         logprobs = _find_all(answer, form.logprobs, int, float)
         answers.append(Answer(text, problem, logprobs, _find_one(answer, form.mean, int, float)))

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import cache
 from itertools import chain
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn
 
 import msgspec
 
 from bpa_ppl.errors import MEMORY, DataError, bad_value, missing_data
 from bpa_ppl.formats.streams import decode
-from bpa_ppl.formats.values import is_strict_json, parse_json
+from bpa_ppl.formats.values import abbreviate, is_strict_json, parse_json
 
 _REMEDY = "`bpa convert --help` names the kinds of files"
-T = TypeVar("T")
+_STEP = re.compile(r"([\w-]+)(\??)(\[(?:(\w+)=(\w+))?\])?")
+_CAMEL = re.compile("(?<=[a-z])([A-Z])")
 
 
 class LocatedRecord(NamedTuple):
@@ -53,26 +56,88 @@ class LocatedRecord(NamedTuple):
         """Return the value of a field, None where there is none, at the same place."""
         return self._replace(value=self.value.get(name) if self.has(name) else None)
 
-    def parse(self, kind: type[T], what: str) -> T:
-        """Return the record as a type.
+    def read(self, what: str, kinds: Mapping[str, Any]) -> list[Any]:
+        """Return fields of the record.
 
         Args:
-            kind: a `msgspec.Struct`; other fields are left out.
             what: the record should be, for the message.
+            kinds: the types of the fields, by the paths to them: see `find`.
+
+        Returns:
+            A value for each path; None where a field that may be absent is.
 
         Raises:
             DataError: with file and line, if it lacks a field, or one has another type.
 
-        >>> class Pair(msgspec.Struct):
-        ...     label: bool
-        >>> LocatedRecord({"label": "yes"}, "a.jsonl", 7).parse(Pair, "a row of KTO")
+        >>> LocatedRecord({"text": "a"}).read("an answer", {"text": str, "model?": str})
+        ['a', None]
+        >>> LocatedRecord({"label": "yes"}, "a.jsonl", 7).read("a row of KTO", {"label": bool})
         Traceback (most recent call last):
-        bpa_ppl.errors.DataError: a.jsonl:7: not a row of KTO: Expected `bool`, got `str` - at ...
+        bpa_ppl.errors.DataError: a.jsonl:7: not a row of KTO: `label`: Expected `bool`, got ...
         """
-        try:
-            return msgspec.convert(self.value, kind)
-        except (msgspec.ValidationError, RecursionError, OverflowError) as error:
-            self.refuse(what, str(error))
+        values = []
+        for path, kind in kinds.items():
+            try:
+                found = find(self.value, path)
+                values.append(msgspec.convert(found[0], kind) if found else None)
+            except LookupError as error:
+                self.refuse(what, str(error.args[0]))
+            except (msgspec.ValidationError, RecursionError, OverflowError) as error:
+                name = path.replace("?", "")
+                problem = str(error).replace("`$", f"`{name}")
+                self.refuse(what, problem if "- at `" in problem else f"`{name}`: {problem}")
+        return values
+
+
+@cache
+def _steps(path: str) -> list[tuple[str, bool, bool, str | None, str | None]]:
+    """Return the steps of a path: name, whether it may be absent, is a list, and its members."""
+    matches = (re.fullmatch(_STEP, step) for step in path.split("."))
+    return [(m[1], bool(m[2]), bool(m[3]), m[4], m[5]) for m in matches if m]
+
+
+def find(value: Any, path: str, *, server: bool = False) -> list[Any]:
+    """Return what is at a path; the value itself if it is empty.
+
+    Args:
+        value: an object of JSON.
+        path: names that are separated by dots; `[]` is each member of a list, `[type=message]` each
+            of this type, and `?` follows a field that may be absent.
+        server: whether it is of a server of LLMs: names in camel case may be written as Python's
+            packages do, and thoughts are left out.
+
+    Raises:
+        LookupError: if a field is missing, or is not the object or list that the path says.
+
+    >>> message = {"content": [{"text": "a "}, {"type": "tool"}, {"text": "cat"}]}
+    >>> find(message, "content[].text?")
+    ['a ', 'cat']
+    """
+    found, where = [value], "it"
+    for path_name, optional, is_list, kind, wanted in _steps(path):
+        outer, found = found, []
+        for one in outer:
+            if not isinstance(one, dict):
+                problem = f"is {abbreviate(one)}, not an object with a field `{path_name}`"
+                raise LookupError(f"{where} {problem}")
+            name = path_name
+            if server and name not in one:
+                name = _CAMEL.sub(r"_\1", name).lower()
+            if name not in one and not optional:
+                raise LookupError(f"no field `{path_name}`")
+            inner = one.get(name)
+            if not is_list:
+                found += [] if inner is None and optional else [inner]
+            elif isinstance(inner, list):
+                for member in inner:
+                    fields = member if isinstance(member, dict) else {}
+                    is_thought = server and fields.get("thought")
+                    if not is_thought and (kind is None or fields.get(kind) == wanted):
+                        found.append(member)
+            elif inner is not None:
+                raise LookupError(f"`{name}` is {abbreviate(inner)}, not a list")
+        where = f"`{path_name}`"
+    return found
 
 
 def iter_records(records: Iterable[Any]) -> Iterator[LocatedRecord]:

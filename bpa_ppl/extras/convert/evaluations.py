@@ -15,12 +15,12 @@ from bpa_ppl.extras.convert.records import Lists, Turn, find_last_text
 from bpa_ppl.formats.located import LocatedRecord, iter_records
 from bpa_ppl.formats.values import abbreviate, parse_finite
 
-
-class _Sample(msgspec.Struct):
-    doc_id: int | str
-    target: Any
-    resps: list[list[str | Annotated[list[Any], msgspec.Meta(min_length=1)]]]
-    arguments: dict[str, dict[str, Any]] | list[list[Any]]
+_SAMPLE: dict[str, Any] = {
+    "doc_id": int | str,
+    "target": Any,
+    "resps": list[list[str | Annotated[list[Any], msgspec.Meta(min_length=1)]]],
+    "arguments": dict[str, dict[str, Any]] | list[list[Any]],
+}
 
 
 def lmeval(records: Iterable[Any]) -> Lists:
@@ -44,41 +44,39 @@ def lmeval(records: Iterable[Any]) -> Lists:
     lists: dict[int | str, dict[str, Any]] = {}
     answers: dict[int | str, Any] = {}
     for record in iter_records(records):
-        row = record.parse(_Sample, what)
-        if answers.setdefault(row.doc_id, row.resps) != row.resps:
-            record.refuse(what, f"document {row.doc_id} has other answers in a line before")
-        if row.doc_id in lists:
+        document, target, several, arguments = record.read(what, _SAMPLE)
+        if answers.setdefault(document, several) != several:
+            record.refuse(what, f"document {document} has other answers in a line before")
+        if document in lists:
             continue
-        responses = [one for of in row.resps for one in of]
+        responses = [one for of in several for one in of]
         texts = [one for one in responses if isinstance(one, str)]
-        of_list: dict[str, Any] = {"id": row.doc_id}
-        if len(texts) == len(responses) and len(row.resps) == 1:
-            of_list |= {"references": [str(row.target)]}
+        of_list: dict[str, Any] = {"id": document}
+        if len(texts) == len(responses) and len(several) == 1:
+            of_list |= {"references": [str(target)]}
             of_list |= {"candidates": [{"text": text} for text in texts]}
-        elif texts or any(len(of) != 1 for of in row.resps):
+        elif texts or any(len(of) != 1 for of in several):
             record.refuse(what, "its answers are neither texts nor log-likelihoods of choices")
         else:
-            of_list |= {"candidates": _read_choices(record, row, responses, what)}
-        lists[row.doc_id] = of_list
+            choices = _read_choices(record, arguments, str(target), responses, what)
+            of_list |= {"candidates": choices}
+        lists[document] = of_list
     return list(lists.values())
 
 
 def _read_choices(
-    record: LocatedRecord, row: _Sample, responses: list[Any], what: str
+    record: LocatedRecord, arguments: Any, target: str, responses: list[Any], what: str
 ) -> list[dict[str, Any]]:
     """Return the choices of a document as candidates."""
-    arguments = row.arguments
-    pairs = (
-        [list(of.values()) for of in arguments.values()]
-        if isinstance(arguments, dict)
-        else (arguments)
-    )
+    if isinstance(arguments, dict):
+        pairs = [list(of.values()) for of in arguments.values()]
+    else:
+        pairs = arguments
     if len(pairs) != len(responses) or not all(
         len(pair) == 2 and isinstance(pair[1], str) for pair in pairs
     ):
         record.refuse(what, "its arguments are not a context and a choice for each answer")
     texts = [pair[1].removeprefix(" ") for pair in pairs]
-    target = str(row.target)
     right = [k for k, text in enumerate(texts) if target in (str(k), text)]
     if len(right) != 1:
         record.refuse(what, f"the target {quote(target)} is not one of the choices")
@@ -94,32 +92,14 @@ def _read_choices(
     ]
 
 
-class _Output(msgspec.Struct):
-    completion: str
-
-
-class _Scored(msgspec.Struct):
-    value: Any
-
-
-class _InspectSample(msgspec.Struct):
-    id: int | str
-    epoch: int
-    input: str | list[Turn]
-    target: str | list[str]
-    output: _Output
-    scores: dict[str, _Scored] | None = None
-
-
-class _Eval(msgspec.Struct):
-    model: str
-
-
-class _Log(msgspec.Struct):
-    eval: _Eval
-    samples: list[_InspectSample]
-
-
+_INSPECT_SAMPLE: dict[str, Any] = {
+    "id": int | str,
+    "epoch": int,
+    "input": str | list[Turn],
+    "target": str | list[str],
+    "output.completion": str,
+    "scores?": dict[str, dict[str, Any]],
+}
 #: Grades of inspect_ai: correct, partially correct, incorrect and no answer.
 _GRADES = {"C": 1, "P": 0.5, "I": 0, "N": 0}
 
@@ -145,52 +125,41 @@ def inspect(records: Iterable[Any]) -> Lists:
     what = "a log of inspect_ai"
     lists: dict[int | str, dict[str, Any]] = {}
     for record in iter_records(records):
-        log = record.parse(_Log, what)
-        for sample in log.samples:
-            targets = [sample.target] if isinstance(sample.target, str) else sample.target
-            start = {"id": sample.id, "source": find_last_text(sample.input), "references": targets}
-            of_list = lists.setdefault(sample.id, {**start, "candidates": []})
+        model, samples = record.read(what, {"eval.model": str, "samples": list[Any]})
+        for sample in samples:
+            row = record._replace(value=sample).read(what, _INSPECT_SAMPLE)
+            identifier, _, turns, target, answer, scores = row
+            targets = [target] if isinstance(target, str) else target
+            start = {"id": identifier, "source": find_last_text(turns), "references": targets}
+            of_list = lists.setdefault(identifier, {**start, "candidates": []})
             if any(of_list[name] != value for name, value in start.items()):
-                record.refuse(what, f"another log has another sample {quote(str(sample.id))}")
+                record.refuse(what, f"another log has another sample {quote(str(identifier))}")
             fields: dict[str, Any] = {}
-            for name, score in (sample.scores or {}).items():
-                several = isinstance(score.value, dict)
-                values = score.value if several else {"": score.value}
+            for name, score in (scores or {}).items():
+                if "value" not in score:
+                    record.refuse(what, f"the score {quote(name)} has no field `value`")
+                several = isinstance(score["value"], dict)
+                values = score["value"] if several else {"": score["value"]}
                 for part, value in values.items():
                     if not isinstance(value, str | int | float | None):
                         problem = f"the score {quote(name)} is {abbreviate(value)}"
                         record.refuse(what, problem)
                     value = _GRADES.get(value, value) if isinstance(value, str) else value
                     fields[f"{name}.{part}" if several else name] = value
-            texts = {"text": sample.output.completion, "system": log.eval.model}
+            texts = {"text": answer, "system": model}
             of_list["candidates"].append({**texts, **fields})
     return list(lists.values())
 
 
-class _Provider(msgspec.Struct):
-    id: str
-
-
-class _FooResponse(msgspec.Struct):
-    output: Any = None
-
-
-class _FooResult(msgspec.Struct, rename="camel"):
-    test_idx: int
-    prompt_idx: int
-    vars: dict[str, Any]
-    provider: _Provider
-    score: float
-    response: _FooResponse | None = None
-    named_scores: dict[str, float] = {}
-
-
-class _FooResults(msgspec.Struct):
-    results: list[Any]
-
-
-class _FooFile(msgspec.Struct):
-    results: _FooResults
+_FOO_RESULT: dict[str, Any] = {
+    "testIdx": int,
+    "promptIdx": int,
+    "vars": dict[str, Any],
+    "provider.id": str,
+    "score": float,
+    "response?.output?": Any,
+    "namedScores?": dict[str, float],
+}
 
 
 def promptfoo(records: Iterable[Any], *, bad: str = "error") -> Lists:
@@ -218,13 +187,13 @@ def promptfoo(records: Iterable[Any], *, bad: str = "error") -> Lists:
     for record in iter_records(records):
         rows = [record.value]
         if record.has("results"):
-            rows = record.parse(_FooFile, what).results.results
+            (rows,) = record.read(what, {"results.results": list[Any]})
         for value in rows:
-            row = record._replace(value=value).parse(_FooResult, what)
-            source = json.dumps(row.vars, ensure_ascii=False)
+            row = record._replace(value=value).read(what, _FOO_RESULT)
+            test, prompt, variables, provider, score, output, named = row
+            source = json.dumps(variables, ensure_ascii=False)
             start = {"id": len(lists), "source": source, "candidates": []}
-            of_list = lists.setdefault(f"{row.test_idx} {source}", start)
-            output = row.response.output if row.response else None
+            of_list = lists.setdefault(f"{test} {source}", start)
             if output is None and bad == "error":
                 remedy = "run the test again, or leave out such results (bad: drop)"
                 raise record.error(f"a result without an output: {remedy}", "bad-response", "bad")
@@ -232,8 +201,8 @@ def promptfoo(records: Iterable[Any], *, bad: str = "error") -> Lists:
                 dropped += 1
                 continue
             text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
-            fields = {"text": text, "system": row.provider.id, "prompt": row.prompt_idx}
-            of_list["candidates"].append({**fields, "score": row.score, **row.named_scores})
+            fields = {"text": text, "system": provider, "prompt": prompt, "score": score}
+            of_list["candidates"].append({**fields, **(named or {})})
     if dropped:
         warn_user(f"left out: results without an output ({dropped})")
     return list(lists.values())

@@ -15,8 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import msgspec
-
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import quote
@@ -49,13 +47,14 @@ class _Failures:
             warn_user(f"left out: {format_count(self._count, 'judgement')} that failed")
 
 
-class _AlpacaEval(msgspec.Struct):
-    instruction: str
-    output_1: str
-    output_2: str
-    preference: float | None
-    generator_1: str | None = None
-    generator_2: str | None = None
+_ALPACA_EVAL: dict[str, Any] = {
+    "instruction": str,
+    "output_1": str,
+    "output_2": str,
+    "preference": float | None,
+    "generator_1?": str,
+    "generator_2?": str,
+}
 
 
 def alpacaeval(records: Iterable[Any], *, bad: str = "error") -> Lists:
@@ -76,17 +75,17 @@ def alpacaeval(records: Iterable[Any], *, bad: str = "error") -> Lists:
     """
     what, lists, failures = "an annotation of AlpacaEval", Lists(), _Failures(bad)
     for record in iter_records(records):
-        row = record.parse(_AlpacaEval, what)
-        if row.preference is None:
+        instruction, first, second, preference, *systems = record.read(what, _ALPACA_EVAL)
+        if preference is None:
             failures.add(record, "preference is null")
             continue
-        if row.preference != 0 and not 1 <= row.preference <= 2:
-            record.refuse(what, f"preference is {row.preference:g}, not between 1 and 2")
-        pairs = ((row.output_1, row.generator_1), (row.output_2, row.generator_2))
-        place = None if row.preference in (0, 1.5) else int(row.preference > 1.5)
+        if preference != 0 and not 1 <= preference <= 2:
+            record.refuse(what, f"preference is {preference:g}, not between 1 and 2")
+        pairs = zip((first, second), systems, strict=True)
+        place = None if preference in (0, 1.5) else int(preference > 1.5)
         of_list = {
             "id": len(lists),
-            "source": row.instruction,
+            "source": instruction,
             "candidates": [drop_missing({"text": text, "system": of}) for text, of in pairs],
         }
         lists.append({**of_list, **make_judgement(place)})
@@ -94,17 +93,12 @@ def alpacaeval(records: Iterable[Any], *, bad: str = "error") -> Lists:
     return lists
 
 
-class _Game(msgspec.Struct):
-    score: str | None
-
-
-class _ArenaHard(msgspec.Struct):
-    model: str
-    games: list[_Game | None]
-    question_id: str | None = None
-    uid: str | None = None
-
-
+_ARENA_HARD: dict[str, Any] = {
+    "model": str,
+    "games": list[dict[str, Any] | None],
+    "question_id?": str,
+    "uid?": str,
+}
 #: Verdicts of Arena-Hard, and the place of the better answer in the first game; None is a tie.
 _VERDICTS = {"A>>B": 0, "A>B": 0, "A=B": None, "B>A": 1, "B>>A": 1}
 
@@ -128,42 +122,33 @@ def arenahard(records: Iterable[Any], *, baseline: str = "baseline", bad: str = 
     """
     what, lists, failures = "a judgement of Arena-Hard", Lists(), _Failures(bad)
     for record in iter_records(records):
-        row = record.parse(_ArenaHard, what)
-        question = row.question_id or row.uid
-        if question is None or len(row.games) > 2:
+        model, games, question, identifier = record.read(what, _ARENA_HARD)
+        question = question or identifier
+        if question is None or len(games) > 2:
             record.refuse(what, "it needs a question_id or uid, and at most two games")
         preferences, ties = [], []
-        for number, game in enumerate(row.games):
-            if game is None or game.score is None:
+        for number, game in enumerate(games):
+            game = record._replace(value={"score": None} if game is None else game)
+            (score,) = game.read(what, {"score": str | None})
+            if score is None:
                 failures.add(record, f"game {number + 1} has no score")
-            elif game.score not in _VERDICTS:
-                record.refuse(what, f"a score is {quote(game.score)}")
-            elif (place := _VERDICTS[game.score]) is None:
+            elif score not in _VERDICTS:
+                record.refuse(what, f"a score is {quote(score)}")
+            elif (place := _VERDICTS[score]) is None:
                 ties.append([0, 1])
             else:
                 place = 1 - place if number else place
                 preferences.append([place, 1 - place])
-        models = [{"text": name, "system": name} for name in (baseline, row.model)]
-        of_list = {"id": f"{question} {row.model}", "candidates": models}
+        models = [{"text": name, "system": name} for name in (baseline, model)]
+        of_list = {"id": f"{question} {model}", "candidates": models}
         lists.append({**of_list, "preferences": preferences, "ties": ties})
     failures.report()
     return lists
 
 
-class _Pair(msgspec.Struct):
-    question_id: str | int
-    turn: int
-    model_1: str
-    model_2: str
-    g1_winner: str
-    g2_winner: str | None = None
-
-
-class _Score(msgspec.Struct):
-    question_id: str | int
-    turn: int
-    model: str
-    score: float
+_TURN: dict[str, Any] = {"question_id": str | int, "turn": int}
+_PAIR = _TURN | {"model_1": str, "model_2": str, "g1_winner": str, "g2_winner?": str}
+_SCORE = _TURN | {"model": str, "score": float}
 
 
 def mtbench(records: Iterable[Any], *, bad: str = "error") -> Lists:
@@ -187,9 +172,8 @@ def mtbench(records: Iterable[Any], *, bad: str = "error") -> Lists:
     lists: dict[str, dict[str, Any]] = {}
     for record in iter_records(records):
         if record.has("g1_winner"):
-            row = record.parse(_Pair, what)
-            models = (row.model_1, row.model_2)
-            name = f"{row.question_id} turn {row.turn} {row.model_1} {row.model_2}"
+            question, turn, *models, first, second = record.read(what, _PAIR)
+            name = f"{question} turn {turn} {' '.join(models)}"
             of_list = lists.setdefault(
                 name,
                 {
@@ -199,7 +183,7 @@ def mtbench(records: Iterable[Any], *, bad: str = "error") -> Lists:
                     "ties": [],
                 },
             )
-            for winner in (row.g1_winner, *([row.g2_winner] if row.g2_winner else [])):
+            for winner in (first, *([second] if second else [])):
                 if winner == "error":
                     failures.add(record, "a winner is 'error'")
                 elif winner == "tie":
@@ -210,36 +194,22 @@ def mtbench(records: Iterable[Any], *, bad: str = "error") -> Lists:
                 else:
                     record.refuse(what, f"a winner is {quote(winner)}")
         else:
-            single = record.parse(_Score, what)
-            if single.score == -1:
+            question, turn, model, score = record.read(what, _SCORE)
+            if score == -1:
                 failures.add(record, "a score is -1")
                 continue
-            name = f"{single.question_id} turn {single.turn}"
+            name = f"{question} turn {turn}"
             of_list = lists.setdefault(name, {"id": name, "candidates": []})
-            model = {"text": single.model, "system": single.model, "score": single.score}
-            of_list["candidates"].append(model)
+            of_list["candidates"].append({"text": model, "system": model, "score": score})
     failures.report()
     return list(lists.values())
 
 
-class _Selected(msgspec.Struct):
-    selected: str | None = None
-
-
-class _Result(msgspec.Struct):
-    type: str
-    value: Any
-
-
-class _Annotation(msgspec.Struct):
-    result: list[_Result]
-    completed_by: int | dict[str, Any] | None = None
-    was_cancelled: bool = False
-
-
-class _Task(msgspec.Struct):
-    data: dict[str, Any]
-    annotations: list[_Annotation]
+_ANNOTATION: dict[str, Any] = {
+    "result": list[dict[str, Any]],
+    "completed_by?": int | dict[str, Any],
+    "was_cancelled?": bool,
+}
 
 
 def _read_texts(
@@ -275,25 +245,27 @@ def labelstudio(records: Iterable[Any], *, first: str = "first", second: str = "
     """
     what, lists = "a task of Label Studio's JSON export", Lists()
     for record in iter_records(records):
-        task = record.parse(_Task, what)
-        texts = _read_texts(record, what, "data", task.data, (first, second))
+        data, annotations = record.read(what, {"data": dict[str, Any], "annotations": list[Any]})
+        texts = _read_texts(record, what, "data", data, (first, second))
         preferences = []
-        for annotation in task.annotations:
-            chosen = [of.value for of in annotation.result if of.type == "pairwise"]
-            if annotation.was_cancelled or not chosen:
+        for annotation in annotations:
+            result, rater, cancelled = record._replace(value=annotation).read(what, _ANNOTATION)
+            parts = [record._replace(value=of) for of in result]
+            kinds = [part.read(what, {"type": str, "value": Any})[0] for part in parts]
+            chosen = [part for part, kind in zip(parts, kinds, strict=True) if kind == "pairwise"]
+            if cancelled or not chosen:
                 continue
-            sides = [record._replace(value=of).parse(_Selected, what).selected for of in chosen]
+            sides = [part.read(what, {"value.selected?": str})[0] for part in chosen]
             if len(sides) > 1 or sides[0] not in ("left", "right", None):
                 record.refuse(what, f"the selected sides are {abbreviate(sides)}")
-            rater = annotation.completed_by
             rater = rater.get("email") if isinstance(rater, dict) else rater
             if sides[0] is not None:
                 pair = [0, 1] if sides[0] == "left" else [1, 0]
                 name = None if rater is None else str(rater)
                 preferences.append(drop_missing({"candidates": pair, "rater": name}))
         of_list = {
-            "id": task.data.get("list", len(lists)),
-            "source": task.data.get("source"),
+            "id": data.get("list", len(lists)),
+            "source": data.get("source"),
             "candidates": [{"text": text} for text in texts],
             "preferences": preferences,
         }
@@ -301,16 +273,11 @@ def labelstudio(records: Iterable[Any], *, first: str = "first", second: str = "
     return lists
 
 
-class _Response(msgspec.Struct):
-    value: Any
-    user_id: str | None = None
-
-
-class _ArgillaRecord(msgspec.Struct):
-    fields: dict[str, Any]
-    responses: dict[str, list[_Response]]
-    id: str | int | None = None
-    metadata: dict[str, Any] = {}
+_ARGILLA_RECORD: dict[str, Any] = {
+    "fields": dict[str, Any],
+    "responses": dict[str, list[dict[str, Any]]],
+    "id?": str | int,
+}
 
 
 def argilla(
@@ -341,20 +308,22 @@ def argilla(
     """
     what, lists = "a record of Argilla", Lists()
     for record in iter_records(records):
-        row = record.parse(_ArgillaRecord, what)
-        texts = _read_texts(record, what, "fields", row.fields, (first, second))
+        fields, responses, identifier = record.read(what, _ARGILLA_RECORD)
+        texts = _read_texts(record, what, "fields", fields, (first, second))
         judgements: dict[str, list[Any]] = {"preferences": [], "ties": []}
-        for response in row.responses.get(question, ()):
-            if response.value not in (first, second, "tie"):
+        for response in responses.get(question, ()):
+            answer = record._replace(value=response)
+            label, rater = answer.read(what, {"value": Any, "user_id?": str})
+            if label not in (first, second, "tie"):
                 labels = f"{first}, {second} or tie"
-                record.refuse(what, f"a label is {abbreviate(response.value)}, not {labels}")
-            pair = [1, 0] if response.value == second else [0, 1]
-            kind = "ties" if response.value == "tie" else "preferences"
-            entry = drop_missing({"candidates": pair, "rater": response.user_id})
+                record.refuse(what, f"a label is {abbreviate(label)}, not {labels}")
+            pair = [1, 0] if label == second else [0, 1]
+            kind = "ties" if label == "tie" else "preferences"
+            entry = drop_missing({"candidates": pair, "rater": rater})
             judgements[kind].append(entry)
         of_list = {
-            "id": len(lists) if row.id is None else row.id,
-            "source": row.fields.get("source"),
+            "id": len(lists) if identifier is None else identifier,
+            "source": fields.get("source"),
             "candidates": [{"text": text} for text in texts],
         }
         lists.append({**drop_missing(of_list), **judgements})

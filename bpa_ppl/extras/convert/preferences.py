@@ -31,11 +31,12 @@ class _Said(msgspec.Struct, rename={"speaker": "from"}):
     value: str
 
 
-class _ShareGpt(msgspec.Struct):
-    chosen: _Said | list[_Said]
-    rejected: _Said | list[_Said]
-    conversations: list[_Said] = []
-    id: Id = None
+_SHARE_GPT: dict[str, Any] = {
+    "chosen": _Said | list[_Said],
+    "rejected": _Said | list[_Said],
+    "conversations?": list[_Said],
+    "id?": Id,
+}
 
 
 def sharegpt(records: Iterable[Any]) -> Lists:
@@ -56,17 +57,16 @@ def sharegpt(records: Iterable[Any]) -> Lists:
     """
     what, lists = "a pair of ShareGPT", Lists()
     for record in iter_records(records):
-        row = record.parse(_ShareGpt, what)
+        *answers, turns, identifier = record.read(what, _SHARE_GPT)
         better, worse = (
-            [*row.conversations, *([of] if isinstance(of, _Said) else of)]
-            for of in (row.chosen, row.rejected)
+            [*(turns or ()), *([of] if isinstance(of, _Said) else of)] for of in answers
         )
         if not better or not worse or better[:-1] != worse[:-1]:
             record.refuse(what, "the turns before the answers differ")
         if {better[-1].speaker, worse[-1].speaker} != {"gpt"}:
             record.refuse(what, f"an answer is of {quote(better[-1].speaker)}, not of 'gpt'")
         of_list = {
-            "id": len(lists) if row.id is None else row.id,
+            "id": len(lists) if identifier is None else identifier,
             "source": better[-2].value if len(better) > 1 else None,
             "candidates": [{"text": better[-1].value}, {"text": worse[-1].value}],
             "preferences": [[0, 1]],
@@ -75,21 +75,13 @@ def sharegpt(records: Iterable[Any]) -> Lists:
     return lists
 
 
-class _Rating(msgspec.Struct, rename="pascal"):
-    rating: str
-
-
-class _Rated(msgspec.Struct, rename={"fine_grained_score": "fine-grained_score"}):
-    model: str
-    response: str
-    annotations: dict[str, _Rating | list[_Rating]] = {}
-    overall_score: float | None = None
-    fine_grained_score: float | None = None
-
-
-class _UltraFeedback(msgspec.Struct):
-    instruction: str
-    completions: list[_Rated]
+_RATED: dict[str, Any] = {
+    "model": str,
+    "response": str,
+    "annotations?": dict[str, dict[str, Any] | list[dict[str, Any]]],
+    "overall_score?": float,
+    "fine-grained_score?": float,
+}
 
 
 def ultrafeedback(records: Iterable[Any]) -> Lists:
@@ -110,30 +102,31 @@ def ultrafeedback(records: Iterable[Any]) -> Lists:
     """
     what, lists = "a row of UltraFeedback", Lists()
     for record in iter_records(records):
-        row = record.parse(_UltraFeedback, what)
+        kinds = {"instruction": str, "completions": list[Any]}
+        instruction, completions = record.read(what, kinds)
         candidates = []
-        for one in row.completions:
-            ratings = {n: of for n, of in one.annotations.items() if isinstance(of, _Rating)}
-            for name, of in ratings.items():
-                if of.rating not in ("N/A", *"12345"):
-                    record.refuse(what, f"the rating of {quote(name)} is {quote(of.rating)}")
-            numbers = {
-                n: None if of.rating == "N/A" else int(of.rating) for n, of in ratings.items()
-            }
-            scores = {
-                "overall_score": one.overall_score,
-                "fine-grained_score": one.fine_grained_score,
-            }
-            texts = {"text": one.response, "system": one.model}
-            candidates.append({**texts, **numbers, **drop_missing(scores)})
-        lists.append({"id": len(lists), "source": row.instruction, "candidates": candidates})
+        for completion in completions:
+            one = record._replace(value=completion)
+            model, text, annotations, *scores = one.read(what, _RATED)
+            candidate = {"text": text, "system": model}
+            for name, of in (annotations or {}).items():
+                several = [of] if isinstance(of, dict) else of
+                ratings = [one._replace(value=v).read(what, {"Rating": str})[0] for v in several]
+                if isinstance(of, dict):
+                    if ratings[0] not in ("N/A", *"12345"):
+                        record.refuse(what, f"the rating of {quote(name)} is {quote(ratings[0])}")
+                    candidate[name] = None if ratings[0] == "N/A" else int(ratings[0])
+            named = zip(("overall_score", "fine-grained_score"), scores, strict=True)
+            candidates.append({**candidate, **drop_missing(dict(named))})
+        lists.append({"id": len(lists), "source": instruction, "candidates": candidates})
     return lists
 
 
-class _Kto(msgspec.Struct):
-    prompt: str | list[Turn]
-    completion: str | list[Turn]
-    label: bool
+_KTO: dict[str, Any] = {
+    "prompt": str | list[Turn],
+    "completion": str | list[Turn],
+    "label": bool,
+}
 
 
 def kto(records: Iterable[Any]) -> Lists:
@@ -154,33 +147,24 @@ def kto(records: Iterable[Any]) -> Lists:
     what = "a row of KTO"
     lists: dict[bytes, dict[str, Any]] = {}
     for record in iter_records(records):
-        row = record.parse(_Kto, what)
-        source, text = find_last_text(row.prompt), find_last_text(row.completion)
+        prompt, completion, label = record.read(what, _KTO)
+        source, text = find_last_text(prompt), find_last_text(completion)
         if source is None or text is None:
             record.refuse(what, "a prompt or a completion has no turns")
         start = {"id": len(lists), "source": source, "candidates": []}
-        of_list = lists.setdefault(msgspec.json.encode(row.prompt), start)
-        of_list["candidates"].append({"text": text, "label": row.label})
+        of_list = lists.setdefault(msgspec.json.encode(prompt), start)
+        of_list["candidates"].append({"text": text, "label": label})
     return list(lists.values())
 
 
-class _Ranked(msgspec.Struct):
-    answer: str
-    rank: float
-    model: str | None = None
-
-
-class _Ranking(msgspec.Struct):
-    prompt: str
-    answers: list[_Ranked]
-    id: Id = None
-
-
-class _BestOf(msgspec.Struct):
-    prompt: str
-    chosen: list[str]
-    rejected: list[str]
-    id: Id = None
+_RANKING: dict[str, Any] = {"prompt": str, "id?": Id, "answers": list[Any]}
+_RANKED: dict[str, Any] = {"answer": str, "rank": float, "model?": str}
+_BEST_OF: dict[str, Any] = {
+    "prompt": str,
+    "id?": Id,
+    "chosen": list[str],
+    "rejected": list[str],
+}
 
 
 def ranked(
@@ -213,25 +197,25 @@ def ranked(
     what, lists = "a row of ranked answers", Lists()
     names = {question: "prompt", first: "chosen", second: "rejected"}
     for record in iter_records(records):
-        row: _Ranking | _BestOf
         if record.has(*names):
             fields = {n: v for n, v in record.value.items() if n not in names.values()}
             record = record._replace(
                 value=fields | {of: record.value[name] for name, of in names.items()}
             )
         if record.has("answers"):
-            row = record.parse(_Ranking, what)
-            candidates = [drop_missing({"text": o.answer, "system": o.model}) for o in row.answers]
-            judgement = _judge([one.rank for one in row.answers])
+            prompt, identifier, answers = record.read(what, _RANKING)
+            rows = [record._replace(value=of).read(what, _RANKED) for of in answers]
+            candidates = [drop_missing({"text": text, "system": of}) for text, _, of in rows]
+            judgement = _judge([rank for _, rank, _ in rows])
         else:
-            row = record.parse(_BestOf, what)
-            candidates = [{"text": text} for text in (*row.chosen, *row.rejected)]
-            worse = list(range(len(row.chosen), len(candidates)))
-            judgement = {"rankings": [[best, worse] for best in range(len(row.chosen))]}
-            if not (row.chosen and row.rejected):
+            prompt, identifier, chosen, rejected = record.read(what, _BEST_OF)
+            candidates = [{"text": text} for text in (*chosen, *rejected)]
+            worse = list(range(len(chosen), len(candidates)))
+            judgement = {"rankings": [[best, worse] for best in range(len(chosen))]}
+            if not (chosen and rejected):
                 record.refuse(what, "chosen or rejected has no answer")
-        identifier = len(lists) if row.id is None else row.id
-        of_list = {"id": identifier, "source": row.prompt, "candidates": candidates}
+        identifier = len(lists) if identifier is None else identifier
+        of_list = {"id": identifier, "source": prompt, "candidates": candidates}
         lists.append({**of_list, **judgement})
     return lists
 
