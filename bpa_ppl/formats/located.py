@@ -175,12 +175,13 @@ def iter_json(
     >>> [(record.value, record.line) for record in iter_json(blocks, "a.json")]
     [({'a': 1}, 1), ({'a': 2}, 2)]
     """
-    blocks, begun = iter(blocks), list[bytes]()
+    blocks, begun, shown = iter(blocks), list[bytes](), list[bytes]()
     for block in blocks:
         begun.append(block)
-        if block.strip():
+        shown += [line for line in block.split(b"\n") if line.strip()]
+        if len(shown) > 1:
             break
-    first, *others = [line for line in b"".join(begun).split(b"\n") if line.strip()][:2] or [b""]
+    first, *others = shown[:2] or [b""]
     # The lines of one value are no objects, unless the first one is the bracket of an array.
     others = [line for line in others if first.strip() == b"[" or not _is_json(line, dict)]
     if others and not _is_json(first, object):

@@ -10,7 +10,7 @@ from support.raising import raises
 
 from bpa_ppl.errors import DataError
 from bpa_ppl.extras.convert.records import read_json
-from bpa_ppl.formats.located import LocatedRecord, iter_records
+from bpa_ppl.formats.located import LocatedRecord, iter_json, iter_records
 
 ROWS = [{"id": 0, "text": "a\n[é]"}, {"id": 1, "of": [1, {"x": 2}]}]
 
@@ -35,7 +35,10 @@ def test_records_and_their_lines(
 ) -> None:
     path = tmp_path / "a.json"
     path.write_text(text, "utf-8")
-    assert places(path) == list(zip(ROWS, lines, strict=True))
+    expected = list(zip(ROWS, lines, strict=True))
+    assert places(path) == expected
+    blocks = [f"{line}\n".encode() for line in text.split("\n")]
+    assert [(record.value, record.line) for record in iter_json(blocks, "a.json")] == expected
 
 
 @pytest.mark.parametrize(
