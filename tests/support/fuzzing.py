@@ -171,7 +171,8 @@ def _golden(name: str) -> list[bytes]:
     shown = map(json.loads, ANSWERS.read_text("utf-8").splitlines() if name in SERVERS else ())
     bodies = [of["body"] for of in shown if of["kind"] == name]
     wrapped = ({"custom_id": f"r-{k}", "response": body} for k, body in enumerate(bodies))
-    answers = ["\n".join(map(json.dumps, rows)).encode() for rows in (bodies, wrapped) if bodies]
+    files_of_answers = (map(json.dumps, rows) for rows in (bodies, wrapped) if bodies)
+    answers = ["".join(f"{line}\n" for line in lines).encode() for lines in files_of_answers]
     return [*((GOLDEN / file).read_bytes() for file in files.get(name, ())), *answers]
 
 
