@@ -55,7 +55,8 @@ def targets(options: argparse.Namespace) -> None:
     for name in options.samplers.split(","):
         for exact in chosen:
             problem = log_density(exact.lists, exact.weights, **exact.options)
-            runs = run_samplers(problem, {name: SAMPLERS.resolve(name)}, runs=options.runs)[name]
+            engines = {name: SAMPLERS.resolve(name)}
+            runs = run_samplers(problem, engines, runs=options.runs).timed[name]
             cell = ("failed", "–") if isinstance(runs, Exception) else cells(exact, runs)
             found.setdefault(name, []).append(cell)
     for number, title in enumerate(("bias of means", "effective draws per second (evaluation)")):

@@ -100,6 +100,7 @@ class _Runs:
         samplers: Names of samplers, separated by commas (default: heuristic, rwm-isotropic, rwm,
             imh, nuts, laplace on lists; rwm, imh, nuts, laplace on a model).
         runs: Runs of each sampler, with different seeds (default: 4).
+        max_seconds: No run begins later; the runs that have ended are compared.
         reference: Sampler of the long reference run (default: nuts).
         reference_draws: Draws of each of the four chains of the reference run (default: 5000).
         others: Also compare a posterior of the same data, as NAME=FILE, or its runs, as
@@ -112,6 +113,7 @@ class _Runs:
         shared.make_parameter(shared.parse_moved_files, several=True, name="--posterior"),
     ] = None
     runs: Annotated[int | None, Parameter(group=shared.SAMPLING)] = None
+    max_seconds: Annotated[float | None, Parameter(group=shared.SAMPLING)] = None
     reference: Annotated[
         str | None, Parameter(name="--reference-sampler", group=shared.SAMPLING)
     ] = None
@@ -264,6 +266,7 @@ def compare(
     if they do not, or if only one has some of the variables and --var-names does not choose. With
     --model, or with lists, samplers are run, and compared with a long run: cost and errors, and
     choices from lists. A sampler that fails does not stop the others; exit with 2 if there is one.
+    After Ctrl-C, the runs that have ended are compared.
 
     Example: `bpa compare --model schools:model --data schools.json -o comparison`
 
@@ -311,6 +314,8 @@ def compare(
             command = shared.command_line()
             echo_files(write_comparison(comparison, output, made=made, command=command), quiet)
     verdicts = {result.verdict for result in comparison.samplers}
+    if comparison.stopped.startswith("interrupted"):
+        raise KeyboardInterrupt
     if comparing.FAILED in verdicts:
         raise SystemExit(BpaError.exit_code)
     if posteriors and verdicts != {comparing.AGREES}:

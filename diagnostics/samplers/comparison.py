@@ -45,7 +45,7 @@ LEVEL = 0.01
 MAX_BIAS = 0.1
 AGREES, DIFFERS = "agrees", "DIFFERS"
 INCONCLUSIVE, NOT_CONVERGED = "inconclusive", "not converged"
-FAILED = "failed"  # it raised an error
+FAILED, NOT_RUN = "failed", "not run"  # it raised an error; the runs ended before
 #: What a comparison keeps of the difference of two scores.
 _SCORE = ("metric", "score", "difference", "low", "high")
 _REFERENCE = "the reference"
@@ -54,7 +54,7 @@ _FIND_WRONG = "draw more, or give a reference if these disagree among themselves
 #: The description of the reference if there is none.
 _POOLED = "the draws of all others, pooled"
 #: Verdicts of samplers that are not ranked by their cost.
-_UNRANKED = (DIFFERS, NOT_CONVERGED, FAILED)
+_UNRANKED = (DIFFERS, NOT_CONVERGED, FAILED, NOT_RUN)
 _HEADER = (
     *("sampler", "verdict", "bias ≤", "R-hat"),
     *("ESS", "ESS/s", "95% interval", "ESS/evaluation"),
@@ -90,8 +90,8 @@ class SamplerResult:
     Attributes:
         sampler: its name.
         efficiency: cost and quality of its draws, with the `COLUMNS` of `measure_efficiency`.
-        verdict: `agrees`, `DIFFERS`, `inconclusive`, `not converged`, or `failed` if it raised an
-            error; empty if it was compared with nothing.
+        verdict: `agrees`, `DIFFERS`, `inconclusive`, `not converged`, `failed` if it raised an
+            error, or `not run` if time was over; empty if it was compared with nothing.
         reason: of the verdict, one sentence.
         bound: that no mean's absolute bias exceeds, with a probability of 95%, in posterior
             standard deviations; None without a reference, or if the sampler has not converged.
@@ -138,6 +138,7 @@ class Comparison(Outcome):
         left_out: a sentence on each kind of variables that are not compared.
         truth: the draws of the reference; None without one.
         bias: that every mean of a sampler that agrees is below, in posterior standard deviations.
+        stopped: why not all runs of samplers have ended; empty if they have.
 
     >>> drawn = np.random.default_rng(0).normal(size=(4, 500, 1))
     >>> result = compare({"a": [Draws({"weights": drawn}, ("LM0",))]})  # no reference, no verdict
@@ -150,6 +151,7 @@ class Comparison(Outcome):
     left_out: tuple[str, ...] = ()
     truth: Draws | None = field(default=None, repr=False)
     bias: float = MAX_BIAS
+    stopped: str = ""
 
     @property
     def passed(self) -> bool:
@@ -166,6 +168,7 @@ class Comparison(Outcome):
             del result["draws"]
         head = {"reference": self.reference, "passed": self.passed, "level": LEVEL}
         head["bias"] = self.bias
+        head["stopped"] = self.stopped
         return head | {"left_out": list(self.left_out), "samplers": samplers}
 
     def _summarise(self) -> tuple[str, Table, list[str]]:
@@ -178,7 +181,8 @@ class Comparison(Outcome):
             rows.append((r.sampler, r.verdict, bound, *cells))
         table = Table(_HEADER, rows, passed=[result.agrees for result in self.samplers])
         reasons = [f"{r.sampler}: {r.reason}" for r in self.samplers if r.reason]
-        return "", table, [*reasons, *self.left_out, _NOTE]
+        stopped = [f"not all samplers have all runs: {self.stopped}"] if self.stopped else []
+        return "", table, [*reasons, *stopped, *self.left_out, _NOTE]
 
 
 def compare(

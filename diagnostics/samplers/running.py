@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from bpa_ppl.densities.target import MOST_KEPT, Target
 from bpa_ppl.diagnostics.samplers.comparison import (
     FAILED,
     MAX_BIAS,
+    NOT_RUN,
     Comparison,
     SamplerResult,
     check_bias,
@@ -77,13 +78,15 @@ def compare_samplers(
     var_names: Sequence[str] | None = None,
     test: NBest | None = None,
     bias: float = MAX_BIAS,
+    max_seconds: float | None = None,
     progress: bool | Reporter = False,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Comparison:
     """Run samplers on the same posterior, and compare them with a long reference run.
 
     A sampler that raises an error has the verdict `failed`, and the others go on; see
-    `run_samplers` for the order of the runs.
+    `run_samplers` for the order of the runs. Ctrl-C ends the runs, and those that have ended are
+    compared: a sampler without any has the verdict `not run`.
 
     Args:
         model: a NumPyro program, as for `sample`, or what `log_density` returns for n-best lists.
@@ -101,6 +104,8 @@ def compare_samplers(
         test: lists to be reranked with each posterior of weights.
         bias: that every mean of a sampler that agrees is below, in posterior standard deviations,
             as for `compare`.
+        max_seconds: no run begins later than so many seconds after the beginning of the reference
+            run; the runs that have ended are compared. None has no limit.
         progress: True draws a bar on standard error.
         clock: returns the time in seconds.
 
@@ -108,8 +113,8 @@ def compare_samplers(
         DataError: if one of `others` has other data, another model, or a `sampling_time` that is
             not a number of seconds.
         NotConverged: if the reference run did not converge.
-        UsageError: if there is nothing to run, a setting is invalid, or the program cannot be run
-            or sampled.
+        UsageError: if there is nothing to run, a setting is invalid, the program cannot be run or
+            sampled, or no run has ended within `max_seconds`.
 
     >>> import jax.numpy as jnp
     >>> import numpyro
@@ -125,6 +130,9 @@ def compare_samplers(
     """
     seed = check_seed(seed)
     check_bias(bias)
+    if max_seconds is not None and not max_seconds > 0:
+        raise wrong_value("the runs need a positive number of seconds", max_seconds, "max_seconds")
+    begin = clock()
     if runs < 1:
         raise wrong_value("a comparison needs at least one run of each sampler", runs, "runs")
     engines = dict(zip(samplers, resolve_samplers(samplers, settings), strict=True))
@@ -150,29 +158,41 @@ def compare_samplers(
             truth = draw_posterior(target, engine, seed=seeds, progress=report)
             if problem := reference_problem(stack_sites(truth), "the reference"):
                 raise NotConverged(problem)
-        timed = run_samplers(
+        timed, stopped = run_samplers(
             target,
             engines,
             runs=runs,
             seed=seed,
+            deadline=np.inf if max_seconds is None else begin + max_seconds,
             progress=report,
             clock=clock,
             then=_STATISTICS_SECONDS * len(engines),
         )
-        drawn = {name: one for name, one in timed.items() if not isinstance(one, Exception)}
+        drawn = {name: one for name, one in timed.items() if one and isinstance(one, list)}
+        if not drawn and (errors := [one for one in timed.values() if isinstance(one, Exception)]):
+            raise errors[0]
         if not drawn:
-            raise next(one for one in timed.values() if isinstance(one, Exception))
+            what = f"runs that end within {max_seconds:g} seconds, with the reference"
+            remedy = "raise max_seconds, or lower reference_draws"
+            raise needs("a comparison", what, "max_seconds", remedy=remedy, code="no-data")
         report(0, 1, f"statistics, about {_STATISTICS_SECONDS * len(drawn):.0f} s left")
         comparison = compare(
             drawn | elsewhere, [truth], var_names=var_names, bias=bias, test=test, seed=seed
         )
     results = [
-        SamplerResult(name, dict.fromkeys(COLUMNS), FAILED, _shorten(one))
-        if isinstance(one, Exception)
-        else comparison[name]
+        comparison[name] if name in drawn else _describe_missing(name, one, stopped)
         for name, one in timed.items()
     ]
-    return replace(comparison, samplers=(*results, *(comparison[name] for name in elsewhere)))
+    samplers_and_others = (*results, *(comparison[name] for name in elsewhere))
+    return replace(comparison, samplers=samplers_and_others, stopped=stopped)
+
+
+def _describe_missing(name: str, timed: _Timed, stopped: str) -> SamplerResult:
+    """Return the result of a sampler without draws: it failed, or was not run."""
+    nothing: dict[str, Any] = dict.fromkeys(COLUMNS)
+    if isinstance(timed, Exception):
+        return SamplerResult(name, nothing, FAILED, _shorten(timed))
+    return SamplerResult(name, nothing, NOT_RUN, stopped)
 
 
 def _refuse_other_data(target: Target, others: Mapping[str, Sequence[Draws]]) -> None:
@@ -245,6 +265,18 @@ def _shorten(error: Exception) -> str:
     return escape_controls(": ".join(filter(None, (type(error).__name__, text))))
 
 
+class Runs(NamedTuple):
+    """The runs of several samplers.
+
+    Attributes:
+        timed: the runs of each sampler, by its name, or the error that it raised.
+        stopped: why not all have been run; empty if they have.
+    """
+
+    timed: dict[str, _Timed]
+    stopped: str = ""
+
+
 def run_samplers(
     target: Target,
     samplers: Mapping[str, Sampler],
@@ -254,15 +286,17 @@ def run_samplers(
     progress: bool | Reporter = False,
     clock: Callable[[], float] = time.perf_counter,
     then: float = 0.0,
-) -> dict[str, _Timed]:
+    deadline: float = np.inf,
+) -> Runs:
     """Run each sampler on the same data from several seeds, in rounds, and time the runs.
 
     The attribute `sampling_time` of a run has the seconds of the sampler, as in PyMC, without
-    compilation. Each sampler has one run first that is not kept. Then each round has a
-    run of each sampler, in random order: a machine that becomes slower or faster affects all
-    samplers alike.
+    compilation. Each sampler has one run first, which is kept only if there is no other. Then each
+    round has a run of each sampler, in random order: a machine that becomes slower or faster
+    affects all samplers alike.
 
-    A sampler that raises an error is not run again, and the others go on.
+    A sampler that raises an error is not run again, and the others go on. Ctrl-C ends the runs if
+    one has ended before.
 
     Args:
         target: the posterior.
@@ -272,12 +306,11 @@ def run_samplers(
         progress: True draws a bar on standard error.
         clock: returns the time in seconds.
         then: seconds of the work that follows, for the remaining time that is reported.
-
-    Returns:
-        The runs of each sampler, by its name, or the error that it raised.
+        deadline: the time of the clock after which no run begins.
     """
     seed = check_seed(seed)
     result: dict[str, _Timed] = {name: [] for name in samplers}
+    first, stopped = dict[str, Draws](), ""
     seconds: dict[str, list[float]] = {name: [] for name in samplers}
     rng = np.random.default_rng(seed)
     names = list(samplers)
@@ -288,6 +321,9 @@ def run_samplers(
             kept = result[name]
             if isinstance(kept, Exception):
                 continue
+            if clock() > deadline:
+                stopped = f"the time was over after {done} of {len(tasks)} runs"
+                break
             left = [of for _, of in tasks[done:] if not isinstance(result[of], Exception)]
             note = f"round {turn} of {runs}" if turn else "first run"
             remaining = describe_remaining(left, seconds, then)
@@ -298,16 +334,25 @@ def run_samplers(
                 with time_compilation(clock) as compiled:
                     run = draw_posterior(target, samplers[name], seed=number, clock=clock)
                 concatenate_runs([*kept, run])  # refuses draws that cannot be compared
-            except Exception as error:  # a sampler of another package may raise any error
-                if find_interruption(error) is not None:
-                    raise
+            except (Exception, KeyboardInterrupt) as error:  # of another package: any error
+                interruption = find_interruption(error)
+                if interruption is not None or not isinstance(error, Exception):
+                    # Not of another signal, which is to end the program.
+                    if not first or type(interruption) is not KeyboardInterrupt:
+                        raise
+                    stopped = f"interrupted after {done} of {len(tasks)} runs"
+                    break
                 LOGGER.debug("%s failed", name, exc_info=error)
                 result[name] = error
                 continue
             seconds[name].append(max(clock() - start - compiled(), 0.0))
             if turn:
                 kept.append(run)
-    return result
+            else:
+                first[name] = run
+    for name, run in first.items():
+        result[name] = result[name] or [run]
+    return Runs(result, stopped)
 
 
 def describe_remaining(

@@ -79,7 +79,7 @@ def samplers(registries: list[Registry]) -> None:
 def timed(toy: NBest, *names: str, **options: Any) -> Any:
     problem = log_density(toy, WEIGHTS, sampler="map")
     engines = {name: SAMPLERS.resolve(name) for name in names}
-    return run_samplers(problem, engines, clock=lambda: CLOCK.now, **options)
+    return run_samplers(problem, engines, clock=lambda: CLOCK.now, **options).timed
 
 
 def test_each_round_has_a_run_of_each_sampler_in_random_order(toy: NBest) -> None:
@@ -117,6 +117,55 @@ def test_the_remaining_time_is_that_of_the_runs_that_are_left(toy: NBest) -> Non
     for k in range(2, 8):
         assert messages[k].endswith(f", about {sum(seconds[k:]) + 10.2:.0f} s left")
     assert messages[-1].split(", ")[1] == "round 3 of 3"
+
+
+class Interrupted(Sleeper, frozen=True):
+    """One in whose second run Ctrl-C comes."""
+
+    def sample(self, target: Target) -> Sampled:
+        if ("Interrupted", target.seed) in CLOCK.runs:
+            raise SystemError from KeyboardInterrupt()
+        return super().sample(target)
+
+
+@pytest.mark.parametrize(
+    ("names", "options", "counts", "stopped"),
+    [
+        (("Sleeper", "Slow"), {"deadline": 2 * FIRST}, {"Sleeper": 1, "Slow": 1}, "over after 2"),
+        (("Sleeper", "Slow"), {"deadline": -1.0}, {"Sleeper": 0, "Slow": 0}, "over after 0 of 8"),
+        (("Interrupted",), {}, {"Interrupted": 1}, "interrupted after 1 of 4"),
+    ],
+)
+def test_runs_that_have_ended_are_kept(
+    toy: NBest, names: tuple[str, ...], options: Any, counts: dict[str, int], stopped: str
+) -> None:
+    """The names and their order do not depend on how far the runs came."""
+    SAMPLERS.register("Interrupted", Interrupted)
+    problem = log_density(toy, WEIGHTS, sampler="map")
+    engines = {name: SAMPLERS.resolve(name) for name in names}
+    runs = run_samplers(problem, engines, runs=3, clock=lambda: CLOCK.now, **options)
+    assert {name: len(of) for name, of in runs.timed.items()} == counts
+    assert stopped in runs.stopped
+
+
+def test_a_comparison_within_a_time_has_a_row_for_each_sampler(toy: NBest) -> None:
+    def clock() -> float:
+        CLOCK.now += 1.0
+        return CLOCK.now
+
+    options: dict[str, Any] = {"reference": "imh", "reference_draws": 500, "clock": clock}
+    options |= {"runs": 2}
+    density = log_density(toy, WEIGHTS, prior="isotropic:variance=1.0")
+    found = compare_samplers(density, samplers=["imh", "laplace"], max_seconds=2, **options)
+    verdicts = [(one.sampler, one.verdict == "not run") for one in found.samplers]
+    assert sorted(verdicts, key=lambda one: one[1]) != sorted(verdicts, key=lambda one: not one[1])
+    assert [name for name, _ in verdicts] == ["imh", "laplace"]
+    assert "the time was over after 1 of 6 runs" in str(found)
+    assert not found
+    with raises(UsageError, "no-data", parameter="max_seconds"):
+        compare_samplers(density, samplers=["imh"], max_seconds=0.5, **options)
+    with raises(UsageError, parameter="max_seconds"):
+        compare_samplers(density, samplers=["imh"], max_seconds=0, **options)
 
 
 def test_settings_of_a_sampler_that_is_not_run_are_refused(toy: NBest) -> None:
