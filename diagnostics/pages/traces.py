@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 #: Components in one figure.
 _MOST = 100
+#: Characters of a line below the figure.
+_LINE = 80
 #: Lags of autocorrelations, and sizes of the growing part of the draws.
 _LAGS, _SIZES = 60, 20
 #: More chains than these cannot be distinguished in a figure.
@@ -96,7 +99,7 @@ def write_traces(
     draws = _require_chains(posterior, var_names, log_weights)
     chosen = _choose_components(draws, var_names, top)
     scaled = standardise(draws) or draws
-    figure = draw_traces(scaled, chosen)
+    figure = draw_traces(scaled, chosen, _find_left_out(draws, chosen, var_names))
     if suffix != ".html":
         write_figure(figure, path, dpi=150)
         if not html:
@@ -147,7 +150,9 @@ def plot_trace(
     ['density', 'draw', 'ranks']
     """
     draws = _require_chains(posterior, var_names, log_weights)
-    return draw_traces(standardise(draws) or draws, _choose_components(draws, var_names, top))
+    chosen = _choose_components(draws, var_names, top)
+    left_out = _find_left_out(draws, chosen, var_names)
+    return draw_traces(standardise(draws) or draws, chosen, left_out)
 
 
 def _require_chains(
@@ -178,6 +183,14 @@ def _choose_components(draws: Draws, var_names: Sequence[str] | None, top: int) 
     return chosen
 
 
+def _find_left_out(
+    draws: Draws, chosen: Sequence[str], var_names: Sequence[str] | None
+) -> list[str]:
+    """Return the components that are not drawn, unless the user has chosen those that are."""
+    names = () if var_names is not None else draws.components(derived=True)
+    return [name for name in names if name not in chosen]
+
+
 def find_worst_mixing(draws: Draws, top: int) -> list[str]:
     """Return the components with the fewest effective draws, in the order of the posterior.
 
@@ -205,12 +218,13 @@ def chains_height(count: int) -> float:
     return round(_ROW * count + 0.5, 3)
 
 
-def draw_traces(draws: Draws, names: Sequence[str]) -> Figure:
+def draw_traces(draws: Draws, names: Sequence[str], left_out: Sequence[str] = ()) -> Figure:
     """Draw densities, traces with the warm-up on grey, and ranks of some components of chains.
 
     Args:
         draws: chains, weights in the unit to show.
         names: weights, or cells of other sites.
+        left_out: the components that the figure names as those that are not drawn.
     """
     kept, warmup = draws.components(derived=True), {}
     if WEIGHTS in draws.warmup:
@@ -228,13 +242,19 @@ def draw_traces(draws: Draws, names: Sequence[str]) -> Figure:
             traces.axvspan(start, 0, color="0.9", zorder=0)
         traces.set_xlim(start, values.shape[1] - 1)
         traces.tick_params(labelsize="medium", labelbottom=False)
-        for axes in (density, ranks):
-            axes.set(xticks=[], yticks=[])
+        density.set_yticks([])
+        density.locator_params(axis="x", nbins=2)
+        density.tick_params(axis="x", labelsize="small", labelbottom=True)
+        ranks.set(xticks=[], yticks=[])
         traces.set_title(label(name), loc="left", fontsize="medium", pad=3)
     grid[-1, 1].tick_params(labelbottom=True)
     titles = "density", "draw (warm-up on grey)" if warmup else "draw", "ranks"
     for axes, title in zip(grid[-1], titles, strict=True):
         axes.set_xlabel(title)
+    if left_out:
+        names = list_names(map(label, left_out))
+        text = fill(f"not drawn: {names} (var_names or top chooses others)", _LINE)
+        figure.supxlabel(text, fontsize="small", x=0.01, ha="left")
     return figure
 
 

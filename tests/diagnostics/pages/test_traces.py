@@ -15,7 +15,12 @@ from support.raising import raises
 from bpa_ppl import DataError, Draws, UsageError
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.diagnostics.pages.figures import write_figure
-from bpa_ppl.diagnostics.pages.traces import draw_traces, find_worst_mixing, write_traces
+from bpa_ppl.diagnostics.pages.traces import (
+    draw_traces,
+    find_worst_mixing,
+    plot_trace,
+    write_traces,
+)
 from bpa_ppl.posterior.record import FeatureScale, Record
 
 NAMES = ("LM0", "TM0")
@@ -38,6 +43,26 @@ def test_traces_show_the_warm_up_before_the_draws() -> None:
     (grey,) = traces.patches
     assert (grey.get_x(), grey.get_width()) == (-30, 30)
     assert traces.get_xlim() == (-30, 199)
+
+
+def test_the_figure_has_values_labels_and_what_is_left_out() -> None:
+    rng = np.random.default_rng(0)
+    sites = {"weights": np.zeros((4, 100, 0)), "z": rng.normal(size=(4, 100, 3))}
+    sites["theta"] = 2 * sites["z"]
+    coords = {"school": ("Choate", "Deerfield", "Hotchkiss")}
+    dims = {"z": ("school",), "theta": ("school",)}
+    draws = Draws(sites, (), sites=("z",), dims=dims, coords=coords)
+    figure = plot_trace(draws, top=2)
+    figure.draw_without_rendering()
+    titles = [axes.get_title("left") for axes in figure.axes[1::3]]
+    assert {*titles} < {"z[Choate]", "z[Deerfield]", "z[Hotchkiss]"}
+    (missing,) = {"z[Choate]", "z[Deerfield]", "z[Hotchkiss]"} - {*titles}
+    note = figure.get_supxlabel().replace("\n", " ")
+    assert missing in note
+    assert "theta[Choate]" in note
+    for density in figure.axes[::3]:
+        assert any(tick.get_text() for tick in density.get_xticklabels())
+    assert plot_trace(draws, ["z"]).get_supxlabel() == ""
 
 
 def test_many_components_are_drawn() -> None:
@@ -88,7 +113,7 @@ def test_weights_are_drawn_per_standard_deviation(
     )
     draws = chains(record=Record(feature_scales=scales))
     write_traces(draws, tmp_path / "t.png", ["LM0"])
-    ((scaled, names),) = drawn
+    ((scaled, names, _),) = drawn
     assert names == ["LM0"]
     np.testing.assert_allclose(scaled.weights, draws.weights * [3.0, 0.1])
     np.testing.assert_allclose(scaled.warmup["weights"], draws.warmup["weights"] * [3.0, 0.1])
