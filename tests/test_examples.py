@@ -104,6 +104,20 @@ def test_draws_of_other_programs(capsys: pytest.CaptureFixture[str]) -> None:
     assert scope["without_burn_in"](Walkers(), 100)["mu"].shape == (4, 400)
 
 
+def test_any_program_is_sampled(capsys: pytest.CaptureFixture[str]) -> None:
+    scope: dict[str, Any] = {}
+    exec("".join(code_of("docs/how-to/sample.md")), scope)
+    printed = capsys.readouterr().out
+    assert printed.count(": converged") == 2
+    assert "theta[C]" in printed
+    assert "(4, 1000, 8)" in printed
+    assert "3 values of y_unobserved" in printed
+    assert re.findall(r"^a +(\w+)", printed, re.MULTILINE) in (["agrees"], ["inconclusive"])
+    source = "".join(code_of("docs/how-to/sample.md"))
+    body = source.partition("class Walk")[2].partition("\n\n\n")[0]
+    assert len([line for line in body.splitlines() if line.strip()]) <= 15
+
+
 @pytest.mark.slow
 def test_is_my_sampler_right(capsys: pytest.CaptureFixture[str]) -> None:
     page = "docs/how-to/is-my-sampler-right.md"
