@@ -460,20 +460,16 @@ def _is_line(value: Any) -> bool:
 
 def _measure(answer: Answer) -> tuple[float, ...] | None:
     """Return the statistics of the tokens of an answer; None if one is unknown."""
-    if any(value is None or value != value for value in answer.logprobs):
-        statistics = None
-    else:
-        statistics = token_statistics([*map(_to_float, answer.logprobs)])  # type: ignore[arg-type]
-    if statistics is None and answer.mean is not None:
-        return math.nan, _to_float(answer.mean), math.nan, math.nan
-    return statistics
-
-
-def _to_float(number: float) -> float:
+    known = [value for value in answer.logprobs if value is not None]
     try:
-        return float(number)
+        numbers, mean = [*map(float, known)], None if answer.mean is None else float(answer.mean)
     except OverflowError:  # an integer of hundreds of digits
-        return math.inf
+        numbers, mean = [math.inf], None
+    is_known = len(known) == len(answer.logprobs) and not any(map(math.isnan, numbers))
+    statistics = token_statistics(numbers) if is_known else None
+    if statistics is None and mean is not None:
+        return math.nan, mean, math.nan, math.nan
+    return statistics
 
 
 class Answers(NBestFormat, frozen=True):
