@@ -47,7 +47,7 @@ class BFMI(Diagnostic, frozen=True):
 
 
 class TreeDepth(Diagnostic, frozen=True):
-    """The largest depth of the trees of NUTS, as other programs record it; it never fails.
+    """The largest depth of the trees of NUTS; it never fails.
 
     A run with many trees of the largest depth that its program allows, usually 10, is slow but not
     wrong (Hoffman & Gelman 2014).

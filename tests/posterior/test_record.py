@@ -106,6 +106,7 @@ FULL = Record(
     comparison={"unit": "mqm", "rows": [["a", None]]},
     options={"weights": "none", "seed": 3},
     verdict=Verdict(False, "5f", (Finding("R-hat", 1.2, "LM0", "≤ 1.01", False, "more"),)),
+    flat={"y_unobserved": 4},
     others={"note": "ä", "list": [1, {"a": None}], "ratio": 0.5},
 )
 
