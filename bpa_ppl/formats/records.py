@@ -40,7 +40,7 @@ from bpa_ppl.formats.block import (
     ReadOptions,
 )
 from bpa_ppl.formats.preference_rows import SETTINGS, Fields, find_answer_fields, parse_pair
-from bpa_ppl.formats.values import NUMBER, abbreviate, combine_chunks, kind_of, to_numpy
+from bpa_ppl.formats.values import NUMBER, abbreviate, from_arrow, kind_of
 from bpa_ppl.lists.labels import find_label, find_repeated
 from bpa_ppl.lists.nbest import NBest
 
@@ -60,7 +60,7 @@ def parse_records(records: Any, options: ReadOptions = IN_MEMORY) -> Block:
     """Return the columns of records, of columns by name, or of a data frame that exports Arrow.
 
     >>> parse_records([{"id": 0, "text": "a", "features": {"lm": -1}, "year": 1990}]).candidates
-    {'text': ['a'], 'features.lm': array([-1.]), 'year': [1990]}
+    {'text': ['a'], 'features.lm': [-1], 'year': [1990]}
     """
     if hasattr(records, "__arrow_c_stream__"):
         return _frame_columns(records, options)
@@ -316,12 +316,9 @@ class RecordReader:
         self._note_unused(objects, prefix)
         for name, values in self._values(objects, lines, prefix):
             column, types = prefix + name, set(map(type, values))
-            if not types <= {float, int}:
+            if not types <= {float, int, str}:
                 values = to_plain_members(values)
                 types = set(map(type, values))
-            if types <= {float, int} and self._may_be_feature(column):
-                self._add(columns, column, self._numbers(values), lines)
-                continue
             if dict in types and not column.startswith(OF_SENTENCE):
                 inside = [value if isinstance(value, dict) else {} for value in values]
                 for inner, columns_inside in self._columns(inside, lines, f"{column}.").items():
@@ -363,27 +360,11 @@ class RecordReader:
                 raise self._error(problem, line)
             yield name, values
 
-    def _may_be_feature(self, name: str) -> bool:
-        """Return whether a column of candidates may be a feature, or the total."""
-        if name == TOTAL:
-            return True
-        if belongs_to_sentence(name) or name in (TEXT, ID):
-            return False
-        return self._roles.is_feature(name) is not False
-
-    def _numbers(self, values: Sequence[Any]) -> Any:
-        """Return numbers as an array, unless one needs a closer look."""
-        try:
-            numbers = np.fromiter(values, np.float64, len(values))
-        except OverflowError:
-            return values
-        return values if np.isnan(numbers).any() else numbers
-
     def _add(self, columns: dict[str, Any], name: str, values: Any, lines: Sequence[int]) -> None:
         """Add a column; one object may not have two fields of one flattened name."""
         first = columns.get(name)
         if first is not None:
-            first, values = list(first), list(values)
+            values = list(values)
             for row, (one, other) in enumerate(zip(first, values, strict=True)):
                 if one is not None and other is not None:
                     raise self._error(f"two fields {name}: rename one", lines[row])
@@ -443,10 +424,10 @@ def parse_table(options: ReadOptions, table: pa.Table, lines: Int64 | None = Non
         DataError: naming row and column, if a value is not as the schema says.
 
     >>> import pyarrow as pa
-    >>> from bpa_ppl.formats.roles import Roles
     >>> table = pa.table({"id": [0, 0], "text": ["a", "b"], "lm": [-1.5, -2], "by": ["x", "y"]})
-    >>> parse_table(ReadOptions("dev.parquet", roles=Roles(("lm",))), table).candidates
-    {'text': ['a', 'b'], 'lm': array([-1.5, -2. ]), 'by': ['x', 'y']}
+    >>> block = parse_table(ReadOptions("dev.parquet"), table)
+    >>> block.sentences, list(block.candidates), block.candidates["lm"].to_pylist()
+    ({'id': [0, 0]}, ['text', 'lm', 'by'], [-1.5, -2.0])
     """
     import pyarrow as pa
 
@@ -475,9 +456,7 @@ def parse_table(options: ReadOptions, table: pa.Table, lines: Int64 | None = Non
     sentences: dict[str, Any] = {}
     for name in table.column_names:
         columns = sentences if belongs_to_sentence(name) else candidates
-        is_number = name == TOTAL or options.roles.is_feature(name) is not False
-        numbers = columns is candidates and is_number
-        columns[name] = _column(combine_chunks(table[name]), numbers=numbers)
+        columns[name] = from_arrow(table[name]) if columns is sentences else table[name]
     return Block(candidates, sentences, None, lines)
 
 
@@ -489,33 +468,3 @@ def _find_extension(field: pa.Field) -> str:
 
 def _repetition_error(options: ReadOptions, names: Iterable[str]) -> DataError:
     return options.error(f"two columns {min(names)}: rename one", code="duplicate")
-
-
-def _column(column: pa.Array, numbers: bool = True) -> Any:
-    """Return numbers as an array, in which NaN is missing, and anything else as a list.
-
-    Equal texts are one object, which makes comparisons fast.
-
-    Args:
-        column: of any type.
-        numbers: whether numbers become an array; otherwise they become a list too.
-    """
-    import pyarrow as pa
-
-    types = pa.types
-    kind = column.type.value_type if types.is_dictionary(column.type) else column.type
-    if numbers and (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)):
-        floats = types.is_float32(kind) or types.is_float64(kind)
-        return to_numpy(column.cast(kind if floats else pa.float64(), safe=False))
-    if types.is_integer(kind) and not column.null_count:
-        return list(to_numpy(column.cast(kind)).tolist())
-    if types.is_string_view(kind):
-        if types.is_dictionary(column.type):
-            texts = column.dictionary.cast(pa.string())
-            column = pa.DictionaryArray.from_arrays(column.indices, texts)
-        column, kind = column.cast(pa.string()), pa.string()
-    if not (types.is_string(kind) or types.is_large_string(kind)):
-        return list(column.to_pylist())
-    encoded = column.cast(kind).dictionary_encode()
-    strings = [*encoded.dictionary.to_pylist(), None]
-    return [strings[i] for i in to_numpy(encoded.indices, missing=-1).tolist()]

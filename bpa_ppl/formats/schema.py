@@ -47,6 +47,8 @@ from bpa_ppl._runtime.arrays import (
     Float64,
     Int64,
     is_missing,
+    read_number,
+    to_float,
 )
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, locate, quote, wrong_value
@@ -65,12 +67,23 @@ from bpa_ppl.formats.block import (
     ReadOptions,
 )
 from bpa_ppl.formats.roles import OF_FEATURES
-from bpa_ppl.formats.values import NUMBER, abbreviate, kind_of, number_or_inf
+from bpa_ppl.formats.values import (
+    NUMBER,
+    abbreviate,
+    combine_chunks,
+    from_arrow,
+    has_numbers,
+    is_arrow,
+    kind_of,
+    parse_cells,
+    without_empty,
+)
 from bpa_ppl.lists.ids import describe_equal_ids, id_keys, visible_form
 from bpa_ppl.lists.labels import find_label
 
 _LARGEST_ID = 2**63 - 1
 _LARGEST_FIRST_ID = 10**18  # an id beyond it would not fit 64 bits with the number of a list added
+
 _IDS = {int: "integers", str: "texts", type(None): "missing"}
 
 
@@ -131,6 +144,7 @@ class Schema:
         self.dropped: list[int] = []
         self._error = partial(options.error, code="bad-data")
         self._nan_is_missing = nan_is_missing
+        self._write = "write numbers" if typed else "write numbers, and nothing where there is none"
         # Whether a column is a feature; None as long as a pattern takes it, and has no value.
         self._features: dict[str, bool | None] = {}
         self._records = 0
@@ -176,16 +190,19 @@ class Schema:
                 raise self._error(problem, block.line[again[0]], code="duplicate")
             self._last_id = int(ids[-1])
         sentences = self._sentences(block)
-        numbers, extras = self._candidates(block)
+        texts = block.candidates[TEXT]
+        texts = from_arrow(texts) if is_arrow(texts) else texts
+        numbers, extras = self._candidates(block, texts)
         bad = [np.isinf(values) for values in numbers.values()]
         rows = np.logical_or.reduce(bad) if bad else np.zeros(0, bool)
         if rows.any() and self.options.bad != "drop":
             row = int(np.argmax(rows))
             name = next(n for n, of in zip(numbers, bad, strict=True) if of[row])
             raise self._bad_number(block, name, row)
-        texts = {TEXT: block.candidates[TEXT]}
         self.numbers.update(numbers)
-        block = block._replace(candidates=texts | numbers | extras, sentences=sentences, ids=ids)
+        block = block._replace(
+            candidates={TEXT: texts} | numbers | extras, sentences=sentences, ids=ids
+        )
         if rows.any():
             block = self._drop(block, rows)
         self._refuse_nul_in_texts(block)
@@ -219,7 +236,7 @@ class Schema:
                 row = block.candidates[TEXT].tolist().index(place)
             raise self._error_at(block, TEXT, row, f"has {NUL_IN_TEXT}", code="bad-encoding")
 
-    def _candidates(self, block: Block) -> tuple[dict[str, Float64], dict[str, Any]]:
+    def _candidates(self, block: Block, texts: Any) -> tuple[dict[str, Float64], dict[str, Any]]:
         """Return the numbers, infinite where they are bad, and the other columns, by name."""
         numbers: dict[str, Float64] = {}
         extras: dict[str, Any] = {}
@@ -228,15 +245,15 @@ class Schema:
             if short != name:
                 self._check_name_of_feature(short, block)
             if name == TEXT:
-                self._check_texts(block, values)
+                self._check_texts(block, texts)
             elif name == ID and block.parent is not None:  # it names the candidate
-                extras[name] = _without_nan(values)
+                extras[name] = self._others(values)
             elif name == TOTAL or self._is_feature(name, values):
                 numbers[short] = self._numbers(values)
             else:
                 if short in self.options.roles.numbers:
                     self._check_numbers(block, name, values)
-                extras[short] = _without_nan(values)
+                extras[short] = self._others(values)
         for name in filter({**numbers, **extras}.__contains__, self._sentence_lines):
             problem = f"{name} is a field of the sentence here, and of candidates elsewhere: rename"
             problem += " one of them"
@@ -247,9 +264,10 @@ class Schema:
         """Return the error of a value of a feature or total that is not a finite number."""
         names = block.candidates
         value = names[name if name in names else OF_FEATURES + name][row]
+        value = value.as_py() if hasattr(value, "as_py") else value
         what = f"{FINITE}: correct it, or drop such candidates (bad: drop)"
-        if kind_of(value) != NUMBER:
-            what = f"a number: write numbers, or leave the column out (exclude: {name}), or drop "
+        if self._read(value) is None:
+            what = f"a number: {self._write}, or leave the column out (exclude: {name}), or drop "
             what += "such candidates (bad: drop)"
         problem = f"is {abbreviate(value)}, not {what}"
         return self._error_at(block, name, row, problem, parameter="bad", code="bad-number")
@@ -285,41 +303,80 @@ class Schema:
         chosen = self._features.get(name)
         if chosen is None:
             chosen = self.options.roles.is_feature(name)
-            if chosen is None and isinstance(values, np.ndarray):
+            if chosen is None and (isinstance(values, np.ndarray) or _has_numbers(values)):
                 chosen = True
             elif chosen is None:
-                value = next((of for of in values if not self._is_missing(of)), None)
-                chosen = None if value is None else kind_of(value) == NUMBER
+                plain = map(str, values) if is_arrow(values) else values
+                value = next((of for of in plain if not self._is_missing(of)), None)
+                chosen = None if value is None else self._read(value) is not None
             self._features[name] = chosen
         return bool(chosen)
 
+    def _read(self, value: Any) -> float | None:
+        """Return a number, or that which a cell of text prints; None for anything else."""
+        if isinstance(value, str) and not self.typed:
+            return read_number(value, cells=True)
+        return to_float(value) if kind_of(value) == NUMBER else None
+
     def _check_numbers(self, block: Block, name: str, values: Any) -> None:
         """Refuse a value that is neither a number, true or false, nor missing."""
-        if isinstance(values, np.ndarray) or {int, float, bool}.issuperset(map(type, values)):
+        if isinstance(values, np.ndarray) or _has_numbers(values):
+            return
+        if is_arrow(values):
+            if not self.typed and parse_cells(combine_chunks(values)) is not None:
+                return
+            values = from_arrow(values)
+        if {int, float, bool}.issuperset(map(type, values)):
             return
         for row, value in enumerate(values):
-            if not self.typed and isinstance(value, str):
+            if self._is_missing(value) or isinstance(value, bool):
                 continue
-            known = self._is_missing(value) or isinstance(value, bool) or kind_of(value) == NUMBER
-            if not known:
-                problem = f"is {abbreviate(value)}, not a number: write numbers"
-                raise self._error_at(block, name, row, problem, code="bad-number")
+            number = self._read(value)
+            if number is None or (not self.typed and abs(number) > LARGEST):
+                what = f"a number: {self._write}" if number is None else f"{FINITE}: correct it"
+                problem = f"is {abbreviate(value)}, not {what}"
+                details = {"parameter": "gain", "code": "bad-number"}
+                raise self._error_at(block, name, row, problem, **details)
 
     def _numbers(self, values: Any) -> Float64:
         """Return numbers, NaN where one is missing, and infinity in place of any other value."""
-        if not isinstance(values, np.ndarray):
-            values = [math.nan if self._is_missing(v) else number_or_inf(v) for v in values]
-        numbers = np.asarray(values, np.float64)
+        numbers: Any = values
+        if is_arrow(values):
+            cells = not (self.typed or _has_numbers(values))
+            numbers = parse_cells(combine_chunks(values)) if cells else None
+            numbers = from_arrow(values, numbers=True) if numbers is None else numbers
+        if not isinstance(numbers, np.ndarray):
+            numbers = self._to_array(numbers)
+        numbers = np.asarray(numbers, np.float64)
         if not self._nan_is_missing:
             numbers = np.where(np.isnan(numbers), np.inf, numbers)
         large = np.abs(numbers) > LARGEST
         return np.where(large, np.inf, numbers) if large.any() else numbers
+
+    def _to_array(self, values: Sequence[Any]) -> Float64:
+        """Return numbers, NaN where one is missing, and infinity in place of any other value."""
+        if {float, int}.issuperset(map(type, values)):
+            with suppress(OverflowError):
+                return np.fromiter(values, np.float64, len(values))
+        found = (math.nan if self._is_missing(value) else self._read(value) for value in values)
+        return np.array([math.inf if number is None else number for number in found], np.float64)
 
     def _is_missing(self, value: Any) -> bool:
         """Return whether a value is missing: an empty text is one only as a cell of a text file."""
         if isinstance(value, str):
             return not (self.typed or value)
         return is_missing(value) or (self._nan_is_missing and _is_nan(value))
+
+    def _others(self, values: Any) -> Any:
+        """Return a column of any values, but None for NaN and for empty cells of a text file."""
+        if isinstance(values, np.ndarray):
+            return values
+        if is_arrow(values):
+            cells = combine_chunks(values)
+            values = from_arrow(cells if self.typed else without_empty(cells))
+        if float in set(map(type, values)):
+            return tuple(None if _is_nan(value) else value for value in values)
+        return tuple(values)
 
     def _error_at(
         self, block: Block, name: str, row: int, message: str, **details: str
@@ -498,13 +555,8 @@ def _is_nan(value: Any) -> bool:
     return isinstance(value, float | np.floating) and math.isnan(value)
 
 
-def _without_nan(values: Any) -> Any:
-    """Return a column of any values as it is, but None for NaN among Python's values."""
-    if isinstance(values, np.ndarray):
-        return values
-    if float in set(map(type, values)):
-        return tuple(None if _is_nan(value) else value for value in values)
-    return tuple(values)
+def _has_numbers(values: Any) -> bool:
+    return is_arrow(values) and has_numbers(values)
 
 
 def _is_empty(values: Any) -> bool:

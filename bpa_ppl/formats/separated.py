@@ -8,8 +8,7 @@ cell may have line breaks, but not if each of its lines is a row by itself: with
 the header, and numbers in the same columns. An empty cell is missing. Lines whose cells are all
 empty are left out.
 
-PyArrow reads all cells as texts, and those of features become numbers; other columns are kept as
-texts.
+PyArrow reads all cells as texts; `bpa_ppl.formats.schema` makes numbers of those of features.
 """
 
 from __future__ import annotations
@@ -18,27 +17,25 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
 import numpy as np
-import numpy.typing as npt
 
-from bpa_ppl._runtime.arrays import FINITE, LARGEST, Int64, are_finite, read_number
+from bpa_ppl._runtime.arrays import Int64, read_number
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import not_supported, quote
 from bpa_ppl.formats.block import ID, TEXT, TOTAL, Block, ReadOptions
 from bpa_ppl.formats.format import TableFormat
 from bpa_ppl.formats.preference_rows import PAIRS, SETTINGS, find_answer_fields
-from bpa_ppl.formats.records import belongs_to_sentence, parse_table
+from bpa_ppl.formats.records import parse_table
 from bpa_ppl.formats.roles import OF_FEATURES
 from bpa_ppl.formats.streams import InputFile, count_lines, decode
 from bpa_ppl.formats.values import (
-    combine_chunks,
     format_numbers,
     format_shortest,
     read_csv_table,
+    to_mask,
     to_numpy,
 )
 from bpa_ppl.formats.writing import are_texts, expand_sentence_columns, select_writable
@@ -79,11 +76,9 @@ class Csv(TableFormat, frozen=True):
     def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
         r"""Yield the columns of each block of lines.
 
-        >>> from bpa_ppl.formats.roles import Roles
         >>> file = InputFile(b"id,text,lm,system\n0,a cat,-1.5,ours")
-        >>> options = ReadOptions("dev", roles=Roles(("lm",)))
-        >>> next(Csv().blocks(file, options)).candidates
-        {'text': ['a cat'], 'lm': array([-1.5]), 'system': ['ours']}
+        >>> next(Csv().blocks(file, ReadOptions("dev"))).candidates["lm"].to_pylist()
+        ['-1.5']
         """
         return _Reader(self.separators, self.quoted, options).blocks(file.chunks())
 
@@ -166,10 +161,7 @@ class _Reader:
         self.separator, self._separators, self.options = separators[0], separators, options
         self._quoted, self._looks_quoted = quoted, False
         self._header: list[str] = []
-        self._usual: dict[str, str] = {}  # the usual names of columns that are read
-        self._answers: tuple[str, ...] = ()  # the columns of two answers, and of the winner
-        # Whether each column is of numbers; None while all of its cells are empty.
-        self._numeric: dict[str, bool | None] = {}
+        self._has_rows = False
         self._line = 1  # of what comes next
         self._begun = b""  # a record with a quoted cell that continues in the next block
 
@@ -193,11 +185,13 @@ class _Reader:
             if self._header:
                 table, lines = self._rows(data)
                 if len(lines):
-                    yield parse_table(self.options, self._convert(table, lines), lines)
+                    self._has_rows = True
+                    self._refuse_header(table, lines)
+                    yield parse_table(self.options, table, lines)
         if self._begun:
             problem = "a quoted cell that does not end: double the quotes inside it"
             raise self.options.error(problem, self._line)
-        if not self._numeric:
+        if not self._has_rows:
             raise self.options.error("empty: there are no n-best lists in it", code="no-data")
 
     def _choose_separator(self, first_line: bytes) -> None:
@@ -316,7 +310,7 @@ class _Reader:
         self._line += last
         lengths = [to_numpy(compute.binary_length(column)) for column in table.columns]
         kept = np.any(lengths, axis=0) & (begins[right] < last)
-        return table.filter(_to_mask(kept)), lines[right][kept]
+        return table.filter(to_mask(kept)), lines[right][kept]
 
     def _check_lines(self, cells: list[str], line: int) -> None:
         """Refuse a record of several lines of which each is a row by itself.
@@ -348,88 +342,18 @@ class _Reader:
                 problem = "a column without a name in the header: name or remove it (pandas: "
                 problem += "to_csv with index=False)"
             raise self.options.error(problem, line, "bad-name")
-        self._header, self._usual = header, names.usual(header)
-        columns = self._usual.values()
-        self._answers = find_answer_fields(columns) or ()
-        pairs = self._answers or not names.names.keys().isdisjoint(SETTINGS)
+        self._header, columns = header, names.usual(header).values()
+        pairs = find_answer_fields(columns) or not names.names.keys().isdisjoint(SETTINGS)
         names.require(names.names if pairs else (ID, TEXT, *names.names), columns, line)
 
-    def _convert(self, table: pa.Table, lines: Int64) -> pa.Table:
-        """Return the columns that are read: texts, and numbers without those that are missing."""
-        import pyarrow as pa
+    def _refuse_header(self, table: pa.Table, lines: Int64) -> None:
+        """Refuse a header between rows."""
         from pyarrow import compute
 
         begins = to_numpy(compute.find_substring(table.columns[-1], self._header[-1])) == 0
         for row in np.flatnonzero(begins).tolist():
             if [column[row].as_py() for column in table.columns] == self._header:
                 raise self.options.error("the header is repeated: remove the line", lines[row])
-        columns, roles = {}, self.options.roles
-        for name, usual in self._usual.items():
-            column = combine_chunks(table[name])
-            as_it_is = usual == TEXT or belongs_to_sentence(usual)
-            if self._numeric.get(name) is None:
-                chosen = usual == TOTAL or roles.is_feature(usual)
-                if as_it_is or usual in SETTINGS:
-                    chosen = False
-                elif chosen is None and (first := _first(map(str, column))):
-                    chosen = read_number(first, cells=True) is not None
-                self._numeric[name] = chosen
-            if self._numeric[name]:
-                column = self._numbers(usual, column, lines)
-            elif usual in roles.numbers:
-                self._numbers(usual, column, lines)  # refuses other values
-            if not (self._numeric[name] or as_it_is or self._answers):
-                column = _without_empty(column)
-            columns[name] = column
-        return pa.table(columns)
-
-    def _numbers(self, name: str, column: pa.Array, lines: Int64) -> pa.Array:
-        """Return the numbers in the cells of a column, null or NaN for empty ones."""
-        import pyarrow as pa
-
-        with suppress(pa.ArrowInvalid):
-            numbers = _without_empty(column).cast(pa.float64())
-            if are_finite(to_numpy(numbers, missing=0)):
-                return numbers
-        pairs = zip(column.to_pylist(), lines.tolist(), strict=True)
-        values = np.array([self._number(name, cell, line) for cell, line in pairs], np.float64)
-        return pa.Array.from_buffers(pa.float64(), len(values), [None, pa.py_buffer(values)])
-
-    def _number(self, name: str, cell: str, line: int) -> float:
-        """Return the number that a cell prints: NaN for an empty one."""
-        number = read_number(cell, cells=True)
-        if number is not None and not abs(number) > LARGEST:
-            return number
-        is_feature = name not in self.options.roles.numbers
-        if self.options.bad == "drop" and is_feature:
-            return np.inf
-        what = "a number: write numbers, and nothing where there is none"
-        if number is not None:
-            what = f"{FINITE}: correct it"
-        elif is_feature:
-            what += f", or leave the column out (exclude: {name})"
-        what += ", or drop such candidates (bad: drop)" if is_feature else ""
-        problem = f"{name} is {quote(cell)}, not {what}"
-        raise self.options.error(problem, line, "bad-number", "bad" if is_feature else "gain")
-
-
-def _without_empty(column: pa.Array) -> pa.Array:
-    """Return a column of cells with null in place of empty ones."""
-    import pyarrow as pa
-    from pyarrow import compute
-
-    empty = to_numpy(compute.binary_length(column)) == 0
-    if not empty.any():
-        return column
-    return compute.if_else(_to_mask(empty), pa.nulls(len(column), pa.string()), column)
-
-
-def _to_mask(values: npt.NDArray[np.bool_]) -> pa.Array:
-    """Return an array of Arrow; `pa.array` imports pandas where it converts values of Python."""
-    import pyarrow as pa
-
-    bits = pa.py_buffer(np.packbits(values, bitorder="little"))
-    return pa.Array.from_buffers(pa.bool_(), len(values), [None, bits])
 
 
 def _are_usual(data: bytes, separator: str) -> bool:
@@ -480,7 +404,3 @@ def _to_cells(values: Any) -> list[str]:
         else (format_shortest if isinstance(value, float) else str)(value)
         for value in values
     ]
-
-
-def _first(values: Iterable[str]) -> str:
-    return next(filter(None, values), "")

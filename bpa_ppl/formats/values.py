@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import reprlib
 from collections.abc import Mapping, Sequence
@@ -21,7 +20,6 @@ from bpa_ppl._runtime.arrays import (
     NUL_IN_TEXT,
     are_finite,
     is_number,
-    to_float,
     values_in,
 )
 from bpa_ppl.errors import DataError, duplicate, quote
@@ -203,16 +201,6 @@ def kind_of(value: Any) -> str:
     return NUMBER if is_number(value) else OBJECT
 
 
-def number_or_inf(value: Any) -> float:
-    """Return a number as a float, infinity for anything else; true and false are not numbers.
-
-    >>> number_or_inf(3), number_or_inf(True), number_or_inf(float("nan")), number_or_inf("3")
-    (3.0, inf, inf, inf)
-    """
-    number = to_float(value) if kind_of(value) == NUMBER else math.inf
-    return math.inf if math.isnan(number) else number
-
-
 def looks_numeric(text: str | bytes) -> bool:
     """Return whether a text prints a number.
 
@@ -252,6 +240,105 @@ def combine_chunks(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     if column.num_chunks == 1:
         return column.chunk(0)
     return pa.concat_arrays(column.chunks or [pa.nulls(0, column.type)])
+
+
+def is_arrow(values: Any) -> bool:
+    """Return whether a column is one of Arrow.
+
+    >>> is_arrow([1.5]), is_arrow(np.ones(1))
+    (False, False)
+    """
+    return hasattr(values, "to_pylist")
+
+
+def from_arrow(column: pa.Array | pa.ChunkedArray, *, numbers: bool = False) -> Any:
+    """Return a column of Arrow as a list of values of Python, in which equal texts are one object.
+
+    Args:
+        column: of any type.
+        numbers: whether numbers become an array instead, in which NaN is missing.
+
+    >>> import pyarrow as pa
+    >>> from_arrow(pa.array([1, None])), from_arrow(pa.array([1, None]), numbers=True)
+    ([1, None], array([ 1., nan]))
+    """
+    import pyarrow as pa
+
+    types, column = pa.types, combine_chunks(column)
+    kind = column.type.value_type if types.is_dictionary(column.type) else column.type
+    if numbers and has_numbers(column):
+        floats = types.is_float32(kind) or types.is_float64(kind)
+        return to_numpy(column.cast(kind if floats else pa.float64(), safe=False))
+    if types.is_integer(kind) and not column.null_count:
+        return list(to_numpy(column.cast(kind)).tolist())
+    if types.is_string_view(kind):
+        if types.is_dictionary(column.type):
+            texts = column.dictionary.cast(pa.string())
+            column = pa.DictionaryArray.from_arrays(column.indices, texts)
+        column, kind = column.cast(pa.string()), pa.string()
+    if not (types.is_string(kind) or types.is_large_string(kind)):
+        return list(column.to_pylist())
+    encoded = column.cast(kind).dictionary_encode()
+    strings = [*encoded.dictionary.to_pylist(), None]
+    return [strings[i] for i in to_numpy(encoded.indices, missing=-1).tolist()]
+
+
+def has_numbers(column: pa.Array | pa.ChunkedArray) -> bool:
+    """Return whether a column of Arrow has integers, floats or decimals.
+
+    >>> import pyarrow as pa
+    >>> has_numbers(pa.array([1])), has_numbers(pa.array(["1"]))
+    (True, False)
+    """
+    import pyarrow as pa
+
+    types = pa.types
+    kind = column.type.value_type if types.is_dictionary(column.type) else column.type
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
+
+
+def parse_cells(column: pa.Array) -> npt.NDArray[np.float64] | None:
+    """Return the numbers that cells of text print, NaN for empty ones; None if one prints none.
+
+    >>> import pyarrow as pa
+    >>> parse_cells(pa.array(["1e3", ""])), parse_cells(pa.array(["a"]))
+    (array([1000.,   nan]), None)
+    """
+    import pyarrow as pa
+
+    try:
+        numbers = without_empty(column).cast(pa.float64())
+    except pa.ArrowInvalid:
+        return None
+    return to_numpy(numbers) if are_finite(to_numpy(numbers, missing=0)) else None
+
+
+def without_empty(column: pa.Array) -> pa.Array:
+    """Return a column of cells of text with null in place of empty ones.
+
+    >>> import pyarrow as pa
+    >>> without_empty(pa.array(["a", ""])).to_pylist()
+    ['a', None]
+    """
+    import pyarrow as pa
+    from pyarrow import compute
+
+    empty = to_numpy(compute.binary_length(column)) == 0
+    if not empty.any():
+        return column
+    return compute.if_else(to_mask(empty), pa.nulls(len(column), pa.string()), column)
+
+
+def to_mask(values: npt.NDArray[np.bool_]) -> pa.Array:
+    """Return an array of Arrow; `pa.array` imports pandas where it converts values of Python.
+
+    >>> to_mask(np.array([True, False])).to_pylist()
+    [True, False]
+    """
+    import pyarrow as pa
+
+    bits = pa.py_buffer(np.packbits(values, bitorder="little"))
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, bits])
 
 
 def to_numpy(column: pa.Array | pa.ChunkedArray, missing: Any = np.nan) -> npt.NDArray[Any]:

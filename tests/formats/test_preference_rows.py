@@ -201,6 +201,13 @@ def test_names_of_models_are_optional(winner: str, expected: list[list[int]]) ->
         read(PLAIN | {"winner": winner, "model_a": "X"})
 
 
+def test_scores_of_both_answers_in_csv_are_features(write: Write) -> None:
+    header = "response_a,response_b,winner,score_a,score_b"
+    path = write(header, "x,y,response_a,0.5,0.25", "x,z,tie,,1", name="pairs.csv")
+    lists = read_nbest(path, features="score", missing=0)
+    assert lists.features.tolist() == [[0.5], [0.25], [0], [1]]
+
+
 def test_lists_of_texts_are_to_be_converted() -> None:
     row = {"query": "q", "pos": ["a"], "neg": ["b", "c"]}
     command = "`bpa convert ranked --question query --first pos --second neg`"
