@@ -232,3 +232,9 @@ def test_an_autoregression_is_calibrated_as_a_regression_on_observed_values() ->
     series = np.random.default_rng(0).normal(size=40).cumsum() / 3
     (result,) = calibrate(model, (series,), samplers=["imh"], replications=200)
     assert result.passed, result.p_values
+
+
+@pytest.mark.parametrize(("p", "passed"), [(0.0101, True), (0.0099, False)])
+def test_ranks_fail_at_a_level_of_one_percent(p: float, passed: bool) -> None:
+    ranks = np.linspace(0.005, 0.995, 100)[:, None]
+    assert Calibration("imh", ("x",), ranks, np.array([p]), 400.0).passed == passed

@@ -30,9 +30,11 @@ from bpa_ppl.diagnostics.samplers.comparison import (
     MAX_BIAS,
     NOT_CONVERGED,
     Comparison,
+    _describe_differences,
     compare,
 )
 from bpa_ppl.diagnostics.samplers.comparison_page import render_comparison
+from bpa_ppl.diagnostics.samplers.joint_test import Distance
 from bpa_ppl.diagnostics.samplers.runs import concatenate_runs
 
 
@@ -294,3 +296,10 @@ def test_draws_whose_squares_overflow_do_not_agree() -> None:
     found = compare({"mu": far}, right)
     assert not found
     assert found["a"].reason
+
+
+@pytest.mark.parametrize(("p", "found"), [(0.0051, 0), (0.0049, 2)])
+def test_half_of_the_level_of_one_percent_is_for_either_test(p: float, found: int) -> None:
+    row = {"variable": "a", "quantity": "mean", "bias": 0.3, "z": 3.0, "p_value": p}
+    distance = Distance(0.3, 0.2, p, 500, p, "the mean of a", 0.3, p, 0.6, p)
+    assert len(list(_describe_differences([row], distance))) == found
