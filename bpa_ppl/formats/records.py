@@ -18,12 +18,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bpa_ppl._runtime.arrays import (
-    SINGLE,
     Int64,
     to_members,
     to_plain_members,
     to_plain_values,
-    values_in,
 )
 from bpa_ppl.errors import DataError, locate, needs, quote
 from bpa_ppl.formats.block import (
@@ -77,31 +75,11 @@ def parse_records(records: Any, options: ReadOptions = IN_MEMORY) -> Block:
     if not rows:
         raise needs("reading", "at least one record", "records", code="no-data")
     try:
-        rows = rows if _are_plain(rows) else list(map(_plain_record, rows))
+        rows = list(map(to_plain_values, rows))
     except RecursionError as error:
         problem = "objects are nested without an end"
         raise DataError(problem, parameter="records") from error
     return RecordReader(options).block(rows, range(1, len(rows) + 1))
-
-
-def _are_plain(records: list[Any]) -> bool:
-    """Return whether records have texts, single numbers and dictionaries of candidates alone."""
-    if not {dict}.issuperset(map(type, records)):
-        return False
-    others = set(map(type, values_in(records))) - SINGLE
-    if others - {list}:
-        return False
-    lists = [of[CANDIDATES] for of in records if type(of.get(CANDIDATES)) is list] if others else []
-    number = list(map(type, values_in(records))).count(list) if others else 0
-    return number == len(lists) and {dict}.issuperset(map(type, chain.from_iterable(lists)))
-
-
-def _plain_record(record: Any) -> Any:
-    """Return a record of plain values; `RecordReader` converts those of candidates by column."""
-    if not isinstance(record, dict) or not isinstance(record.get(CANDIDATES), list):
-        return to_plain_values(record)
-    candidates = to_plain_members(record[CANDIDATES])
-    return to_plain_values({**record, CANDIDATES: None}) | {CANDIDATES: candidates}
 
 
 def _to_list(values: Any) -> Any:
@@ -191,17 +169,15 @@ class RecordReader:
         self._dropped, self._named = [], set()
         if self.nested is None and len(objects) == 1 and is_by_columns(objects[0]):
             raise self._error(BY_COLUMNS, lines[0])
-        records, lists = objects, self._usual_lists(objects)
-        if lists is None:
-            records = self._usual_records(objects, lines)
-            pairs = zip(records if self.nested else (), lines, strict=False)
-            lists = [self._candidates(record[CANDIDATES], line) for record, line in pairs]
+        records = self._records(objects, lines)
         numbers = np.array(lines, np.int64)
         if not self.nested:
             columns = self._columns(records, lines)
             sentences = {n: v for n, v in columns.items() if belongs_to_sentence(n)}
             candidates = {n: v for n, v in columns.items() if n not in sentences}
             return Block(candidates, sentences, None, numbers)
+        pairs = zip(records, lines, strict=True)
+        lists = [self._candidates(record[CANDIDATES], line) for record, line in pairs]
         sizes = list(map(len, lists))
         parents = np.repeat(np.arange(len(lists)), sizes)
         candidates = {TEXT: []}
@@ -234,21 +210,7 @@ class RecordReader:
             column += [None] * size if value is None else value
         return column
 
-    def _usual_lists(self, records: Sequence[Any]) -> list[Sequence[dict[str, Any]]] | None:
-        """Return the lists of candidates, [] in the long form; None if a record is unusual."""
-        if self._names.names or not {dict}.issuperset(map(type, records)):
-            return None
-        lists = [record[CANDIDATES] for record in records if CANDIDATES in record]
-        texts = set(map(type, [record.get(TEXT) for record in records]))
-        usual = len(lists) in (0, len(records)) and self.nested in (None, bool(lists))
-        usual = usual and texts <= ({str, type(None)} if lists else {str})
-        usual = usual and {list}.issuperset(map(type, lists))
-        if not usual or not {dict}.issuperset(map(type, chain.from_iterable(lists))):
-            return None
-        self.nested = bool(lists)
-        return lists
-
-    def _usual_records(self, objects: Sequence[Any], lines: Sequence[int]) -> list[dict[Any, Any]]:
+    def _records(self, objects: Sequence[Any], lines: Sequence[int]) -> list[dict[Any, Any]]:
         """Return records with the usual fields, all of which have candidates, or none."""
         records: list[dict[Any, Any]] = []
         for record, line in zip(objects, lines, strict=True):
