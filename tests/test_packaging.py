@@ -206,7 +206,8 @@ NEEDED = {
     f"{ADAPT} --sampler blackjax:nuts": ("this sampler needs blackjax", "compare"),
 }
 REMEDY = "install the extra {0} with pip install 'bpa_ppl[{0}]'"
-README_EXAMPLE = (ROOT / "README.md").read_text("utf-8").split("```python\n")[3].split("```")[0]
+BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+(README_EXAMPLE,) = [block for block in BLOCKS if "BayesianRanker" in block]
 #: The example of judges of the README, and a posterior as ArviZ's data.
 PROGRAM = f"""
 import numpy as np
