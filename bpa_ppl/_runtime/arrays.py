@@ -374,6 +374,8 @@ def to_plain_values(value: Any) -> Any:
     kind = type(value)
     if kind in _NUMPY:
         return value.item()
+    if kind is dict and _SCALARS.issuperset(map(type, value.values())):
+        return value
     if kind is dict or isinstance(value, Mapping):
         return {n: of if type(of) in _SCALARS else to_plain_values(of) for n, of in value.items()}
     if isinstance(value, list | tuple):
