@@ -161,7 +161,7 @@ def print_gallery(options: Any) -> None:
 
     warnings.simplefilter("ignore")
     columns = "expected", "chosen", "check", "mean", "sd"
-    speeds = "first call", "NumPyro", "second call", "NumPyro "
+    speeds = "first call", "NumPyro, first", "second call", "NumPyro, second"
     table = Table("program", *columns, *speeds, "NumPyro's check")
     for name in options.programs or PROGRAMS:
         ours, theirs = run_apart(run_ours, name), run_apart(run_numpyro, name)

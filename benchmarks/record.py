@@ -27,6 +27,7 @@ SCRIPTS = {
     "control": "bench_control.py",
     "drift": "bench_drift.py",
     "features": "bench_features.py",
+    "gallery": "bench_gallery.py",
     "instance-weighting": "bench_instance_weighting.py",
     "invariance": "bench_invariance.py",
     "judged-lists": "bench_judged.py",
