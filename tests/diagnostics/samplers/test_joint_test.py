@@ -88,8 +88,18 @@ def test_pairs_of_very_many_variables_are_chosen_by_their_correlation() -> None:
     assert (found.moment, found.p_value < 0.005) == ("the correlation of x70 and x79", True)
 
 
+def test_p_values_of_equal_distributions_are_uniform() -> None:
+    """Their mean is 1/2, with a standard deviation of 0.03 in 100 comparisons."""
+    rng, p_values = np.random.default_rng(0), []
+    for seed in range(100):
+        drawn = rng.normal(size=(2, 4, 15, 2))
+        one, other = (Draws({"weights": values}, ("LM0", "TM0")) for values in drawn)
+        p_values.append(measure_joint_distance(one, other, seed).p_value)
+    assert np.mean(p_values) == pytest.approx(0.5, abs=0.1)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("weighted", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("weighted", [True, False])
 def test_the_joint_test_keeps_its_level(weighted: bool) -> None:
     """A level of 5% that is 20% would be found in 120 runs with a probability of 99%."""
     p_values = []
