@@ -35,7 +35,7 @@ from bpa_ppl.formats.roles import make_roles
 from support.table_content import bits, table_content
 
 GOLDEN = Path(__file__).parent.parent / "formats" / "golden"
-ANSWERS = Path(__file__).parent.parent / "extras" / "convert" / "golden" / "answers.jsonl"
+ANSWERS = GOLDEN / "answers.jsonl"
 ACCEPTED, REFUSED = "accepted", "refused"
 LIMIT = 60.0  # seconds for one input, most of which take milliseconds
 #: Features of these are computed from what is printed.

@@ -15,7 +15,7 @@ import bpa_ppl.extras.convert as convert
 from bpa_ppl import from_records, read_nbest
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[2] / "formats" / "golden"
 #: The answer "a cat" of each server: its kind, its response, and the sum of its log-probabilities.
 ANSWERS: dict[str, tuple[str, dict[str, Any], float | None]] = {
     of["name"]: (of["kind"], of["body"], of["logprob"])
