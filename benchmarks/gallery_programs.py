@@ -307,7 +307,7 @@ def _make() -> dict[str, Program]:
         "Gaussian process": Program(gaussian_process, (t, np.sin(t) + 0.2 * normal(size=40))),
         "autoregression": Program(autoregression, (series,)),
         "random walk": Program(random_walk, (walk,)),
-        "horseshoe": Program(horseshoe, (wide, sparse)),
+        "horseshoe": Program(horseshoe, (wide, sparse), expected="fails"),
         "funnel": Program(funnel, exact={"log_scale": (0.0, 3.0)}, expected="fails"),
         "two modes": Program(two_modes, exact={"x": (0.0, 101**0.5)}, expected="fails"),
         "Cauchy": Program(cauchy, exact={"y": (0.0, 1.0)}),

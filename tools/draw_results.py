@@ -53,6 +53,8 @@ GAINS = ("best feature on judged lists", "best system on judged lists", "ridge",
 LIKELIHOODS = ("oracle, as published", "margin, γ = 2, the default", "risk, κ = 4")
 CURVES = ("unadapted", "published", "default", "mert (BLEU)", "mert+ (BLEU, 100-best)")
 CURVES = (*CURVES, "mira (BLEU)", "pro (BLEU)")
+GALLERY = ("linear", "logistic", "counts", "Gaussian process", "mixture, ordered", "mask", "factor")
+GALLERY = (*GALLERY, "simplex", "schools", "autoregression", "Cauchy", "500 groups")
 PANELS = {
     "results": [
         Panel("WMT 2023, all metrics", GAINS, HEADROOM, file="judged-lists"),
@@ -320,6 +322,18 @@ PANELS = {
         Panel(one, ("one process", "processes, 2 workers"), "seconds", "points", ("seconds",))
         for one in ("250,000 lists of 5", "20,000 lists of 100")
     ],
+    "gallery": [
+        Panel(
+            "program",
+            GALLERY,
+            f"effective draws per CPU second, {call} call",
+            "points",
+            (f"{call} call", f"NumPyro, {call}"),
+            title=f"{call} call",
+            labels=("bpa_ppl.sample", "NumPyro's NUTS"),
+        )
+        for call in ("first", "second")
+    ],
     "speech": [
         Panel(
             "adapted to (50, 500)",
@@ -430,7 +444,7 @@ def draw_points(axes: Axes, panel: Panel, table: dict[str, dict[str, str]]) -> N
     axes.set_xlabel(panel.ylabel)
     if panel.ylabel == "seconds":
         axes.set_xlim(0, 1.1 * axes.dataLim.x1)
-    elif panel.ylabel.endswith(("per second", "per list")):
+    elif " per " in panel.ylabel:
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter("{x:g}")
 
