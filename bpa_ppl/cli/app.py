@@ -86,9 +86,9 @@ _BOXES = {
 app = App(
     name="bpa",
     help="Choose the best of several candidates; compare samplers of any model.\n\n"
-    "Researchers: compare, check and trace take any NumPyro model, or its draws.\n\n"
+    "Researchers: compare samplers of a NumPyro model, check and trace any draws.\n\n"
     "Python programmers: import bpa_ppl, or serve a posterior over HTTP.\n\n"
-    "MT, speech and LLM engineers: lists and adapt read files, rerank chooses.",
+    "MT, speech and LLM engineers: adapt to judged lists, rerank new ones.",
     help_epilogue="Options with ... can be repeated. Exit codes: 0 done, 2 bad data or usage, 3 "
     "posterior not converged, 129 hangup, 130 interrupted, 141 output closed by its reader, 143 "
     "terminated.",
