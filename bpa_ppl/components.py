@@ -30,6 +30,7 @@ from typing import (
     ClassVar,
     Generic,
     Literal,
+    NamedTuple,
     Self,
     TypeVar,
     cast,
@@ -49,6 +50,7 @@ from bpa_ppl.errors import (
     conflict,
     needs,
     quote,
+    suggest_name,
     unknown_name,
     wrong_type,
     wrong_value,
@@ -431,6 +433,55 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         if isinstance(member, type) and issubclass(member, self.base):
             return None
         return f"is {member!r}, not a subclass of {self.base.__module__}.{self.base.__name__}"
+
+
+class Setting(NamedTuple):
+    """What there is to know of a keyword argument besides its type, for Python and for options.
+
+    Attributes:
+        help: of its option; `{names}` are those of the registry. Empty if it is none.
+        box: the title of the box of options that has it; empty for the first one.
+        registry: of the components that it names.
+        several: whether it is a collection, and its option has several values.
+        default: its value if it is left out.
+        recorded: whether a posterior records it, since the draws depend on it.
+        form: how the option's values are written, if they are not words or numbers.
+        option: the name of the option, if it has another one.
+    """
+
+    help: str = ""
+    box: str = ""
+    registry: Registry[Any] | None = None
+    several: bool = False
+    default: Any = None
+    recorded: bool = True
+    form: str = ""
+    option: str = ""
+
+
+def declared_settings(structure: type) -> dict[str, Setting]:
+    """Return what the annotations of a `TypedDict` declare of each argument, by name."""
+    kinds = structure.__annotations__.items()
+    return {name: annotation.__metadata__[0] for name, annotation in kinds}
+
+
+def complete_settings(
+    function: str, declared: Mapping[str, Setting], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return keyword arguments of a function together with the defaults of the others.
+
+    Raises:
+        TypeError: if the function has no such argument.
+
+    >>> complete_settings("draw", {"seed": Setting(default=0)}, {"sed": 1})
+    Traceback (most recent call last):
+    TypeError: draw() got an unexpected keyword argument 'sed' (did you mean seed?)
+    """
+    for name in given:
+        if name not in declared:
+            problem = f"{function}() got an unexpected keyword argument {name!r}"
+            raise TypeError(problem + suggest_name(name, declared))
+    return {name: setting.default for name, setting in declared.items()} | {**given}
 
 
 def _group_by_name(points: Iterable[EntryPoint]) -> dict[str, EntryPoint]:

@@ -1,17 +1,17 @@
 """The settings of `adapt`: declared once, resolved to objects, and as a posterior records them."""
 
 import json
-from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence
+from collections.abc import Iterable, KeysView, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypedDict, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypedDict, Unpack
 
 import numpy as np
 
 from bpa_ppl._runtime.arguments import check_seed, require_one_of
 from bpa_ppl._runtime.progress import Reporter
-from bpa_ppl.components import Component, Registry
-from bpa_ppl.errors import UsageError, not_supported, suggest_name
+from bpa_ppl.components import Component, Registry, Setting, complete_settings, declared_settings
+from bpa_ppl.errors import UsageError, not_supported
 from bpa_ppl.features.recipe import with_tuples
 from bpa_ppl.features.source import FEATURES, AnySource, FeatureSource, resolve_sources
 from bpa_ppl.gains.gains import AnyGain
@@ -47,29 +47,6 @@ PRESETS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
 _DEFAULTS = {"sampler": "auto", "prior": "isotropic"}
 #: Entries of the record that are not options.
 _WEIGHTS, _NO_WEIGHTS, _SETTINGS = "weights", "none", "settings"
-
-
-class Setting(NamedTuple):
-    """What there is to know of a setting besides its type.
-
-    Attributes:
-        help: of its option; `{names}` are those of the registry. Empty if it is none.
-        box: the title of the box of options that has it; empty for the first one.
-        registry: of the components that it names.
-        several: whether it is a collection, and its option has several values.
-        default: its value if it is left out.
-        recorded: whether a posterior records it, since the draws depend on it.
-
-    >>> SETTINGS["seed"].default
-    0
-    """
-
-    help: str = ""
-    box: str = ""
-    registry: Registry[Any] | None = None
-    several: bool = False
-    default: Any = None
-    recorded: bool = True
 
 
 class Settings(TypedDict, total=False):
@@ -190,13 +167,8 @@ class Settings(TypedDict, total=False):
     progress: Annotated[bool | Reporter, Setting(default=False, recorded=False)]
 
 
-def _list_settings() -> Iterator[tuple[str, Setting]]:
-    for name, annotation in Settings.__annotations__.items():
-        yield name, annotation.__metadata__[0]
-
-
 #: What is declared of each setting, by name.
-SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(dict(_list_settings()))
+SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(declared_settings(Settings))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -252,11 +224,7 @@ def resolve_settings(**settings: Unpack[Settings]) -> ResolvedSettings:
     Traceback (most recent call last):
     TypeError: adapt() got an unexpected keyword argument 'sampel' (did you mean sampler?)
     """
-    for name in settings:
-        if name not in SETTINGS:
-            problem = f"adapt() got an unexpected keyword argument {name!r}"
-            raise TypeError(problem + suggest_name(name, SETTINGS))
-    values: dict[str, Any] = {n: one.default for n, one in SETTINGS.items()} | {**settings}
+    values = complete_settings("adapt", SETTINGS, settings)
     preset = values.pop("preset")
     chosen = {} if preset is None else PRESETS[require_one_of(preset, PRESETS, "preset")]
     for name in ("sampler", "likelihood", "prior"):

@@ -11,11 +11,11 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypedDict, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO, TypedDict, get_args
 
 from cyclopts import UNSET, Group, Parameter, Token
 
@@ -23,8 +23,9 @@ from bpa_ppl._runtime.messages import log_info
 from bpa_ppl.adapting.settings import SETTINGS
 from bpa_ppl.adapting.settings import Settings as AdaptSettings
 from bpa_ppl.cli.outputs import WORD, Written, expand_patterns
-from bpa_ppl.components import read_value
-from bpa_ppl.decoding.rules import RULES, Rule
+from bpa_ppl.components import Setting, read_value
+from bpa_ppl.decoding.options import OPTIONS as RERANKING
+from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.errors import UsageError, wrong_type, wrong_value
 from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, resolve_format
 from bpa_ppl.formats.roles import Roles, make_roles
@@ -40,16 +41,15 @@ if TYPE_CHECKING:
     from bpa_ppl.weights import Weights as Canonical
 
 #: Boxes of help, in their order, below those options that everybody needs first. Those of settings
-#: of `adapt` have the titles of their declarations.
+#: of `adapt` and of `rerank` have the titles of their declarations.
 OBSERVED = Group("What is observed", sort_key=1)
 FEATURES_USED = Group("Features", sort_key=2)
 PRIOR = Group("Weights and prior", sort_key=3)
 SAMPLING = Group("Sampling", sort_key=4)
-_CHOICE = Group("How candidates are chosen", sort_key=5)
-_CHOSEN = Parameter(group=_CHOICE)
+CHOICE = Group("How candidates are chosen", sort_key=5)
 _READING = Group("Reading files", sort_key=6)
 OTHERS = Group("Other options", sort_key=7)
-_BOXES = {group.name: group for group in (OBSERVED, FEATURES_USED, PRIOR, SAMPLING, OTHERS)}
+_BOXES = {group.name: group for group in (OBSERVED, FEATURES_USED, PRIOR, SAMPLING, CHOICE, OTHERS)}
 
 
 def make_parameter(
@@ -180,21 +180,38 @@ def _parse_missing(texts: Sequence[str]) -> float | dict[str, float]:
     return float(value)
 
 
-def describe_setting(name: str) -> Parameter:
-    """Return the parameter of a setting of `adapt`, as it is declared (see `Setting`).
+#: How the texts of an option become its value, by the form in which they are written.
+_FORMS: Final[dict[str, Callable[[Any], Any]]] = {
+    "INT|all": read_value,
+    "NAME": list,
+    "NAME=NUMBER": parse_numbers,
+    "NAME=FILE": parse_moved_files,
+}
+
+
+def describe_setting(name: str, declared: Mapping[str, Setting] = SETTINGS) -> Parameter:
+    """Return the parameter of a setting of `adapt` or another function, as it is declared.
 
     >>> describe_setting("seed").help
     'The same seed gives the same draws (default: 0).'
     """
-    setting = SETTINGS[name]
+    setting = declared[name]
     registry = setting.registry
     names = "" if registry is None else format_names(registry.titles)
     text = setting.help.replace("{names}", names)
     others: dict[str, Any] = {"group": _BOXES[setting.box]} if setting.box else {}
+    if setting.option:
+        others["name"] = setting.option
+    if setting.form:
+        if not setting.several:
+            others["metavar"] = setting.form
+        return make_parameter(_FORMS[setting.form], text, several=setting.several, **others)
     if setting.several and registry is not None:
         return make_parameter(
             lambda texts: [registry.resolve(text) for text in texts], text, several=True, **others
         )
+    if registry is not None and not setting.recorded:  # else it is recorded as it was written
+        return make_parameter(registry.resolve, text, metavar="STR", **others)
     if setting.several:
         others["consume_multiple"] = 1
     # A gain may be `-ter`, as no option is called.
@@ -265,30 +282,10 @@ Settings = Annotated[
     dict[str, Any] | None, make_parameter(parse_assignments, several=True, name="--set")
 ]
 MovedFiles = Annotated[
-    dict[str, tuple[str, ...]] | None,
-    make_parameter(
-        parse_moved_files,
-        "New path of a moved feature file, as NAME=FILE.",
-        several=True,
-        name="--moved-file",
-    ),
+    dict[str, tuple[str, ...]] | None, describe_setting("moved_files", RERANKING)
 ]
-Without = Annotated[
-    list[str] | None,
-    Parameter(
-        help="A feature of the posterior, or the label of several, that the lists lack: its weight "
-        "is left out (default: an error)."
-    ),
-]
-Defaults = Annotated[
-    dict[str, float] | None,
-    make_parameter(
-        parse_numbers,
-        "Weight of a feature without one, as NAME=VALUE.",
-        several=True,
-        name="--default",
-    ),
-]
+Without = Annotated[list[str] | None, describe_setting("without", RERANKING)]
+Defaults = Annotated[dict[str, float] | None, describe_setting("defaults", RERANKING)]
 Add = Annotated[list[Any] | None, describe_setting("add")]
 Fixed = Annotated[
     list[str] | None,
@@ -339,62 +336,34 @@ class FeatureFlags(ColumnFlags):
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
-def _make_options() -> Iterator[tuple[str, Any]]:
-    """Yield the settings of `adapt` that are options, with their types on the command line."""
-    for name, annotation in AdaptSettings.__annotations__.items():
-        setting = SETTINGS[name]
+def _make_options(structure: type, declared: Mapping[str, Setting]) -> Iterator[tuple[str, Any]]:
+    """Yield the settings that are options, with their types on the command line."""
+    for name, annotation in structure.__annotations__.items():
+        setting = declared[name]
         if not setting.help:
             continue
-        if setting.several and setting.registry is None:
-            yield name, Annotated[list[str], describe_setting(name), WORD]
-            continue
-        kind = list[Any] if setting.several else int if get_args(annotation)[0] is int else str
-        yield name, Annotated[kind, describe_setting(name)]
+        parameter = describe_setting(name, declared)
+        if setting.form:
+            yield name, Annotated[Any, parameter]
+        elif setting.several and setting.registry is None:
+            yield name, Annotated[list[str], parameter, WORD]
+        elif setting.several:
+            yield name, Annotated[list[Any], parameter]
+        else:  # what may be an object in Python is a text here
+            kind = get_args(annotation)[0]
+            kinds = get_args(kind) or (kind,)
+            plain = next((one for one in (bool, int, float) if one in kinds), str)
+            yield name, Annotated[plain, parameter]
 
 
 if TYPE_CHECKING:
     AdaptOptions = AdaptSettings
-else:  # as Cyclopts reads them: what may be an object in Python is a text here
-    _OPTIONS = dict(_make_options())
+    ChoiceOptions = RerankOptions
+else:  # as Cyclopts reads them
+    _OPTIONS = dict(_make_options(AdaptSettings, SETTINGS))
     AdaptOptions = TypedDict("AdaptOptions", _OPTIONS, total=False)
-
-
-class ChoiceOptions(TypedDict, total=False):
-    """How candidates are chosen: the options that `bpa rerank` and `bpa serve` share.
-
-    They are those of `bpa_ppl.decoding.reranker.RerankOptions`, which also has their defaults.
-
-    Args:
-        derivations: How equal texts are scored: separate, each derivation separately, as published
-            (default); or summed.
-        draws: Number of draws to use, or all (default: 800 for the rules predictive and mbr, which
-            average over draws, and all where the two best candidates are nearly equal; all for
-            other rules).
-        ask_below: A choice between two candidates is sure from this probability on.
-        agree: Or it is sure if such choices agree with the judge at least this often, such as 0.9,
-            as a test of leave-one-out predictions promises.
-        confidence: Of this promise (default: 0.9); 0.9 needs 22 answers without an error to promise
-            an agreement of 0.9, and 0.95 needs 29.
-    """
-
-    rule: Annotated[
-        Rule,
-        make_parameter(
-            RULES.resolve,
-            f"Decision rule: {format_names(RULES)}; with settings as in mbr:gain=bleu (default: "
-            "what the posterior records: mean without canonical weights, else predictive).",
-            metavar="STR",
-            group=_CHOICE,
-        ),
-    ]
-    derivations: Annotated[str, _CHOSEN]
-    draws: Annotated[int | str, make_parameter(read_value, metavar="INT|all", group=_CHOICE)]
-    defaults: Annotated[Defaults, _CHOSEN]
-    moved_files: Annotated[MovedFiles, _CHOSEN]
-    without: Annotated[Without, _CHOSEN]
-    ask_below: Annotated[float, _CHOSEN]
-    agree: Annotated[float, _CHOSEN]
-    confidence: Annotated[float, _CHOSEN]
+    _OF_CHOICES = dict(_make_options(RerankOptions, RERANKING))
+    ChoiceOptions = TypedDict("ChoiceOptions", _OF_CHOICES, total=False)
 
 
 @Parameter(name="*", group=_READING)

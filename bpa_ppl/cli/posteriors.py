@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Unpack
+from typing import Annotated, Any, Unpack
 
 from cyclopts import Parameter
 
@@ -155,8 +155,6 @@ def rerank(
     ask: shared.FurtherOutput | None = None,
     reading: shared.Reading = shared.Reading(),
     gaps: str = "error",
-    unchecked: shared.Unchecked = False,
-    jobs: int = 1,
     quiet: shared.Quiet = False,
     **options: Unpack[shared.ChoiceOptions],
 ) -> None:
@@ -176,7 +174,6 @@ def rerank(
         gaps: For sentences without a list or without candidates: fail (error), write an empty line
             (empty), or copy the source (source) of --sources or of the lists. JSON lines have ids,
             so that without --sources nothing has to fail.
-        jobs: Processes that rerank; -1 uses every core. The choices are the same.
     """
     from bpa_ppl.decoding.reranker import Reranker
     from bpa_ppl.decoding.writing import AlignedTexts, has_ids, rerank_to
@@ -184,7 +181,8 @@ def rerank(
 
     draws = read_draws(posterior)
     keep_recorded_files(draws, output=output, details=details, probabilities=probabilities, ask=ask)
-    reranker = Reranker(draws, unchecked=unchecked, jobs=jobs, progress=not quiet, **options)
+    arguments: dict[str, Any] = {**options, "progress": not quiet}
+    reranker = Reranker(draws, **arguments)
     reading = reading.of_recorded(draws, [nbest])
     lines = None if reading.sources is None else tuple(load_sources(reading.sources).lines)
     empty: dict[int, str | None] = {}
@@ -209,9 +207,9 @@ def rerank(
     if (threshold := reranker.ask_below) is not None:
         sure = f"{summary.sentences - summary.unsure} of {summary.sentences} choices are sure"
         sure += f" (probability at least {threshold:.3f})" if threshold <= 1 else ""
-        if "agree" in options and threshold <= 1:
-            confidence = options.get("confidence", CONFIDENCE)
-            sure += f": with {confidence:.0%} confidence at least {options['agree']:.0%} of such "
+        if (agree := options.get("agree")) is not None and threshold <= 1:
+            confidence = options.get("confidence") or CONFIDENCE
+            sure += f": with {confidence:.0%} confidence at least {agree:.0%} of such "
             sure += "choices agree with the judge"
         if ask is not None and summary.unsure:
             sure += f"; ask about the others: bpa judge {ask} -p {posterior} -o answers.jsonl"

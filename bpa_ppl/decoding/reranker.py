@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 from itertools import chain
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +18,12 @@ from msgspec import structs
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import FINITE, LARGEST, Float64, Int64, to_array, to_floats, to_texts
 from bpa_ppl._runtime.messages import format_count, log_info, warn_user
-from bpa_ppl._runtime.progress import Reporter, reporter
+from bpa_ppl._runtime.progress import reporter
 from bpa_ppl._runtime.workers import count_workers, parallel_workers
+from bpa_ppl.components import complete_settings
 from bpa_ppl.decoding.choices import Candidate, Choices
-from bpa_ppl.decoding.rules import RULES, Decided, Decider, Mean, Predictive, Rule
+from bpa_ppl.decoding.options import OPTIONS, RerankOptions
+from bpa_ppl.decoding.rules import RULES, Decided, Decider, Mean, Predictive
 from bpa_ppl.diagnostics.check.check import refuse_unconverged
 from bpa_ppl.diagnostics.ways.reliability import choose_threshold
 from bpa_ppl.errors import (
@@ -34,12 +36,11 @@ from bpa_ppl.errors import (
     needs,
     not_supported,
     quote,
-    suggest_name,
     wrong_shape,
     wrong_type,
     wrong_value,
 )
-from bpa_ppl.features.recipe import MovedFiles, Recipe
+from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.gains.pairwise import PAIRED
 from bpa_ppl.lists.building import from_lists
 from bpa_ppl.lists.drift import DriftMonitor
@@ -67,26 +68,6 @@ _ORDERS = 8  # orders of columns whose draws are kept aligned
 _SETTINGS = frozenset(
     ["draws", "rule", "unchecked", "ask_below", "_derivations", "_count", "_moved_files"]
 ).union(["_jobs", "_progress"])
-
-
-class RerankOptions(TypedDict, total=False):
-    """The keyword arguments of `rerank`, which describes them; `Reranker` has their defaults.
-
-    The options of `bpa rerank` and `bpa serve` are the same ones.
-    """
-
-    rule: str | Rule | None
-    derivations: str
-    draws: int | str | None
-    defaults: Mapping[str, float] | None
-    moved_files: MovedFiles | None
-    without: Iterable[str] | None
-    unchecked: bool
-    ask_below: float | None
-    agree: float | None
-    confidence: float | None
-    jobs: int
-    progress: bool | Reporter
 
 
 class Reranker:
@@ -132,44 +113,37 @@ class Reranker:
                 missing or has changed.
             UsageError: as `rerank`.
         """
-        for name in options:
-            if name not in RerankOptions.__annotations__:
-                problem = f"rerank() got an unexpected keyword argument {name!r}"
-                raise TypeError(problem + suggest_name(name, RerankOptions.__annotations__))
+        chosen = cast("RerankOptions", complete_settings("rerank", OPTIONS, options))
         self._derivations = require_one_of(
-            options.get("derivations", "separate"),
-            _DERIVATIONS,
-            "treatment of derivations",
-            "derivations",
+            chosen["derivations"], _DERIVATIONS, "treatment of derivations", "derivations"
         )
-        self._jobs, self._progress = options.get("jobs", 1), options.get("progress", False)
+        self._jobs, self._progress = chosen["jobs"], chosen["progress"]
         count_workers(self._jobs)
-        self._count = draws = options.get("draws")
+        self._count = draws = chosen["draws"]
         named = draws is None or (isinstance(draws, str) and draws == "all")
         if not named and not (isinstance(draws, Integral) and draws >= 1):
             raise wrong_value("draws must be an integer ≥ 1, or all", draws, "draws")
-        rule = options.get("rule")
-        chosen = None if rule is None else RULES.resolve(rule)
+        rule = None if chosen["rule"] is None else RULES.resolve(chosen["rule"])
         if isinstance(posterior, str | Path):
             posterior = read_draws(posterior)
-        draws_used = without_features(as_draws(posterior), options.get("without"))
-        self.draws = with_defaults(draws_used, options.get("defaults"))
-        self.unchecked = options.get("unchecked", False)
+        draws_used = without_features(as_draws(posterior), chosen["without"])
+        self.draws = with_defaults(draws_used, chosen["defaults"])
+        self.unchecked = chosen["unchecked"]
         if not self.unchecked:
             refuse_unconverged(self.draws)
         by_default = "predictive" if self.draws.record.canonical else "mean"
-        self.rule = chosen or RULES.resolve(by_default)
+        self.rule = rule or RULES.resolve(by_default)
         if explanation := self.rule.explain(self.draws):
             log_info(explanation)
-        agree = options.get("agree")
+        agree = chosen["agree"]
         self.ask_below = choose_threshold(
-            self.draws, options.get("ask_below"), agree, options.get("confidence")
+            self.draws, chosen["ask_below"], agree, chosen["confidence"]
         )
         if agree is not None and type(self.rule) not in (Mean, Predictive):
             name, code = RULES.name_of(self.rule), "not-supported"
             reason = f"the rule {name} promises no agreement"
             raise conflict(reason, "agree, or use the rule mean", "agree", code=code)
-        self._moved_files = options.get("moved_files")
+        self._moved_files = chosen["moved_files"]
         self._set_up()
 
     def _set_up(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from inspect import signature
 
 import pytest
 from cyclopts import App
@@ -18,7 +17,7 @@ from bpa_ppl.cli.app import app
 from bpa_ppl.cli.needs import Needs
 from bpa_ppl.cli.options import describe_setting
 from bpa_ppl.cli.outputs import read_marks
-from bpa_ppl.decoding.reranker import Reranker
+from bpa_ppl.decoding.options import OPTIONS as RERANKING
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.formats.format import NBEST_FORMATS
 from bpa_ppl.gains.metric import GAINS
@@ -218,10 +217,15 @@ def test_help_names_every_choice() -> None:
         assert set(registry) - words == set(), option
 
 
-def test_the_options_of_rerank_are_those_of_python() -> None:
-    shown, library = options_of("rerank"), signature(Reranker).parameters
-    for name in set(library) - {"posterior", "progress"}:
-        assert shown[name].field_info.default == library[name].default, name
+def test_rerank_and_serve_have_the_declared_options() -> None:
+    """One declaration has an option for Python and for both commands, with its help."""
+    for command in ("rerank", "serve"):
+        shown = options_of(command)
+        for name, option in RERANKING.items():
+            assert f"\n        {name}: " in (bpa_ppl.rerank.__doc__ or "")
+            if option.help:
+                assert shown[name].parameter.help == describe_setting(name, RERANKING).help
+    assert [name for name, option in RERANKING.items() if not option.help] == ["progress"]
 
 
 def test_the_options_of_adapt_are_its_declared_settings() -> None:

@@ -22,8 +22,6 @@ from support.records import with_record
 import bpa_ppl as bpa
 from bpa_ppl import DataError, NBest, NotConverged, Reranker, UsageError, from_lists, rerank
 from bpa_ppl._runtime.messages import capture_notes
-from bpa_ppl.cli.options import ChoiceOptions
-from bpa_ppl.decoding.reranker import RerankOptions
 from bpa_ppl.decoding.rules import AlignedDraws, Decider, Mbr, Predictive
 from bpa_ppl.diagnostics.check import check as check_module
 from bpa_ppl.diagnostics.check.check import check_and_record, read_report
@@ -540,9 +538,7 @@ def test_rewards_refuse_what_they_cannot_compute(draws: Draws) -> None:
 
 
 def test_unknown_options(draws: Draws, lists: NBest) -> None:
-    """As of any function, but with the option that was probably meant; commands have the same."""
+    """As of any function, but with the option that was probably meant."""
     options: dict[str, Any] = {"derivation": "summed"}
     with pytest.raises(TypeError, match=r"argument 'derivation' .did you mean derivations"):
         rerank(lists, draws, **options)
-    shared = set(ChoiceOptions.__annotations__) | {"unchecked", "jobs", "progress"}
-    assert shared == set(RerankOptions.__annotations__)

@@ -167,7 +167,6 @@ def serve(
     *,
     address: _Address = _Address(),
     limits: Annotated[Limits, Parameter(name="*")] = Limits(),
-    unchecked: shared.Unchecked = False,
     quiet: shared.Quiet = False,
     **options: Unpack[shared.ChoiceOptions],
 ) -> None:
@@ -190,7 +189,7 @@ def serve(
                 "not a file, but a folder, a pipe or a device, which a service cannot load again"
             )
             raise DataError(f"{problem}: save the posterior to a file", posterior)
-        return Reranker(posterior, unchecked=unchecked, **options)
+        return Reranker(posterior, **options)
 
     def ready(url: str) -> None:
         shared.echo_status(f"serving {posterior} at {url}", quiet)
