@@ -403,9 +403,11 @@ def _compare(draws: Draws, adaptation: Adaptation, report: Report) -> BaselineCo
     lists = prepared.lists if observed.choices is not None else observed.lists
     if gains is None and gain is not None and prepared.values is not None:
         gains = gain.signed(prepared.values)
-    comparison = compare_adapted(draws, lists, gain, gains)
-    if comparison is None:
+    answers = None if observed.choices is None else observed.choices.answers
+    compared = compare_adapted(draws, lists, gain, gains, answers)
+    if compared is None:
         return None
+    comparison, judged = compared
     if report:
         log_comparison(comparison)
     if comparison.unit == ACCURACY or comparison.evaluation != LEFT_OUT:
@@ -413,7 +415,7 @@ def _compare(draws: Draws, adaptation: Adaptation, report: Report) -> BaselineCo
     without = _draw_without_indicators(adaptation)
     if without is None:
         return comparison
-    comparison = compare_without_indicators(comparison, draws, without, lists, gain, gains)
+    comparison = compare_without_indicators(comparison, judged, draws, without)
     if report:
         log_indicators(comparison)
     return comparison

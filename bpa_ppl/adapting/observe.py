@@ -230,7 +230,7 @@ def _observe(prepared: Prepared) -> Observed:
 def _observe_preferences(lists: NBest, likelihood: Likelihood) -> Observed:
     """Return the preferences of some lists; the agreement of raters is logged."""
     choices = choice_sets(lists, ties=likelihood.asks_ties)
-    agreed = agreement(lists) if len(choices.named_raters) > 1 else None
+    agreed = agreement(choices.answers) if len(choices.named_raters) > 1 else None
     if agreed is not None:
         log_info(str(agreed))
     return Observed(lists=choices.lists, choices=choices, agreement=agreed)

@@ -25,7 +25,7 @@ a sequence of m − 1 choices, each among the remaining ones (Plackett 1975; Luc
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -65,6 +65,7 @@ class ChoiceSets(NamedTuple):
         weight: (C,) the exponent of the probability of each choice.
         rater: (C,) the number of the rater who made it, a position in `raters`.
         raters: their names in alphabetical order; those without a name are one, `(unnamed)`.
+        answers: what the choices were read from, as `iter_choices` yields them.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"])
@@ -84,6 +85,7 @@ class ChoiceSets(NamedTuple):
     weight: Float64
     rater: Int64
     raters: tuple[str, ...]
+    answers: tuple[Choice, ...]
 
     @property
     def named_raters(self) -> dict[str, int]:
@@ -156,17 +158,16 @@ def choice_sets(lists: NBest, *, ties: bool = False) -> ChoiceSets:
     [['c', 'a', 'b'], ['a', 'b']]
     """
     require(lists, NBest, "preferences are extras of n-best lists (NBest)", "lists")
-    choices = list(iter_choices(lists))
-    if not choices and len(lists):
+    answers = tuple(iter_choices(lists))
+    if not answers and len(lists):
         example = "preferences, such as [[2, 0]] if candidate 2 was preferred to candidate 0"
         remedy = f"give {example}, ties or rankings"
         raise missing_data("sentence with preferences", remedy, lists.origin)
-    choices.sort(key=lambda choice: choice.sentence)
-    pairs = [choice for choice in choices if choice.pair]
+    pairs = [choice for choice in answers if choice.pair]
     tied = sum(choice.chosen == 2 for choice in pairs)
     rankings = lists.sentence_extras.get(RANKINGS, ())
     counts = {
-        "lists": len({choice.sentence for choice in choices}),
+        "lists": len({choice.sentence for choice in answers}),
         PREFERENCES: len(pairs) - tied,
         TIES: tied,
         RANKINGS: sum(len(entries) for entries in rankings if entries is not None),
@@ -178,7 +179,7 @@ def choice_sets(lists: NBest, *, ties: bool = False) -> ChoiceSets:
             f"{locate(lists.origin)}{format_count(both, 'pair')} of candidates preferred in both "
             "directions; all judgements are kept, because contradictions are evidence too"
         )
-    return _lay_out(lists, choices, ties or tied > 0, counts)
+    return _lay_out(lists, answers, ties or tied > 0, counts)
 
 
 def iter_choices(lists: NBest) -> Iterator[Choice]:
@@ -204,8 +205,11 @@ def iter_choices(lists: NBest) -> Iterator[Choice]:
                 yield from _parse_entry(lists, sentence, name, entry, wrong)
 
 
-def _lay_out(lists: NBest, choices: list[Choice], ties: bool, counts: dict[str, int]) -> ChoiceSets:
+def _lay_out(
+    lists: NBest, answers: tuple[Choice, ...], ties: bool, counts: dict[str, int]
+) -> ChoiceSets:
     """Return choices as lists: the candidates, then the row of "no difference" for a pair."""
+    choices = sorted(answers, key=lambda choice: choice.sentence)
     rows, sizes, tie = list[int](), list[int](), list[bool]()
     for choice in choices:
         first, third = int(lists.offsets[choice.sentence]), choice.pair and ties
@@ -237,6 +241,7 @@ def _lay_out(lists: NBest, choices: list[Choice], ties: bool, counts: dict[str, 
         np.array([choice.weight for choice in choices], np.float64),
         np.array([number[choice.rater] for choice in choices], np.int64),
         raters,
+        answers,
     )
 
 
@@ -316,31 +321,29 @@ def _to_list(values: Any) -> list[Any] | None:
     return [value.item() if isinstance(value, np.generic) else value for value in listed]
 
 
-def agreement(lists: NBest) -> Agreement:
+def agreement(answers: Iterable[Choice]) -> Agreement:
     """Return how well the raters of preferences and ties agree.
 
     Answers without the name of a rater are left out, because several people may have given them. If
     a rater compared a pair twice, the first answer counts, and preferences come before ties.
 
     Args:
-        lists: lists whose `preferences` and `ties` name their raters.
-
-    Raises:
-        DataError: if an entry is not valid.
+        answers: from `iter_choices`.
 
     >>> from bpa_ppl import from_lists
     >>> def entry(rater, *candidates):
     ...     return {"candidates": candidates, "rater": rater}
     >>> lists = from_lists([["a", "b"]] * 2, [[[0.0], [1.0]]] * 2, ["LM0"])
-    >>> print(agreement(lists.with_sentence_extras(
+    >>> lists = lists.with_sentence_extras(
     ...     preferences=[[entry("ann", 0, 1), entry("bob", 0, 1)], [entry("bob", 1, 0)]],
     ...     ties=[None, [entry("ann", 0, 1)]],
-    ... )))
+    ... )
+    >>> print(agreement(iter_choices(lists)))
     2 raters answered 2 pairs in common, and 1 alike (Krippendorff's α 0.83)
     """
     table: dict[tuple[int, int, int], dict[str, int]] = {}
     raters: set[str] = set()
-    for choice in iter_choices(lists):
+    for choice in answers:
         if choice.rater == UNNAMED:
             continue
         raters.add(choice.rater)
@@ -348,11 +351,11 @@ def agreement(lists: NBest) -> Agreement:
             low, high = sorted(choice.candidates)
             answer = 0 if choice.chosen else 1 if choice.candidates[0] == low else -1
             table.setdefault((choice.sentence, low, high), {}).setdefault(choice.rater, answer)
-    common = [answers for answers in table.values() if len(answers) > 1]
-    alike = sum(len(set(answers.values())) == 1 for answers in common)
+    common = [given for given in table.values() if len(given) > 1]
+    alike = sum(len(set(given.values())) == 1 for given in common)
     counts = np.zeros((len(common), len(_ANSWERS)))
-    for row, answers in zip(counts, common, strict=True):
-        np.add.at(row, [_ANSWERS.index(answer) for answer in answers.values()], 1)
+    for row, given in zip(counts, common, strict=True):
+        np.add.at(row, [_ANSWERS.index(answer) for answer in given.values()], 1)
     return Agreement(len(raters), len(common), alike, ordinal_alpha(counts))
 
 

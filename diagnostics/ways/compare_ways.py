@@ -55,7 +55,7 @@ from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.gains import default_gain, resolve
 from bpa_ppl.gains.gains import gains as gains_in
 from bpa_ppl.gains.metric import Metric
-from bpa_ppl.gains.preferences import has_preferences
+from bpa_ppl.gains.preferences import Choice, has_preferences
 from bpa_ppl.lists.nbest import NBest, demote_to_extras
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
@@ -354,9 +354,13 @@ def compare_baselines(
 
 
 def compare_adapted(
-    draws: Draws, lists: NBest, gain: Metric | None, gains: Float64 | None
-) -> BaselineComparison | None:
-    """Return the comparison of adapted weights that a posterior records.
+    draws: Draws,
+    lists: NBest,
+    gain: Metric | None,
+    gains: Float64 | None,
+    answers: Sequence[Choice] | None = None,
+) -> tuple[BaselineComparison, Judged] | None:
+    """Return the comparison of adapted weights that a posterior records, and what it is made on.
 
     None unless there are preferences, gains are judgements or there are no canonical weights;
     otherwise the comparison with the canonical weights is relevant. None, too, for fewer than two
@@ -367,33 +371,26 @@ def compare_adapted(
         lists: the adaptation sentences, prepared, with their preferences.
         gain: a metric or a column; None for preferences.
         gains: (candidates,) if they are available.
+        answers: of preferences, if they have been read.
     """
     given = isinstance(gain, Column) or (gains is not None and lacks_canonical(draws))
     if not (given or uses_preferences(draws)):
         return None
-    judged = read_judgements(lists, gain, gains)
-    return None if len(judged.lists) < 2 else _compare(judged, gain, draws)
+    judged = read_judgements(lists, gain, gains, answers)
+    return None if len(judged.lists) < 2 else (_compare(judged, gain, draws), judged)
 
 
 def compare_without_indicators(
-    comparison: BaselineComparison,
-    draws: Draws,
-    without: Draws,
-    lists: NBest,
-    gain: Metric | None,
-    gains: Float64 | None,
+    comparison: BaselineComparison, judged: Judged, draws: Draws, without: Draws
 ) -> BaselineComparison:
     """Return a comparison with the adapted weights without indicators added to it.
 
     Args:
         comparison: from `compare_adapted`, by leave-one-out.
+        judged: likewise.
         draws: the posterior.
         without: the posterior of the same lists where the weights of indicators are 0.
-        lists: as for `compare_adapted`.
-        gain: likewise.
-        gains: likewise.
     """
-    judged = read_judgements(lists, gain, gains)
     weights = {name: w for name, w in without.at_point("mean").items() if w}
     columns = ", ".join(source.column for source in find_indicators(draws))
     row = BaselineRow(Way.WITHOUT, weights=weights, column=columns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -17,7 +17,7 @@ from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.gains import default_gain, resolve
 from bpa_ppl.gains.gains import gains as gains_in
 from bpa_ppl.gains.metric import Metric
-from bpa_ppl.gains.preferences import has_preferences, iter_choices
+from bpa_ppl.gains.preferences import Choice, has_preferences, iter_choices
 from bpa_ppl.lists.columns import select_marked
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.draws import Draws
@@ -96,13 +96,17 @@ class Judged:
         return cls(lists, np.ones(len(lists)), random, best, gain_of, left_out, sentences, gains)
 
     @classmethod
-    def by_preferences(cls, lists: NBest) -> Judged:
+    def by_preferences(cls, lists: NBest, answers: Sequence[Choice] | None = None) -> Judged:
         """Return the lists with a candidate that is preferred to another one.
+
+        Args:
+            lists: lists with preferences, ties or rankings.
+            answers: these as `iter_choices` yields them, if they have been read.
 
         Raises:
             DataError: as `choice_sets`, for an entry that is not valid.
         """
-        answers = list(iter_choices(lists))
+        answers = list(iter_choices(lists)) if answers is None else answers
         choices = [choice for choice in answers if choice.chosen == 0]
         sizes = np.array([len(choice.candidates) - 1 for choice in choices], np.int64)
         sentence = np.repeat(np.array([choice.sentence for choice in choices], np.int64), sizes)
@@ -228,16 +232,22 @@ def _average_pairs(pairs: Pairs, weight: Float64, values: Float64) -> Float64:
     return np.asarray(np.bincount(pairs.of_list, pairs.weight * values, len(weight)) / weight)
 
 
-def read_judgements(lists: NBest, gain: Metric | None, gains: Float64 | None = None) -> Judged:
+def read_judgements(
+    lists: NBest,
+    gain: Metric | None,
+    gains: Float64 | None = None,
+    answers: Sequence[Choice] | None = None,
+) -> Judged:
     """Return the lists with two judged candidates or a preference, and how they were judged.
 
     Args:
         lists: the lists.
         gain: a metric or a column; None for preferences.
         gains: (candidates,) if they are available.
+        answers: of preferences, if they have been read: see `iter_choices`.
     """
     if gain is None:
-        return Judged.by_preferences(lists)
+        return Judged.by_preferences(lists, answers)
     gains = gains_in(lists, gain) if gains is None else gains
     judged = np.isfinite(gains)
     kept, rows = select_marked(lists, judged)

@@ -16,7 +16,7 @@ from bpa_ppl import NBest, adapt, check, from_lists, log_density
 from bpa_ppl.diagnostics.pages.raters import compare_raters
 from bpa_ppl.diagnostics.pages.report import posterior_page
 from bpa_ppl.errors import DataError
-from bpa_ppl.gains.preferences import agreement
+from bpa_ppl.gains.preferences import agreement, iter_choices
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
@@ -160,7 +160,7 @@ def test_slip_rates_of_raters_are_found(of_two_raters: tuple[NBest, Draws], tmp_
     write_posterior(posterior, tmp_path / "p.nc")
     again = compare_raters(read_posterior(tmp_path / "p.nc"))
     assert str(again) == str(raters)
-    assert raters.agreement == agreement(judged)
+    assert raters.agreement == agreement(iter_choices(judged))
     page = posterior_page(posterior)
     assert str(raters.agreement) in page.replace("&#39;", "'")
     assert all(f"{mean:.3f}" in page for mean, _, _ in raters.slips.values())

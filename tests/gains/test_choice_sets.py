@@ -15,6 +15,7 @@ from bpa_ppl.gains.preferences import (
     agreement,
     choice_sets,
     has_preferences,
+    iter_choices,
     ordinal_alpha,
 )
 
@@ -144,13 +145,14 @@ def test_alpha_by_hand(lists: NBest) -> None:
         ties=[None, [entry(0, 1, rater="ann")], [entry(0, 1, rater="bob"), [0, 1]]],
         rankings=[None, [entry(0, 1, rater="ann")], None],
     )
-    result = agreement(judged)
+    result = agreement(iter_choices(judged))
     assert (result.raters, result.pairs, result.alike) == (2, 2, 1)
     # Two answers first, one tie and one second: the observed disagreement is that of tie and
     # second, 1, in one of two pairs; the expected one is the mean over all pairs of answers.
     observed, expected = 1 / 2, 2 * (2 * 1.5**2 + 2 * 2.5**2 + 1) / (4 * 3)
     assert result.alpha == pytest.approx(1 - observed / expected)
-    alike = agreement(more.with_sentence_extras(preferences=[[first, second], None, None]))
+    both = more.with_sentence_extras(preferences=[[first, second], None, None])
+    alike = agreement(iter_choices(both))
     assert alike.alpha is None
 
 
