@@ -209,7 +209,7 @@ class Block(NamedTuple):
         line: (records,) the line, or the number, of each record.
         strings: distinct texts, if the column `text` of the candidates has their numbers.
         dropped: the records without candidates that were dropped, and why.
-        ids: (records,) the ids of the sentences as integers; None before `Schema.check`.
+        ids: (records,) the ids of the sentences as integers, once these are checked.
     """
 
     candidates: dict[str, Any]
@@ -218,7 +218,7 @@ class Block(NamedTuple):
     line: Int64
     strings: Sequence[str] | None = None
     dropped: Sequence[str] = ()
-    ids: Int64 | None = None
+    ids: Int64 = np.empty(0, np.int64)
 
     @property
     def parents(self) -> Int64:
@@ -229,13 +229,6 @@ class Block(NamedTuple):
     def sizes(self) -> Int64:
         """The number of candidates of each record."""
         return np.bincount(self.parents, minlength=len(self.line))
-
-    @property
-    def integers(self) -> Int64:
-        """The ids as integers."""
-        if self.ids is None:
-            raise ValueError("ids are read by Schema.check")
-        return self.ids
 
     def without(self, bad: npt.NDArray[np.bool_]) -> Block:
         """Return a block without some candidates, and without records that lose all of theirs."""
@@ -276,6 +269,11 @@ class ReadOptions(NamedTuple):
         first_id: the id of the first sentence, for formats without ids.
         names: of the columns in the file, if they differ from the usual ones.
         roles: of the columns, as the user names them.
+        nan_is_missing: whether NaN is a missing number; otherwise it is a bad one.
+        typed: whether the file distinguishes numbers from texts; in one that does not, ids of
+            digits are integers.
+        any_order: whether the candidates of a sentence need not be adjacent.
+        divides_totals: whether the totals may be divided by a length.
     """
 
     origin: str
@@ -283,6 +281,10 @@ class ReadOptions(NamedTuple):
     first_id: int = 0
     names: ColumnNames = ColumnNames({}, "")
     roles: Roles = Roles()
+    nan_is_missing: bool = True
+    typed: bool = True
+    any_order: bool = True
+    divides_totals: bool = False
 
     def error(
         self,

@@ -26,7 +26,7 @@ from bpa_ppl.formats.preference_rows import (
     SETTINGS,
     WINNER,
 )
-from bpa_ppl.formats.records import RecordReader
+from bpa_ppl.formats.records import read_rows
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_writer, text_lines
 from bpa_ppl.formats.values import json_keys
 from bpa_ppl.lists.nbest import NBest
@@ -203,9 +203,9 @@ def iter_record_blocks(
     >>> next(iter_record_blocks(records, ReadOptions("dev"))).sentences
     {'id': [7]}
     """
-    reader = RecordReader(options)
-    for batch in iter_batches(records, lambda record: len(record[1].get(CANDIDATES, ())) or 1):
-        yield reader.block([of for _, of in batch], [line for line, _ in batch])
+    batches = iter_batches(records, lambda record: len(record[1].get(CANDIDATES, ())) or 1)
+    parts = (([of for _, of in batch], [line for line, _ in batch]) for batch in batches)
+    return read_rows(parts, options)
 
 
 def iter_batches(sentences: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:

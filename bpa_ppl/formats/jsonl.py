@@ -32,7 +32,7 @@ from bpa_ppl.formats.block import (
 )
 from bpa_ppl.formats.format import TableFormat
 from bpa_ppl.formats.preference_rows import PAIRS
-from bpa_ppl.formats.records import RecordReader
+from bpa_ppl.formats.records import read_rows
 from bpa_ppl.formats.roles import OF_FEATURES
 from bpa_ppl.formats.streams import InputFile, count_lines
 from bpa_ppl.formats.values import (
@@ -81,13 +81,7 @@ class Jsonl(TableFormat, frozen=True):
         >>> next(Jsonl().blocks(file, ReadOptions("dev"))).candidates
         {'text': ['a cat'], 'scores.lm': [-1]}
         """
-        reader, first = RecordReader(options), 1
-        for block in file.chunks(_PIECE):
-            lines = range(first, first + count_lines(block))
-            first = lines.stop
-            records, numbers = _values(block, lines, options.origin)
-            if records:
-                yield reader.block(records, numbers)
+        return read_rows(_read_values(file, options.origin), options)
 
     def write(self, lists: NBest, file: TextIO) -> None:
         """Write the lists.
@@ -164,9 +158,16 @@ def _candidates(
         yield f"{{{', '.join(fields)}{''.join(others)}}}"
 
 
-def _values(block: bytes, lines: range, origin: str) -> tuple[list[Any], Sequence[int]]:
-    with suppress(ValueError, RecursionError):
-        values: list[Any] = _DECODER.decode_lines(block)
-        if len(values) == len(lines) and is_strict_json(block, values):
-            return values, lines
-    return parse_strictly(block, origin, lines[0])
+def _read_values(file: InputFile, origin: str) -> Iterator[tuple[list[Any], Sequence[int]]]:
+    """Yield the values of consecutive lines, and their numbers."""
+    first = 1
+    for block in file.chunks(_PIECE):
+        values: list[Any] = []
+        lines: Sequence[int] = range(first, first + count_lines(block))
+        with suppress(ValueError, RecursionError):
+            values = _DECODER.decode_lines(block)
+        if len(values) != len(lines) or not is_strict_json(block, values):
+            values, lines = parse_strictly(block, origin, first)
+        first += count_lines(block)
+        if values:
+            yield values, lines

@@ -12,10 +12,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl.errors import DataError, damaged
 from bpa_ppl.formats.block import CANDIDATES, Block, ReadOptions
 from bpa_ppl.formats.format import TableFormat
-from bpa_ppl.formats.records import parse_table
+from bpa_ppl.formats.records import read_rows
 from bpa_ppl.formats.roles import OF_FEATURES
 from bpa_ppl.formats.streams import AnyPath, InputFile, atomic_path
 from bpa_ppl.formats.writing import to_table
@@ -48,10 +49,7 @@ class Parquet(TableFormat, frozen=True):
 
     def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
         with file.on_disk() as path:
-            first = 1
-            for table in self._batches(path, options.origin):
-                yield parse_table(options, table, first + np.arange(len(table)))
-                first += len(table)
+            yield from read_rows(self._batches(path, options.origin), options)
 
     def write_file(self, lists: NBest, path: AnyPath) -> None:
         """Write the lists, one candidate per row.
@@ -70,7 +68,8 @@ class Parquet(TableFormat, frozen=True):
         with atomic_path(path) as temporary:
             parquet.write_table(table, temporary, row_group_size=_BATCH)
 
-    def _batches(self, path: str, origin: str) -> Iterator[Any]:
+    def _batches(self, path: str, origin: str) -> Iterator[tuple[Any, Int64]]:
+        """Yield tables of consecutive rows, and the numbers of these."""
         import pyarrow as pa
         from pyarrow import parquet
 
@@ -78,9 +77,11 @@ class Parquet(TableFormat, frozen=True):
             # Arrow opens the file itself, so that its threads never wait for Python.
             opened = parquet.ParquetFile(path, pre_buffer=False)
             size = _SENTENCES if self.candidates in opened.schema_arrow.names else _BATCH
+            first = 1
             for batch in opened.iter_batches(batch_size=size):
                 batch.validate(full=True)  # texts that are not UTF-8, and invalid offsets
-                yield pa.Table.from_batches([batch])
+                yield pa.Table.from_batches([batch]), first + np.arange(len(batch))
+                first += len(batch)
 
 
 @contextmanager

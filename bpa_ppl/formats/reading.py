@@ -21,13 +21,12 @@ from bpa_ppl.formats.block import (
     ReadOptions,
     iter_field_names,
 )
-from bpa_ppl.formats.builder import Builder
+from bpa_ppl.formats.build import build
 from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, NBestFormat, resolve_format
 from bpa_ppl.formats.preference_rows import CHOSEN, REJECTED, RESPONSE_A, RESPONSE_B, WINNER
 from bpa_ppl.formats.records import BY_COLUMNS, is_by_columns
 from bpa_ppl.formats.references import AnyReferences, AnySources, load_references, load_sources
 from bpa_ppl.formats.roles import AnyFeatures, Missing, make_roles
-from bpa_ppl.formats.schema import Schema
 from bpa_ppl.formats.streams import AnyInput, InputFile, file_suffix, origin_name
 from bpa_ppl.formats.values import json_keys
 from bpa_ppl.lists.nbest import NBest
@@ -141,16 +140,15 @@ def iter_nbest(
     require_one_of(bad, ("error", "drop"), "policy", "bad")
     options = ReadOptions(origin_name(path), bad, chosen.first_id)
     options = options._replace(roles=make_roles(features, exclude, missing))
-    lines = {} if references is None else {"reference": load_references(references)}
-    if sources is not None:
-        lines["source"] = load_sources(sources)
+    entries = [] if references is None else [load_references(references)]
+    entries += [] if sources is None else [load_sources(sources)]
     file = InputFile(path)
 
     def tables() -> Iterator[NBest]:
         reader = _find_format(file, chosen)
-        schema = make_schema(reader, options)
-        blocks = reader.blocks(file, schema.options)
-        yield from Builder(schema, lines, empty).lists(blocks, chunk)
+        of_format = options_of(reader, options)
+        blocks = reader.blocks(file, of_format)
+        yield from build(blocks, of_format, entries, sentences=chunk, empty=empty)
 
     return tables()
 
@@ -167,13 +165,12 @@ def format_name(path: AnyInput, format: str | NBestFormat = AUTO) -> str:
     return NBEST_FORMATS.name_of(_find_format(InputFile(path), resolve_format(format)))
 
 
-def make_schema(reader: NBestFormat, options: ReadOptions) -> Schema:
-    """Return what checks the columns of one file of a format."""
+def options_of(reader: NBestFormat, options: ReadOptions) -> ReadOptions:
+    """Return how a file of a format is read."""
     name = NBEST_FORMATS.name_of(reader)
-    names = ColumnNames(reader.column_names(), options.origin, name)
-    roles = replace(options.roles, all_numbers=reader.defines_features)
-    return Schema(
-        options._replace(names=names, roles=roles),
+    return options._replace(
+        names=ColumnNames(reader.column_names(), options.origin, name),
+        roles=replace(options.roles, all_numbers=reader.defines_features),
         nan_is_missing=reader.nan_is_missing,
         typed=reader.typed,
         any_order=reader.any_order,

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,36 +31,83 @@ from bpa_ppl.formats.block import (
     REFERENCES,
     SOURCE,
     TEXT,
-    TOTAL,
     Block,
     ColumnNames,
     ReadOptions,
 )
 from bpa_ppl.formats.preference_rows import SETTINGS, Fields, find_answer_fields, parse_pair
-from bpa_ppl.formats.values import NUMBER, abbreviate, from_arrow, kind_of
+from bpa_ppl.formats.roles import Roles
+from bpa_ppl.formats.values import abbreviate, from_arrow, is_arrow
 from bpa_ppl.lists.labels import find_label, find_repeated
 from bpa_ppl.lists.nbest import NBest
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-IN_MEMORY = ReadOptions(NBest.origin, names=ColumnNames({}, NBest.origin))
 #: Of a table by columns.
 BY_COLUMNS = (
     "an object with columns, as pandas writes a table by default: write an object for each row, in "
     "pandas with frame.to_json(PATH, orient='records', lines=True)"
 )
+_ENDLESS = "objects are nested without an end"
 _LIKE = """: write objects such as {"text": "a cat", "features": {"lm": -1.5}}"""
 
 
-def parse_records(records: Any, options: ReadOptions = IN_MEMORY) -> Block:
+def read_in_memory(roles: Roles | None = None) -> ReadOptions:
+    """Return how data in memory are read."""
+    names = ColumnNames({}, NBest.origin)
+    return ReadOptions(NBest.origin, names=names, roles=roles or Roles())
+
+
+def read_rows(
+    parts: Iterable[tuple[Sequence[Any] | pa.Table, Sequence[int] | Int64]], options: ReadOptions
+) -> Iterator[Block]:
+    """Yield the columns of consecutive rows of a file.
+
+    Args:
+        parts: records, or Arrow tables with the same columns, each with the line, or the number, of
+            every row.
+        options: how to read.
+
+    Raises:
+        DataError: naming line and field, if a row is not as the schema says.
+
+    >>> candidates = [{"text": "a cat", "scores": {"lm": -1.5}}, {"text": "cat"}]
+    >>> records = [{"id": 3, "candidates": candidates}]
+    >>> block = next(read_rows([(records, [1])], ReadOptions("dev.jsonl")))
+    >>> block.candidates, block.sentences
+    ({'text': ['a cat', 'cat'], 'scores.lm': [-1.5, None]}, {'id': [3]})
+    >>> import pyarrow as pa
+    >>> table = pa.table({"id": [0, 0], "text": ["a", "b"], "lm": [-1.5, -2]})
+    >>> block = next(read_rows([(table, [1, 2])], ReadOptions("dev.parquet")))
+    >>> block.sentences, block.candidates["lm"].to_pylist()
+    ({'id': [0, 0]}, [-1.5, -2.0])
+    """
+    reader = _Rows(options)
+    for rows, lines in parts:
+        try:
+            block = reader.block(rows, lines)
+        except RecursionError as error:
+            raise options.error(_ENDLESS, lines[0], "bad-data") from error
+        yield block
+
+
+def parse_records(records: Any, options: ReadOptions) -> Block:
     """Return the columns of records, of columns by name, or of a data frame that exports Arrow.
 
-    >>> parse_records([{"id": 0, "text": "a", "features": {"lm": -1}, "year": 1990}]).candidates
+    >>> records = [{"id": 0, "text": "a", "features": {"lm": -1}, "year": 1990}]
+    >>> parse_records(records, read_in_memory()).candidates
     {'text': ['a'], 'features.lm': [-1], 'year': [1990]}
     """
     if hasattr(records, "__arrow_c_stream__"):
-        return _frame_columns(records, options)
+        rows: Any = _read_frame(records, options)
+    else:
+        rows = _to_records(records)
+    return next(read_rows([(rows, range(1, len(rows) + 1))], options))
+
+
+def _to_records(records: Any) -> list[Any]:
+    """Return records of plain values."""
     if isinstance(records, Mapping):
         rule = "a column of records must be a sequence"
         columns = [_members(_to_list(values), rule) for values in records.values()]
@@ -75,11 +121,9 @@ def parse_records(records: Any, options: ReadOptions = IN_MEMORY) -> Block:
     if not rows:
         raise needs("reading", "at least one record", "records", code="no-data")
     try:
-        rows = list(map(to_plain_values, rows))
+        return list(map(to_plain_values, rows))
     except RecursionError as error:
-        problem = "objects are nested without an end"
-        raise DataError(problem, parameter="records") from error
-    return RecordReader(options).block(rows, range(1, len(rows) + 1))
+        raise DataError(_ENDLESS, parameter="records") from error
 
 
 def _to_list(values: Any) -> Any:
@@ -91,7 +135,8 @@ def _members(values: Any, rule: str) -> list[Any]:
     return to_members(values, "records", rule)
 
 
-def _frame_columns(frame: Any, options: ReadOptions) -> Block:
+def _read_frame(frame: Any, options: ReadOptions) -> pa.Table | list[Any]:
+    """Return a data frame as a table; as records if Arrow cannot read values of its columns."""
     import pyarrow as pa
 
     try:
@@ -104,100 +149,132 @@ def _frame_columns(frame: Any, options: ReadOptions) -> Block:
         # Columns in pandas may have values of any type.
         if hasattr(frame, "columns") and hasattr(frame, "reset_index"):
             frame = frame.reset_index() if index else frame
-            return parse_records(frame.rename(columns=str).to_dict("records"), options)
+            return _to_records(frame.rename(columns=str).to_dict("records"))
         reason = str(error).splitlines()[0]
         problem = f"Arrow cannot read a column of the data frame: {reason}: convert it to numbers "
         raise DataError(f"{problem}or texts", parameter="records") from error
     # What pandas calls an index without a name, which is not a column of the user.
     unnamed = [name for name in table.column_names if name.startswith("__index_level_")]
-    return parse_table(options, table.drop_columns(unnamed))
+    return table.drop_columns(unnamed)
 
 
-class RecordReader:
-    """Takes the records of one file apart, block by block.
+class _Rows:
+    """Takes the rows of one file apart, block by block."""
 
-    Args:
-        options: how to read.
-        used: the columns that are read, those of objects inside by their names with dots; None
-            reads all. In records that have few fields in common, all columns together are much
-            larger than the records.
-
-    Attributes:
-        nested: whether a record is a sentence with its candidates; None before the first one.
-        unused: fields of candidates that were not read, and whether each is a number.
-
-    >>> reader = RecordReader(ReadOptions("dev.jsonl"))
-    >>> candidates = [{"text": "a cat", "scores": {"lm": -1.5}}, {"text": "cat"}]
-    >>> columns = reader.block([{"id": 3, "candidates": candidates}], [1])
-    >>> columns.candidates, columns.sentences
-    ({'text': ['a cat', 'cat'], 'scores.lm': [-1.5, None]}, {'id': [3]})
-    """
-
-    def __init__(self, options: ReadOptions, used: Iterable[str] | None = None):
-        self._names, self._bad = options.names, options.bad
-        self._roles = options.roles
-        self._dropped: list[str] = []  # rows of a block
-        self._named: set[int] = set()  # lines whose candidates have the usual names
-        self._pair: Fields | None = None  # the fields of answers that are compared
+    def __init__(self, options: ReadOptions):
+        self._options, self._names = options, options.names
         self._error = partial(options.error, code="bad-data")
-        self.nested: bool | None = None
-        self.unused: dict[str, bool] = {}
-        self._used: set[str] | None = None
-        if used is not None:
-            self._used = {ID, SOURCE, TEXT, TOTAL, CANDIDATES}
-            for name in used:
-                parts = name.split(".")
-                self._used.update(".".join(parts[: k + 1]) for k in range(len(parts)))
+        self._pair: Fields | None = None  # the fields of answers that are compared
+        self._nested: bool | None = None  # whether a record is a sentence with its candidates
 
-    def block(self, records: Sequence[Any], lines: Sequence[int]) -> Block:
-        """Return the columns of some records.
-
-        Args:
-            records: dictionaries.
-            lines: the line, or the number, of each.
-
-        Raises:
-            DataError: naming line and field, if a record is not as the schema says.
-        """
-        try:
-            return self._columns_of(records, lines)
-        except RecursionError as error:
-            raise self._error("objects are nested without an end", lines[0]) from error
-
-    def _columns_of(self, objects: Sequence[Any], lines: Sequence[int]) -> Block:
-        """Return the columns of some records."""
-        self._dropped, self._named = [], set()
-        if self.nested is None and len(objects) == 1 and is_by_columns(objects[0]):
+    def block(self, rows: Sequence[Any] | pa.Table, numbers: Sequence[int] | Int64) -> Block:
+        """Return the columns of some rows, of which each is in a line of this number."""
+        lines_of = np.asarray(numbers, np.int64)
+        if not isinstance(rows, Sequence):
+            if (columns := self._read_table(rows)) is not None:
+                return _make_block(columns, lines_of)
+            if not len(rows):
+                return Block({TEXT: []}, {ID: []}, None, lines_of)
+            rows = rows.to_pylist()
+        lines: list[int] = lines_of.tolist()
+        if self._nested is None and len(rows) == 1 and is_by_columns(rows[0]):
             raise self._error(BY_COLUMNS, lines[0])
-        records = self._records(objects, lines)
-        numbers = np.array(lines, np.int64)
-        if not self.nested:
-            columns = self._columns(records, lines)
-            sentences = {n: v for n, v in columns.items() if belongs_to_sentence(n)}
-            candidates = {n: v for n, v in columns.items() if n not in sentences}
-            return Block(candidates, sentences, None, numbers)
+        dropped: list[str] = []
+        records = self._read_records(rows, lines, dropped)
+        if not self._nested:
+            return _make_block(self._columns([record for record, _ in records], lines), lines_of)
         pairs = zip(records, lines, strict=True)
-        lists = [self._candidates(record[CANDIDATES], line) for record, line in pairs]
+        lists = [
+            self._candidates(record[CANDIDATES], line, named) for (record, named), line in pairs
+        ]
         sizes = list(map(len, lists))
         parents = np.repeat(np.arange(len(lists)), sizes)
-        candidates = {TEXT: []}
+        of_candidates: list[int] = lines_of[parents].tolist()
+        candidates: dict[str, Any] = {TEXT: []}
         if len(parents):
-            candidates = self._columns(list(chain.from_iterable(lists)), numbers[parents].tolist())
-        fields = self._values(records, lines)
+            candidates = self._columns(list(chain.from_iterable(lists)), of_candidates)
+        fields = self._values([record for record, _ in records], lines)
         sentences = {n: to_plain_members(v) for n, v in fields if n != CANDIDATES}
         for name in [n for n, v in sentences.items() if self._is_named(n) and _has_lists(v)]:
-            column = self._spread_over(name, sentences.pop(name), sizes, lines)
-            self._add(candidates, name, column, numbers[parents].tolist())
-        dropped = tuple(self._dropped)
-        return Block(candidates, sentences, parents, numbers, dropped=dropped)
+            column = self._spread(name, sentences.pop(name), sizes, lines)
+            self._add(candidates, name, column, of_candidates)
+        return Block(candidates, sentences, parents, lines_of, dropped=tuple(dropped))
+
+    def _read_table(self, table: pa.Table) -> dict[str, Any] | None:
+        """Return the columns of a table; None if each row is several candidates."""
+        import pyarrow as pa
+
+        flat = table
+        while any(pa.types.is_struct(kind) for kind in flat.schema.types):
+            flat = flat.flatten()  # fields of objects have names with dots
+        if twice := find_repeated(flat.column_names):
+            raise _repetition_error(self._options, twice)
+        columns_of_both = (*table.schema, *flat.schema)
+        usual = self._names.usual([field.name for field in columns_of_both])
+        for field in table.schema:
+            if field.name in usual and "period" in _find_extension(field):
+                problem = f"the column {field.name} is of periods of time: convert it to texts, or "
+                problem += "to numbers with a unit"
+                raise self._error(problem, code="wrong-type")
+        fields = {usual[field.name] for field in columns_of_both if field.name in usual}
+        named = not self._names.names.keys().isdisjoint(SETTINGS)
+        if CANDIDATES in fields or named or find_answer_fields(fields):
+            return None
+        return {usual[name]: flat[name] for name in flat.column_names if name in usual}
+
+    def _read_records(
+        self, rows: Sequence[Any], lines: Sequence[int], dropped: list[str]
+    ) -> list[tuple[dict[Any, Any], bool]]:
+        """Return records with the usual fields, all of which have candidates, or none.
+
+        And of each whether the fields of its candidates may have other names in the file.
+        """
+        records: list[tuple[dict[Any, Any], bool]] = []
+        for record, line in zip(rows, lines, strict=True):
+            if not isinstance(record, dict):
+                raise self._error(f"{abbreviate(record)} is not an object with fields", line)
+            renamed = bool(self._names.names)
+            if renamed:
+                record = self._names.fields(record)
+                if not records:
+                    used = (ID, *SETTINGS, *([CANDIDATES] if CANDIDATES in record else []))
+                    required = [n for n in used if n in self._names.names]
+                    self._names.require(required, record, line)
+            if {TEXT, CANDIDATES}.isdisjoint(record):
+                self._pair = self._pair or find_answer_fields(record)
+                if self._pair is not None:
+                    record, renamed = self._read_pair(record, line, self._pair, dropped), False
+            if self._nested and CANDIDATES not in record and TEXT not in record:
+                record = {**record, CANDIDATES: []}
+            records.append((record, renamed))
+            nested = CANDIDATES in record
+            self._nested = nested if self._nested is None else self._nested
+            if nested is not self._nested:
+                form = "candidates" if nested else "no candidates"
+                problem = f"{form}, unlike the first line: use one form throughout"
+                raise self._error(problem, line)
+        return records
+
+    def _read_pair(
+        self, record: dict[str, Any], line: int, fields: Fields, dropped: list[str]
+    ) -> dict[str, Any]:
+        """Return a row of preferences; one that is dropped is a sentence without candidates."""
+        try:
+            return parse_pair(record, fields, self._error, line, self._names.names)
+        except DataError as error:
+            if self._options.bad != "drop" or error.parameter != "bad":
+                raise
+            problem, *_ = error.message.removeprefix(locate(error.path, line)).rsplit(": ", 2)
+            dropped.append(f"row {line}: {problem}")
+        return {ID: record[ID], CANDIDATES: []} if ID in record else {CANDIDATES: []}
 
     def _is_named(self, name: str) -> bool:
         """Return whether a column is one of numbers by its name: a feature, or the gain."""
         if belongs_to_sentence(name) or name == TEXT:
             return False
-        return bool(self._roles.is_feature(name)) or name in self._roles.numbers
+        return bool(self._options.roles.is_feature(name)) or name in self._options.roles.numbers
 
-    def _spread_over(
+    def _spread(
         self, name: str, values: Sequence[Any], sizes: Sequence[int], lines: Sequence[int]
     ) -> list[Any]:
         """Return the column of candidates whose values are in a list for each sentence."""
@@ -210,54 +287,14 @@ class RecordReader:
             column += [None] * size if value is None else value
         return column
 
-    def _records(self, objects: Sequence[Any], lines: Sequence[int]) -> list[dict[Any, Any]]:
-        """Return records with the usual fields, all of which have candidates, or none."""
-        records: list[dict[Any, Any]] = []
-        for record, line in zip(objects, lines, strict=True):
-            if not isinstance(record, dict):
-                raise self._error(f"{abbreviate(record)} is not an object with fields", line)
-            if self._names.names:
-                record = self._names.fields(record)
-                if not records:
-                    used = (ID, *SETTINGS, *([CANDIDATES] if CANDIDATES in record else []))
-                    required = [n for n in used if n in self._names.names]
-                    self._names.require(required, record, line)
-            if {TEXT, CANDIDATES}.isdisjoint(record):
-                self._pair = self._pair or find_answer_fields(record)
-                if self._pair is not None:
-                    record = self._answers(record, line, self._pair)
-                    self._named.add(line)
-            if self.nested and CANDIDATES not in record and TEXT not in record:
-                record = {**record, CANDIDATES: []}
-            records.append(record)
-            nested = CANDIDATES in record
-            self.nested = nested if self.nested is None else self.nested
-            if nested is not self.nested:
-                form = "candidates" if nested else "no candidates"
-                problem = f"{form}, unlike the first line: use one form throughout"
-                raise self._error(problem, line)
-        return records
-
-    def _answers(self, record: dict[str, Any], line: int, fields: Fields) -> dict[str, Any]:
-        """Return a row of preferences; one that is dropped is a sentence without candidates."""
-        try:
-            return parse_pair(record, fields, self._error, line, self._names.names)
-        except DataError as error:
-            if self._bad != "drop" or error.parameter != "bad":
-                raise
-            problem, *_ = error.message.removeprefix(locate(error.path, line)).rsplit(": ", 2)
-            self._dropped.append(f"row {line}: {problem}")
-        return {ID: record[ID], CANDIDATES: []} if ID in record else {CANDIDATES: []}
-
-    def _candidates(self, value: Any, line: int) -> Sequence[dict[str, Any]]:
+    def _candidates(self, value: Any, line: int, renamed: bool) -> Sequence[dict[str, Any]]:
         """Return the candidates of a record as objects; a text is one with a text alone."""
         if value is None:
             return []
         if not isinstance(value, list | tuple):
             problem = f"{CANDIDATES} is {abbreviate(value)}, not a list of objects{_LIKE}"
             raise self._error(problem, line)
-        usual = line in self._named or not self._names.names
-        if usual and {dict}.issuperset(map(type, value)):
+        if not renamed and {dict}.issuperset(map(type, value)):
             return value
         candidates = []
         for place, candidate in enumerate(value):
@@ -265,7 +302,7 @@ class RecordReader:
             if not isinstance(fields, dict):
                 problem = f"{CANDIDATES}[{place}] is {abbreviate(candidate)}, neither a text nor "
                 raise self._error(f"{problem}an object with a text{_LIKE}", line)
-            if fields is candidate and not usual:
+            if fields is candidate and renamed:
                 fields = self._names.fields(fields, of_candidate=True)
             candidates.append(fields)
         return candidates
@@ -275,8 +312,7 @@ class RecordReader:
     ) -> dict[str, Any]:
         """Return a column for each field; a field of an object inside has a name with a dot."""
         columns: dict[str, Any] = {}
-        self._note_unused(objects, prefix)
-        for name, values in self._values(objects, lines, prefix):
+        for name, values in self._values(objects, lines):
             column, types = prefix + name, set(map(type, values))
             if not types <= {float, int, str}:
                 values = to_plain_members(values)
@@ -291,36 +327,18 @@ class RecordReader:
             self._add(columns, column, values, lines)
         return columns
 
-    def _note_unused(self, objects: Sequence[dict[str, Any]], prefix: str) -> None:
-        """Record the fields that are not read."""
-        if self._used is None:
-            return
-        names = set[str]().union(*objects)
-        left_out = {name for name in names if prefix + name not in self._used}
-        for fields in objects:
-            if not left_out:
-                return
-            for name in [n for n, v in fields.items() if n in left_out and v is not None]:
-                left_out.remove(name)
-                value = fields[name]
-                inner = {f"{name}.{n}": v for n, v in value.items()} if type(value) is dict else {}
-                for of, v in (inner or {name: value}).items():
-                    self.unused[prefix + of] = kind_of(v) == NUMBER
-
     def _values(
-        self, objects: Sequence[dict[Any, Any]], lines: Sequence[int], prefix: str = ""
+        self, objects: Sequence[dict[Any, Any]], lines: Sequence[int]
     ) -> Iterator[tuple[str, list[Any]]]:
         """Yield the name of each field with the values of all objects, None where one lacks it."""
-        columns = _read_alike(objects) if self._used is None else {}
-        for name in columns or dict.fromkeys(chain.from_iterable(objects)):
-            if self._used is not None and f"{prefix}{name}" not in self._used:
-                continue
-            values = columns[name] if columns else [fields.get(name) for fields in objects]
+        # Most objects have the fields of the first one: a set is faster than their order.
+        alike = set().union(*objects) == objects[0].keys()
+        for name in objects[0] if alike else dict.fromkeys(chain.from_iterable(objects)):
             if not isinstance(name, str):
                 line = next(n for of, n in zip(objects, lines, strict=True) if name in of)
                 problem = f"the name of a field must be a text, not {quote(name)}"
                 raise self._error(problem, line)
-            yield name, values
+            yield name, [fields.get(name) for fields in objects]
 
     def _add(self, columns: dict[str, Any], name: str, values: Any, lines: Sequence[int]) -> None:
         """Add a column; one object may not have two fields of one flattened name."""
@@ -354,16 +372,6 @@ def _has_lists(values: Sequence[Any]) -> bool:
     return any(isinstance(value, list | tuple) for value in values)
 
 
-def _read_alike(objects: Sequence[dict[Any, Any]]) -> dict[Any, list[Any]]:
-    """Return the columns of objects that have the same fields; nothing if they differ."""
-    if len(set(map(len, objects))) > 1:
-        return {}
-    try:
-        return {name: list(map(itemgetter(name), objects)) for name in objects[0]}
-    except KeyError:
-        return {}
-
-
 def belongs_to_sentence(name: str) -> bool:
     """Return whether a field is one of the sentence where a record is a candidate.
 
@@ -374,52 +382,12 @@ def belongs_to_sentence(name: str) -> bool:
     return name in names or find_label(name) == REFERENCE or name.startswith(OF_SENTENCE)
 
 
-def parse_table(options: ReadOptions, table: pa.Table, lines: Int64 | None = None) -> Block:
-    """Return the columns of a table; a file has one or several, with the same columns.
-
-    Args:
-        options: how to read.
-        table: an Arrow table.
-        lines: (rows,) the line, or the number, of each row; None counts the rows from 1 on.
-
-    Raises:
-        DataError: naming row and column, if a value is not as the schema says.
-
-    >>> import pyarrow as pa
-    >>> table = pa.table({"id": [0, 0], "text": ["a", "b"], "lm": [-1.5, -2], "by": ["x", "y"]})
-    >>> block = parse_table(ReadOptions("dev.parquet"), table)
-    >>> block.sentences, list(block.candidates), block.candidates["lm"].to_pylist()
-    ({'id': [0, 0]}, ['text', 'lm', 'by'], [-1.5, -2.0])
-    """
-    import pyarrow as pa
-
-    flat = table
-    while any(pa.types.is_struct(kind) for kind in flat.schema.types):
-        flat = flat.flatten()  # fields of objects have names with dots
-    if twice := find_repeated(flat.column_names):
-        raise _repetition_error(options, twice)
-    lines = np.arange(1, len(table) + 1) if lines is None else lines
-    columns_of_both = (*table.schema, *flat.schema)
-    usual = options.names.usual([field.name for field in columns_of_both])
-    for field in table.schema:
-        if field.name in usual and "period" in _find_extension(field):
-            problem = f"the column {field.name} is of periods of time: convert it to texts, or to "
-            problem += "numbers with a unit"
-            raise options.error(problem, code="wrong-type")
-    fields = {usual[field.name]: field.type for field in columns_of_both if field.name in usual}
-    named = not options.names.names.keys().isdisjoint(SETTINGS)
-    if CANDIDATES in fields or named or find_answer_fields(fields):
-        if not len(table):
-            return Block({TEXT: []}, {ID: []}, None, lines)
-        return RecordReader(options).block(table.to_pylist(), lines.tolist())
-    names = [name for name in flat.column_names if name in usual]
-    table = flat.select(names).rename_columns([usual[name] for name in names])
-    candidates: dict[str, Any] = {}
-    sentences: dict[str, Any] = {}
-    for name in table.column_names:
-        columns = sentences if belongs_to_sentence(name) else candidates
-        columns[name] = from_arrow(table[name]) if columns is sentences else table[name]
-    return Block(candidates, sentences, None, lines)
+def _make_block(columns: dict[str, Any], lines: Int64) -> Block:
+    """Return the columns of candidates, and of their sentences."""
+    sentences = {n: v for n, v in columns.items() if belongs_to_sentence(n)}
+    candidates = {n: v for n, v in columns.items() if n not in sentences}
+    of_sentences = {n: from_arrow(v) if is_arrow(v) else v for n, v in sentences.items()}
+    return Block(candidates, of_sentences, None, lines)
 
 
 def _find_extension(field: pa.Field) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
@@ -25,7 +25,8 @@ from bpa_ppl.errors import (
     needs,
     quote,
 )
-from bpa_ppl.formats.block import ID, REFERENCE, REFERENCES
+from bpa_ppl.formats.block import ID, REFERENCE, REFERENCES, SOURCE
+from bpa_ppl.formats.ids import SentenceIds
 from bpa_ppl.formats.streams import (
     STANDARD,
     AnyPath,
@@ -54,15 +55,21 @@ AnySources = AnyPath | Sequence[str]
 
 
 class SentenceLines(NamedTuple):
-    """One entry for each sentence of a text, such as its references.
+    """One entry for each sentence of a text: its references, or its source.
+
+    Those with ids belong to the lists with the same ids. Of those without, an id that is an
+    integer, perhaps as a text, names the line, so lists may be some of those of the text. If ids
+    are other texts, the lines are in the order in which these appear.
 
     Attributes:
-        lines: one entry per sentence; or entries by id, as `names.id_key` returns it.
+        lines: one entry per sentence; or entries by id, as `id_key` returns it.
         origin: where they are from, for messages.
+        what: "reference" or "source".
     """
 
     lines: Sequence[Any] | Mapping[Any, Any]
     origin: str
+    what: str = REFERENCE
 
     @classmethod
     def of_references(cls, value: Any) -> SentenceLines:
@@ -74,6 +81,103 @@ class SentenceLines(NamedTuple):
         if isinstance(value, Mapping):
             return cls(group_references(value), "the references")
         return cls(to_references(value), "the text")
+
+    def _are_by_value(self, ids: SentenceIds) -> bool:
+        """Return whether ids are texts that print the numbers of lines, as the first one shows."""
+        by_place = ids.counted and not isinstance(self.lines, Mapping)
+        return by_place and isinstance(ids.keys[0], int)
+
+    def find(
+        self, ids: SentenceIds, numbers: Sequence[int], lines: Sequence[int]
+    ) -> tuple[tuple[Any, ...], Sequence[int]]:
+        """Return the entries of some lists, and the ids that name the lines.
+
+        An entry that is missing is None until `check` raises the error, which has both numbers.
+
+        Args:
+            ids: of the file, of which the last keys are those of these lists.
+            numbers: of the lists.
+            lines: where they begin.
+
+        Raises:
+            DataError: if an id names no line.
+        """
+        entries, by_value = self.lines, self._are_by_value(ids)
+        keys = ids.keys[len(ids.keys) - len(numbers) :]
+        if isinstance(entries, Mapping):
+            return tuple(map(entries.get, keys)), numbers
+        found = []
+        for number, key, line in zip(numbers, keys, lines, strict=True):
+            if by_value and not isinstance(key, int):
+                problem = f"the id {quote(key)} is not an integer, as others are: {self._remedy}"
+                raise self._error(ids, problem, line)
+            place = (key if by_value else number) - ids.options.first_id
+            if 0 <= place < len(entries):
+                found.append(entries[place])
+            elif ids.counted and not by_value:
+                found.append(None)
+            else:
+                raise self._no_entry(ids, place, line)
+        return tuple(found), keys if by_value else numbers
+
+    def check(self, ids: SentenceIds) -> Iterator[str]:
+        """Yield a sentence for lines that are not used, when all lists are read.
+
+        Raises:
+            DataError: if there are more or fewer lines than lists, or other ids.
+        """
+        entries, origin, first = self.lines, self.origin, ids.options.first_id
+        if isinstance(entries, Mapping):
+            keys = [*ids.keys, *id_keys(map(ids.name, ids.empty))]
+            if differ := describe_other_ids(keys, entries, origin):
+                raise self._error(ids, differ, code="mismatch")
+            return
+        by_value, all_ids = self._are_by_value(ids), ids.lines.keys() | ids.empty
+        in_order = ids.counted and not by_value
+        numbers = ids.keys if by_value else all_ids
+        count, lines = len(all_ids), len(entries)
+        if lines != count and (in_order or max(numbers) - first + 1 == count):
+            problem = f"{format_count(count, 'list')}, but {origin} has {lines} {self.what}s: "
+            raise self._error(ids, problem + self._remedy, code="wrong-length")
+        if min(numbers) == first + 1:
+            yield f"no list for the first {self.what}, id {first}: {_if_counted(first)}"
+        elif lines > count:
+            some = f"lists for {format_count(count, 'sentence')}, but {origin} has {lines}"
+            yield f"{some} {self.what}s: the others are not used"
+        if in_order:
+            ends = quote(ids.keys[0]), quote(ids.keys[-1])
+            order = f"the {self.what}s in {origin} are paired in the order in which ids appear, "
+            order += f"{ends[0]} with line 1, …, {ends[1]} with line {count}"
+            log_info(f"{ids.options.origin}: {order}")
+
+    @property
+    def _remedy(self) -> str:
+        remedy = f"give a {self.what} for each list, in their order"
+        if self.what == REFERENCE:
+            remedy += f", or references with ids: a file .tsv with a header {ID}<TAB>{self.what}"
+        return remedy
+
+    def _no_entry(self, ids: SentenceIds, place: int, line: int) -> DataError:
+        """Return the error of an id beyond the lines."""
+        first, count = ids.options.first_id, len(self.lines)
+        problem = f"no {self.what} for sentence id {first + place}: {self.origin} has {count} "
+        problem += f"lines, for ids {first} to {first + count - 1}; "
+        if place == count and min(ids.keys) == first + 1:
+            return self._error(ids, problem + _if_counted(first), line, parameter="format")
+        return self._error(ids, problem + self._remedy, line)
+
+    def _error(
+        self, ids: SentenceIds, problem: str, line: int | None = None, **details: Any
+    ) -> DataError:
+        """Return an error about the parameter and the file of the lists."""
+        details = {"parameter": f"{self.what}s", "code": "bad-data", **details}
+        return ids.options.error(problem, line, **details)
+
+
+def _if_counted(first: int) -> str:
+    """Return the remedy where ids may be counted from the next one."""
+    remedy = f"if ids are counted from {first + 1}, set first_id={first + 1}"
+    return f"{remedy} (of a file: with its format, auto:first_id={first + 1})"
 
 
 def load_references(references: AnyReferences) -> SentenceLines:
@@ -109,8 +213,9 @@ def load_sources(sources: AnySources) -> SentenceLines:
     ('un chat',)
     """
     if not isinstance(sources, str | PurePath):
-        return SentenceLines(to_texts(sources), "the text")
-    return SentenceLines([line.strip() for line in read_lines(sources)], origin_name(sources))
+        return SentenceLines(to_texts(sources), "the text", SOURCE)
+    lines = [line.strip() for line in read_lines(sources)]
+    return SentenceLines(lines, origin_name(sources), SOURCE)
 
 
 def read_references(paths: AnyPath | Sequence[AnyPath]) -> list[tuple[str, ...]]:
@@ -266,123 +371,3 @@ def _read_table(
         if not cells[of_id]:
             raise missing_data(ID, "write it", origin, line, code="bad-line")
         yield line, cells[of_id], tuple(filter(None, [cells[of_text]]))
-
-
-# Which entry belongs to which list.
-
-
-class Pairing:
-    """Pairs references, or sources, with lists.
-
-    Those with ids are paired by id. Of those without, an id that is an integer, perhaps as a text,
-    names the line, so lists may be some of those of the text. If ids are other texts, the lines are
-    in the order in which these appear.
-
-    Args:
-        what: "reference" or "source".
-        sentences: the references or sources.
-        origin: the name of the n-best file, for messages.
-        first_id: the id of the first line.
-
-    >>> pairing = Pairing("reference", SentenceLines(["a", "b", "c"], "dev.ref"), "dev.jsonl", 0)
-    >>> pairing.entries([0, 1], ["2", "0"], [1, 2], by_text=True)
-    (('c', 'a'), [2, 0])
-    """
-
-    def __init__(self, what: str, sentences: SentenceLines, origin: str, first_id: int):
-        self.what, self.sentences, self.origin, self.first_id = what, sentences, origin, first_id
-        self._by_id = isinstance(sentences.lines, Mapping)
-        self._entries: Mapping[Any, Any] = (
-            dict(sentences.lines) if self._by_id else dict(enumerate(sentences.lines, first_id))
-        )
-        self._forms: dict[Any, str] = {}  # of ids that are joined
-        self._keys: list[Any] = []  # of the ids of all lists
-        # Whether ids are texts, which are integers, or in the order of the entries.
-        self._by_value = self._in_order = False
-        one = first_id + 1
-        self._if_counted = f"if ids are counted from {one}, set first_id={one}"
-        self._if_counted += f" (of a file: with its format, auto:first_id={one})"
-        self._remedy = f"give a {what} for each list, in their order"
-        if what == REFERENCE:
-            self._remedy += f", or references with ids: a file .tsv with a header {ID}<TAB>{what}"
-
-    def entries(
-        self, ids: Sequence[int], names: Sequence[Any], lines: Sequence[int], *, by_text: bool
-    ) -> tuple[tuple[Any, ...], Sequence[int]]:
-        """Return the entries of some lists, and the ids that name the lines.
-
-        An entry that is missing is None until `notes` raises the error, which has both numbers.
-
-        Args:
-            ids: of the lists.
-            names: the ids as in the file, texts or integers.
-            lines: where the lists begin.
-            by_text: whether `ids` number the texts in `names`, as these appear.
-
-        Raises:
-            DataError: if an id names no line, or two are one number written in two ways.
-        """
-        keys = id_keys(names)
-        if by_text and keys and not self._keys and not self._by_id:
-            self._by_value = isinstance(keys[0], int)
-            self._in_order = not self._by_value
-        self._keys += keys
-        numbers = keys if self._by_id or self._by_value else ids
-        for number, key, name, line in zip(numbers, keys, names, lines, strict=True):
-            if self._by_value and not isinstance(key, int):
-                problem = f"the id {quote(name)} is not an integer, as others are: "
-                raise self._error(problem + self._remedy, line)
-            has_entry = number in self._entries
-            is_joined = self._by_value or (self._by_id and has_entry)
-            # Ids that are one number written in two ways would have one entry.
-            if is_joined and (other := find_other_form(self._forms, key, name)):
-                raise self._error(describe_equal_ids(name, other), line, code="duplicate")
-            if not (has_entry or self._by_id or self._in_order):
-                raise self._no_entry(number, line)
-        return tuple(map(self._entries.get, numbers)), numbers if self._by_value else ids
-
-    def notes(self, ids: Collection[int], empty: Iterable[Any]) -> Iterator[str]:
-        """Yield a sentence for lines that are not used.
-
-        Args:
-            ids: of all sentences.
-            empty: the ids, as in the file, of those without candidates.
-
-        Raises:
-            DataError: if there are more or fewer lines than lists, or other ids.
-        """
-        entries, origin, first = self._entries, self.sentences.origin, self.first_id
-        if self._by_id:
-            keys = [*self._keys, *id_keys(empty)]
-            if differ := describe_other_ids(keys, entries, origin):
-                raise self._error(differ, code="mismatch")
-            return
-        numbers = self._keys if self._by_value else ids
-        count, lines, least = len(ids), len(entries), min(numbers)
-        if lines != count and (self._in_order or max(numbers) - first + 1 == count):
-            problem = f"{format_count(count, 'list')}, but {origin} has {lines} {self.what}s: "
-            raise self._error(problem + self._remedy, code="wrong-length")
-        if least == first + 1:
-            yield f"no list for the first {self.what}, id {first}: {self._if_counted}"
-        elif lines > count:
-            some = f"lists for {format_count(count, 'sentence')}, but {origin} has {lines}"
-            yield f"{some} {self.what}s: the others are not used"
-        if self._in_order:
-            ends = quote(self._keys[0]), quote(self._keys[-1])
-            order = f"the {self.what}s in {origin} are paired in the order in which ids appear, "
-            order += f"{ends[0]} with line 1, …, {ends[1]} with line {count}"
-            log_info(f"{self.origin}: {order}")
-
-    def _no_entry(self, number: int, line: int) -> DataError:
-        """Return the error of an id beyond the lines."""
-        first, end = self.first_id, self.first_id + len(self.sentences.lines)
-        problem = f"no {self.what} for sentence id {number}: {self.sentences.origin} has "
-        problem += f"{end - first} lines, for ids {first} to {end - 1}; "
-        if number == end and min(self._keys) == first + 1:
-            return self._error(problem + self._if_counted, line, parameter="format")
-        return self._error(problem + self._remedy, line)
-
-    def _error(self, problem: str, line: int | None = None, **options: Any) -> DataError:
-        """Return an error about the parameter and the n-best file."""
-        names = {"parameter": f"{self.what}s", **options}
-        return DataError(problem, self.origin, line, **names)

@@ -30,11 +30,10 @@ value is missing if it is absent, null, NaN, or an empty cell of a text file.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -45,13 +44,12 @@ from bpa_ppl._runtime.arrays import (
     LARGEST,
     NUL_IN_TEXT,
     Float64,
-    Int64,
     is_missing,
     read_number,
     to_float,
 )
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.errors import DataError, locate, quote, wrong_value
+from bpa_ppl.errors import DataError, locate
 from bpa_ppl.formats.block import (
     CANDIDATES,
     ID,
@@ -66,6 +64,7 @@ from bpa_ppl.formats.block import (
     Block,
     ReadOptions,
 )
+from bpa_ppl.formats.ids import SentenceIds
 from bpa_ppl.formats.roles import OF_FEATURES
 from bpa_ppl.formats.values import (
     NUMBER,
@@ -78,27 +77,7 @@ from bpa_ppl.formats.values import (
     parse_cells,
     without_empty,
 )
-from bpa_ppl.lists.ids import describe_equal_ids, id_keys, visible_form
 from bpa_ppl.lists.labels import find_label
-
-_LARGEST_ID = 2**63 - 1
-_LARGEST_FIRST_ID = 10**18  # an id beyond it would not fit 64 bits with the number of a list added
-
-_IDS = {int: "integers", str: "texts", type(None): "missing"}
-
-
-def check_first_id(first_id: Any) -> int:
-    """Return the id of the first sentence, if it is an integer that ids of 64 bits can follow.
-
-    Raises:
-        UsageError: if it is not.
-
-    >>> check_first_id(1)
-    1
-    """
-    if not isinstance(first_id, int) or abs(first_id) >= _LARGEST_FIRST_ID:
-        raise wrong_value("first_id must be an integer of at most 18 digits", first_id, "first_id")
-    return first_id
 
 
 class Schema:
@@ -109,11 +88,7 @@ class Schema:
 
     Args:
         options: how to read, with the roles of columns.
-        nan_is_missing: whether NaN is a missing number; otherwise it is a bad one.
-        typed: whether the file distinguishes numbers from texts; in one that does not, ids of
-            digits are integers.
-        any_order: whether the candidates of a sentence need not be adjacent.
-        divides_totals: whether the totals may be divided by a length.
+        ids: of the sentences.
 
     Attributes:
         numbers: the names of the features, and of the total.
@@ -124,45 +99,23 @@ class Schema:
     ...     {"text": ["a cat", "cat"], "lm": [-1.5, None], "by": ["x", "y"]},
     ...     {"id": [3]}, np.array([0, 0]), np.array([1]),
     ... )
-    >>> block = Schema(ReadOptions("dev.jsonl", roles=Roles(("lm",)))).check(block)
+    >>> options = ReadOptions("dev.jsonl", roles=Roles(("lm",)))
+    >>> block = Schema(options, SentenceIds(options)).check(block)
     >>> block.ids.tolist(), block.candidates
     ([3], {'text': ['a cat', 'cat'], 'lm': array([-1.5,  nan]), 'by': ('x', 'y')})
     """
 
-    def __init__(
-        self,
-        options: ReadOptions,
-        *,
-        nan_is_missing: bool = True,
-        typed: bool = True,
-        any_order: bool = True,
-        divides_totals: bool = False,
-    ):
-        self.options = options
-        self.typed, self.any_order, self.divides_totals = typed, any_order, divides_totals
+    def __init__(self, options: ReadOptions, ids: SentenceIds):
+        self.options, self.ids = options, ids
         self.numbers: set[str] = set()
         self.dropped: list[int] = []
         self._error = partial(options.error, code="bad-data")
-        self._nan_is_missing = nan_is_missing
-        self._write = "write numbers" if typed else "write numbers, and nothing where there is none"
+        self._typed, self._nan_is_missing = options.typed, options.nan_is_missing
+        self._write = "write numbers"
+        self._write += "" if options.typed else ", and nothing where there is none"
         # Whether a column is a feature; None as long as a pattern takes it, and has no value.
         self._features: dict[str, bool | None] = {}
-        self._records = 0
-        self._large_ids = False  # whether ids are integers of more than 64 bits, kept as texts
-        self._id_type: type | None = None  # int or str, or NoneType where there are no ids
-        self._id_numbers: dict[str, int] = {}
-        self._id_forms: dict[Any, str] = {}
-        self._last_id: int | None = None  # of the record before
         self._sentence_lines: dict[str, int] = {}  # where extras of sentences begin
-
-    @property
-    def counted(self) -> bool:
-        """Whether the ids number texts, the extra `id` of the sentences, as they appear."""
-        return self._id_type is str
-
-    def name_id(self, number: int) -> int | str:
-        """Return the id of a sentence as the file has it, for a message."""
-        return next((text for text, of in self._id_numbers.items() if of == number), number)
 
     def check(self, block: Block) -> Block:
         """Return the next records of the file: ids as integers, references as tuples of texts.
@@ -180,15 +133,7 @@ class Schema:
         required = [ID, TEXT] if block.parent is None else [TEXT]
         required += [name for name in self.options.names.names if name in names]
         self.options.names.require(required, names, line)
-        ids = self._ids(block)
-        if block.parent is not None and len(ids):
-            previous = ids[0] - 1 if self._last_id is None else self._last_id
-            again = np.flatnonzero(np.diff(ids, prepend=previous) == 0)
-            if len(again):
-                problem = f"a second list of sentence {block.sentences[ID][again[0]]}"
-                problem += ": give each list its own id, or none"
-                raise self._error(problem, block.line[again[0]], code="duplicate")
-            self._last_id = int(ids[-1])
+        ids = self.ids.read(block)
         sentences = self._sentences(block)
         texts = block.candidates[TEXT]
         texts = from_arrow(texts) if is_arrow(texts) else texts
@@ -210,9 +155,9 @@ class Schema:
 
     def _drop(self, block: Block, bad: npt.NDArray[np.bool_]) -> Block:
         """Return a block without some candidates, and without columns that they alone have."""
-        dropped = block.integers[block.parents[bad]].tolist()
+        dropped = block.ids[block.parents[bad]].tolist()
         self.dropped += dropped
-        gone, sentences = np.isin(block.integers, dropped).tolist(), dict(block.sentences)
+        gone, sentences = np.isin(block.ids, dropped).tolist(), dict(block.sentences)
         for name in filter(sentences.__contains__, JUDGEMENTS):
             pairs = list(zip(sentences[name], gone, strict=True))
             sentences[name] = [None if lost else value for value, lost in pairs]
@@ -314,7 +259,7 @@ class Schema:
 
     def _read(self, value: Any) -> float | None:
         """Return a number, or that which a cell of text prints; None for anything else."""
-        if isinstance(value, str) and not self.typed:
+        if isinstance(value, str) and not self._typed:
             return read_number(value, cells=True)
         return to_float(value) if kind_of(value) == NUMBER else None
 
@@ -323,7 +268,7 @@ class Schema:
         if isinstance(values, np.ndarray) or _has_numbers(values):
             return
         if is_arrow(values):
-            if not self.typed and parse_cells(combine_chunks(values)) is not None:
+            if not self._typed and parse_cells(combine_chunks(values)) is not None:
                 return
             values = from_arrow(values)
         if {int, float, bool}.issuperset(map(type, values)):
@@ -332,7 +277,7 @@ class Schema:
             if self._is_missing(value) or isinstance(value, bool):
                 continue
             number = self._read(value)
-            if number is None or (not self.typed and abs(number) > LARGEST):
+            if number is None or (not self._typed and abs(number) > LARGEST):
                 what = f"a number: {self._write}" if number is None else f"{FINITE}: correct it"
                 problem = f"is {abbreviate(value)}, not {what}"
                 details = {"parameter": "gain", "code": "bad-number"}
@@ -342,7 +287,7 @@ class Schema:
         """Return numbers, NaN where one is missing, and infinity in place of any other value."""
         numbers: Any = values
         if is_arrow(values):
-            cells = not (self.typed or _has_numbers(values))
+            cells = not (self._typed or _has_numbers(values))
             numbers = parse_cells(combine_chunks(values)) if cells else None
             numbers = from_arrow(values, numbers=True) if numbers is None else numbers
         if not isinstance(numbers, np.ndarray):
@@ -364,7 +309,7 @@ class Schema:
     def _is_missing(self, value: Any) -> bool:
         """Return whether a value is missing: an empty text is one only as a cell of a text file."""
         if isinstance(value, str):
-            return not (self.typed or value)
+            return not (self._typed or value)
         return is_missing(value) or (self._nan_is_missing and _is_nan(value))
 
     def _others(self, values: Any) -> Any:
@@ -373,7 +318,7 @@ class Schema:
             return values
         if is_arrow(values):
             cells = combine_chunks(values)
-            values = from_arrow(cells if self.typed else without_empty(cells))
+            values = from_arrow(cells if self._typed else without_empty(cells))
         if float in set(map(type, values)):
             return tuple(None if _is_nan(value) else value for value in values)
         return tuple(values)
@@ -387,91 +332,6 @@ class Schema:
             place = row - int(np.searchsorted(block.parent, block.parent[row]))
             name = f"{CANDIDATES}[{place}].{name}"
         return self._error(f"{name} {message}", line, **details)
-
-    def _ids(self, block: Block) -> Int64:
-        """Return (records,) the ids of the sentences as integers."""
-        count = len(block.line)
-        first = self.options.first_id + self._records
-        self._records += count
-        values, lines = block.sentences.get(ID, [None] * count), block.line.tolist()
-        if isinstance(values, np.ndarray):
-            return values
-        if {int}.issuperset(map(type, values)) and self._id_type in (None, int):
-            with suppress(OverflowError):
-                numbers = np.fromiter(values, np.int64, count)
-                if count and numbers.min() >= -_LARGEST_ID:
-                    self._id_type = int
-                    return numbers
-        try:  # repeated where records are candidates
-            first_lines = dict(zip(reversed(values), reversed(lines), strict=True))
-        except TypeError:
-            odd = (isinstance(v, tuple) or not isinstance(v, Hashable) for v in values)
-            row = [*odd].index(True)
-            raise self._odd_id(values[row], lines[row]) from None
-        distinct = dict.fromkeys(values)
-        # In a file that does not distinguish numbers from texts, unless its ids are texts.
-        keys = id_keys(distinct) if not self.typed and self._id_type is not str else distinct
-        if self._id_type is None:
-            integers = [k for k in keys if isinstance(k, int) and not isinstance(k, bool)]
-            self._large_ids = max(map(abs, integers), default=0) > _LARGEST_ID
-        pairs = zip(distinct, keys, strict=True)
-        numbered = {
-            value: self._number_of_id(value, key, first_lines[value]) for value, key in pairs
-        }
-        if self._id_type is type(None):
-            return np.arange(first, first + count)
-        return np.fromiter(map(numbered.__getitem__, values), np.int64, count)
-
-    def _number_of_id(self, entry: Any, key: Any, line: int) -> int:
-        """Return an id as an integer; ids that are texts are counted as they appear.
-
-        Args:
-            entry: the id as it is in the file.
-            key: an integer if the id may be one, else the same.
-            line: of the id.
-        """
-        value = entry if self._id_type is str else key
-        integer = isinstance(value, Integral) and not isinstance(value, bool)
-        if integer and self._large_ids:  # of more than 64 bits, so they are counted as texts are
-            value, integer = str(value), False
-        if isinstance(value, str) and not value:
-            raise self._error("sentence id '' is empty: give each row one", line)
-        if isinstance(value, str):
-            self._refuse_nul(value, "sentence id", line)
-        if not (value is None or isinstance(value, str) or integer):
-            raise self._odd_id(entry, line)
-        if integer and abs(int(value)) > _LARGEST_ID:
-            problem = f"sentence id {quote(entry)} has more than 64 bits, and the ids before have "
-            raise self._error(f"{problem}not: write all ids as texts", line)
-        kind = int if integer else str if isinstance(value, str) else type(None)
-        self._id_type = self._id_type or kind
-        if kind is not self._id_type:
-            problem = f"sentence id {quote(entry)}, but the ids before are {_IDS[self._id_type]}"
-            if value is None:
-                problem = f"no field {ID}, which the first line has"
-            raise self._error(f"{problem}: write all ids in the same way", line)
-        if isinstance(value, str):
-            number = self.options.first_id + len(self._id_numbers)
-            if value not in self._id_numbers and (other := self._look_alike(value)):
-                raise self._error(describe_equal_ids(value, other), line, code="duplicate")
-            return self._id_numbers.setdefault(value, number)
-        if isinstance(entry, str) and (first := self._id_forms.setdefault(value, entry)) != entry:
-            raise self._error(describe_equal_ids(entry, first), line, code="duplicate")
-        return int(value or 0)
-
-    def _look_alike(self, value: str) -> str | None:
-        """Return an id before that looks the same as a new one; enter one with an odd form."""
-        form = visible_form(value)
-        if form == value:
-            return self._id_forms.get(form)
-        if form in self._id_numbers:
-            return form
-        other = self._id_forms.setdefault(form, value)
-        return None if other == value else other
-
-    def _odd_id(self, entry: Any, line: int) -> DataError:
-        problem = f"sentence id {quote(entry)} is not an integer or a text: write it as one"
-        return self._error(problem, line)
 
     def _sentences(self, block: Block) -> dict[str, Sequence[Any]]:
         """Return the columns of sentences: sources, references and extras, one value per record."""
@@ -494,9 +354,8 @@ class Schema:
                 first = next((n for n, v in enumerate(finite) if v is not None), None)
                 if first is not None:
                     self._sentence_lines.setdefault(name, int(block.line[first]))
-        if self._id_type is str:
-            ids = block.sentences[ID]
-            columns[ID] = list(map(str, ids)) if self._large_ids else ids
+        if self.ids.counted:
+            columns[ID] = self.ids.names(block)
         if references:
             columns[REFERENCE] = self._references(block, references)
         if block.parent is not None and ID in block.candidates and ID in columns:
@@ -509,7 +368,7 @@ class Schema:
         """Return the references in a field of each record; an empty cell of text has none."""
         lists = []
         for value, line in zip(values, block.line, strict=True):
-            absent = value is None or (value == "" and not self.typed)
+            absent = value is None or (value == "" and not self._typed)
             texts = () if absent else (value,) if isinstance(value, str) else value
             if not isinstance(texts, list | tuple) or not all(isinstance(t, str) for t in texts):
                 problem = f"{name} is {abbreviate(value)}, not a text or a list of texts"

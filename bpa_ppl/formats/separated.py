@@ -18,7 +18,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, TextIO
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TextIO
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from bpa_ppl.errors import not_supported, quote
 from bpa_ppl.formats.block import ID, TEXT, TOTAL, Block, ReadOptions
 from bpa_ppl.formats.format import TableFormat
 from bpa_ppl.formats.preference_rows import PAIRS, SETTINGS, find_answer_fields
-from bpa_ppl.formats.records import parse_table
+from bpa_ppl.formats.records import read_rows
 from bpa_ppl.formats.roles import OF_FEATURES
 from bpa_ppl.formats.streams import InputFile, count_lines, decode
 from bpa_ppl.formats.values import (
@@ -80,7 +80,7 @@ class Csv(TableFormat, frozen=True):
         >>> next(Csv().blocks(file, ReadOptions("dev"))).candidates["lm"].to_pylist()
         ['-1.5']
         """
-        return _Reader(self.separators, self.quoted, options).blocks(file.chunks())
+        return read_rows(_read_tables(file.chunks(), self, options), options)
 
     def write(self, lists: NBest, file: TextIO) -> None:
         """Write the lists.
@@ -148,85 +148,85 @@ def _find_separator(first_line: bytes, separators: str) -> str:
     return max(separators, key=lambda mark: len(_header_cells(first_line, mark)))
 
 
-class _Reader:
-    """Reads the blocks of one file.
+def _read_tables(
+    chunks: Iterable[bytes], kind: Csv, options: ReadOptions
+) -> Iterator[tuple[pa.Table, Int64]]:
+    """Yield tables of consecutive rows as texts, and the line that each begins in.
 
-    Args:
-        separators: that may be between cells; the header shows which one is.
+    Raises:
+        DataError: if a line does not have as many cells as the header, a quoted cell does not end,
+            or there is nothing but a header.
+    """
+    line, begun = 1, b""  # of what comes next; a record with a quoted cell that continues there
+    names: list[str] = []
+    has_rows = warned = False
+    dialect = _Dialect(kind.separators[0], kind.quoted, options)
+    for block in chunks:
+        if not (names or begun):
+            dialect = _Dialect.of(block.partition(b"\n")[0], kind, options)
+        data, begun = begun + block, b""
+        decode(data, options.origin, line)
+        looks_quoted = not (dialect.quoted or warned) and b'""' in data
+        if looks_quoted and (cell := _QUOTED.search(data)):
+            warned, number = True, line + data.count(b"\n", 0, cell.start())
+            warn_user(
+                f"{options.origin}:{number}: a cell looks quoted, but its quotation marks are read "
+                "as part of the text: if they are not, read the file as tsv:quoted=true"
+            )
+        data = dialect.without_returns(data, line)
+        dialect.check_quotes(data, line)
+        if not names:
+            names, line, data, begun = dialect.read_header(data, line)
+        if names:
+            table, lines, line, begun = dialect.read_rows(data, names, line)
+            if len(lines):
+                has_rows = True
+                _refuse_header(table, lines, options)
+                yield table, lines
+    if begun:
+        problem = "a quoted cell that does not end: double the quotes inside it"
+        raise options.error(problem, line)
+    if not has_rows:
+        raise options.error("empty: there are no n-best lists in it", code="no-data")
+
+
+class _Dialect(NamedTuple):
+    """How the cells of one file are separated.
+
+    Attributes:
+        separator: between cells.
         quoted: whether cells may be quoted.
-        options: how to read.
+        options: how the file is read, for errors.
     """
 
-    def __init__(self, separators: str, quoted: bool, options: ReadOptions):
-        self.separator, self._separators, self.options = separators[0], separators, options
-        self._quoted, self._looks_quoted = quoted, False
-        self._header: list[str] = []
-        self._has_rows = False
-        self._line = 1  # of what comes next
-        self._begun = b""  # a record with a quoted cell that continues in the next block
+    separator: str
+    quoted: bool
+    options: ReadOptions
 
-    def blocks(self, chunks: Iterable[bytes]) -> Iterator[Block]:
-        """Yield the columns of each block.
+    @classmethod
+    def of(cls, first_line: bytes, kind: Csv, options: ReadOptions) -> _Dialect:
+        """Return that of the first line of a file."""
+        separator = _find_separator(first_line, kind.separators)
+        return cls(separator, kind.quoted or first_line.startswith(b'"'), options)
 
-        Raises:
-            DataError: if a line does not have as many cells as the header, a quoted cell does not
-                end, or there is nothing but a header.
-        """
-        for block in chunks:
-            if not (self._header or self._begun):
-                self._choose_separator(block.partition(b"\n")[0])
-            data, self._begun = self._begun + block, b""
-            decode(data, self.options.origin, self._line)
-            self._note_quotes(data)
-            data = self._without_returns(data)
-            self._check_quotes(data)
-            if not self._header:
-                data = self._read_header(data)
-            if self._header:
-                table, lines = self._rows(data)
-                if len(lines):
-                    self._has_rows = True
-                    self._refuse_header(table, lines)
-                    yield parse_table(self.options, table, lines)
-        if self._begun:
-            problem = "a quoted cell that does not end: double the quotes inside it"
-            raise self.options.error(problem, self._line)
-        if not self._has_rows:
-            raise self.options.error("empty: there are no n-best lists in it", code="no-data")
-
-    def _choose_separator(self, first_line: bytes) -> None:
-        self.separator = _find_separator(first_line, self._separators)
-        self._quoted = self._quoted or first_line.startswith(b'"')
-
-    def _note_quotes(self, data: bytes) -> None:
-        if self._quoted or self._looks_quoted or b'""' not in data:
-            return
-        if cell := _QUOTED.search(data):
-            self._looks_quoted = True
-            line = self._line + data.count(b"\n", 0, cell.start())
-            warn_user(
-                f"{self.options.origin}:{line}: a cell looks quoted, but its quotation marks are "
-                "read as part of the text: if they are not, read the file as tsv:quoted=true"
-            )
-
-    def _without_returns(self, data: bytes) -> bytes:
+    def without_returns(self, data: bytes, first: int) -> bytes:
         """Return lines that end with single carriage returns and line breaks, or line breaks."""
         if b"\r" not in data or data.count(b"\r") == data.count(b"\r\n"):
             return data
         mark = self.separator.encode()
-        cell = rb'(?<![^%b\r\n])"(?:[^"]+|"")*' % mark if self._quoted else rb"(?!)"
+        cell = rb'(?<![^%b\r\n])"(?:[^"]+|"")*' % mark if self.quoted else rb"(?!)"
         pattern = re.compile(rb"(?P<quoted>%b)|\r+(?=\n)|(?P<alone>\r)" % cell)
         for match in pattern.finditer(data):
             if match["alone"]:
-                remedy = "remove it, or quote the cell" if self._quoted else "remove it"
+                remedy = "remove it, or quote the cell" if self.quoted else "remove it"
                 problem = f"a carriage return inside a line: {remedy}"
-                line = self._line + data.count(b"\n", 0, match.start())
+                line = first + data.count(b"\n", 0, match.start())
                 raise self.options.error(problem, line)
         return pattern.sub(rb"\g<quoted>", data)
 
-    def _check_quotes(self, data: bytes) -> None:
+    def check_quotes(self, data: bytes, start: int) -> None:
         """Refuse quoted cells that are closed inside a cell."""
-        if not self._quoted or b'"' not in data or _are_usual(data, self.separator):
+        if not self.quoted or b'"' not in data or _are_usual(data, self.separator):
             return
         mark = re.escape(self.separator.encode())
         begin, end = rb"(?<![^%b\n])" % mark, rb"(?=%b|\r*\n)" % mark
@@ -236,46 +236,52 @@ class _Reader:
             return
         odd = rb'%b|%b(?P<odd>"(?:[^"]++|"")*+")' % (cells, begin)
         cell = next(match for match in re.finditer(odd, data) if match["odd"])
-        first, last = (self._line + data.count(b"\n", 0, at) for at in cell.span())
+        first, last = (start + data.count(b"\n", 0, at) for at in cell.span())
         after = quote(data[cell.end() :].split(b"\n")[0][:20])
         problem = f"a quoted cell is closed in line {last} before {after}, which is not the end of "
         problem += "a cell: close it at the end, and double the quotation marks inside it"
         raise self.options.error(problem, first)
 
-    def _read_header(self, data: bytes) -> bytes:
-        """Set the names of the columns; return the lines after the header."""
+    def read_header(self, data: bytes, line: int) -> tuple[list[str], int, bytes, bytes]:
+        """Return the names of the columns, the line after the header, and the bytes from there.
+
+        If a quoted cell of the header continues in the next block, there are no names, and the last
+        result is the record that has begun.
+        """
         file, begin, start = io.BytesIO(data), 0, 0
         csv.field_size_limit(max(csv.field_size_limit(), len(data)))
         # A quoted cell that continues in the next block takes in the line that is added here.
         reader = csv.reader(
             chain(map(bytes.decode, file), ["end"]),
             delimiter=self.separator,
-            quoting=csv.QUOTE_MINIMAL if self._quoted else csv.QUOTE_NONE,
+            quoting=csv.QUOTE_MINIMAL if self.quoted else csv.QUOTE_NONE,
         )
         while not any(header := next(reader)):
             begin, start = reader.line_num, file.tell()
-        self._line += begin
+        line += begin
         if reader.line_num > count_lines(data):
-            self._begun = data[start:]
-            return b""
-        line, self._line = self._line, self._line + reader.line_num - begin
+            return [], line, b"", data[start:]
         start = file.tell()
-        self._check_header(header, line)
+        _check_header(header, line, self.options)
         file.seek(start)
-        return file.read()
+        return header, line + reader.line_num - begin, file.read(), b""
 
-    def _rows(self, data: bytes) -> tuple[pa.Table, Int64]:
-        """Return the cells of the records in some lines, and the line that each begins in."""
+    def read_rows(
+        self, data: bytes, names: list[str], first: int
+    ) -> tuple[pa.Table, Int64, int, bytes]:
+        """Return the cells of the records in some lines, and the line that each begins in.
+
+        And the line after them, and the record that has begun and continues in the next block.
+        """
         import pyarrow as pa
         from pyarrow import compute
 
-        names = self._header
         # A record of its own, unless a quoted cell that continues in the next block takes it in.
         end = self.separator * len(names)
         invalid: list[Any] = []
         types = dict.fromkeys(names, pa.string())
-        options: dict[str, Any] = {"quoted": self._quoted, "invalid": invalid}
-        table = read_csv_table(data + end.encode(), self.separator, types, **options)
+        of_cells: dict[str, Any] = {"quoted": self.quoted, "invalid": invalid}
+        table = read_csv_table(data + end.encode(), self.separator, types, **of_cells)
         wrong = np.array([row.number - 1 for row in invalid], np.int64)
         count, newlines = len(table) + len(invalid), count_lines(data)
         right = np.delete(np.arange(count), wrong)
@@ -285,8 +291,8 @@ class _Reader:
                 breaks[right] += to_numpy(compute.count_substring(column, "\n"))
             breaks[wrong] = [row.text.count("\n") for row in invalid]
         begins = np.arange(count) + np.cumsum(breaks) - breaks
-        lines, last = self._line + begins, int(begins[-1])
-        empty = {"", '""'} if self._quoted else {""}
+        lines, last = first + begins, int(begins[-1])
+        empty = {"", '""'} if self.quoted else {""}
         for row, line in zip(invalid, lines[wrong].tolist(), strict=True):
             cells = row.text.rstrip("\r").split(self.separator)
             if line == lines[-1] or empty.issuperset(cells):
@@ -294,7 +300,7 @@ class _Reader:
             problem = f"{format_count(row.actual_columns, 'cell')}, but the header has {len(names)}"
             mark = quote(self.separator)
             remedy = f"separate cells by {mark}, and quote a cell that contains {mark}"
-            if not self._quoted:
+            if not self.quoted:
                 remedy = f"separate cells by {mark}, or read quoted cells as tsv:quoted=true"
             ends = row.text.rstrip("\r").endswith(self.separator)
             if ends and row.actual_columns == len(names) + 1:
@@ -305,12 +311,10 @@ class _Reader:
         for row in np.flatnonzero(breaks[right] * (begins[right] < last)).tolist():
             cells = [str(column[row].as_py()) for column in table.columns]
             self._check_lines(cells, int(lines[right][row]))
-        if last < newlines:
-            self._begun = b"\n".join(data.split(b"\n")[last:])
-        self._line += last
+        begun = b"\n".join(data.split(b"\n")[last:]) if last < newlines else b""
         lengths = [to_numpy(compute.binary_length(column)) for column in table.columns]
         kept = np.any(lengths, axis=0) & (begins[right] < last)
-        return table.filter(to_mask(kept)), lines[right][kept]
+        return table.filter(to_mask(kept)), lines[right][kept], first + last, begun
 
     def _check_lines(self, cells: list[str], line: int) -> None:
         """Refuse a record of several lines of which each is a row by itself.
@@ -334,26 +338,29 @@ class _Reader:
         problem += "opened, or double it and quote the cell; or write jsonl if it is one text"
         raise self.options.error(problem, line)
 
-    def _check_header(self, header: list[str], line: int) -> None:
-        names = self.options.names
-        for odd in [*([""] if "" in header else []), *find_repeated(header)]:
-            problem = f"two columns {odd} in the header: rename one"
-            if not odd:
-                problem = "a column without a name in the header: name or remove it (pandas: "
-                problem += "to_csv with index=False)"
-            raise self.options.error(problem, line, "bad-name")
-        self._header, columns = header, names.usual(header).values()
-        pairs = find_answer_fields(columns) or not names.names.keys().isdisjoint(SETTINGS)
-        names.require(names.names if pairs else (ID, TEXT, *names.names), columns, line)
 
-    def _refuse_header(self, table: pa.Table, lines: Int64) -> None:
-        """Refuse a header between rows."""
-        from pyarrow import compute
+def _check_header(header: list[str], line: int, options: ReadOptions) -> None:
+    names = options.names
+    for odd in [*([""] if "" in header else []), *find_repeated(header)]:
+        problem = f"two columns {odd} in the header: rename one"
+        if not odd:
+            problem = "a column without a name in the header: name or remove it (pandas: to_csv "
+            problem += "with index=False)"
+        raise options.error(problem, line, "bad-name")
+    columns = names.usual(header).values()
+    pairs = find_answer_fields(columns) or not names.names.keys().isdisjoint(SETTINGS)
+    names.require(names.names if pairs else (ID, TEXT, *names.names), columns, line)
 
-        begins = to_numpy(compute.find_substring(table.columns[-1], self._header[-1])) == 0
-        for row in np.flatnonzero(begins).tolist():
-            if [column[row].as_py() for column in table.columns] == self._header:
-                raise self.options.error("the header is repeated: remove the line", lines[row])
+
+def _refuse_header(table: pa.Table, lines: Int64, options: ReadOptions) -> None:
+    """Refuse a header between rows."""
+    from pyarrow import compute
+
+    names = table.column_names
+    begins = to_numpy(compute.find_substring(table.columns[-1], names[-1])) == 0
+    for row in np.flatnonzero(begins).tolist():
+        if [column[row].as_py() for column in table.columns] == names:
+            raise options.error("the header is repeated: remove the line", lines[row])
 
 
 def _are_usual(data: bytes, separator: str) -> bool:

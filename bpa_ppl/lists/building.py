@@ -27,14 +27,14 @@ from bpa_ppl.errors import (
     name_lists,
     needs,
     wrong_shape,
+    wrong_value,
 )
-from bpa_ppl.formats.block import REFERENCE, SOURCE, Block, ColumnNames
-from bpa_ppl.formats.builder import Builder, join_columns, join_strings
-from bpa_ppl.formats.records import IN_MEMORY, parse_records
+from bpa_ppl.formats.block import SOURCE
+from bpa_ppl.formats.build import build, join_columns, join_strings
+from bpa_ppl.formats.records import parse_records, read_in_memory
 from bpa_ppl.formats.references import SentenceLines
 from bpa_ppl.formats.roles import AnyFeatures, Missing, Roles, make_roles
 from bpa_ppl.formats.samples import build_block
-from bpa_ppl.formats.schema import Schema, check_first_id
 from bpa_ppl.formats.writing import to_table
 from bpa_ppl.lists.ids import AnyReferences
 from bpa_ppl.lists.labels import find_positions
@@ -51,6 +51,7 @@ from bpa_ppl.lists.nbest import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_LARGEST_FIRST_ID = 10**18  # an id beyond it would not fit 64 bits with the number of a list added
 #: Between the origins of lists that are joined.
 JOINED = " + "
 
@@ -237,10 +238,13 @@ def from_records(
     >>> from_records(frame, features="*").features.tolist()
     [[-1.0], [-2.0]]
     """
-    roles = make_roles(features, exclude, missing)
-    options = IN_MEMORY._replace(bad=bad, names=ColumnNames({}, NBest.origin), roles=roles)
-    columns = parse_records(records, options)
-    return build_lists(columns, references, sources, bad, first_id, roles)
+    require_one_of(bad, ("error", "drop"), "policy", "bad")
+    if not isinstance(first_id, int) or abs(first_id) >= _LARGEST_FIRST_ID:
+        raise wrong_value("first_id must be an integer of at most 18 digits", first_id, "first_id")
+    options = read_in_memory(make_roles(features, exclude, missing))
+    options = options._replace(bad=bad, first_id=first_id)
+    block = parse_records(records, options)
+    return next(build([block], options, _to_entries(references, sources)))
 
 
 def from_samples(
@@ -272,44 +276,19 @@ def from_samples(
     >>> lists.features[:, [0, 3]].tolist()
     [[-3.5, 3.0], [-1.5, 2.0]]
     """
-    roles = Roles(all_numbers=True)
-    return build_lists(build_block(texts, logprobs), references, sources, roles=roles)
+    options = read_in_memory(Roles(all_numbers=True))
+    block = build_block(texts, logprobs)
+    return next(build([block], options, _to_entries(references, sources)))
 
 
-def build_lists(
-    columns: Block,
-    references: AnyReferences | None,
-    sources: Iterable[str] | None,
-    bad: str = "error",
-    first_id: int = 0,
-    roles: Roles | None = None,
-) -> NBest:
-    """Return lists from data in memory.
-
-    Args:
-        columns: of the data.
-        references: as for `from_records`, like all other arguments.
-        sources: one text for each sentence.
-        bad: "error" or "drop".
-        first_id: the id of the first sentence.
-        roles: of the columns.
-
-    >>> build_lists(parse_records([{"id": 0, "text": "a"}]), ["b"], None)
-    NBest(1 sentence, 1 candidate, 0 features, references)
-    """
-    require_one_of(bad, ("error", "drop"), "policy", "bad")
-    options = IN_MEMORY._replace(
-        bad=bad,
-        first_id=check_first_id(first_id),
-        names=ColumnNames({}, NBest.origin),
-        roles=roles or Roles(),
-    )
-    lines: dict[str, SentenceLines] = {}
-    if references is not None:
-        lines[REFERENCE] = SentenceLines.of_references(references)
+def _to_entries(
+    references: AnyReferences | None, sources: Iterable[str] | None
+) -> list[SentenceLines]:
+    """Return references and sources of each sentence, where they are given."""
+    entries = [] if references is None else [SentenceLines.of_references(references)]
     if sources is not None:
-        lines[SOURCE] = SentenceLines(to_texts(sources), "the text")
-    return next(Builder(Schema(options), lines).lists([columns]))
+        entries.append(SentenceLines(to_texts(sources), "the text", SOURCE))
+    return entries
 
 
 def concatenate(

@@ -21,8 +21,6 @@ from bpa_ppl import (
     iter_nbest,
     read_nbest,
 )
-from bpa_ppl.formats.block import ReadOptions
-from bpa_ppl.formats.schema import Schema
 
 #: Two ids, and how the message shows the second one.
 ALIKE = {
@@ -88,10 +86,6 @@ def test_references_and_labels_that_look_the_same(pair: tuple[str, str, str], wr
         assert shown in str(found.value).replace("\\\\", "\\")
 
 
-def test_ids_that_look_different_are_kept_and_only_odd_ones_cost_memory() -> None:
+def test_ids_that_look_different_are_kept() -> None:
     ids = ["doc1", "doc 1", "Doc1", "doc1.", "ｄoc1", "doc\u0131", "café", "cafe", "k\u0307", "k"]
     assert read_nbest(as_jsonl(ids)).ids == tuple(ids)
-    schema = Schema(ReadOptions("lists"))
-    for name in (*ids, "odd "):
-        schema._number_of_id(name, name, 1)
-    assert schema._id_forms == {"odd": "odd "}

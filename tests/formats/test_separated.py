@@ -18,7 +18,7 @@ from support.user_files import Write
 from bpa_ppl import from_lists, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.formats.block import ReadOptions
-from bpa_ppl.formats.separated import _are_usual, _Reader
+from bpa_ppl.formats.separated import _are_usual, _Dialect
 
 pytestmark = pytest.mark.usefixtures("small_blocks")
 
@@ -70,9 +70,9 @@ def test_closing_quotation_marks_as_by_the_strict_csv_module() -> None:
             list(csv.reader(io.StringIO(text, newline=""), strict=True))
         except csv.Error as error:
             refused = "expected after" in str(error)
-        reader = _Reader(",", True, ReadOptions("lists"))
+        dialect = _Dialect(",", True, ReadOptions("lists"))
         with raises(DataError, "bad-line", line=ANY) if refused else nullcontext():
-            reader._check_quotes(text.encode())
+            dialect.check_quotes(text.encode(), 1)
         assert not (refused and _are_usual(text.encode(), ","))
         counts[refused] += 1
     assert min(counts.values()) > 200

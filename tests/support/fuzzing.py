@@ -28,10 +28,12 @@ from bpa_ppl import NBest, concatenate, from_lists, iter_nbest, read_nbest, read
 from bpa_ppl.errors import BpaError, BpaWarning, DataError
 from bpa_ppl.formats import moses
 from bpa_ppl.formats.block import ReadOptions
-from bpa_ppl.formats.builder import _join
+from bpa_ppl.formats.build import _join
 from bpa_ppl.formats.format import NBEST_FORMATS, WEIGHT_FORMATS, NBestFormat
-from bpa_ppl.formats.reading import make_schema
+from bpa_ppl.formats.ids import SentenceIds
+from bpa_ppl.formats.reading import options_of
 from bpa_ppl.formats.roles import make_roles
+from bpa_ppl.formats.schema import Schema
 from support.table_content import bits, table_content
 
 GOLDEN = Path(__file__).parent.parent / "formats" / "golden"
@@ -345,7 +347,8 @@ def _same_in_blocks(options: Any, start: bytes, content: bytes, path: Path) -> N
 def _rows(
     blocks: list[bytes], path: Path, format: NBestFormat, features: str | None
 ) -> dict[str, Any]:
-    schema = make_schema(format, ReadOptions(str(path), roles=make_roles(features)))
+    read_as = options_of(format, ReadOptions(str(path), roles=make_roles(features)))
+    schema = Schema(read_as, SentenceIds(read_as))
     file: Any = SimpleNamespace(chunks=lambda size=None: iter(blocks))
     blocks_of_file = [schema.check(of) for of in format.blocks(file, schema.options)]
     columns = _join(blocks_of_file, schema.numbers)._asdict()

@@ -39,11 +39,12 @@ from bpa_ppl.extras.judging.serving.web import (
     web_application,
 )
 from bpa_ppl.features.recipe import describe_unused
-from bpa_ppl.formats.block import CANDIDATES, ID, SOURCE
-from bpa_ppl.formats.records import IN_MEMORY, RecordReader
+from bpa_ppl.formats.block import CANDIDATES, ID, SOURCE, TEXT, TOTAL
+from bpa_ppl.formats.build import build
+from bpa_ppl.formats.records import read_in_memory, read_rows
 from bpa_ppl.formats.roles import OF_FEATURES, Roles
-from bpa_ppl.formats.values import require_unique_fields
-from bpa_ppl.lists.building import build_lists, from_lists
+from bpa_ppl.formats.values import NUMBER, kind_of, require_unique_fields
+from bpa_ppl.lists.building import from_lists
 from bpa_ppl.posterior.draws import DOMAIN
 
 LOGGER = logging.getLogger("bpa_ppl.serving")
@@ -239,18 +240,18 @@ def answer_records(reranker: Reranker, records: list[dict[str, Any]]) -> list[di
     # Equal or missing ids are allowed here: every record is a list.
     numbered = [{**record, "id": number} for number, record in enumerate(records, 1)]
     features = _list_features(reranker)
-    roles = Roles(tuple(features), optional=True)
+    options = read_in_memory(Roles(tuple(features), optional=True))
     declared = [OF_FEATURES + name for name in features]
     used = {*features, *declared, *reranker.needs, *_domain_field(reranker)}
-    reader = RecordReader(IN_MEMORY._replace(roles=roles), used)
+    numbered, unused = select_fields(numbered, used)
     with capture_notes() as notes:
         try:
-            columns = reader.block(numbered, range(1, len(numbered) + 1))
-            lists = build_lists(columns, None, None, roles=roles)
-            _note_unused(reranker, reader.unused)
+            rows = read_rows([(numbered, range(1, len(numbered) + 1))], options)
+            lists = next(build(rows, options))
+            _note_unused(reranker, unused)
             choices = reranker(lists)
         except DataError as error:
-            raise _about_a_list(error, reader.unused) from error
+            raise _about_a_list(error, unused) from error
     messages = list(dict.fromkeys(note.message for note in notes))
     return [
         {
@@ -264,6 +265,58 @@ def answer_records(reranker: Reranker, records: list[dict[str, Any]]) -> list[di
         }
         for s, (record, choice) in enumerate(zip(records, choices.choice.tolist(), strict=True))
     ]
+
+
+def select_fields(
+    records: list[dict[str, Any]], names: Iterable[str]
+) -> tuple[list[dict[str, Any]], dict[str, bool]]:
+    """Return lists with the columns that are used alone.
+
+    In records that have few fields in common, all columns together are much larger than the
+    records.
+
+    Args:
+        records: lists.
+        names: of the columns of candidates; those of objects inside have names with dots.
+
+    Returns:
+        The lists, and the other columns of candidates, by name, with whether each is a number.
+
+    >>> candidates = [{"text": "a", "features": {"lm": -1.5, "tm": 2}}]
+    >>> select_fields([{"candidates": candidates}], ["features.lm"])
+    ([{'candidates': [{'text': 'a', 'features': {'lm': -1.5}}]}], {'features.tm': True})
+    """
+    used = {ID, SOURCE, TEXT, TOTAL, CANDIDATES}
+    for name in names:
+        parts = name.split(".")
+        used.update(".".join(parts[: k + 1]) for k in range(len(parts)))
+    unused: dict[str, bool] = {}
+
+    def select(fields: Any, prefix: str = "") -> Any:
+        if not isinstance(fields, dict):
+            return fields
+        kept = {}
+        for name, value in fields.items():
+            column = prefix + name
+            is_object = isinstance(value, dict) and len(value) > 0
+            if column not in used:
+                inside = {f"{column}.{n}": v for n, v in value.items()} if is_object else None
+                for of, one in (inside or {column: value}).items():
+                    if value is not None:
+                        unused.setdefault(of, kind_of(one) == NUMBER)
+            elif not is_object:
+                kept[name] = value
+            elif inner := select(value, f"{column}."):
+                kept[name] = inner
+        return kept
+
+    selected = []
+    for record in records:
+        record = {name: value for name, value in record.items() if name in used}
+        if isinstance(candidates := record.get(CANDIDATES), list):
+            record[CANDIDATES] = [select(candidate) for candidate in candidates]
+        selected.append(record)
+    return selected, unused
 
 
 def _note_unused(reranker: Reranker, unused: Mapping[str, bool]) -> None:

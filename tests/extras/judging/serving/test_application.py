@@ -17,9 +17,8 @@ from support.raising import raises
 
 from bpa_ppl import Draws, Reranker, UsageError, from_lists, rerank
 from bpa_ppl.extras.judging.serving import app, web
-from bpa_ppl.extras.judging.serving.app import application
+from bpa_ppl.extras.judging.serving.app import application, select_fields
 from bpa_ppl.extras.judging.serving.limits import Limits
-from bpa_ppl.formats import records as readers
 from bpa_ppl.posterior.files import read_draws
 from bpa_ppl.posterior.record import RecipeRecord, Record, SourceRecord
 
@@ -131,9 +130,9 @@ def test_the_cost_of_unknown_columns_is_linear(posterior: Path, own: bool) -> No
     for place, one in enumerate(fields):
         names = range(40 * place, 40 * place + 40) if own else range(20_000)
         one.update((f"column{number}", 0.5) for number in names)
-    reader = readers.RecordReader(readers.IN_MEMORY, ["lm", "tm"])
-    assert list(reader.block([{"candidates": fields}], [1]).candidates) == ["text", "lm", "tm"]
-    assert len(reader.unused) == (40_000 if own else 20_000)
+    (selected,), unused = select_fields([{"candidates": fields}], ["lm", "tm"])
+    assert {*selected["candidates"][-1]} == {"text", "lm", "tm"}
+    assert len(unused) == (40_000 if own else 20_000)
     with client_of(posterior, Limits()) as client:
         response = client.post("/rerank", json=[{"candidates": fields}, GOOD])
     assert response.status_code == 200

@@ -1,9 +1,9 @@
-"""Blocks of a file gathered into tables of lists, a number of sentences at a time."""
+"""The rows of a file, or of data in memory, as lists."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import Any
 
@@ -12,167 +12,123 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64, Int64, as_numbers, intern
 from bpa_ppl._runtime.messages import format_count, warn_user
-from bpa_ppl.errors import DataError, duplicate, list_names, locate, missing_data
-from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TEXT, TOTAL, Block
-from bpa_ppl.formats.references import Pairing, SentenceLines
+from bpa_ppl.errors import DataError, list_names, locate, missing_data
+from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TEXT, TOTAL, Block, ReadOptions
+from bpa_ppl.formats.ids import SentenceIds
+from bpa_ppl.formats.references import SentenceLines
 from bpa_ppl.formats.roles import require_columns
 from bpa_ppl.formats.samples import name_prompts
 from bpa_ppl.formats.schema import Schema
 from bpa_ppl.lists.columns import describe_columns
+from bpa_ppl.lists.ids import id_keys
 from bpa_ppl.lists.nbest import Column, NBest, compact_strings, take, to_offsets
 
 
-class Builder:
-    """Makes tables of the consecutive blocks of one file, and checks the columns of sentences.
+def build(
+    blocks: Iterable[Block],
+    options: ReadOptions,
+    entries: Iterable[SentenceLines] = (),
+    *,
+    sentences: int = sys.maxsize,
+    empty: dict[int, str | None] | None = None,
+) -> Iterator[NBest]:
+    """Yield tables of lists of the consecutive rows of one file.
 
-    A feature is complete, or `missing` has a value in place of the missing ones; otherwise that is
-    an error, which counts them. All tables have the features of the first one.
+    If all sentences make one table, rows of a sentence that are not adjacent are put together,
+    where the format allows any order. A feature is complete, or `missing` has a value in place of
+    the missing ones; otherwise that is an error, which counts them. All tables have the features of
+    the first one.
 
     Args:
-        schema: checks the columns.
-        lines: references and sources of the whole text, by name, used instead of those of the
-            columns.
+        blocks: the rows.
+        options: how they are read, with the roles of columns.
+        entries: references and sources of the whole text, used instead of those of the columns.
+        sentences: in each table; the last one has the rest.
         empty: where sentences without candidates are entered: by id, the source, None if unknown.
 
-    >>> from bpa_ppl.formats.block import ReadOptions
+    Raises:
+        DataError: if a column is not as the schema says, an id occurs in two lists, references are
+            not those of the lists, all candidates of a list were dropped, the rows of a sentence
+            disagree about it, or there are no rows.
+
     >>> from bpa_ppl.formats.roles import Roles
     >>> texts, ids, lines = {"text": ["a", "b"], "lm": np.ones(2)}, {"id": [4, 4]}, np.array([1, 2])
     >>> options = ReadOptions("dev.nbest", roles=Roles(all_numbers=True))
-    >>> list(Builder(Schema(options)).lists([Block(texts, ids, None, lines)]))
+    >>> list(build([Block(texts, ids, None, lines)], options))
     [NBest(1 sentence, 2 candidates, 1 feature, from dev.nbest)]
     """
+    ids = SentenceIds(options, empty)
+    tables = _Tables(Schema(options, ids), tuple(entries))
+    parts: list[Block] = []
+    last: int | None = None
+    count = 0  # lists so far
+    for block in map(tables.schema.check, blocks):
+        tables.rows_dropped += block.dropped
+        filled = np.flatnonzero(block.sizes)
+        starts = filled[_find_starts(block.ids[filled], last)]
+        numbers = count + np.arange(len(starts))
+        count += len(starts)
+        ids.enter(block, starts, whole=sentences == sys.maxsize)
+        done = 0
+        for start in starts[(numbers > 0) & (numbers % sentences == 0)].tolist():
+            parts.append(block.slice(done, start))
+            yield tables.make(parts)
+            done = start
+        parts.append(block.slice(done) if done else block)
+        last = int(block.ids[filled[-1]]) if len(filled) else last
+    table = tables.make(parts) if parts else None
+    tables.finish()
+    if table is None or not ids.lines:
+        remedy = "the file is empty"
+        if tables.rows_dropped:
+            remedy = f"no row in it can be used: {tables.rows_dropped[0]}"
+        elif ids.empty:
+            remedy = "no sentence in it has candidates: create the lists again"
+        raise missing_data("n-best list", remedy, options.origin)
+    yield table
 
-    def __init__(
-        self,
-        schema: Schema,
-        lines: Mapping[str, SentenceLines] | None = None,
-        empty: dict[int, str | None] | None = None,
-    ):
-        self.schema = schema
-        self.origin, self.first_id = schema.options.origin, schema.options.first_id
-        lines = lines or {}
-        self._pairings = {
-            what: Pairing(what, known, self.origin, self.first_id) for what, known in lines.items()
-        }
-        self._first_lines: dict[int, int] = {}  # of each list, by sentence id
-        self._scattered: tuple[int, int] | None = None  # lines of one sentence
-        self._empty = {} if empty is None else empty
+
+class _Tables:
+    """Makes tables of the consecutive blocks of one file, and checks the columns of sentences.
+
+    Args:
+        schema: has checked the columns.
+        entries: references and sources of the whole text.
+    """
+
+    def __init__(self, schema: Schema, entries: Sequence[SentenceLines]):
+        self.schema, self.options, self.ids = schema, schema.options, schema.ids
+        self.rows_dropped: list[str] = []  # and why
+        self._entries = entries
         self._without_reference: list[int | str] = []  # ids of sentences, of which others have one
         self._with_references = False
         self._features: tuple[str, ...] | None = None  # of the first table
         self._has_tables = False
         self._without_source = 0  # sentences
-        self._rows_dropped: list[str] = []  # and why
 
-    def lists(
-        self, blocks: Iterable[Block], sentences: int = sys.maxsize
-    ) -> Generator[NBest, None, None]:
-        """Yield tables of that many sentences each; the last one has the rest.
-
-        If all sentences make one table, rows of a sentence that are not adjacent are put together,
-        where the format allows any order.
-
-        Raises:
-            DataError: if a column is not as the schema says, an id occurs in two lists, references
-                are not those of the lists, all candidates of a list were dropped, the rows of a
-                sentence disagree about it, or there are no rows.
-        """
-        parts: list[Block] = []
-        last: int | None = None
-        count = 0  # lists so far
-        whole = sentences == sys.maxsize
-        for block in map(self.schema.check, blocks):
-            self._rows_dropped += block.dropped
-            filled = np.flatnonzero(block.sizes)
-            ids = block.integers[filled]
-            starts = filled[_find_starts(ids, last)]
-            self._enter(block, starts, whole)
-            numbers = count + np.arange(len(starts))
-            done = 0
-            for start in starts[(numbers > 0) & (numbers % sentences == 0)].tolist():
-                parts.append(block.slice(done, start))
-                yield self._table(parts)
-                done = start
-            parts.append(block.slice(done) if done else block)
-            count += len(starts)
-            last = int(ids[-1]) if len(ids) else last
-        table = self._table(parts) if parts else None
-        self._finish()
-        if table is None or not self._first_lines:
-            remedy = "the file is empty"
-            if self._rows_dropped:
-                remedy = f"no row in it can be used: {self._rows_dropped[0]}"
-            elif self._empty:
-                remedy = "no sentence in it has candidates: create the lists again"
-            raise missing_data("n-best list", remedy, self.origin)
-        yield table
-
-    def _enter(self, block: Block, starts: Int64, whole: bool) -> None:
-        """Record the lists that begin in a block, and its sentences without candidates.
-
-        Args:
-            block: of the file.
-            starts: the records where lists begin.
-            whole: whether all lists make a single table.
-        """
-        first, any_order = self.first_id, block.parent is None and self.schema.any_order
-        ids, lines = block.integers[starts].tolist(), block.line[starts].tolist()
-        for identifier, line in zip(ids, lines, strict=True):
-            if identifier in self._first_lines:
-                if any_order and whole:
-                    self._scattered = self._scattered or (self._first_lines[identifier], line)
-                    continue
-                problem = f"a second list of sentence {self.schema.name_id(identifier)}; the first "
-                problem += f"one begins at line {self._first_lines[identifier]}"
-                remedy = "give it another id, or put the lines of a sentence together, with"
-                remedy += " `sort -s -n -k1,1` where lines begin with the id"
-                if any_order:
-                    remedy = "sort the rows by id, or read the whole file at once (read_nbest)"
-                raise DataError(f"{problem}: {remedy}", self.origin, line)
-            if identifier < first:
-                problem = f"sentence id {identifier} is below the first id, {first}"
-                remedy = f"if that is the first sentence, set first_id={identifier}"
-                remedy += f" (of a file: with its format, auto:first_id={identifier})"
-                raise DataError(f"{problem}: {remedy}", self.origin, line, parameter="format")
-            self._first_lines[identifier] = line
-        sources = block.sentences.get(SOURCE)
-        for record in np.flatnonzero(block.sizes == 0).tolist():
-            identifier = int(block.integers[record])
-            if identifier in self._empty:
-                raise self._second_list(identifier)
-            self._empty[identifier] = sources[record] if sources else None
-        if again := self._empty.keys() & self._first_lines.keys():
-            raise self._second_list(min(again))
-
-    def _second_list(self, identifier: int) -> DataError:
-        """Return the error of an id of two sentences, of which one or both have no candidates."""
-        line, what = self._first_lines.get(identifier), f"lists of sentence {identifier}"
-        return duplicate(what, self.origin, line, remedy="give each list its own id")
-
-    def _finish(self) -> None:
+    def finish(self) -> None:
         """Check what only the end of the file shows."""
-        self.schema.options.names.require_all()
-        lost = [number for number in self.schema.dropped if number not in self._first_lines]
+        ids, dropped = self.ids, self.schema.dropped
+        self.options.names.require_all()
+        lost = [number for number in dropped if number not in ids.lines]
         if lost:
-            name = self.schema.name_id(lost[0])
-            problem = f"every candidate of sentence {name} has a value that is not finite"
-            raise DataError(f"{problem}: correct the file", self.origin, code="bad-number")
-        lists = format_count(len(self._first_lines), "sentence")
+            problem = f"every candidate of sentence {ids.name(lost[0])} has a value that is not "
+            raise self.options.error(f"{problem}finite: correct the file", code="bad-number")
+        lists = format_count(len(ids.lines), "sentence")
         notes: list[str] = []
-        if self._scattered:
-            lines = "lines {} and {}".format(*self._scattered)
+        if ids.scattered:
+            lines = "lines {} and {}".format(*ids.scattered)
             notes.append(f"the rows of a sentence are not adjacent ({lines}): grouped by id")
-        if self.schema.dropped:
-            dropped = format_count(len(self.schema.dropped), "candidate")
-            notes.append(f"{dropped} dropped for values that are not finite")
+        if dropped:
+            candidates = format_count(len(dropped), "candidate")
+            notes.append(f"{candidates} dropped for values that are not finite")
         without = []
-        if self._empty:
-            absent = f"{format_count(len(self._empty), 'sentence')} without candidates"
-            first = self.schema.name_id(min(self._empty))
-            without.append(f"{absent}, the first of id {first}: left out")
-        if self._rows_dropped:
-            dropped = name_prompts(self._rows_dropped)
-            without.append(f"rows without a judgement or an answer: {dropped}")
+        if ids.empty:
+            absent = f"{format_count(len(ids.empty), 'sentence')} without candidates"
+            without.append(f"{absent}, the first of id {ids.name(min(ids.empty))}: left out")
+        if self.rows_dropped:
+            rows = name_prompts(self.rows_dropped)
+            without.append(f"rows without a judgement or an answer: {rows}")
         notes += ["; ".join(without)] if without else []
         if self._without_source:
             absent = f"no source for {self._without_source} of {lists}"
@@ -181,16 +137,14 @@ class Builder:
             absent = f"no reference for {format_count(len(self._without_reference), 'sentence')}"
             first = self._without_reference[0]
             notes.append(f"{absent}, the first of id {first}: `adapt` leaves such lists out")
-        if self._first_lines:
-            ids = self._first_lines.keys() | self._empty
-            for pairing in self._pairings.values():
-                notes += pairing.notes(ids, map(self.schema.name_id, self._empty))
+        if ids.lines:
+            notes += chain.from_iterable(entries.check(ids) for entries in self._entries)
         for note in notes:
-            warn_user(f"{locate(self.origin)}{note}")
+            warn_user(f"{locate(self.options.origin)}{note}")
 
-    def _table(self, parts: list[Block]) -> NBest:
+    def make(self, parts: list[Block]) -> NBest:
         """Return the lists of some blocks with their references and sources; empties `parts`."""
-        block, schema = _join(parts, self.schema.numbers), self.schema
+        block, schema, options = _join(parts, self.schema.numbers), self.schema, self.options
         parts.clear()  # the numbers are in memory once more than they have to be
         numbers: dict[str, Float64] = {}
         extras: dict[str, Any] = {}
@@ -201,10 +155,10 @@ class Builder:
         if strings is None:
             strings, index = intern(index)
         records = np.flatnonzero(block.sizes)
-        ids = block.integers[records]
+        ids = block.ids[records]
         starts = _find_starts(ids, None)
         lines = block.line[block.parents]
-        if self._scattered:  # each record is a candidate
+        if self.ids.scattered:  # each record is a candidate
             _, first, sentence = np.unique(ids, return_index=True, return_inverse=True)
             records = np.argsort(first[sentence], kind="stable")
             numbers, extras = take(numbers, records), take(extras, records)
@@ -221,11 +175,12 @@ class Builder:
         identifiers = ids.tolist()
         pairs = zip(extras_of.get(ID, identifiers), identifiers, strict=True)
         names = [number if name is None else name for name, number in pairs]
-        lists = [identifiers, names, block.line[records[starts]].tolist()]
+        lists_lines = block.line[records[starts]].tolist()
+        self.ids.keys += id_keys(names) if self._entries else ()
         paired: dict[str, Any] = {}
-        for what, pairing in self._pairings.items():
-            paired[what], identifiers = pairing.entries(*lists, by_text=schema.counted)
-            ids = ids if identifiers is lists[0] else np.array(identifiers, np.int64)
+        for entries in self._entries:
+            paired[entries.what], numbered = entries.find(self.ids, identifiers, lists_lines)
+            ids = ids if numbered is identifiers else np.array(numbered, np.int64)
         references, sources = paired.get(REFERENCE, references), paired.get(SOURCE, sources)
         if references is not None:
             references = tuple(refs or () for refs in references)
@@ -237,13 +192,13 @@ class Builder:
             place = extras_of[SOURCE].index(None)
             problem = f"no {SOURCE} of sentence {names[place]}, and candidates have a field of "
             problem += f"this name: give each sentence its {SOURCE}, or rename that field"
-            raise DataError(problem, self.origin, lists[2][place], code="duplicate")
+            raise DataError(problem, self.options.origin, lists_lines[place], code="duplicate")
         table = NBest(
             offsets=to_offsets(np.add.reduceat(block.sizes[records], starts) if len(ids) else []),
             sentence_ids=ids,
             strings=tuple(strings),
             string_index=index,
-            origin=self.origin,
+            origin=self.options.origin,
             sources=sources,
             references=references if references and any(references) else None,
             # A field of the candidates may be null as a field of the list.
@@ -252,7 +207,7 @@ class Builder:
                 for name, values in extras_of.items()
                 if name not in candidates["extras"] or values.count(None) < len(values)
             },
-            totals_normalised=schema.divides_totals,
+            totals_normalised=options.divides_totals,
             **candidates,
         )
         if references is not None:
@@ -273,7 +228,7 @@ class Builder:
             records: those that have candidates, in the order of the lists.
             bounds: where the lists begin among these, and their number.
         """
-        if len(records) < len(values) or self._scattered:
+        if len(records) < len(values) or self.ids.scattered:
             values = take(tuple(values), records)
         if len(bounds) > len(values):
             return tuple(values)
@@ -287,10 +242,10 @@ class Builder:
                 for i in stated:
                     if of_list[i] is not value and of_list[i] != value:
                         record = records[start + i]
-                        sentence = self.schema.name_id(int(block.integers[record]))
+                        sentence = self.ids.name(int(block.ids[record]))
                         problem = f"another {name} than before for sentence {sentence}: write "
                         problem += "the same one in all its rows, or give it another id"
-                        raise DataError(problem, self.origin, int(block.line[record]))
+                        raise DataError(problem, self.options.origin, int(block.line[record]))
             kept.append(value)
         return tuple(kept)
 
@@ -307,13 +262,13 @@ class Builder:
         Raises:
             DataError: if a feature is missing for some candidates, or a name has no column.
         """
-        count, roles = len(lines), self.schema.options.roles
+        count, roles = len(lines), self.options.roles
         totals = numbers.pop(TOTAL, None)
         if isinstance(roles.missing, Mapping) and not self._has_tables:
             present, features = {**numbers, **extras}, roles.features or ()
             for name in roles.missing:  # by their own names, not by labels
                 if name not in (*present, *features):
-                    there, of = self._describe(present), self.origin
+                    there, of = self._describe(present), self.options.origin
                     raise missing_data(
                         "column", there, of, name=name, known=present, parameter="missing"
                     )
@@ -341,7 +296,7 @@ class Builder:
             "feature_names": tuple(numbers),
             "totals": totals,
             "extras": extras,
-            "cells": frozenset() if self.schema.typed else frozenset(extras),
+            "cells": frozenset() if self.options.typed else frozenset(extras),
         }
 
     def _require_features(
@@ -359,7 +314,7 @@ class Builder:
             partial: those of which some values are missing.
             extras: the other columns.
         """
-        roles, count = self.schema.options.roles, len(lines)
+        roles, count = self.options.roles, len(lines)
         new = [n for n in numbers if self._features is not None and n not in self._features]
         if new:
             problem = f"{new[0]} is missing for all candidates before: {_give_values(new[:1])}"
@@ -376,16 +331,16 @@ class Builder:
             present = {**numbers, **extras}
             for parameter, patterns in (("features", roles.features), ("exclude", roles.exclude)):
                 describe = self._describe
-                require_columns(patterns or (), present, describe, self.origin, parameter)
+                require_columns(patterns or (), present, describe, self.options.origin, parameter)
 
     def _describe(self, present: Mapping[str, Any]) -> str:
         """Return the columns of numbers among some columns, for messages."""
-        cells = not self.schema.typed
+        cells = not self.options.typed
         return describe_columns({n: as_numbers(of, cells=cells) for n, of in present.items()})
 
     def _missing_feature(self, problem: str, line: int) -> DataError:
         code = "missing-feature"
-        return DataError(problem, self.origin, line, parameter="missing", code=code)
+        return DataError(problem, self.options.origin, line, parameter="missing", code=code)
 
 
 def _give_values(names: Collection[str]) -> str:
@@ -424,7 +379,7 @@ def _join(parts: Sequence[Block], numbers: Collection[str]) -> Block:
         parent,
         np.concatenate([part.line for part in parts]),
         strings,
-        ids=np.concatenate([part.integers for part in parts]),
+        ids=np.concatenate([part.ids for part in parts]),
     )
 
 
