@@ -18,6 +18,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 from support.browser import CHROMIUM, Browser
 from support.extras import require_extras
 
@@ -27,6 +28,21 @@ from bpa_ppl.components import Registry
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared" / "data"
+
+# Examples of Hypothesis are the same in each run, on slow machines too. `tests/soak` tries many
+# more with `--hypothesis-profile soak`, others in each run.
+settings.register_profile(
+    "tests",
+    derandomize=True,
+    database=None,
+    deadline=None,
+    max_examples=20,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "soak", settings.get_profile("tests"), derandomize=False, max_examples=2_000, print_blob=True
+)
+settings.load_profile("tests")
 
 # JAX reads these variables when it is imported, here and in the processes that tests start.
 # Compiled programs are shared by all test processes, and by later runs; `make clean` removes them.

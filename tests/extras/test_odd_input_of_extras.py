@@ -1,0 +1,209 @@
+"""What is given to converters, the service, studies and readers of phrases: used, or refused.
+
+As in `tests/soak/test_odd_input.py`: by one of our errors, which names the file if there is one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from support.damage import edited
+from support.strategies import EDITS, changed, damaged, outcome
+
+import bpa_ppl as bpa
+import bpa_ppl.extras.convert as convert
+from bpa_ppl import Draws
+from bpa_ppl.extras.convert.records import read_json, read_text_lines, write_lists
+from bpa_ppl.extras.judging.serving.app import application
+from bpa_ppl.extras.judging.serving.limits import Limits
+from bpa_ppl.extras.phrases.subdomains import Subdomains
+from bpa_ppl.extras.phrases.table_files import read_counts, read_table, write_counts, write_table
+from bpa_ppl.extras.phrases.tables import PhraseCounts
+from bpa_ppl.extras.studies.study import read_study
+from bpa_ppl.text.words import NumberedText
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "extras" / "other-tools.md"
+#: A record of each kind, from the page.
+RECORDS = [
+    tuple(line.split(None, 1))
+    for block in re.findall(r"```text\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    for line in block.splitlines()
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("odd")
+    (folder / "lists").write_bytes(b"0 ||| a cat ||| LM0= -1.5 ||| -1\n1 ||| b ||| LM0= 2 ||| 1\n")
+    (folder / "ref").write_bytes(b"the cat\nb\n")
+    (folder / "weights").write_bytes(b"LM0= 0.5\n")
+    return folder
+
+
+@settings(max_examples=5 * settings.default.max_examples)
+@given(st.data())
+def test_odd_records_are_converted_to_lists_as_they_are_written_or_refused(
+    folder: Path, data: Any
+) -> None:
+    kind, shown = data.draw(st.sampled_from(RECORDS))
+    path, written = folder / "records", folder / "lists.jsonl"
+    if shown.startswith("{"):
+        record = json.loads(shown)
+        rows = data.draw(changed(data.draw(changed([record, record]))))
+        lines = map(json.dumps, rows if isinstance(rows, list) else [rows])
+        path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+        read: Callable[[Path], Any] = read_json
+    else:
+        path.write_bytes(data.draw(damaged(f"{shown}\n{shown}\n".encode())))
+        read = read_text_lines
+    lists = outcome(lambda: getattr(convert, kind)(read(path)), path)
+    if not isinstance(lists, str):
+        write_lists(lists, written)
+        assert list(map(json.loads, written.read_text("utf-8").split("\n")[:-1])) == lists
+
+
+LIMIT = 100_000  # bytes of the body of a request
+CANDIDATE = {"text": "a cat", "LM0": -1.5, "W": 2}
+REQUEST = {"id": "1", "source": "un chat", "candidates": [CANDIDATE, {**CANDIDATE, "text": "b"}]}
+BODIES = (
+    changed(REQUEST).flatmap(changed).map(lambda value: json.dumps(value).encode())
+    | damaged(json.dumps(REQUEST).encode())
+    | st.sampled_from([b"[" * 9000, b'{"candidates":' * 2000, b"9" * 5000, b'"\\ud800"'])
+    | st.sampled_from([LIMIT - 10, LIMIT + 10, 3 * LIMIT]).map(lambda n: b" " * n + b"{}")
+)
+
+
+@given(
+    BODIES,
+    st.sampled_from(["application/json", "application/x-ndjson", "a/b; =", "\xff"]),
+    st.sampled_from(["/rerank", "//rerank", "/%00", "/rerank?x=" + "a" * 999]),
+)
+@example(json.dumps(REQUEST).encode(), "application/json", "/rerank")
+def test_the_service_answers_odd_requests_or_refuses_them(
+    body: bytes, content_type: str, address: str
+) -> None:
+    values = {"weights": np.random.default_rng(3).normal(size=(2, 5, 2))}
+    draws = Draws(values, ("LM0", "W"))
+    reranker = partial(bpa.Reranker, draws, unchecked=True)
+    transport = httpx.ASGITransport(application(reranker, Limits(max_body=LIMIT)))
+    headers = {"Content-Type": content_type.encode("latin-1")}
+
+    async def status_of() -> int:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return (await client.post(address, content=body, headers=headers)).status_code
+
+    status = asyncio.run(status_of())
+    assert status == 200 or 400 <= status < 500
+    assert status == 200 or body != json.dumps(REQUEST).encode() or address != "/rerank"
+
+
+STUDY = b"""sizes = [1, 2]
+draws = 2
+seed = 3
+methods = ["canonical", "imh", "mert", "mine"]
+columns = ["mqm"]
+[domains.one]
+weights = "weights"
+adapt = "lists"
+adapt_references = ["ref"]
+held_out = 1
+[domains.two]
+weights = "weights"
+adapt = "lists"
+adapt_references = ["ref"]
+test = "lists"
+test_references = ["ref"]
+first_id = 0
+[variants.mine]
+like = "imh"
+likelihood = "margin"
+gamma = 4
+[sweeps.prior]
+setting = "variance"
+values = [0.01, 1.0]
+methods = ["imh"]
+sizes = [2]
+"""
+VALUES = [
+    *("inf", "nan", "-1", "1e400", "9" * 30, "9" * 5000, "true", "[]", "{}", '""', "'a'", "[[]]"),
+    *('"/dev/zero"', '"."', '"none"', '"\\u0000"', "2026-01-01", "0x10", '"numpyro:HMC"', '"x"'),
+    *('"imh"', '["imh", "imh"]', "[0]", "{a=1}", "[" * 2000, "{a=" * 500, '"""', '"numpyro:x"'),
+]
+
+
+@given(st.integers(0, len(STUDY.splitlines()) - 1), st.sampled_from(VALUES))
+def test_a_study_with_an_odd_value_is_read_or_refused(folder: Path, line: int, value: str) -> None:
+    lines = STUDY.decode().splitlines()
+    lines[line] = f"{lines[line].partition(' = ')[0]} = {value}"
+    path = folder / "study.toml"
+    path.write_text("\n".join(lines), "utf-8")
+    outcome(lambda: read_study(path), path)
+
+
+COUNTS = b"un ||| a ||| 3\nun ||| one ||| 1\nle chat ||| the cat ||| 2.5\n"
+EXTRACT = b"un ||| a ||| 0-0\nun ||| one ||| 0-0\nle chat ||| the cat ||| 0-0 1-1\n"
+TABLE = b"un ||| a ||| 0.6 0.75\nun ||| one ||| 0.9 0.25\n"
+ALIGNED = b"un ||| a ||| 0.6 0.5 0.75 0.5 ||| 0-0 ||| 3 4 3\n"
+
+
+def copy_table(path: Path) -> None:
+    write_table(read_table(path), path.with_name("again.parquet"))
+
+
+def count(path: Path) -> None:
+    read_counts(path).find_marginals("source", ["un"])
+
+
+READERS: list[tuple[bytes, Callable[[Path], Any]]] = [
+    (STUDY, read_study),
+    (COUNTS, count),
+    (EXTRACT, count),
+    (TABLE, copy_table),
+    (ALIGNED, copy_table),
+]
+
+
+@pytest.mark.parametrize(("sample", "read"), READERS)
+@given(st.data())
+def test_a_damaged_text_file_is_read_or_refused(
+    sample: bytes, read: Callable[[Path], Any], folder: Path, data: Any
+) -> None:
+    path = folder / "damaged"
+    path.write_bytes(data.draw(damaged(sample)))
+    outcome(lambda: read(path), path)
+    path.write_bytes(sample)
+    assert not isinstance(outcome(lambda: read(path), path), str)
+
+
+@given(st.data(), st.booleans())
+def test_damaged_parquet_of_counts_and_subdomains_is_read_or_refused(
+    folder: Path, data: Any, is_text: bool
+) -> None:
+    path = folder / "table.parquet"
+    if is_text:
+        text = NumberedText.of([["a", "b"], ["c"]])
+        Subdomains(text, text, [0, 1], np.array([0.5, 0.5])).save(path)
+        table = pq.read_table(path)
+        ((key, facts),) = table.schema.metadata.items()
+        if data.draw(st.booleans()):
+            table = table.drop_columns([data.draw(st.sampled_from(table.column_names))])
+        else:
+            facts = json.dumps(data.draw(changed(json.loads(facts)))).encode()
+        pq.write_table(table.replace_schema_metadata({key: facts}), path)
+        outcome(lambda: Subdomains.load(path), path)
+    else:
+        write_counts(PhraseCounts.of(["un", "le chat"], ["a", "the cat"], [3, 1]), path)
+        path.write_bytes(edited(path.read_bytes(), data.draw(EDITS)))
+        outcome(lambda: count(path), path)
