@@ -108,14 +108,11 @@ def test_judgements_about_another_file_are_refused(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "mention"),
     [
-        (("--ask", "unsure.jsonl"), "give ask_below, or promise to agree"),
         (("--ask", "unsure.txt", "--agree", "0.9"), "unsure.txt"),
-        (("--ask-below", "0.9", "--agree", "0.9"), "leave out one of them"),
         (("--agree", "0.9", "--rule", "map"), "rule map"),
-        (("--ask-below", "90"), "not 90"),
     ],
 )
-def test_options_that_make_no_sense_are_errors(
+def test_an_agreement_that_cannot_be_promised_is_an_error(
     folder: Path, options: tuple[str, ...], mention: str
 ) -> None:
     refused(*RERANK, *options, mention=mention)

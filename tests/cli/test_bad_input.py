@@ -48,6 +48,29 @@ COMMANDS = [
     ("adapt much -r ref -w moses.ini -o new.nc", "much:14: ", "'much'"),
     ("oracle nbest", "(--references)"),
     (f"adapt nbest {POOL}", "(--references)"),
+    # Words and options.
+    ("adapted nbest", '"adapt"'),
+    ("adapt x --gian ter", "Did you mean --gain?"),
+    ("adapt x -w none --ouput x.nc", "--ouput"),
+    ("adapt x -w none -o x.nc --seed 1.5", "an integer, not '1.5' (--seed)"),
+    ("adapt x -w none -o x.nc --sampler imh:drws=5", "'drws'", "draws?"),
+    ("adapt x -w none -o x.nc --likelihood margin:gama=5", "'gama'", "gamma?"),
+    ("rerank x -p x.nc --rule mbr:gian=ter", "'gian'", "gain?"),
+    ("adapt x -o x.nc", "--weights"),
+    ("adapt x -w none -o", "give --output FILE (bpa adapt --help"),
+    ("adapt x -w none --format", "give --format VALUE (bpa adapt --help"),
+    ("adapt x -w none --references", "give --references FILE (bpa adapt --help"),
+    ("check a.nc b.nc", "'b.nc': nothing is expected there; bpa check --help"),
+    ("lists nbest --features --json", "--features"),
+    ("trace poor.nc -o x.png --var-names", "give --var-names VALUE"),
+    ("trace poor.nc --var-names -o x.png", "give --var-names VALUE"),
+    ("trace -o x.png --var-names LM poor.nc", "give POSTERIOR"),
+    ("trace poor.nc -o x.png --var-names LM0 no", "no: choose from"),
+    # Options that exclude each other.
+    ("compare a.nc b.nc -w none", "(--weights)"),
+    ("trace a.nc -o x.png --var-names lm --top 3", "leave out --top"),
+    ("compare a.nc --model json:dumps --reference-draws 100", "a.nc is the reference"),
+    (f"{RERANK} --ask-below 0.9 --agree 0.9", "leave out one of them"),
     # Outputs.
     (f"{RERANK} -o nbest", "nbest is also another file"),
     (f"{RERANK} -o hard-link", "hard-link is also another file"),
@@ -78,11 +101,15 @@ COMMANDS = [
     (f"adapt nbest rest -r ref,rest.ref -s ref {POOL}", "(--sources)"),
     (f"adapt nbest rest -r rest.ref,ref {POOL}", "rest.ref"),
     # Options of `rerank`, `weights` and `report`.
+    (f"{RERANK} --ask unsure.jsonl", "give ask_below, or promise to agree"),
+    (f"{RERANK} --ask-below 90", "not 90"),
     (f"{PLAIN} --format plain:scores=scores.txt", "plain:list_size=50"),
     (f"{PLAIN} --format csv:list_size=2", "list_size"),
     (f"{PLAIN} --format jsonl:extract=a", "unknown setting 'extract' of"),
     ("report good.nc -o r -r ref", "--lists"),
     # Posteriors and priors.
+    ("check missing.nc", "missing.nc: no such file"),
+    ("check .", "a folder"),
     (f"{ADAPT} --prior ref", "ref: not a readable NetCDF posterior"),
     ("learn-prior good.nc -o p.json", "good: it holds only its mode"),
     # Lists and texts.
@@ -96,6 +123,34 @@ COMMANDS = [
     (f"{COMPARE} --set draws=5", "'draws' (--set)"),
     (f"{TUNE} --decoder 'moses -f {{weights}}'", "{nbest}"),
 ]
+
+#: Commands with an option that needs another one.
+ALONE = [
+    ("adapt x -w none -o y --unchecked", "--unchecked", "--prior"),
+    ("compare a.nc b.nc --runs 3", "--runs", "--weights or --model"),
+    ("compare a.nc b.nc --references a", "--references", "--weights"),
+    ("compare a.nc b.nc --bad drop", "--bad", "--weights"),
+    ("compare a.nc b.nc --data x", "--data", "--model"),
+    ("compare x -w none --var-names a", "--var-names", "POSTERIORS or --model"),
+    ("compare x -w none --no-reference", "--no-reference", "POSTERIORS"),
+    ("compare x -w none --test-references x", "--test-references", "--test"),
+    ("compare --model a:b --test x", "--test", "--weights"),
+    ("calibrate --model a:b --gain ter", "--gain", "--weights"),
+    ("calibrate x -w none --data x", "--data", "--model"),
+    ("report a.nc -o x --references y", "--references", "--lists"),
+    ("report a.nc -o x --missing 0", "--missing", "--lists"),
+    ("report a.nc -o x --moved-file lm=y", "--moved-file", "--lists"),
+    ("weights a.nc -o x --draw 3", "--draw", "--point draw"),
+    ("weights a.nc -o x --point mode --draw 3", "--draw", "--point draw"),
+    ("weights a.nc -o x --acoustic am", "--acoustic", "--format lm-scale"),
+    ("judge x -o y --unchecked", "--unchecked", "--prior"),
+    ("judges a.nc --cascade", "--cascade", "--price"),
+    ("tune x -w none -o y --return last", "--return", "--decoder"),
+    ("tune x -w none -o y --rounds z", "--rounds", "--decoder"),
+    ("sweep x -w none -o y --vary a=1 --test-references z", "--test-references", "--test"),
+    ("subdomains a b -o x --side source", "--side", "--induction lda"),
+]
+COMMANDS += [(words, f"error: {option} needs {other}: give both") for words, option, other in ALONE]
 
 
 @pytest.mark.parametrize("case", COMMANDS, ids=lambda case: case[0])

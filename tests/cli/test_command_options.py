@@ -76,32 +76,6 @@ def test_what_everybody_needs_comes_first() -> None:
     assert listed["Phrases and language models"] == ["lm", "phrases", "subdomains"]
 
 
-@pytest.mark.parametrize(
-    ("words", "mention"),
-    [
-        ("adapt x --gian ter", "Did you mean --gain?"),
-        ("adapt x -w none -o x.nc --seed 1.5", "expected an integer, not '1.5' (--seed)"),
-        (
-            "adapt x -w none -o x.nc --sampler imh:drws=5",
-            "'drws' of the sampler imh (did you mean draws?)",
-        ),
-        (
-            "adapt x -w none -o x.nc --likelihood margin:gama=5",
-            "'gama' of the likelihood margin (did you mean gamma?)",
-        ),
-        ("rerank x -p x.nc --rule mbr:gian=ter", "'gian' of the rule mbr (did you mean gain?)"),
-        ("adapt x -o x.nc", "--weights"),
-        ("adapted x", '"adapt"'),
-    ],
-)
-def test_the_nearest_option_is_named(words: str, mention: str) -> None:
-    done = run(*words.split())
-    assert (done.code, done.out) == (2, "")
-    assert done.err.startswith("error: ")
-    assert done.err.count("\n") == 1
-    assert mention in done.err
-
-
 def words_of(group: App, *before: str) -> list[tuple[str, ...]]:
     """Return the words of each command in a group of commands."""
     words = [(*before, name) for name in group if not name.startswith("-")]
@@ -131,58 +105,6 @@ def missing_is_named(words: tuple[str, ...], files: list[str], pattern: str) -> 
     assert re.fullmatch(expected, done.err), done.err
 
 
-@pytest.mark.parametrize(
-    ("words", "mention"),
-    [
-        ("adapt x -w none -o", "give --output FILE (bpa adapt --help describes it)"),
-        ("adapt x -w none --format", "give --format VALUE (bpa adapt --help"),
-        ("adapt x -w none --references", "give --references FILE (bpa adapt --help"),
-        ("adapt x -w none --ouput x.nc", "--ouput"),
-        ("check a.nc b.nc", "'b.nc': nothing is expected there; bpa check --help shows"),
-    ],
-)
-def test_a_word_too_few_or_too_many(words: str, mention: str) -> None:
-    done = run(*words.split())
-    assert (done.code, done.out) == (2, "")
-    assert mention in done.err
-
-
-ALONE = [
-    ("adapt x -w none -o y --unchecked", "--unchecked", "--prior"),
-    ("compare a.nc b.nc --runs 3", "--runs", "--weights or --model"),
-    ("compare a.nc b.nc --references a", "--references", "--weights"),
-    ("compare a.nc b.nc --bad drop", "--bad", "--weights"),
-    ("compare a.nc b.nc --data x", "--data", "--model"),
-    ("compare x -w none --var-names a", "--var-names", "POSTERIORS or --model"),
-    ("compare x -w none --no-reference", "--no-reference", "POSTERIORS"),
-    ("compare x -w none --test-references x", "--test-references", "--test"),
-    ("compare --model a:b --test x", "--test", "--weights"),
-    ("calibrate --model a:b --gain ter", "--gain", "--weights"),
-    ("calibrate x -w none --data x", "--data", "--model"),
-    ("report a.nc -o x --references y", "--references", "--lists"),
-    ("report a.nc -o x --missing 0", "--missing", "--lists"),
-    ("report a.nc -o x --moved-file lm=y", "--moved-file", "--lists"),
-    ("weights a.nc -o x --draw 3", "--draw", "--point draw"),
-    ("weights a.nc -o x --point mode --draw 3", "--draw", "--point draw"),
-    ("weights a.nc -o x --acoustic am", "--acoustic", "--format lm-scale"),
-    ("judge x -o y --unchecked", "--unchecked", "--prior"),
-    ("judges a.nc --cascade", "--cascade", "--price"),
-    ("tune x -w none -o y --return last", "--return", "--decoder"),
-    ("tune x -w none -o y --rounds z", "--rounds", "--decoder"),
-    ("sweep x -w none -o y --vary a=1 --test-references z", "--test-references", "--test"),
-    ("subdomains a b -o x --side source", "--side", "--induction lda"),
-]
-
-
-@pytest.mark.parametrize(("words", "option", "needed"), ALONE, ids=lambda value: value)
-def test_an_option_that_needs_another_one_is_refused_alone(
-    words: str, option: str, needed: str
-) -> None:
-    done = run(*words.split())
-    problem = f"error: {option} needs {needed}: give both, or leave it out\n"
-    assert (done.code, done.out, done.err) == (2, "", problem)
-
-
 @pytest.mark.parametrize("words", words_of(app), ids=" ".join)
 def test_what_an_option_needs_exists(words: tuple[str, ...]) -> None:
     command = app.parse_commands(list(words))[1][-1]
@@ -191,20 +113,6 @@ def test_what_an_option_needs_exists(words: tuple[str, ...]) -> None:
     for _, marks, _ in read_marks(command.default_command).values():
         needed = {name for mark in marks if isinstance(mark, Needs) for name in mark.one_of}
         assert {name.partition("=")[0] for name in needed} <= options
-
-
-@pytest.mark.parametrize(
-    ("words", "mention"),
-    [
-        ("compare a.nc b.nc -w none", "(--weights)"),
-        ("trace a.nc -o x.png --var-names lm --top 3", "leave out --top"),
-        ("compare a.nc --model json:dumps --reference-draws 100", "a.nc is the reference"),
-    ],
-)
-def test_options_that_exclude_each_other(words: str, mention: str) -> None:
-    done = run(*words.split())
-    assert (done.code, done.out) == (2, "")
-    assert mention in done.err
 
 
 def test_help_names_every_choice() -> None:

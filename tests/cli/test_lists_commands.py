@@ -66,7 +66,6 @@ def test_several_columns_follow_one_option(folder: Path) -> None:
         plain = json.loads(succeed("lists", "lists.jsonl", *options, "--json").out)
         named = [column["name"] for column in plain["columns"] if column["kind"] == "feature"]
         assert named == ["lm", "qe"]
-    refused("lists", "lists.jsonl", "--features", "--json", mention="--features")
 
 
 def test_features_are_recorded_computed_again_and_reported(folder: Path) -> None:

@@ -44,9 +44,6 @@ def test_traces_are_written(folder: Path) -> None:
     page = Path("t.html").read_text("utf-8")
     assert page == Path("page.html").read_text("utf-8")
     assert f'alt="Traces of {names[0]}, {names[1]}"' in page
-    refused(
-        "trace", "poor.nc", "-o", "x.png", "--var-names", names[0], "no", mention="no: choose from"
-    )
 
 
 def test_several_weights_follow_one_option(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,9 +62,6 @@ def test_several_weights_follow_one_option(folder: Path, monkeypatch: pytest.Mon
         succeed("trace", *words, "-o", "x.png", "poor.nc")
     succeed(*trace, *together, "--", "poor.nc")
     assert plotted == [["LM", "TM", "W"]] * 7
-    refused(*trace, "poor.nc", "--var-names", mention="give --var-names VALUE")
-    refused("trace", "poor.nc", "--var-names", *trace[1:], mention="give --var-names VALUE")
-    refused(*trace, "--var-names", "LM", "poor.nc", mention="give POSTERIOR")
 
 
 def test_rerank_scores_where_there_are_references(folder: Path) -> None:
@@ -198,5 +192,3 @@ def test_a_pipe_or_device_without_an_end_is_refused(folder: Path) -> None:
     with piped(b"no posterior\n" * 100_000) as path:
         refused("check", path, mention="pipe: not a readable NetCDF posterior")
     refused("check", "/dev/zero", mention="/dev/zero: a device or a socket: give a NetCDF file")
-    refused("check", ".", mention="a folder")
-    refused("check", "missing.nc", mention="no such file")
