@@ -246,14 +246,23 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         base: the base class of all members.
         members: name -> `module:Class`. A name followed by a placeholder, `numpyro:NAME`, is that
             of a component with variants.
+        fixed: name -> settings that belong to the name, where several members are of one class.
 
     >>> from bpa_ppl.samplers.sampler import SAMPLERS
     >>> sorted(SAMPLERS)[:3], SAMPLERS["imh"].__name__
     (['auto', 'blackjax', 'heuristic'], 'IndependenceMetropolis')
     """
 
-    def __init__(self, kind: str, group: str, base: type[C], members: Mapping[str, str]):
+    def __init__(
+        self,
+        kind: str,
+        group: str,
+        base: type[C],
+        members: Mapping[str, str],
+        fixed: Mapping[str, Mapping[str, Any]] | None = None,
+    ):
         self.kind, self.group, self.base = kind, group, base
+        self._fixed = fixed or {}
         self._own = _group_by_name(EntryPoint(title, at, group) for title, at in members.items())
         self._points: dict[str, EntryPoint] | None = None  # until they are searched
         #: Those registered in this process; worker processes need them registered again.
@@ -364,8 +373,11 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         if isinstance(chosen, str):
             name, written = self.parse(chosen)
             member, variant = self[name], name.partition(":")[2]
-            fixed = {member.variant: variant} if variant else {}
-            values = {**written, **(settings or {}), **fixed}
+            fixed = {member.variant: variant} if variant else self._fixed.get(name, {})
+            values = {**fixed, **written, **(settings or {})}
+            if other := [n for n in fixed if values[n] != fixed[n]]:
+                reason = f"the {self.kind} {name} has {other[0]} {fixed[other[0]]}"
+                raise conflict(reason, other[0], other[0])
             return member.configured(f"{self.kind} {name}", values)
         if settings:
             name = next(iter(settings))
@@ -424,6 +436,9 @@ class Registry(Mapping[str, type[C]], Generic[C]):
         kind = type(component)
         value = f"{kind.__module__}:{kind.__qualname__}"
         for name, member in self._members().items():
+            fixed = self._fixed.get(name, {})
+            if any(getattr(component, n, None) != v for n, v in fixed.items()):
+                continue
             if member is kind or getattr(member, "value", None) == value:
                 return f"{name}:{getattr(component, kind.variant)}" if kind.variant else name
         return kind.__name__

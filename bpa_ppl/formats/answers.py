@@ -42,11 +42,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, ClassVar, NamedTuple
 
+from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import LARGEST
 from bpa_ppl._runtime.messages import format_count, log_info, warn_user
 from bpa_ppl.errors import quote
 from bpa_ppl.formats.block import Block, ReadOptions
-from bpa_ppl.formats.format import NBestFormat
+from bpa_ppl.formats.format import SERVERS, NBestFormat
 from bpa_ppl.formats.located import LocatedRecord, find, iter_json
 from bpa_ppl.formats.samples import Samples, make_extractor, name_prompts, token_statistics
 from bpa_ppl.formats.streams import InputFile, origin_name, read_chunks
@@ -486,7 +487,6 @@ class Answers(NBestFormat, frozen=True):
     """
 
     nan_is_missing: ClassVar[bool] = True
-    tool: ClassVar[str] = ""
 
     requests: str = ""
     extract: str = ""
@@ -505,11 +505,7 @@ class Answers(NBestFormat, frozen=True):
         Raises:
             DataError: with file and line, if it is not of this server, or a part of an answer.
         """
-        what, forms = TOOLS[self.tool]
-        try:
-            return _read_response(record, forms)
-        except LookupError as error:
-            record.refuse(what, str(error.args[0]))
+        raise NotImplementedError
 
     def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
         r"""Yield the columns of all answers, when the last one is read.
@@ -740,43 +736,26 @@ class Openai(Answers, frozen=True):
             record.refuse("a response of a chat or completion API", str(error.args[0]))
 
 
-class Anthropic(Answers, frozen=True):
-    """Messages of Anthropic."""
+class Server(Answers, frozen=True):
+    """Answers of another server.
 
-    tool = "anthropic"
+    Attributes:
+        tool: the name of the server, which is that of the format.
 
+    >>> from bpa_ppl.formats.format import NBEST_FORMATS
+    >>> NBEST_FORMATS.resolve("gemini"), NBEST_FORMATS.name_of(Server(tool="ollama"))
+    (Server(tool='gemini'), 'ollama')
+    """
 
-class Bedrock(Answers, frozen=True):
-    """Answers of Amazon Bedrock: of Converse, or of models in a batch."""
+    tool: str = SERVERS[0]
 
-    tool = "bedrock"
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_one_of(self.tool, TOOLS, "server", "tool")
 
-
-class Cohere(Answers, frozen=True):
-    """Answers of Cohere's chat (version 2)."""
-
-    tool = "cohere"
-
-
-class Gemini(Answers, frozen=True):
-    """Answers of Gemini and Vertex AI."""
-
-    tool = "gemini"
-
-
-class Llamacpp(Answers, frozen=True):
-    """Answers of llama.cpp to `/completion`."""
-
-    tool = "llamacpp"
-
-
-class Ollama(Answers, frozen=True):
-    """Answers of Ollama to chats and prompts."""
-
-    tool = "ollama"
-
-
-class Responses(Answers, frozen=True):
-    """Answers of the Responses API."""
-
-    tool = "responses"
+    def read(self, record: LocatedRecord) -> Response:
+        what, forms = TOOLS[self.tool]
+        try:
+            return _read_response(record, forms)
+        except LookupError as error:
+            record.refuse(what, str(error.args[0]))

@@ -17,14 +17,11 @@ included. Other lines are the log of the program and are skipped.
 a sentence begins with its S line, and ids count the sentences.
 
 Ids are kept, in the order of fairseq's batches, and index references and sources. Shards
-(`generate-test_3_8.txt`) are read one by one and joined with `concatenate`. Hypotheses keep
-their order. The lines of different sentences may be interleaved, as long as no more than ten
-sentences are incomplete at a time; these are kept in memory.
+(`generate-test_3_8.txt`) are read one by one and joined with `concatenate`. The lines of a sentence
+are together, except for those of the log.
 
 The lines of a hypothesis follow its H- line. Where they do not, as in a file that was sorted, D-
-lines belong to the H- lines of equal score, and P- lines to those whose score is their sum, divided
-by a power of their length. If that does not decide, the file is refused, and so is one whose P-
-lines follow the H- lines of others.
+lines belong to the H- lines of equal score; a file with other lines in another order is refused.
 """
 
 from __future__ import annotations
@@ -32,20 +29,15 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, product
+from collections.abc import Iterator, Sequence
 from operator import lt
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from bpa_ppl._runtime.arrays import Float64, are_finite
-from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TEXT, Block, ReadOptions
-from bpa_ppl.formats.format import NBestFormat, iter_batches
+from bpa_ppl.formats.block import CANDIDATES, ID, REFERENCE, SOURCE, TEXT, Block, ReadOptions
+from bpa_ppl.formats.format import NBestFormat, iter_record_blocks
 from bpa_ppl.formats.samples import STATISTICS, token_statistics
 from bpa_ppl.formats.streams import InputFile, text_lines
-from bpa_ppl.formats.values import parse_all_finite, read_number_lines
+from bpa_ppl.formats.values import parse_all_finite
 from bpa_ppl.lists.ids import describe_equal_ids, find_other_form
 
 _LINE = re.compile(r"([STHDPA])-([0-9]+)(?:\t|$)")
@@ -56,18 +48,12 @@ _FIRST = re.compile(
     rb"[STHDPA]-[0-9]+(?:\t|\r?$)|Namespace\(|[-0-9]+ [:0-9]+ \| [A-Z]+ \| fairseq|INFO:fairseq"
     rb"|S\t[^\t]*$"
 )
-_JOINTS = re.compile(r"@@(?:\s|$)|\s|\u2581")  # where tokens are joined to words
-_NAMES = {"S": SOURCE, "T": REFERENCE}
-_INTERLEAVED = 10  # sentences that may be incomplete at a time
 _LONGEST_ID = 18  # digits that fit 64 bits
-_ROUNDED = 6e-5  # token scores have four decimals
-_SINGLE = 1e-5  # relative, of scores that were computed in float32
-_POWERS = (-1.0, 4.0)  # between which the exponent of the length is
+_ROUNDED = 1.2e-4  # token scores have four decimals
+_SINGLE = 2e-5  # relative, of scores that were computed in float32
 
 #: The lines of a sentence by their letter: their numbers, and what follows the id and its tab.
 _Lines = dict[str, list[tuple[int, str]]]
-#: Values by the name of the field.
-_Fields = dict[str, Sequence[Any]]
 
 
 class Fairseq(NBestFormat, frozen=True):
@@ -88,83 +74,61 @@ class Fairseq(NBestFormat, frozen=True):
 
         >>> file = InputFile(b"S-7\tun chat\nH-7\t-0.5\ta c@@ at\nD-7\t-0.5\ta cat\nP-7\t-1 -0.5 0")
         >>> columns = next(Fairseq().blocks(file, ReadOptions("generate-test.txt")))
-        >>> columns.candidates["text"], columns.candidates["logprob.sum"].tolist()
+        >>> columns.candidates["text"], columns.candidates["logprob.sum"]
         (['a cat'], [-1.5])
         >>> columns.sentences
         {'id': [7], 'source': ['un chat']}
         """
-        for part in iter_batches(
-            _sentences(file, options), lambda sentence: len(sentence[2][TEXT])
-        ):
-            lines, fields, hypotheses = zip(*part, strict=True)
-            columns, sizes = _join(hypotheses), [len(of[TEXT]) for of in hypotheses]
-            numbers = columns.pop("H")
-            columns |= {n: np.array(of) for n, of in columns.items() if not isinstance(of[0], str)}
-            if "P" in columns:
-                columns |= _measure_tokens(columns.pop("P"), numbers, options)
-                _check_order(columns["score"], columns[STATISTICS[1]], numbers, sizes, options)
-            parents = np.repeat(np.arange(len(part)), sizes)
-            yield Block(columns, _join(fields), parents, np.array(lines))
+        kinds: dict[str, bool] = {}
+        sentences = _sentences(file, options)
+        records = (_record(number, lines, kinds, options) for number, lines in sentences)
+        return iter_record_blocks(records, options)
 
 
-def _join(records: Sequence[_Fields]) -> dict[str, Any]:
-    """Return the values of all records by name."""
-    return {name: list(chain.from_iterable(of[name] for of in records)) for name in records[0]}
-
-
-def _sentences(file: InputFile, options: ReadOptions) -> Iterator[tuple[int, _Fields, _Fields]]:
-    """Yield the line of the first hypothesis of each sentence, its fields, and theirs."""
-    incomplete: dict[int, _Lines] = {}
-    by_head: dict[str, list[tuple[int, str]]] = {}  # of these sentences
+def _sentences(file: InputFile, options: ReadOptions) -> Iterator[tuple[int, _Lines]]:
+    """Yield the id of each sentence, and its lines."""
+    sentence: _Lines = {}
+    current = ""  # its id, as it is printed
     forms: dict[int, str] = {}  # of all ids so far
-    kinds: dict[str, bool] = {}
     counted = 0  # sentences without an id
     for number, line in enumerate(text_lines(file.chunks(), options.origin), 1):
         head, _, rest = line.partition("\t")
-        of_kind = by_head.get(head)
-        if of_kind is None:
-            matched = _LINE.match(line)
-            without = None if matched or len(forms) > counted else _WITHOUT_ID.fullmatch(head)
-            if without and (counted or without[1] == "S"):
-                counted += without[1] == "S"
-                letter, digits = without[1], str(options.first_id + counted - 1)
-            elif matched:
-                letter, digits = matched.groups()
-            elif hidden := _INSIDE.search(line):
-                problem = f"{hidden[0].strip()} is not at the start of its line"
-                raise options.error(f"{problem}: run fairseq with --no-progress-bar", number)
-            else:
-                continue
+        matched = _LINE.match(line)
+        without = None if matched or len(forms) > counted else _WITHOUT_ID.fullmatch(head)
+        if matched:
+            letter, digits = matched.groups()
+        elif without and (counted or without[1] == "S"):
+            counted += without[1] == "S"
+            letter, digits = without[1], str(options.first_id + counted - 1)
+        elif hidden := _INSIDE.search(line):
+            problem = f"{hidden[0].strip()} is not at the start of its line"
+            raise options.error(f"{problem}: run fairseq with --no-progress-bar", number)
+        else:
+            continue
+        if digits != current:
             if len(digits) > _LONGEST_ID:
                 raise options.error(f"sentence id {digits} is too large", number)
-            identifier = int(digits)
-            late = identifier in forms and identifier not in incomplete
-            if other := find_other_form(forms, identifier, digits):
+            late = int(digits) in forms
+            if other := find_other_form(forms, int(digits), digits):
                 raise options.error(describe_equal_ids(digits, other), number, "duplicate")
             if late:
-                problem = f"a line of sentence {identifier}, after {_INTERLEAVED} other sentences"
+                problem = f"a line of sentence {digits}, after other sentences"
                 advice = "put the lines of a sentence together"
                 raise options.error(f"{problem}: {advice}", number, "duplicate")
-            sentence = incomplete.setdefault(identifier, defaultdict(list))
-            if len(incomplete) > _INTERLEAVED:
-                first = next(iter(incomplete))
-                yield _fields(first, incomplete.pop(first), kinds, options)
-                by_head.clear()
-            of_kind = sentence[letter]
-            if matched:
-                by_head[head] = of_kind
-        of_kind.append((number, rest))
-    if not forms:
+            if current:
+                yield int(current), sentence
+            current, sentence = digits, defaultdict(list)
+        sentence[letter].append((number, rest))
+    if not current:
         problem = "no line of fairseq in it (`H-0`, a score, a text)"
         raise options.error(f"{problem}: give the output, not a log", code="no-data")
-    for identifier, sentence in incomplete.items():
-        yield _fields(identifier, sentence, kinds, options)
+    yield int(current), sentence
 
 
-def _fields(
+def _record(
     identifier: int, lines: _Lines, kinds: dict[str, bool], options: ReadOptions
-) -> tuple[int, _Fields, _Fields]:
-    """Return the line of the first hypothesis of a sentence, its fields, and theirs.
+) -> tuple[int, dict[str, Any]]:
+    """Return the line of the first hypothesis of a sentence, and the sentence as a record.
 
     Args:
         identifier: of the sentence.
@@ -176,8 +140,7 @@ def _fields(
     scored = lines.get("H") or lines.get("D")
     if not scored:
         problem = f"sentence {identifier} has no H- line: the file is truncated"
-        advice = "or lines of too many other sentences are in between"
-        raise options.error(f"{problem}, {advice}", first)
+        raise options.error(f"{problem}, or lines of other sentences are in between", first)
     for letter, count in {"S": 1, "T": 1, **dict.fromkeys("DPA", len(scored))}.items():
         found = len(lines.get(letter, ()))
         expected = count if kinds.setdefault(letter, found > 0) else 0
@@ -185,71 +148,68 @@ def _fields(
             problem = f"sentence {identifier} has {found} {letter}- lines, not {expected}, as its "
             advice = "H- lines and the first sentence show: give the whole output of one run"
             raise options.error(problem + advice, first, "wrong-length")
-    if len(scored) > 1:
-        lines = _pair_lines(identifier, lines, scored, options)
+    others = {k: _pair_lines(identifier, k, lines, scored, options) for k in "DPA" if k in lines}
     numbers = [number for number, _ in scored]
-    printed = _scores(scored)
-    values = parse_all_finite(list(map(str.encode, printed)))
-    scores = list(map(options.number, printed, numbers)) if values is None else values.tolist()
-    fields: _Fields = {ID: [identifier]}
-    fields |= {name: [lines[k][0][1].strip(" ")] for k, name in _NAMES.items() if k in lines}
-    texts = [rest.partition("\t")[2].strip(" ") for _, rest in lines.get("D", scored)]
-    columns: _Fields = {"H": numbers, TEXT: texts, "score": scores}
-    if "P" in lines:
-        columns["P"] = [rest for _, rest in lines["P"]]
-    if "A" in lines:
-        columns["alignment"] = [rest.strip(" ") for _, rest in lines["A"]]
-    return numbers[0], fields, columns
+    printed = [rest.partition("\t")[0] for _, rest in scored]
+    scores = list(map(options.number, printed, numbers))
+    texts = [rest.partition("\t")[2].strip(" ") for rest in others.get("D", _rests(scored))]
+    columns: dict[str, Sequence[Any]] = {TEXT: texts, "score": scores}
+    if "P" in others:
+        measured = [_measure_line(*of, options) for of in zip(others["P"], numbers, strict=True)]
+        columns |= dict(zip(STATISTICS, zip(*measured, strict=True), strict=True))
+        _check_order(scores, columns[STATISTICS[1]], numbers, options)
+    if "A" in others:
+        columns["alignment"] = [rest.strip(" ") for rest in others["A"]]
+    rows = zip(*columns.values(), strict=True)
+    record: dict[str, Any] = {ID: identifier}
+    for letter, name in (("S", SOURCE), ("T", REFERENCE)):
+        if letter in lines:
+            record[name] = lines[letter][0][1].strip(" ")
+    record[CANDIDATES] = [dict(zip(columns, row, strict=True)) for row in rows]
+    return numbers[0], record
+
+
+def _rests(lines: Sequence[tuple[int, str]]) -> list[str]:
+    return [rest for _, rest in lines]
 
 
 def _pair_lines(
-    identifier: int, lines: _Lines, scored: list[tuple[int, str]], options: ReadOptions
-) -> _Lines:
-    """Return the lines with D-, P- and A- lines in the order of the hypotheses.
+    identifier: int,
+    letter: str,
+    lines: _Lines,
+    scored: list[tuple[int, str]],
+    options: ReadOptions,
+) -> list[str]:
+    """Return what D-, P- or A- lines say, in the order of the hypotheses.
 
     Raises:
-        DataError: if neither the places of lines nor their scores show it.
+        DataError: if neither the places of lines nor the scores of D- lines show it.
     """
-    others = {letter: lines[letter] for letter in "DPA" if lines.get(letter, scored) is not scored}
-    begins, *places = ([number for number, _ in of] for of in (scored, *others.values()))
-    printed, again = _scores(scored), _scores(others.get("D", scored))
-    are_together = all(all(map(lt, begins, of)) and all(map(lt, of, begins[1:])) for of in places)
-    if are_together and printed == again:
-        return lines
-    keys = list(map(_key, printed))
-    if are_together and list(map(_key, again)) == keys:
-        return lines
-    for letter, of_kind in others.items():
-        rests, order = [rest for _, rest in of_kind], None
-        reason = "it is not known which hypothesis each belongs to"
-        if letter == "D":
-            order = _find_order(keys, map(_key, again))
-            if order is None:
-                reason = "have other scores than these"
-            elif len(others) > 1 and len(set(keys)) < len(set(rests)):
-                order = _find_order([_squeeze(rest) for _, rest in scored], map(_squeeze, rests))
-        elif len({" ".join(rest.split()) for rest in rests}) == 1:
-            order = list(range(len(rests)))
-        elif letter == "P":
-            lengths = [len(rest.partition("\t")[2].split()) + 1 for _, rest in scored]
-            order = _find_token_order(keys, rests, lengths)
-        if order is None:
-            problem = f"the {letter}- lines of sentence {identifier} are not behind its H- lines"
-            advice = f"give the output as fairseq printed it, or leave the {letter}- lines out"
-            message = f"{problem}, and {reason}: {advice}"
-            raise options.error(message, of_kind[0][0], "mismatch")
-        lines = {**lines, letter: [of_kind[place] for place in order]}
-    return lines
+    of_kind = lines[letter]
+    begins, places = ([number for number, _ in of] for of in (scored, of_kind))
+    follow = all(map(lt, begins, places)) and all(map(lt, places, begins[1:]))
+    rests, reason = _rests(of_kind), "it is not known which hypothesis each belongs to"
+    keys, others = ([*map(_key, _rests(of))] if letter == "D" else [] for of in (scored, of_kind))
+    if of_kind is scored or (follow and keys == others):
+        return rests
+    if letter != "D":
+        if len({" ".join(rest.split()) for rest in rests}) == 1:
+            return rests
+    elif sorted(map(str, keys)) != sorted(map(str, others)):
+        reason = "have other scores than these"
+    elif lines.keys().isdisjoint("PA") or len(set(keys)) == len(set(rests)):
+        by_score = defaultdict(list)
+        for key, rest in zip(others, rests, strict=True):
+            by_score[key].append(rest)
+        return [by_score[key].pop(0) for key in keys]
+    problem = f"the {letter}- lines of sentence {identifier} are not behind its H- lines"
+    advice = f"give the output as fairseq printed it, or leave the {letter}- lines out"
+    raise options.error(f"{problem}, and {reason}: {advice}", places[0], "mismatch")
 
 
-def _scores(lines: Iterable[tuple[int, str]]) -> list[str]:
-    """Return the scores of H- or D- lines as they are printed."""
-    return [rest.partition("\t")[0] for _, rest in lines]
-
-
-def _key(printed: str) -> float | str:
-    """Return a score, or its text if it is not a number."""
-    printed = printed.strip()
+def _key(rest: str) -> float | str:
+    """Return the score of a line, or its text if it is not a number."""
+    printed = rest.partition("\t")[0].strip()
     try:
         score = float(printed)
     except ValueError:
@@ -257,93 +217,14 @@ def _key(printed: str) -> float | str:
     return printed if math.isnan(score) else score
 
 
-def _squeeze(rest: str) -> tuple[float | str, str]:
-    """Return the score of a hypothesis, and its letters as they are before and after joining."""
-    score, _, text = rest.partition("\t")
-    return _key(score), _JOINTS.sub("", text).casefold()
-
-
-def _find_order(keys: Iterable[Any], others: Iterable[Any]) -> list[int] | None:
-    """Return the places of equal keys; None if there are others."""
-    places = defaultdict[Any, list[int]](list)
-    for place, key in enumerate(others):
-        places[key].append(place)
-    try:
-        return [places[key].pop(0) for key in keys]
-    except IndexError:
-        return None
-
-
-def _find_token_order(
-    scores: Sequence[Any], printed: Sequence[str], lengths: Sequence[int]
-) -> list[int] | None:
-    """Return for each hypothesis the place of its P- line; None if scores do not show it.
-
-    A score is the sum of those of the tokens, divided by a power of their number, which is 1 unless
-    `--lenpen` says otherwise.
-
-    Args:
-        scores: of the hypotheses.
-        printed: the scores of tokens in each P- line.
-        lengths: the numbers of tokens of the hypotheses, unless they have been joined to words.
-    """
-    try:
-        tokens = [list(map(float, line.split())) for line in printed]
-        target = np.array(scores, np.float64)[:, np.newaxis]
-    except ValueError:
-        return None
-    sums, counts = np.array(list(map(sum, tokens))), np.array(list(map(len, tokens)), np.float64)
-    if not (counts.all() and np.isfinite(sums).all() and np.isfinite(target).all()):
-        return None
-    same = [tuple(sorted(of_line)) for of_line in tokens]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        powers = np.log(sums / target[0]) / np.log(counts)
-    fitting = powers[(powers > _POWERS[0]) & (powers < _POWERS[1])].tolist()
-    alike = np.equal.outer(lengths, counts)
-    trials = product((alike, True), (([1.0], 1.0), (fitting, 3.0)))
-    for allowed, (candidates, slack) in trials:
-        orders: dict[Any, list[int]] = {}
-        for power in candidates:
-            values = sums / counts**power
-            error = slack * (_ROUNDED * counts ** (1 - power) + _SINGLE * np.abs(values))
-            fits = (np.abs(target - values) <= error) & allowed
-            if not fits.any(axis=1).all():
-                continue
-            found = [{same[place] for place in np.flatnonzero(row)} for row in fits]
-            if max(map(len, found)) > 1:  # a hypothesis could have this line or another one
-                return None
-            if order := _find_order([of.pop() for of in found], same):
-                orders[tuple(same[place] for place in order)] = order
-        if orders:
-            return next(iter(orders.values())) if len(orders) == 1 else None
-    return None
-
-
-def _measure_tokens(
-    printed: Sequence[str], numbers: Sequence[int], options: ReadOptions
-) -> dict[str, Float64]:
-    """Return the features of P- lines by name; infinity for numbers that are not finite.
-
-    Args:
-        printed: the scores of tokens in each line.
-        numbers: of the lines of the hypotheses.
-        options: how to read.
-    """
-    counts = np.array([line.count(" ") + 1 for line in printed])
-    values = read_number_lines(("\n".join(printed).replace(" ", "\n") + "\n").encode(), 1)
-    if values is not None:
-        starts = np.cumsum(counts) - counts
-        sums, least = (of.reduceat(values[:, 0], starts) for of in (np.add, np.minimum))
-        if are_finite(sums):
-            return dict(zip(STATISTICS, (sums, sums / counts, least, counts * 1.0), strict=True))
-    rows = [_measure_line(*line, options) for line in zip(printed, numbers, strict=True)]
-    return dict(zip(STATISTICS, np.array(rows, np.float64).T, strict=True))
-
-
 def _measure_line(printed: str, number: int, options: ReadOptions) -> tuple[float, ...]:
     """Return the features of a P- line; infinity for a number that is not finite."""
     what = "in the lines of this hypothesis, "
-    scores = [options.number(token, number, what) for token in printed.split()]
+    values = parse_all_finite(printed.encode().split())
+    if values is None:
+        scores = [options.number(token, number, what) for token in printed.split()]
+    else:
+        scores = values.tolist()
     statistics = token_statistics(scores)
     if statistics is None:
         raise options.error("no token scores in the P- line of this hypothesis", number)
@@ -352,34 +233,25 @@ def _measure_line(printed: str, number: int, options: ReadOptions) -> tuple[floa
 
 
 def _check_order(
-    scores: Float64,
-    means: Float64,
-    numbers: Sequence[int],
-    sizes: Sequence[int],
-    options: ReadOptions,
+    scores: Sequence[float], means: Sequence[float], numbers: Sequence[int], options: ReadOptions
 ) -> None:
     """Refuse P- lines in another order than the H- lines, as if each kind had been sorted.
+
+    Without `--lenpen` a score is the mean of the scores of the tokens.
 
     Args:
         scores: of the hypotheses.
         means: of the scores of their tokens.
         numbers: of their lines.
-        sizes: of the lists.
         options: how to read.
     """
-    with np.errstate(invalid="ignore"):
-        wrong = np.flatnonzero(~_are_means(scores, means))
-        begins = np.cumsum(sizes) - sizes
-        for place in np.unique(np.searchsorted(begins, wrong, side="right") - 1).tolist():
-            part = slice(begins[place], begins[place] + sizes[place])
-            alike = _are_means(np.sort(scores[part]), np.sort(means[part])).all()
-            if alike and sizes[place] > 1:
-                problem = "the P- line of this hypothesis is that of another one, as its score "
-                problem += "shows: give the output as fairseq printed it, or leave the P- lines out"
-                first = wrong[np.searchsorted(wrong, begins[place])]
-                raise options.error(problem, numbers[first], "mismatch")
 
+    def fit(scores: Sequence[float], means: Sequence[float]) -> list[bool]:
+        pairs = zip(scores, means, strict=True)
+        return [abs(score - mean) <= _ROUNDED + _SINGLE * abs(mean) for score, mean in pairs]
 
-def _are_means(scores: Float64, means: Float64) -> npt.NDArray[np.bool_]:
-    """Return which scores are means of rounded token scores, as they are without `--lenpen`."""
-    return np.abs(scores - means) <= 2 * (_ROUNDED + _SINGLE * np.abs(means))
+    own = fit(scores, means)
+    if not all(own) and all(fit(sorted(scores), sorted(means))):
+        problem = "the P- line of this hypothesis is that of another one, as its score shows: give "
+        problem += "the output as fairseq printed it, or leave the P- lines out"
+        raise options.error(problem, numbers[own.index(False)], "mismatch")

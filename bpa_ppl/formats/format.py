@@ -256,6 +256,8 @@ class WeightFormat(Component, frozen=True):
         raise NotImplementedError
 
 
+#: Servers of LLMs whose answers are read: `bpa_ppl.formats.answers`.
+SERVERS = ("anthropic", "bedrock", "cohere", "gemini", "llamacpp", "ollama", "responses")
 #: In the order in which they are tried; `moses` accepts any line with its separator.
 NBEST_FORMATS: Registry[NBestFormat] = Registry(
     "format of n-best lists",
@@ -274,14 +276,9 @@ NBEST_FORMATS: Registry[NBestFormat] = Registry(
         "espnet": "bpa_ppl.formats.speech:Espnet",
         "marian": "bpa_ppl.formats.moses:Marian",
         "moses": "bpa_ppl.formats.moses:Moses",
-        "anthropic": "bpa_ppl.formats.answers:Anthropic",
-        "bedrock": "bpa_ppl.formats.answers:Bedrock",
-        "cohere": "bpa_ppl.formats.answers:Cohere",
-        "gemini": "bpa_ppl.formats.answers:Gemini",
-        "llamacpp": "bpa_ppl.formats.answers:Llamacpp",
-        "ollama": "bpa_ppl.formats.answers:Ollama",
-        "responses": "bpa_ppl.formats.answers:Responses",
+        **dict.fromkeys(SERVERS, "bpa_ppl.formats.answers:Server"),
     },
+    {name: {"tool": name} for name in SERVERS},
 )
 
 

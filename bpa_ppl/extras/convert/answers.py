@@ -12,23 +12,13 @@ from typing import Any
 
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl.extras.convert.records import Lists, drop_missing
-from bpa_ppl.formats.answers import (
-    MODEL,
-    Answers,
-    Anthropic,
-    Bedrock,
-    Cohere,
-    Gemini,
-    Llamacpp,
-    Ollama,
-    Responses,
-)
+from bpa_ppl.formats.answers import MODEL, Server
 from bpa_ppl.formats.block import TEXT, ReadOptions
 from bpa_ppl.formats.located import iter_records
 from bpa_ppl.formats.samples import COUNT, STATISTICS
 
 
-def _convert(format: Answers, records: Iterable[Any], bad: str) -> Lists:
+def _convert(format: Server, records: Iterable[Any], bad: str) -> Lists:
     """Return the lists of the answers in some records."""
     require_one_of(bad, ("error", "drop"), "policy", "bad")
     located = iter_records(records)
@@ -74,7 +64,7 @@ def anthropic(
     >>> anthropic([{"custom_id": "q", "result": {"type": "succeeded", "message": message}}])
     [{'id': 'q', 'candidates': [{'text': 'a cat', 'features': {'count': 1}, 'model': 'claude'}]}]
     """
-    return _convert(Anthropic(prompt_id=prompt_id, extract=extract), records, bad)
+    return _convert(Server(tool="anthropic", prompt_id=prompt_id, extract=extract), records, bad)
 
 
 def gemini(
@@ -97,7 +87,7 @@ def gemini(
     >>> gemini([{"candidates": [one, one], "modelVersion": "g"}])
     [{'id': 0, 'candidates': [{'text': 'a cat', 'features': {'count': 2}, 'model': 'g'}]}]
     """
-    return _convert(Gemini(prompt_id=prompt_id, extract=extract), records, bad)
+    return _convert(Server(tool="gemini", prompt_id=prompt_id, extract=extract), records, bad)
 
 
 def bedrock(
@@ -119,7 +109,7 @@ def bedrock(
     >>> bedrock([{"recordId": "r-1", "modelInput": {}, "modelOutput": answer}])
     [{'id': 'r-1', 'candidates': [{'text': 'a cat', 'features': {'count': 1}}]}]
     """
-    return _convert(Bedrock(prompt_id=prompt_id, extract=extract), records, bad)
+    return _convert(Server(tool="bedrock", prompt_id=prompt_id, extract=extract), records, bad)
 
 
 def cohere(
@@ -141,7 +131,7 @@ def cohere(
     >>> cohere([answer])[0]["candidates"][0]["features"]["logprob.sum"]
     -1.0
     """
-    return _convert(Cohere(prompt_id=prompt_id, extract=extract), records, bad)
+    return _convert(Server(tool="cohere", prompt_id=prompt_id, extract=extract), records, bad)
 
 
 def ollama(
@@ -163,7 +153,7 @@ def ollama(
     >>> ollama([{"custom_id": 7, "response": answer}])
     [{'id': 7, 'candidates': [{'text': 'a cat', 'features': {'count': 1}, 'model': 'm'}]}]
     """
-    return _convert(Ollama(prompt_id=prompt_id, extract=extract), records, bad)
+    return _convert(Server(tool="ollama", prompt_id=prompt_id, extract=extract), records, bad)
 
 
 def llamacpp(
@@ -186,7 +176,7 @@ def llamacpp(
     >>> llamacpp([answer, answer])
     [{'id': 0, 'source': 'Un chat =', 'candidates': [{'text': 'a cat', 'features': {'count': 2}}]}]
     """
-    return _convert(Llamacpp(prompt_id=prompt_id, extract=extract), records, bad)
+    return _convert(Server(tool="llamacpp", prompt_id=prompt_id, extract=extract), records, bad)
 
 
 def responses(
@@ -208,4 +198,4 @@ def responses(
     >>> responses([answer])[0]["candidates"][0]["features"]["logprob.sum"]
     -1.0
     """
-    return _convert(Responses(prompt_id=prompt_id, extract=extract), records, bad)
+    return _convert(Server(tool="responses", prompt_id=prompt_id, extract=extract), records, bad)
