@@ -12,7 +12,7 @@ import numpy as np
 from bpa_ppl._runtime.messages import log_info
 from bpa_ppl.adapting.finish import draw_posterior
 from bpa_ppl.densities.labels import label_sites
-from bpa_ppl.densities.model_target import make_model_target, read_observed
+from bpa_ppl.densities.model_target import make_model_target
 from bpa_ppl.densities.target import MOST_KEPT, NUMPYRO_LOCK, draw_predictive, inspect_model
 from bpa_ppl.errors import conflict, list_names, needs
 from bpa_ppl.posterior.adapter import to_arviz
@@ -93,7 +93,7 @@ def sample(
             "log_likelihood",
             code="not-supported",
         )
-    if predict and not read_observed(target):
+    if predict and not inspect_model(target).observed:
         title = target.model.__name__
         raise needs("predict", f"data that {title} observes (obs=)", "predict", code="no-data")
     draws = draw_posterior(target, sampler, seed=seed, progress=progress)

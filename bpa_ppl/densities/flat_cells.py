@@ -8,6 +8,7 @@ and a sampler that draws them goes ever farther. They are constants here.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -20,7 +21,7 @@ from numpyro.distributions.transforms import Transform
 from numpyro.infer.util import log_density
 from numpyro.primitives import Messenger
 
-from bpa_ppl.densities.target import Sites, Target, constrain
+from bpa_ppl.densities.target import RUN_ONCE, Sites, Target, constrain
 
 #: Cells are constants if the density does not depend on them at so many random places, whose
 #: unconstrained values differ by at most so much from those of the start.
@@ -49,10 +50,15 @@ def find_flat_cells(target: Target) -> dict[str, Cells]:
     Args:
         target: a program without discrete latent sites, with its start.
     """
-    program = _MaskedSites(handlers.seed(target.program, jax.random.key(0)))
-    program(*target.data)
+
+    def find_masks() -> dict[str, jax.Array]:
+        program = _MaskedSites(handlers.seed(target.program, jax.random.key(0)))
+        program(*target.data)
+        return program.masks
+
     found = dict[str, Cells]()
-    for name, masked in program.masks.items():
+    masks = jax.jit(find_masks, compiler_options=RUN_ONCE)()
+    for name, masked in jax.device_get(masks).items():
         drawn = masked if masked.all() else masked | _find_used(target, name, ~masked)
         if not drawn.all():
             found[name] = Cells(drawn, np.asarray(target.start[name]))
@@ -64,6 +70,9 @@ def _find_used(target: Target, site: str, masked: np.ndarray) -> np.ndarray:
     rng = np.random.default_rng([target.seed, 9])
     used = np.zeros_like(masked)
 
+    # One compiled program: the values that it returns are compared to the last bit.
+    @partial(jax.jit, compiler_options=RUN_ONCE)
+    @jax.value_and_grad
     def density(value: Any, others: Sites) -> Any:
         values = {**others, site: value}
         return log_density(target.program, target.data, {}, values)[0]
@@ -79,11 +88,11 @@ def _find_used(target: Target, site: str, masked: np.ndarray) -> np.ndarray:
             )
             for _ in range(2)
         )
-        before, slope = jax.value_and_grad(density)(values[site], values)
+        before, slope = density(values[site], values)
         slopes = np.asarray(slope).reshape(*masked.shape, -1)
         flat = masked & ~slopes.any(axis=-1)
         events = np.reshape(flat, flat.shape + (1,) * (np.ndim(slope) - flat.ndim))
-        after = density(jnp.where(events, others[site], values[site]), values)
+        after, _ = density(jnp.where(events, others[site], values[site]), values)
         used |= masked & ~flat if before == after else masked
     return used
 
@@ -92,7 +101,7 @@ class _MaskedSites(Messenger):  # type: ignore[misc] # NumPyro has no types
     """Keeps which cells of masked latent sites are not masked."""
 
     def __init__(self, program: Callable[..., Any]):
-        self.masks: dict[str, np.ndarray] = {}
+        self.masks: dict[str, jax.Array] = {}
         super().__init__(program)
 
     def process_message(self, site: dict[str, Any]) -> None:
@@ -102,7 +111,7 @@ class _MaskedSites(Messenger):  # type: ignore[misc] # NumPyro has no types
             masked = site["fn"]
             value = masked.sample(jax.random.key(0))
             left_out = (masked.log_prob(value) == 0) & (masked.base_dist.log_prob(value) != 0)
-            self.masks[site["name"]] = ~np.asarray(left_out)
+            self.masks[site["name"]] = ~left_out
 
 
 class WithConstantCells(Messenger):  # type: ignore[misc] # NumPyro has no types

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bpa_ppl.densities.model_target import trace_sites
-from bpa_ppl.densities.own_models import DIMENSIONS, is_factor
+from bpa_ppl.densities.own_models import DIMENSIONS
 from bpa_ppl.densities.target import Target, inspect_model
 from bpa_ppl.errors import UsageError, duplicate, unknown_name, wrong_type
 from bpa_ppl.lists.labels import find_repeated
@@ -49,14 +48,10 @@ def label_sites(
     for name, value in (("coords", coords), ("dims", dims)):
         if not isinstance(value, Mapping | None):
             raise wrong_type(f"{name} is a dictionary, as ArviZ takes it", value, name)
-    traced = trace_sites(target).items()
-    shapes = {
-        name: np.shape(site["value"])
-        for name, site in traced
-        if site["type"] == "deterministic" or not is_factor(site)
-    }
+    info = inspect_model(target)
+    shapes = {name: shape for name, shape in info.shapes.items() if name not in info.factors}
     named = {site: _check_dims(site, of, shapes) for site, of in (dims or {}).items()}
-    every = {**inspect_model(target).dims, **named}
+    every = {**info.dims, **named}
     every |= {
         site: tuple(f"{site}_dim_{k}" for k in range(len(shape)))
         for site, shape in shapes.items()

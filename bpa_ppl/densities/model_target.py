@@ -27,6 +27,7 @@ from bpa_ppl.densities.mode import (
 from bpa_ppl.densities.own_models import DIMENSIONS, explain_errors, is_factor, model_error
 from bpa_ppl.densities.target import (
     NUMPYRO_LOCK,
+    RUN_ONCE,
     Sites,
     Target,
     compute_potential,
@@ -166,23 +167,15 @@ def _read_argument(names: Sequence[str], path: tuple[Any, ...], value: Any) -> A
     return np.array(value.to_numpy())
 
 
-def trace_sites(target: Target) -> dict[str, Any]:
-    """Return the sites that are drawn, observed or computed, in one run of a program."""
-    with NUMPYRO_LOCK, jax.enable_x64(True):
-        seeded = handlers.seed(target.program, jax.random.key(0))
-        sites = handlers.trace(seeded).get_trace(*target.data)
-    return {n: s for n, s in sites.items() if s["type"] in ("sample", "deterministic")}
-
-
 def _check_sites(target: Target) -> None:
     """Refuse sites that have no values, or names that they cannot have in ArviZ data.
 
     Raises:
         UsageError: if there is one.
     """
-    sites = trace_sites(target)
-    automatic = {f"{n}_dim_{k}": n for n, s in sites.items() for k in range(np.ndim(s["value"]))}
-    for name, site in sites.items():
+    info = inspect_model(target)
+    automatic = {f"{n}_dim_{k}": n for n, shape in info.shapes.items() for k in range(len(shape))}
+    for name, shape in info.shapes.items():
         problem, remedy = "", "rename it"
         if "/" in name:
             problem = "a slash in its name"
@@ -194,15 +187,24 @@ def _check_sites(target: Target) -> None:
         if problem:
             problem = f"the site {name} of the model has {problem}, which ArviZ data cannot have"
             raise model_error(f"{problem}: {remedy}", "bad-name")
-        if name in inspect_model(target).latent and not np.size(site["value"]):
+        if name in info.latent and 0 in shape:
             problem = f"the site {name} of the model has no values, so there is nothing to draw"
             raise model_error(f"{problem}: leave it out where it is empty", "no-data")
 
 
 def read_observed(target: Target) -> dict[str, np.ndarray]:
     """Return what a program observes, by site."""
-    observed = {n: s for n, s in trace_sites(target).items() if s.get("is_observed")}
-    return {n: np.asarray(site["value"]) for n, site in observed.items() if not is_factor(site)}
+    with NUMPYRO_LOCK, jax.enable_x64(True):
+        observed = jax.device_get(_observe(target))
+    return {name: value for name, (value, _) in observed.items()}
+
+
+@partial(jax.jit, compiler_options=RUN_ONCE)
+def _observe(target: Target) -> dict[str, tuple[Any, Any]]:
+    """Return the value and the scale of each observed site; what is drawn is not computed."""
+    seeded = handlers.seed(target.program, jax.random.key(0))
+    sites = handlers.trace(seeded).get_trace(*target.data)
+    return {n: (sites[n]["value"], sites[n]["scale"]) for n in inspect_model(target).observed}
 
 
 def require_simulated(target: Target) -> None:
@@ -211,13 +213,14 @@ def require_simulated(target: Target) -> None:
     Raises:
         UsageError: if it observes nothing, or has a `numpyro.factor` or a scaled density.
     """
-    observed = {n: s for n, s in trace_sites(target).items() if s.get("is_observed")}
-    title = target.model.__name__
-    for name, site in observed.items():
-        if is_factor(site):
-            problem = f"the site {name} of {title} is a numpyro.factor, which cannot be simulated"
-            raise model_error(f"{problem}: write it as a distribution with obs", "not-supported")
-        if site["scale"] is not None and np.any(np.asarray(site["scale"]) != 1):
+    info, title = inspect_model(target), target.model.__name__
+    for name in info.factors:
+        problem = f"the site {name} of {title} is a numpyro.factor, which cannot be simulated"
+        raise model_error(f"{problem}: write it as a distribution with obs", "not-supported")
+    with NUMPYRO_LOCK, jax.enable_x64(True):
+        observed = jax.device_get(_observe(target))
+    for name, (_, scale) in observed.items():
+        if scale is not None and np.any(scale != 1):
             problem = f"the density of the site {name} of {title} is scaled, so its data cannot be"
             remedy = "leave numpyro.handlers.scale out"
             raise model_error(f"{problem} simulated: {remedy}", "not-supported")
@@ -257,7 +260,7 @@ def _require_density(target: Target) -> None:
     rng = np.random.default_rng([target.seed, 8])
     for _ in range(_TRIES):
         z = {
-            site: value + rng.uniform(-_RADIUS, _RADIUS, np.shape(value))
+            site: np.asarray(value) + rng.uniform(-_RADIUS, _RADIUS, np.shape(value))
             for site, value in target.start.items()
         }
         require_bounded(target, -float(value_and_slope(target, z)[0]))
@@ -277,7 +280,8 @@ def _computes_the_same(target: Target) -> bool:
     energy = partial(compute_potential, target)
     one, other = (jax.make_jaxpr(lambda z: energy(z))(target.start) for _ in range(2))
     texts = {_ADDRESS.sub("", str(traced.jaxpr)) for traced in (one, other)}
-    return len(texts) == 1 and jax.tree.all(jax.tree.map(np.array_equal, one.consts, other.consts))
+    are_equal = partial(np.array_equal, equal_nan=True)
+    return len(texts) == 1 and jax.tree.all(jax.tree.map(are_equal, one.consts, other.consts))
 
 
 def _check_observed(target: Target, z: Sites) -> None:

@@ -289,7 +289,7 @@ class Target:
         names = dict.fromkeys([WEIGHTS, *latent] if self.has_lists else latent)
         if not self.has_lists:
             names |= dict.fromkeys(info.deterministic)
-        draws: Sites = _draw_prior(self, tuple(names), jax.random.key(seed))
+        draws: Sites = jax.device_get(_draw_prior(self, tuple(names), np.int64(seed)))
         return draws
 
     def __call__(self, z: Any) -> jax.Array:
@@ -465,6 +465,7 @@ class Structure(NamedTuple):
     Attributes:
         latent: the sites that are sampled.
         deterministic: the sites that are computed from them.
+        observed: the sites that have data.
         factors: the sites of `numpyro.factor`; none of a model of lists.
         discrete: the latent sites that are summed out.
         plates: the number of dimensions of nested plates.
@@ -472,6 +473,7 @@ class Structure(NamedTuple):
         unused: what its observations do not depend on, see `find_unused`.
         unconstrained: whether all sites are real-valued and none is deterministic, so that z are
             the values of the sites.
+        shapes: site -> its shape, of all sites that are drawn, observed or computed.
         dims: site -> the names of its dimensions: those of plates or, of a model of lists, those
             that the model and the likelihood declare.
         observations: the number of log likelihoods of one draw.
@@ -479,12 +481,14 @@ class Structure(NamedTuple):
 
     latent: tuple[str, ...]
     deterministic: tuple[str, ...]
+    observed: tuple[str, ...]
     factors: tuple[str, ...]
     discrete: tuple[str, ...]
     plates: int
     per_sentence: tuple[str, ...]
     unused: str | None
     unconstrained: bool
+    shapes: dict[str, tuple[int, ...]]
     dims: dict[str, tuple[str, ...]]
     observations: int
 
@@ -523,8 +527,8 @@ def _inspect_model(structure: Any, shapes: tuple[Any, ...]) -> Structure:
     else:
         dims = {**target.likelihood.dims, **getattr(target.model, "dims", {})}
     sampled = {name: site for name, site in sites.items() if site["type"] == "sample"}
-    observed = tuple(name for name, site in sampled.items() if site["is_observed"])
-    latent = tuple(name for name in sampled if name not in (*observed, *discrete))
+    fixed = tuple(name for name, site in sampled.items() if site["is_observed"])
+    latent = tuple(name for name in sampled if name not in (*fixed, *discrete))
     computed = [n for n, site in sites.items() if site["type"] == "deterministic"]
     if discrete:
         with explain_errors(target.model):
@@ -533,20 +537,25 @@ def _inspect_model(structure: Any, shapes: tuple[Any, ...]) -> Structure:
         computed = [name for name in computed if name not in of_discrete]
     deterministic = tuple(computed)
     # Likelihoods of lists may be factors.
-    factors = tuple(n for n in observed if is_factor(sites[n]) and not target.has_lists)
+    factors = tuple(n for n in fixed if is_factor(sites[n]) and not target.has_lists)
+    observed = tuple(name for name in fixed if name not in factors)
     return Structure(
         latent=latent,
         deterministic=deterministic,
+        observed=observed,
         factors=factors,
         discrete=tuple(discrete),
         plates=count_plates(sites),
         per_sentence=tuple(name for name in observed if _is_per_sentence(target, sites[name])),
         unused=_find_unused(target, sites, values, observed),
         unconstrained=not deterministic and all(is_real(sites[n]["fn"].support) for n in latent),
+        shapes={
+            name: np.shape(site["value"])
+            for name, site in sites.items()
+            if site["type"] in ("sample", "deterministic")
+        },
         dims={name: names for name, names in dims.items() if name in sites},
-        observations=sum(
-            _count_likelihoods(sites[n]) for n in observed if n not in factors and not discrete
-        ),
+        observations=0 if discrete else sum(_count_likelihoods(sites[n]) for n in observed),
     )
 
 
@@ -839,9 +848,9 @@ def _evaluate_priors(target: Target, values: Sites) -> Sites:
 
 
 @partial(jax.jit, static_argnums=1, compiler_options=RUN_ONCE)
-def _draw_prior(target: Target, names: tuple[str, ...], key: jax.Array) -> Sites:
+def _draw_prior(target: Target, names: tuple[str, ...], seed: jax.Array) -> Sites:
     program = Predictive(target.program, num_samples=_PRIOR_DRAWS, return_sites=list(names))
-    draws: Sites = program(key, *target.data)
+    draws: Sites = program(jax.random.key(seed), *target.data)
     return draws
 
 

@@ -50,6 +50,19 @@ def test_cells_of_a_mask_are_constants_that_the_check_names() -> None:
     np.testing.assert_allclose(posterior["y"].values[..., OBSERVED], given, rtol=1e-6)
 
 
+def test_a_program_runs_only_while_it_is_compiled() -> None:
+    """Operations of other runs would be compiled one by one, which takes seconds."""
+    traced = []
+
+    def program(y: Any, observed: Any) -> None:
+        normal_mean(y, observed)
+        traced.append(isinstance(numpyro.sample("scale", dist.Gamma(2.0, 1.0)), jax.core.Tracer))
+
+    data = bpa.sample(program, (DATA, OBSERVED), sampler="map")
+    np.testing.assert_array_equal(data["observed_data"]["y_observed"], DATA)
+    assert all(traced)
+
+
 def nothing_missing() -> None:
     mean = numpyro.sample("mean", dist.Normal(0.0, 2.0))
     y = jnp.array([0.5, 1.0])
