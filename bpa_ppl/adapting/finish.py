@@ -211,8 +211,8 @@ def make_draws(run: SamplerRun) -> Draws:
 def _describe(run: SamplerRun) -> Record:
     """Return the record of what was prepared, observed and sampled."""
     if run.adaptation is None:
-        name = getattr(run.target.model, "__name__", None)
-        record = Record(model=name, flat=dict(run.target.flat))
+        name, improper = run.target.model.__name__, inspect_model(run.target).improper
+        record = Record(model=name, flat=dict(run.target.flat), improper=improper)
     else:
         record = describe_adaptation(run.adaptation)
     versions = {n: read_version(n) for n in (*_PACKAGES, *run.packages)}
@@ -256,7 +256,7 @@ def _evaluate_draws(target: Target, sampled: Sampled, record: Record) -> Draws:
         info, likelihood = inspect_model(target), sampled.log_likelihood
         if likelihood is None:
             likelihood = evaluate(target, sampled.z)[1]
-        from_prior = target.draw_prior(target.seed)
+        from_prior = {} if info.improper else target.draw_prior(target.seed)
         values, warmup, from_prior = jax.device_get(
             (
                 constrain_draws(target, sampled.z),
@@ -277,7 +277,7 @@ def _evaluate_draws(target: Target, sampled: Sampled, record: Record) -> Draws:
         sentence_sites=info.per_sentence,
         statistics=sampled.statistics,
         warmup=target.label(warmup)[0] if warmup else {},
-        prior=target.label(from_prior)[0],
+        prior=target.label(from_prior)[0] if from_prior else {},
         sites=info.latent,
         record=record,
     )

@@ -38,10 +38,11 @@ def sample(
 ) -> InferenceData:
     """Draw from the posterior of any NumPyro program, and check the draws.
 
-    The latent sites of the program have proper priors: constrained supports, plates,
-    `numpyro.deterministic`, `numpyro.factor` and hierarchies are fine. Sites of few discrete values
-    are summed out where the package funsor is installed (the extra `enumerate`); there is no
-    `log_likelihood` then.
+    Constrained supports, plates, `numpyro.deterministic`, `numpyro.factor` and hierarchies are
+    fine. Sites of few discrete values are summed out where the package funsor is installed (the
+    extra `enumerate`); there is no `log_likelihood` then. With an improper prior
+    (`ImproperUniform`) there is no group `prior`, and no check can show that the posterior is
+    proper.
 
     Args:
         model: the program.

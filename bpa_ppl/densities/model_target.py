@@ -18,6 +18,7 @@ from bpa_ppl._runtime.arguments import check_seed
 from bpa_ppl._runtime.cache import prepare_jax
 from bpa_ppl.densities.discrete import mark_discrete
 from bpa_ppl.densities.flat_cells import Cells, WithConstantCells, find_flat_cells
+from bpa_ppl.densities.improper_priors import WithStarts
 from bpa_ppl.densities.mode import (
     is_usable_start,
     make_start_error,
@@ -59,8 +60,7 @@ def make_model_target(
     take the place of what the program observes: simulated data.
 
     Args:
-        model: the program: its latent sites have proper priors. With the package funsor, sites of
-            few discrete values are summed out.
+        model: the program. With the package funsor, sites of few discrete values are summed out.
         args: its positional arguments. A column of a data frame becomes an array, and a data frame
             the matrix of its columns.
         kwargs: its keyword arguments.
@@ -68,8 +68,8 @@ def make_model_target(
 
     Raises:
         UsageError: if the program cannot be run or sampled: a site is discrete and cannot be summed
-            out, or has an improper prior; there is nothing to sample; the density is not finite at
-            any start, or infinite somewhere, or another one at each call.
+            out; there is nothing to sample; the density is not finite at any start, or infinite
+            somewhere, or another one at each call.
 
     >>> import numpyro
     >>> import numpyro.distributions as dist
@@ -101,7 +101,7 @@ def make_model_target(
 
         def bound(observed: dict[str, Any]) -> None:
             """Run the model; what is in `observed`, by site, takes the place of its data."""
-            program = handlers.condition(mark_discrete(model), data=observed)
+            program = WithStarts(handlers.condition(mark_discrete(model), data=observed))
             (WithConstantCells(program, cells) if cells else program)(*given, **named)
 
         update_wrapper(bound, model, assigned=(), updated=())
@@ -211,12 +211,16 @@ def require_simulated(target: Target) -> None:
     """Refuse a program whose data cannot be simulated.
 
     Raises:
-        UsageError: if it observes nothing, or has a `numpyro.factor` or a scaled density.
+        UsageError: if it observes nothing, or has a `numpyro.factor`, a scaled density or an
+            improper prior.
     """
     info, title = inspect_model(target), target.model.__name__
     for name in info.factors:
         problem = f"the site {name} of {title} is a numpyro.factor, which cannot be simulated"
         raise model_error(f"{problem}: write it as a distribution with obs", "not-supported")
+    for name in info.improper:
+        problem = f"the site {name} of {title} has an improper prior, which has no draws: give it"
+        raise model_error(f"{problem} a proper one", "not-supported")
     with NUMPYRO_LOCK, jax.enable_x64(True):
         observed = jax.device_get(_observe(target))
     for name, (_, scale) in observed.items():

@@ -87,13 +87,8 @@ class CheckedSites(Messenger):  # type: ignore[misc] # NumPyro has no types
         ):
             problem = f"the site {name} of the model has the name of a dimension of the weights"
             raise model_error(f"{problem}: rename it", "bad-name")
-        if kind == "sample" and not site["is_observed"] and _lacks_density(site["fn"]):
-            raise model_error(
-                f"the site {name} of the model has an improper prior or is constant, so that it "
-                "has no density: give it a wide proper prior, such as "
-                "numpyro.distributions.Normal(0, 10), or make it a numpyro.deterministic",
-                "not-supported",
-            )
+        if kind == "sample" and not site["is_observed"]:
+            self._check_prior(name, site)
 
     def postprocess_message(self, site: dict[str, Any]) -> None:
         """Refuse weights of another shape than one value for each free feature."""
@@ -101,6 +96,15 @@ class CheckedSites(Messenger):  # type: ignore[misc] # NumPyro has no types
             return
         if site["type"] in ("sample", "deterministic"):
             require_shape(np.shape(site["value"]), self._features)
+
+    def _check_prior(self, name: Any, site: Mapping[str, Any]) -> None:
+        problem = f"the site {name} of the model"
+        if isinstance(_find_base(site["fn"]), Delta):
+            problem += " is constant, so that it has no density: make it a numpyro.deterministic"
+            raise model_error(problem, "not-supported")
+        if self._features is not None and is_improper(site):
+            problem += " has an improper prior: give it a wide proper one, such as"
+            raise model_error(f"{problem} numpyro.distributions.Normal(0, 10)", "not-supported")
 
     def _check_plate(self, name: Any, size: int, subsample_size: int | None) -> None:
         if subsample_size not in (None, size):
@@ -171,13 +175,14 @@ def require_shape(shape: tuple[int, ...] | None, features: int, sites: Sequence[
         )
 
 
-def _lacks_density(distribution: Any) -> bool:
-    return isinstance(_find_base(distribution), ImproperUniform | Delta)
-
-
 def is_latent(site: Mapping[str, Any]) -> bool:
     """Return whether a site is drawn, and neither observed nor computed."""
     return bool(site["type"] == "sample" and not site["is_observed"])
+
+
+def is_improper(site: Mapping[str, Any]) -> bool:
+    """Return whether the distribution of a site is constant over its support, of any size."""
+    return isinstance(_find_base(site["fn"]), ImproperUniform)
 
 
 def is_factor(site: Mapping[str, Any]) -> bool:

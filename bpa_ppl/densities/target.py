@@ -42,6 +42,7 @@ from bpa_ppl.densities.own_models import (
     explain_errors,
     find_unused,
     is_factor,
+    is_improper,
     model_error,
     name_dimensions,
     require_shape,
@@ -280,7 +281,8 @@ class Target:
     def draw_prior(self, seed: int) -> Sites:
         """Return 1,000 draws of the prior: of the latent sites, and of what is computed from them.
 
-        Of a model of lists, of the latent sites and of the weights.
+        Of a model of lists, of the latent sites and of the weights. A site with an improper prior
+        has places to start at instead.
         """
         info = inspect_model(self)
         latent = info.latent
@@ -468,6 +470,7 @@ class Structure(NamedTuple):
         observed: the sites that have data.
         factors: the sites of `numpyro.factor`; none of a model of lists.
         discrete: the latent sites that are summed out.
+        improper: the latent sites with improper priors.
         plates: the number of dimensions of nested plates.
         per_sentence: observed sites in the plate over sentences, with one value per sentence.
         unused: what its observations do not depend on, see `find_unused`.
@@ -484,6 +487,7 @@ class Structure(NamedTuple):
     observed: tuple[str, ...]
     factors: tuple[str, ...]
     discrete: tuple[str, ...]
+    improper: tuple[str, ...]
     plates: int
     per_sentence: tuple[str, ...]
     unused: str | None
@@ -545,6 +549,7 @@ def _inspect_model(structure: Any, shapes: tuple[Any, ...]) -> Structure:
         observed=observed,
         factors=factors,
         discrete=tuple(discrete),
+        improper=tuple(name for name in latent if is_improper(sites[name])),
         plates=count_plates(sites),
         per_sentence=tuple(name for name in observed if _is_per_sentence(target, sites[name])),
         unused=_find_unused(target, sites, values, observed),

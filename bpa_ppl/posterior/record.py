@@ -364,6 +364,7 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
         options: the options that were passed to `adapt`, and the canonical weights.
         verdict: the result of the check.
         flat: site -> the number of its cells that the density does not depend on.
+        improper: the sites with improper priors.
         others: further attributes of ArviZ data, from other programs.
 
     >>> record = Record(seed=3, sampler=SamplerRecord(name="imh", settings={"draws": 10}))
@@ -395,6 +396,7 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
     options: dict[str, Any] | None = None
     verdict: Verdict | None = field(name="check", default=None)
     flat: dict[str, int] = field(name="cells_without_density", default={})
+    improper: tuple[str, ...] = field(name="improper_priors", default=())
     others: dict[str, Any] = {}
 
     @property

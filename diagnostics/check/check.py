@@ -15,7 +15,7 @@ from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.diagnostics.check.diagnostic import DIAGNOSTICS, REPORTED, Diagnostic, Run
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
-from bpa_ppl.errors import NotConverged, describe_missing_package
+from bpa_ppl.errors import NotConverged, describe_missing_package, list_names
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import WEIGHTS, Draws, select_components
 from bpa_ppl.posterior.opening import describe_left_out, open_draws
@@ -31,6 +31,11 @@ from bpa_ppl.posterior.record import (
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
 
+#: What a posterior with improper priors may be.
+_IMPROPER = (
+    "an improper prior, so that there are no draws of the prior, and no check of draws can show "
+    "that the posterior is proper"
+)
 _HEADER = ("diagnostic", "value", "limit", "", "worst at")
 
 
@@ -43,7 +48,7 @@ class Report(Outcome):
         shape: (chains, draws) kept.
         findings: in the order of the table, in which those that explain others come first.
         burn_in: draws of each chain that were discarded; None if unknown.
-        left_out: a sentence on each kind of variables that are not checked.
+        left_out: a sentence on each kind of variables that are not checked, and on improper priors.
 
     >>> high = Finding("R-hat", 1.2, "LM0", "≤ 1.01", False, "raise warmup, then draws")
     >>> report = Report("rwm", (4, 1000), (high,), 50)
@@ -183,7 +188,8 @@ def _measure(
         if one.stored and stored is not None:
             findings += (finding for finding in stored if finding.name == one.title)
         elif one.applies(run := covered if one.stored else everything):
-            findings.append(one.measure(run))
+            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # of huge draws
+                findings.append(one.measure(run))
     sampler, figures = draws.record.sampler.name or "unknown sampler", draws.record.figures
     if figures.chosen is not None:
         sampler += f" ({figures.chosen}: {figures.chosen_because})"
@@ -192,8 +198,10 @@ def _measure(
     reported = tuple(finding for finding in findings if finding is not None)
     flat = (f"{format_count(of, 'value')} of {site}" for site, of in draws.record.flat.items())
     why = "constants that are not checked, because the density does not depend on them"
-    left_out = tuple(f"{of}: {why}" for of in flat)
-    return Report(sampler, draws.shape, reported, burn_in, left_out)
+    left_out = [f"{of}: {why}" for of in flat]
+    if improper := draws.record.improper:
+        left_out.append(f"{list_names(improper)}: {_IMPROPER}")
+    return Report(sampler, draws.shape, reported, burn_in, tuple(left_out))
 
 
 def check_draws(draws: Draws, findings: Sequence[Finding] | None = None) -> Report:

@@ -261,7 +261,12 @@ def discrete() -> None:
 
 
 def improper() -> None:
-    numpyro.sample("level", dist.ImproperUniform(dist.constraints.real, (), ()))
+    level = numpyro.sample("level", dist.ImproperUniform(dist.constraints.real, (), ()))
+    numpyro.sample("y", dist.Normal(level, 1.0), obs=1.0)
+
+
+def constant() -> None:
+    numpyro.sample("level", dist.Delta(1.0))
 
 
 def untraceable(y: Any) -> None:
@@ -333,7 +338,7 @@ def noisy(y: Any) -> None:
         (counting, (1.0,), r"the model counting is another one at each call \(-.*, then -"),
         (noisy, (1.0,), "the model noisy is another one at each call"),
         (discrete, (), "the site kind of the model is discrete"),
-        (improper, (), "the site level of the model has an improper prior"),
+        (constant, (), "the site level of the model is constant, so that it has no density"),
         (untraceable, (DATA,), "the model untraceable failed with TracerBool"),
         (undefined, (), "the site odd of the model is not a number where samplers start"),
         (nothing, (), "the model nothing has no latent site"),
@@ -428,6 +433,7 @@ def scaled() -> None:
     [
         (scaled, "the density of the site y of scaled is scaled"),
         (lambda: numpyro.sample("mean", dist.Normal(0.0, 1.0)), "observes nothing"),
+        (improper, "the site level of improper has an improper prior, which has no draws"),
         (undefined, "not a number"),
     ],
 )
