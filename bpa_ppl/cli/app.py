@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
+from functools import partial
 from importlib.metadata import entry_points, version
 from inspect import isfunction
 from pathlib import Path
@@ -179,7 +180,7 @@ def run_command(words: list[str]) -> None:
             problem.parameter = problem.parameter or error.argument.field_info.name
         raise problem from error
     given = check_outputs(command, bound.arguments)
-    check_needs(command, given, _option_names(words))
+    check_needs(command, given, partial(_option_names, words))
     bound.arguments.update(given)
     command(*bound.args, **bound.kwargs)
 

@@ -34,21 +34,23 @@ class Needs(NamedTuple):
 
 
 def check_needs(
-    command: Callable[..., Any], values: Mapping[str, Any], options: Mapping[str, str]
+    command: Callable[..., Any],
+    values: Mapping[str, Any],
+    find_options: Callable[[], Mapping[str, str]],
 ) -> None:
     """Refuse options of a command that have no meaning without another one.
 
     Args:
         command: with `Needs` in the types of its parameters.
         values: those that were given, by parameter.
-        options: what parameters are called on the command line.
+        find_options: returns what parameters are called on the command line.
 
     Raises:
         UsageError: naming both options.
 
     >>> from typing import Annotated
     >>> def plot(*, top: Annotated[int, Needs(("names",))] = 8, names: str = ""): ...
-    >>> check_needs(plot, {"top": 2}, {"top": "--top", "names": "--names"})
+    >>> check_needs(plot, {"top": 2}, lambda: {"top": "--top", "names": "--names"})
     Traceback (most recent call last):
     bpa_ppl.errors.UsageError: --top needs --names: give both, or leave it out
     """
@@ -63,6 +65,7 @@ def check_needs(
     for name, (_, conditions) in marked.items():
         for one in conditions:
             if not one.is_met(given):
+                options = find_options()
                 option, other = options.get(name, name), one.describe(options)
                 remedy = "give both, or leave it out"
                 raise needs(option, other, name, remedy=remedy, code="conflict")
