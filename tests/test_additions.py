@@ -83,7 +83,14 @@ def test_every_registry_has_a_table_row_and_a_recipe() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:no canonical weight:bpa_ppl.errors.BpaWarning")
-@pytest.mark.parametrize("installed_recipe", RECIPES, indirect=True)
+@pytest.mark.parametrize(
+    "installed_recipe",
+    [
+        pytest.param(kind, marks=[pytest.mark.slow] if kind == "sampler" else [])  # as below
+        for kind in RECIPES
+    ],
+    indirect=True,
+)
 def test_recipe_works_in_another_package(
     installed_recipe: Path, lists: NBest, request: pytest.FixtureRequest
 ) -> None:

@@ -104,6 +104,7 @@ def test_draws_of_other_programs(capsys: pytest.CaptureFixture[str]) -> None:
     assert scope["without_burn_in"](Walkers(), 100)["mu"].shape == (4, 400)
 
 
+@pytest.mark.slow
 def test_any_program_is_sampled(capsys: pytest.CaptureFixture[str]) -> None:
     scope: dict[str, Any] = {}
     exec("".join(code_of("docs/how-to/sample.md")), scope)

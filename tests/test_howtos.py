@@ -230,6 +230,7 @@ def test_page_commands_run(page: str) -> None:
                 assert Path(written).stat().st_size > 0
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("working_folder")
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
 def test_scores_of_comet_are_joined_as_a_column(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,12 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import (
+    check_estimators_pickle,
+    check_fit_idempotent,
+    check_n_features_in_after_fitting,
+    parametrize_with_checks,
+)
 from support.raising import raises
 
 import bpa_ppl as bpa
@@ -63,6 +68,16 @@ def one_list(rows: Any, qid: Any, groups: Any) -> tuple[Any, Any]:
 QUICK = OneList(sampler="map", likelihood="margin", prior=Isotropic(scale=0.3))
 
 
+@pytest.mark.parametrize(
+    "check", [check_fit_idempotent, check_estimators_pickle, check_n_features_in_after_fitting]
+)
+@pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
+def test_fit_keeps_nothing_of_other_data(check: Callable[..., None]) -> None:
+    """Three of the conventions below."""
+    check("OneList", clone(QUICK))
+
+
+@pytest.mark.slow
 @parametrize_with_checks([QUICK], expected_failed_checks=expected_failures)
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
 def test_conventions_of_scikit_learn(estimator: BaseEstimator, check: Callable[..., None]) -> None:

@@ -44,6 +44,7 @@ def data() -> Any:
     return bpa.sample(schools, arguments, sampler="imh", seed=1, **options)
 
 
+@pytest.mark.slow
 def test_dimensions_and_labels_are_those_of_arviz(data: Any) -> None:
     options: dict[str, Any] = {"num_warmup": 1, "num_samples": 5, "progress_bar": False}
     mcmc = MCMC(NUTS(schools), **options)
