@@ -95,6 +95,7 @@ def test_the_density_is_the_marginal_one(
         assert target.value_and_gradient(z)[0] == pytest.approx(expected(z), abs=1e-10)
 
 
+@pytest.mark.slow
 def test_a_mixture_is_sampled_without_its_components() -> None:
     """What is computed from them is left out; components of new data are drawn."""
     pytest.importorskip("funsor")

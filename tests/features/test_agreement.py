@@ -102,7 +102,9 @@ def test_the_prior_mean_of_weights_without_a_starting_value_follows_it() -> None
     assert prior_means(pool, "none:lower_is_better=good,fair") == pytest.approx(opposite, abs=1e-3)
 
 
-@pytest.mark.parametrize("prior", ["isotropic", "isotropic:scale=0.2"])
+@pytest.mark.parametrize(
+    "prior", ["isotropic", pytest.param("isotropic:scale=0.2", marks=pytest.mark.slow)]
+)
 def test_where_features_disagree_the_lists_decide_on_the_sign(prior: str) -> None:
     pool = lists()
     pair = pool.without("fair", "noise").with_extras(
@@ -134,6 +136,7 @@ def test_the_prior_mean_of_other_weights_is_their_starting_value() -> None:
     np.testing.assert_allclose(equal.constants["prior_mean"] * pool.spread, 1 / 8)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
 def test_constants_and_all_weights_beside_indicators_have_the_mean_zero() -> None:
     pool = lists()

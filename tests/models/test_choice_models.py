@@ -40,7 +40,10 @@ def choice_sets(seed: int, smallest: int, largest: int) -> NBest:
     return from_arrays([""] * len(features), features, NAMES, sizes, extras={"y": chosen})
 
 
-@pytest.mark.parametrize(("seed", "smallest", "largest"), [(0, 4, 4), (1, 2, 9), (2, 1, 5)])
+@pytest.mark.parametrize(
+    ("seed", "smallest", "largest"),
+    [(2, 1, 5)] + [pytest.param(*of, marks=pytest.mark.slow) for of in ((0, 4, 4), (1, 2, 9))],
+)
 def test_the_oracle_is_chosen_by_a_conditional_logit(
     seed: int, smallest: int, largest: int
 ) -> None:
@@ -85,7 +88,7 @@ def ranking(rng: np.random.Generator, size: int) -> list[int]:
     [
         ("preferences", 2, False, choix.ilsr_pairwise),  # Bradley and Terry
         ("rankings", 3, False, choix.ilsr_rankings),  # Plackett and Luce
-        ("rankings", 6, False, choix.ilsr_rankings),
+        pytest.param("rankings", 6, False, choix.ilsr_rankings, marks=pytest.mark.slow),
         ("rankings", 4, True, choix.ilsr_top1),  # Luce
     ],
 )
@@ -99,7 +102,7 @@ def test_answers_have_the_estimates_of_choix(
     assert estimates(field, choices) == pytest.approx(expected, abs=1e-4)
 
 
-@pytest.mark.parametrize("slip", [0.0, 0.3])
+@pytest.mark.parametrize("slip", [pytest.param(0.0, marks=pytest.mark.slow), 0.3])
 def test_rows_have_probabilities_and_frequencies_by_the_formula(slip: float) -> None:
     """In lists of several lengths, with equal candidates, of two domains, and judges who slip."""
     rng, sizes, domain = np.random.default_rng(4), (2, 30, 3, 70, 31), [0, 1, 1, 0, 0]

@@ -56,7 +56,7 @@ def accuracy(posterior: Any, lists: NBest) -> float:
 @pytest.fixture(scope="module")
 def posterior() -> Draws:
     """The posterior of 40 pairs of each customer."""
-    options = {"sampler": "nuts:draws=1500,chains=2", "prior": PRIOR, "model": "hierarchical"}
+    options = {"sampler": "nuts:draws=1000,chains=2", "prior": PRIOR, "model": "hierarchical"}
     return bpa.as_draws(bpa.adapt(pairs(40), gain="gain", likelihood="oracle", **options))
 
 

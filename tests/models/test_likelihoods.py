@@ -245,7 +245,13 @@ def tabulated(
     return prepared, log_likelihood
 
 
-@pytest.mark.parametrize(("exponent", "power"), [(0.5, 0.0), (0.25, 0.5), (0.25, 0.75)])
+@pytest.mark.parametrize(
+    ("exponent", "power"),
+    [
+        (0.25, 0.75),
+        *(pytest.param(*of, marks=pytest.mark.slow) for of in ((0.5, 0.0), (0.25, 0.5))),
+    ],
+)
 def test_density_and_gradient_of_all_pairs(exponent: float, power: float) -> None:
     lists, gain = made((*LENGTHS, *[7] * 15), 1)  # 17 lists of 7 get one list of padding
     prepared, log_likelihood = tabulated(lists, gain, Pairs(exponent, power, 0.7))

@@ -58,8 +58,8 @@ def test_auto_chooses_imh_if_its_proposals_fit(pool: NBest) -> None:
         (1, 2.0, "imh", 128, "draws failed: imh (R-hat); Pareto k̂ {}, {} ≤ 0.7 of those with"),
         (2, 2.0, "imh", 512, "earlier draws failed: imh (R-hat), imh (bulk ESS and "),
         (3, 2.0, "nuts", 128, "failed: imh (R-hat), imh (bulk ESS and tail ESS), imh (R-hat)"),
-        (4, 2.0, "nuts", 512, "nuts (divergences)"),
-        (5, 4.0, "nuts", 2048, "nuts (bulk ESS)"),
+        pytest.param(4, 2.0, "nuts", 512, "nuts (divergences)", marks=pytest.mark.slow),
+        pytest.param(5, 4.0, "nuts", 2048, "nuts (bulk ESS)", marks=pytest.mark.slow),
         (5, 4.1, "nuts", 512, "nuts (divergences)"),
     ],
 )

@@ -134,7 +134,13 @@ def test_baseline_without_canonical_weights() -> None:
     assert "Simple ways to choose, compared with ours" in str(picture)
 
 
-@pytest.mark.parametrize("name", [*(name for name in GAINS if name != "column"), "comet"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in ("ter", "comet") else [pytest.mark.slow])
+        for name in [*(name for name in GAINS if name != "column"), "comet"]
+    ],
+)
 def test_recorded_criterion_comes_first(name: str, tmp_path: Path) -> None:
     pool = lists(10).with_extras(comet=np.tile([0.25, 0.75], 10))
     metric = resolve(name, pool)

@@ -113,6 +113,7 @@ def test_demo_of_judges_prints_what_it_writes(answers: tuple[str, Path]) -> None
         assert (lines[place]["source"], chosen[place]) == (source, after)
 
 
+@pytest.mark.slow
 def test_demo_trusts_the_judges_that_see_errors(answers: tuple[str, Path]) -> None:
     weights = dict(re.findall(r"^(\w+) +([+-][0-9.]+)  ", answers[0], re.M))
     large, medium, small, friendly, hasty = map(float, weights.values())
@@ -128,6 +129,7 @@ def rows_of_judges(text: str) -> dict[str, list[float]]:
     return {name: list(map(float, numbers)) for name, *numbers in found}
 
 
+@pytest.mark.slow
 def test_page_shows_what_the_demo_prints(
     answers: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

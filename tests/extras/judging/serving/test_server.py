@@ -190,6 +190,7 @@ main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="needs SIGHUP")
 def test_a_hangup_before_the_server_listens_loads_the_newest_posterior(
     posterior: Path, tmp_path: Path
