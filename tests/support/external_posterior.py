@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -69,6 +70,13 @@ def autoregressive(
     correlation: float, chains: int, draws: int, features: int, seed: int
 ) -> npt.NDArray[np.float64]:
     """Return stationary AR(1) chains with standard normal draws (chains, draws, features)."""
+    return _draw_chains(correlation, chains, draws, features, seed).copy()
+
+
+@lru_cache(maxsize=100)
+def _draw_chains(
+    correlation: float, chains: int, draws: int, features: int, seed: int
+) -> npt.NDArray[np.float64]:
     rng = np.random.default_rng(seed)
     noise = rng.normal(size=(draws, chains, features))
     out = np.empty_like(noise)
