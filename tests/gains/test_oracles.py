@@ -1,6 +1,6 @@
 """Oracles: work that is done once and in parallel, tables of headroom, lists without references.
 
-`test_contract.py` compares them with brute force.
+`test_metrics.py` compares them with brute force.
 """
 
 from __future__ import annotations
