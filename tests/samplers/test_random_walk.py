@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import jax
 import numpy as np
 import pytest
@@ -9,6 +12,9 @@ from support.moment_checks import assert_moments
 from support.targets import TARGETS
 
 from bpa_ppl import adapt, check, from_lists
+from bpa_ppl.densities.target import Sampled
+from bpa_ppl.posterior.record import Figures
+from bpa_ppl.samplers import rwm
 from bpa_ppl.samplers.rwm import random_walk
 
 
@@ -46,10 +52,34 @@ def test_a_proposal_without_a_density_is_rejected() -> None:
     np.testing.assert_array_equal(found["z"]["weights"], start["weights"])
 
 
+@pytest.mark.parametrize(
+    ("values", "steps", "thinning"), [(2, 1, 10), (14, 1, 21), (14, 2, 42), (40, 1, 60)]
+)
+def test_the_steps_of_a_draw_grow_with_the_number_of_values(
+    values: int, steps: int, thinning: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1.5 for each value, at least 10; the coordinates may need several times as many."""
+    found: Any = SimpleNamespace(figures=Figures(), position=None, covariance=None)
+    for name in ("require_mode", "find_moments", "disperse_starts"):
+        monkeypatch.setattr(rwm, name, lambda *arguments: found)
+    walks: list[rwm.RandomWalkMetropolis] = []
+
+    def record(walk: rwm.RandomWalkMetropolis, *arguments: Any) -> Sampled:
+        walks.append(walk)
+        return Sampled({"weights": np.zeros((1, 2, 3))})
+
+    monkeypatch.setattr(rwm, "run_chains", record)
+    target: Any = SimpleNamespace(dimension=values, coordinates=SimpleNamespace(steps=steps))
+    for chosen, expected in ((None, thinning), (3, 3)):
+        sampled = rwm.RandomWalkMetropolis(thinning=chosen).sample(target)
+        assert sampled.statistics["n_steps"].tolist() == [[expected, expected]]
+        assert walks[-1].thinning == expected
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")  # the canonical weights are as good
 @pytest.mark.parametrize(("features", "thinning"), [(2, 10), (14, 21)])
-def test_the_steps_of_a_draw_grow_with_the_number_of_weights(features: int, thinning: int) -> None:
+def test_so_many_steps_are_enough(features: int, thinning: int) -> None:
     """Ten steps a draw failed R-hat in a quarter of the runs with 14 weights."""
     rng, names = np.random.default_rng(1), [f"F{k}" for k in range(features)]
     values, texts = rng.normal(size=(20, 4, features)), [list("abcd")] * 20

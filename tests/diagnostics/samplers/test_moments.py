@@ -10,7 +10,13 @@ from support.external_posterior import autoregressive
 
 from bpa_ppl import Draws
 from bpa_ppl.diagnostics.samplers.comparison import MAX_BIAS
-from bpa_ppl.diagnostics.samplers.moments import bound_bias, compare_moments, holm
+from bpa_ppl.diagnostics.samplers.efficiency import smallest_ess
+from bpa_ppl.diagnostics.samplers.moments import (
+    bound_bias,
+    compare_moments,
+    estimate_share,
+    holm,
+)
 from bpa_ppl.diagnostics.samplers.runs import concatenate_runs
 
 
@@ -31,6 +37,14 @@ def test_each_z_has_the_sign_of_its_difference() -> None:
     # A shift moves the quantiles, and leaves the standard deviation.
     off = {row["quantity"] for row in shifted if row["p_value"] < 0.005}
     assert off == {"mean", "q5", "q50", "q95"}
+    wider = compare_moments(*(Draws({"weights": z}, ("LM0",)) for z in (1.3 * x, truth)))
+    assert {row["quantity"] for row in wider if row["p_value"] < 0.005} == {"sd", "q5", "q95"}
+
+
+def test_draws_on_one_side_of_a_quantile_have_the_error_of_the_worst_mixing() -> None:
+    draws = Draws({"weights": autoregressive(0.9, 4, 500, 1, seed=1)}, ("LM0",))
+    error = estimate_share(draws, draws.weights > 99, 0.05).error
+    assert error == pytest.approx(np.sqrt(0.05 * 0.95 / smallest_ess(draws)))
 
 
 def test_right_samplers_are_hardly_ever_accused(reference: list[Draws]) -> None:
