@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import logging
-import math
 from dataclasses import replace
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import pytest
 from msgspec import structs
 from scipy.special import logsumexp
-from scipy.stats import binomtest, pearsonr, rankdata, ttest_rel
+from scipy.stats import pearsonr, rankdata
 from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import PredefinedSplit
-from support import reference_model
+from support.gained_lists import JUDGED, MQM, NAMES, SIMPLE, GainLoops, lists, posterior, recorded
 from support.html_outline import Outline
 from support.raising import raises
-from support.records import with_record
 
 import bpa_ppl as bpa
 from bpa_ppl._runtime.messages import capture_notes
@@ -29,7 +25,6 @@ from bpa_ppl.diagnostics.pages.report import draw_ways, posterior_page
 from bpa_ppl.diagnostics.ways.compare_ways import (
     BaselineComparison,
     NewChoices,
-    compare_adapted,
     read_comparison,
 )
 from bpa_ppl.diagnostics.ways.judged import Judged
@@ -38,159 +33,6 @@ from bpa_ppl.diagnostics.ways.paired import (
 )
 from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow, Way, find_system_column
 from bpa_ppl.extending import StartingWeights
-from bpa_ppl.gains.column import Column
-from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record
-from bpa_ppl.posterior.statistics import loo_log_weights
-
-NAMES = ("LM0", "TM0", "Length")
-SIMPLE = (Way.FIRST, Way.TOTAL, Way.CANONICAL, Way.MEAN, Way.FEATURE, Way.SYSTEM, Way.RIDGE)
-MQM = Column(column="mqm")
-JUDGED = Record(recipe=RecipeRecord(gain=GainColumn(MQM.column, MQM.negative)))
-
-
-def lists(seed: int, count: int = 9, *, missing: bool = False) -> bpa.NBest:
-    """Ragged lists with ties in a feature, systems that some lists lack, and gains in eighths."""
-    rng = np.random.default_rng(seed)
-    sizes = rng.integers(2, 7, count)
-    features = [
-        np.column_stack([rng.normal(size=(n, 2)), rng.integers(0, 3, n)]).astype(np.float32)
-        for n in sizes
-    ]
-    gains = [(rng.integers(-40, 40, n) / 8).tolist() for n in sizes]
-    if missing:
-        gains[2] = [None] * len(gains[2])
-        gains[3][1:] = [None] * (len(gains[3]) - 1)
-        gains[5][1] = None
-    systems = [rng.permutation(list("ABCDEF"))[:n].tolist() for n in sizes]
-    texts = [[f"{s} {k}" for k in range(n)] for s, n in enumerate(sizes)]
-    made = bpa.from_lists(texts, features, NAMES, extras={"system": systems})
-    flat = np.array([np.nan if g is None else g for each in gains for g in each])
-    made = made.with_extras(mqm=flat)
-    return replace(made, totals=rng.normal(size=len(made.features)).astype(np.float32))
-
-
-def posterior(pool: bpa.NBest, seed: int = 0, draws: int = 100, **known: object) -> bpa.Draws:
-    rng = np.random.default_rng(seed)
-    weights = rng.normal([0.5, -0.3, 0.1], 0.3, size=(2, draws, 3))
-    log_p = -np.abs(rng.normal(1.0, 0.3, size=(2, draws, len(pool))))
-    return bpa.Draws(
-        {"weights": weights},
-        NAMES,
-        log_likelihood={"oracle": log_p},
-        sentence_sites=("oracle",),
-        constants={"canonical": np.array([1.0, -1.0, 0.0])},
-        sentence_ids=pool.sentence_ids,
-        **{"record": JUDGED, **known},
-    )
-
-
-def recorded(pool: bpa.NBest, **options: object) -> bpa.Draws:
-    draws = posterior(pool, **options)
-    return with_record(draws, comparison=msgspec.to_builtins(bpa.compare_baselines(pool, draws)))
-
-
-def shared(scores: list[float], gains: list[float]) -> float:
-    """The gain of the best score, by a plain loop: the mean over ties and judged candidates."""
-    best = [g for score, g in zip(scores, gains, strict=True) if score == max(scores)]
-    judged = [g for g in best if g == g]
-    return float(np.mean(judged)) if judged else float("nan")
-
-
-class Plain:
-    """The same numbers by plain loops over lists of numbers."""
-
-    def __init__(self, pool: bpa.NBest) -> None:
-        gains = np.asarray(pool.extras["mqm"])
-        self.lists = []
-        for s in range(len(pool)):
-            rows = [r for r in range(*pool.rows(s).indices(10**6)) if np.isfinite(gains[r])]
-            if len(rows) > 1:
-                self.lists.append((pool.features[rows].astype(float), gains[rows].tolist(), rows))
-        self.pool = pool
-
-    def feature(self, k: int, sign: int) -> list[float]:
-        return [shared((sign * x[:, k]).tolist(), g) for x, g, _ in self.lists]
-
-    def by(self, column: np.ndarray) -> list[float]:
-        return [shared(column[rows].tolist(), g) for _, g, rows in self.lists]
-
-    def left_out(self, ways: list[list[float]]) -> list[float]:
-        """For each list the way of the highest mean gain on the others."""
-        found = []
-        for s in range(len(self.lists)):
-            means = [np.mean([g for t, g in enumerate(way) if t != s]) for way in ways]
-            found.append(ways[int(np.argmax(means))][s])
-        return found
-
-    def single(self) -> dict[str, list[float]]:
-        ways = ([self.feature(k, 1), self.feature(k, -1)] for k in range(3))
-        return {name: max(both, key=np.mean) for name, both in zip(NAMES, ways, strict=True)}
-
-    def best_feature(self) -> list[float]:
-        return self.left_out([self.feature(k, sign) for k in range(3) for sign in (1, -1)])
-
-    def mean(self, signs: tuple[int, ...]) -> list[float]:
-        every = [x[:, k] - x[:, k].mean() for x, *_ in self.lists for k in range(3)]
-        spread = [np.sqrt(np.mean(np.concatenate(every[k::3]) ** 2)) for k in range(3)]
-        return [shared((x / spread @ np.array(signs)).tolist(), g) for x, g, _ in self.lists]
-
-    def ridge(self) -> list[float]:
-        """By scikit-learn, with one fold a list for the penalty, and refitted without each list."""
-        table = np.concatenate([x - x.mean(axis=0) for x, *_ in self.lists])
-        target = np.concatenate([np.subtract(g, np.mean(g)) for _, g, _ in self.lists])
-        fold = np.repeat(np.arange(len(self.lists)), [len(g) for _, g, _ in self.lists])
-        table, target = table / table.std(axis=0), target / target.std()
-        found = []
-        for s, (_, gains, _) in enumerate(self.lists):
-            rest = fold != s
-            split = list(PredefinedSplit(fold[rest]).split())
-            model = RidgeCV(np.logspace(5, -1, 13), fit_intercept=False, cv=split)
-            scores = table[~rest] @ model.fit(table[rest], target[rest]).coef_
-            found.append(gains[int(np.argmax(scores))])
-        return found
-
-    def system(self) -> list[float]:
-        names = np.array(self.pool.extras["system"])
-        held = [
-            {names[r]: g for g, r in zip(gains, rows, strict=True)} for _, gains, rows in self.lists
-        ]
-        frequent = sorted(
-            {n for h in held for n in h if 2 * sum(n in o for o in held) >= len(held)}
-        )
-        found = []
-        for s, own in enumerate(held):
-            above = {}
-            for name in frequent:
-                others = [
-                    h[name] - np.mean(list(h.values()))
-                    for t, h in enumerate(held)
-                    if t != s and name in h
-                ]
-                if name in own and others:
-                    above[name] = np.mean(others)
-            found.append(
-                own[max(above, key=lambda n: above[n])] if above else np.mean(list(own.values()))
-            )
-        return found
-
-
-def check_row(
-    row: BaselineRow | None, gains: list[float], adapted: list[float], pool: Plain
-) -> None:
-    """A row holds the mean, the share of the headroom, and SciPy's paired interval."""
-    random = np.mean([np.mean(g) for _, g, _ in pool.lists])
-    best = np.mean([max(g) for _, g, _ in pool.lists])
-    assert row.lists == len(gains)
-    assert row.gain == pytest.approx(np.mean(gains))
-    assert row.share == pytest.approx((np.mean(gains) - random) / (best - random))
-    if row.name == Way.ADAPTED:
-        return
-    assert row.difference == pytest.approx(np.mean(adapted) - np.mean(gains), abs=1e-12)
-    interval = ttest_rel(adapted, gains).confidence_interval(0.95)
-    expected = (interval.low, interval.high)
-    if np.ptp(np.subtract(adapted, gains)) == 0:  # an interval of no width
-        expected = (math.nan, math.nan)
-    assert (row.low, row.high) == pytest.approx(expected, nan_ok=True)
 
 
 @pytest.mark.parametrize(
@@ -215,7 +57,7 @@ def test_the_ridge_regression_is_that_of_scikit_learn(features: int) -> None:
     gains = table[..., 0] + 0.5 * rng.normal(size=(8, 4))
     names, texts = [f"f{k}" for k in range(features)], [["a", "b", "c", "d"]] * 8
     pool = bpa.from_lists(texts, table, names, extras={"mqm": gains.tolist()})
-    found, loops = bpa.compare_baselines(pool, gain="mqm").row(Way.RIDGE), Plain(pool)
+    found, loops = bpa.compare_baselines(pool, gain="mqm").row(Way.RIDGE), GainLoops(pool)
     assert found.gain == pytest.approx(np.mean(loops.ridge()))
     centred = np.concatenate([x - x.mean(axis=0) for x, *_ in loops.lists])
     spread = centred.std(axis=0)
@@ -224,54 +66,6 @@ def test_the_ridge_regression_is_that_of_scikit_learn(features: int) -> None:
     model = RidgeCV(np.logspace(5, -1, 13), fit_intercept=False, cv=list(split))
     model.fit(centred / spread, target / target.std())
     np.testing.assert_allclose(list(found.weights.values()), model.coef_ / spread, rtol=1e-6)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("seed", "missing"), [(0, False), (1, True)])
-def test_every_row_is_that_of_plain_loops(seed: int, missing: bool) -> None:
-    pool = lists(seed, missing=missing)
-    draws = posterior(pool)
-    found, loops = bpa.compare_baselines(pool, draws), Plain(pool)
-    p = np.concatenate(left_out(pool, draws))
-    adapted = loops.by(p)
-    expected = {
-        Way.FIRST: [g[0] for _, g, _ in loops.lists],
-        Way.TOTAL: loops.by(np.asarray(pool.totals)),
-        Way.CANONICAL: loops.by(pool.scores([1.0, -1.0, 0.0])),
-        Way.MEAN: loops.mean((1, -1, 1)),
-        Way.FEATURE: loops.best_feature(),
-        Way.SYSTEM: loops.system(),
-        Way.RIDGE: loops.ridge(),
-        Way.RANDOM: [float(np.mean(g)) for _, g, _ in loops.lists],
-        Way.BEST: [max(g) for _, g, _ in loops.lists],
-        Way.ADAPTED: adapted,
-    }
-    assert {row.name for row in found.rows if row.kind != "feature"} == set(expected)
-    for name, gains in expected.items():
-        check_row(found.row(name), gains, adapted, loops)
-    single = {row.name: row for row in found.rows if row.kind == "feature"}
-    for name, gains in loops.single().items():
-        check_row(single[name], gains, adapted, loops)
-    highest = max(SIMPLE, key=lambda name: np.mean(expected[name]))
-    assert found.baseline.gain == pytest.approx(np.mean(expected[highest]))
-    assert found.evaluation == "leave-one-out"
-    best = [(p[rows].tolist(), [float(x == max(g)) for x in g]) for _, g, rows in loops.lists]
-    right = round(sum(shared(of_list, is_best) for of_list, is_best in best))
-    assert found.best == (right, len(loops.lists))
-    interval = binomtest(right, len(loops.lists)).proportion_ci(0.95, "wilson")
-    shown = f"{100 * interval.low:.0f}% to {100 * interval.high:.0f}%"
-    assert found.sentences[-1].endswith(f"(leave-one-out, 95% interval {shown})")
-    assert found.unjudged == int(np.isnan(pool.extras["mqm"]).sum())
-
-
-def left_out(pool: bpa.NBest, draws: bpa.Draws) -> list[np.ndarray]:
-    """p(e|f) of each list by the smoothed weights of the posterior without the list."""
-    found = []
-    for s in range(len(pool)):
-        log_p = np.asarray(draws.pointwise).reshape(200, -1)[:, s]
-        weight = np.exp(loo_log_weights(np.zeros(200), log_p[None])[0][0])
-        found += reference_model.predictive(pool[s], draws.flat, weight)
-    return found
 
 
 class OnGrid:
@@ -424,19 +218,6 @@ def test_without_a_record_the_better_of_two_simple_ways_is_the_baseline() -> Non
     rows = {name: found.row(name) for name in (Way.FIRST, Way.MEAN)}
     best = max(rows, key=lambda name: rows[name].gain)
     assert found.selected == best
-
-
-def test_a_record_is_read_back_as_it_was() -> None:
-    pool = lists(1)
-    draws = recorded(pool)
-    record = json.loads(json.dumps(draws.record.comparison, allow_nan=False))
-    again = msgspec.convert(record, BaselineComparison)
-    assert str(again) == str(bpa.compare_baselines(pool, draws))
-    assert msgspec.to_builtins(again) == draws.record.comparison
-    earlier = {name: value for name, value in record.items() if name != "best"}
-    assert msgspec.convert(earlier, BaselineComparison) == replace(again, best=None)
-    with raises(bpa.DataError, "damaged"):
-        read_comparison(with_record(draws, comparison={"rows": 3}))
 
 
 def test_ridge_regression_where_nothing_varies() -> None:
@@ -637,17 +418,6 @@ def test_the_report_page_has_the_table_and_names_the_baseline() -> None:
     assert "Leave-one-out" in section
     assert "baselines" not in html[html.index("<h2>How it was made") :]
     assert "Compared with simple baselines" not in posterior_page(posterior(pool), top=1)
-
-
-def test_too_few_lists() -> None:
-    pool = judged(1, 6)
-    assert compare_adapted(posterior(pool), pool, MQM, None) is None
-    with raises(bpa.DataError, "no-data"):
-        bpa.compare_baselines(pool, gain="mqm")
-    with raises(bpa.DataError, "mismatch"):
-        bpa.compare_baselines(
-            replace(lists(1, 8), sentence_ids=np.arange(8) + 5), posterior(lists(1))
-        )
 
 
 def test_equal_candidates_share_the_choice_of_the_best() -> None:
