@@ -367,7 +367,9 @@ def _is_discrete(x: npt.NDArray[Any]) -> bool:
     """Return whether all values are whole numbers, and not all the same in each cell."""
     if x.dtype.kind != "f":
         return True
-    return bool(np.all(x == np.floor(x)) and np.ptp(x, axis=(0, 1)).any())
+    if not np.isfinite(x).all():
+        return False
+    return bool(np.all(x == np.floor(x)) and (x != x[:1, :1]).any())
 
 
 def _stack(names: Sequence[str], runs: Sequence[_Run], expected: Mapping[str, _Variable]) -> _Cells:
