@@ -240,11 +240,11 @@ def adapt_in_steps(path: str) -> None:
     Then two parts of a step are repeated, to print their seconds.
     """
     from bpa_ppl.adapting.build import leave_out_indicators
-    from bpa_ppl.adapting.describe import warn_about
     from bpa_ppl.adapting.finish import draw_posterior
     from bpa_ppl.adapting.observe import observe
     from bpa_ppl.adapting.prepare import prepare
     from bpa_ppl.adapting.prior import choose_prior
+    from bpa_ppl.adapting.warn import warn_about
     from bpa_ppl.diagnostics.ways.judged import read_judgements
     from bpa_ppl.diagnostics.ways.leave_one_out import leave_out
     from bpa_ppl.diagnostics.ways.simple_ways import fit_ways

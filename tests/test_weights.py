@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.raising import raises
 
-from bpa_ppl.adapting.describe import describe_totals
+from bpa_ppl.adapting.warn import describe_totals
 from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.lists.building import from_lists
 from bpa_ppl.lists.nbest import NBest

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
 from bpa_ppl.adapting.build import leave_out_indicators
-from bpa_ppl.adapting.describe import warn_about
 from bpa_ppl.adapting.draw import run_sampler
 from bpa_ppl.adapting.finish import Finished, finish
 from bpa_ppl.adapting.observe import observe
 from bpa_ppl.adapting.prepare import Prepared, prepare
 from bpa_ppl.adapting.prior import choose_prior
 from bpa_ppl.adapting.settings import ResolvedSettings, Settings, record_settings, resolve_settings
+from bpa_ppl.adapting.warn import warn_about
 from bpa_ppl.densities.target import NUMPYRO_LOCK, Target
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.adapter import to_arviz

@@ -9,45 +9,34 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import require
-from bpa_ppl._runtime.arrays import Float64, are_finite, read_number
-from bpa_ppl._runtime.messages import format_count, warn_user
+from bpa_ppl._runtime.arrays import Float64, are_finite, as_numbers, read_number
+from bpa_ppl._runtime.messages import format_count
+from bpa_ppl.adapting.warn import describe_repeated, find_outliers
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
-from bpa_ppl.errors import DataError, escape_controls, list_names, locate, name_lists, quote
+from bpa_ppl.errors import DataError, escape_controls, locate, quote
 from bpa_ppl.formats.roles import Patterns, to_patterns
 from bpa_ppl.gains.gains import AnyGain, default_gain, resolve
 from bpa_ppl.gains.metric import Metric
-from bpa_ppl.gains.misplaced import describe_misplaced, warn_of_misplaced
+from bpa_ppl.gains.misplaced import describe_misplaced
 from bpa_ppl.gains.oracles import find_judged, oracles, select_judged
 from bpa_ppl.gains.preferences import has_preferences, iter_choices
-from bpa_ppl.lists.columns import (
-    LIST,
-    TEXT,
-    TRUTH,
-    CandidateColumn,
-    ColumnSummary,
-    Example,
-    describe_outliers,
-    find_names,
-    is_absent,
-    read_column,
-    read_columns,
-    read_examples,
-)
-from bpa_ppl.lists.nbest import NBest, promote_to_features, score_differences, subtract_first
-from bpa_ppl.weights import CANONICAL
+from bpa_ppl.lists.columns import find_names, is_absent, read_column, select_marked
+from bpa_ppl.lists.nbest import NBest, find_feature, measure_deviation, promote_to_features
 
-if TYPE_CHECKING:  # it loads JAX
-    from bpa_ppl.adapting.prepare import Prepared
-
+#: What the values of a column are.
+NUMBER, TRUTH, TEXT, LIST, OTHER, EMPTY = "number", "true/false", "text", "list", "other", "empty"
+_EXAMPLES = 3  # candidates
+#: Characters of a text, and of other values, in an example; and columns in a line of one.
+_OF_TEXT, _OF_VALUE, _SHOWN = 60, 30, 8
 #: In place of the features and of the gain that the user has to choose.
 FEATURES, GAIN = "COLUMNS", "COLUMN"
 #: Sources of features that need only texts.
@@ -66,6 +55,64 @@ _WORDS = frozenset(
         *("latency", "duration", "elapsed", "runtime", "ms"),
     }
 )
+
+
+class ColumnSummary(NamedTuple):
+    """A column of the candidates.
+
+    Attributes:
+        name: of the column.
+        kind: "feature"; "gain", the column that is the gain; or "extra", which has no weight.
+        minimum: the lowest number, with false as 0 and true as 1; NaN if there are no numbers.
+        median: of all numbers.
+        maximum: the highest number.
+        within: the standard deviation within lists.
+        missing: the number of candidates without a value.
+        type: of the values: "number", "true/false", "text", "list", "other", or "empty", if all are
+            missing.
+        different: the number of different texts; None for other types.
+
+    >>> from bpa_ppl import describe, from_lists
+    >>> lists = from_lists([["a", "b"]], [[[0.5], [1.5]]], ["lm"])
+    >>> describe(lists).columns[0].minimum
+    0.5
+    """
+
+    name: str
+    kind: str
+    minimum: float
+    median: float
+    maximum: float
+    within: float
+    missing: int
+    type: str
+    different: int | None
+
+
+class Example(NamedTuple):
+    """A candidate as an example.
+
+    Attributes:
+        id: of the list.
+        text: of the candidate, shortened to a line.
+        values: of its columns: numbers, true, false and None as they are, other values shortened.
+
+    >>> print(Example(0, "a cat", {"lm": -2.0, "system": "A", "human": None}))
+    list 0: "a cat" (lm -2, system A)
+    """
+
+    id: int | str
+    text: str
+    values: dict[str, Any]
+
+    def __str__(self) -> str:
+        shown = [
+            f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
+            for name, value in self.values.items()
+            if value is not None
+        ]
+        shown = [*shown[:_SHOWN], "…"] if len(shown) > _SHOWN else shown
+        return f'list {self.id}: "{self.text}"' + (f" ({', '.join(shown)})" if shown else "")
 
 
 @dataclass(frozen=True)
@@ -260,9 +307,9 @@ def describe(
     metric = resolve(default_gain(lists, canonical=False) if gain is None else gain, lists)
     needs_references = "references" in metric.needs and not with_reference
     preferences = needs_references and has_preferences(lists)
-    columns = read_columns(lists, metric.columns)
+    columns, numbers = _read_columns(lists, metric.columns)
     excluded = Patterns.of_excluded(to_patterns(exclude, "exclude"))
-    reasons = _explain_columns(lists, columns, excluded)
+    reasons = _explain_columns(lists, columns, numbers, excluded)
     sizes = lists.sizes.tolist()
     parallel = tuple(n for n, of in lists.sentence_extras.items() if _fits(of, sizes))
     features = tuple(name for name, reason in reasons.items() if not reason)
@@ -294,15 +341,14 @@ def describe(
         if learned == GAIN or gain is not None:
             given.append(f"gain={GAIN!r}" if gain is None else f"gain={_write(gain)}")
         command = f"bpa.adapt({', '.join(['lists', *given])})"
-    numbers = {c.name: c.numbers for c in columns if c.numbers is not None}
     adapted = promote_to_features(lists, {n: numbers[n] for n in features if n in numbers})
     used = dict.fromkeys([*adapted.feature_names, *metric.columns])
-    warnings = (problem, *_warnings(adapted, columns, used, with_reference, metric))
+    warnings = (problem, *_find_problems(adapted, columns, used, with_reference, metric))
     return Description(
         **_count(lists, with_reference),
-        columns=tuple(column.summary for column in columns),
+        columns=columns,
         parallel=parallel,
-        examples=read_examples(lists, columns),
+        examples=_read_examples(lists, columns, numbers),
         gain=learned,
         known=known,
         choices=choices,
@@ -319,45 +365,147 @@ def describe(
     )
 
 
-def _explain_columns(
-    lists: NBest, columns: Iterable[CandidateColumn], excluded: Patterns
-) -> dict[str, str]:
-    """Return why extras are not named as features, by their names; empty for those that are."""
-    equal: dict[bytes, str] = {}
-    extras = []
-    for column in columns:
-        if column.summary.kind == "extra":
-            extras.append(column)
-        elif column.numbers is not None:
-            equal[column.numbers.tobytes()] = column.name
-    reasons = {}
-    for column in extras:
-        name = column.name
-        reason = "is excluded" if excluded.fit(name) else _explain(lists, column)
-        if not reason and column.numbers is not None:
-            other = equal.setdefault(column.numbers.tobytes(), name)
-            reason = "" if other == name else f"is equal to {other}"
-        reasons[name] = reason
-    return reasons
+def _read_columns(
+    lists: NBest, gain: Iterable[str]
+) -> tuple[tuple[ColumnSummary, ...], dict[str, Float64]]:
+    """Return the columns of the candidates, features first, and the numbers of those that have any.
+
+    Args:
+        lists: the lists.
+        gain: the names of columns that are the gain.
+    """
+    # Lists without columns, whose judged candidates are selected for each column.
+    plain = lists.without(*lists.feature_names, *lists.extras, *lists.sentence_extras)
+    columns, numbers_of = [], {}
+    for name in (*lists.feature_names, *lists.extras):
+        feature = find_feature(lists, name)
+        values = lists.extras[name] if feature is None else feature
+        kind = "gain" if name in gain else "extra" if feature is None else "feature"
+        of_type, numbers = _find_type(values, cells=name in lists.cells)
+        range_, different = (np.nan,) * 4, None
+        if numbers is None:
+            known = [value for value in values if not is_absent(value)]
+            missing = len(values) - len(known)
+            different = len(set(known)) if of_type == TEXT else None
+        else:
+            numbers_of[name] = numbers
+            missing, range_ = int(np.count_nonzero(np.isnan(numbers))), _measure(plain, numbers)
+        columns.append(ColumnSummary(name, kind, *range_, missing, of_type, different))
+    return tuple(columns), numbers_of
+
+
+def _find_type(
+    values: Sequence[Any] | npt.NDArray[Any], *, cells: bool
+) -> tuple[str, Float64 | None]:
+    """Return the type of a column, and its numbers."""
+    numbers = as_numbers(values, cells=cells)
+    if numbers is not None:
+        return NUMBER, numbers
+    if isinstance(values, np.ndarray):
+        is_truth = values.ndim == 1 and values.dtype.kind == "b"
+        return (TRUTH if is_truth else LIST if values.ndim > 1 else OTHER), (
+            values.astype(np.float64) if is_truth else None
+        )
+    kinds = {type(value) for value in values if not is_absent(value)}
+    if not kinds:
+        return EMPTY, None
+    if all(issubclass(kind, bool | np.bool_) for kind in kinds):
+        return TRUTH, as_numbers(values, truths=True)
+    if all(issubclass(kind, str) for kind in kinds):
+        return TEXT, None
+    return (LIST if all(issubclass(kind, list | tuple) for kind in kinds) else OTHER), None
+
+
+def _measure(plain: NBest, numbers: Float64) -> tuple[float, float, float, float]:
+    """Return the minimum, the median, the maximum and the spread within lists of known numbers."""
+    is_known = ~np.isnan(numbers)
+    if not is_known.any():
+        return np.nan, np.nan, np.nan, 0.0
+    known = numbers[is_known]
+    lists, rows = select_marked(plain, is_known)
+    if is_known.all():  # lists of one, too, as in the spread that weights are scaled by
+        lists, rows = plain, np.arange(len(numbers))
+    within = np.nan
+    if are_finite(known):
+        within = measure_deviation(lists, numbers[rows]) if len(rows) else 0.0
+    return float(known.min()), float(np.median(known)), float(known.max()), within
+
+
+def _read_examples(
+    lists: NBest, columns: Sequence[ColumnSummary], numbers: Mapping[str, Float64]
+) -> tuple[Example, ...]:
+    """Return the first candidates of the first list that has several, else of the first list."""
+
+    def show(column: ColumnSummary, row: int) -> Any:
+        if column.name not in numbers:
+            value = lists.extras[column.name][row]
+            text = value if isinstance(value, str) else quote(value, _OF_VALUE)
+            return None if is_absent(value) else _shorten(text, _OF_VALUE)
+        number = float(numbers[column.name][row])
+        if not math.isfinite(number):
+            return None if math.isnan(number) else str(number)  # JSON has no infinite numbers
+        return bool(number) if column.type == TRUTH else number
+
+    sentence = int(np.argmax(lists.sizes > 1))
+    rows = range(len(lists.features))[lists.rows(sentence)][:_EXAMPLES]
+    return tuple(
+        Example(
+            lists.ids[sentence],
+            _shorten(lists.text(row), _OF_TEXT),
+            {column.name: show(column, row) for column in columns},
+        )
+        for row in rows
+    )
+
+
+def _shorten(text: str, length: int) -> str:
+    r"""Return the beginning of a text as a line.
+
+    >>> _shorten("a cat\nsat", 8)
+    'a cat\\n…'
+    """
+    line = escape_controls(text[: 2 * length])
+    return line if len(line) <= length else f"{line[: length - 1]}…"
 
 
 #: How the reason begins of columns that may be the gain, but are not named as features.
 _JUDGEMENT = "may be a judgement: "
 
 
-def _explain(lists: NBest, column: CandidateColumn) -> str:
+def _explain_columns(
+    lists: NBest,
+    columns: Sequence[ColumnSummary],
+    numbers: Mapping[str, Float64],
+    excluded: Patterns,
+) -> dict[str, str]:
+    """Return why extras are not named as features, by their names; empty for those that are."""
+    extras = [column for column in columns if column.kind == "extra"]
+    others = [column.name for column in columns if column.kind != "extra"]
+    equal = {numbers[name].tobytes(): name for name in others if name in numbers}
+    reasons = {}
+    for column in extras:
+        name, values = column.name, numbers.get(column.name)
+        reason = "is excluded" if excluded.fit(name) else _explain(lists, column, values)
+        if values is not None and not reason:
+            other = equal.setdefault(values.tobytes(), name)
+            reason = "" if other == name else f"is equal to {other}"
+        reasons[name] = reason
+    return reasons
+
+
+def _explain(lists: NBest, column: ColumnSummary, numbers: Float64 | None) -> str:
     """Return why a column is not named as a feature; an empty text if it is."""
-    name, summary, numbers = column.name, column.summary, column.numbers
-    if summary.missing == len(column.values):
+    name, count = column.name, len(lists.features)
+    if column.missing == count:
         return "has no values"
-    if summary.type == TEXT:
+    if column.type == TEXT:
         return _explain_texts(lists, column)
     if numbers is None:
-        return f"has {'lists' if summary.type == LIST else 'values of other types'}"
+        return f"has {'lists' if column.type == LIST else 'values of other types'}"
     known = numbers[~np.isnan(numbers)]
-    if np.isnan(summary.within):
+    if np.isnan(column.within):
         return "has numbers that are not finite, or beyond 1e60"
-    if not summary.within:
+    if not column.within:
         return "is constant in each list"
     words = {word.lower() for word in re.findall("[A-Z]?[a-z0-9]+|[A-Z]+", name)}
     if found := words & _WORDS:
@@ -368,20 +516,20 @@ def _explain(lists: NBest, column: CandidateColumn) -> str:
         return counting
     if escape_controls(name) != name or not name:
         return "has a name that cannot be typed: rename the column"
-    if summary.missing:
-        count = format_count(len(column.values), "candidate")
+    if column.missing:
+        of = format_count(count, "candidate")
         use = f"name it with --missing {shlex.quote(f'{name}=VALUE')} if it is a feature"
-        return f"{_JUDGEMENT}it is missing for {summary.missing:,} of {count}: {use}"
-    if summary.type == TRUTH:
+        return f"{_JUDGEMENT}it is missing for {column.missing:,} of {of}: {use}"
+    if column.type == TRUTH:
         return f"{_JUDGEMENT}it is true or false"
     if _JUDGED.issuperset(np.unique(known).tolist()):
         return f"{_JUDGEMENT}it has no numbers but 0, 0.5 and 1: name it if it is a feature"
     return ""
 
 
-def _explain_texts(lists: NBest, column: CandidateColumn) -> str:
+def _explain_texts(lists: NBest, column: ColumnSummary) -> str:
     """Return what can be done with a column of texts."""
-    name, values, different = column.name, column.values, column.summary.different or 0
+    name, values, different = column.name, lists.extras[column.name], column.different or 0
     if all(len(set(values[a:b])) == 1 for a, b in pairwise(lists.offsets.tolist())):
         return "is constant in each list"
     texts = [value for value in values if not is_absent(value)]
@@ -464,109 +612,28 @@ def _fits(values: Iterable[Any], sizes: Iterable[int]) -> bool:
     )
 
 
-def _warnings(
+def _find_problems(
     lists: NBest,
-    columns: Iterable[CandidateColumn],
+    columns: Iterable[ColumnSummary],
     used: Iterable[str],
-    with_reference: list[int],
+    with_reference: Sequence[int],
     gain: Metric,
 ) -> Iterator[str]:
     """Yield what looks wrong, with a remedy."""
     if singles := int(np.count_nonzero(lists.sizes == 1)):
-        what = f"{format_count(singles, 'list')} of one candidate: nothing can be chosen or learned"
-        yield what
+        yield f"{format_count(singles, 'list')} of one candidate: nothing can be chosen or learned"
     if 0 < len(with_reference) < len(lists):
         missing = format_count(len(lists) - len(with_reference), "list")
         yield f"no reference for {missing}: adapt to the others, or name a column as the gain"
-    features = [column for column in columns if column.summary.kind == "feature"]
+    features = [column for column in columns if column.kind == "feature"]
     equal: dict[bytes, str] = {}
     for column in features:
         values = read_column(lists, column.name).tobytes()
         if (other := equal.setdefault(values, column.name)) != column.name:
             yield f"{column.name} is equal to {other}: exclude one"
     for column in features:
-        if not column.summary.within:
+        if not column.within:
             yield f"{column.name} is constant within each list, so its weight has no effect"
     yield describe_misplaced(lists, gain)
     yield describe_repeated(lists, gain)
-    yield from _find_outliers(lists, used)
-
-
-def describe_repeated(lists: NBest, gain: Metric) -> str:
-    """Return a sentence about a candidate with several judgements in rows of their own, or "".
-
-    Args:
-        lists: the lists.
-        gain: a column, of which candidates of equal text have different values.
-    """
-    for name in gain.columns:
-        values = read_column(lists, name)
-        places = np.repeat(np.arange(len(lists)), lists.sizes)
-        key = places * len(lists.strings) + lists.string_index
-        order = np.lexsort((values, key))
-        same = np.diff(key[order]) == 0
-        different = same & (np.diff(values[order]) != 0) & ~np.isnan(values[order[1:]])
-        empty = [place for place, text in enumerate(lists.strings) if not text]
-        different &= ~np.isin(lists.string_index[order[1:]], empty)  # without texts
-        if different.any():
-            first = int(np.argmax(different))
-            rows = sorted(order[first : first + 2].tolist())
-            texts = format_count(len(np.unique(key[order[1:]][different])), "candidate")
-            others = {n: of for n, of in lists.extras.items() if n != name}
-            differ = [n for n, of in others.items() if of[rows[0]] != of[rows[1]]]
-            along = f", which also differ in {list_names(differ)}" if differ else ""
-            shown = " and ".join(f"{values[row]:g}" for row in rows)
-            return (
-                f"{texts} in rows with different values of {name}, such as "
-                f"{quote(lists.text(rows[0]))} of list {lists.ids[places[rows[0]]]} ({shown})"
-                f"{along}: keep the rows of one kind of judgement, or their mean"
-            )
-    return ""
-
-
-def warn_about(prepared: Prepared) -> None:
-    """Warn of what looks wrong with the lists of an adaptation.
-
-    Values of features or gains far from all others, totals of other weights, and references of
-    other lists.
-
-    Args:
-        prepared: from `prepare`.
-    """
-    lists, match = prepared.lists, prepared.match
-    if match.origin == CANONICAL and (note := describe_totals(lists, match.values)):
-        warn_user(note)
-    if prepared.oracles is None and prepared.likelihood.observes != "preferences":
-        warn_of_misplaced(prepared.judged, prepared.gain)
-        if note := describe_repeated(lists, prepared.gain):
-            warn_user(f"{locate(lists.origin)}{note}")
-    for note in _find_outliers(lists, (*lists.feature_names, *prepared.gain.columns)):
-        warn_user(f"{locate(lists.origin)}{note}")
-
-
-def describe_totals(lists: NBest, values: npt.ArrayLike, tolerance: float = 1e-3) -> str:
-    """Return a note if λ·h does not reproduce the totals of the decoder, else an empty text.
-
-    Only differences within a list are compared: terms that are constant over a list may be missing.
-
-    Args:
-        lists: lists; without totals, or with totals that may be divided by a length, nothing is
-            checked.
-        values: (features,) weights in the order of the columns.
-        tolerance: allowed error, relative to the totals and their differences within a list.
-    """
-    if lists.totals is None or lists.totals_normalised or not len(lists):
-        return ""
-    totals = subtract_first(lists.totals, lists.sizes)
-    error = np.abs(score_differences(lists, values) - totals)
-    allowed = tolerance * (np.abs(totals) + np.abs(lists.totals)) + 1e-4
-    wrong = float(np.mean(error > allowed))
-    if wrong <= 0.05:
-        return ""
-    share = f"the totals of {100 * wrong:.0f}% of the candidates of {name_lists(lists.origin)}"
-    return f"the weights do not reproduce {share}: check that the decoder run used them"
-
-
-def _find_outliers(lists: NBest, columns: Iterable[str]) -> Iterator[str]:
-    """Yield a sentence about each column with values far from all others."""
-    yield from filter(None, (describe_outliers(lists, name) for name in columns))
+    yield from find_outliers(lists, used)

@@ -16,10 +16,10 @@ from bpa_ppl._runtime.arguments import check_seed, require
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.adapting.adapt import adapt
-from bpa_ppl.adapting.describe import warn_about
 from bpa_ppl.adapting.observe import observe
 from bpa_ppl.adapting.prepare import prepare
 from bpa_ppl.adapting.prior import choose_prior, log_scale
+from bpa_ppl.adapting.warn import warn_about
 from bpa_ppl.errors import UsageError, list_names, missing_data, quote
 from bpa_ppl.extras.judging.answers import Gaussian, fit_posterior, integrate_scales
 from bpa_ppl.extras.judging.questions import (
