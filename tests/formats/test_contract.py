@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from support.raising import raises
 from support.table_content import table_content
 from support.user_files import Write
@@ -125,6 +127,7 @@ BAD: list[tuple[str, Line, str]] = [
     ("kaldi", "u9-1 A CAT", "bad-number"),
     ("kaldi", "u1-1 2 A CAT", "duplicate"),
     ("csv", "9,a", "wrong-length"),
+    ("csv", "x,a,1", "bad-data"),
     ("csv", '9,"a,1', "bad-line"),
     ("csv", b"9,caf\xe9,2\n", "bad-encoding"),
     ("tsv", "9\ta", "wrong-length"),
@@ -136,6 +139,7 @@ BAD: list[tuple[str, Line, str]] = [
     ("jsonl", '{"id": 9, "text": "a", "lm": 1' + 5000 * "0" + "}", "bad-line"),
     ("jsonl", '{"id": 9, "text": "a", "lm": "x"}', "bad-number"),
     ("jsonl", "[1]", "bad-data"),
+    ("jsonl", f'{{"id": {2**70}, "text": "a", "lm": 1}}', "bad-data"),
     ("pairs", '{"chosen": {"text": "a", "lm": 1}}', "missing-column"),
     ("pairs", '{"chosen": "a", "rejected": []}', "bad-line"),
     ("pairs", '{"chosen": "a", "rejected": "b", "preferences": []}', "bad-name"),
@@ -222,13 +226,21 @@ def test_errors_name_the_input(tmp_path: Path) -> None:
     for source, name in ((io.StringIO("0 ||| a\n"), "<file object>"), (["0 ||| a"], "<lines>")):
         with raises(DataError, "bad-line", line=1, match=name):
             read_nbest(source, format="moses")
-    with raises(DataError, "no-data"):
-        read_nbest([])
     with raises(DataError, "bad-encoding", line=1):
         read_nbest(["0 ||| \ud800 ||| LM0= 1"])
     for odd in (3, [None]):
         with raises(UsageError, "wrong-type", parameter="path"):
             read_nbest(odd)  # type: ignore[arg-type]
+
+
+def test_a_file_without_lists(write: Write) -> None:
+    contents = ["", "2020-11-05 10:00:00 | INFO | fairseq_cli.generate | loading model(s)"]
+    contents += ["id,text,lm", "model_a,model_b,winner"]
+    empty = pa.table({"id": ["a"], "candidates": [[{"text": "u"}]]}).slice(0, 0)
+    parquet.write_table(empty, file := io.BytesIO())
+    for content in (*map(str.encode, contents), file.getvalue()):
+        with raises(DataError, "no-data"):
+            read_nbest(write(content))
 
 
 @pytest.mark.parametrize(("name", "value"), [("bad", "ignore"), ("chunk", 0)])

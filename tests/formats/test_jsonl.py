@@ -12,7 +12,6 @@ from support.user_files import Write
 
 from bpa_ppl import concatenate, describe, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
-from bpa_ppl.formats import jsonl
 from bpa_ppl.formats.roles import Roles
 
 GOOD = {
@@ -29,37 +28,6 @@ GOOD = {
 
 def lines(*records: Any) -> list[str]:
     return [json.dumps(record) for record in records]
-
-
-def changed(**fields: Any) -> dict[str, Any]:
-    """Return the good sentence, one on, with other fields of its second candidate."""
-    first, second = GOOD["candidates"]  # type: ignore[misc]
-    return {**GOOD, "id": 5, "candidates": [first, {**second, **fields}]}  # type: ignore[dict-item]
-
-
-@pytest.fixture(params=['"key": value', '"key" : value', "decoded by Python"])
-def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return what is between keys and values; Python decodes lines with blanks, or all lines."""
-    if request.param == "decoded by Python":
-        monkeypatch.setattr(jsonl, "is_strict_json", lambda data, values: False)
-    return '" : ' if " :" in request.param else '": '
-
-
-@pytest.mark.usefixtures("small_blocks")
-def test_every_field_has_its_place(write: Write, form: str) -> None:
-    records = lines(GOOD, {**GOOD, "id": 2}, changed())
-    path = write(*(line.replace('": ', form) for line in records))
-    nbest = read_nbest(path, features=["scores.lm", "scores.tm.*"])
-    assert nbest.sentence_ids.tolist() == [4, 2, 5]
-    assert nbest.feature_names == ("scores.lm", "scores.tm.in")
-    assert nbest.features.tolist() == [[-1.5, 2], [-2, 0]] * 3
-    assert nbest.totals is not None
-    assert nbest.totals.tolist() == [-3, 1e-3] * 3
-    assert nbest.texts(2) == ["a cat", "cat"]
-    assert nbest.sources == ("un chat",) * 3
-    assert nbest.references == (("the cat", "a cat"),) * 3
-    assert dict(nbest.extras) == {"system": ("ours", "theirs") * 3}
-    assert dict(nbest.sentence_extras) == {"doc": ({"name": "pets", "year": 2021},) * 3}
 
 
 @pytest.mark.usefixtures("blocks")
@@ -84,40 +52,6 @@ def test_ids_that_are_texts_are_counted_and_kept(write: Write) -> None:
     one = lines({**GOOD, "id": "a"}, {**GOOD, "id": "b", "references": []})
     with pytest.warns(BpaWarning, match="no reference for 1 sentence, the first of id b"):
         read_nbest(write(*one))
-
-
-WRONG = [
-    (changed(scores={"lm": True, "tm": {"in": 0}}), r"\[1\]\.scores\.lm is true"),
-    (changed(scores={"lm": 10**400, "tm": {"in": 0}}), "scores.lm is 100"),
-    (changed(scores={"lm": "-1", "tm": {"in": 0}}), r"\[1\]\.scores\.lm is '-1', not a number"),
-    (changed(text=None), r"candidates\[1\]\.text"),
-    ({**GOOD, "id": 5, "candidates": [3]}, r"candidates\[0\] is 3"),
-    ({**GOOD, "id": 1.5}, r"sentence id 1\.5 is not an integer or a text: write it as one"),
-    ({**GOOD, "id": 2**70}, "sentence id "),
-    ({**GOOD, "id": [5]}, r"sentence id \[5\]"),
-    ({**GOOD, "id": "5"}, "sentence id '5'"),
-    ({**GOOD, "id": 5, "references": 7}, "references is 7, .*: write texts"),
-    ({**GOOD, "id": 5, "source": 7}, "source is 7, not a text: write it as one"),
-    ({**GOOD, "id": 5, "reference": "x"}, "reference and references"),
-    ({"id": 5, "text": "a", "lm": 1}, "candidates"),
-    ({"id": 3, "candidates": []}, "a second list of sentence 3"),
-    ({"id": 5, "candidates": {"text": ["a"]}}, "candidates is {'text': .'a'.}, not a list of obj"),
-    ({"id": 5, "candidates": [["a"]]}, r"\[0\] is \['a'\], neither a text nor an object"),
-    ({"id": 5, "candidates": ["a", None]}, r"\[1\] is null, neither a text nor an object"),
-    ({"id": 5, "candidates": [{"text": 42}]}, r"\[0\]\.text is 42, not a text: write it as a text"),
-    ({"id": 5, "candidates": [{"text": None}]}, "text is missing: give each candidate a text"),
-]
-
-
-@pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize(("record", "value"), WRONG)
-def test_what_is_wrong_is_named_with_line_and_field(
-    write: Write, record: Any, value: str, form: str
-) -> None:
-    records = lines(GOOD, {**GOOD, "id": 3}, record)
-    path = write(*(line.replace('": ', form) for line in records))
-    with pytest.raises(DataError, match=rf"dev\.nbest:3: .*{value}"):
-        read_nbest(path, features="scores.lm")
 
 
 def test_candidates_may_be_texts(write: Write) -> None:
@@ -202,10 +136,8 @@ def test_a_source_of_candidates_beside_that_of_sentences(write: Write) -> None:
 @pytest.mark.parametrize(
     ("line", "value"),
     [
-        ('{"id": 0, "text": "a", "lm": 1, "x": {"y": 1}, "x.y": 2}', "x"),
         ('{"text": "a", "lm": 1}', "id"),
         ('{"id": 0, "lm": 1}', "text"),
-        ('{"id": 0, "text" : "a", "lm": 1, "lm": 2}', "two fields 'lm'"),
         ('{"id": 0, "candidates" : [{"text" : "a", "text": "b"}]}', "two fields 'text'"),
     ],
 )

@@ -376,15 +376,3 @@ def test_masked_texts_are_missing(kind: type) -> None:
     assert one_list(masked).extras["x"] == ("a", None)
     with raises(DataError, "bad-data", line=2, match="text is missing"):
         from_records({"id": [0, 0], "text": masked})
-    with raises(DataError, "bad-data", line=1, match="text is 5, not a text"):
-        from_records([{"id": 0, "text": 5}])
-
-
-@pytest.mark.parametrize("ids", [[0, 0], [0]])
-def test_ids_in_a_list_are_refused(ids: list[int]) -> None:
-    """A table in one object, and the single values of R in brackets."""
-    record = {"id": ids, "text": TEXTS[: len(ids)], "lm": [1.5, 2][: len(ids)]}
-    match = "not an integer or a text: write it as one"
-    for read in (lambda: from_records([record]), lambda: read_nbest([json.dumps(record)])):
-        with raises(DataError, "bad-data", line=1, match=match):
-            read()

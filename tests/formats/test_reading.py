@@ -96,19 +96,6 @@ def test_an_ending_names_the_format_of_a_table(tmp_path: Path) -> None:
         read_nbest(tmp_path / "b.csv")
 
 
-@pytest.mark.parametrize(
-    ("format", "content"),
-    [
-        ("fairseq", "2020-11-05 10:00:00 | INFO | fairseq_cli.generate | loading model(s)"),
-        ("csv", "id,text,lm"),
-        ("csv", "model_a,model_b,winner"),
-    ],
-)
-def test_a_file_without_lists(format: str, content: str) -> None:
-    with raises(DataError, "no-data"):
-        read_nbest([content], format=format)
-
-
 # --- lists ---------------------------------------------------------------------------------------
 
 

@@ -155,6 +155,22 @@ def test_the_file_declares_its_features(tmp_path: Path, ending: str) -> None:
         assert list(read_nbest(path, features="*").feature_names) == ["lm", *tm, "comet"]
 
 
+@pytest.mark.parametrize("format", ["jsonl", "csv", "tsv", "parquet"])
+@pytest.mark.parametrize("named", [{"exclude": "human"}, {"features": "lm"}, {"features": ["l*"]}])
+def test_a_declared_feature_that_is_not_chosen_is_an_extra(
+    tmp_path: Path, format: str, named: dict[str, Any]
+) -> None:
+    numbers = [[[-1.5, 1.0], [-2.5, 0.0]], [[-0.5, 0.0], [-3.5, 1.0]]]
+    lists = bpa.from_lists([["a", "b"], ["c", "d"]], numbers, ["lm", "human"])
+    bpa.write_nbest(lists, path := tmp_path / f"lists.{format}")
+    assert read_nbest(path).feature_names == ("lm", "human")
+    chosen = read_nbest(path, **named)
+    assert chosen.feature_names == ("lm",)
+    assert [*chosen.extras] == ["human"]
+    assert gains(chosen, "human").tolist() == [1, 0, 0, 1]
+    assert bpa.as_draws(bpa.adapt(chosen, gain="human", **MODE)).features == ("lm",)
+
+
 @pytest.mark.parametrize(
     ("candidate", "match"),
     [
@@ -163,14 +179,16 @@ def test_the_file_declares_its_features(tmp_path: Path, ending: str) -> None:
         ({"features": {"text": 1}}, "a feature called text, as the text of candidates is: rename"),
         ({"features": {"total": 1}}, "a feature called total, as the total of candidates is"),
         ({"features": {"a": {"b": 1}, "a.b": 2}}, r"two fields features.a.b: rename one"),
+        ({"x": {"y": 1}, "x.y": 2}, "two fields x.y: rename one"),
     ],
 )
 def test_two_fields_of_one_name(candidate: dict[str, Any], match: str) -> None:
     record = {"id": 0, "candidates": [{"text": "a", **candidate}]}
-    for read in (lambda: from_records([record]), lambda: read_nbest([json.dumps(record)])):
-        with pytest.raises(DataError, match=match) as caught:
-            read()
-        assert caught.value.line == 1
+    for features in (None, "lm", "qe"):
+        for read, given in ((from_records, [record]), (read_nbest, [json.dumps(record)])):
+            with pytest.raises(DataError, match=match) as caught:
+                read(given, features=features)
+            assert caught.value.line == 1
 
 
 def test_decoders_define_their_features() -> None:

@@ -1,7 +1,7 @@
-"""What holds in every table of candidates, whatever holds it: see `WAYS`.
+"""What holds in every table of candidates, whatever holds it: see `WAYS` and `OF_RECORDS`.
 
-Values may be missing, columns may have other names, rows may come in any order, and sentences may
-have no candidates or references.
+Each field has its place, and what is wrong is named. Values may be missing, columns may have other
+names, rows may come in any order, and sentences may have no candidates or references.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from support.user_files import Write
 
 from bpa_ppl import NBest, from_records, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
+from bpa_ppl.formats import jsonl
 from bpa_ppl.formats.jsonl import Jsonl
 from bpa_ppl.formats.separated import Csv
 from bpa_ppl.lists.columns import read_column
@@ -96,6 +97,94 @@ PARTLY: list[Record] = [
         *((1, "d", 4.0, None, "z"), (2, "e", 0.5, -5.0, "x"), (2, "f", 0.25, -1.0, "y")),
     ]
 ]
+
+
+# --- fields --------------------------------------------------------------------------------------
+
+GOOD = {
+    "id": 4,
+    "source": "un chat",
+    "references": ["the cat", "a cat"],
+    "doc": {"name": "pets", "year": 2021},
+    "candidates": [
+        {"text": "a cat", "scores": {"lm": -1.5, "tm": {"in": 2}}, "system": "ours", "total": -3},
+        {"text": "cat", "system": "theirs", "total": 1e-3, "scores": {"tm": {"in": 0}, "lm": -2}},
+    ],
+}
+
+
+def changed(**fields: Any) -> dict[str, Any]:
+    """Return the good sentence, one on, with other fields of its second candidate."""
+    first, second = GOOD["candidates"]  # type: ignore[misc]
+    return {**GOOD, "id": 5, "candidates": [first, {**second, **fields}]}  # type: ignore[dict-item]
+
+
+def spaced(rows: list[Record], path: Path, **roles: Any) -> NBest:
+    """Read JSON lines with blanks before the colons, which Python decodes."""
+    path.write_text("".join(json.dumps(row).replace('": ', '" : ') + "\n" for row in rows), "utf-8")
+    return read_nbest(path, **roles)
+
+
+def by_python(rows: list[Record], path: Path, **roles: Any) -> NBest:
+    """Read JSON lines that Python decodes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jsonl, "is_strict_json", lambda data, values: False)
+        return json_lines(rows, path, **roles)
+
+
+#: What makes lists of records of any form.
+OF_RECORDS: dict[str, Make] = {
+    "jsonl": json_lines,
+    "jsonl, blanks": spaced,
+    "jsonl, by Python": by_python,
+    "records": in_memory(list),
+}
+
+
+@pytest.mark.parametrize("way", [*OF_RECORDS, "parquet"])
+def test_every_field_has_its_place(way: str, tmp_path: Path) -> None:
+    make = {**OF_RECORDS, "parquet": parquet_file}[way]
+    records = [GOOD, {**GOOD, "id": 2}, changed()]
+    nbest = make(records, tmp_path / "lists", features=["scores.lm", "scores.tm.*"])
+    assert nbest.sentence_ids.tolist() == [4, 2, 5]
+    assert nbest.feature_names == ("scores.lm", "scores.tm.in")
+    assert nbest.features.tolist() == [[-1.5, 2], [-2, 0]] * 3
+    assert nbest.totals is not None
+    assert nbest.totals.tolist() == [-3, 1e-3] * 3
+    assert nbest.texts(2) == ["a cat", "cat"]
+    assert nbest.sources == ("un chat",) * 3
+    assert nbest.references == (("the cat", "a cat"),) * 3
+    assert dict(nbest.extras) == {"system": ("ours", "theirs") * 3}
+    assert dict(nbest.sentence_extras) == {"doc": ({"name": "pets", "year": 2021},) * 3}
+
+
+WRONG = [
+    (changed(text=None), r"candidates\[1\]\.text"),
+    ({**GOOD, "id": 5, "candidates": [3]}, r"candidates\[0\] is 3"),
+    ({**GOOD, "id": 1.5}, r"sentence id 1\.5 is not an integer or a text: write it as one"),
+    ({**GOOD, "id": [5]}, r"sentence id \[5\] is not an integer or a text: write it as one"),
+    ({**GOOD, "id": "5"}, "sentence id '5'"),
+    ({**GOOD, "id": 5, "references": 7}, "references is 7, .*: write texts"),
+    ({**GOOD, "id": 5, "source": 7}, "source is 7, not a text: write it as one"),
+    ({**GOOD, "id": 5, "reference": "x"}, "reference and references"),
+    ({"id": 5, "text": "a", "lm": 1}, "candidates"),
+    ({"id": 3, "candidates": []}, "a second list of sentence 3"),
+    ({"id": 5, "candidates": {"text": ["a"]}}, "candidates is {'text': .'a'.}, not a list of obj"),
+    ({"id": 5, "candidates": [["a"]]}, r"\[0\] is \['a'\], neither a text nor an object"),
+    ({"id": 5, "candidates": ["a", None]}, r"\[1\] is null, neither a text nor an object"),
+    ({"id": 5, "candidates": [{"text": 42}]}, r"\[0\]\.text is 42, not a text: write it as a text"),
+    ({"id": 5, "candidates": [{"text": None}]}, "text is missing: give each candidate a text"),
+]
+
+
+@pytest.mark.parametrize("way", OF_RECORDS)
+@pytest.mark.parametrize(("record", "value"), WRONG)
+def test_what_is_wrong_is_named_with_line_and_field(
+    way: str, tmp_path: Path, record: Any, value: str
+) -> None:
+    with pytest.raises(DataError, match=value) as caught:
+        OF_RECORDS[way]([GOOD, {**GOOD, "id": 3}, record], tmp_path / "l", features="scores.lm")
+    assert caught.value.line == 3
 
 
 # --- missing values ------------------------------------------------------------------------------
