@@ -26,7 +26,6 @@ from bpa_ppl.errors import UsageError
 from bpa_ppl.features.recipe import recorded_files
 from bpa_ppl.formats.format import NBEST_FORMATS
 from bpa_ppl.formats.streams import STANDARD, AnyPath, is_standard, resolve_output
-from bpa_ppl.lists.ids import natural_order
 from bpa_ppl.posterior.draws import Draws
 
 
@@ -188,6 +187,17 @@ def _new_identities(path: AnyPath) -> Iterator[Hashable]:
             yield folder.st_dev, folder.st_ino, name
 
 
+def _natural_order(text: str) -> list[Any]:
+    """Return a key that sorts texts by the numbers in them.
+
+    >>> sorted(["d10", "d2", "d1"], key=_natural_order)
+    ['d1', 'd2', 'd10']
+    """
+    parts = re.split(r"0*([0-9]+)", text)
+    # Longer numbers are larger. Python does not convert thousands of digits.
+    return [(len(part), part) if place % 2 else part for place, part in enumerate(parts)]
+
+
 def expand_patterns(paths: Iterable[str]) -> list[str]:
     """Return the files that patterns with `*`, `?` or `[…]` match, where no shell has done so.
 
@@ -197,7 +207,7 @@ def expand_patterns(paths: Iterable[str]) -> list[str]:
     files: list[str] = []
     for path in paths:
         is_file = os.path.exists(path)
-        files += [path] if is_file else sorted(glob(path), key=natural_order) or [path]
+        files += [path] if is_file else sorted(glob(path), key=_natural_order) or [path]
     return files
 
 

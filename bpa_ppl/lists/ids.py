@@ -88,17 +88,6 @@ def describe_equal_ids(value: Any, other: str) -> str:
     return f"the ids {' and '.join(ids)} {are}: write an id in one way, or rename one of two"
 
 
-def natural_order(text: str) -> list[Any]:
-    """Return a key that sorts texts by the numbers in them.
-
-    >>> sorted(["d10", "d2", "d1"], key=natural_order)
-    ['d1', 'd2', 'd10']
-    """
-    parts = re.split(r"0*([0-9]+)", text)
-    # Longer numbers are larger. Python does not convert thousands of digits.
-    return [(len(part), part) if place % 2 else part for place, part in enumerate(parts)]
-
-
 def describe_other_ids(ids: Iterable[Any], references: Mapping[Any, Any], origin: str) -> str:
     """Return how ids of lists and of references differ, with the first three; or an empty text.
 
