@@ -23,6 +23,7 @@ from bpa_ppl.lists.nbest import NBest, centre
 from bpa_ppl.posterior.record import FeatureScale
 
 _FACTOR = 3.0  # of the spread within lists, from which a change is reported
+_LEVEL = 0.001  # of the tests of the spread of all features together
 _FAR = 3.5  # standard errors from which an agreement has turned
 _MIRRORED = 0.5  # an agreement has turned below minus this share of the recorded one
 _RARE = 1e-3  # the probability of lists in which a feature is constant
@@ -173,12 +174,13 @@ def _find_changes(
                 f"{scale.lists} adaptation lists: check what computes it, or leave it out (without)"
             )
         elif len(varying) and scale.varying >= _FEW:
-            median, before = float(np.median(varying)), scale.deviations
-            low, high = (before[1], before[-2]) if several else (before[0], before[-1])
-            # Of few lists, the spread has to be far out of the range of the recorded ones.
-            margin = (1 if several else _FACTOR) * (1 + _MANY / scale.varying)
-            times = median / before[len(before) // 2]
-            far = median > margin * high or (median < low / margin and len(varying) > 1)
+            median, (low, *_, high) = float(np.median(varying)), scale.deviations
+            times = median / scale.deviations[len(_QUANTILES) // 2]
+            if several:
+                far = _compare_spreads(varying, scale) < _LEVEL / len(checked)
+            else:  # far out of the recorded range
+                margin = _FACTOR * (1 + _MANY / scale.varying)
+                far = median > margin * high or (median < low / margin and len(varying) > 1)
             if far and max(times, 1 / times) > _FACTOR:
                 shown = f"{times:.0f}" if times >= 10 else f"{times:.2g}"
                 result["unit", name] = (
@@ -202,6 +204,24 @@ def _find_changes(
                     f"sign or, {kind}"
                 )
     return result
+
+
+def _compare_spreads(deviations: Float64, scale: FeatureScale) -> float:
+    """Return the p-value of Wilcoxon's test of two samples, with lists as units.
+
+    The recorded deviations are known by their quantiles, among which the mean place of the new ones
+    is nearly normal.
+
+    Args:
+        deviations: of a feature in new lists, positive.
+        scale: of the adaptation lists.
+    """
+    recorded = np.log(scale.deviations)
+    # Equal values have the mean of the places below and above them.
+    both = (np.interp(np.log(deviations) + d, recorded, _QUANTILES) for d in (-1e-9, 1e-9))
+    shift = float(np.mean(list(both))) - 0.5
+    error = math.sqrt((1 / len(deviations) + 1 / scale.varying) / 12)
+    return math.erfc(abs(shift) / error / math.sqrt(2))
 
 
 def _turned(scale: FeatureScale, mean: float, count: int) -> float:

@@ -71,6 +71,22 @@ def test_a_changed_judge_is_named_alone(judge: int, factor: float, words: str) -
         assert 0.5 < size / factor < 2
 
 
+def test_a_smaller_unit_is_found_where_the_spread_differs_much_between_lists() -> None:
+    """The differences of pairs over 4 are still in the range of those before."""
+    rng = np.random.default_rng(1)
+    before, new = (
+        rng.normal(size=(count, 2, 2)) * np.exp(rng.normal(size=(count, 1, 1)))
+        for count in (50, 85)
+    )
+    lists = from_lists([["a", "b"]] * 50, list(before), ["lm", "tm"])
+    weights = {"lm": 1.0, "tm": 1.0}
+    monitor = DriftMonitor(feature_scales(lists, [1.0, 1.0]), weights, weights)
+    with capture_notes() as notes:
+        for table in new / [4, 1]:
+            monitor.add_one(("lm", "tm"), table)
+    assert ["lm varies" in note.message for note in notes] == [True]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 8])
 def test_unchanged_lists_are_seldom_warned_about(size: int) -> None:
