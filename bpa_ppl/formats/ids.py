@@ -196,12 +196,14 @@ class SentenceIds:
                 raise DataError(f"{problem}: {remedy}", origin, line, parameter="format")
             self.lines[number] = line
         sources = block.sentences.get(SOURCE)
+        again = self.empty.keys() & block.ids[starts].tolist()
         for record in np.flatnonzero(block.sizes == 0).tolist():
             number = int(block.ids[record])
             if number in self.empty:
                 raise self._second_list(number)
+            again |= self.lines.keys() & {number}
             self.empty[number] = sources[record] if sources else None
-        if again := self.empty.keys() & self.lines.keys():
+        if again:
             raise self._second_list(min(again))
 
     def _second_list(self, number: int) -> DataError:
