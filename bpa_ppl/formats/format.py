@@ -5,9 +5,9 @@ See `bpa_ppl.components` for formats in other packages.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TextIO, TypeVar
+from typing import Annotated, Any, ClassVar, TextIO
 
 from msgspec import Meta
 
@@ -34,8 +34,6 @@ from bpa_ppl.lists.nbest import NBest
 #: Instead of the name of a format: detect it from the content, or from the name of the file.
 AUTO = "auto"
 _AT_ONCE = 1000  # candidates that become columns together
-
-T = TypeVar("T")
 
 
 class NBestFormat(Component, frozen=True, kw_only=True, repr_omit_defaults=True):
@@ -203,31 +201,20 @@ def iter_record_blocks(
     >>> next(iter_record_blocks(records, ReadOptions("dev"))).sentences
     {'id': [7]}
     """
-    batches = iter_batches(records, lambda record: len(record[1].get(CANDIDATES, ())) or 1)
-    parts = (([of for _, of in batch], [line for line, _ in batch]) for batch in batches)
-    return read_rows(parts, options)
 
+    def parts() -> Iterator[tuple[list[Any], list[int]]]:
+        rows, lines, candidates = list[Any](), list[int](), 0
+        for line, record in records:
+            rows.append(record)
+            lines.append(line)
+            candidates += len(record.get(CANDIDATES, ())) or 1
+            if candidates >= _AT_ONCE:
+                yield rows, lines
+                rows, lines, candidates = [], [], 0
+        if rows:
+            yield rows, lines
 
-def iter_batches(sentences: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
-    """Yield consecutive sentences of about a thousand candidates.
-
-    Args:
-        sentences: in any form.
-        size: returns the number of candidates of one.
-
-    >>> list(iter_batches(["a" * 999, "b", "c"], len))[1]
-    ['c']
-    """
-    batch: list[T] = []
-    candidates = 0
-    for sentence in sentences:
-        batch.append(sentence)
-        candidates += size(sentence)
-        if candidates >= _AT_ONCE:
-            yield batch
-            batch, candidates = [], 0
-    if batch:
-        yield batch
+    return read_rows(parts(), options)
 
 
 class WeightFormat(Component, frozen=True):

@@ -37,7 +37,7 @@ from bpa_ppl.formats.block import (
 )
 from bpa_ppl.formats.preference_rows import SETTINGS, Fields, find_answer_fields, parse_pair
 from bpa_ppl.formats.roles import Roles
-from bpa_ppl.formats.values import abbreviate, from_arrow, is_arrow
+from bpa_ppl.formats.values import abbreviate, from_arrow
 from bpa_ppl.lists.labels import find_label, find_repeated
 from bpa_ppl.lists.nbest import NBest
 
@@ -386,8 +386,7 @@ def _make_block(columns: dict[str, Any], lines: Int64) -> Block:
     """Return the columns of candidates, and of their sentences."""
     sentences = {n: v for n, v in columns.items() if belongs_to_sentence(n)}
     candidates = {n: v for n, v in columns.items() if n not in sentences}
-    of_sentences = {n: from_arrow(v) if is_arrow(v) else v for n, v in sentences.items()}
-    return Block(candidates, of_sentences, None, lines)
+    return Block(candidates, {n: from_arrow(v) for n, v in sentences.items()}, None, lines)
 
 
 def _find_extension(field: pa.Field) -> str:

@@ -135,8 +135,7 @@ class Schema:
         self.options.names.require(required, names, line)
         ids = self.ids.read(block)
         sentences = self._sentences(block)
-        texts = block.candidates[TEXT]
-        texts = from_arrow(texts) if is_arrow(texts) else texts
+        texts = from_arrow(block.candidates[TEXT])
         numbers, extras = self._candidates(block, texts)
         bad = [np.isinf(values) for values in numbers.values()]
         rows = np.logical_or.reduce(bad) if bad else np.zeros(0, bool)
@@ -248,7 +247,7 @@ class Schema:
         chosen = self._features.get(name)
         if chosen is None:
             chosen = self.options.roles.is_feature(name)
-            if chosen is None and (isinstance(values, np.ndarray) or _has_numbers(values)):
+            if chosen is None and (isinstance(values, np.ndarray) or has_numbers(values)):
                 chosen = True
             elif chosen is None:
                 plain = map(str, values) if is_arrow(values) else values
@@ -265,12 +264,12 @@ class Schema:
 
     def _check_numbers(self, block: Block, name: str, values: Any) -> None:
         """Refuse a value that is neither a number, true or false, nor missing."""
-        if isinstance(values, np.ndarray) or _has_numbers(values):
+        if isinstance(values, np.ndarray) or has_numbers(values):
             return
-        if is_arrow(values):
-            if not self._typed and parse_cells(combine_chunks(values)) is not None:
-                return
-            values = from_arrow(values)
+        cells = is_arrow(values) and not self._typed
+        if cells and parse_cells(combine_chunks(values)) is not None:
+            return
+        values = from_arrow(values)
         if {int, float, bool}.issuperset(map(type, values)):
             return
         for row, value in enumerate(values):
@@ -287,7 +286,7 @@ class Schema:
         """Return numbers, NaN where one is missing, and infinity in place of any other value."""
         numbers: Any = values
         if is_arrow(values):
-            cells = not (self._typed or _has_numbers(values))
+            cells = not (self._typed or has_numbers(values))
             numbers = parse_cells(combine_chunks(values)) if cells else None
             numbers = from_arrow(values, numbers=True) if numbers is None else numbers
         if not isinstance(numbers, np.ndarray):
@@ -412,10 +411,6 @@ def _with_numbers(block: Block) -> Block:
 
 def _is_nan(value: Any) -> bool:
     return isinstance(value, float | np.floating) and math.isnan(value)
-
-
-def _has_numbers(values: Any) -> bool:
-    return is_arrow(values) and has_numbers(values)
 
 
 def _is_empty(values: Any) -> bool:

@@ -251,17 +251,19 @@ def is_arrow(values: Any) -> bool:
     return hasattr(values, "to_pylist")
 
 
-def from_arrow(column: pa.Array | pa.ChunkedArray, *, numbers: bool = False) -> Any:
+def from_arrow(column: Any, *, numbers: bool = False) -> Any:
     """Return a column of Arrow as a list of values of Python, in which equal texts are one object.
 
     Args:
-        column: of any type.
+        column: of any type; one that is not of Arrow is returned as it is.
         numbers: whether numbers become an array instead, in which NaN is missing.
 
     >>> import pyarrow as pa
     >>> from_arrow(pa.array([1, None])), from_arrow(pa.array([1, None]), numbers=True)
     ([1, None], array([ 1., nan]))
     """
+    if not is_arrow(column):
+        return column
     import pyarrow as pa
 
     types, column = pa.types, combine_chunks(column)
@@ -283,13 +285,15 @@ def from_arrow(column: pa.Array | pa.ChunkedArray, *, numbers: bool = False) -> 
     return [strings[i] for i in to_numpy(encoded.indices, missing=-1).tolist()]
 
 
-def has_numbers(column: pa.Array | pa.ChunkedArray) -> bool:
-    """Return whether a column of Arrow has integers, floats or decimals.
+def has_numbers(column: Any) -> bool:
+    """Return whether a column is one of Arrow with integers, floats or decimals.
 
     >>> import pyarrow as pa
-    >>> has_numbers(pa.array([1])), has_numbers(pa.array(["1"]))
-    (True, False)
+    >>> has_numbers(pa.array([1])), has_numbers(pa.array(["1"])), has_numbers([1])
+    (True, False, False)
     """
+    if not is_arrow(column):
+        return False
     import pyarrow as pa
 
     types = pa.types
