@@ -30,7 +30,9 @@ def test_without_a_folder_nothing_is_cached(
         assert caching.create_cache_folder() is None
 
 
-def test_the_default_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_folder_is_that_of_the_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     variable = "LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME"
     monkeypatch.delenv("BPA_PPL_CACHE", raising=False)
     monkeypatch.setenv(variable, str(tmp_path))

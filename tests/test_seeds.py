@@ -39,7 +39,7 @@ FUNCTIONS: dict[str, Function] = {
 
 
 @pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
-def test_rejects_invalid_seeds(toy: NBest, function: Function) -> None:
+def test_invalid_seeds_are_refused(toy: NBest, function: Function) -> None:
     refuses_invalid_seeds(function, toy)
 
 

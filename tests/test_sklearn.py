@@ -238,7 +238,7 @@ def test_data_frames_pipelines_and_missing_values() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("routing")
-def test_search_with_groups() -> None:
+def test_a_search_splits_by_groups() -> None:
     steps = [SimpleImputer(), clone(RANKER)]
     grid = {"bayesianranker__likelihood": ["margin", "risk"]}
     search = GridSearchCV(make_pipeline(*steps), grid, cv=GroupKFold(3), error_score="raise")
@@ -314,7 +314,7 @@ def test_options_are_those_of_adapt() -> None:
     assert record.sampler.settings["draws"] == 300
 
 
-def test_random_states() -> None:
+def test_a_random_state_determines_the_seed() -> None:
     def seed(random_state: Any) -> int:
         ranker = BayesianRanker(sampler="map", random_state=random_state)
         return int(ranker.fit(X, Y, qid=QID).posterior_.attrs["seed"])

@@ -103,7 +103,7 @@ def test_full_vectors_from_free_ones(toy: NBest) -> None:
         ({"fixed": "LM0"}, UsageError, "wrong-type", "fixed", "LM0"),
     ],
 )  # fmt: skip
-def test_rejects_invalid_arguments(
+def test_invalid_arguments_are_refused(
     toy: NBest, changes: Any, kind: Any, code: str, parameter: str | None, mention: str | None
 ) -> None:
     with raises(kind, code, parameter=parameter, match=mention):
@@ -141,7 +141,7 @@ def test_missing_weights_follow_from_the_spread_within_lists() -> None:
     np.testing.assert_allclose(matched.spread, other.spread / [8, 0.25, 1], rtol=1e-6)
 
 
-def test_log_probability_names() -> None:
+def test_log_probabilities_are_known_by_their_names() -> None:
     names = {"logprob", "LogProb", "seq_logprob", "model.log_prob", "lm", "LM1", "score", "F12"}
     others = {"comet_score", "film", "logic_problem", "F", "chrF2", "WordPenalty0"}
     assert set(filter(is_log_probability, names | others)) == names

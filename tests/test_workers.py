@@ -57,7 +57,7 @@ def test_killed_worker_raises_usage_error() -> None:
         assert next(iter(parallel([delayed(pow)(3, 2)]))) == 9
 
 
-def test_number_of_workers() -> None:
+def test_the_number_of_workers_is_an_integer() -> None:
     assert count_workers(-1) >= 1
     for jobs in (0, 1.5, "a", True, 10**400):
         with raises(UsageError, parameter="jobs"):

@@ -314,7 +314,7 @@ class DensityRule(Rule, frozen=True):
     needs_density = True
 
 
-def test_rejects_invalid_options(lists: NBest, posterior: Any) -> None:
+def test_invalid_options_are_refused(lists: NBest, posterior: Any) -> None:
     with raises(UsageError, "invalid-setting", parameter="gain"):
         Mbr(gain="comet")  # type: ignore[arg-type]
     for parameter, value in (("rule", "majority"), ("derivations", "merged")):

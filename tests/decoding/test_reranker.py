@@ -537,7 +537,9 @@ def test_rewards_refuse_what_they_cannot_compute(draws: Draws) -> None:
         Reranker(added).reward()
 
 
-def test_unknown_options(draws: Draws, lists: NBest) -> None:
+def test_an_unknown_option_is_refused_with_the_one_that_was_meant(
+    draws: Draws, lists: NBest
+) -> None:
     """As of any function, but with the option that was probably meant."""
     options: dict[str, Any] = {"derivation": "summed"}
     with pytest.raises(TypeError, match=r"argument 'derivation' .did you mean derivations"):

@@ -55,7 +55,7 @@ def test_features_come_after_existing_ones(toy: NBest) -> None:
         add_features(longer, "length")
 
 
-def test_lengths_by_setting(sourced: NBest) -> None:
+def test_lengths_count_what_is_set(sourced: NBest) -> None:
     added = add_features(sourced, Length(words=False, characters=True, ratio=True))
     assert added.feature_names[3:] == ("LengthCharacters", "LengthRatio")
     texts = [added.text(row) for row in range(9)]
@@ -65,7 +65,7 @@ def test_lengths_by_setting(sourced: NBest) -> None:
     assert added.features[:, 4].tolist() == expected
 
 
-def test_several_sources(sourced: NBest, scaled: None) -> None:
+def test_several_sources_add_their_columns_in_order(sourced: NBest, scaled: None) -> None:
     added = add_features(sourced, ["scaled", Length(), Scaled(scale=2, names=("X", "Y"))])
     assert added.feature_names[3:] == ("ScaledA", "ScaledB", "LengthWords", "X", "Y")
     assert added.features[:, 3].tolist() == [1, 1, 1, 1, 2, 2, 3, 3, 3]
@@ -141,7 +141,7 @@ def test_new_values_have_no_column_and_are_warned_about_once() -> None:
     assert len(warnings) == 1
 
 
-def test_invalid_columns() -> None:
+def test_invalid_columns_are_refused() -> None:
     lists = judged_lists(1)
     with raises(DataError, "missing-systen", parameter="systen"):
         add_features(lists, Indicators(column="systen"))

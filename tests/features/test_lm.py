@@ -149,7 +149,7 @@ def test_sources_that_cannot_be_carried(text: Path, toy: NBest, tmp_path: Path) 
         LanguageModel(text=str(long), carry=True).fitted(toy)
 
 
-def test_bad_texts(tmp_path: Path, toy: NBest) -> None:
+def test_texts_that_cannot_be_read_are_refused(tmp_path: Path, toy: NBest) -> None:
     empty = tmp_path / "empty.txt"
     empty.write_text("\n", encoding="utf-8")
     with raises(DataError, "no-data", match=r"empty\.txt"):

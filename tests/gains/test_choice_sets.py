@@ -97,7 +97,9 @@ def test_contradictory_preferences_are_kept(lists: NBest, caplog: pytest.LogCapt
         ("preferences", [["A", "unknown"]], "bad-name"),
     ],
 )
-def test_rejects_invalid_entries(lists: NBest, name: str, entries: Any, code: str) -> None:
+def test_invalid_entries_are_refused_with_their_sentence(
+    lists: NBest, name: str, entries: Any, code: str
+) -> None:
     with raises(DataError, code, match=rf"{name}.* of sentence 7 ") as caught:
         choices_by_text(lists, **{name: [entries, None]})
     assert caught.value.path == lists.origin
@@ -105,7 +107,7 @@ def test_rejects_invalid_entries(lists: NBest, name: str, entries: Any, code: st
         choices_by_text(lists, preferences=[None, [[0, 1], ["E", "F"]]])  # two have this id
 
 
-def test_lists_without_preferences(lists: NBest) -> None:
+def test_lists_without_preferences_are_refused(lists: NBest) -> None:
     for extras in ({}, {"preferences": [None, []]}, {"domain": ["news", "web"]}):
         assert not has_preferences(lists.with_sentence_extras(**extras))
         with raises(DataError, "no-data"):
@@ -136,7 +138,7 @@ def test_entries_with_weights_and_raters(lists: NBest) -> None:
         np.testing.assert_array_equal(ours, expected)
 
 
-def test_alpha_by_hand(lists: NBest) -> None:
+def test_alpha_is_that_of_a_calculation_by_hand(lists: NBest) -> None:
     """Ordinal α by Krippendorff's formula; a repeated answer does not count again."""
     more = from_lists([["a", "b"]] * 3, [[[0.0], [1.0]]] * 3, ["LM0"])
     first, second = [entry(0, 1, rater=name) for name in ("ann", "bob")]

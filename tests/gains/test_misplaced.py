@@ -80,7 +80,7 @@ def test_several_references_and_lists_without_one(real_lists: Callable[[str], NB
     assert "of 21 lists" in describe_misplaced(most, TER)
 
 
-def test_equal_references(real_lists: Callable[[str], NBest]) -> None:
+def test_one_reference_for_all_lists_is_a_mistake(real_lists: Callable[[str], NBest]) -> None:
     """Lists of one sentence share their reference; one reference for all is a mistake."""
     lists = real_lists("leaflet")[:30]
     own = [of_list[0] for of_list in lists.references or ()]

@@ -69,12 +69,14 @@ def test_headroom_prints_scores_and_ties(metric: str) -> None:
         ({"jobs": 0}, UsageError, None),
     ],
 )
-def test_bad_arguments(toy: NBest, arguments: dict, error: Any, code: str | None) -> None:
+def test_bad_arguments_are_refused(
+    toy: NBest, arguments: dict, error: Any, code: str | None
+) -> None:
     with raises(error, code, parameter=next(iter(arguments))):
         oracles(toy, **arguments)
 
 
-def test_lists_without_references(toy: NBest) -> None:
+def test_lists_without_references_are_refused(toy: NBest) -> None:
     empty = lists_of([["a"]], [["a"]]).with_references([()])
     for call in (oracles, headroom):
         for bare in (empty, empty.without("references")):

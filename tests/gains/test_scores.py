@@ -22,7 +22,7 @@ from bpa_ppl.gains.oracles import oracles
 from bpa_ppl.gains.ter import TERAndBLEU
 
 
-def test_invalid_references() -> None:
+def test_invalid_references_are_refused() -> None:
     for references, code in (([("a",), ("b",)], "wrong-length"), ([()], "missing-references")):
         with raises(DataError, code, parameter="references"):
             corpus_score(["a"], references)

@@ -78,14 +78,16 @@ def test_shifts_among_repeated_and_rare_words(pair: tuple[str, str]) -> None:
 @pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(sentences(MANY, 90, shortest=60), st.integers(0, 90), st.integers(0, 40))
-def test_long_sentences(words: Sentence, turn: int, cut: int) -> None:
+def test_long_sentences_have_the_edits_of_sacrebleu(words: Sentence, turn: int, cut: int) -> None:
     candidate = (words[turn:] + words[:turn])[cut:]
     assert_same([" ".join(candidate)], [[" ".join(words)]])
 
 
 @settings(max_examples=25, deadline=None)
 @given(sentences("a b c", 3, shortest=1), sentences("a b c d", 170, shortest=50))
-def test_short_against_long_sentences(few: Sentence, many: Sentence) -> None:
+def test_short_against_long_sentences_have_the_edits_of_sacrebleu(
+    few: Sentence, many: Sentence
+) -> None:
     assert_same([" ".join(few), " ".join(many)], [[" ".join(many)], [" ".join(few)]])
 
 
@@ -111,7 +113,7 @@ def test_matches_outside_the_beam_do_not_count(size: int) -> None:
 
 
 @pytest.mark.parametrize("sizes", [(45, 60), (60, 36)])
-def test_limit_of_shifts(sizes: tuple[int, int]) -> None:
+def test_the_number_of_shifts_is_limited_as_in_sacrebleu(sizes: tuple[int, int]) -> None:
     rng = np.random.default_rng(0)
     candidate, reference = (" ".join(rng.choice(list("abcde"), size=size)) for size in sizes)
     assert_same([candidate], [[reference]])
@@ -119,7 +121,7 @@ def test_limit_of_shifts(sizes: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("distance", [50, 51])
 @pytest.mark.parametrize("length", [10, 11])
-def test_limits_of_one_shift(distance: int, length: int) -> None:
+def test_a_shift_is_limited_as_in_sacrebleu(distance: int, length: int) -> None:
     block = [f"b{i}" for i in range(length)]
     rest = [f"r{i}" for i in range(distance)]
     assert_same([" ".join(block + rest)], [[" ".join(rest + block)]])
@@ -143,7 +145,7 @@ def test_memory_grows_with_the_length_of_texts() -> None:
     assert PLAIN.counts([["a " * size]], [("b " * size,)]).tolist() == [[size, size]]
 
 
-def test_empty_texts() -> None:
+def test_empty_texts_have_the_edits_of_sacrebleu() -> None:
     references = [["a b c"], [""], [""], ["", "a c"], ["a b "], ["", ""]]
     assert_same(["", "a b c", "", "a b", "  a \t b  ", ""], references)
 

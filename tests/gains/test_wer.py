@@ -78,7 +78,7 @@ def test_several_references_are_refused(metric: str) -> None:
             function(several, metric)
 
 
-def test_consensus_by_wer() -> None:
+def test_the_consensus_by_wer_is_that_of_jiwer() -> None:
     column = Consensus(metric="wer").columns(FEW)["consensus.wer"]
     expected = [-100 * (jiwer.wer("a x c d", "a b c d") + jiwer.wer("a b c", "a b c d")) / 2]
     assert column[0] == pytest.approx(expected[0])

@@ -97,7 +97,7 @@ LENGTHS = [4, 1, 3, 2]
     ],
     ids=str,
 )
-def test_indexing(key: Any, sentences: list[int]) -> None:
+def test_an_index_selects_lists(key: Any, sentences: list[int]) -> None:
     rows = rows_of(LENGTHS)
     assert_same(lists_with_all_columns(LENGTHS)[key], [rows[s] for s in sentences], sentences)
 
@@ -211,7 +211,9 @@ def test_a_feature_of_some_tables_is_an_extra_of_all(toy: NBest) -> None:
         (lambda n: replace(n, totals=np.zeros(3)), "wrong-length", "totals"),
     ],
 )
-def test_invalid_arguments(toy: NBest, change: Any, code: str, parameter: str | None) -> None:
+def test_invalid_arguments_are_refused(
+    toy: NBest, change: Any, code: str, parameter: str | None
+) -> None:
     is_usage = code in ("wrong-type", "unknown-name", "bad-usage")
     with raises(UsageError if is_usage else DataError, code, parameter=parameter):
         change(toy)
@@ -254,7 +256,7 @@ def test_features_are_added_and_dropped(toy: NBest) -> None:
     assert more.without("TM0[0]").feature_names == ("LM0", "TM0[1]", "A", "B")
 
 
-def test_repr() -> None:
+def test_lists_are_described_in_one_line() -> None:
     nbest = replace(lists_with_all_columns([2, 1]), origin="dev.nbest.gz")
     assert repr(nbest) == (
         "NBest(2 sentences, 3 candidates, 1 feature, totals, references, sources, gain, "
@@ -293,7 +295,7 @@ ARRAYS = {"texts": ["a", "b", "c"], "features": np.zeros((3, 1)), "sizes": 3}
         ("lists", {"texts": [3, ["c"]]}, "wrong-type"),
     ],
 )
-def test_rejects_inconsistent_data(function: str, changes: dict[str, Any], code: str) -> None:
+def test_inconsistent_data_are_refused(function: str, changes: dict[str, Any], code: str) -> None:
     given = {"feature_names": ["lm"], **(LISTS if function == "lists" else ARRAYS), **changes}
     (parameter, value), *_ = changes.items()
     if isinstance(value, dict):
@@ -341,12 +343,14 @@ NESTED = pa.list_(pa.struct([("text", pa.string()), ("lm", pa.float64())]))
         (pa.table({"id": IDS, "candidates": pa.array([], NESTED)}), "no-data", None, None),
     ],
 )
-def test_invalid_records(data: Any, code: str, parameter: str | None, line: int | None) -> None:
+def test_invalid_records_are_refused_with_their_line(
+    data: Any, code: str, parameter: str | None, line: int | None
+) -> None:
     with raises(DataError, code, parameter=parameter, line=line):
         from_records(data, features="*")
 
 
-def test_rejects_other_records_and_options() -> None:
+def test_other_records_and_options_are_refused() -> None:
     for records, code in (([], "no-data"), (np.array(5), "wrong-type")):
         with raises(UsageError, code, parameter="records"):
             from_records(records)
@@ -365,7 +369,7 @@ def test_bad_numbers_are_dropped_and_references_are_paired_by_id() -> None:
     assert (nbest.references, nbest.sources) == ((("1",), ("0",)), ("t", "s"))
 
 
-def test_record_per_sentence() -> None:
+def test_a_record_may_be_a_list_of_candidates() -> None:
     """Candidates are a list of objects."""
     objects = [[{"text": "a", "lm": 1}, {"text": "b", "lm": 2}], [{"text": "c", "lm": 3}]]
     of_sentences = {"id": ["p", "q"], "references": [["r"], ["s", "t"]]}

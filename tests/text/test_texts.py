@@ -44,7 +44,9 @@ def test_several_files_are_concatenated(tmp_path: Path) -> None:
         (b"a\n\xe9t\xe9\n", "bad-encoding", 2),
     ],
 )
-def test_invalid_texts(content: bytes, code: str, line: int | None, tmp_path: Path) -> None:
+def test_invalid_texts_are_refused_with_their_line(
+    content: bytes, code: str, line: int | None, tmp_path: Path
+) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(content)
     with raises(DataError, code, line=line, match="a.txt"):

@@ -34,7 +34,7 @@ from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow, Way
 from bpa_ppl.weights import equal_weights
 
 
-def test_accuracy_by_hand() -> None:
+def test_the_accuracy_is_that_of_a_calculation_by_hand() -> None:
     lists = lists_of(
         [np.zeros((4, 3)), np.zeros((2, 3)), np.zeros((3, 3))],
         preferences=[[[0, 1], {"candidates": [0, 1], "weight": 3}, [1, 0]], None, None],

@@ -251,7 +251,9 @@ def test_new_lists_may_lack_a_feature() -> None:
         (Way.FEATURE, 0.0, 0.0, "tie"),
     ],
 )
-def test_verdicts(name: str, difference: float, reach: float, verdict: str) -> None:
+def test_each_verdict_has_its_sentence_and_advice(
+    name: str, difference: float, reach: float, verdict: str
+) -> None:
     adapted = BaselineRow(Way.ADAPTED, "adapted", 9, 1.0, 0.5)
     ends = difference - reach, difference + reach
     numbers = 9, 1.0, 0.5, difference, *ends
@@ -313,7 +315,7 @@ NUMBERED = [f"s{k}" for k in range(6)] * 4
         ("system", list(range(6)) * 4, ""),
     ],
 )
-def test_columns_of_systems(extra: str, names: list, column: str) -> None:
+def test_a_column_of_systems_is_found(extra: str, names: list, column: str) -> None:
     pool = judged(4, 6).with_extras(**{extra: names})
     assert find_system_column(pool) == column
     assert find_system_column(pool, ["origin"]) == (extra if extra == "origin" else column)

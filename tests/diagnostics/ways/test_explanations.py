@@ -78,7 +78,7 @@ def test_contributions_add_up_to_the_difference_of_the_scores(kind: str) -> None
             assert [e.low, e.high] == pytest.approx(ends, abs=1e-6)
 
 
-def test_intervals_of_contributions() -> None:
+def test_intervals_of_contributions_are_those_of_the_draws() -> None:
     lists, draws = random_lists(), random_draws()
     for e in explain_choices(lists, draws, np.ones(30, int), np.zeros(30, int)):
         first = lists.offsets[e.sentence]

@@ -79,7 +79,7 @@ def test_scores_are_corpus_scores(improvement: Improvement) -> None:
     assert [change.title for change in improvement.changes] == ["TER", "BLEU", "length"]
 
 
-def test_verdicts(improvement: Improvement) -> None:
+def test_the_verdict_follows_the_changes(improvement: Improvement) -> None:
     assert improvement.verdict == "yes"
     against = "compared with the canonical weights"
     pattern = (
