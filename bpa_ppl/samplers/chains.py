@@ -24,8 +24,6 @@ ARVIZ_NAMES = {
     "energy": "energy",
     "num_steps": "n_steps",
 }
-#: The names of further statistics of Hamiltonian kernels in ArviZ.
-STEP_SIZE, TREE_DEPTH = "step_size", "tree_depth"
 _STEPS = "num_steps"  # is added up over the steps between two draws
 #: Pieces at least, and draws and steps of a piece at most, if a draw has fewer: an interrupted
 #: program ends after its piece, and the first ones give an estimate of the time.
@@ -104,13 +102,23 @@ def run_chains(sampler: Any, target: Target, covariance: Any, start: Sites) -> S
     )
 
 
-def find_tree_depth(steps: Any) -> Any:
-    """Return how often NUTS doubled a trajectory, from its number of steps.
+def collect_trajectory(state: Any, *, is_nuts: bool) -> dict[str, Any]:
+    """Return what ArviZ keeps of the last trajectory of a kernel of NumPyro, by ArviZ's names.
 
-    >>> find_tree_depth(jnp.array([1, 3, 6, 7])).tolist()
+    Args:
+        state: of the kernel; one that adapts its step has `adapt_state`.
+        is_nuts: whether NUTS doubles its trajectories; `tree_depth` is how often it did.
+
+    >>> from types import SimpleNamespace
+    >>> state = SimpleNamespace(num_steps=jnp.array([1, 3, 6, 7]))
+    >>> collect_trajectory(state, is_nuts=True)["tree_depth"].tolist()
     [1, 2, 3, 3]
     """
-    return jnp.floor(jnp.log2(steps)).astype(int) + 1
+    adapted: Any = getattr(state, "adapt_state", None)
+    collected = {"step_size": adapted.step_size} if hasattr(adapted, "step_size") else {}
+    if is_nuts:
+        collected["tree_depth"] = jnp.floor(jnp.log2(state.num_steps)).astype(int) + 1
+    return collected
 
 
 def _log_remaining(seconds: float, total: int) -> None:

@@ -22,14 +22,7 @@ from bpa_ppl.densities.mode import mode_of
 from bpa_ppl.densities.target import Sampled, Sites, Target, evaluate, potential
 from bpa_ppl.errors import UsageError, unknown_name, wrong_value
 from bpa_ppl.posterior.record import Figures
-from bpa_ppl.samplers.chains import (
-    ARVIZ_NAMES,
-    STEP_SIZE,
-    TREE_DEPTH,
-    Chains,
-    find_tree_depth,
-    run_chains,
-)
+from bpa_ppl.samplers.chains import ARVIZ_NAMES, Chains, collect_trajectory, run_chains
 from bpa_ppl.samplers.proposals import draw_starts
 from bpa_ppl.samplers.sampler import Sampler
 
@@ -167,10 +160,7 @@ class NumpyroKernel(Sampler, frozen=True):
                 for name in ARVIZ_NAMES
                 if hasattr(source, name)
             }
-            if hasattr(adapted := getattr(state, "adapt_state", None), STEP_SIZE):
-                values[STEP_SIZE] = getattr(adapted, STEP_SIZE)
-            if self.kernel == "NUTS":
-                values[TREE_DEPTH] = find_tree_depth(state.num_steps)
+            values |= collect_trajectory(state, is_nuts=self.kernel == "NUTS")
             return {"z": position(state), **values}
 
         return state, step, collect

@@ -16,14 +16,7 @@ from bpa_ppl.components import Positive
 from bpa_ppl.densities.mode import mode_of
 from bpa_ppl.densities.target import Sampled, Sites, Target
 from bpa_ppl.posterior.record import Figures
-from bpa_ppl.samplers.chains import (
-    STEP_SIZE,
-    TREE_DEPTH,
-    Chains,
-    ChainSampler,
-    find_tree_depth,
-    run_chains,
-)
+from bpa_ppl.samplers.chains import Chains, ChainSampler, collect_trajectory, run_chains
 from bpa_ppl.samplers.proposals import GOOD_PARETO_K, draw_starts
 
 #: Target acceptance of a warm-up that tunes the step: posteriors may have narrow regions. With many
@@ -106,8 +99,7 @@ class Nuts(ChainSampler, frozen=True):
         def collect(state: Any) -> dict[str, Any]:
             return {
                 **{name: getattr(state, name) for name in _COLLECTED},
-                STEP_SIZE: state.adapt_state.step_size,
-                TREE_DEPTH: find_tree_depth(state.num_steps),
+                **collect_trajectory(state, is_nuts=True),
             }
 
         return jax.lax.map(initial, (keys, z)), partial(jax.lax.map, step), collect

@@ -20,8 +20,15 @@ from bpa_ppl.samplers.sampler import Sampler
 
 #: Pieces in which the chains of BlackJAX run, so that progress is reported.
 _PIECES = 10
-#: Statistics that nutpie names as ArviZ does.
-_STATISTICS = ("energy", "n_steps", "diverging")
+#: Statistics of nutpie, and their names in ArviZ.
+_STATISTICS = {
+    "depth": "tree_depth",
+    "diverging": "diverging",
+    "energy": "energy",
+    "mean_tree_accept": "acceptance_rate",
+    "n_steps": "n_steps",
+    "step_size": "step_size",
+}
 
 
 class Blackjax(Sampler, frozen=True):
@@ -113,6 +120,8 @@ def _advance(
                 "acceptance_rate": infos.acceptance_rate.mean(),
                 "energy": infos.energy[-1],
                 "n_steps": infos.num_integration_steps.sum(),
+                "step_size": tuned["step_size"],
+                "tree_depth": infos.num_trajectory_expansions[-1],
                 "diverging": infos.is_divergent.any(),
             }
 
@@ -180,7 +189,6 @@ class Nutpie(Sampler, frozen=True):
         return Sampled(
             z=unflatten(draws.weights, target.start),
             log_density=statistics["logp"],
-            statistics={name: statistics[name] for name in _STATISTICS}
-            | {"acceptance_rate": statistics["mean_tree_accept"]},
+            statistics={title: statistics[name] for name, title in _STATISTICS.items()},
             warmup=unflatten(draws.warmup[WEIGHTS], target.start),
         )
