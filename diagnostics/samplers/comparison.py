@@ -28,7 +28,7 @@ from bpa_ppl.diagnostics.samplers.moments import PROBABILITY, bound_bias, compar
 from bpa_ppl.diagnostics.samplers.runs import concatenate_runs
 from bpa_ppl.diagnostics.samplers.same_posterior import check_same_posterior
 from bpa_ppl.diagnostics.samplers.variables import select_comparable
-from bpa_ppl.diagnostics.ways.paired import bootstrap_changes, find_changed
+from bpa_ppl.diagnostics.ways.paired import MINUS, bootstrap_changes, find_changed
 from bpa_ppl.errors import DataError, UsageError, list_names, missing_data, wrong_type, wrong_value
 from bpa_ppl.gains.bleu import LengthRatio
 from bpa_ppl.gains.gains import list_reported_metrics, resolve
@@ -444,7 +444,8 @@ def _judge(
     size = format_bound(bound)
     if not report:
         d = max(properties, key=lambda d: abs(d["bias"]))
-        status = f"{d['quantity']} of {d['variable']} is now off by {d['bias']:+.2f} posterior sd"
+        by = format_signed(d["bias"], 2)
+        status = f"{d['quantity']} of {d['variable']} is now off by {by} posterior sd"
         first, *others = report.failures
         more = f"; {list_names(one.name for one in others)} failed, too" if others else ""
         verdict, reason = NOT_CONVERGED, f"{first.advice}{more} (the {status})"
@@ -474,6 +475,15 @@ def _judge(
     )
 
 
+def format_signed(value: float, decimals: int) -> str:
+    """Return a number with its sign.
+
+    >>> format_signed(-0.254, 2), format_signed(3.0, 1)
+    ('−0.25', '+3.0')
+    """
+    return f"{value:+.{decimals}f}".translate(MINUS)
+
+
 def _describe_differences(properties: Sequence[Row], distance: Distance) -> Iterator[str]:
     """Yield in words the significant differences from the reference."""
     significant = [d for d in properties if d["p_value"] < LEVEL / 2]
@@ -481,13 +491,15 @@ def _describe_differences(properties: Sequence[Row], distance: Distance) -> Iter
         d = max(properties, key=lambda d: abs(d["z"]))
         yield (
             f"{len(significant)} of {len(properties)} marginal properties are off, most of all the "
-            f"{d['quantity']} of {d['variable']}: by {d['bias']:+.2f} posterior sd "
-            f"(z = {d['z']:+.1f}, p = {d['p_value']:.2g} after Holm)"
+            f"{d['quantity']} of {d['variable']}: by {format_signed(d['bias'], 2)} posterior sd "
+            f"(z = {format_signed(d['z'], 1)}, p = {d['p_value']:.2g} after Holm)"
         )
     if distance.p_value < LEVEL / 2:
         parts = [f"the joint distribution is off (p = {distance.p_value:.2g})"]
         if distance.moment_p_value < LEVEL / 2:
-            parts[0] += f", most of all {distance.moment}: by {distance.difference:+.2f}"
+            parts[0] += (
+                f", most of all {distance.moment}: by {format_signed(distance.difference, 2)}"
+            )
         if distance.distance_p_value < LEVEL / 2:
             random = f"at most {distance.largest_null:.3f} for random splits"
             parts.append(f"the energy distance is {distance.value:.3f}, and {random}")

@@ -20,6 +20,7 @@ from bpa_ppl.diagnostics.samplers.comparison import (
     Comparison,
     SamplerResult,
     format_bound,
+    format_signed,
 )
 from bpa_ppl.diagnostics.samplers.efficiency import (
     QUALITY,
@@ -156,7 +157,12 @@ def _describe_accuracy(comparison: Comparison) -> Section:
     agree = [result.agrees for result in samplers]
     verdicts = Table(("sampler", "verdict", "bias at most", "why"), reasons, passed=agree)
     rows = [
-        {"sampler": r.sampler, **d, "bias": f"{d['bias']:+.3f}", "z": f"{d['z']:+.2f}"}
+        {
+            "sampler": r.sampler,
+            **d,
+            "bias": format_signed(d["bias"], 3),
+            "z": format_signed(d["z"], 2),
+        }
         for r in samplers
         for d in sorted(r.discrepancies, key=lambda d: -abs(d["z"]))[:_MAX_PROPERTIES]
     ]

@@ -56,6 +56,7 @@ def test_a_shift_is_named_as_a_shift(shift: float) -> None:
 
 def test_what_differs_is_named() -> None:
     truth, x = np.random.default_rng(2).normal(size=(2, 4, 1000, 3))
+    assert "most of all the mean of b: by −0." in judge(x - [0.0, 0.3, 0.0], truth)[1]
     wide = x * [1.0, 1.0, 1.2]
     assert "most of all the variance of c: by +" in judge(wide, truth)[1]
     correlated = x.copy()
