@@ -25,6 +25,10 @@ EFFECTS = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
 ERRORS = np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])
 
 
+#: Mean and standard deviation of values, by label.
+Moments = dict[str, tuple[float, float]]
+
+
 class Program(NamedTuple):
     """A program and its data.
 
@@ -34,12 +38,17 @@ class Program(NamedTuple):
         exact: by site, mean and standard deviation in closed form, if they are known.
         expected: what `bpa_ppl.sample` should say: "passes", "fails" (NumPyro's NUTS fails, too),
             or "refuses".
+        is_discrete: whether it has discrete sites that are summed out.
+        reference: the name of another program that gives its posterior, and a function from the
+            moments of that one to those of this one; None if its own run is the reference.
     """
 
     model: Callable[..., Any]
     data: tuple[Any, ...] = ()
     exact: Mapping[str, tuple[float, float]] = {}
     expected: str = "passes"
+    is_discrete: bool = False
+    reference: tuple[str, Callable[[Moments], Moments]] | None = None
 
 
 def linear(x: Float64, y: Float64) -> None:
@@ -250,7 +259,7 @@ def simplex(y: Any) -> None:
 
 
 def improper(y: Float64) -> None:
-    """A flat prior on the positive numbers, which has no draws to start from."""
+    """A flat prior on the positive numbers."""
     sigma = numpyro.sample("sigma", dist.ImproperUniform(constraints.positive, (), ()))
     numpyro.sample("y", dist.Normal(0, sigma), obs=y)
 
@@ -292,6 +301,16 @@ def _make() -> dict[str, Program]:
     alpha = votes + 1.0
     share = stats.beta(26, 16)
     first = stats.beta(alpha[0], alpha.sum() - alpha[0])
+    root, of_scale = np.sqrt(np.sum(y**2)), stats.chi(len(y) - 1)  # of root / sigma
+    scale = root * of_scale.expect(lambda x: 1 / x)
+    scale_sd = np.sqrt(root**2 * of_scale.expect(lambda x: 1 / x**2) - scale**2)
+
+    def with_missing(found: Moments) -> Moments:
+        """Return the moments of a program with those of the observations that are missing."""
+        (mean, error), (sigma, error_of_sigma) = found["mu"], found["sigma"]
+        missing = mean, float(np.sqrt(error**2 + sigma**2 + error_of_sigma**2))
+        return found | {f"y_unobserved[{k}]": missing for k in np.flatnonzero(~is_seen)}
+
     return {
         "linear": Program(linear, (x, line)),
         "logistic": Program(logistic, (x, yes.astype(np.float64))),
@@ -300,9 +319,11 @@ def _make() -> dict[str, Program]:
         "schools": Program(schools, (EFFECTS, ERRORS)),
         "mixture, free": Program(mixture_free, (parts,), expected="fails"),
         "mixture, ordered": Program(mixture_ordered, (parts,)),
-        "mixture, enumerated": Program(mixture_enumerated, (parts,)),
+        "mixture, enumerated": Program(mixture_enumerated, (parts,), is_discrete=True),
         "hidden Markov": Program(hidden_markov, (emitted,)),
-        "hidden Markov, enumerated": Program(hidden_markov_enumerated, (emitted,)),
+        "hidden Markov, enumerated": Program(
+            hidden_markov_enumerated, (emitted,), is_discrete=True
+        ),
         "correlated groups": Program(correlated, (group, u, by_group)),
         "Gaussian process": Program(gaussian_process, (t, np.sin(t) + 0.2 * normal(size=40))),
         "autoregression": Program(autoregression, (series,)),
@@ -313,10 +334,10 @@ def _make() -> dict[str, Program]:
         "Cauchy": Program(cauchy, exact={"y": (0.0, 1.0)}),
         "500 groups": Program(many_groups, (many, y_many)),
         "mask": Program(masked, (y, is_seen)),
-        "obs_mask": Program(imputed, (y, is_seen)),
+        "obs_mask": Program(imputed, (y, is_seen), reference=("mask", with_missing)),
         "factor": Program(factors, (signs,), {"share": (share.mean(), share.std())}),
         "simplex": Program(simplex, (votes,), {"shares[0]": (first.mean(), first.std())}),
-        "improper": Program(improper, (y,), expected="refuses"),
+        "improper": Program(improper, (y,), {"sigma": (scale, scale_sd)}),
         "subsample": Program(subsampled, (y,), expected="refuses"),
     }
 
