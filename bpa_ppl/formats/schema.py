@@ -45,6 +45,7 @@ from bpa_ppl._runtime.arrays import (
     NUL_IN_TEXT,
     Float64,
     is_missing,
+    is_number,
     read_number,
     to_float,
 )
@@ -67,13 +68,11 @@ from bpa_ppl.formats.block import (
 from bpa_ppl.formats.ids import SentenceIds
 from bpa_ppl.formats.roles import OF_FEATURES
 from bpa_ppl.formats.values import (
-    NUMBER,
     abbreviate,
     combine_chunks,
     from_arrow,
     has_numbers,
     is_arrow,
-    kind_of,
     parse_cells,
     without_empty,
 )
@@ -260,7 +259,7 @@ class Schema:
         """Return a number, or that which a cell of text prints; None for anything else."""
         if isinstance(value, str) and not self._typed:
             return read_number(value, cells=True)
-        return to_float(value) if kind_of(value) == NUMBER else None
+        return to_float(value) if is_number(value) else None
 
     def _check_numbers(self, block: Block, name: str, values: Any) -> None:
         """Refuse a value that is neither a number, true or false, nor missing."""

@@ -19,7 +19,6 @@ from bpa_ppl._runtime.arrays import (
     LARGEST,
     NUL_IN_TEXT,
     are_finite,
-    is_number,
     values_in,
 )
 from bpa_ppl.errors import DataError, duplicate, quote
@@ -29,9 +28,6 @@ from bpa_ppl.lists.labels import find_repeated
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: What the value of a column must be, for messages.
-#: Kinds of values.
-NUMBER, WORDS, OBJECT = "number", "text", "object"
 _JSON_NAMES = {True: "true", False: "false", None: "null"}
 #: The end of a text that is not escaped, blanks and a colon.
 _SPACED_COLON = re.compile(rb'(?<!\\)"\s+:')
@@ -188,17 +184,6 @@ def format_numbers(values: npt.ArrayLike, missing: str = "nan", json: bool = Tru
         for value in distinct.view(np.float64).tolist()
     ]
     return [texts[i] for i in index.tolist()]
-
-
-def kind_of(value: Any) -> str:
-    """Return the kind of columns that a value belongs to; infinity and NaN are numbers.
-
-    >>> kind_of("a"), kind_of(-1.5), kind_of([1]), kind_of(True)
-    ('text', 'number', 'object', 'object')
-    """
-    if isinstance(value, str):
-        return WORDS
-    return NUMBER if is_number(value) else OBJECT
 
 
 def looks_numeric(text: str | bytes) -> bool:

@@ -23,6 +23,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from bpa_ppl._runtime.arrays import is_number
 from bpa_ppl._runtime.messages import capture_notes, warn_user
 from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.decoding.rules import RULES
@@ -43,7 +44,7 @@ from bpa_ppl.formats.block import CANDIDATES, ID, SOURCE, TEXT, TOTAL
 from bpa_ppl.formats.build import build
 from bpa_ppl.formats.records import read_in_memory, read_rows
 from bpa_ppl.formats.roles import OF_FEATURES, Roles
-from bpa_ppl.formats.values import NUMBER, kind_of, require_unique_fields
+from bpa_ppl.formats.values import require_unique_fields
 from bpa_ppl.lists.building import from_lists
 from bpa_ppl.posterior.draws import DOMAIN
 
@@ -303,7 +304,7 @@ def select_fields(
                 inside = {f"{column}.{n}": v for n, v in value.items()} if is_object else None
                 for of, one in (inside or {column: value}).items():
                     if value is not None:
-                        unused.setdefault(of, kind_of(one) == NUMBER)
+                        unused.setdefault(of, is_number(one))
             elif not is_object:
                 kept[name] = value
             elif inner := select(value, f"{column}."):
