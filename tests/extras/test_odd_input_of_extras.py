@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from support.command_line import use_or_refuse
 from support.damage import edited
 from support.strategies import EDITS, changed, damaged, outcome
 
@@ -72,6 +73,17 @@ def test_odd_records_are_converted_to_lists_as_they_are_written_or_refused(
     if not isinstance(lists, str):
         write_lists(lists, written)
         assert list(map(json.loads, written.read_text("utf-8").split("\n")[:-1])) == lists
+
+
+@pytest.mark.parametrize("kind", ["trec", "letor", "kto", "promptfoo"])
+@settings(max_examples=settings.default.max_examples // 2)
+@given(st.data())
+def test_convert_uses_a_damaged_file_or_ends_with_one_line_and_no_output(
+    kind: str, folder: Path, data: Any
+) -> None:
+    shown = dict(RECORDS)[kind]
+    content = data.draw(damaged(f"{shown}\n{shown}\n".encode()))
+    use_or_refuse(f"convert {kind} FILE -o out", folder, content)
 
 
 LIMIT = 100_000  # bytes of the body of a request

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shlex
 import subprocess
 import sys
 import warnings
@@ -69,6 +70,33 @@ def refused(*arguments: object, mention: str, status: int = 2) -> str:
     assert mention in done.err
     assert _content() == before
     return error
+
+
+def use_or_refuse(command: str, folder: Path, content: bytes) -> None:
+    """Check that a command uses a file, or ends with one line that names a file, and no output.
+
+    Args:
+        command: reads `FILE` with any ending, and may write `out`.
+        folder: with the other files of the command.
+        content: of the file.
+    """
+    words, output = shlex.split(command), folder / "out"
+    (name,) = (word for word in words if word.startswith("FILE"))
+    (folder / name).write_bytes(content)
+    output.unlink(missing_ok=True)
+    before = set(folder.iterdir())
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.chdir(folder)
+        done = run(*words)
+    if done.code == 0:
+        assert "error" not in done.err
+        assert output.exists() == ("-o" in words)
+    else:
+        errors = [line for line in done.err.splitlines() if not line.startswith("note: ")]
+        assert (done.code, done.out, len(errors)) == (2, "", 1), done
+        assert errors[0].startswith("error: ")
+        assert any(file.name in errors[0] for file in before)
+        assert set(folder.iterdir()) == before
 
 
 def _content() -> dict[Path, bytes]:
