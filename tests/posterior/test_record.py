@@ -107,6 +107,7 @@ FULL = Record(
     options={"weights": "none", "seed": 3},
     verdict=Verdict(False, "5f", (Finding("R-hat", 1.2, "LM0", "≤ 1.01", False, "more"),)),
     flat={"y_unobserved": 4},
+    improper=("mu",),
     others={"note": "ä", "list": [1, {"a": None}], "ratio": 0.5},
 )
 
