@@ -151,6 +151,7 @@ def test_content_of_the_source_archive(unpacked: Path) -> None:
     assert {path.name for path in unpacked.iterdir()} == {*SOURCES, *added}
 
 
+@pytest.mark.slow
 @pytest.mark.needs_extras
 def test_content_of_the_wheel(wheel: Path, clone: Path) -> None:
     """All files of the package and of the demo's data, and no others."""

@@ -156,6 +156,7 @@ def test_weights_without_labels_or_chains_are_refused() -> None:
     assert_right(extracted.unstack("sample"))
 
 
+@pytest.mark.slow
 def test_samples_of_numpyro_are_converted_as_the_error_says() -> None:
     def model() -> None:
         with numpyro.plate("feature", 2):

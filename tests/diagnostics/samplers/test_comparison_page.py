@@ -100,7 +100,8 @@ def test_errors_are_drawn_where_evaluations_are_known_and_the_others_are_named()
     assert "error of the means" not in render_comparison(compare({"one": run(1, n_steps=steps)}))
 
 
-@pytest.mark.parametrize("with_reference", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("with_reference", [True, False])
 def test_more_samplers_than_colours_have_a_plot_each(with_reference: bool) -> None:
     steps = np.ones((4, 200))
     names = [f"sampler {k}" for k in range(7)]

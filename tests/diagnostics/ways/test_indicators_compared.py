@@ -144,6 +144,7 @@ def test_the_row_without_indicators_is_that_of_lists_without_the_column() -> Non
     assert "adapted weights without indicators (system)" in str(comparison)
 
 
+@pytest.mark.slow
 def test_adapt_warns_of_indicators_that_cost() -> None:
     """Each system has the best candidate once, so that the other lists speak against it."""
     names = [f"S{k}" for k in range(20)]

@@ -195,7 +195,7 @@ def test_many_choices_are_merged_for_the_curve() -> None:
 
 
 @pytest.mark.usefixtures("without_drawing")
-@pytest.mark.parametrize("gain", [None, "gain"])
+@pytest.mark.parametrize("gain", [None, pytest.param("gain", marks=pytest.mark.slow)])
 def test_adapt_records_predictions_by_leave_one_out(gain: str | None) -> None:
     lists = pairs(30, seed=6)
     if gain is not None:
