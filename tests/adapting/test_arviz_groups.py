@@ -15,6 +15,9 @@ from numpyro.infer import MCMC, NUTS
 from support.raising import raises
 
 import bpa_ppl as bpa
+from bpa_ppl.densities.labels import label_sites
+from bpa_ppl.densities.model_target import make_model_target
+from bpa_ppl.densities.target import Target
 from bpa_ppl.errors import DataError, UsageError
 
 ROWS = pd.DataFrame(
@@ -99,6 +102,11 @@ def nothing_observed() -> None:
     numpyro.sample("x", dist.Normal(0.0, 1.0))
 
 
+@pytest.fixture(scope="module")
+def target() -> Target:
+    return make_model_target(schools, (ROWS["error"], ROWS["effect"]))
+
+
 @pytest.mark.parametrize(
     ("options", "parameter", "code", "names"),
     [
@@ -114,10 +122,10 @@ def nothing_observed() -> None:
     ],
 )
 def test_wrong_names_and_lengths_are_refused_before_sampling(
-    options: dict[str, Any], parameter: str, code: str, names: str
+    target: Target, options: dict[str, Any], parameter: str, code: str, names: str
 ) -> None:
     with raises(UsageError, code, parameter=parameter, match=names):
-        bpa.sample(schools, (ROWS["error"].to_numpy(), ROWS["effect"].to_numpy()), **options)
+        label_sites(target, options.get("coords"), options.get("dims"))
 
 
 def test_labels_differ() -> None:
