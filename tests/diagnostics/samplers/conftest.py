@@ -17,5 +17,6 @@ def reference() -> list[Draws]:
 
 @pytest.fixture
 def without_joint_test(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Skip the splits of the joint test, which take most of the time of a comparison."""
-    monkeypatch.setattr(joint_test, "SPLITS", 9)
+    """Leave few splits and draws to the joint test, which takes most of a comparison's time."""
+    for name, few in {"SPLITS": 9, "_MAX_DRAWS": 100, "_MAX_REFERENCE_DRAWS": 150}.items():
+        monkeypatch.setattr(joint_test, name, few)

@@ -77,6 +77,7 @@ def test_a_wrong_sampler_is_caught(judged: Comparison, sampler: str) -> None:
     assert WRONG[sampler][1] in judged[sampler].reason
 
 
+@pytest.mark.usefixtures("without_joint_test")
 def test_agreement_needs_enough_draws(reference: list[Draws]) -> None:
     few, more = runs(count=1, draws=250), runs(count=4, draws=2500)
     found = compare({"few": few, "more": more}, reference)
@@ -123,6 +124,7 @@ def test_a_smaller_bias_takes_more_draws(
     assert "more than 0.02; if there is no bias" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("without_joint_test")
 def test_a_sampler_that_fails_its_check_is_not_judged(reference: list[Draws]) -> None:
     short = runs(count=1, draws=20, correlation=0.8)
     apart = runs(lambda x: x + np.arange(4)[:, None, None])
@@ -136,6 +138,7 @@ def test_a_sampler_that_fails_its_check_is_not_judged(reference: list[Draws]) ->
     assert "is now off by" in found["short"].reason
 
 
+@pytest.mark.usefixtures("without_joint_test")
 def test_the_same_draws_given_twice_are_refused(reference: list[Draws]) -> None:
     once, again = runs(count=1), runs(count=2)
     for repeated in ([*once, *once], [*once, *again]):
@@ -160,6 +163,7 @@ def test_weights_are_matched_by_name(reference: list[Draws]) -> None:
         compare({"other": other}, reference)
 
 
+@pytest.mark.usefixtures("without_joint_test")
 def test_runs_that_cannot_be_compared_are_refused(reference: list[Draws]) -> None:
     short = Draws({"weights": autoregressive(0.3, 4, 50, 3, seed=77)}, NAMES)
     found = compare({"right": runs()}, short)["right"]
@@ -182,6 +186,7 @@ def test_longer_runs_are_thinned() -> None:
     np.testing.assert_array_equal(together.weights[-1], long.weights[-1, :: 2000 // length])
 
 
+@pytest.mark.usefixtures("without_joint_test")
 def test_weighted_draws_are_compared_by_their_weights(reference: list[Draws]) -> None:
     weighted = importance_sample(8, 20_000)
     unweighted = replace(weighted, kind="chains", log_weight=None)
@@ -215,6 +220,7 @@ def test_statistics_and_data_of_the_posteriors_count() -> None:
         compare(run(0, y=2.0), run(1))
 
 
+@pytest.mark.usefixtures("without_joint_test")
 def test_misuse_is_refused() -> None:
     given, tau = (arrays(0), arrays(1)), "not all posteriors have the variable tau: a has"
     with raises(UsageError, "bad-name", parameter="var_names", match=tau):
@@ -289,6 +295,7 @@ def test_without_a_reference_each_is_compared_with_the_others() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of NumPy
+@pytest.mark.usefixtures("without_joint_test")
 def test_draws_whose_squares_overflow_do_not_agree() -> None:
     rng = np.random.default_rng(0)
     right, draws = {"mu": rng.normal(size=(4, 2000))}, rng.normal(size=(4, 2000))

@@ -306,6 +306,7 @@ def test_the_parameters_that_a_posterior_records_are_what_must_be_compared() -> 
     assert found["a"].verdict == AGREES
 
 
+@pytest.mark.usefixtures("without_joint_test")
 def test_a_feature_may_have_the_name_of_a_parameter() -> None:
     def run(seed: int) -> Draws:
         values = autoregressive(0.3, 4, 1000, 4, seed)
