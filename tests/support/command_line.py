@@ -73,7 +73,7 @@ def refused(*arguments: object, mention: str, status: int = 2) -> str:
 
 
 def use_or_refuse(command: str, folder: Path, content: bytes) -> None:
-    """Check that a command uses a file, or ends with one line that names a file, and no output.
+    """Check that a command uses a file, or ends with one line that says where, and no output.
 
     Args:
         command: reads `FILE` with any ending, and may write `out`.
@@ -95,7 +95,7 @@ def use_or_refuse(command: str, folder: Path, content: bytes) -> None:
         errors = [line for line in done.err.splitlines() if not line.startswith("note: ")]
         assert (done.code, done.out, len(errors)) == (2, "", 1), done
         assert errors[0].startswith("error: ")
-        assert any(file.name in errors[0] for file in before)
+        assert "(--" in errors[0] or any(file.name in errors[0] for file in before)
         assert set(folder.iterdir()) == before
 
 
