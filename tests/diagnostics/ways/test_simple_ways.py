@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from scipy.stats import binomtest, ttest_rel
+from scipy.stats import binomtest, norm, sem, ttest_rel
 from support import gained_lists as gained
 from support import preferred_lists as preferred
 from support.gained_lists import SIMPLE
@@ -113,6 +113,21 @@ def test_preferences_have_a_log_loss() -> None:
     assert (found.unit, found.unjudged, len(loops.lists)) == ("accuracy", 2, 18)
     loss = np.average(loops.adapted_loss(draws), weights=loops.weight)
     assert found.row(Way.ADAPTED).log_loss == pytest.approx(loss, rel=1e-6)
+
+
+def test_intervals_of_accuracies_count_a_few_lists_more_that_disagree() -> None:
+    """Four for an accuracy (Agresti & Coull 1998), two for a difference (Agresti & Caffo 2000)."""
+    pool = preferred.judged(3, 20).with_sentence_extras(ties=[None] * 20, rankings=[None] * 20)
+    loops, draws = preferred.AnswerLoops(pool), preferred.posterior(pool)
+    found, expected = bpa.compare_baselines(pool, draws), loops.rows(draws)
+    row, adapted = found.row(Way.MEAN), expected[Way.ADAPTED]
+    differences = adapted - expected[Way.MEAN]
+    for ends, values, added in (
+        ((row.low, row.high), differences, [-1, 1]),
+        ((row.gain_low, row.gain_high), expected[Way.MEAN], [0, 0, 1, 1]),
+    ):
+        more = np.append(values, added)
+        assert ends == pytest.approx(norm.interval(0.95, more.mean(), sem(more)))
 
 
 @each_case
