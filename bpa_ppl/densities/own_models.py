@@ -250,15 +250,28 @@ def name_dimensions(sites: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     dims: dict[str, tuple[str, ...]] = {}
     for name, site in named.items():
         plates = {
-            p.dim: p.name
+            p.dim: p
             for p in site.get("cond_indep_stack", ())
             if p.name not in taken and "/" not in p.name
         }
         shape = np.shape(site["value"])
-        batch = len(shape) - (site["fn"].event_dim if site["type"] == "sample" else 0)
-        if plates and batch >= -min(plates):
-            dims[name] = tuple(plates.get(k - batch, f"{name}_dim_{k}") for k in range(len(shape)))
+        # How many dimensions of a computed value are those of events can only be seen by its shape.
+        events = [site["fn"].event_dim] if site["type"] == "sample" else range(len(shape))
+        batches = (len(shape) - count for count in events)
+        batch = next((b for b in batches if plates and _fits(shape[:b], plates)), None)
+        if batch is not None:
+            dims[name] = tuple(
+                plates[k - batch].name if k - batch in plates else f"{name}_dim_{k}"
+                for k in range(len(shape))
+            )
     return dims
+
+
+def _fits(batch_shape: tuple[int, ...], plates: Mapping[int, Any]) -> bool:
+    """Return whether a shape has the dimensions of some plates, which are given by dimension."""
+    return len(batch_shape) >= -min(plates) and all(
+        batch_shape[dim] == plate.size for dim, plate in plates.items()
+    )
 
 
 def find_unused(

@@ -16,6 +16,7 @@ from scipy.stats import lognorm, multivariate_normal, norm
 
 import bpa_ppl as bpa
 from bpa_ppl.densities.model_target import make_model_target
+from bpa_ppl.densities.own_models import name_dimensions
 
 DATA = np.array([0.3, np.nan, 1.9, 1.1, np.nan, 0.8])
 OBSERVED = np.isfinite(DATA)
@@ -109,6 +110,14 @@ def test_the_density_is_that_of_what_is_drawn(
     with jax.enable_x64(True):
         values = target.constrain(target.initial_position)
     assert np.isfinite(values["y_unobserved"]).all()
+
+
+def test_masked_vectors_in_a_plate_have_its_dimension() -> None:
+    """The computed site `y` has vectors, too, which only its shape shows."""
+    sites = handlers.trace(handlers.seed(vectors, 0)).get_trace()
+    dims = name_dimensions(sites)
+    assert dims["y"] == ("row", "y_dim_1")
+    assert dims["y_unobserved"] == ("row", "y_unobserved_dim_1")
 
 
 def log_normal(mean: float, *values: float) -> float:
