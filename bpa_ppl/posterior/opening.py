@@ -59,6 +59,8 @@ INFINITE, CONSTANT = "not finite", "constant"
 _IS_WEIGHT = re.compile(r"weight|(?<![a-z])(log_?wt?|lw)s?(?![a-z])", re.IGNORECASE)
 _IS_STATISTIC = re.compile(r"weight|importance|(?<![a-z])(l?n?_?wt?|log_?wt?|iw)s?(?![a-z])", re.I)
 _IS_LOG = re.compile(r"log|(?<![a-z])ln?_?w", re.IGNORECASE)
+#: Statistics of ArviZ whose values are not negative, and may have the sum 1 by chance.
+_NEVER_WEIGHTS = ("acceptance_rate", "energy", "step_size")
 #: How far the sum of weights that are normalised may be from 1.
 _SUM = 1e-6
 #: Statistics, and columns of tables, that say which draws are of the warm-up.
@@ -364,8 +366,11 @@ def _name_log_weights(
 
 def _may_weigh(title: str, name: str, values: Any) -> bool:
     """Return whether a variable may have importance weights: by its name, or by its sum."""
-    pattern = _IS_STATISTIC if title == "sample_stats" else _IS_WEIGHT
-    return bool(pattern.search(name)) or _is_normalised(values)
+    if title != "sample_stats":
+        return bool(_IS_WEIGHT.search(name)) or _is_normalised(values)
+    return name not in _NEVER_WEIGHTS and (
+        bool(_IS_STATISTIC.search(name)) or _is_normalised(values)
+    )
 
 
 def _is_normalised(values: Any) -> bool:

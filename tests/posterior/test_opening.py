@@ -294,6 +294,13 @@ def test_weights_under_any_name_are_taken_or_refused(name: str) -> None:
     assert not open_draws(data, log_weights="none").draws.weighted
 
 
+def test_acceptance_rates_are_no_weights_whatever_their_sum() -> None:
+    """As those of a chain that accepts one proposal."""
+    accepted = np.zeros_like(MU)
+    accepted[0, 3] = 1.0
+    assert not open_draws(tree({"acceptance_rate": accepted}, mu=MU)).draws.weighted
+
+
 def test_weights_whose_kind_is_unknown_are_refused() -> None:
     with raises(DataError, "bad-number", parameter="log_weights", match="nowhere negative"):
         open_draws(tree({"w": 9 * WEIGHT}, mu=WIDE), log_weights="w")
