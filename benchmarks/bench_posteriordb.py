@@ -367,6 +367,7 @@ def print_verdicts(options: argparse.Namespace) -> None:
         reference = read_reference(name)
         variables = list(reference["posterior"].data_vars)
         model = partial(PROGRAMS[name], **read_data(name))
+        differ = list[str]()
         for sampler in options.samplers:
             start = perf_counter()
             try:
@@ -387,11 +388,13 @@ def print_verdicts(options: argparse.Namespace) -> None:
                 print(f"  {result.reason}")
             found[sampler][result.verdict] += 1
             if result.verdict == "DIFFERS" and sampler in dict(CORRECT):
-                options.failed.append(f"{sampler} differs on {name}: {result.reason}")
+                differ.append(f"{sampler} differs on {name}: {result.reason}")
             if result.verdict == "agrees" and sampler in dict(BROKEN):
                 error = measure_jacobian(name) if sampler == NO_JACOBIAN else (np.inf, 0)
                 if max(error) > SMALL_ERROR:
                     options.failed.append(f"{sampler} agrees on {name}: {result.reason}")
+        if len(differ) > 1:  # of the verdicts on right samplers one in a hundred is wrong
+            options.failed += differ
     if len(options.only) < 2:
         return
     table = Table("posteriors", *VERDICTS)
