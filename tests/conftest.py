@@ -53,7 +53,7 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 # Tests leave few objects in cycles: to search all modules for them takes a fifth of the time.
-gc.set_threshold(50_000, 20, 100)
+gc.set_threshold(50_000, 10, 10)
 
 # pytest handles all loggers; this handler issues Python warnings in addition to the log records.
 LOGGER.addHandler(WarningsHandler())
