@@ -33,6 +33,8 @@ LOGGER = logging.getLogger("bpa_ppl")
 _SKIPPED = {"bpa_ppl", "contextlib", "functools", "logging"}
 #: Decimals, and the size of numbers, from which on they are in scientific notation, and its digits.
 _MOST_DECIMALS, _LONG, _DIGITS = 9, 1e15, 6
+#: Prints a hyphen as a minus sign.
+MINUS = str.maketrans("-", "−")
 _STACK_LEVEL = 3  # frames from the logger to the caller of `warn_user`
 
 
@@ -227,6 +229,15 @@ def format_fixed(value: float, decimals: int, sign: str = "") -> str:
         return f"{value:{sign}.0f}"
     digits = math.floor(math.log10(abs(value))) + decimals
     return f"{value:{sign}.{min(max(digits, 0), _DIGITS)}e}"
+
+
+def format_signed(value: float, decimals: int) -> str:
+    """Return a number with its sign, as `format_fixed` writes it.
+
+    >>> format_signed(-0.254, 2), format_signed(3.0, 1), format_signed(-1.5e200, 2)
+    ('−0.25', '+3.0', '−1.500000e+200')
+    """
+    return format_fixed(value, decimals, "+").translate(MINUS)
 
 
 def format_with_spread(value: float, spread: float) -> str:

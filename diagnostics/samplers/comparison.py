@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Int64
+from bpa_ppl._runtime.messages import format_signed
 from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.diagnostics.check.check import Report, check
 from bpa_ppl.diagnostics.check.convergence import BulkESS, RHat
@@ -28,7 +29,7 @@ from bpa_ppl.diagnostics.samplers.moments import PROBABILITY, bound_bias, compar
 from bpa_ppl.diagnostics.samplers.runs import concatenate_runs
 from bpa_ppl.diagnostics.samplers.same_posterior import check_same_posterior
 from bpa_ppl.diagnostics.samplers.variables import select_comparable
-from bpa_ppl.diagnostics.ways.paired import MINUS, bootstrap_changes, find_changed
+from bpa_ppl.diagnostics.ways.paired import bootstrap_changes, find_changed
 from bpa_ppl.errors import DataError, UsageError, list_names, missing_data, wrong_type, wrong_value
 from bpa_ppl.gains.bleu import LengthRatio
 from bpa_ppl.gains.gains import list_reported_metrics, resolve
@@ -473,15 +474,6 @@ def _judge(
         discrepancies=properties,
         distance=distance,
     )
-
-
-def format_signed(value: float, decimals: int) -> str:
-    """Return a number with its sign.
-
-    >>> format_signed(-0.254, 2), format_signed(3.0, 1)
-    ('−0.25', '+3.0')
-    """
-    return f"{value:+.{decimals}f}".translate(MINUS)
 
 
 def _describe_differences(properties: Sequence[Row], distance: Distance) -> Iterator[str]:

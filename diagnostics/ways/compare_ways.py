@@ -16,7 +16,14 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl._runtime.messages import format_count, format_fixed, format_table, log_info, warn_user
+from bpa_ppl._runtime.messages import (
+    MINUS,
+    format_count,
+    format_fixed,
+    format_table,
+    log_info,
+    warn_user,
+)
 from bpa_ppl.diagnostics.pages.page import Table
 from bpa_ppl.diagnostics.ways.judged import (
     ACCURACY,
@@ -33,7 +40,6 @@ from bpa_ppl.diagnostics.ways.paired import (
     ADDED_DIFFERENCES,
     BETTER,
     INTERVAL,
-    MINUS,
     TIE,
     WORSE,
     estimate_interval,

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64, Int64, to_array
-from bpa_ppl._runtime.messages import format_fixed
+from bpa_ppl._runtime.messages import MINUS, format_signed
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, side_by_side
-from bpa_ppl.diagnostics.ways.paired import INTERVAL, MINUS, PROBABILITY, find_changed
+from bpa_ppl.diagnostics.ways.paired import INTERVAL, PROBABILITY, find_changed
 from bpa_ppl.diagnostics.ways.simple_ways import find_system_column
 from bpa_ppl.errors import missing_data, wrong_type
 from bpa_ppl.features.recipe import Recipe
@@ -224,8 +224,8 @@ def render_explanations(explanation: ChoiceExplanation) -> list[Block]:
     rows = [
         [
             t.feature,
-            _format_signed(t.weight),
-            _format_signed(t.difference, 2),
+            format_signed(t.weight, 3),
+            format_signed(t.difference, 2),
             *_describe_contribution(*t[3:]),
         ]
         for t in shown
@@ -233,7 +233,7 @@ def render_explanations(explanation: ChoiceExplanation) -> list[Block]:
     ]
     if any(term.difference for term in others):
         rest = sum(term.contribution for term in others)
-        rows.append([f"{len(others)} other features", "", "", _format_signed(rest), "–"])
+        rows.append([f"{len(others)} other features", "", "", format_signed(rest, 3), "–"])
     whole = explanation.difference, explanation.low, explanation.high
     rows.append(["together", "", "", *_describe_contribution(*whole)])
     header = ["feature", "weight", "difference", "contribution", INTERVAL]
@@ -245,11 +245,7 @@ def render_explanations(explanation: ChoiceExplanation) -> list[Block]:
 
 
 def _describe_contribution(value: float, low: float, high: float) -> tuple[str, str]:
-    return _format_signed(value), f"{_format_signed(low)} to {_format_signed(high)}"
-
-
-def _format_signed(value: float, decimals: int = 3) -> str:
-    return format_fixed(value, decimals, "+").translate(MINUS)
+    return format_signed(value, 3), f"{format_signed(low, 3)} to {format_signed(high, 3)}"
 
 
 class SystemShare(NamedTuple):
@@ -445,7 +441,7 @@ def describe_systems(changes: ChoiceChanges) -> list[Section]:
         "decision. A text that several produced counts for each of them in equal parts."
     )
     rows = [
-        [name or "none", f"{before:.1%}", f"{after:.1%}", _format_signed(100 * (after - before), 1)]
+        [name or "none", f"{before:.1%}", f"{after:.1%}", format_signed(100 * (after - before), 1)]
         for name, before, after in changes.systems
     ]
     table = Table([column, "before", "after", "change"], rows, caption)

@@ -17,7 +17,14 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arguments import check_seed
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl._runtime.messages import choose_decimals, format_fixed, format_table, has_width
+from bpa_ppl._runtime.messages import (
+    MINUS,
+    choose_decimals,
+    format_fixed,
+    format_signed,
+    format_table,
+    has_width,
+)
 from bpa_ppl.gains.bleu import LengthRatio
 from bpa_ppl.gains.gains import count_statistics, resolve, score_choice, select_choices
 from bpa_ppl.gains.metric import GAINS, Metric, Score
@@ -34,8 +41,6 @@ SAME_SIGNS = 6
 #: Lists that are added for the interval of an accuracy and of a difference of two (Agresti & Coull
 #: 1998; Agresti & Caffo 2000): without them, intervals of few lists are too narrow.
 ADDED, ADDED_DIFFERENCES = (0.0, 0.0, 1.0, 1.0), (-1.0, 1.0)
-#: Prints a hyphen as a minus sign.
-MINUS = str.maketrans("-", "−")
 #: (B, S) how often each test sentence occurs in each of B resamples, and (B, D) their draws of A.
 #: All methods use the same, so that their differences are paired.
 _Resamples = tuple[Float64, Int64]
@@ -123,9 +128,7 @@ def format_difference(
     >>> format_difference(-2.0, -2.0, -2.0, 1)
     ('−2.0', '–', '−2.0')
     """
-    words, *ends = (
-        format_fixed(x, decimals, "+").translate(MINUS) for x in (difference, low, high)
-    )
+    words, *ends = (format_signed(x, decimals) for x in (difference, low, high))
     if not has_width(high - low, difference):
         return words, "–", words
     interval = " to ".join(ends)
