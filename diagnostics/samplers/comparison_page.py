@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from bpa_ppl._runtime.messages import format_signed
 from bpa_ppl.diagnostics.pages.page import (
     Headline,
     Section,
@@ -20,7 +21,6 @@ from bpa_ppl.diagnostics.samplers.comparison import (
     Comparison,
     SamplerResult,
     format_bound,
-    format_signed,
 )
 from bpa_ppl.diagnostics.samplers.efficiency import (
     QUALITY,
