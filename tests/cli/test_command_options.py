@@ -125,14 +125,16 @@ def test_help_names_every_choice() -> None:
         assert set(registry) - words == set(), option
 
 
-def test_rerank_and_serve_have_the_declared_options() -> None:
+@pytest.mark.parametrize(
+    "command", ["rerank", pytest.param("serve", marks=pytest.mark.needs_extras)]
+)
+def test_the_options_of_reranking_are_those_of_python(command: str) -> None:
     """One declaration has an option for Python and for both commands, with its help."""
-    for command in ("rerank", "serve"):
-        shown = options_of(command)
-        for name, option in RERANKING.items():
-            assert f"\n        {name}: " in (bpa_ppl.rerank.__doc__ or "")
-            if option.help:
-                assert shown[name].parameter.help == describe_setting(name, RERANKING).help
+    shown = options_of(command)
+    for name, option in RERANKING.items():
+        assert f"\n        {name}: " in (bpa_ppl.rerank.__doc__ or "")
+        if option.help:
+            assert shown[name].parameter.help == describe_setting(name, RERANKING).help
     assert [name for name, option in RERANKING.items() if not option.help] == ["progress"]
 
 
