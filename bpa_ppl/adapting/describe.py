@@ -324,7 +324,9 @@ def describe(
         learned, problem = "", f"the gain {metric.key} needs references"
     else:
         numeric = [n for n, r in reasons.items() if not r or r.startswith(_JUDGEMENT)]
-        choices = (*numeric, *parallel)
+        said = {name: _explain_name(name) for name in parallel}
+        reasons |= said
+        choices = (*numeric, *(name for name in parallel if not said[name]))
         learned = GAIN if choices else ""
         features = (FEATURES,) if len(choices) > 1 else ()
     if lists.feature_names:
@@ -507,9 +509,8 @@ def _explain(lists: NBest, column: ColumnSummary, numbers: Float64 | None) -> st
         return "has numbers that are not finite, or beyond 1e60"
     if not column.within:
         return "is constant in each list"
-    words = {word.lower() for word in re.findall("[A-Z]?[a-z0-9]+|[A-Z]+", name)}
-    if found := words & _WORDS:
-        return f"says {min(found)}, not how good a candidate is: name it if it does"
+    if said := _explain_name(name):
+        return said
     if np.median(np.abs(known)) >= _LARGE:
         return "has numbers beyond 1e9, as ids and times have: name it if it is a score"
     if counting := _explain_counting(lists, numbers):
@@ -525,6 +526,13 @@ def _explain(lists: NBest, column: ColumnSummary, numbers: Float64 | None) -> st
     if _JUDGED.issuperset(np.unique(known).tolist()):
         return f"{_JUDGEMENT}it has no numbers but 0, 0.5 and 1: name it if it is a feature"
     return ""
+
+
+def _explain_name(name: str) -> str:
+    """Return what the name of a column says instead of a score; an empty text for other names."""
+    words = {word.lower() for word in re.findall("[A-Z]?[a-z0-9]+|[A-Z]+", name)}
+    found = words & _WORDS
+    return f"says {min(found)}, not how good a candidate is: name it if it does" if found else ""
 
 
 def _explain_texts(lists: NBest, column: ColumnSummary) -> str:
