@@ -19,7 +19,7 @@ import pytest
 from pyarrow import parquet
 from support.raising import raises
 from support.table_content import table_content
-from support.user_files import Write
+from support.user_files import GOOD, Write
 
 from bpa_ppl import NBest, from_records, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
@@ -100,17 +100,6 @@ PARTLY: list[Record] = [
 
 
 # --- fields --------------------------------------------------------------------------------------
-
-GOOD = {
-    "id": 4,
-    "source": "un chat",
-    "references": ["the cat", "a cat"],
-    "doc": {"name": "pets", "year": 2021},
-    "candidates": [
-        {"text": "a cat", "scores": {"lm": -1.5, "tm": {"in": 2}}, "system": "ours", "total": -3},
-        {"text": "cat", "system": "theirs", "total": 1e-3, "scores": {"tm": {"in": 0}, "lm": -2}},
-    ],
-}
 
 
 def changed(**fields: Any) -> dict[str, Any]:

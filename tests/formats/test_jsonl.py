@@ -8,22 +8,11 @@ from typing import Any
 import pandas as pd
 import pytest
 from support.raising import raises
-from support.user_files import Write
+from support.user_files import GOOD, Write
 
 from bpa_ppl import concatenate, describe, iter_nbest, read_nbest, write_nbest
 from bpa_ppl.errors import BpaWarning, DataError
 from bpa_ppl.formats.roles import Roles
-
-GOOD = {
-    "id": 4,
-    "source": "un chat",
-    "references": ["the cat", "a cat"],
-    "doc": {"name": "pets", "year": 2021},
-    "candidates": [
-        {"text": "a cat", "scores": {"lm": -1.5, "tm": {"in": 2}}, "system": "ours", "total": -3},
-        {"text": "cat", "system": "theirs", "total": 1e-3, "scores": {"tm": {"in": 0}, "lm": -2}},
-    ],
-}
 
 
 def lines(*records: Any) -> list[str]:

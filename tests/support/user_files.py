@@ -13,6 +13,17 @@ import pytest
 
 #: Writes lines, or bytes as they are, to a file with a name, and returns its path.
 Write = Callable[..., Path]
+#: A sound record of nested candidates.
+GOOD = {
+    "id": 4,
+    "source": "un chat",
+    "references": ["the cat", "a cat"],
+    "doc": {"name": "pets", "year": 2021},
+    "candidates": [
+        {"text": "a cat", "scores": {"lm": -1.5, "tm": {"in": 2}}, "system": "ours", "total": -3},
+        {"text": "cat", "system": "theirs", "total": 1e-3, "scores": {"tm": {"in": 0}, "lm": -2}},
+    ],
+}
 
 
 def write_frame(frame: Any, path: Path) -> str:
