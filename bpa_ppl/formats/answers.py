@@ -459,6 +459,19 @@ def _is_line(value: Any) -> bool:
 # The collector of answers, and the formats.
 
 
+def find_numbers(names: Iterable[str | int | None]) -> list[int] | None:
+    """Return the numbers at the ends of names, if these are alike before; else None.
+
+    >>> find_numbers(["request-7", "request-3"]), find_numbers(["request-7", "r-3"])
+    ([7, 3], None)
+    """
+    texts = ["" if name is None else str(name) for name in names]
+    matched = [of for text in texts if (of := _NUMBERED.fullmatch(text))]
+    numbers = [int(of[2]) for of in matched]
+    alike = len({of[1] for of in matched}) == 1 and len(set(numbers)) == len(texts)
+    return numbers if alike else None
+
+
 def _measure(answer: Answer) -> tuple[float, ...] | None:
     """Return the statistics of the tokens of an answer; None if one is unknown."""
     known = [value for value in answer.logprobs if value is not None]
@@ -687,20 +700,18 @@ class Answers(NBestFormat, frozen=True):
 
     def _ids(self, samples: Samples, options: ReadOptions, batch: bool) -> list[int]:
         """Return the ids of the sentences of the prompts."""
-        names = [None if name is None else str(name) for name in samples.names]
         if absent := [samples.label(place) for place, at in enumerate(samples.lines) if not at]:
             problem = f"requests without a response: {name_prompts(absent)}"
             warn_user(f"{options.origin}: {problem}: no list of them")
         if not self.requests:
-            matched = [of for name in names if name and (of := _NUMBERED.fullmatch(name))]
-            numbers = [int(of[2]) for of in matched]
-            if len({of[1] for of in matched}) == 1 and len(set(numbers)) == len(names):
+            numbers = find_numbers(samples.names)
+            if numbers is not None:
                 return numbers
             if batch:
                 what = "sentences are counted in the order of the responses, which need not be "
                 what += "that of the requests: name the file of requests by the setting requests"
                 warn_user(f"{options.origin}: {what}")
-        return list(range(options.first_id, options.first_id + len(names)))
+        return list(range(options.first_id, options.first_id + len(samples.names)))
 
 
 class Openai(Answers, frozen=True):

@@ -33,6 +33,7 @@ from bpa_ppl.extras.phrases.subdomains import Subdomains
 from bpa_ppl.extras.phrases.table_files import read_counts, read_table, write_counts, write_table
 from bpa_ppl.extras.phrases.tables import PhraseCounts
 from bpa_ppl.extras.studies.study import read_study
+from bpa_ppl.formats.format import SERVERS
 from bpa_ppl.text.words import NumberedText
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "extras" / "other-tools.md"
@@ -69,7 +70,8 @@ def test_odd_records_are_converted_to_lists_as_they_are_written_or_refused(
     else:
         path.write_bytes(data.draw(damaged(f"{shown}\n{shown}\n".encode())))
         read = read_text_lines
-    lists = outcome(lambda: getattr(convert, kind)(read(path)), path)
+    function = partial(convert.answers, server=kind) if kind in SERVERS else getattr(convert, kind)
+    lists = outcome(lambda: function(read(path)), path)
     if not isinstance(lists, str):
         write_lists(lists, written)
         assert list(map(json.loads, written.read_text("utf-8").split("\n")[:-1])) == lists

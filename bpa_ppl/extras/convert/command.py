@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from inspect import signature
 from typing import Annotated, Any, Literal
 
@@ -15,6 +16,7 @@ from bpa_ppl.cli.outputs import WORD, expand_patterns
 from bpa_ppl.components import read_name
 from bpa_ppl.errors import unknown_name
 from bpa_ppl.extras.convert.records import read_json, read_text_lines, write_lists
+from bpa_ppl.extras.convert.servers import ANSWERS
 from bpa_ppl.formats.reading import read_nbest
 from bpa_ppl.formats.streams import require_writable
 from bpa_ppl.formats.writing import write_nbest
@@ -23,8 +25,12 @@ from bpa_ppl.lists.nbest import NBest
 
 #: The box of the command in `bpa --help`.
 HELP_BOX = "Lists and priors"
+#: Kinds that are functions of their name.
+_FUNCTIONS = tuple(name for name in kinds.__all__ if name != "answers")
 #: Formats of the core whose files are lists of other programs.
-_FORMATS = ("espnet", "fairseq", "kaldi", "marian", "moses", "openai", "plain")
+_LISTS = ("espnet", "fairseq", "kaldi", "marian", "moses", "plain")
+#: Kinds that are formats of the core, with their settings.
+_FORMATS = sorted((*ANSWERS, *_LISTS))
 #: Kinds whose files are lines of text; the others are JSON.
 _OF_LINES = ("icefall", "letor", "trec", "wmt")
 
@@ -34,7 +40,7 @@ def convert(
         str,
         WORD,
         Parameter(
-            help=f"What the files are: {shared.format_names(kinds.__all__)}; or a format of "
+            help=f"What the files are: {shared.format_names(_FUNCTIONS)}; or a format of "
             f"--format, with its settings: {shared.format_names(_FORMATS)}."
         ),
     ],
@@ -73,8 +79,11 @@ def convert(
             of the rejected answers (default: rejected).
     """
     name = read_name(kind)
-    require_one_of(name, (*kinds.__all__, *_FORMATS), "kind of file", "kind")
-    function: Any = _read_format if name in _FORMATS else getattr(kinds, kind)
+    kind_name = name if name in _FORMATS else kind
+    require_one_of(kind_name, (*_FUNCTIONS, *_FORMATS), "kind of file", "kind")
+    function: Any = _read_format if name in _LISTS else getattr(kinds, name, None)
+    if name in ANSWERS:
+        function = partial(kinds.answers, server=kind)
     given = {
         "bad": bad,
         "prompt_id": prompt_id,
@@ -91,14 +100,16 @@ def convert(
             known = [setting for setting in signature(function).parameters if setting in given]
             raise unknown_name("setting", name, known, name, owner=kind)
     require_writable(output)
-    if name in _FORMATS:
+    if name in _LISTS:
         tables = [_read_format(path, kind, **settings) for path in expand_patterns(files)]
         converted = concatenate(tables, fill_missing=True)
         write_nbest(converted, output, format="jsonl")
         count = format_count(len(converted.features), "candidate")
         log_info(f"{output}: {format_count(len(converted), 'list')} of {count}")
         return
-    read = read_text_lines if kind in _OF_LINES else read_json
+    read: Any = read_text_lines if kind in _OF_LINES else read_json
+    if name in ANSWERS:  # a server may write NaN, which is a missing number there
+        read = partial(read_json, finite=False)
     if qrels is not None:
         settings["qrels"] = read_text_lines(qrels)
     lists = function((one for path in expand_patterns(files) for one in read(path)), **settings)

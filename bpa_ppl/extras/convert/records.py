@@ -16,7 +16,7 @@ from bpa_ppl.formats.streams import AnyPath, atomic_writer, origin_name, read_ch
 Lists = list[dict[str, Any]]
 
 
-def read_json(path: AnyPath) -> Iterator[LocatedRecord]:
+def read_json(path: AnyPath, *, finite: bool = True) -> Iterator[LocatedRecord]:
     """Yield the values of a file as `iter_json` does.
 
     Raises:
@@ -29,7 +29,7 @@ def read_json(path: AnyPath) -> Iterator[LocatedRecord]:
     [({'a': 1}, 1), ({'a': 2}, 2)]
     """
     record = None
-    for record in iter_json(read_chunks(path), origin_name(path)):
+    for record in iter_json(read_chunks(path), origin_name(path), finite=finite):
         yield record
     if record is None:
         raise missing_data("record", "give at least one", origin_name(path))

@@ -42,10 +42,6 @@ def wrap(body: Any, name: str = "r-5") -> dict[str, Any]:
     return {"custom_id": name, "response": body}
 
 
-def function(kind: str) -> Callable[..., list[dict[str, Any]]]:
-    return getattr(convert, kind)  # type: ignore[no-any-return]
-
-
 @pytest.mark.parametrize("name", ANSWERS)
 @pytest.mark.parametrize("wrapped", [None, "ours", "theirs"])
 def test_one_answer_in_every_form(name: str, wrapped: str | None) -> None:
@@ -53,7 +49,7 @@ def test_one_answer_in_every_form(name: str, wrapped: str | None) -> None:
     record = body
     if wrapped is not None:
         record = WRAPPED.get(kind, wrap)(body) if wrapped == "theirs" else wrap(body)
-    (of_list,) = function(kind)([record])
+    (of_list,) = convert.answers([record], kind)
     (candidate,) = of_list["candidates"]
     assert of_list["id"] == (0 if wrapped is None else "r-5")
     assert candidate["text"] == "a cat"
@@ -73,11 +69,11 @@ def test_one_answer_in_every_form(name: str, wrapped: str | None) -> None:
 def test_several_lines_of_one_prompt(name: str) -> None:
     kind, body, _ = ANSWERS[name]
     lines = [wrap(body, f"q-{q}-s{s}") for q in (0, 1) for s in (0, 1, 2)]
-    lists = function(kind)(lines, prompt_id="(.*)-s")
+    lists = convert.answers(lines, kind, prompt_id="(.*)-s")
     assert [of["id"] for of in lists] == ["q-0", "q-1"]
     assert [[c["features"]["count"] for c in of["candidates"]] for of in lists] == [[3], [3]]
     with raises(DataError, "mismatch", parameter="prompt_id", line=1, match="'q-0-s0'"):
-        function(kind)(lines, prompt_id="(.*)-x")
+        convert.answers(lines, kind, prompt_id="(.*)-x")
 
 
 @pytest.mark.parametrize("name", ANSWERS)
@@ -85,7 +81,8 @@ def test_several_lines_of_one_prompt(name: str) -> None:
 def test_a_format_reads_what_the_converter_reads(name: str, tmp_path: Path) -> None:
     kind, body, _ = ANSWERS[name]
     records = [wrap(body, f"q-{q}-s{s}") for q in (7, 3) for s in (0, 1)]
-    expected = from_records(function(kind)(records, prompt_id="(.*)-s"))
+    expected = from_records(convert.answers(records, kind, prompt_id="(.*)-s"))
+    assert (expected.ids, expected.sentence_ids.tolist()) == (("q-7", "q-3"), [7, 3])
     requests = [
         {"custom_id": f"q-{q}", "params": {"messages": [{"role": "user", "content": f"is {q}?"}]}}
         for q in (3, 5, 7)
@@ -113,7 +110,7 @@ def test_the_most_probable_of_equal_answers_is_kept() -> None:
         }
 
     answers = [answer("a", -2, -2), answer(" a", -1), answer("b", -3), answer("a", -5)]
-    (of_list,) = convert.llamacpp(answers)
+    (of_list,) = convert.answers(answers, "llamacpp")
     assert of_list == {
         "id": 0,
         "source": "q",
@@ -146,12 +143,12 @@ def test_an_unknown_log_probability_makes_all_of_the_answer_unknown() -> None:
     tokens = [{"logprob": None}, {"logprob": -1.0}]
     answer = {"model": "m", "done": True, "done_reason": "stop", "response": "a"}
     answer |= {"logprobs": tokens}
-    assert convert.ollama([answer])[0]["candidates"][0]["features"] == {"count": 1}
+    assert convert.answers([answer], "ollama")[0]["candidates"][0]["features"] == {"count": 1}
 
 
 def test_the_mean_log_probability_of_gemini() -> None:
     one = {"content": {"parts": [{"text": "a"}]}, "finishReason": "STOP", "avgLogprobs": -0.5}
-    (of_list,) = convert.gemini([{"candidates": [one]}])
+    (of_list,) = convert.answers([{"candidates": [one]}], "gemini")
     assert of_list["candidates"][0]["features"] == {"logprob.mean": -0.5, "count": 1}
 
 
@@ -161,20 +158,35 @@ def test_requests_in_the_lines_of_vertex() -> None:
         one = {"content": {"parts": [{"text": text}]}, "finishReason": "STOP"}
         return {"status": "", "request": request, "response": {"candidates": [one]}}
 
-    lists = convert.gemini([line("q", "a"), line("r", "b"), line("q", "c")])
+    lists = convert.answers([line("q", "a"), line("r", "b"), line("q", "c")], "gemini")
     assert [of["source"] for of in lists] == ["q", "r"]
     assert [[c["text"] for c in of["candidates"]] for of in lists] == [["a", "c"], ["b"]]
+
+
+def test_chats_and_settings_of_formats() -> None:
+    def chat(*texts: str, name: str) -> dict[str, Any]:
+        choices = [{"message": {"content": f"= {text}"}} for text in texts]
+        return {"custom_id": name, "response": {"body": {"choices": choices, "model": "m"}}}
+
+    lines = [chat("a", "b", name="p-5-s1"), chat("b", name="p-5-s2")]
+    lists = convert.answers(lines, "openai:prompt_id=(.*)-s", extract="= (.*)")
+    a, b = ({"text": t, "features": {"count": n}, "model": "m"} for t, n in (("a", 1), ("b", 2)))
+    assert lists == [{"id": "p-5", "id_number": 5, "candidates": [a, b]}]
+    for server in ("moses", "plain:list_size=2", "x"):
+        with raises(UsageError, "unknown-name", parameter="server", match="one of openai"):
+            convert.answers(lines, server)
 
 
 def test_a_pattern_finds_the_candidate() -> None:
     answer = {"model": "m", "done": True, "done_reason": "stop"}
     answer |= {"response": "<think>2?</think>\n 4"}
     for pattern in ("</think>(.*)", "[^>]*$"):
-        assert convert.ollama([answer], extract=pattern)[0]["candidates"][0]["text"] == "4"
+        (of_list,) = convert.answers([answer], "ollama", extract=pattern)
+        assert of_list["candidates"][0]["text"] == "4"
     with raises(DataError, "bad-response", parameter="bad", line=1):
-        convert.ollama([answer], extract="<t>(.*)</t>")
+        convert.answers([answer], "ollama", extract="<t>(.*)</t>")
     with raises(UsageError, "invalid-setting", parameter="extract"):
-        convert.ollama([answer], extract="(")
+        convert.answers([answer], "ollama", extract="(")
 
 
 OUTPUT = ANSWERS["responses"][1]["output"]
@@ -204,16 +216,16 @@ def test_incomplete_answers_are_refused_or_dropped(
     kind, body, _ = ANSWERS[name]
     records = [wrap(body, "r-1"), wrap(body | fields, "r-2"), wrap(body, "r-3")]
     with raises(DataError, "bad-response", parameter="bad", line=2, match=shown):
-        function(kind)(records)
+        convert.answers(records, kind)
     with pytest.warns(BpaWarning, match=f"left out: (?=.*{shown}).*: 1 .r-2."):
-        lists = function(kind)(records, bad="drop")
+        lists = convert.answers(records, kind, bad="drop")
     assert [(of["id"], len(of["candidates"])) for of in lists] == [
         ("r-1", 1),
         ("r-2", 0),
         ("r-3", 1),
     ]
     with raises(UsageError, "unknown-name", parameter="bad"):
-        function(kind)(records, bad="ignore")
+        convert.answers(records, kind, bad="ignore")
 
 
 ERROR = {"type": "error", "error": {"type": "x", "message": "Bad input"}}
@@ -233,7 +245,7 @@ ERROR = {"type": "error", "error": {"type": "x", "message": "Bad input"}}
 )
 def test_errors_of_servers(kind: str, record: dict[str, Any], shown: str) -> None:
     with raises(DataError, "bad-response", parameter="bad", line=1, match=shown):
-        function(kind)([record])
+        convert.answers([record], kind)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -246,9 +258,9 @@ def test_other_records_are_refused(kind: str, wrapped: Callable[[Any], Any]) -> 
     good = next(body for of, body, _ in ANSWERS.values() if of == kind)
     for other in others:
         with raises(DataError, "bad-line", line=2, match="not an? .*: "):
-            function(kind)([wrapped(good), wrapped(other)])
+            convert.answers([wrapped(good), wrapped(other)], kind)
     with raises(DataError, "no-data", parameter="records"):
-        function(kind)([])
+        convert.answers([], kind)
 
 
 @pytest.mark.parametrize(
@@ -260,18 +272,18 @@ def test_other_records_are_refused(kind: str, wrapped: Callable[[Any], Any]) -> 
 )
 def test_parts_of_streams_are_refused(kind: str, record: dict[str, Any]) -> None:
     with raises(DataError, "not-supported", line=1, match="streamed"):
-        function(kind)([record])
+        convert.answers([record], kind)
 
 
 def test_probabilities_of_older_servers_are_refused() -> None:
     answer = {"content": "a", "stop": True, "stop_type": "eos"}
     answer |= {"completion_probabilities": [{"content": "a", "probs": []}]}
     with raises(DataError, "bad-line", line=1, match="`logprob`"):
-        convert.llamacpp([answer])
+        convert.answers([answer], "llamacpp")
 
 
 @pytest.mark.parametrize("name", [1.5, ["r"], True, {}])
 def test_names_of_prompts_are_texts_or_integers(name: Any) -> None:
     body = ANSWERS["ollama chat"][1]
     with raises(DataError, "bad-line", line=1, match="custom_id"):
-        convert.ollama([{"custom_id": name, "response": body}])
+        convert.answers([{"custom_id": name, "response": body}], "ollama")

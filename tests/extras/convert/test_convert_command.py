@@ -11,6 +11,7 @@ from support.command_line import refused, succeed
 
 import bpa_ppl.extras.convert as convert
 from bpa_ppl import from_records, read_nbest
+from bpa_ppl.formats.format import SERVERS
 
 RUN = "q1 Q0 d11 1 13.5 bm25\nq1 Q0 d12 2 12 bm25\nq2 Q0 d21 1 8 bm25\n"
 QRELS = "q1 0 d11 0\nq1 0 d12 2\nq2 0 d21 1\n"
@@ -70,6 +71,20 @@ def test_settings_of_a_kind() -> None:
     assert (lists.ids, lists.texts(0)) == (("q",), ["0", "2"])
 
 
+def test_answers_of_several_files_are_lists_of_their_prompts() -> None:
+    for number, logprob in enumerate((-1, None)):
+        logged = {"content": [{"logprob": logprob}]}
+        choice = {"message": {"content": f"a {number}"}, "logprobs": logged}
+        write(f"part-{number}", {"custom_id": "q-7", "response": {"body": {"choices": [choice]}}})
+    kind = "openai:source=(.*)"
+    succeed("convert", kind, "part-?", "--extract", "[0-9]", "-o", "lists.jsonl")
+    (of_list,) = read("lists.jsonl")
+    assert (of_list["id"], of_list["id_number"]) == ("q-7", 7)
+    known, unknown = of_list["candidates"]
+    assert (known["text"], known["features"]["logprob.sum"]) == ("0", -1)
+    assert unknown == {"text": "1", "features": {"count": 1}}
+
+
 def test_fields_of_annotation_tools_and_the_baseline() -> None:
     write("a.json", [{"data": {"x": "a", "y": "b"}, "annotations": []}])
     texts = ("--first", "x", "--second", "y")
@@ -88,6 +103,7 @@ def test_fields_of_annotation_tools_and_the_baseline() -> None:
     ("words", "shown"),
     [
         (("antropic", "run.txt"), "anthropic"),
+        (("kto:bad=drop", "run.txt"), "unknown kind of file 'kto:bad=drop': choose "),
         (("kto", "run.txt"), "run.txt:1: not JSON"),
         (("kto", "rows.jsonl"), "rows.jsonl:2: not a row of KTO: "),
         (("kto", "rows.jsonl", "--qrels", "run.txt"), "setting 'qrels' of kto"),
@@ -128,11 +144,11 @@ def test_formats_are_converted_by_their_readers() -> None:
     refused("convert", "kaldi", "kaldi", "--extract", "x", "-o", "o.jsonl", mention="'extract'")
 
 
-def test_every_kind_is_a_function_of_the_package() -> None:
+def test_the_help_names_every_function_of_the_package_and_every_server() -> None:
     shown = succeed("convert", "--help").out
-    for name in convert.__all__:
+    for name in (*convert.__all__, *SERVERS):
         assert name in shown
-        assert callable(getattr(convert, name))
+        assert name in SERVERS or callable(getattr(convert, name))
 
 
 def test_records_in_memory_are_read() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 import bpa_ppl.extras.convert as convert
 from bpa_ppl import NBest, from_records
+from bpa_ppl.formats.format import SERVERS
 from bpa_ppl.formats.preference_rows import find_answer_fields
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "extras" / "other-tools.md").read_text(
@@ -27,15 +29,17 @@ pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
 
 
 def test_every_kind_is_in_the_table_with_an_example() -> None:
-    assert sorted(re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE)) == convert.__all__
-    assert sorted({kind for kind, _ in EXAMPLES}) == convert.__all__
+    kinds = {*convert.__all__, *SERVERS} - {"answers"}
+    assert sorted(re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE)) == sorted(kinds)
+    assert {kind for kind, _ in EXAMPLES} == kinds
 
 
 @pytest.mark.parametrize(("kind", "shown"), EXAMPLES)
 def test_examples_are_converted_and_read(kind: str, shown: str) -> None:
     record: Any = json.loads(shown) if shown.startswith("{") else shown
     records = [record, shown.replace("ref=", "hyp=")] if kind == "icefall" else [record]
-    converted = getattr(convert, kind)(records)
+    function = partial(convert.answers, server=kind) if kind in SERVERS else getattr(convert, kind)
+    converted = function(records)
     lists = from_records(converted)
     candidates = converted[0]["candidates"]
     assert lists.texts(0) == [one["text"] for one in candidates]
@@ -45,7 +49,7 @@ def test_examples_are_converted_and_read(kind: str, shown: str) -> None:
     for name in features:
         assert re.search(rf"`({name}|{name.partition('.')[0]}\.…)`", row[2])
     judgements = {*candidates[0], *converted[0]} - {"text", "features", "system", "prompt", "model"}
-    judgements -= {"id", "source", "candidates", "references"}
+    judgements -= {"id", "id_number", "source", "candidates", "references"}
     for name in judgements - {"match"}:
         assert f"`{name}`" in row[3]
 
