@@ -55,13 +55,6 @@ _LOOK = 100  # bytes of a file that is no HDF5
 _SEAL, _SEALED = b"\nsha256 ", 72
 #: Attributes of numbers that stand for others: packed ones and dates.
 _ENCODED = {"scale_factor", "add_offset", "calendar", "dtype"}
-#: What stands for a dimension without labels says so in its attribute NAME; and how names of arrays
-#: begin that have the name of a dimension, but not its length. Source: netcdf-c, `libhdf5`.
-_NO_ARRAY, _RENAMED = b"This is a netCDF dimension but not a netCDF variable", "_nc4_non_coord_"
-#: Attributes by which HDF5 and NetCDF link arrays with their dimensions, and netcdf-c's own.
-_OF_DIMENSIONS = {"CLASS", "NAME", "REFERENCE_LIST", "DIMENSION_LIST"} | {
-    *("_Netcdf4Coordinates", "_Netcdf4Dimid", "_NCProperties", "_nc3_strict")
-}
 #: zlib compresses by at most 1032 to 1; small files may lack some of their blocks.
 _MAX_RATIO, _SMALL = 1100, 1 << 26
 #: Groups and arrays of a file: the time to read them grows with the square of their number.
@@ -274,6 +267,7 @@ def from_bytes(content: bytes) -> tuple[dict[str, Group], dict[str, Any]]:
     Traceback (most recent call last):
     bpa_ppl.errors.DataError: not a readable NetCDF posterior (not an HDF5 file): give ...
     """
+    import h5netcdf
     import h5py
 
     if not content.startswith(_HDF5):
@@ -283,18 +277,18 @@ def from_bytes(content: bytes) -> tuple[dict[str, Group], dict[str, Any]]:
     try:
         with h5py.File(io.BytesIO(content), "r") as file:
             _check_storage(file, len(content))
-            nodes = {name: node for name, node in file.items() if isinstance(node, h5py.Group)}
+            root = h5netcdf.File(file, phony_dims="access", decode_vlen_strings=True)
+            groups = dict(root.groups) or {"posterior": root}
+            result = {name: _group(group) for name, group in groups.items()}
             left_out: dict[str, list[str]] = {}
-            result = {}
-            for title, node in (nodes or {"posterior": file}).items():
-                result[title], names = _read_group(node)
-                for name in names:
+            for title, group in groups.items():
+                for name in group.variables.keys() - {*result[title].arrays, *result[title].coords}:
                     left_out.setdefault(name, []).append(title)
             for name, titles in sorted(left_out.items()):
                 where = "group" if len(titles) == 1 else "groups"
                 problem = f"{name} of the {where} {list_names(titles)} is left out"
                 warn_user(f"{problem}: it is not plain numbers")
-            return result, _read_attributes(file)
+            return result, dict(root.attrs)
     except BpaError:
         raise
     # A damaged file can make HDF5 and the libraries above it raise almost anything.
@@ -302,83 +296,38 @@ def from_bytes(content: bytes) -> tuple[dict[str, Group], dict[str, Any]]:
         raise _unreadable(_first_line(error)) from error
 
 
-def _read_group(node: Any) -> tuple[Group, list[str]]:
-    """Return the arrays of a group that can be read, and the names of the others.
-
-    An array of a dimension's name holds its labels.
-    """
-    import h5py
-
+def _group(group: Any) -> Group:
+    """Return the arrays of a group that can be read; that of a dimension's name are its labels."""
     arrays: dict[str, Any] = {}
     coords: dict[str, Any] = {}
-    all_dims: dict[str, tuple[str, ...]] = {}
-    others = []
-    for key, dataset in node.items():
-        if not isinstance(dataset, h5py.Dataset) or _is_no_array(dataset):
-            continue
-        name = key.removeprefix(_RENAMED)
-        dims = _find_dims(name, dataset)
-        values = None if find_repeated(dims) else _decode_values(dataset)
+    dims: dict[str, tuple[str, ...]] = {}
+    for name, variable in group.variables.items():
+        values, names = _decode_values(variable), tuple(variable.dimensions)
         if values is None:
-            others.append(name)
-        elif dims == (name,):
+            continue
+        if names == (name,):
             coords[name] = values
         else:
-            arrays[name], all_dims[name] = values, dims
-    return Group(arrays, all_dims, coords, _read_attributes(node)), others
+            arrays[name], dims[name] = values, names
+    return Group(arrays, dims, coords, dict(group.attrs))
 
 
-def _is_no_array(dataset: Any) -> bool:
-    """Return whether a dataset only stands for a dimension without labels."""
-    return dataset.is_scale and _NO_ARRAY in dataset.attrs.get("NAME", b"")
-
-
-def _find_dims(name: str, dataset: Any) -> tuple[str, ...]:
-    """Return the dimensions of an array: the names of the arrays that HDF5 calls its scales."""
-    dims = [
-        axis[-1].name.rpartition("/")[2] if len(axis) else f"{name}_dim_{place}"
-        for place, axis in enumerate(dataset.dims)
-    ]
-    return (name, *dims[1:]) if dataset.is_scale else tuple(dims)
-
-
-def _read_attributes(node: Any) -> dict[str, Any]:
-    """Return the attributes of a group or an array; NetCDF stores one number as an array of one."""
-    import h5py
-
-    result: dict[str, Any] = {}
-    for name in node.attrs:
-        if name in _OF_DIMENSIONS:
-            continue
-        value = node.attrs[name]
-        if isinstance(value, h5py.Empty):
-            value = "" if h5py.check_string_dtype(value.dtype) else np.array([], value.dtype)
-        elif (kind := np.asarray(value).dtype.kind) == "S":
-            value = np.char.decode(value, "utf-8", "surrogateescape").tolist()
-        elif kind == "O":
-            value = np.asarray(value).tolist()
-        is_single = isinstance(value, list | np.ndarray) and len(value) == 1
-        result[name] = value[0] if is_single else value
-    return result
-
-
-def _decode_values(dataset: Any) -> npt.NDArray[Any] | None:
+def _decode_values(variable: Any) -> npt.NDArray[Any] | None:
     """Return numbers, truth values as xarray writes them, or texts; None for encoded values."""
     import h5py
 
-    kind, attrs = dataset.dtype, _read_attributes(dataset)
-    if text := h5py.check_string_dtype(kind):
-        texts = dataset.asstr() if text.length is None else dataset
-        return np.asarray(texts[...]).astype(str)
+    kind, attrs = variable.dtype, dict(variable.attrs)
+    if h5py.check_string_dtype(kind) is not None:
+        return np.asarray(variable[...]).astype(str)
     if attrs.get("dtype") == "bool" and kind == np.int8:
-        return np.asarray(dataset[...]).astype(bool)
+        return np.asarray(variable[...]).astype(bool)
     missing = np.asarray(attrs.get("_FillValue", np.nan))
     is_date = " since " in str(attrs.get("units", ""))
     is_masked = not np.isnan(missing).all()
     is_encoded = is_date or _ENCODED & attrs.keys() or (is_masked and kind.kind != "f")
-    if kind.kind not in "iuf" or is_encoded:
+    if kind.kind not in "iuf" or is_encoded or find_repeated(variable.dimensions):
         return None
-    values = np.asarray(dataset[...]).astype(kind.newbyteorder("="))
+    values = np.asarray(variable[...]).astype(kind.newbyteorder("="))
     return np.where(values == missing, np.nan, values) if is_masked else values
 
 
