@@ -26,18 +26,17 @@ lines belong to the H- lines of equal score; a file with other lines in another 
 
 from __future__ import annotations
 
-import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import lt
 from typing import Any
 
+from bpa_ppl._runtime.arrays import LARGEST
 from bpa_ppl.formats.block import CANDIDATES, ID, REFERENCE, SOURCE, TEXT, Block, ReadOptions
 from bpa_ppl.formats.format import NBestFormat, iter_record_blocks
 from bpa_ppl.formats.samples import STATISTICS, token_statistics
 from bpa_ppl.formats.streams import InputFile, text_lines
-from bpa_ppl.formats.values import parse_all_finite
 from bpa_ppl.lists.ids import describe_equal_ids, find_other_form
 
 _LINE = re.compile(r"([STHDPA])-([0-9]+)(?:\t|$)")
@@ -48,6 +47,7 @@ _FIRST = re.compile(
     rb"[STHDPA]-[0-9]+(?:\t|\r?$)|Namespace\(|[-0-9]+ [:0-9]+ \| [A-Z]+ \| fairseq|INFO:fairseq"
     rb"|S\t[^\t]*$"
 )
+_USUAL = re.compile(r"-?\d{1,9}\.\d{4}(?: -?\d{1,9}\.\d{4})*", re.ASCII)  # scores of tokens
 _LONGEST_ID = 18  # digits that fit 64 bits
 _ROUNDED = 1.2e-4  # token scores have four decimals
 _SINGLE = 2e-5  # relative, of scores that were computed in float32
@@ -88,11 +88,15 @@ class Fairseq(NBestFormat, frozen=True):
 def _sentences(file: InputFile, options: ReadOptions) -> Iterator[tuple[int, _Lines]]:
     """Yield the id of each sentence, and its lines."""
     sentence: _Lines = {}
+    heads: dict[str, list[tuple[int, str]]] = {}  # its lines by how they begin
     current = ""  # its id, as it is printed
     forms: dict[int, str] = {}  # of all ids so far
     counted = 0  # sentences without an id
     for number, line in enumerate(text_lines(file.chunks(), options.origin), 1):
         head, _, rest = line.partition("\t")
+        if (of_head := heads.get(head)) is not None:
+            of_head.append((number, rest))
+            continue
         matched = _LINE.match(line)
         without = None if matched or len(forms) > counted else _WITHOUT_ID.fullmatch(head)
         if matched:
@@ -117,8 +121,10 @@ def _sentences(file: InputFile, options: ReadOptions) -> Iterator[tuple[int, _Li
                 raise options.error(f"{problem}: {advice}", number, "duplicate")
             if current:
                 yield int(current), sentence
-            current, sentence = digits, defaultdict(list)
+            current, sentence, heads = digits, defaultdict(list), {}
         sentence[letter].append((number, rest))
+        if matched:
+            heads[head] = sentence[letter]
     if not current:
         problem = "no line of fairseq in it (`H-0`, a score, a text)"
         raise options.error(f"{problem}: give the output, not a log", code="no-data")
@@ -148,55 +154,51 @@ def _record(
             problem = f"sentence {identifier} has {found} {letter}- lines, not {expected}, as its "
             advice = "H- lines and the first sentence show: give the whole output of one run"
             raise options.error(problem + advice, first, "wrong-length")
-    others = {k: _pair_lines(identifier, k, lines, scored, options) for k in "DPA" if k in lines}
+    lines = {**lines, "H": scored}
+    pairs = {k: _pair_lines(identifier, k, lines, options) for k in "DPA" if k in lines}
     numbers = [number for number, _ in scored]
-    printed = [rest.partition("\t")[0] for _, rest in scored]
+    printed, texts = zip(*(rest.partition("\t")[::2] for _, rest in scored), strict=True)
+    if "D" in pairs:
+        texts = tuple(rest.partition("\t")[2] for rest in pairs["D"])
     scores = list(map(options.number, printed, numbers))
-    texts = [rest.partition("\t")[2].strip(" ") for rest in others.get("D", _rests(scored))]
-    columns: dict[str, Sequence[Any]] = {TEXT: texts, "score": scores}
-    if "P" in others:
-        measured = [_measure_line(*of, options) for of in zip(others["P"], numbers, strict=True)]
-        columns |= dict(zip(STATISTICS, zip(*measured, strict=True), strict=True))
-        _check_order(scores, columns[STATISTICS[1]], numbers, options)
-    if "A" in others:
-        columns["alignment"] = [rest.strip(" ") for rest in others["A"]]
+    columns: dict[str, Iterable[Any]] = {TEXT: [text.strip(" ") for text in texts], "score": scores}
+    if "P" in pairs:
+        measured = [_measure(*of, options) for of in zip(pairs["P"], numbers, strict=True)]
+        columns |= zip(STATISTICS, zip(*measured, strict=True), strict=True)
+        _check_order(scores, [of[1] for of in measured], numbers, options)
+    if "A" in pairs:
+        columns["alignment"] = [rest.strip(" ") for rest in pairs["A"]]
+    named = ((name, lines[k]) for k, name in (("S", SOURCE), ("T", REFERENCE)) if k in lines)
+    fields = {name: of_kind[0][1].strip(" ") for name, of_kind in named}
     rows = zip(*columns.values(), strict=True)
-    record: dict[str, Any] = {ID: identifier}
-    for letter, name in (("S", SOURCE), ("T", REFERENCE)):
-        if letter in lines:
-            record[name] = lines[letter][0][1].strip(" ")
-    record[CANDIDATES] = [dict(zip(columns, row, strict=True)) for row in rows]
-    return numbers[0], record
+    candidates = [dict(zip(columns, row, strict=True)) for row in rows]
+    return numbers[0], {ID: identifier, **fields, CANDIDATES: candidates}
 
 
-def _rests(lines: Sequence[tuple[int, str]]) -> list[str]:
-    return [rest for _, rest in lines]
-
-
-def _pair_lines(
-    identifier: int,
-    letter: str,
-    lines: _Lines,
-    scored: list[tuple[int, str]],
-    options: ReadOptions,
-) -> list[str]:
+def _pair_lines(identifier: int, letter: str, lines: _Lines, options: ReadOptions) -> list[str]:
     """Return what D-, P- or A- lines say, in the order of the hypotheses.
 
     Raises:
         DataError: if neither the places of lines nor the scores of D- lines show it.
     """
-    of_kind = lines[letter]
+    scored, of_kind = lines["H"], lines[letter]
+    rests = [rest for _, rest in of_kind]
     begins, places = ([number for number, _ in of] for of in (scored, of_kind))
     follow = all(map(lt, begins, places)) and all(map(lt, places, begins[1:]))
-    rests, reason = _rests(of_kind), "it is not known which hypothesis each belongs to"
-    keys, others = ([*map(_key, _rests(of))] if letter == "D" else [] for of in (scored, of_kind))
-    if of_kind is scored or (follow and keys == others):
+    if of_kind is scored or (follow and letter != "D"):
         return rests
+    keys, others = ([rest.partition("\t")[0] for _, rest in of] for of in (scored, of_kind))
+    if follow and keys == others:
+        return rests
+    keys, others = (list(map(_key, of)) for of in (keys, others))
+    reason = "it is not known which hypothesis each belongs to"
     if letter != "D":
         if len({" ".join(rest.split()) for rest in rests}) == 1:
             return rests
-    elif sorted(map(str, keys)) != sorted(map(str, others)):
+    elif sorted(keys) != sorted(others):
         reason = "have other scores than these"
+    elif follow and keys == others:
+        return rests
     elif lines.keys().isdisjoint("PA") or len(set(keys)) == len(set(rests)):
         by_score = defaultdict(list)
         for key, rest in zip(others, rests, strict=True):
@@ -207,29 +209,27 @@ def _pair_lines(
     raise options.error(f"{problem}, and {reason}: {advice}", places[0], "mismatch")
 
 
-def _key(rest: str) -> float | str:
-    """Return the score of a line, or its text if it is not a number."""
-    printed = rest.partition("\t")[0].strip()
+def _key(printed: str) -> str:
+    """Return a score in one form, or its text if it is not a number."""
     try:
-        score = float(printed)
+        return str(float(printed))
     except ValueError:
-        return printed
-    return printed if math.isnan(score) else score
+        return printed.strip()
 
 
-def _measure_line(printed: str, number: int, options: ReadOptions) -> tuple[float, ...]:
+def _measure(printed: str, number: int, options: ReadOptions) -> tuple[float, ...]:
     """Return the features of a P- line; infinity for a number that is not finite."""
-    what = "in the lines of this hypothesis, "
-    values = parse_all_finite(printed.encode().split())
-    if values is None:
-        scores = [options.number(token, number, what) for token in printed.split()]
+    tokens, what = printed.split(), "in the lines of this hypothesis, "
+    if _USUAL.fullmatch(printed):
+        scores = list(map(float, tokens))
     else:
-        scores = values.tolist()
+        scores = [options.number(token, number, what) for token in tokens]
     statistics = token_statistics(scores)
     if statistics is None:
         raise options.error("no token scores in the P- line of this hypothesis", number)
-    total = options.number(repr(statistics[0]), number, what)
-    return statistics if math.isfinite(total) else (total,) * len(STATISTICS)
+    if abs(statistics[0]) <= LARGEST:
+        return statistics
+    return (options.number(repr(statistics[0]), number, what),) * len(STATISTICS)
 
 
 def _check_order(
@@ -238,12 +238,6 @@ def _check_order(
     """Refuse P- lines in another order than the H- lines, as if each kind had been sorted.
 
     Without `--lenpen` a score is the mean of the scores of the tokens.
-
-    Args:
-        scores: of the hypotheses.
-        means: of the scores of their tokens.
-        numbers: of their lines.
-        options: how to read.
     """
 
     def fit(scores: Sequence[float], means: Sequence[float]) -> list[bool]:

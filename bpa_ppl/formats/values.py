@@ -61,20 +61,6 @@ def parse_finite(token: str | bytes) -> float:
     raise ValueError(f"{quote(printed)} is not {wrong}")
 
 
-def parse_all_finite(tokens: Sequence[bytes]) -> npt.NDArray[np.float64] | None:
-    """Return the numbers that some tokens print; None if `parse_finite` refuses one of them.
-
-    >>> parse_all_finite([b"-1.5", b"2"]), parse_all_finite([b"1_0"])
-    (array([-1.5,  2. ]), None)
-    """
-    try:
-        values = np.array(list(map(float, tokens)), dtype=np.float64)
-    except ValueError:
-        return None
-    sound = b"_" not in b"".join(tokens) and are_finite(values)
-    return values if sound else None
-
-
 def read_number_lines(data: bytes, width: int) -> npt.NDArray[np.float64] | None:
     r"""Return (lines, width) the numbers in lines of text, read by PyArrow.
 
