@@ -403,19 +403,11 @@ def _find_type(
     numbers = as_numbers(values, cells=cells)
     if numbers is not None:
         return NUMBER, numbers
-    if isinstance(values, np.ndarray):
-        is_truth = values.ndim == 1 and values.dtype.kind == "b"
-        return (TRUTH if is_truth else LIST if values.ndim > 1 else OTHER), (
-            values.astype(np.float64) if is_truth else None
-        )
-    kinds = {type(value) for value in values if not is_absent(value)}
-    if not kinds:
-        return EMPTY, None
-    if all(issubclass(kind, bool | np.bool_) for kind in kinds):
-        return TRUTH, as_numbers(values, truths=True)
-    if all(issubclass(kind, str) for kind in kinds):
-        return TEXT, None
-    return (LIST if all(issubclass(kind, list | tuple) for kind in kinds) else OTHER), None
+    present = [value for value in values if not is_absent(value)]
+    kinds = {TRUTH: bool | np.bool_, TEXT: str, LIST: list | tuple | np.ndarray}
+    of_type = (name for name, kind in kinds.items() if all(isinstance(v, kind) for v in present))
+    found = next(of_type, OTHER) if present else EMPTY
+    return found, as_numbers(values, truths=True) if found == TRUTH else None
 
 
 def _measure(plain: NBest, numbers: Float64) -> tuple[float, float, float, float]:
@@ -481,18 +473,22 @@ def _explain_columns(
     excluded: Patterns,
 ) -> dict[str, str]:
     """Return why extras are not named as features, by their names; empty for those that are."""
-    extras = [column for column in columns if column.kind == "extra"]
+    reasons = {
+        name: "is excluded" if excluded.fit(name) else _explain(lists, column, numbers.get(name))
+        for name, column in ((column.name, column) for column in columns)
+        if column.kind == "extra"
+    }
     others = [column.name for column in columns if column.kind != "extra"]
-    equal = {numbers[name].tobytes(): name for name in others if name in numbers}
-    reasons = {}
-    for column in extras:
-        name, values = column.name, numbers.get(column.name)
-        reason = "is excluded" if excluded.fit(name) else _explain(lists, column, values)
-        if values is not None and not reason:
-            other = equal.setdefault(values.tobytes(), name)
-            reason = "" if other == name else f"is equal to {other}"
-        reasons[name] = reason
-    return reasons
+    others += [name for name, reason in reasons.items() if not reason]
+    equal = _find_equal({name: numbers[name] for name in others if name in numbers})
+    return reasons | {n: f"is equal to {other}" for n, other in equal.items() if n in reasons}
+
+
+def _find_equal(numbers: Mapping[str, Float64]) -> dict[str, str]:
+    """Return the columns that are equal to one before, which is the value, by their names."""
+    first: dict[bytes, str] = {}
+    same = {name: first.setdefault(values.tobytes(), name) for name, values in numbers.items()}
+    return {name: other for name, other in same.items() if name != other}
 
 
 def _explain(lists: NBest, column: ColumnSummary, numbers: Float64 | None) -> str:
@@ -633,15 +629,12 @@ def _find_problems(
     if 0 < len(with_reference) < len(lists):
         missing = format_count(len(lists) - len(with_reference), "list")
         yield f"no reference for {missing}: adapt to the others, or name a column as the gain"
-    features = [column for column in columns if column.kind == "feature"]
-    equal: dict[bytes, str] = {}
-    for column in features:
-        values = read_column(lists, column.name).tobytes()
-        if (other := equal.setdefault(values, column.name)) != column.name:
-            yield f"{column.name} is equal to {other}: exclude one"
-    for column in features:
-        if not column.within:
-            yield f"{column.name} is constant within each list, so its weight has no effect"
+    features = {column.name: column.within for column in columns if column.kind == "feature"}
+    for name, other in _find_equal({name: read_column(lists, name) for name in features}).items():
+        yield f"{name} is equal to {other}: exclude one"
+    for name, within in features.items():
+        if not within:
+            yield f"{name} is constant within each list, so its weight has no effect"
     yield describe_misplaced(lists, gain)
     yield describe_repeated(lists, gain)
     yield from find_outliers(lists, used)
