@@ -79,13 +79,6 @@ def test_faults_are_named(write: Write, added: list[str | bytes], code: str, num
         read_nbest(write(*lines(0, "a"), *added))
 
 
-def test_the_lines_of_a_sentence_are_together() -> None:
-    first, second = (lines(i, "t") for i in (4, 2))
-    assert read_nbest([*first, "log", *second]).ids == (4, 2)
-    with raises(DataError, "duplicate", line=11):
-        read_nbest([*first, *second, "H-4\t-1\tlate"])
-
-
 def test_detokenised_lines_in_another_order() -> None:
     printed = ["H-0\t-10.5\ta", "D-0\t-2.25\tB", "P-0\t-10.5"]
     lists = read_nbest([*printed, "H-0\t-2.25\tb", "D-0\t-10.5\tA", "P-0\t-2.25"])

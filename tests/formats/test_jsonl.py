@@ -141,3 +141,8 @@ def test_first_lines_that_are_detected_and_refused() -> None:
     line = '{"id": 0, "candidates": [{"lm": 1}], "text": "a source"}'
     with raises(DataError, "missing-column", parameter="format", line=1, match="no column text"):
         read_nbest([line])
+
+
+def test_an_escaped_backslash_before_a_number_is_no_nul() -> None:
+    line = json.dumps({"id": 0, "text": "\\u0000"})
+    assert read_nbest([line]).strings == ("\\u0000",)

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
-from support.raising import raises
 
 from bpa_ppl import from_records, read_nbest
 from bpa_ppl.errors import DataError
@@ -91,10 +90,3 @@ def test_a_column_twice(tmp_path: Path) -> None:
         path = written(tmp_path, pa.table(columns, names))
         with pytest.raises(DataError, match=r"lists\.parquet: "):
             read(path)
-
-
-def test_a_file_that_is_cut_short(tmp_path: Path) -> None:
-    path = written(tmp_path, NESTED)
-    path.write_bytes(path.read_bytes()[:200])
-    with raises(DataError, "damaged"):
-        read_nbest(path)

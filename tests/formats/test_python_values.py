@@ -45,25 +45,6 @@ def table_with_nul(column: str) -> dict[str, list[Any]]:
     return table | {column: [*table[column][:2], f"{table[column][2]}\0"]}
 
 
-@pytest.mark.parametrize("column", ["text", "source", "reference", "id"])
-@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
-def test_no_text_of_a_file_has_nul(tmp_path: Path, column: str, ending: str) -> None:
-    path, frame = tmp_path / f"lists.{ending}", pd.DataFrame(table_with_nul(column))
-    if ending == "jsonl":
-        frame.to_json(path, orient="records", lines=True)
-    elif ending == "csv":
-        frame.to_csv(path, index=False)
-    else:
-        frame.to_parquet(path)
-    line = 4 if ending == "csv" else 3
-    with raises(DataError, "bad-encoding", line=line, match="a NUL (byte|character)") as caught:
-        read_nbest(path)
-    assert str(caught.value.path) == str(path)
-    path.write_bytes(path.read_bytes().replace(b"\\u0000", b"\\\\u0000"))
-    if ending == "jsonl":  # an escaped backslash and a number
-        assert read_nbest(path).strings
-
-
 @pytest.mark.parametrize(
     "call",
     [

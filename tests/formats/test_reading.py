@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -13,7 +16,7 @@ from support.raising import raises
 from support.user_files import write_frame
 
 from bpa_ppl import iter_nbest, read_nbest
-from bpa_ppl.errors import DataError
+from bpa_ppl.errors import DataError, UsageError, escape_controls
 from bpa_ppl.formats.format import NBEST_FORMATS
 
 # --- formats -------------------------------------------------------------------------------------
@@ -130,3 +133,79 @@ def test_reading_and_metrics_need_no_large_library(demo_data: Path, tmp_path: Pa
 def test_parts_of_a_stream_have_their_own_texts_alone(line: str) -> None:
     parts = list(iter_nbest([line.format(n=n) for n in range(4)], chunk=2))
     assert [part.strings for part in parts] == [("text 0", "text 1"), ("text 2", "text 3")]
+
+
+def test_errors_name_the_input(tmp_path: Path) -> None:
+    with raises(DataError, "missing-file", match="nowhere"):
+        read_nbest(tmp_path / "nowhere")
+    with raises(DataError, "cannot-read", match="folder"):
+        read_nbest(tmp_path)
+    for source, name in ((io.StringIO("0 ||| a\n"), "<file object>"), (["0 ||| a"], "<lines>")):
+        with raises(DataError, "bad-line", line=1, match=name):
+            read_nbest(source, format="moses")
+    with raises(DataError, "bad-encoding", line=1):
+        read_nbest(["0 ||| \ud800 ||| LM0= 1"])
+    for odd in (3, [None]):
+        with raises(UsageError, "wrong-type", parameter="path"):
+            read_nbest(odd)  # type: ignore[arg-type]
+
+
+def test_a_file_without_lists(tmp_path: Path) -> None:
+    path = tmp_path / "lists"
+    log = "2020-11-05 10:00:00 | INFO | fairseq_cli.generate | loading model(s)"
+    for line in ("", log, "model_a,model_b,winner"):
+        path.write_text(line)
+        with raises(DataError, "no-data"):
+            read_nbest(path)
+
+
+@pytest.mark.parametrize(("name", "value"), [("bad", "ignore"), ("chunk", 0)])
+def test_options_are_checked_at_once(name: str, value: Any) -> None:
+    with raises(UsageError, "unknown-name" if name == "bad" else None, parameter=name):
+        iter_nbest(["0 ||| a ||| LM0= 1"], **{name: value})
+
+
+# --- input that no decoder means ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "0 ||| a ||| LM= 1." + "0" * 200_000 + " ||| 1",
+        "0 ||| a ||| " + "a=" * 100_000,
+        "S-" + "1" * 200_000 + "\ta",
+        "[1," * 100_000,
+    ],
+    ids=["Moses", "names", "fairseq", "JSON"],
+)
+def test_detection_takes_linear_time(line: str) -> None:
+    """In quadratic time one of these lines would take minutes."""
+    with suppress(DataError):
+        assert len(read_nbest([line]).features) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "0 ||| a ||| LM0= {} ||| -1",
+        "{} ||| a ||| LM0= 1 ||| -1",
+        "0 ||| a ||| LM0= 1 {}= 1 ||| -1",
+        "0 ||| a ||| LM0= 1 ||| {}",
+    ],
+    ids=["value", "id", "label", "total"],
+)
+def test_a_message_repeats_little_of_a_huge_token(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "nbest"
+    path.write_text("0 ||| a ||| LM0= 1 ||| -1\n" + line.format("x1" * 500_000) + "\n")
+    with pytest.raises(DataError) as refused:
+        read_nbest(path)
+    assert len(str(refused.value)) < len(str(path)) + 250
+    assert "x1" * 41 not in str(refused.value)
+
+
+def test_a_message_is_one_line_whatever_it_repeats() -> None:
+    message = str(DataError("no \x1b[2J\n\r\x00 name " + "x" * 50_000 + "y " * 50_000))
+    assert escape_controls(message) == message
+    assert len(message) < 2100
+    assert "\\x1b[2J\\n" in message
+    assert "\\n" in str(DataError("wrong", "a\nb", 3))
