@@ -70,7 +70,7 @@ def parse(line: str) -> None:
 @pytest.mark.needs_extras
 def test_command_options_exist() -> None:
     assert len(SHOWN) > 25
-    for page, line in SHOWN:
+    for line, page in {line: page for page, line in SHOWN}.items():
         try:
             parse(line)
         except CycloptsError as error:
@@ -82,9 +82,9 @@ def test_command_options_exist() -> None:
 @pytest.mark.needs_extras
 def test_commands_in_sentences_exist() -> None:
     """With their options; the sentence may leave out the rest."""
-    shown = [(page, code) for page, code in INLINE_CODE if code.startswith("bpa ")]
-    assert len(shown) > 60
-    for page, code in shown:
+    shown = {code: page for page, code in INLINE_CODE if code.startswith("bpa ")}
+    assert len(shown) > 50
+    for code, page in shown.items():
         try:
             parse(code.replace("…", ""))
         except MissingArgumentError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import cache
 
 import pytest
 from cyclopts import App
@@ -24,25 +25,40 @@ from bpa_ppl.gains.metric import GAINS
 from bpa_ppl.samplers.sampler import SAMPLERS
 
 
-def commands_of(group: App) -> list[App]:
-    """Return the subcommands of a group of commands, and of the groups in it."""
-    commands = [group[name] for name in group if not name.startswith("-")]
-    return [*commands, *(one for command in commands for one in commands_of(command))]
+def words_of(group: App, *before: str) -> list[tuple[str, ...]]:
+    """Return the words of each command in a group of commands."""
+    words = [(*before, name) for name in group if not name.startswith("-")]
+    below = [one for path in words for one in words_of(group[path[-1]], *path)]
+    return words + below
 
 
-def options_of(command: str) -> dict[str, Argument]:
+def find_command(words: tuple[str, ...]) -> App:
+    return app.parse_commands(list(words))[1][-1]
+
+
+#: The words of each command that does something.
+RUN = [words for words in words_of(app) if find_command(words).default_command is not None]
+
+
+@cache
+def parameters_of(*words: str) -> list[Argument]:
+    """Return the parameters of a command."""
+    return list(find_command(words).assemble_argument_collection(parse_docstring=True))
+
+
+def options_of(*words: str) -> dict[str, Argument]:
     """Return the options of a command by the names of their parameters."""
-    options = app[command].assemble_argument_collection(parse_docstring=True)
-    return {option.field_info.name: option for option in options if option.parse}
+    return {one.field_info.name: one for one in parameters_of(*words) if one.parse}
 
 
-@pytest.mark.parametrize("command", commands_of(app), ids=lambda command: "-".join(command.name))
-def test_a_command_has_an_example_and_its_options_are_described(command: App) -> None:
+@pytest.mark.parametrize("words", words_of(app), ids=" ".join)
+def test_a_command_has_an_example_and_its_options_are_described(words: tuple[str, ...]) -> None:
     """A name stands for one option, and a box of the help has few."""
+    command = find_command(words)
     assert command.help
     if command.default_command is not None:
         assert "Example: `bpa " in command.help
-        options = command.assemble_argument_collection(parse_docstring=True)
+        options = parameters_of(*words)
         shown = [one for one in options if one.parse and not one.children]  # else a group of them
         assert [option.name for option in shown if not option.parameter.help] == []
         names = [name for one in shown for name in one.names]
@@ -76,18 +92,10 @@ def test_what_everybody_needs_comes_first() -> None:
     assert listed["Phrases and language models"] == ["lm", "phrases", "subdomains"]
 
 
-def words_of(group: App, *before: str) -> list[tuple[str, ...]]:
-    """Return the words of each command in a group of commands."""
-    words = [(*before, name) for name in group if not name.startswith("-")]
-    below = [one for path in words for one in words_of(group[path[-1]], *path)]
-    return [path for path in words if group[path[-1]].default_command is not None] + below
-
-
-@pytest.mark.parametrize("words", words_of(app), ids=" ".join)
+@pytest.mark.parametrize("words", RUN, ids=" ".join)
 def test_what_is_missing_is_named(words: tuple[str, ...]) -> None:
     """First an argument of the command, then an option, with a word for its value."""
-    command = app.parse_commands(list(words))[1][-1]
-    needed = [one.name for one in command.assemble_argument_collection() if one.required]
+    needed = [one.name for one in parameters_of(*words) if one.required]
     arguments = [name for name in needed if not name.startswith("-")]
     options = [name for name in needed if name.startswith("-")]
     if arguments:
@@ -105,12 +113,12 @@ def missing_is_named(words: tuple[str, ...], files: list[str], pattern: str) -> 
     assert re.fullmatch(expected, done.err), done.err
 
 
-@pytest.mark.parametrize("words", words_of(app), ids=" ".join)
+@pytest.mark.parametrize("words", RUN, ids=" ".join)
 def test_what_an_option_needs_exists(words: tuple[str, ...]) -> None:
-    command = app.parse_commands(list(words))[1][-1]
-    options = {one.field_info.name for one in command.assemble_argument_collection()}
-    assert command.default_command is not None
-    for _, marks, _ in read_marks(command.default_command).values():
+    options = {one.field_info.name for one in parameters_of(*words)}
+    function = find_command(words).default_command
+    assert function is not None
+    for _, marks, _ in read_marks(function).values():
         needed = {name for mark in marks if isinstance(mark, Needs) for name in mark.one_of}
         assert {name.partition("=")[0] for name in needed} <= options
 

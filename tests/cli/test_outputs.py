@@ -121,15 +121,18 @@ def takes_texts(kind: object) -> bool:
 
 
 @cache
-def list_slots() -> tuple[list[Slot], set[str]]:
-    """Return each output of each command with each other parameter, and those not known here."""
-    slots, unknown = [], set[str]()
+def list_slots() -> tuple[list[Slot], set[str], set[str]]:
+    """Return each output of each command with each other parameter, those not known here, and all.
+
+    The last two are the names of parameters.
+    """
+    slots, unknown, names = [], set[str](), set[str]()
     for words, command in iter_commands(app):
         marks = {name: of for name, (_, of, _) in read_marks(command.default_command).items()}
+        named = [one for one in command.assemble_argument_collection() if one.names]
+        names |= {one.name for one in named}
         parameters = [
-            (one, marks.get(one.field_info.name, ()))
-            for one in command.assemble_argument_collection()
-            if one.names and takes_texts(one.hint)
+            (one, marks.get(one.field_info.name, ())) for one in named if takes_texts(one.hint)
         ]
         written = {
             one.name: tuple(mark.files(Path("out")))
@@ -153,21 +156,18 @@ def list_slots() -> tuple[list[Slot], set[str]]:
             for other in others
             if other != output
         ]
-    return slots, unknown
+    return slots, unknown, names
 
 
 @pytest.mark.needs_extras
 def test_all_parameters_are_known_as_outputs_or_others() -> None:
-    slots, unknown = list_slots()
+    slots, unknown, names = list_slots()
     assert unknown == set()
     assert {slot.output for slot in slots} == {
         *("--output", "--details", "--probabilities", "--ask", "--rounds")
     }
     assert {("adapt",), ("compare",), ("phrases", "mix")} <= {slot.command for slot in slots}
-    collections = [command.assemble_argument_collection() for _, command in iter_commands(app)]
-    assert {one.name for of in collections for one in of if one.names} >= READ | {
-        *PARSED
-    }  # none in vain
+    assert names >= READ | {*PARSED}  # none in vain
 
 
 def test_every_output_of_every_command_against_everything_that_it_may_read(
