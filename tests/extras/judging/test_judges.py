@@ -20,6 +20,7 @@ import bpa_ppl as bpa
 from bpa_ppl import NBest, from_lists
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.adapting.adapt import log_density
+from bpa_ppl.adapting.build import require_adaptation
 from bpa_ppl.densities.mode import mode_of
 from bpa_ppl.extras.judging.juries import (
     JudgeRow,
@@ -379,15 +380,20 @@ def test_requests_that_make_no_sense_are_refused(lists: NBest, posterior: bpa.Dr
     for message, options in requests.items():
         with pytest.raises(bpa.UsageError, match=message):
             judges(posterior, lists, **options)
-    options = {**(posterior.record.options or {}), "prior": {"name": "horseshoe", "settings": {}}}
-    horseshoe = with_record(posterior, options=options)
-    with pytest.raises(bpa.DataError, match="only the default model with a Gaussian prior"):
-        judges(horseshoe, lists)
-    with pytest.raises(bpa.DataError, match="was adapted to no lists: adapt to judgements"):
-        judges(bpa.adapt(lists, likelihood="none", sampler="map"), lists)
+    adapted = {
+        "only the default model with a Gaussian prior": {"prior": "horseshoe"},
+        "was adapted to no lists: adapt to judgements": {"likelihood": "none"},
+    }
+    for message, changed in adapted.items():
+        parts = {part: {"name": name, "settings": {}} for part, name in changed.items()}
+        other = with_record(posterior, options={**(posterior.record.options or {}), **parts})
+        with pytest.raises(bpa.DataError, match=message):
+            judges(other, lists)
     tied = lists.without("preferences").with_sentence_extras(ties=[[[0, 1]]] * len(lists))
+    observed = require_adaptation(log_density(tied, prior=PRIOR)).observed
+    of_ties = with_record(posterior, data=observed.hashes())
     with pytest.raises(bpa.DataError, match=r"no answer that is not a tie: add preferences"):
-        judges(bpa.adapt(tied, prior=PRIOR, sampler="map"), tied)
+        judges(of_ties, tied)
 
 
 @pytest.mark.slow
