@@ -127,6 +127,7 @@ def test_all_functions_take_all_forms(
         assert (checked.code, "R-hat" in checked.out) == (0 if report else 3, True)
 
 
+@pytest.mark.usefixtures("without_drawing")
 @pytest.mark.parametrize("form", [pytest.param("dictionary", marks=pytest.mark.slow), "CSV"])
 def test_pictures_and_pages_take_the_same(
     form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

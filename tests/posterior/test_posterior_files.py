@@ -84,11 +84,12 @@ def test_arviz_reads_the_file(content: bytes, tmp_path: Path) -> None:
         opened[group].close()
 
 
-def test_every_flipped_bit_is_detected(small_content: bytes) -> None:
+def test_every_flipped_bit_is_detected() -> None:
     """In the whole file; the checksum is that of `sha256sum`."""
-    content = seal(small_content)
-    assert content.endswith(hashlib.sha256(small_content).hexdigest().encode())
-    assert unseal(content) == unseal(small_content) == small_content
+    smallest = to_bytes({}, {"kind": "chains"})
+    content = seal(smallest)
+    assert content.endswith(hashlib.sha256(smallest).hexdigest().encode())
+    assert unseal(content) == unseal(smallest) == smallest
     for place, bit in enumerate(np.random.default_rng(1).integers(0, 8, len(content)).tolist()):
         damaged = bytearray(content)
         damaged[place] ^= 1 << bit
