@@ -251,7 +251,10 @@ def test_a_reader_that_has_enough_ends_a_command_quietly(
         assert code_with(out, *command) == (CLOSED, "")
 
 
-@pytest.mark.parametrize("words", [("--help",), ("rerank", "--help"), ("--version",)])
+@pytest.mark.parametrize(
+    "words",
+    [("--help",), pytest.param(("rerank", "--help"), marks=pytest.mark.slow), ("--version",)],
+)
 def test_a_reader_that_has_enough_ends_help_quietly(words: tuple[str, ...]) -> None:
     """In a process of its own, since Rich prints nothing more after a closed pipe."""
     reading, writing = os.pipe()
