@@ -38,7 +38,10 @@ HEADED = {"csv", "tsv"}
 #: Why a file that can be read at once is refused in parts.
 LIMITS = ("sort the rows by id", "has more than 64 bits, and the ids before have not")
 NUMBER = re.compile(rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
-BETWEEN = re.compile(rb"""[\s=,;:"'|{}\[\]()#]+|\xc2\xa0""")
+#: Between words: also the other characters that `str.split` takes as blanks.
+BETWEEN = re.compile(
+    rb"""[\s\x1c-\x1f=,;:"'|{}\[\]()#]+|\xc2[\x85\xa0]|\xe2\x80[\x80-\x8a\xa8\xa9]"""
+)
 
 
 @pytest.fixture(scope="module")
