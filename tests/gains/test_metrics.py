@@ -58,7 +58,6 @@ LINE = BLANKS.flatmap(lambda blank: st.lists(st.sampled_from(WORDS), max_size=9)
 CORPUS = st.lists(st.tuples(LINE, st.lists(LINE, min_size=1, max_size=3)), min_size=1, max_size=6)
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=str)
 @given(CORPUS)
 @example([("a b c d e", ["a b x d y"])])  # no match of orders 3 and 4: smoothed
 @example([("a b", ["a b c d"])])  # no four-gram
@@ -66,25 +65,30 @@ CORPUS = st.lists(st.tuples(LINE, st.lists(LINE, min_size=1, max_size=3)), min_s
 @example([("", ["a"])])
 @example([("a", [""])])
 @example([("", [""]), ("a", ["b"])])
-def test_scores_and_signatures_of_corpora(config: Metric, corpus: list) -> None:
+def test_scores_and_signatures_of_corpora(corpus: list) -> None:
+    for config in CONFIGS:
+        assert_score_of_the_other_program(config, corpus)
+
+
+def assert_score_of_the_other_program(config: Metric, corpus: list) -> None:
     if isinstance(config, WER):
         corpus = [(text, refs[:1]) for text, refs in corpus]
     texts, references = [text for text, _ in corpus], [refs for _, refs in corpus]
     counts = config.counts([[text] for text in texts], references)
-    assert counts.shape == (len(texts), config.width)
+    assert counts.shape == (len(texts), config.width), config
     result = corpus_score(texts, references, config)
-    assert config.value(counts.sum(axis=0)) == pytest.approx(result.value, rel=1e-12)
+    assert config.value(counts.sum(axis=0)) == pytest.approx(result.value, rel=1e-12), config
     if isinstance(config, WER):
         score = jiwer.cer if isinstance(config, CER) else jiwer.wer
         expected = 100 * score([refs[0] for refs in references], texts)
-        assert result.value == pytest.approx(expected, rel=1e-12)
+        assert result.value == pytest.approx(expected, rel=1e-12), config
         return
     settings: dict[str, Any] = config.settings()
     if isinstance(config, BLEU):
         settings["force"] = True  # no message about texts that end in a tokenised full stop
     other = getattr(sacre, type(config).__name__)(**settings)
     expected = other.corpus_score(texts, list(map(list, zip_longest(*references))))
-    assert (result.value, result.name) == (expected.score, expected.name)
+    assert (result.value, result.name) == (expected.score, expected.name), config
     assert result.signature == str(other.get_signature())
 
 
@@ -134,17 +138,17 @@ LISTS = st.lists(
 )
 
 
-@pytest.mark.parametrize("metric", SCORES)
 @given(text=LISTS, seed=st.integers(0, 9))
-def test_oracles_have_the_best_score(metric: str, text: list, seed: int) -> None:
+def test_oracles_have_the_best_score(text: list, seed: int) -> None:
     """Ties are broken by a preference, or shared."""
-    count = 1 if metric in ONE_REFERENCE else 3
-    nbest = lists_of([t for t, _ in text], [r[:count] for _, r in text])
-    scores = np.random.default_rng(seed).integers(0, 3, len(nbest.features)).astype(float)
-    assert_same(oracles(nbest, metric, preference=scores), brute_force(nbest, metric, scores))
-    order = np.zeros(len(nbest.features))
-    result = oracles(nbest, metric, ties="shared", preference=scores)
-    assert_same(result, brute_force(nbest, metric, order))
+    for metric in SCORES:
+        count = 1 if metric in ONE_REFERENCE else 3
+        nbest = lists_of([t for t, _ in text], [r[:count] for _, r in text])
+        scores = np.random.default_rng(seed).integers(0, 3, len(nbest.features)).astype(float)
+        assert_same(oracles(nbest, metric, preference=scores), brute_force(nbest, metric, scores))
+        order = np.zeros(len(nbest.features))
+        result = oracles(nbest, metric, ties="shared", preference=scores)
+        assert_same(result, brute_force(nbest, metric, order))
 
 
 TEXTS = ("leaflet", "medical/adapt", "captions/adapt", "conversation/adapt", "out-of-domain/dev")
@@ -153,9 +157,9 @@ TEXTS = ("leaflet", "medical/adapt", "captions/adapt", "conversation/adapt", "ou
 @pytest.mark.parametrize(
     ("name", "metric", "count", "size"),
     [
-        *((name, "ter", 4, 40) for name in TEXTS[::2]),
-        (TEXTS[1], "bleu", 4, 40),
-        (TEXTS[3], "chrf", 4, 40),
+        *((TEXTS[0], metric, 4, 40) for metric in ("ter", "bleu", "chrf")),
+        pytest.param(TEXTS[1], "bleu", 4, 40, marks=pytest.mark.slow),
+        pytest.param(TEXTS[3], "chrf", 4, 40, marks=pytest.mark.slow),
         *(pytest.param(name, "ter", 15, 500, marks=pytest.mark.slow) for name in TEXTS),
     ],
 )
