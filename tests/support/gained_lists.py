@@ -6,8 +6,6 @@ from dataclasses import replace
 
 import msgspec
 import numpy as np
-from sklearn.linear_model import RidgeCV
-from sklearn.model_selection import PredefinedSplit
 
 import bpa_ppl as bpa
 from bpa_ppl.diagnostics.ways.simple_ways import Way
@@ -110,7 +108,7 @@ class GainLoops:
         return [shared((x / spread @ np.array(signs)).tolist(), g) for x, g, _ in self.lists]
 
     def ridge(self) -> list[float]:
-        """By scikit-learn, with one fold a list for the penalty, and refitted without each list."""
+        """With one fold a list for the penalty, and refitted without each list."""
         table = np.concatenate([x - x.mean(axis=0) for x, *_ in self.lists])
         target = np.concatenate([np.subtract(g, np.mean(g)) for _, g, _ in self.lists])
         fold = np.repeat(np.arange(len(self.lists)), [len(g) for _, g, _ in self.lists])
@@ -118,10 +116,8 @@ class GainLoops:
         found = []
         for s, (_, gains, _) in enumerate(self.lists):
             rest = fold != s
-            split = list(PredefinedSplit(fold[rest]).split())
-            model = RidgeCV(np.logspace(5, -1, 13), fit_intercept=False, cv=split)
-            scores = table[~rest] @ model.fit(table[rest], target[rest]).coef_
-            found.append(gains[int(np.argmax(scores))])
+            weights = tuned_ridge(table[rest], target[rest], fold[rest])
+            found.append(gains[int(np.argmax(table[~rest] @ weights))])
         return found
 
     def system(self) -> list[float]:
@@ -169,6 +165,22 @@ class GainLoops:
     def weight(self) -> np.ndarray:
         """The weight of each list."""
         return np.ones(len(self.lists))
+
+
+def tuned_ridge(table: np.ndarray, target: np.ndarray, fold: np.ndarray) -> np.ndarray:
+    """The weights by the penalty of the highest mean R² of folds, as scikit-learn's RidgeCV."""
+
+    def fit(rows: np.ndarray, penalty: float) -> np.ndarray:
+        x, y = table[rows], target[rows]
+        return np.linalg.solve(x.T @ x + penalty * np.eye(x.shape[1]), x.T @ y)
+
+    def r_squared(own: np.ndarray, penalty: float) -> float:
+        error = target[own] - table[own] @ fit(~own, penalty)
+        return float(1 - (error @ error) / np.sum((target[own] - target[own].mean()) ** 2))
+
+    penalties, members = np.logspace(5, -1, 13), [fold == one for one in np.unique(fold)]
+    best = np.argmax([np.mean([r_squared(own, p) for own in members]) for p in penalties])
+    return fit(np.ones(len(fold), bool), penalties[best])
 
 
 def left_out(pool: bpa.NBest, draws: bpa.Draws) -> list[np.ndarray]:

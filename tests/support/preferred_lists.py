@@ -64,7 +64,7 @@ def posterior(pool: bpa.NBest, seed: int = 0) -> bpa.Draws:
     ids = []
     for s in range(len(pool)):
         for name in ("preferences", "ties", "rankings"):
-            for entry in pool.sentence_extras[name][s] or ():
+            for entry in pool.sentence_extras.get(name, [None] * len(pool))[s] or ():
                 members = entry["candidates"] if isinstance(entry, dict) else entry
                 single = name != "rankings" or isinstance(members[-1], list)
                 ids += [pool.sentence_ids[s]] * (1 if single else len(members) - 1)

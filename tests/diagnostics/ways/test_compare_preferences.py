@@ -124,13 +124,15 @@ def test_an_answer_of_weight_two_counts_like_two_answers() -> None:
     entries = [of_list[0] for of_list in pool.sentence_extras["preferences"]]
     twice = [[entry, entry] for entry in entries]
     weighted = [[{"candidates": entry, "weight": 2.0}] for entry in entries]
-    rows = []
-    for preferences in (twice, weighted):
+    once, rows = posterior(pool), []
+    log_p, ids = np.asarray(once.pointwise), np.asarray(once.sentence_ids)
+    for preferences, of_answers, of_lists in (
+        (twice, np.repeat(log_p, 2, axis=2), np.repeat(ids, 2)),
+        (weighted, 2 * log_p, ids),
+    ):
+        draws = replace(once, log_likelihood={"oracle": of_answers}, sentence_ids=of_lists)
         lists = pool.with_sentence_extras(preferences=preferences)
-        with capture_notes():
-            result = bpa.adapt(lists, None, sampler="laplace", prior="isotropic:variance=0.1")
-        comparison = read_comparison(bpa.as_draws(result))
-        rows.append(comparison.block().rows)
+        rows.append(bpa.compare_baselines(lists, draws).block().rows)
     assert rows[0] == rows[1]
 
 
@@ -247,7 +249,7 @@ def test_the_order_of_the_answers_is_no_baseline() -> None:
 def test_answers_of_no_difference_are_left_out_and_counted() -> None:
     pool = judged(8, 20)
     with_ties = pool.with_sentence_extras(ties=[[[0, 1]]] * 4 + [None] * 16)
-    found = read_comparison(bpa.as_draws(bpa.adapt(with_ties, None, sampler="map")))
+    found = bpa.compare_baselines(with_ties, posterior(with_ties))
     assert "4 answers of “no difference” left out." in found.notes
     rows = [bpa.compare_baselines(lists).block().rows for lists in (with_ties, pool)]
     assert rows[0] == rows[1]
@@ -260,7 +262,7 @@ def test_answers_of_no_difference_are_left_out_and_counted() -> None:
 
 def test_references_are_scored_as_well(tmp_path: Path) -> None:
     """The corpus scores remain if lists have references and answers."""
-    result = bpa.adapt(judged(9, 20), None, sampler="map")
+    result = bpa.adapt(judged(9, 30), None, sampler="map")
     new = judged(10, 20).with_references([f"{s} 0" for s in range(20)])
     summary = rerank_to(new, bpa.Reranker(result), tmp_path / "out")
     assert summary.scores is not None

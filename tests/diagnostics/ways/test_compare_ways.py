@@ -281,7 +281,7 @@ def judged(count: int, seed: int, noise: float = 1.0) -> bpa.NBest:
 
 def test_adapt_warns_only_if_a_baseline_is_better() -> None:
     pool = judged(60, 4, noise=0.0)
-    wide = {"prior": "isotropic:variance=1.0", "sampler": "imh", "gain": "mqm"}
+    wide = {"prior": "isotropic:variance=1.0", "sampler": "laplace:draws=1000", "gain": "mqm"}
     strong = {**wide, "prior": "isotropic:variance=3e-3"}  # LM0 is of little weight
     with pytest.warns(bpa.BpaWarning, match="choose by LM0 alone"):
         stuck = bpa.as_draws(bpa.adapt(pool, [0.1, 3.0, -3.0], **strong))
@@ -296,7 +296,7 @@ def test_adapt_warns_only_if_a_baseline_is_better() -> None:
 
 
 def test_canonical_weights_and_references_need_no_comparison() -> None:
-    pool = judged(4, 6).with_references(["0 0"] * 4)
+    pool = judged(60, 6).with_references([f"{s} 0" for s in range(60)])
     draws = bpa.as_draws(bpa.adapt(pool, [1.0, 0.0, 0.0], sampler="map", gain="ter"))
     assert read_comparison(draws) is None
 
@@ -323,7 +323,8 @@ def test_a_column_of_systems_is_found(extra: str, names: list, column: str) -> N
 
 def test_indicators_of_a_categorical_column_are_not_baselines() -> None:
     pool = judged(12, 6).with_extras(engine=NUMBERED * 3)
-    draws = bpa.as_draws(bpa.adapt(pool, None, gain="mqm", sampler="map", categorical="engine"))
+    options = {"prior": "isotropic:variance=0.1", "sampler": "map", "categorical": "engine"}
+    draws = bpa.as_draws(bpa.adapt(pool, None, gain="mqm", **options))
     comparison = read_comparison(draws)
     system, ridge = (comparison.row(name) for name in (Way.SYSTEM, Way.RIDGE))
     assert (system.column, set(system.weights)) == ("engine", set(NUMBERED))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
-from scipy.stats import binom, norm
+from msgspec import structs
+from scipy.stats import binom
+from support.gained_lists import JUDGED, recorded
+from support.gained_lists import lists as graded_lists
 from support.raising import raises
 
 from bpa_ppl import Draws, NBest, UsageError, adapt, as_draws, from_lists
@@ -22,7 +26,7 @@ from bpa_ppl.diagnostics.ways.reliability import (
 )
 from bpa_ppl.diagnostics.ways.simple_ways import Way
 from bpa_ppl.errors import BpaWarning
-from bpa_ppl.posterior.record import Record
+from bpa_ppl.posterior.record import ObservedRecord, Record
 
 
 def posterior_of(predictions: Any) -> Draws:
@@ -65,10 +69,11 @@ def test_the_posterior_of_the_curves_is_that_of_plain_loops() -> None:
     result = Reliability(p, right.astype(float), np.ones(12))
     log_p = []
     for slope, random in zip(SLOPES.tolist(), RANDOM.tolist(), strict=True):
-        total = norm.logpdf(np.log(slope), 0, 0.17) - random / 0.03
+        total = -0.5 * (math.log(slope) / 0.17) ** 2 - random / 0.03
         for probability, agrees in zip(p.tolist(), right.tolist(), strict=True):
             odds = (probability / (1 - probability)) ** slope
-            total += binom.logpmf(agrees, 1, random / 2 + (1 - random) * odds / (1 + odds))
+            expected = random / 2 + (1 - random) * odds / (1 + odds)
+            total += math.log(expected if agrees else 1 - expected)
         log_p.append(total)
     shares = np.exp(np.array(log_p) - max(log_p))
     np.testing.assert_allclose(result.posterior, shares / shares.sum(), rtol=1e-6)
@@ -202,7 +207,7 @@ def test_adapt_records_predictions_by_leave_one_out(gain: str | None) -> None:
         preferred = [entries[0] for entries in lists.sentence_extras["preferences"]]
         gains = [[float(k == best) for k in range(2)] for best, _ in preferred]
         lists = lists.without("preferences").with_extras(gain=np.ravel(gains))
-    draws = as_draws(adapt(lists, None, gain=gain, sampler="laplace"))
+    draws = as_draws(adapt(lists, None, gain=gain, sampler="laplace:draws=1000"))
     comparison = read_comparison(draws)
     p, weight = np.array(comparison.predictions).T
     assert weight.tolist() == [1.0] * 30
@@ -216,15 +221,11 @@ def test_adapt_records_predictions_by_leave_one_out(gain: str | None) -> None:
 
 @pytest.mark.usefixtures("without_drawing")
 def test_graded_lists_and_points_promise_nothing() -> None:
-    lists = pairs(20, seed=7)
-    preferences = adapt(lists, None, sampler="map")
+    preferences = adapt(pairs(30, seed=7), None, sampler="map")
     with raises(UsageError, "not-supported", parameter="agree", match="with draws"):
         choose_threshold(as_draws(preferences), None, 0.9)
-    rng = np.random.default_rng(7)
-    tables = rng.normal(size=(20, 3, 2))
-    graded = from_lists([["a", "b", "c"]] * 20, tables, ["good", "fair"])
-    graded = graded.with_extras(mqm=tables[:, :, 0].ravel() + rng.normal(size=60))
-    posterior = as_draws(adapt(graded, None, gain="mqm", sampler="laplace"))
+    record = structs.replace(JUDGED, observed=ObservedRecord(kind="gains"))
+    posterior = recorded(graded_lists(7), record=record)
     with raises(UsageError, "not-supported", parameter="ask_below", match="graded lists"):
         choose_threshold(posterior, 0.9, None)
     assert "How sure are the choices?" not in posterior_page(posterior)
