@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,8 +18,8 @@ from support.raising import raises
 import bpa_ppl as bpa
 from bpa_ppl import NBest, from_lists
 from bpa_ppl.adapting.adapt import log_density
-from bpa_ppl.adapting.build import Adaptation, require_adaptation
-from bpa_ppl.densities.target import Target
+from bpa_ppl.adapting.observe import Observed, observe
+from bpa_ppl.adapting.prepare import Prepared, prepare
 from bpa_ppl.errors import UsageError
 from bpa_ppl.extending import oracles
 
@@ -88,7 +88,7 @@ def test_default_gain(kind: str, caplog: pytest.LogCaptureFixture) -> None:
     weights: Any = None if kind in ("none", "totals") else {"logprob": 0.5, "comet": 0.0}
     with caplog.at_level("INFO", logger="bpa_ppl"):
         gain = "bleu" if kind == "chosen" else None
-        observed = require_adaptation(log_density(known, weights, gain=gain)).observed.record()
+        observed = observe(prepare(known, weights, gain=gain)).record()
     expected = {"none": "chrf", "chosen": "bleu"}.get(kind, "ter")
     assert observed.gain == expected
     messages = [record.message for record in caplog.records if "the gain is" in record.message]
@@ -103,7 +103,7 @@ def test_default_gain(kind: str, caplog: pytest.LogCaptureFixture) -> None:
     assert bpa.describe(known).gain == ("ter" if kind == "totals" else "chrf")
     if kind == "none":  # oracles that were found before have a metric of their own
         found = oracles(known, "ter", ties="shared")
-        assert require_adaptation(log_density(known, gain=found)).observed.record().gain == "ter"
+        assert observe(prepare(known, gain=found)).record().gain == "ter"
 
 
 def test_preferences_and_nothing() -> None:
@@ -208,11 +208,22 @@ def table(**extras: Any) -> NBest:
     return from_lists(texts, [[[]] * 3] * 2, []).with_extras(**extras)
 
 
-def as_printed(command: str, nbest: NBest) -> Adaptation:
-    """Return the adaptation of a call of `adapt` as it is printed."""
-    scope = {"bpa": SimpleNamespace(adapt=log_density), "lists": nbest}
-    target: Target = eval(command, scope)
-    return require_adaptation(target)
+class Started(NamedTuple):
+    """What `adapt` prepares and observes before it builds a density."""
+
+    prepared: Prepared
+    observed: Observed
+
+
+def as_printed(command: str, nbest: NBest) -> Started:
+    """Start the adaptation of a call of `adapt` as it is printed."""
+
+    def start(*args: Any, **options: Any) -> Started:
+        prepared = prepare(*args, **options)
+        return Started(prepared, observe(prepared))
+
+    result: Started = eval(command, {"bpa": SimpleNamespace(adapt=start), "lists": nbest})
+    return result
 
 
 MAY_JUDGE = "may be a judgement: it "

@@ -13,10 +13,12 @@ from support.reference_model import given
 from support.targets import by_domain
 
 from bpa_ppl import NBest, adapt, check, from_lists, log_density
+from bpa_ppl.adapting.build import require_adaptation
 from bpa_ppl.diagnostics.pages.raters import compare_raters
 from bpa_ppl.diagnostics.pages.report import posterior_page
 from bpa_ppl.errors import DataError
 from bpa_ppl.gains.preferences import agreement, iter_choices
+from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.priors.prior import Prior
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
@@ -78,7 +80,8 @@ def test_preferences_are_the_default_without_references(lists: NBest) -> None:
     with raises(DataError, "missing-references", parameter="references"):
         adapt(bare, ZERO)
     translated = bare.with_references([f"{k} {k}" for k in range(SENTENCES)])
-    assert adapted(translated, sampler="map").record.likelihood.name == "margin"
+    likelihood = require_adaptation(log_density(translated, ZERO)).likelihood
+    assert LIKELIHOODS.name_of(likelihood) == "margin"
     with raises(DataError, "no-data"):
         adapt(bare, ZERO, likelihood="preference")
 
@@ -133,22 +136,21 @@ SMALL: dict[str, Any] = {"prior": "isotropic:variance=4.0", "sampler": "imh:draw
 NONE = {f"F{k}": 0.0 for k in range(4)}
 
 
-@pytest.fixture(scope="module")
-def of_two_raters() -> tuple[NBest, Draws]:
-    """Lists with answers of two raters, the last ones with weights, and the posterior of all."""
-    judged = answers(SLIPS, RATED, 1)
+def of_two_raters(count: int, **options: Any) -> tuple[NBest, Draws]:
+    """Return lists with answers of two raters, the last ones with weights, and the posterior."""
+    judged = answers(SLIPS, count, 1)
     entries = [
-        [{**e, "weight": 0.5 + s % 3 if s > RATED - 5 else 1.0} for e in part]
+        [{**e, "weight": 0.5 + s % 3 if s > count - 5 else 1.0} for e in part]
         for s, part in enumerate(judged.sentence_extras["preferences"])
     ]
     judged = judged.with_sentence_extras(preferences=entries)
-    return judged, as_draws(adapt(judged, NONE, **SMALL))
+    return judged, as_draws(adapt(judged, NONE, **{**SMALL, **options}))
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("without_drawing")
-def test_slip_rates_of_raters_are_found(of_two_raters: tuple[NBest, Draws], tmp_path: Path) -> None:
-    judged, posterior = of_two_raters
+def test_slip_rates_of_raters_are_found(tmp_path: Path) -> None:
+    judged, posterior = of_two_raters(RATED)
     assert posterior.record.likelihood.settings["slip"] == "raters"
     assert posterior.record.observed.raters == {"ann": RATED, "bob": RATED}
     assert check(posterior)
@@ -166,8 +168,8 @@ def test_slip_rates_of_raters_are_found(of_two_raters: tuple[NBest, Draws], tmp_
     assert all(f"{mean:.3f}" in page for mean, _, _ in raters.slips.values())
 
 
-def test_log_likelihoods_have_slip_rates_and_weights(of_two_raters: tuple[NBest, Draws]) -> None:
-    judged, draws = of_two_raters
+def test_log_likelihoods_have_slip_rates_and_weights() -> None:
+    judged, draws = of_two_raters(30, sampler="map")
     np.testing.assert_array_equal(draws.constants["observation_rater"][-4:], [0, 1, 0, 1])
     *_, ann, bob = draws.constants["observation_weight"]
     (of_ann, of_bob) = judged.sentence_extras["preferences"][-1]

@@ -32,7 +32,8 @@ def made(lists: NBest, weights: Any = CANONICAL, **options: Any) -> Any:
 @pytest.mark.parametrize("options", [{}, {"categorical": "system"}], ids=str)
 def test_any_other_gain_has_pairs_weighted_by_differences(options: dict[str, Any]) -> None:
     lists = judged_lists(20)
-    options = {"weights": {"logprob": 0.1}, "gain": "comet", **options}
+    options = {"weights": {"logprob": 0.1}, "prior": "isotropic:variance=0.1", **options}
+    options["gain"] = "comet"
     unit = measure_deviation(lists, read_column(lists, "comet"))
     pairs = {"name": "pairs", "exponent": 0.25, "power": 0.75}
     pairs["unit"] = pytest.approx(unit, rel=0.005)

@@ -111,12 +111,13 @@ def test_the_recorded_verdict_of_a_file_counts(
     for name, weights in (("good", DRAWN), ("bad", APART)):
         bpa.write_posterior(check_and_record(made(weights))[0], tmp_path / f"{name}.nc")
     good, bad = (tmp_path / f"{name}.nc" for name in ("good", "bad"))
+    passed, failed = read_draws(good), read_draws(bad)
     monkeypatch.setattr(
         "bpa_ppl.diagnostics.check.check.check", lambda *_: pytest.fail("it is checked again")
     )
     for name, use in USES.items():
-        assert name == "Prior.recorded" or not is_refused(use, read_draws(good)), name
-        assert name == "Prior.recorded" or is_refused(use, read_draws(bad)), name
+        assert name == "Prior.recorded" or not is_refused(use, passed), name
+        assert name == "Prior.recorded" or is_refused(use, failed), name
     with raises(NotConverged, parameter="unchecked", match="the posterior bad failed"):
         bpa.learn_prior([good, bad])
 

@@ -75,8 +75,10 @@ def test_a_shift_that_old_draws_cannot_estimate_is_unknown() -> None:
 
 
 def test_updates_in_a_row_are_counted() -> None:
+    weights = np.random.default_rng(3).normal(0.2, 0.5, size=(4, 1000, 3))
+    drawn = Draws({"weights": weights}, tuple(NAMES))
     with capture_notes() as notes:
-        first = posterior_of(OLD, 9, contradiction=0.01, prior=Prior.of(old()), draws=500)
+        first = posterior_of(OLD, 9, contradiction=0.01, prior=Prior.of(drawn), draws=500)
         second = posterior_of(9, LISTS, contradiction=0.01, prior=Prior.of(first), draws=500)
     assert [draws.record.shift.updates for draws in (first, second)] == [1, 2]
     assert any("2 in a row" in note.message for note in notes)
