@@ -5,15 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 from scipy.special import expit
 from support.raising import raises
 from support.reference_model import given
-from support.targets import by_domain
+from support.targets import by_domain, starting_at_zero
 
 from bpa_ppl import NBest, adapt, check, from_lists, log_density
 from bpa_ppl.adapting.build import require_adaptation
+from bpa_ppl.densities.target import constrain_draws, evaluate
 from bpa_ppl.diagnostics.pages.raters import compare_raters
 from bpa_ppl.diagnostics.pages.report import posterior_page
 from bpa_ppl.errors import DataError
@@ -136,21 +138,21 @@ SMALL: dict[str, Any] = {"prior": "isotropic:variance=4.0", "sampler": "imh:draw
 NONE = {f"F{k}": 0.0 for k in range(4)}
 
 
-def of_two_raters(count: int, **options: Any) -> tuple[NBest, Draws]:
-    """Return lists with answers of two raters, the last ones with weights, and the posterior."""
+def of_two_raters(count: int) -> NBest:
+    """Return lists with answers of two raters, the last ones with weights."""
     judged = answers(SLIPS, count, 1)
     entries = [
         [{**e, "weight": 0.5 + s % 3 if s > count - 5 else 1.0} for e in part]
         for s, part in enumerate(judged.sentence_extras["preferences"])
     ]
-    judged = judged.with_sentence_extras(preferences=entries)
-    return judged, as_draws(adapt(judged, NONE, **{**SMALL, **options}))
+    return judged.with_sentence_extras(preferences=entries)
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("without_drawing")
 def test_slip_rates_of_raters_are_found(tmp_path: Path) -> None:
-    judged, posterior = of_two_raters(RATED)
+    judged = of_two_raters(RATED)
+    posterior = as_draws(adapt(judged, NONE, **SMALL))
     assert posterior.record.likelihood.settings["slip"] == "raters"
     assert posterior.record.observed.raters == {"ann": RATED, "bob": RATED}
     assert check(posterior)
@@ -169,16 +171,24 @@ def test_slip_rates_of_raters_are_found(tmp_path: Path) -> None:
 
 
 def test_log_likelihoods_have_slip_rates_and_weights() -> None:
-    judged, draws = of_two_raters(30, sampler="map")
-    np.testing.assert_array_equal(draws.constants["observation_rater"][-4:], [0, 1, 0, 1])
-    *_, ann, bob = draws.constants["observation_weight"]
+    judged = of_two_raters(30)
+    with starting_at_zero():
+        target = log_density(judged, NONE, prior=SMALL["prior"])
+    constants = require_adaptation(target).observed.constants()
+    np.testing.assert_array_equal(constants["observation_rater"][-4:], [0, 1, 0, 1])
+    *_, ann, bob = constants["observation_weight"]
     (of_ann, of_bob) = judged.sentence_extras["preferences"][-1]
     assert (ann, bob) == (of_ann["weight"], of_bob["weight"]) == (2.5, 2.5)
-    scores = draws.weights @ judged.features[-2:].T.astype(float)
+    rng = np.random.default_rng(2)
+    z = {name: rng.normal(size=(1, 3, *np.shape(start))) for name, start in target.start.items()}
+    with jax.enable_x64(True):
+        values = constrain_draws(target, z)
+        (pointwise,) = evaluate(target, z)[1].values()
+    scores = values["weights"] @ judged.features[-2:].T.astype(float)
     winner, loser = of_bob["candidates"]
-    slip = draws.values["slip"][..., 1]
+    slip = values["slip"][..., 1]
     p = (1 - slip) * expit(scores[..., winner] - scores[..., loser]) + slip / 2
-    np.testing.assert_allclose(draws.pointwise[..., -1], bob * np.log(p), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(pointwise[..., -1], bob * np.log(p), rtol=1e-4, atol=1e-5)
 
 
 def test_one_rater_has_the_rate_of_the_setting() -> None:
