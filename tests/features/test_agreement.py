@@ -10,6 +10,7 @@ import pytest
 
 from bpa_ppl import NBest, adapt, as_draws, from_lists, rerank
 from bpa_ppl.adapting.adapt import log_density
+from bpa_ppl.adapting.build import require_adaptation
 from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
 from bpa_ppl.diagnostics.ways.simple_ways import BaselineRow, Way
 from bpa_ppl.features.matching import measure_agreement
@@ -40,10 +41,9 @@ def lists(sentences: int = 40, seed: int = 0) -> NBest:
 
 def prior_means(pool: NBest, weights: Any = None, **options: Any) -> dict[str, float]:
     """Return the prior mean of each weight, in units of τ / spread."""
-    draws = as_draws(adapt(pool, weights, **{"gain": "gain", "sampler": "map", **options}))
-    deviation = np.sqrt(draws.constants["prior_variance"])
-    means = draws.constants["prior_mean"] / deviation
-    return dict(zip(draws.features, np.asarray(means, float).tolist(), strict=True))
+    target = log_density(pool, weights, **{"gain": "gain", **options})
+    means = np.asarray(target.prior.mean) / np.sqrt(target.prior.variance)
+    return dict(zip(target.features, np.asarray(means, float).tolist(), strict=True))
 
 
 def scaled_agreement(pool: NBest, names: Sequence[str]) -> dict[str, float]:
@@ -117,8 +117,9 @@ def test_where_features_disagree_the_lists_decide_on_the_sign(prior: str) -> Non
         expected["cost"] = -expected["good"]
         means = prior_means(pair, gain=gain, prior=prior)
         assert means == pytest.approx(expected, abs=1e-3)
-    draws = as_draws(adapt(pair, None, gain="loss", sampler="map", prior=prior))
-    assert draws.record.prior.settings["mean"] == -FACTOR
+    record = require_adaptation(log_density(pair, None, gain="loss", prior=prior)).prior
+    assert record is not None
+    assert record.settings["mean"] == -FACTOR
     # One that is given has no other sign, and without observations both signs are as probable.
     asked = prior_means(pair, gain="loss", prior="isotropic:mean=0.5,scale=0.2")
     assert asked == pytest.approx({n: FACTOR * v for n, v in agreement.items()}, abs=1e-3)
@@ -132,8 +133,8 @@ def test_the_prior_mean_of_other_weights_is_their_starting_value() -> None:
     zeros = StartingWeights(defaults={"good": 0.0})
     expected = scaled_agreement(pool, NAMES[1:])
     assert prior_means(pool, zeros) == pytest.approx({"good": 0.0, **expected}, abs=1e-3)
-    equal = as_draws(adapt(pool, "equal", gain="gain", sampler="map"))
-    np.testing.assert_allclose(equal.constants["prior_mean"] * pool.spread, 1 / 8)
+    equal = log_density(pool, "equal", gain="gain")
+    np.testing.assert_allclose(equal.prior.mean * pool.spread, 1 / 8)
 
 
 @pytest.mark.slow
@@ -158,8 +159,9 @@ def test_constants_and_all_weights_beside_indicators_have_the_mean_zero() -> Non
 def test_the_mean_of_the_features_has_its_signs_beside_indicators_too() -> None:
     pool = lists()
     means = []
-    for options in ({}, {"categorical": "system", "prior": "isotropic:scale=0.3"}):
-        draws = as_draws(adapt(pool, None, gain="gain", sampler="map", **options))
+    scaled: dict[str, Any] = {"gain": "gain", "sampler": "map", "prior": "isotropic:scale=0.3"}
+    for options in ({}, {"categorical": "system"}):
+        draws = as_draws(adapt(pool, None, **scaled, **options))
         means.append(read_comparison(draws).row(Way.MEAN))
     assert means[1].gain == pytest.approx(means[0].gain)
     assert signs_of(means[1]) == [1.0, 1.0, -1.0]
@@ -203,7 +205,7 @@ def test_choices_of_two_and_the_horseshoe_have_the_mean_zero() -> None:
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
 def test_without_judgements_lists_are_chosen_by_what_features_share() -> None:
     pool = lists()
-    draws = adapt(pool, None, gain="gain", likelihood="none")
+    draws = adapt(pool, None, gain="gain", likelihood="none", sampler="map")
     chosen = rerank(pool, draws).choice
     quality = np.asarray(pool.extras["gain"], float).reshape(40, 6)
     assert quality[np.arange(40), chosen].mean() > 0.8 * quality.max(axis=1).mean()
