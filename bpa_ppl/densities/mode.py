@@ -34,6 +34,7 @@ from bpa_ppl.densities.target import (
     unconstrain_each,
     unconstrain_sites,
     unflatten,
+    without_start,
 )
 from bpa_ppl.errors import UsageError, list_names, missing_data, not_supported
 from bpa_ppl.posterior.draws import WEIGHTS
@@ -102,9 +103,14 @@ def is_usable_start(target: Target, z: Sites) -> bool:
     return all(np.isfinite(leaf).all() for leaf in leaves)
 
 
-@partial(jax.jit, compiler_options=RUN_ONCE)
 def value_and_slope(target: Target, z: Sites) -> tuple[jax.Array, Sites]:
-    """Return the potential and its gradient."""
+    """Return the potential and its gradient, by one program before and after a start is found."""
+    result: tuple[jax.Array, Sites] = _value_and_slope(without_start(target), z)
+    return result
+
+
+@partial(jax.jit, compiler_options=RUN_ONCE)
+def _value_and_slope(target: Target, z: Sites) -> tuple[jax.Array, Sites]:
     return jax.value_and_grad(lambda sites: potential(target, sites))(z)
 
 

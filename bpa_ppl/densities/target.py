@@ -499,7 +499,7 @@ class Structure(NamedTuple):
 
 def inspect_model(target: Target) -> Structure:
     """Return the structure of a program, computed once for data of the same shapes; or raise."""
-    leaves, structure = jax.tree.flatten(_without_start(target))
+    leaves, structure = jax.tree.flatten(without_start(target))
     shapes = tuple(jax.ShapeDtypeStruct(np.shape(leaf), leaf.dtype) for leaf in leaves)
     return _inspect_model(structure, shapes)
 
@@ -613,7 +613,7 @@ def potential(target: Target, z: Sites) -> jax.Array:
 
     Compiled functions call a compiled function, so that NumPyro runs the program only once.
     """
-    energy: jax.Array = _potential(_without_start(target), z)
+    energy: jax.Array = _potential(without_start(target), z)
     return energy
 
 
@@ -630,7 +630,7 @@ def compute_potential(target: Target, z: Sites) -> jax.Array:
     return energy
 
 
-def _without_start(target: Target) -> Target:
+def without_start(target: Target) -> Target:
     """Return the target for what does not depend on its starting point."""
     return replace(target, start={})
 
@@ -868,7 +868,7 @@ def draw_predictive(target: Target, values: Sites) -> dict[str, np.ndarray]:
     """
     shape = np.shape(next(iter(values.values())))[:2]
     keys = jax.random.split(jax.random.key(target.seed), shape)
-    return dict(jax.device_get(_draw_predictive(_without_start(target), values, keys)))
+    return dict(jax.device_get(_draw_predictive(without_start(target), values, keys)))
 
 
 @jax.jit
