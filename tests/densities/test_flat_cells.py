@@ -23,45 +23,49 @@ OBSERVED = np.isfinite(DATA)
 VECTORS = np.random.default_rng(0).normal(size=(3, 2))
 
 
+VARIANCE = 1 / (OBSERVED.sum() + 1 / 4)
+MEAN = VARIANCE * DATA[OBSERVED].sum()
+#: Whether the program was being compiled, each time that it ran.
+COMPILED: list[bool] = []
+
+
 def normal_mean(y: Any, observed: Any) -> None:
     mean = numpyro.sample("mean", dist.Normal(0.0, 2.0))
+    COMPILED.append(isinstance(mean, jax.core.Tracer))
     with numpyro.plate("row", len(y)):
         numpyro.sample("y", dist.Normal(mean, 1.0), obs=y, obs_mask=observed)
 
 
-def test_cells_of_a_mask_are_constants_that_the_check_names() -> None:
+@pytest.fixture(scope="module")
+def drawn() -> Any:
+    return bpa.sample(normal_mean, (DATA, OBSERVED), sampler="imh", seed=1)
+
+
+def test_cells_of_a_mask_are_constants_that_the_check_names(drawn: Any) -> None:
     """Without them a normal mean and its missing observations have their closed forms."""
-    data = bpa.sample(normal_mean, (DATA, OBSERVED), sampler="imh", seed=1)
-    report = bpa.check(data)
+    report = bpa.check(drawn)
     assert report, str(report)
     assert report.left_out == (
         "4 values of y_unobserved: constants that are not checked, because the density does not "
         "depend on them",
     )
-    posterior = data["posterior"]
-    drawn = np.ptp(posterior["y_unobserved"].values, axis=(0, 1)) > 0
-    np.testing.assert_array_equal(drawn, ~OBSERVED)
-    variance = 1 / (OBSERVED.sum() + 1 / 4)
-    mean, drawn = variance * DATA[OBSERVED].sum(), posterior["mean"].values.ravel()
-    assert drawn.mean() == pytest.approx(mean, abs=0.1 * np.sqrt(variance))
+    posterior = drawn["posterior"]
+    moves = np.ptp(posterior["y_unobserved"].values, axis=(0, 1)) > 0
+    np.testing.assert_array_equal(moves, ~OBSERVED)
+    means = posterior["mean"].values.ravel()
+    assert means.mean() == pytest.approx(MEAN, abs=0.1 * np.sqrt(VARIANCE))
     missing = posterior["y"].values[..., ~OBSERVED]
-    np.testing.assert_allclose(missing.mean(axis=(0, 1)), mean, atol=0.1 * np.sqrt(1 + variance))
-    np.testing.assert_allclose(missing.var(axis=(0, 1)), 1 + variance, rtol=0.1)
+    np.testing.assert_allclose(missing.mean(axis=(0, 1)), MEAN, atol=0.1 * np.sqrt(1 + VARIANCE))
+    np.testing.assert_allclose(missing.var(axis=(0, 1)), 1 + VARIANCE, rtol=0.1)
     given = np.broadcast_to(DATA[OBSERVED], posterior["y"].values[..., OBSERVED].shape)
     np.testing.assert_allclose(posterior["y"].values[..., OBSERVED], given, rtol=1e-6)
 
 
-def test_a_program_runs_only_while_it_is_compiled() -> None:
+def test_a_program_runs_only_while_it_is_compiled(drawn: Any) -> None:
     """Operations of other runs would be compiled one by one, which takes seconds."""
-    traced = []
-
-    def program(y: Any, observed: Any) -> None:
-        normal_mean(y, observed)
-        traced.append(isinstance(numpyro.sample("scale", dist.Gamma(2.0, 1.0)), jax.core.Tracer))
-
-    data = bpa.sample(program, (DATA, OBSERVED), sampler="map")
-    np.testing.assert_array_equal(data["observed_data"]["y_observed"], DATA)
-    assert all(traced)
+    np.testing.assert_array_equal(drawn["observed_data"]["y_observed"], DATA)
+    assert COMPILED
+    assert all(COMPILED)
 
 
 def nothing_missing() -> None:
@@ -137,15 +141,16 @@ def test_masked_values_that_the_density_depends_on_are_drawn() -> None:
     assert (target.dimension, target.flat) == (4, {"group": 1})
 
 
-def test_a_comparison_leaves_out_what_the_density_does_not_depend_on() -> None:
+def test_a_comparison_leaves_out_what_the_density_does_not_depend_on(drawn: Any) -> None:
     """NumPyro's own draws of these cells move, and have no posterior either."""
-    data = bpa.sample(normal_mean, (DATA, OBSERVED), sampler="imh", seed=1)
-    other = bpa.sample(normal_mean, (DATA, OBSERVED), sampler="imh", seed=3)
-    elsewhere = {name: values.values.copy() for name, values in other["posterior"].items()}
+    shape = drawn["posterior"]["y"].shape
     rng = np.random.default_rng(2)
-    shape = elsewhere["y_unobserved"][..., OBSERVED].shape
-    elsewhere["y_unobserved"][..., OBSERVED] = rng.normal(size=shape)
-    elsewhere["y"] = elsewhere["y"].astype(np.float32)
-    comparison = bpa.compare(data, elsewhere)
+    mean = MEAN + np.sqrt(VARIANCE) * rng.normal(size=shape[:2])
+    unobserved = mean[..., None] + rng.normal(size=shape)
+    unobserved[..., OBSERVED] = rng.normal(size=(*shape[:2], OBSERVED.sum()))
+    y = np.where(OBSERVED, DATA, unobserved).astype(np.float32)
+    elsewhere = {"mean": mean, "y_unobserved": unobserved, "y": y}
+    assert elsewhere.keys() == set(drawn["posterior"].data_vars)
+    comparison = bpa.compare(drawn, elsewhere)
     left_out = "not compared, because they are values that the density does not depend on"
     assert left_out in str(comparison)
