@@ -312,8 +312,9 @@ def test_a_prior_without_numbers_is_refused() -> None:
 
 
 def test_a_hierarchy_of_many_features_is_refused() -> None:
-    lists = judged(features=501)
+    options = {"gain": "quality", "likelihood": "oracle", "prior": "horseshoe"}
+    target = log_density(judged(features=501), **options)
     with raises(UsageError, "not-supported", parameter="sampler", match="501"):
-        adapt_draws(lists, gain="quality", prior="horseshoe")
+        draw(Auto(), target)
     with raises(DataError, "not-supported", parameter="sampler", match="1,004"):
-        adapt_draws(lists, gain="quality", prior="horseshoe", sampler="map")
+        draw(PosteriorMode(), target)

@@ -143,8 +143,7 @@ def test_masked_values_that_the_density_depends_on_are_drawn() -> None:
 
 def test_a_comparison_leaves_out_what_the_density_does_not_depend_on(drawn: Any) -> None:
     """NumPyro's own draws of these cells move, and have no posterior either."""
-    shape = drawn["posterior"]["y"].shape
-    rng = np.random.default_rng(2)
+    shape, rng = (4, 100, len(DATA)), np.random.default_rng(2)
     mean = MEAN + np.sqrt(VARIANCE) * rng.normal(size=shape[:2])
     unobserved = mean[..., None] + rng.normal(size=shape)
     unobserved[..., OBSERVED] = rng.normal(size=(*shape[:2], OBSERVED.sum()))
