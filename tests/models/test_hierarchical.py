@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -54,10 +55,22 @@ def accuracy(posterior: Any, lists: NBest) -> float:
 
 
 @pytest.fixture(scope="module")
-def posterior() -> Draws:
-    """The posterior of 40 pairs of each customer."""
-    options = {"sampler": "nuts:draws=1000,chains=2", "prior": PRIOR, "model": "hierarchical"}
-    return bpa.as_draws(bpa.adapt(pairs(40), gain="gain", likelihood="oracle", **options))
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with 40 pairs of each customer, new ones, and the posterior, by the command."""
+    folder = tmp_path_factory.mktemp("customers")
+    for name, lists in {"judged": pairs(40), "new": pairs(12, seed=1)}.items():
+        file, gain = folder / f"{name}.jsonl", read_column(lists, "gain")[:, None]
+        bpa.write_nbest(lists.without("gain").with_features(["gain"], gain), file)
+    (folder / "zero.json").write_text(json.dumps(dict.fromkeys(NAMES, 0.0)))
+    options = ("-w", folder / "zero.json", "--gain", "gain", "--prior", "isotropic:variance=1")
+    options += ("-q", "--model", "hierarchical", "--sampler", "nuts:draws=1000,chains=2")
+    succeed("adapt", folder / "judged.jsonl", *options, "-o", folder / "post.nc")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def posterior(folder: Path) -> Draws:
+    return bpa.as_draws(bpa.read_posterior(folder / "post.nc"))
 
 
 @pytest.mark.slow
@@ -201,20 +214,14 @@ def test_weights_of_a_new_domain_vary_as_those_of_the_others(posterior: Draws) -
     assert posterior.flat.var(axis=0) == pytest.approx(expected, rel=0.2)
 
 
-def test_files_and_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name, lists in {"judged": pairs(40), "new": pairs(12, seed=1)}.items():
-        gain = read_column(lists, "gain")[:, None]
-        bpa.write_nbest(lists.without("gain").with_features(["gain"], gain), f"{name}.jsonl")
-    adapt = ("adapt", "judged.jsonl", "-w", "none", "--gain", "gain", "-q", "-o", "post.nc")
-    monkeypatch.setattr(chains, "_PIECES", 1)  # the program of the fixture
-    nuts = ("--sampler", "nuts:draws=100,chains=2")
-    succeed(*adapt, "--model", "hierarchical", *nuts, "--prior", "isotropic:variance=1")
-    draws = bpa.as_draws(bpa.read_posterior("post.nc"))
-    assert draws.domains == tuple(WEIGHTS)
+def test_files_and_the_command_line(
+    folder: Path, posterior: Draws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    assert posterior.domains == tuple(WEIGHTS)
     texts = succeed("rerank", "new.jsonl", "-p", "post.nc", "--unchecked").out.splitlines()
     new = bpa.read_nbest("new.jsonl")
-    assert texts == list(bpa.rerank(new, draws, unchecked=True).texts)
+    assert texts == list(bpa.rerank(new, posterior, unchecked=True).texts)
     weights = ("weights", "post.nc", "--unchecked", "-o", "-", "--format", "trl")
     assert "weights of a new domain: name one of bank, shop, zoo" in succeed(*weights).err
     bank = succeed(*weights, "--domain", "bank")
