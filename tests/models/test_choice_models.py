@@ -42,7 +42,7 @@ def choice_sets(seed: int, smallest: int, largest: int) -> NBest:
 
 @pytest.mark.parametrize(
     ("seed", "smallest", "largest"),
-    [(2, 1, 5)] + [pytest.param(*of, marks=pytest.mark.slow) for of in ((0, 4, 4), (1, 2, 9))],
+    [(2, 1, 3)] + [pytest.param(*of, marks=pytest.mark.slow) for of in ((0, 4, 4), (1, 2, 9))],
 )
 def test_the_oracle_is_chosen_by_a_conditional_logit(
     seed: int, smallest: int, largest: int

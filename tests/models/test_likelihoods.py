@@ -155,7 +155,7 @@ def test_risk_mode_agrees_with_scipy(lists: NBest, gain_values: Array, reference
 
 
 def test_default_settings_are_derived_from_gains(lists: NBest, gain_values: Array) -> None:
-    judged = replace(lists, extras={"quality": gain_values}).select([0, 2, 0])
+    judged = replace(lists, extras={"quality": gain_values})
     spread = measure_deviation(judged, judged.extras["quality"])
     for name, setting, value in (("margin", "gamma", 2 / spread), ("risk", "kappa", 1 / spread)):
         posterior = adapt(judged, CANONICAL, likelihood=name, gain="quality", sampler="map")

@@ -293,14 +293,15 @@ def test_weights_ties_and_slips_are_calibrated(
 @pytest.mark.parametrize("likelihood", ["preference", "preference:slip=0.1"])
 def test_answers_can_be_simulated(lists: NBest, likelihood: str) -> None:
     judged_lists = with_judgements(lists, ties=True, raters=True)
-    density = density_to_simulate(judged_lists, CANONICAL, likelihood=likelihood)
+    with starting_at_zero():
+        density = density_to_simulate(judged_lists, CANONICAL, likelihood=likelihood)
     assert density.likelihood is not None
     assert density.likelihood.generative
 
 
 def test_answers_with_weights_are_not_simulated_and_no_judge_always_slips(lists: NBest) -> None:
     judged_lists = with_judgements(lists, ties=True, strengths=True)
-    with raises(UsageError, "not-supported", parameter="likelihood"):
+    with starting_at_zero(), raises(UsageError, "not-supported", parameter="likelihood"):
         calibrate(
             density_to_simulate(judged_lists, CANONICAL, likelihood="preference"), samplers=["imh"]
         )
