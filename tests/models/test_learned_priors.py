@@ -176,7 +176,7 @@ def test_one_domain_agrees_with_quadrature() -> None:
     arrays = np.array([precision * best]), np.array([centre]), np.array([variance])
     one = Evidence(("a",), np.array([[precision]]), *arrays)
     result = learned({"talks": one})
-    axis = np.linspace(-2.0, 3.0, 1201)
+    axis = np.linspace(-2.0, 3.0, 401)
     likelihood = norm.pdf(best, axis, precision**-0.5)
 
     def mean_density(between: float) -> np.ndarray:
