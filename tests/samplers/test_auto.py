@@ -13,6 +13,7 @@ import pytest
 from support.judged_lists import judged_lists
 from support.known_targets import KnownTarget, target
 from support.raising import raises
+from support.targets import DRAWS, plane
 
 from bpa_ppl import DataError, NBest, adapt, check, sample
 from bpa_ppl.adapting.adapt import log_density
@@ -163,18 +164,17 @@ def test_moments_are_fitted_only_where_the_mode_is_a_poor_description(
 
 
 def test_a_long_run_logs_a_first_estimate_of_its_time(
-    separable: KnownTarget, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """From the second piece, since the first one has the compilation; a short run logs nothing."""
     clock = iter([100.0, 101.5, 100.0, 100.1])
     monkeypatch.setattr(chains, "perf_counter", lambda: next(clock))
-    options = {"sampler": "rwm", **separable.options}
     with caplog.at_level("INFO", logger="bpa_ppl"):
         for _ in range(2):
-            adapt(separable.lists, separable.weights, **options)
+            plane().adapt("rwm", {"draws": DRAWS})
     messages = [r.message for r in caplog.records if "sampling takes" in r.message]
-    # 1050 draws in pieces of 53, of which 944 remain: 17.8 × 1.5 s.
-    assert messages == ["sampling takes about 27 seconds (1,050 draws a chain with the warm-up)"]
+    # 2050 draws in pieces of 100, of which 1850 remain: 18.5 × 1.5 s.
+    assert messages == ["sampling takes about 28 seconds (2,050 draws a chain with the warm-up)"]
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from support import reference_model, targets
 from support.moment_checks import assert_moments
 from support.raising import raises
 
-from bpa_ppl import Isotropic, UsageError, adapt, check, from_lists
+from bpa_ppl import Isotropic, UsageError, adapt, check
 from bpa_ppl.densities.mode import repeat_start
 from bpa_ppl.densities.target import Sampled, Target
 from bpa_ppl.posterior.adapter import as_draws
@@ -139,9 +139,6 @@ def test_invalid_settings_are_refused(arguments: dict[str, Any], code: str, para
         adapt(pool, {"LM0": 0.5}, gain=reference_model.given(0), **arguments)
 
 
-TWO = from_lists([["a", "b"]] * 5, [np.eye(2)] * 5, ["A", "B"], references=[("a",)] * 5)
-
-
 @pytest.mark.parametrize(
     ("sampler", "settings"),
     [
@@ -171,11 +168,10 @@ def test_more_steps_than_anybody_can_wait_for_are_refused(
 def test_draws_of_no_worth_are_refused_without_a_fuss(
     sampler: str, settings: dict[str, Any], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    engine = SAMPLERS.resolve(sampler, settings)
-    assert not check(adapt(TWO, {"A": 0.1, "B": 0.2}, sampler=engine))
+    assert not check(TARGET.adapt(sampler, settings))
     assert "arviz" not in capfd.readouterr().err
 
 
 def test_more_chains_than_draws_are_no_reason_to_warn() -> None:
-    found = adapt(TWO, {"A": 0.1, "B": 0.2}, sampler="imh:draws=2")
+    found = TARGET.adapt("imh", {"draws": 2})
     assert found["posterior"]["weights"].shape == (4, 2, 2)

@@ -14,6 +14,7 @@ from support import reference_model
 from support.published_samples import CANONICAL, ORACLE, check_further_lists, log_weights
 from support.published_samples import lists as lists
 from support.raising import raises
+from support.targets import starting_at_zero
 
 from bpa_ppl import (
     DataError,
@@ -94,5 +95,5 @@ def test_a_model_with_more_than_weights_is_refused(lists: NBest) -> None:
         with numpyro.plate("sentence", len(lists.oracle)):
             likelihood.observe(lists, weights)
 
-    with raises(UsageError, "not-supported", parameter="sampler"):
+    with starting_at_zero(), raises(UsageError, "not-supported", parameter="sampler"):
         heuristic(lists, model=wider)
