@@ -15,7 +15,7 @@ from support.known_targets import KnownTarget, target
 from support.raising import raises
 from support.targets import DRAWS, plane
 
-from bpa_ppl import DataError, NBest, adapt, check, sample
+from bpa_ppl import DataError, adapt, check, sample
 from bpa_ppl.adapting.adapt import log_density
 from bpa_ppl.densities.mode import mode_of
 from bpa_ppl.densities.model_target import make_model_target
@@ -45,8 +45,8 @@ def _modeless(lists: Lists, prior: Prior, likelihood: Likelihood) -> None:
     _observe_without_effect(lists, weights)
 
 
-def test_auto_chooses_imh_if_its_proposals_fit(pool: NBest) -> None:
-    post = adapt(pool, {"A": 0.1, "B": 0.2}, sampler="auto", seed=1)
+def test_auto_chooses_imh_if_its_proposals_fit() -> None:
+    post = plane().adapt("auto", seed=1)
     assert post.attrs["chosen"] == "imh"
     assert "Pareto k̂" in post.attrs["chosen_because"]
     assert check(post)
@@ -65,7 +65,6 @@ def test_auto_chooses_imh_if_its_proposals_fit(pool: NBest) -> None:
     ],
 )
 def test_failed_checks_are_followed_by_fitted_proposals_more_draws_and_nuts(
-    pool: NBest,
     monkeypatch: pytest.MonkeyPatch,
     failures: int,
     shortage: float,
@@ -85,8 +84,7 @@ def test_failed_checks_are_followed_by_fitted_proposals_more_draws_and_nuts(
     monkeypatch.setattr(auto, "check_draws", report)
     monkeypatch.setattr(auto, "find_shortage", lambda report: shortage)
     monkeypatch.setattr(chains, "_PIECE_DRAWS", 10)  # one compiled program for any number of draws
-    options = {"sampler": "auto:draws=128,chains=1", "seed": 1}
-    post = adapt(pool, {"A": 0.1, "B": 0.2}, **options)
+    post = plane().adapt("auto", {"draws": 128, "chains": 1}, seed=1)
     assert post.attrs["chosen"] == chosen
     assert post["posterior"]["weights"].shape[:2] == (1, count)
     assert ("drawn_again_because" in post.attrs) == (failures > 0)
@@ -111,16 +109,15 @@ def test_proposals_are_fitted_to_a_posterior_far_from_its_laplace_approximation(
 
 
 @pytest.mark.slow
-def test_it_falls_back_to_nuts(pool: NBest) -> None:
-    sampler = "auto:draws=50,chains=2"
-    post = adapt(pool, {"A": 0.1, "B": 0.2}, sampler=sampler, model=_modeless)
+def test_it_falls_back_to_nuts() -> None:
+    post = plane().adapt("auto", {"draws": 50, "chains": 2}, model=_modeless)
     assert post.attrs["chosen"] == "nuts"
     assert "n_steps" in post["sample_stats"]
 
 
-def test_a_missing_mode_is_reported(pool: NBest) -> None:
+def test_a_missing_mode_is_reported() -> None:
     with raises(DataError, parameter="sampler"):
-        adapt(pool, {"A": 0.1, "B": 0.2}, sampler="imh", model=_modeless)
+        plane().adapt("imh", model=_modeless)
 
 
 @pytest.fixture(scope="module")
