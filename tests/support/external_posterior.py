@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import xarray
+from scipy.signal import lfilter
 
 from bpa_ppl.posterior.arviz_functions import to_arviz_data, to_tree
 from bpa_ppl.posterior.draws import Draws
@@ -77,13 +78,10 @@ def autoregressive(
 def _draw_chains(
     correlation: float, chains: int, draws: int, features: int, seed: int
 ) -> npt.NDArray[np.float64]:
-    rng = np.random.default_rng(seed)
-    noise = rng.normal(size=(draws, chains, features))
-    out = np.empty_like(noise)
-    out[0] = noise[0]
-    for i in range(1, draws):
-        out[i] = correlation * out[i - 1] + np.sqrt(1 - correlation**2) * noise[i]
-    return out.swapaxes(0, 1)
+    noise = np.random.default_rng(seed).normal(size=(draws, chains, features))
+    scale = np.sqrt(1 - correlation**2)
+    rest, _ = lfilter([scale], [1, -correlation], noise[1:], axis=0, zi=correlation * noise[:1])
+    return np.concatenate([noise[:1], rest]).swapaxes(0, 1)
 
 
 def draws_of_all_kinds(**changes: Any) -> Draws:
