@@ -122,6 +122,7 @@ def test_what_cannot_be_checked_is_refused() -> None:
         bpa.point_weights(hierarchy(), unchecked=True)
 
 
+@pytest.mark.usefixtures("without_drawing")
 def test_commands_take_any_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     hierarchy().to_netcdf("any.nc", engine="h5netcdf")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
-from support.compared_draws import NAMES, tied
+from support.compared_draws import NAMES, few_splits, tied
 from support.external_posterior import autoregressive
 
 from bpa_ppl import Draws
-from bpa_ppl.diagnostics.samplers import joint_test
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +17,6 @@ def reference() -> list[Draws]:
 
 
 @pytest.fixture
-def without_joint_test(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave few splits and draws to the joint test, which takes most of a comparison's time."""
-    for name, few in {"SPLITS": 9, "_MAX_DRAWS": 100, "_MAX_REFERENCE_DRAWS": 150}.items():
-        monkeypatch.setattr(joint_test, name, few)
+def without_joint_test() -> Iterator[None]:
+    with few_splits():
+        yield

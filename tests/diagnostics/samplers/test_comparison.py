@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.compared_draws import (
+    COUNT,
     NAMES,
     Change,
     arrays,
@@ -79,7 +80,7 @@ def test_a_wrong_sampler_is_caught(judged: Comparison, sampler: str) -> None:
 
 @pytest.mark.usefixtures("without_joint_test")
 def test_agreement_needs_enough_draws(reference: list[Draws]) -> None:
-    few, more = runs(count=1, draws=250), runs(count=4, draws=2500)
+    few, more = runs(count=1, draws=250), runs(count=2, draws=1500)
     found = compare({"few": few, "more": more}, reference)
     assert not found
     assert (found["few"].verdict, found["more"].verdict) == (INCONCLUSIVE, AGREES)
@@ -100,16 +101,16 @@ def test_a_smaller_bias_takes_more_draws(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The draws that the reason names are enough."""
-    values = [arrays(seed, 500) for seed in (0, 1)]
+    values = [arrays(seed, 250) for seed in (0, 1)]
     few = compare(*values, bias=0.1)["a"]
     assert few.bound is not None
     asked = few.bound / 2.5
     few = compare(*values, bias=asked)["a"]
     times = int(np.ceil((few.bound / asked) ** 2))
-    counts = f"{times} times as many draws are enough: {times * 2000} of a and {times * 2000} of"
+    counts = f"{times} times as many draws are enough: {times * 1000} of a and {times * 1000} of"
     assert few.verdict == INCONCLUSIVE
     assert f"more than {asked:g}; if there is no bias, {counts}" in few.reason
-    enough = compare(arrays(2, 500 * times), arrays(3, 500 * times), bias=asked)
+    enough = compare(arrays(2, 250 * times), arrays(3, 250 * times), bias=asked)
     assert enough["a"].verdict == AGREES
     assert enough.as_dict()["bias"] == asked
     for wrong in (0.0, 0.2, float("nan")):
@@ -201,7 +202,7 @@ def test_statistics_and_data_of_the_posteriors_count() -> None:
     """Divergent transitions fail the check, and other observed data are another posterior."""
 
     def run(seed: int, diverging: int = 0, y: float = 1.0, apart: float = 0.0) -> Any:
-        statistics = {"diverging": np.arange(6000).reshape(4, 1500) < diverging}
+        statistics = {"diverging": np.arange(4 * COUNT).reshape(4, COUNT) < diverging}
         observed = {"y": np.full(3, y), "names": np.array(list("abc"))}
         drawn = {name: values.copy() for name, values in arrays(seed).items()}
         for values in drawn.values():
@@ -253,7 +254,7 @@ def test_the_command_compares_files(
     html = Path("page/index.html").read_text("utf-8")
     assert html.index("<svg") < html.index("<table")
     run_command(["compare", "a.nc", "c.nc", "b.nc", "--var-names", "theta"])
-    logs = {"logwt": np.random.default_rng(0).normal(scale=0.1, size=(4, 1500))}
+    logs = {"logwt": np.random.default_rng(0).normal(scale=0.1, size=(4, COUNT))}
     as_tree(arrays(0) | logs).to_netcdf("weighted.nc")
     with raises(DataError, "missing-argument", parameter="log_weights", match="--log-weights"):
         run_command(["compare", "weighted.nc", "b.nc"])
@@ -284,12 +285,12 @@ def test_without_a_reference_each_is_compared_with_the_others() -> None:
     assert "give a reference if these disagree among themselves; compared with b, c and wr" in (
         found["a"].reason
     )
-    few = compare({"a": arrays(0, 300), "b": arrays(1, 300)})["a"]
+    few = compare({"a": arrays(0, 150), "b": arrays(1, 150)})["a"]
     assert few.verdict == INCONCLUSIVE
     assert re.search(r"enough: \d+ of a and \d+ of b; compared with b, without a ref", few.reason)
     with raises(DataError, "duplicate", match="a has the draws of b, which"):
         compare({"a": arrays(0), "b": arrays(0)})
-    logs = {"logwt": np.zeros((4, 1500))}
+    logs = {"logwt": np.zeros((4, COUNT))}
     with raises(DataError, "mismatch", match="only some posteriors have importance weights"):
         compare({"a": arrays(0) | logs, "b": arrays(1)}, log_weights="logwt")
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.compared_draws import few_splits
 from support.external_posterior import autoregressive, external_posterior
 from support.html_outline import Outline
 from support.raising import raises
@@ -38,7 +39,8 @@ def comparison() -> Comparison:
     truth = [external_posterior(autoregressive(0.1, 4, 3000, 2, seed=9), NAMES)]
     table = np.random.default_rng(0).normal(size=(2, 3, 2))
     lists = from_lists([list("abc")] * 2, table, NAMES, references=["a", "b c"])
-    result = compare({"<b>right": right, "wrong": wrong}, truth, test=lists)
+    with few_splits():
+        result = compare({"<b>right": right, "wrong": wrong}, truth, test=lists)
     failed = SamplerResult("broken", dict.fromkeys(COLUMNS), FAILED, "install <i>nutpie</i>")
     return replace(result, samplers=(*result.samplers, failed))
 
@@ -83,6 +85,7 @@ def test_the_page_begins_with_pictures_whose_text_is_text(comparison: Comparison
         assert inside == [True, False]
 
 
+@pytest.mark.usefixtures("without_joint_test")
 def test_errors_are_drawn_where_evaluations_are_known_and_the_others_are_named() -> None:
     def run(seed: int, **stats: np.ndarray) -> InferenceData:
         return external_posterior(autoregressive(0.3, 4, 200, 2, seed), NAMES, **stats)
@@ -101,6 +104,7 @@ def test_errors_are_drawn_where_evaluations_are_known_and_the_others_are_named()
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_joint_test")
 @pytest.mark.parametrize("with_reference", [True, False])
 def test_more_samplers_than_colours_have_a_plot_each(with_reference: bool) -> None:
     steps = np.ones((4, 200))

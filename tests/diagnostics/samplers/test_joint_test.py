@@ -43,7 +43,7 @@ def test_dependence_without_correlation_is_found() -> None:
             assert distance.neighbours_p_value < 0.005 < distance.moment_p_value
 
 
-@pytest.mark.parametrize("shift", [0.1, 0.2, 0.3])
+@pytest.mark.parametrize("shift", [0.1, 0.2, -0.3])
 def test_a_shift_is_named_as_a_shift(shift: float) -> None:
     truth, x = np.random.default_rng(1).normal(size=(2, 4, 1000, 3))
     x[..., 1] += shift
@@ -51,12 +51,11 @@ def test_a_shift_is_named_as_a_shift(shift: float) -> None:
     # A shift changes no variance and no correlation.
     assert "variance" not in reason
     assert "correlation" not in reason
-    assert "most of all the mean of b: by +" in reason
+    assert f"most of all the mean of b: by {'+' if shift > 0 else '−'}" in reason
 
 
 def test_what_differs_is_named() -> None:
     truth, x = np.random.default_rng(2).normal(size=(2, 4, 1000, 3))
-    assert "most of all the mean of b: by −0." in judge(x - [0.0, 0.3, 0.0], truth)[1]
     wide = x * [1.0, 1.0, 1.2]
     assert "most of all the variance of c: by +" in judge(wide, truth)[1]
     correlated = x.copy()
@@ -81,7 +80,7 @@ def judge(values: np.ndarray, truth: np.ndarray) -> tuple[Distance, str]:
 
 
 def test_pairs_of_very_many_variables_are_chosen_by_their_correlation() -> None:
-    x, y = np.random.default_rng(0).normal(size=(2, 4, 400, 80))
+    x, y = np.random.default_rng(0).normal(size=(2, 4, 250, 80))
     names = tuple(f"x{k}" for k in range(80))
     assert measure_joint_distance(*(Draws({"weights": z}, names) for z in (x, y))).p_value > 0.01
     x[..., 79] = 0.4 * x[..., 70] + np.sqrt(1 - 0.4**2) * x[..., 79]
