@@ -440,6 +440,44 @@ def test_a_number_that_is_missing_for_some(reader: str, tmp_path: Path) -> None:
         assert make(rows, path, features="*", exclude="mqm").feature_names == ("lm",)
 
 
+def without_missing(reader: str, rows: list[Row]) -> list[Row]:
+    """Return rows whose missing fields are absent where the file may lack them."""
+    is_json = reader.startswith("jsonl")
+    return [{n: v for n, v in row.items() if v is not None or not is_json} for row in rows]
+
+
+@having("a file", "columns")
+def test_a_feature_that_is_missing_anywhere_is_an_error_in_a_stream_too(
+    reader: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()  # in blocks of a line, the first one may lack the column
+    path, options = tmp_path / "lists", READERS[reader].options
+    for places in ((0,), (1,), (2,), (0, 1), (1, 2), (0, 2)):
+        rows = [{"id": k, "text": "a", "lm": 1.5 if k in places else None} for k in range(3)]
+        line = READERS[reader].line(rows, next(k for k in range(3) if k not in places))
+        path.write_bytes(READERS[reader].content(without_missing(reader, rows)))
+        for read in (read_nbest, lambda *of, **more: list(iter_nbest(*of, chunk=1, **more))):
+            with raises(DataError, "missing-feature", parameter="missing", line=line, match="lm"):
+                read(path, **options)
+            read(path, missing=0, **options)
+        filled = read_nbest(path, missing={"lm": -9}, **options).features[:, 0]
+        assert filled.tolist() == [1.5 if k in places else -9 for k in range(3)]
+
+
+@having("a file", "columns")
+def test_a_column_that_appears_late_is_an_extra_in_a_stream_too(
+    reader: str, tmp_path: Path
+) -> None:
+    path, options = tmp_path / "lists", READERS[reader].options
+    rows = [{"id": k, "text": "a", "lm": 1, "late": 2 if k == 2 else None} for k in range(3)]
+    path.write_bytes(READERS[reader].content(without_missing(reader, rows)))
+    tables, whole = list(iter_nbest(path, chunk=1, **options)), read_nbest(path, **options)
+    assert [table.feature_names for table in tables] == [("lm",)] * 3
+    joined = read_column(concatenate(tables, fill_missing=True), "late")
+    for column in (joined, read_column(whole, "late")):
+        np.testing.assert_array_equal(column, [np.nan, np.nan, 2])
+
+
 @having("a file", "columns")
 def test_named_columns_are_the_usual_ones(reader: str, tmp_path: Path) -> None:
     whole = {"segment": 7, "src": "un chat", "ref": "the cat"}

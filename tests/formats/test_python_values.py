@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -16,7 +15,7 @@ import pyarrow as pa
 import pytest
 from support.raising import raises
 
-from bpa_ppl import Draws, NBest, Reranker, iter_nbest, read_nbest, write_nbest
+from bpa_ppl import Draws, NBest, Reranker, read_nbest, write_nbest
 from bpa_ppl.errors import BpaError, DataError, NoSuchSentence, UsageError
 from bpa_ppl.gains.function import Function
 from bpa_ppl.lists.building import concatenate, from_arrays, from_lists, from_records, from_samples
@@ -326,29 +325,6 @@ def test_an_id_of_a_sentence_without_candidates_occurs_once() -> None:
     for twice in ([empty, other, one], [one, other, empty], [empty, other, empty]):
         with raises(DataError, "duplicate", line=twice.index(one) + 1 if one in twice else None):
             from_records(twice)
-
-
-def test_a_column_that_appears_late_is_an_extra_in_a_stream_too() -> None:
-    lines = [f'{{"id": {k}, "text": "a", "x": 1}}' for k in range(2)]
-    lines += ['{"id": 2, "text": "a", "x": 1, "late": 2}']
-    tables = list(iter_nbest(lines, chunk=1, features="x"))
-    whole = read_nbest(lines, features="x")
-    assert [table.feature_names for table in tables] == [whole.feature_names] * 3 == [("x",)] * 3
-    joined = concatenate(tables, fill_missing=True)
-    assert joined.extras["late"] == whole.extras["late"] == (None, None, 2)
-
-
-@pytest.mark.parametrize("places", [[0], [1], [2], [0, 1], [1, 2], [0, 2]])
-def test_a_feature_that_is_missing_anywhere_is_an_error_in_a_stream_too(places: list[int]) -> None:
-    rows = [{"id": k, "text": "a"} | ({"lm": 1.5} if k in places else {}) for k in range(3)]
-    lines = [*map(json.dumps, rows)]
-    line = next(k for k in range(3) if k not in places) + 1
-    for read in (read_nbest, lambda *of, **options: list(iter_nbest(*of, chunk=1, **options))):
-        with raises(DataError, "missing-feature", parameter="missing", line=line, match="lm is"):
-            read(lines, features="lm")
-        read(lines, features="lm", missing=0)
-    whole = read_nbest(lines, features="lm", missing={"lm": -9})
-    assert whole.features[:, 0].tolist() == [1.5 if k in places else -9 for k in range(3)]
 
 
 @pytest.mark.parametrize("kind", [str, object])
