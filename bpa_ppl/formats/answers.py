@@ -47,7 +47,7 @@ from bpa_ppl._runtime.arrays import LARGEST
 from bpa_ppl._runtime.messages import format_count, log_info, warn_user
 from bpa_ppl.errors import quote
 from bpa_ppl.formats.block import Block, ReadOptions
-from bpa_ppl.formats.format import SERVERS, NBestFormat
+from bpa_ppl.formats.format import OPENAI, NBestFormat
 from bpa_ppl.formats.located import LocatedRecord, find, iter_json
 from bpa_ppl.formats.samples import Samples, make_extractor, name_prompts, token_statistics
 from bpa_ppl.formats.streams import InputFile, origin_name, read_chunks
@@ -107,8 +107,10 @@ _ENDED = ("end_turn", "stop_sequence", "stop")
 _OF_ANTHROPIC = Form("content[].text?", "stop_reason", _ENDED[:2])
 _OF_OLLAMA = Form("response", "done_reason?", ("stop",), "", "logprobs?[].logprob", whole="done")
 _MESSAGE = "output[type=message].content?"
-#: By kind: what a record is called, and the forms of its response, the last one if no other fits.
+#: By kind: what a record is called, and the forms of its response, the last one if no other fits;
+#: none of chats and completions, whose lines also have requests and several prompts.
 TOOLS: dict[str, tuple[str, tuple[Form, ...]]] = {
+    OPENAI: ("a response of a chat or completion API", ()),
     "anthropic": ("a message of Anthropic", (_OF_ANTHROPIC,)),
     "gemini": (
         "an answer of Gemini",
@@ -497,6 +499,11 @@ class Answers(NBestFormat, frozen=True):
         source: a regular expression that finds the source text in a prompt.
         prompt_id: a regular expression that finds the name of the prompt in that of a request,
             where several requests have the same prompt, as `(.*)-sample` in `doc-7-sample-2`.
+        tool: the name of the server, which is that of the format.
+
+    >>> from bpa_ppl.formats.format import NBEST_FORMATS
+    >>> NBEST_FORMATS.resolve("gemini"), NBEST_FORMATS.name_of(Answers(tool="ollama"))
+    (Answers(tool='gemini'), 'ollama')
     """
 
     nan_is_missing: ClassVar[bool] = True
@@ -506,11 +513,36 @@ class Answers(NBestFormat, frozen=True):
     field: str = ""
     source: str = ""
     prompt_id: str = ""
+    tool: str = OPENAI
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        require_one_of(self.tool, TOOLS, "server", "tool")
         for name in ("extract", "source", "prompt_id"):
             make_extractor(getattr(self, name), name)
+
+    def detect(self, first_line: bytes) -> bool:
+        """Return whether a line is of OpenAI's API: a response, a request, or an error.
+
+        >>> Answers().detect(b'{"id": "chatcmpl-1", "choices": []}')
+        True
+        >>> Answers().detect(b'{"id": 0, "candidates": []}')
+        False
+
+        Lines that are cut off, or hold a number that JSON lacks, are recognised too:
+
+        >>> Answers().detect(b'{"choices": [{"logprob": -Infinity}'), Answers().detect(b'{"id": 0,')
+        (True, False)
+        >>> Answers().detect(b'{"custom_id": "p-1", "resp')
+        True
+        """
+        if self.tool != OPENAI:
+            return False
+        keys = set(json_keys(first_line))
+        if not keys and first_line.lstrip().startswith(b"{"):
+            # With -Infinity, or cut off: reading it says what is wrong.
+            return b'"choices"' in first_line or b'"custom_id"' in first_line
+        return bool(keys) and _is_line(json.loads(first_line))
 
     def read(self, record: LocatedRecord) -> Response:
         """Return what a record says.
@@ -518,7 +550,11 @@ class Answers(NBestFormat, frozen=True):
         Raises:
             DataError: with file and line, if it is not of this server, or a part of an answer.
         """
-        raise NotImplementedError
+        what, forms = TOOLS[self.tool]
+        try:
+            return _read_response(record, forms) if forms else _read_chat(record)
+        except LookupError as error:
+            record.refuse(what, str(error.args[0]))
 
     def blocks(self, file: InputFile, options: ReadOptions) -> Iterator[Block]:
         r"""Yield the columns of all answers, when the last one is read.
@@ -529,11 +565,11 @@ class Answers(NBestFormat, frozen=True):
                 a text or not finished, answers without the wanted part.
 
         >>> line = b'{"choices": [{"text": " a cat", "logprobs": {"token_logprobs": [-1, -3]}}]}'
-        >>> columns = next(Openai().blocks(InputFile(line), ReadOptions("out.jsonl")))
+        >>> columns = next(Answers().blocks(InputFile(line), ReadOptions("out.jsonl")))
         >>> columns.strings, columns.candidates["logprob.sum"]
         (('a cat',), array([-4.]))
         >>> part = b'{"choices": [{"delta": {"content": "a"}}]}'
-        >>> next(Openai().blocks(InputFile(part), ReadOptions("out.jsonl")))
+        >>> next(Answers().blocks(InputFile(part), ReadOptions("out.jsonl")))
         Traceback (most recent call last):
         bpa_ppl.errors.DataError: out.jsonl:1: a part of an answer that was streamed: do not ...
         """
@@ -712,61 +748,3 @@ class Answers(NBestFormat, frozen=True):
                 what += "that of the requests: name the file of requests by the setting requests"
                 warn_user(f"{options.origin}: {what}")
         return list(range(options.first_id, options.first_id + len(samples.names)))
-
-
-class Openai(Answers, frozen=True):
-    """Responses of chat and completion APIs."""
-
-    required: ClassVar[tuple[tuple[str, ...], ...]] = (("choices",), ("custom_id", "response"))
-
-    def detect(self, first_line: bytes) -> bool:
-        """Return whether a line is a response of an API, a request, or an error in its place.
-
-        >>> Openai().detect(b'{"id": "chatcmpl-1", "choices": []}')
-        True
-        >>> Openai().detect(b'{"id": 0, "candidates": []}')
-        False
-
-        Lines that are cut off, or hold a number that JSON lacks, are recognised too:
-
-        >>> Openai().detect(b'{"choices": [{"logprob": -Infinity}'), Openai().detect(b'{"id": 0,')
-        (True, False)
-        >>> Openai().detect(b'{"custom_id": "p-1", "resp')
-        True
-        """
-        keys = set(json_keys(first_line))
-        if not keys and first_line.lstrip().startswith(b"{"):
-            # With -Infinity, or cut off: reading it says what is wrong.
-            return b'"choices"' in first_line or b'"custom_id"' in first_line
-        return bool(keys) and _is_line(json.loads(first_line))
-
-    def read(self, record: LocatedRecord) -> Response:
-        try:
-            return _read_chat(record)
-        except LookupError as error:
-            record.refuse("a response of a chat or completion API", str(error.args[0]))
-
-
-class Server(Answers, frozen=True):
-    """Answers of another server.
-
-    Attributes:
-        tool: the name of the server, which is that of the format.
-
-    >>> from bpa_ppl.formats.format import NBEST_FORMATS
-    >>> NBEST_FORMATS.resolve("gemini"), NBEST_FORMATS.name_of(Server(tool="ollama"))
-    (Server(tool='gemini'), 'ollama')
-    """
-
-    tool: str = SERVERS[0]
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_one_of(self.tool, TOOLS, "server", "tool")
-
-    def read(self, record: LocatedRecord) -> Response:
-        what, forms = TOOLS[self.tool]
-        try:
-            return _read_response(record, forms)
-        except LookupError as error:
-            record.refuse(what, str(error.args[0]))

@@ -243,7 +243,8 @@ class WeightFormat(Component, frozen=True):
         raise NotImplementedError
 
 
-#: Servers of LLMs whose answers are read: `bpa_ppl.formats.answers`.
+#: Servers of LLMs whose answers are read: `bpa_ppl.formats.answers`; the first one is detected.
+OPENAI = "openai"
 SERVERS = ("anthropic", "bedrock", "cohere", "gemini", "llamacpp", "ollama", "responses")
 #: In the order in which they are tried; `moses` accepts any line with its separator.
 NBEST_FORMATS: Registry[NBestFormat] = Registry(
@@ -253,7 +254,7 @@ NBEST_FORMATS: Registry[NBestFormat] = Registry(
     {
         AUTO: "bpa_ppl.formats.reading:Auto",
         "fairseq": "bpa_ppl.formats.fairseq:Fairseq",
-        "openai": "bpa_ppl.formats.answers:Openai",
+        OPENAI: "bpa_ppl.formats.answers:Answers",
         "jsonl": "bpa_ppl.formats.jsonl:Jsonl",
         "tsv": "bpa_ppl.formats.separated:Tsv",
         "csv": "bpa_ppl.formats.separated:Csv",
@@ -263,9 +264,9 @@ NBEST_FORMATS: Registry[NBestFormat] = Registry(
         "espnet": "bpa_ppl.formats.speech:Espnet",
         "marian": "bpa_ppl.formats.moses:Marian",
         "moses": "bpa_ppl.formats.moses:Moses",
-        **dict.fromkeys(SERVERS, "bpa_ppl.formats.answers:Server"),
+        **dict.fromkeys(SERVERS, "bpa_ppl.formats.answers:Answers"),
     },
-    {name: {"tool": name} for name in SERVERS},
+    {name: {"tool": name} for name in (OPENAI, *SERVERS)},
 )
 
 

@@ -17,7 +17,7 @@ from support.user_files import Write, run_shell
 from bpa_ppl import NBest, read_nbest, write_nbest
 from bpa_ppl._runtime.messages import capture_notes
 from bpa_ppl.errors import DataError, UsageError
-from bpa_ppl.formats.answers import Openai
+from bpa_ppl.formats.answers import Answers
 from bpa_ppl.formats.format import NBEST_FORMATS
 from bpa_ppl.formats.reading import format_name
 
@@ -102,7 +102,7 @@ def test_requests_give_sources_and_order(write: Write) -> None:
         name="requests.jsonl",
     )
     path = write(batch("uuid-a", choice("three", -1)), batch("uuid-b", choice("a cat", -1)))
-    lists, notes = notes_of(lambda: read_nbest(path, format=Openai(requests=str(requests))))
+    lists, notes = notes_of(lambda: read_nbest(path, format=Answers(requests=str(requests))))
     assert lists.sources == ("un chat", "trois")
     assert (lists.sentence_ids.tolist(), lists.ids) == ([0, 2], ("uuid-b", "uuid-a"))
     assert "requests without a response: 1 (uuid-c)" in notes
@@ -112,15 +112,15 @@ def test_several_requests_of_one_prompt(write: Write) -> None:
     samples = ["d7-s1", "d8-s1", "d7-s2"]
     requests = write(*(request(name, f"Übersetze: {name[:2]}!") for name in samples), name="in")
     path = write(*(batch(name, choice(name, -1)) for name in samples[::-1]))
-    format = Openai(prompt_id="(.*)-s", requests=str(requests), source=": (.*)!")
+    format = Answers(prompt_id="(.*)-s", requests=str(requests), source=": (.*)!")
     lists = read_nbest(path, format=format)
     assert [lists.texts(s) for s in range(2)] == [["d7-s2", "d7-s1"], ["d8-s1"]]
     assert lists.sources == ("d7", "d8")
     with raises(DataError, "mismatch", parameter="prompt_id", line=1, match="'d7-s2'"):
-        read_nbest(path, format=Openai(prompt_id="(.*)-x"))
+        read_nbest(path, format=Answers(prompt_id="(.*)-x"))
     short = write(request("d8-s1", "?"), name="short")
     with raises(DataError, "mismatch", parameter="requests", line=1, match="'d7-s2'"):
-        read_nbest(path, format=Openai(requests=str(short)))
+        read_nbest(path, format=Answers(requests=str(short)))
 
 
 @pytest.mark.parametrize(
@@ -134,11 +134,11 @@ def test_several_requests_of_one_prompt(write: Write) -> None:
 )
 def test_the_candidate_in_an_answer(write: Write, settings: dict[str, str], answer: str) -> None:
     path = write(batch("1", choice(answer, -1)))
-    assert read_nbest(path, format=Openai(**settings)).texts(0) == ["a\ncat"]
+    assert read_nbest(path, format=Answers(**settings)).texts(0) == ["a\ncat"]
     odd = ["no", "{", "[1]", '{"t": 1}', "[" * 100_000]
     path = write(batch("1", choice(answer, -1)), batch("2", *map(choice, odd)))
     with raises(DataError, "bad-response", parameter="bad", line=2, match=r"5 \(2\)"):
-        read_nbest(path, format=Openai(**settings))
+        read_nbest(path, format=Answers(**settings))
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_a_file_of_requests_that_is_not_one(write: Write) -> None:
     path = write(batch("1", choice("a", -1)))
     for line in (batch("1"), "{}", '{"custom_id": "1", "body": {"input": null}}', " "):
         with pytest.raises(DataError, match=r"requests\.jsonl") as caught:
-            read_nbest(path, format=Openai(requests=str(write(line, name="requests.jsonl"))))
+            read_nbest(path, format=Answers(requests=str(write(line, name="requests.jsonl"))))
         assert caught.value.parameter == "requests"
 
 
@@ -173,11 +173,11 @@ def test_two_prompts_of_one_custom_id(write: Write) -> None:
     path = write(batch("p-1", choice("a", -1)), name="out.jsonl")
     for kept in (lines[:1], lines[:2]):
         requests = write(*kept, name="requests.jsonl")
-        assert read_nbest(path, format=Openai(requests=str(requests))).sources == ("Un chat",)
+        assert read_nbest(path, format=Answers(requests=str(requests))).sources == ("Un chat",)
     requests = write(*lines, name="requests.jsonl")
     match = r"requests\.jsonl:3: a second prompt of the custom_id 'p-1'"
     with raises(DataError, "duplicate", line=3, match=match):
-        read_nbest(path, format=Openai(requests=str(requests)))
+        read_nbest(path, format=Answers(requests=str(requests)))
     both = [
         json.dumps(json.loads(batch("p-1", choice(t, -1))) | {"request": of}) for t, of in PAIRS
     ]
@@ -312,7 +312,7 @@ def test_chats_and_completions_one_by_one() -> None:
     ],
 )
 def test_which_first_lines_are_responses(value: dict[str, Any], is_read: bool) -> None:
-    assert Openai().detect(json.dumps(value).encode()) is is_read
+    assert Answers().detect(json.dumps(value).encode()) is is_read
 
 
 def failed(**fields: Any) -> str:
@@ -388,7 +388,7 @@ def test_all_tokens_that_are_written_count() -> None:
 def test_the_expressions_of_the_page_leave_out_reasoning(place: int, text: str) -> None:
     section = PAGE.read_text("utf-8").partition("* **Reasoning**")[2].partition("\n* **")[0]
     pattern = re.findall("--format 'openai:extract=(.*?)'", section)[place]
-    lists = read_nbest([live(choice(text, -1))], format=Openai(extract=pattern))
+    lists = read_nbest([live(choice(text, -1))], format=Answers(extract=pattern))
     assert texts(lists) == [["4"]]
 
 
@@ -415,7 +415,7 @@ def test_answers_that_repeat_their_prompts_are_refused(write: Write) -> None:
     body = json.loads(completion(("Q: a", [None, -1])))
     answer = json.dumps({"custom_id": "r-1", "response": {"body": body}})
     with raises(DataError, "not-supported", line=1, match=r"requests\.jsonl:1: .* echo"):
-        read_nbest([answer], format=Openai(requests=str(requests)))
+        read_nbest([answer], format=Answers(requests=str(requests)))
     with raises(DataError, "not-supported", line=1, match="echo"):
         read_nbest([completion(("Q: a", [None, -1]), prompt="Q:", echo=True)])
 
@@ -432,10 +432,10 @@ def test_several_prompts_in_one_completion(write: Write, n: int, where: str) -> 
     body["choices"].reverse()
     request = {"prompt": prompts, "n": n}
     fields: dict[str, Any] = {"custom_id": "r-1", "response": {"body": body}}
-    format = Openai()
+    format = Answers()
     if where == "requests":
         path = write(json.dumps({"custom_id": "r-1", "body": request}), name="requests.jsonl")
-        format = Openai(requests=str(path))
+        format = Answers(requests=str(path))
     else:
         fields |= request if where == "line" else {"request": request}
     lists, _ = notes_of(lambda: read_nbest([json.dumps(fields)], format=format))

@@ -11,12 +11,12 @@ from bpa_ppl.components import read_name
 from bpa_ppl.extras.convert.records import Lists, drop_missing
 from bpa_ppl.formats.answers import MODEL, Answers, find_numbers
 from bpa_ppl.formats.block import CANDIDATES, ID, ID_NUMBER, SOURCE, TEXT, ReadOptions
-from bpa_ppl.formats.format import NBEST_FORMATS, SERVERS
+from bpa_ppl.formats.format import NBEST_FORMATS, OPENAI, SERVERS
 from bpa_ppl.formats.located import iter_records
 from bpa_ppl.formats.samples import COUNT, STATISTICS
 
 #: The formats of answers.
-ANSWERS = ("openai", *SERVERS)
+ANSWERS = (OPENAI, *SERVERS)
 
 
 def answers(
