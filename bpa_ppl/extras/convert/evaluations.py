@@ -8,10 +8,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from bpa_ppl._runtime.arguments import require_one_of
-from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import quote
-from bpa_ppl.extras.convert.records import Lists, Turn, find_last_text
+from bpa_ppl.extras.convert.records import Failures, Lists, Turn, find_last_text
 from bpa_ppl.formats.located import LocatedRecord, iter_records
 from bpa_ppl.formats.values import abbreviate, parse_finite
 
@@ -180,10 +178,8 @@ def promptfoo(records: Iterable[Any], *, bad: str = "error") -> Lists:
     >>> promptfoo([row | {"score": 1, "response": {"output": "a cat"}}])[0]["candidates"]
     [{'text': 'a cat', 'system': 'm', 'prompt': 0, 'score': 1.0}]
     """
-    what = "a result of promptfoo"
-    require_one_of(bad, ("error", "drop"), "policy", "bad")
+    what, failures = "a result of promptfoo", Failures(bad, "result", "run the test again")
     lists: dict[str, dict[str, Any]] = {}
-    dropped = 0
     for record in iter_records(records):
         rows = [record.value]
         if record.has("results"):
@@ -194,15 +190,11 @@ def promptfoo(records: Iterable[Any], *, bad: str = "error") -> Lists:
             source = json.dumps(variables, ensure_ascii=False)
             start = {"id": len(lists), "source": source, "candidates": []}
             of_list = lists.setdefault(f"{test} {source}", start)
-            if output is None and bad == "error":
-                remedy = "run the test again, or leave out such results (bad: drop)"
-                raise record.error(f"a result without an output: {remedy}", "bad-response", "bad")
             if output is None:
-                dropped += 1
+                failures.add(record, "a result without an output")
                 continue
             text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
             fields = {"text": text, "system": provider, "prompt": prompt, "score": score}
             of_list["candidates"].append({**fields, **(named or {})})
-    if dropped:
-        warn_user(f"left out: results without an output ({dropped})")
+    failures.report()
     return list(lists.values())

@@ -15,37 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from bpa_ppl._runtime.arguments import require_one_of
-from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import quote
-from bpa_ppl.extras.convert.records import Lists, drop_missing, make_judgement
+from bpa_ppl.extras.convert.records import Failures, Lists, drop_missing, make_judgement
 from bpa_ppl.formats.located import LocatedRecord, iter_records
 from bpa_ppl.formats.values import abbreviate
-
-
-class _Failures:
-    """Counts judgements that failed, or refuses them.
-
-    Args:
-        bad: "error", or "drop" to leave them out.
-    """
-
-    def __init__(self, bad: str):
-        require_one_of(bad, ("error", "drop"), "policy", "bad")
-        self._bad, self._count = bad, 0
-
-    def add(self, record: LocatedRecord, problem: str) -> None:
-        """Count one, or raise its error."""
-        if self._bad == "error":
-            remedy = "judge it again, or leave out such judgements (bad: drop)"
-            raise record.error(f"{problem}: {remedy}", "bad-line", "bad")
-        self._count += 1
-
-    def report(self) -> None:
-        """Warn about what is left out."""
-        if self._count:
-            warn_user(f"left out: {format_count(self._count, 'judgement')} that failed")
-
 
 _ALPACA_EVAL: dict[str, Any] = {
     "instruction": str,
@@ -73,7 +46,11 @@ def alpacaeval(records: Iterable[Any], *, bad: str = "error") -> Lists:
     >>> alpacaeval([row])[0]["preferences"]
     [[1, 0]]
     """
-    what, lists, failures = "an annotation of AlpacaEval", Lists(), _Failures(bad)
+    what, lists, failures = (
+        "an annotation of AlpacaEval",
+        Lists(),
+        Failures(bad, "judgement", "judge it again"),
+    )
     for record in iter_records(records):
         instruction, first, second, preference, *systems = record.read(what, _ALPACA_EVAL)
         if preference is None:
@@ -120,7 +97,11 @@ def arenahard(records: Iterable[Any], *, baseline: str = "baseline", bad: str = 
     >>> arenahard([{"uid": "q", "model": "m", "games": [{"score": "B>A"}, {"score": "A=B"}]}])
     [{'id': 'q m', 'candidates': [{'text': 'baseline', 'system': 'baseline'}, ...
     """
-    what, lists, failures = "a judgement of Arena-Hard", Lists(), _Failures(bad)
+    what, lists, failures = (
+        "a judgement of Arena-Hard",
+        Lists(),
+        Failures(bad, "judgement", "judge it again"),
+    )
     for record in iter_records(records):
         model, games, question, identifier = record.read(what, _ARENA_HARD)
         question = question or identifier
@@ -168,7 +149,7 @@ def mtbench(records: Iterable[Any], *, bad: str = "error") -> Lists:
     >>> mtbench(scores)[0]["candidates"][0]
     {'text': 'x', 'system': 'x', 'score': 9.0}
     """
-    what, failures = "a judgement of MT-Bench", _Failures(bad)
+    what, failures = "a judgement of MT-Bench", Failures(bad, "judgement", "judge it again")
     lists: dict[str, dict[str, Any]] = {}
     for record in iter_records(records):
         if record.has("g1_winner"):

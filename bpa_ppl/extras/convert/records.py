@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from bpa_ppl._runtime.arguments import require_one_of
+from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl.errors import missing_data
 from bpa_ppl.formats.located import LocatedRecord, iter_json
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, origin_name, read_chunks, read_lines
@@ -60,6 +62,32 @@ def write_lists(lists: Iterable[Mapping[str, Any]], path: AnyPath) -> None:
     with atomic_writer(path) as file:
         for of_list in lists:
             file.write(json.dumps(of_list, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+class Failures:
+    """Counts records that failed, or refuses them.
+
+    Args:
+        bad: "error", or "drop" to leave them out.
+        what: one of them is.
+        again: what to do about it.
+    """
+
+    def __init__(self, bad: str, what: str, again: str):
+        require_one_of(bad, ("error", "drop"), "policy", "bad")
+        self._bad, self._what, self._again, self._count = bad, what, again, 0
+
+    def add(self, record: LocatedRecord, problem: str) -> None:
+        """Count one, or raise its error."""
+        if self._bad == "error":
+            remedy = f"{self._again}, or leave out such {self._what}s (bad: drop)"
+            raise record.error(f"{problem}: {remedy}", "bad-line", "bad")
+        self._count += 1
+
+    def report(self) -> None:
+        """Warn about what is left out."""
+        if self._count:
+            warn_user(f"left out: {format_count(self._count, self._what)} that failed")
 
 
 def drop_missing(fields: Mapping[str, Any]) -> dict[str, Any]:

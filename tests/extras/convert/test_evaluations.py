@@ -182,9 +182,9 @@ def test_results_of_promptfoo(records: list[Row]) -> None:
 def test_results_without_an_output() -> None:
     failed = [result(0, "n", None, error="x"), {**result(0, "o", ""), "response": None}]
     for row in failed:
-        with raises(DataError, "bad-response", line=4, parameter="bad"):
+        with raises(DataError, "bad-line", line=4, parameter="bad"):
             promptfoo([*RESULTS, row])
-    with pytest.warns(BpaWarning, match=r"left out: .*\(2\)"):
+    with pytest.warns(BpaWarning, match="left out: 2 results that failed"):
         assert promptfoo([*RESULTS, *failed], bad="drop") == promptfoo(RESULTS)
 
 
