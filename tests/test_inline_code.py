@@ -95,7 +95,9 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         texts, features, labels, references=references, extras={"judgement": grades}
     )
     canonical = {"lm": 0.5, "tm": 0.5}
-    posteriors = [bpa_ppl.adapt(lists, canonical, sampler="imh", seed=seed) for seed in range(2)]
+    posteriors = [
+        bpa_ppl.adapt(lists, canonical, sampler="imh:draws=300", seed=seed) for seed in range(2)
+    ]
     file = tmp_path_factory.mktemp("posteriors") / "posterior.nc"
     bpa_ppl.write_posterior(posteriors[0], file)
     matched = match(canonical, lists)
@@ -134,7 +136,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 def quick_adapt(*arguments: Any, **options: Any) -> Any:
     """Adapt with a quick sampler unless one is chosen."""
-    quick = {} if {"sampler", "preset"} & options.keys() else {"sampler": "laplace"}
+    quick = {} if {"sampler", "preset"} & options.keys() else {"sampler": "map"}
     return ADAPT(*arguments, **options, **quick)
 
 
@@ -142,6 +144,7 @@ ADAPT = bpa_ppl.adapt
 
 
 @pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
+@pytest.mark.usefixtures("without_drawing")
 @pytest.mark.parametrize("span", PYTHON)
 def test_calls_run(
     span: str, names: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

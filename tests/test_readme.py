@@ -23,6 +23,7 @@ from support.command_line import run
 
 import bpa_ppl
 from bpa_ppl import read_nbest
+from bpa_ppl.adapting.build import require_adaptation
 from bpa_ppl.posterior.arviz_functions import import_arviz
 from bpa_ppl.posterior.files import read_draws
 
@@ -138,7 +139,7 @@ def test_the_line_of_bpa_lists_adapts_to_the_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    run_line("bpa demo --files -o .")
+    pytest.importorskip("bpa_ppl.extras.demo.demo").write_demo_files(Path())
     shown = run_line("bpa lists judged.csv")
     line = re.findall("bpa adapt .*", shown)[0]
     assert "--features COLUMNS --gain COLUMN" in line
@@ -168,8 +169,7 @@ def test_the_model_is_the_published_one() -> None:
     block = next(content for language, content in BLOCKS if language == "python")
     exec(block.partition("\nlists = ")[0], scope)
     target = bpa_ppl.log_density(lists, weights, model=scope["model"], likelihood="oracle")
-    mode = bpa_ppl.adapt(lists, weights, likelihood="oracle", sampler="map")
-    oracle = bpa_ppl.as_draws(mode).observed["oracle"]
+    oracle = require_adaptation(target).observed.chosen
     canonical = np.array([weights[name] for name in lists.feature_names])
     features = lists.features.reshape(20, 10, 2).astype(np.float64)
     with jax.enable_x64(True):

@@ -34,7 +34,8 @@ class Best(Mean, frozen=True):
     >>> lists = lists.with_extras(grade=table[..., 0].ravel())
     >>> poor = Isotropic(variance={"good": 1e-6, "bad": 1e-6})
     >>> with warnings.catch_warnings(action="ignore"):  # "the adapted weights are worse than …"
-    ...     posterior = adapt(lists, {"good": 0.0, "bad": 1.0}, gain="grade", prior=poor)
+    ...     posterior = adapt(lists, {"good": 0.0, "bad": 1.0}, gain="grade", prior=poor,
+    ...                       sampler="laplace")
     >>> reranker = Reranker(posterior, rule="best")
     >>> bool((reranker(lists).choice == table[..., 0].argmax(axis=1)).all())
     True
