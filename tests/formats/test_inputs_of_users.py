@@ -28,7 +28,7 @@ pytestmark = [
     pytest.mark.skipif(not FIELD.is_dir(), reason="needs the files of users in ../shared/data"),
     pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning"),
 ]
-MODE = ("--weights", "none", "--sampler", "map", "-q", "-o", "p.nc")
+MODE = ("--weights=none", "--sampler=map", "--prior=isotropic:scale=0.3", "-q", "-o", "p.nc")
 
 
 @pytest.fixture(autouse=True)
@@ -95,7 +95,8 @@ def test_features_are_named_as_the_error_says(case: Adapted) -> None:
     typed = shlex.split(re.findall(r"as in (--features .*), or features=", error)[0])
     assert typed == ["--features", *case.numbers]
     succeed(*first, *typed)  # word for word
-    succeed(*first, "--features", *case.chosen)
+    if case.chosen != case.numbers:
+        succeed(*first, "--features", *case.chosen)
     assert list(read_draws("p.nc").features) == case.chosen
     lists = read_nbest(path, features=case.chosen)
     assert lists.features[0].tolist() == case.values

@@ -19,10 +19,9 @@ from bpa_ppl import DataError, NBest, UsageError, from_records, iter_nbest, read
 from bpa_ppl.extending import gains
 from bpa_ppl.formats.roles import Roles
 from bpa_ppl.lists.columns import read_column
-from bpa_ppl.posterior.adapter import as_draws
 
-#: The mode alone, with a prior that is not learned: fast, where the weights do not matter.
-MODE: dict[str, Any] = {"sampler": "map", "prior": "isotropic:variance=1.0"}
+#: A prior that is not learned: fast, where the weights do not matter.
+PRIOR = "isotropic:variance=1.0"
 #: Columns of two lists: numbers, texts, and a number that is not one of the candidates.
 TABLE: dict[str, list[Any]] = {
     "id": [1, 1, 2, 2],
@@ -168,7 +167,7 @@ def test_a_declared_feature_that_is_not_chosen_is_an_extra(
     assert chosen.feature_names == ("lm",)
     assert [*chosen.extras] == ["human"]
     assert gains(chosen, "human").tolist() == [1, 0, 0, 1]
-    assert bpa.as_draws(bpa.adapt(chosen, gain="human", **MODE)).features == ("lm",)
+    assert bpa.log_density(chosen, gain="human", prior=PRIOR).features == ("lm",)
 
 
 @pytest.mark.parametrize(
@@ -253,18 +252,18 @@ def test_values_in_place_of_missing_ones_are_of_columns(tmp_path: Path, ending: 
 
 def test_all_columns_may_be_excluded_if_features_are_added() -> None:
     lists = from_records(TABLE, features="*")
-    alone = bpa.adapt(lists, gain="human", exclude="*", add="length", **MODE)
-    assert as_draws(alone).features == ("LengthWords",)
+    alone = bpa.log_density(lists, gain="human", exclude="*", add="length", prior=PRIOR)
+    assert alone.features == ("LengthWords",)
     match = "no features are left, because .* are excluded: exclude fewer columns"
     with raises(DataError, "missing-feature", parameter="features", match=match):
-        bpa.adapt(lists, gain="human", exclude="*", **MODE)
+        bpa.log_density(lists, gain="human", exclude="*", prior=PRIOR)
 
 
 def test_constant_features_are_reported(caplog: pytest.LogCaptureFixture) -> None:
     lists = from_records(table(year=[1999, 1999, 2000, 2000]), features="*")
     with caplog.at_level("INFO", "bpa_ppl"):
-        posterior = bpa.adapt(lists, gain="human", **MODE)
-    assert as_draws(posterior).features == ("judge_a", "judge_b", "tm[0]", "tm[1]", "year")
+        target = bpa.log_density(lists, gain="human", prior=PRIOR)
+    assert target.features == ("judge_a", "judge_b", "tm[0]", "tm[1]", "year")
     note = "year is constant within each list, so its weight has no effect there; to leave it out:"
     assert note in caplog.text
 
@@ -279,12 +278,12 @@ def test_names_are_texts(roles: dict[str, Any]) -> None:
 def test_adapt_without_features_shows_what_to_name(tmp_path: Path, ending: str) -> None:
     path = write_table(TABLE, tmp_path / f"lists.{ending}")
     with raises(DataError, "missing-feature", parameter="features", match=SHOWN[:60]) as caught:
-        bpa.adapt(read_nbest(path), gain="human", **MODE)
+        bpa.log_density(read_nbest(path), gain="human", prior=PRIOR)
     named = caught.value.message.rpartition("features=")[2].partition(" in Python")[0]
-    posterior = bpa.adapt(read_nbest(path), gain="human", features=eval(named), **MODE)
-    assert "judge_a" in bpa.as_draws(posterior).features
-    again = bpa.adapt(read_nbest(path, features=["judge_a", "tm"]), gain="human", **MODE)
-    assert bpa.as_draws(again).features == ("judge_a", "tm[0]", "tm[1]")
+    options: dict[str, Any] = {"gain": "human", "prior": PRIOR}
+    assert "judge_a" in bpa.log_density(read_nbest(path), features=eval(named), **options).features
+    again = bpa.log_density(read_nbest(path, features=["judge_a", "tm"]), **options)
+    assert again.features == ("judge_a", "tm[0]", "tm[1]")
 
 
 # --- strict values -------------------------------------------------------------------------------
@@ -420,7 +419,7 @@ def test_extras_are_kept_as_they_are(write: Write, tmp_path: Path) -> None:
 def test_a_column_of_a_posterior_is_read_wherever_it_is(tmp_path: Path) -> None:
     """`rerank` reads exactly the features of the posterior; an absent one is an error."""
     lists = from_records(TABLE, features=["judge_a", "tm[0]"])
-    draws = bpa.as_draws(bpa.adapt(lists, gain="human", **MODE))
+    draws = bpa.as_draws(bpa.adapt(lists, gain="human", prior=PRIOR, sampler="map"))
 
     def chosen(given: NBest) -> list[int]:
         return bpa.rerank(given, draws).choice.tolist()

@@ -44,7 +44,7 @@ class Fit(NamedTuple):
 
 
 def fit(features: Array, gains: Array, likelihood: str | None) -> Fit:
-    ranker = BayesianRanker(sampler="laplace", likelihood=likelihood, random_state=0)
+    ranker = BayesianRanker(sampler="laplace:draws=1000", likelihood=likelihood, random_state=0)
     ranker.fit(features, gains, qid=QID)
     probabilities = ranker.predict_proba(features, qid=QID)
     return Fit(ranker.coef_, probabilities, ranker.score(features, gains, qid=QID))
@@ -67,9 +67,9 @@ def require_equal(one: Fit, other: Fit) -> None:
 @pytest.mark.parametrize(
     ("constant", "likelihood"),
     [
-        *((1e-12, None), (1e12, "pairs")),
-        *(pytest.param(constant, None, marks=pytest.mark.slow) for constant in (0.1, 1e8, 1e12)),
-        pytest.param(1e12, "margin", marks=pytest.mark.slow),
+        *((1e-12, None), (1e12, None)),
+        *(pytest.param(constant, None, marks=pytest.mark.slow) for constant in (0.1, 1e8)),
+        *(pytest.param(1e12, name, marks=pytest.mark.slow) for name in ("pairs", "margin")),
     ],
 )
 def test_a_constant_changes_nothing(constant: float, likelihood: str | None) -> None:
@@ -84,10 +84,10 @@ def test_a_constant_changes_nothing(constant: float, likelihood: str | None) -> 
 @pytest.mark.parametrize(
     ("likelihood", "unit"),
     [
-        *((None, 1e-300), ("pairs:power=0.5", 1e58)),
+        *((None, 1e-300), (None, 1e58)),
         *(
             pytest.param(*of, marks=pytest.mark.slow)
-            for of in ((None, 1e-9), (None, 1e58), ("pairs:power=0.5", 1e-300))
+            for of in ((None, 1e-9), ("pairs:power=0.5", 1e58), ("pairs:power=0.5", 1e-300))
         ),
     ],
 )
