@@ -426,7 +426,7 @@ def flatten(
         as_array(part) if hasattr(part, "__array__") and np.ndim(part) else part
         for part in to_members(lists, name)
     ]
-    arrays = all(isinstance(part, np.ndarray) for part in parts)
+    arrays = all(isinstance(part, np.ndarray) and part.ndim for part in parts)
     kept = parts if arrays else [to_members(part, name) for part in parts]
     if list(map(len, kept)) != list(sizes):
         problem = f"{name} must have one value for each candidate of each sentence"

@@ -149,6 +149,14 @@ def test_values_of_numpy_anywhere_are_those_of_python() -> None:
     assert repr(from_records([pair]).sentence_extras["share"]) == "(0.5,)"
 
 
+@pytest.mark.parametrize("one", [np.array(False), np.array(1.5), 1.5])
+def test_a_scalar_is_no_column_of_a_list(one: Any) -> None:
+    for features, extras in (([one], {}), ([[[1.0], [2.0]]], {"mqm": [one]})):
+        name = "mqm" if extras else "features"
+        with raises(UsageError, "wrong-type", parameter=name, match="must be a sequence"):
+            from_lists([TEXTS], features, ["lm"], extras=extras)
+
+
 def test_candidates_in_an_array() -> None:
     lists = from_records([{"id": 0, "candidates": np.array(TEXTS)}])
     assert (lists.texts(0), lists.feature_names) == (TEXTS, ())
