@@ -163,11 +163,16 @@ def test_data_of_judges_are_those_of_the_script(tmp_path: Path) -> None:
         assert (tmp_path / name).read_bytes() == (DATA / name).read_bytes()
 
 
-def test_files_of_the_demos(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The files of the demos, in a new folder."""
+    return list(write_demo_files(tmp_path_factory.mktemp("demo") / "new" / "files"))
+
+
+def test_files_of_the_demos(written: list[Path]) -> None:
     """They have the data, of which the first 50 sentences are to adapt to."""
-    folder = tmp_path / "new" / "files"
-    paths = write_demo_files(folder)
-    assert set(paths) == set(folder.iterdir())
+    folder = written[0].parent
+    assert set(written) == set(folder.iterdir())
     pool = read_nbest(DATA / "leaflet.nbest100.gz")
     for name, part in (("adapt", slice(50)), ("test", slice(50, None))):
         lists = read_nbest(folder / f"{name}.nbest.gz")
@@ -182,9 +187,8 @@ def test_files_of_the_demos(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["judged", "new"])
-def test_table_of_answers(name: str, tmp_path: Path) -> None:
+def test_table_of_answers(name: str, written: list[Path]) -> None:
     """It has the grades, and 1 for the answers that were preferred."""
-    write_demo_files(tmp_path)
     judges = ["large", "medium", "small", "friendly", "hasty"]
     expected = []
     for text in (DATA / f"answers.{name}.jsonl").read_text("utf-8").splitlines():
@@ -193,7 +197,7 @@ def test_table_of_answers(name: str, tmp_path: Path) -> None:
         for place, one in enumerate(line["candidates"]):
             grades = [float(one["features"][judge]) for judge in judges]
             expected.append([str(line["id"]), one["text"], *grades, float(place == winner)])
-    with (tmp_path / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+    with (written[0].parent / f"{name}.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     names = [*judges, "better"]
     assert [[r["id"], r["text"], *(float(r[n]) for n in names)] for r in rows] == expected
