@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import os
 from collections.abc import Iterator
+from functools import lru_cache
 from importlib.resources import files
+from itertools import groupby
 from pathlib import Path
 from unittest.mock import patch
 
@@ -19,14 +21,18 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@lru_cache(maxsize=1)
+def _read_lists() -> list[list[str]]:
+    """Return the lines of each list of the demo."""
+    packed = files("bpa_ppl.demo_data").joinpath("leaflet.nbest100.gz").read_bytes()
+    lines = gzip.decompress(packed).decode().splitlines(keepends=True)
+    return [list(group) for _, group in groupby(lines, lambda line: line.split(" ||| ", 1)[0])]
+
+
 def write_small_demo(folder: Path, sentences: int, candidates: int) -> None:
     """Write the first sentences of the demo to `nbest`, `ref` and `moses.ini`."""
     demo = files("bpa_ppl.demo_data")
-    lists: dict[str, list[str]] = {}
-    packed = demo.joinpath("leaflet.nbest100.gz").read_bytes()
-    for line in gzip.decompress(packed).decode().splitlines(keepends=True):
-        lists.setdefault(line.split(" ||| ")[0], []).append(line)
-    kept = [line for key in list(lists)[:sentences] for line in lists[key][:candidates]]
+    kept = [line for lines in _read_lists()[:sentences] for line in lines[:candidates]]
     (folder / "nbest").write_text("".join(kept), "utf-8")
     references = demo.joinpath("leaflet.ref").read_text("utf-8").splitlines(keepends=True)
     (folder / "ref").write_text("".join(references[:sentences]), "utf-8")
