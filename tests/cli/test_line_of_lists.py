@@ -17,6 +17,8 @@ from support.command_line import refused, succeed
 
 from bpa_ppl.posterior.files import read_draws
 
+#: What makes a line fast; the scale of the prior is not learned.
+FAST = ("--sampler", "map", "--prior", "isotropic:variance=0.5")
 ODD = ("log prob", "why?", "-x", "it's", "a*", "$HOME", "日本")
 
 
@@ -185,7 +187,7 @@ def test_the_line_runs_as_it_is_printed(
     command = f"bpa adapt {shlex.join(words)} {options}"
     assert printed["command"] == command
     assert f": {command}\n" in succeed("lists", *words).out
-    succeed(*shlex.split(command)[1:], "--sampler", "map")
+    succeed(*shlex.split(command)[1:], *FAST)
     draws = read_draws("posterior.nc")
     if printed["features"]:
         assert draws.features == tuple(printed["features"])
@@ -217,7 +219,7 @@ def test_the_columns_are_chosen_by_the_user(folder: Path) -> None:
     assert f"- to adapt, with your columns: {command}\n{columns}\n" in shown
     refused(*shlex.split(command)[1:], mention="COLUMN")
     command = command.replace("COLUMNS", "logprob judge_a").replace("COLUMN", "human")
-    succeed(*shlex.split(command)[1:], "--sampler", "map")
+    succeed(*shlex.split(command)[1:], *FAST)
     assert read_draws("posterior.nc").features == ("logprob", "judge_a")
 
 
@@ -233,7 +235,7 @@ def test_lists_of_numbers_beside_the_candidates_are_chosen_too(folder: Path) -> 
     assert "- columns to choose from: judge, human\n" in shown
     (command,) = re.findall("bpa adapt .*", shown)
     command = command.replace("COLUMNS", "judge").replace("COLUMN", "human")
-    succeed(*shlex.split(command)[1:], "--sampler", "map")
+    succeed(*shlex.split(command)[1:], *FAST)
     draws = read_draws("posterior.nc")
     assert draws.record.observed is not None
     assert (draws.features, draws.record.observed.gain) == (("judge",), "human")
@@ -250,7 +252,7 @@ def test_standard_input_and_the_end_of_options(folder: Path) -> None:
     command = f"bpa adapt -r d.ref {after} -- -lists"
     assert f"{command}\n" in done.out
     name, *words = shlex.split(command)[1:]
-    succeed(name, "--sampler", "map", *words)
+    succeed(name, *FAST, *words)
 
 
 def test_what_is_needed_is_named(folder: Path) -> None:

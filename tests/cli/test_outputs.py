@@ -303,6 +303,7 @@ def test_patterns_of_columns_name_no_files(folder: Path, pattern: str) -> None:
     rows = [f"{s},{s} {place},{s * place % 3},{place}" for s in range(9) for place in range(2)]
     Path("rows.csv").write_text("\n".join(["id,text,p1,human", *rows]), "utf-8")
     words = ("-w", "none", "--gain", "human", "--sampler", "map", "-o", "p.nc")
+    words += ("--prior", "isotropic:variance=0.5")
     for _ in range(2):  # the second one replaces a file that fits the pattern
         done = run("adapt", "rows.csv", "--features", pattern, *words)
         assert done.code == 0, done.err

@@ -10,7 +10,7 @@ from bpa_ppl.extras.studies.results import Row, aggregate, make_result_schema, m
 from bpa_ppl.extras.studies.study import Cell
 
 Rows = tuple[list[Row], list[Row]]
-DRAWS, SENTENCES, WORDS = 6, 400, 10
+DRAWS, SENTENCES, WORDS = 6, 200, 10
 
 
 def edits(rng: np.random.Generator, draw_effect: float, rate: float = 0.5) -> np.ndarray:
