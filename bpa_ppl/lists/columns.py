@@ -17,14 +17,8 @@ from bpa_ppl._runtime.arrays import (
     is_missing,
     read_number,
 )
-from bpa_ppl._runtime.messages import format_count
 from bpa_ppl.errors import DataError, bad_value, missing_data
-from bpa_ppl.lists.nbest import (
-    NBest,
-    centre,
-    describe_candidate,
-    find_feature,
-)
+from bpa_ppl.lists.nbest import NBest, describe_candidate, find_feature
 
 _LISTED = 20  # columns in a message
 
@@ -68,12 +62,6 @@ def is_absent(value: Any) -> bool:
     (True, True, False)
     """
     return is_missing(value) or (isinstance(value, float) and value != value)
-
-
-#: An outlier is so many times as far from the median of its list as this share of the others.
-_FAR, _NEAR = 10.0, 0.9
-
-_INFLATED = 3.0  # the spread with outliers over that without them, from which they are reported
 
 
 def numeric_columns(lists: NBest) -> tuple[str, ...]:
@@ -172,65 +160,6 @@ def describe_columns(columns: Mapping[str, Float64 | None]) -> str:
         return f"there are no columns of numbers, only {', '.join(columns) or 'texts'}"
     more = f" and {len(ranges) - _LISTED} more" if len(ranges) > _LISTED else ""
     return f"the columns of numbers are {', '.join(ranges[:_LISTED])}{more}"
-
-
-def describe_outliers(lists: NBest, name: str) -> str:
-    """Return which values decide the spread of a column within lists, else an empty text.
-
-    They are more than ten times as far from the median of their list as nine tenths of the values
-    that differ from it, and the spread without them is less than a third.
-
-    Args:
-        lists: the lists.
-        name: of a feature or an extra; missing values do not count.
-
-    >>> from bpa_ppl import from_lists
-    >>> table = np.random.default_rng(0).normal(size=(40, 3, 1))
-    >>> describe_outliers(from_lists([["a", "b", "c"]] * 40, table.tolist(), ["qe"]), "qe")
-    ''
-    >>> table[17, 2] = 10_000
-    >>> describe_outliers(from_lists([["a", "b", "c"]] * 40, table.tolist(), ["qe"]), "qe")
-    'the spread of qe within lists is 745, but 0.763 without 1 value (10000 of candidates[2] of ...
-    """
-    values = read_column(lists, name)
-    judged, rows = select_marked(lists, np.isfinite(values))
-    values = values[rows]
-    distance = measure_distances(values, judged.sizes)
-    differing = distance[distance > 0]
-    if not len(differing):
-        return ""
-    is_near = distance <= _FAR * np.quantile(differing, _NEAR, method="inverted_cdf")
-    if is_near.all():
-        return ""
-    # The median of a list is near, so that none becomes empty.
-    left = np.add.reduceat(is_near.astype(np.int64), judged.offsets[:-1])
-    columns = (values, judged.sizes), (values[is_near], left)
-    spread, rest = (float(np.sqrt(np.mean(centre(*column) ** 2))) for column in columns)
-    if spread <= _INFLATED * rest:
-        return ""
-    number, farthest = int(np.count_nonzero(~is_near)), int(np.argmax(distance))
-    example = f"{values[farthest]:g} of {describe_candidate(lists, int(rows[farthest]))}"
-    example = f"({example})" if number == 1 else f"such as {example}"
-    return (
-        f"the spread of {name} within lists is {spread:.3g}, but {rest:.3g} without "
-        f"{format_count(number, 'value')} {example}: correct what is wrong there, or leave out "
-        "these candidates"
-    )
-
-
-def measure_distances(values: Float64, sizes: Int64) -> Float64:
-    """Return the distance of each value from the (lower) median of its list.
-
-    >>> measure_distances(np.array([1.0, 4.0, 2.0, 7.0]), np.array([3, 1])).tolist()
-    [1.0, 2.0, 0.0, 0.0]
-    """
-    result, starts = np.empty_like(values), np.cumsum(sizes) - sizes
-    for size in np.unique(sizes).tolist():
-        rows = starts[sizes == size, None] + np.arange(size)
-        middle = (size - 1) // 2
-        medians = np.partition(values[rows], middle, axis=1)[:, middle, None]
-        result[rows] = np.abs(values[rows] - medians)
-    return result
 
 
 def select_marked(lists: NBest, marked: npt.NDArray[np.bool_]) -> tuple[NBest, Int64]:

@@ -13,7 +13,7 @@ import bpa_ppl as bpa
 from bpa_ppl import NBest, from_lists
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import capture_notes
-from bpa_ppl.lists.columns import describe_outliers
+from bpa_ppl.adapting.warn import describe_outliers
 
 LISTS, SIZE = 40, 5
 RNG = np.random.default_rng(0)
