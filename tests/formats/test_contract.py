@@ -571,6 +571,7 @@ def test_a_bad_line_is_named(write: Write, reader: str, bad: str, code: str) -> 
 
 
 def test_every_format_is_a_reader_here() -> None:
+    """All servers share a reader, that of `ollama`."""
     formats = {reader.format.partition(":")[0] for reader in READERS.values()}
     assert formats >= {*NBEST_FORMATS} - {"auto", "espnet", *ALL_SERVERS}
 
