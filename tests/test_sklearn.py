@@ -98,7 +98,7 @@ RANKER = BayesianRanker(sampler="map", prior=Isotropic(scale=0.3))
 
 @pytest.fixture(scope="module")
 def fitted() -> BayesianRanker:
-    return BayesianRanker(sampler="laplace", random_state=5).fit(X, Y, qid=QID)
+    return BayesianRanker(sampler="laplace:draws=1000", random_state=5).fit(X, Y, qid=QID)
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def routing() -> Iterator[None]:
 
 def test_results_equal_those_of_adapt_and_reranker(fitted: BayesianRanker) -> None:
     lists = from_arrays([""] * len(X), X, ["x0", "x1", "x2"], 4, extras={"y": Y})
-    posterior = bpa.adapt(lists, None, gain="y", sampler="laplace", seed=5)
+    posterior = bpa.adapt(lists, None, gain="y", sampler="laplace:draws=1000", seed=5)
     for group, name in {"posterior": "weights", "sample_stats": "log_weight"}.items():
         ours, theirs = (p[group][name].values for p in (fitted.posterior_, posterior))
         assert np.array_equal(ours, theirs)

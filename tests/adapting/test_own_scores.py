@@ -96,8 +96,8 @@ def test_without_any_weights() -> None:
 
 def test_a_column_of_which_oracles_are_given_is_no_feature() -> None:
     best = oracles(LISTS, "comet")
-    found = adapt(LISTS, CANONICAL, gain=best, likelihood="oracle", sampler="map")
-    assert as_draws(found).features == ("logprob",)
+    target = bpa.log_density(LISTS, CANONICAL, gain=best, likelihood="oracle")
+    assert target.features == ("logprob",)
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,11 @@ from bpa_ppl import DataError, NBest, UsageError, adapt, as_draws, check, from_l
 from bpa_ppl._runtime.messages import Note, capture_notes
 from bpa_ppl.adapting.adapt import log_density
 from bpa_ppl.adapting.build import require_adaptation
+from bpa_ppl.adapting.finish import describe_adaptation
 from bpa_ppl.models.likelihoods.oracle import Margin
 from bpa_ppl.models.priors.isotropic import Isotropic, expected_scale
 from bpa_ppl.models.priors.prior import Prior
+from bpa_ppl.posterior.record import PriorRecord
 from bpa_ppl.weights import StartingWeights, equal_weights
 
 SIZE = 6
@@ -227,28 +229,32 @@ def test_few_answers_that_weights_explain_perfectly_are_sampled() -> None:
 
 def test_a_given_scale_is_not_learned() -> None:
     pool = simulated(20, np.array([1.0, -0.5]))
-    options: dict[str, Any] = {"gain": "gain", "sampler": "map"}
-    draws = as_draws(adapt(pool, None, prior="isotropic:variance=0.04", **options))
-    expected = 0.04 / pool.spread**2
-    np.testing.assert_allclose(draws.constants["prior_variance"], expected, rtol=1e-6)
-    assert not draws.record.prior.scale_learned
+
+    def prior_of(**options: Any) -> tuple[Prior, PriorRecord]:
+        target = log_density(pool, None, gain="gain", **options)
+        record = require_adaptation(target).prior
+        assert record is not None
+        return target.prior, record
+
+    prior, record = prior_of(prior="isotropic:variance=0.04")
+    np.testing.assert_allclose(prior.variance, 0.04 / pool.spread**2, rtol=1e-6)
+    assert not record.scale_learned
     with capture_notes() as notes:
-        empty = as_draws(adapt(pool, None, likelihood="none", **options))
+        empty = as_draws(adapt(pool, None, gain="gain", likelihood="none", sampler="map"))
     said = "the posterior equals its prior: no sentence was judged"
     assert Note(logging.INFO, said) in notes
     assert all(note.level == logging.INFO for note in notes)
     assert empty.record.prior.scale == pytest.approx(expected_scale(2))
     assert empty.record.observed.sentences == 0
     whole = Prior.isotropic({"f0": 0.0, "f1": 1.0}, 0.5)
-    known = as_draws(adapt(pool, None, prior=whole, **options))
-    assert known.constants["prior_variance"].tolist() == [0.5, 0.5]
+    assert np.asarray(prior_of(prior=whole)[0].variance).tolist() == [0.5, 0.5]
 
 
 def test_without_judgements_the_mean_of_standardised_features_ranks() -> None:
     new = simulated(50, np.array([1.0, 1.0, 1.0]))
     new = new.with_features(["cost"], -3 * new.features[:, 0])
     start = StartingWeights("equal", lower_is_better="cost")
-    found = rerank(new, adapt(new.without("gain"), start, likelihood="none"))
+    found = rerank(new, adapt(new.without("gain"), start, likelihood="none", sampler="map"))
     signs = np.array([1, 1, 1, -1]) / new.spread
     assert found.choice.tolist() == new.best(new.features @ signs).tolist()
 
@@ -258,9 +264,9 @@ def test_equal_weights_are_per_standard_deviation_with_the_sign_of_the_feature()
     found = equal_weights(pool, ["f1"])
     np.testing.assert_allclose(found.values_array, np.array([1, -1]) / (4 * pool.spread))
     start = StartingWeights("equal", lower_is_better=["f1"])
-    draws = as_draws(adapt(pool, start, gain="gain", sampler="map"))
-    np.testing.assert_allclose(draws.constants["prior_mean"], found.values_array)
-    assert draws.record.start == "equal"
+    target = log_density(pool, start, gain="gain")
+    np.testing.assert_allclose(target.prior.mean, found.values_array)
+    assert describe_adaptation(require_adaptation(target)).start == "equal"
 
 
 def test_signs_need_features_without_canonical_weights() -> None:

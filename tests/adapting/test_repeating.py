@@ -67,7 +67,10 @@ CASES: list[tuple[Any, dict[str, Any]]] = [
     ),
     (CANONICAL, {"preset": "published-2010", "sampler": "heuristic:draws=30"}),
     ({"lm": 0.5, "tm": np.float32(0.2)}, {"exclude": ["wp"], "likelihood": SHARED}),
-    (StartingWeights(pretrained=False), {"add": ["consensus", "length"]}),
+    (
+        StartingWeights(pretrained=False),
+        {"add": ["consensus", "length"], "prior": "isotropic:scale=0.2"},
+    ),
     (None, {"features": NAMES[:2], "gain": "tm", "categorical": ("system",)}),
     (StartingWeights("equal", lower_is_better="wp"), {"likelihood": "none"}),
 ]

@@ -31,7 +31,7 @@ def test_adapt_scores_each_text_once() -> None:
         return [float(len(text.split())) for text in candidates]
 
     lists = from_lists([["a b", "a", "a b"], ["c", "d e"]], [[[1], [2], [3]], [[0], [1]]], ["F"])
-    adapt(lists, {"F": 0.5}, gain=words, likelihood="risk", sampler="map")
+    adapt(lists, {"F": 0.5}, gain=words, likelihood="margin", sampler="map")
     assert sorted(scored) == ["a", "a b", "c", "d e"]
 
 
