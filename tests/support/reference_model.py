@@ -54,9 +54,8 @@ def predictive(
     votes = np.ones(len(weights)) if importance is None else np.asarray(importance)
     out = []
     for sentence in range(len(pool)):
-        total = np.zeros(pool.sizes[sentence])
-        for vector, vote in zip(weights, votes, strict=True):
-            p = np.exp(log_choice(pool.features[pool.rows(sentence)], vector))
-            total += vote * p**power
+        scores = weights @ pool.features[pool.rows(sentence)].T.astype(np.float64)
+        log_p = scores - np.logaddexp.reduce(scores, axis=1, keepdims=True)
+        total = votes @ np.exp(power * log_p)
         out.append(total / total.sum())
     return out
