@@ -201,12 +201,12 @@ def test_totals_break_ties_where_there_are_no_canonical_weights() -> None:
     pool = graded_lists()
     totals = np.random.default_rng(2).normal(size=len(pool.features))
     scored = replace(pool, totals=totals.astype(np.float32))
-    found = as_draws(adapt(scored, None, gain="mqm", sampler="map"))
-    assert found.record.observed.ties == "canonical"
+    found = observe(prepare(scored, None, gain="mqm"))
+    assert found.record().ties == "canonical"
     gain = np.asarray(pool.extras["mqm"])
     best = np.repeat(np.maximum.reduceat(gain, pool.offsets[:-1]), pool.sizes)
     expected = pool.best(np.where(gain == best, totals, -np.inf))
-    assert found.observed["oracle"].tolist() == expected.tolist()
+    assert found.chosen.tolist() == expected.tolist()
 
 
 @quiet
