@@ -518,5 +518,14 @@ def test_reads_plain_values_of_others(tmp_path: Path) -> None:
     assert dataset_of(again, "posterior").identical(dataset_of(data, "posterior"))
 
 
+def test_arrays_that_end_before_an_unlimited_dimension_are_filled(tmp_path: Path) -> None:
+    path = tmp_path / "theirs.nc"
+    data = xarray.Dataset({name: (("chain", "draw"), np.ones((1, 3))) for name in ("weights", "x")})
+    data.to_netcdf(path, group="posterior", engine="h5netcdf", unlimited_dims=["draw"])
+    with h5py.File(path, "a") as file:
+        file["posterior"]["x"].resize((1, 2))
+    np.testing.assert_array_equal(read_draws(path).values["x"], [[1, 1, np.nan]])
+
+
 def write_theirs(path: Path, data: xarray.Dataset, encoding: dict[str, Any] | None = None) -> None:
     data.to_netcdf(path, group="posterior", engine="h5netcdf", encoding=encoding or {})
