@@ -236,6 +236,8 @@ def per_list(
         return function(_score_rows(features, base, weights), extra)[0]
 
     blocks, shared = _split(features, base, extra, weights)
+    if len(base) == 1:  # a loop of one block takes longer to compile
+        return of_block(jax.tree.map(lambda x: x[0], blocks))[None]
     values: jax.Array = jax.lax.map(of_block, blocks)
     return values
 
