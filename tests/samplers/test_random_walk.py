@@ -9,47 +9,44 @@ import jax
 import numpy as np
 import pytest
 from support.moment_checks import assert_moments
-from support.targets import TARGETS
+from support.targets import plane
 
 from bpa_ppl import adapt, check, from_lists
-from bpa_ppl.densities.target import Sampled
+from bpa_ppl.densities.target import Sampled, Target
 from bpa_ppl.posterior.record import Figures
 from bpa_ppl.samplers import rwm
 from bpa_ppl.samplers.rwm import random_walk
 
+WALKS = 5_000
+
+
+@jax.jit
+def move(target: Target, variance: float, metric: Any, keys: jax.Array, start: Any) -> Any:
+    """Return the walks after one step."""
+    state, step, collect = random_walk(target, variance, metric, keys, start)
+    return collect(step(state))
+
+
+def moved(target: Target, variance: float, metric: Any = None) -> tuple[Any, np.ndarray]:
+    """Return the walks after one step from the initial position, and this position."""
+    start = np.broadcast_to(np.asarray(target.initial_position), (WALKS, 2))
+    keys = jax.random.split(jax.random.key(0), WALKS)
+    return move(target, variance, metric, keys, {"weights": start}), start
+
 
 @pytest.mark.parametrize("covariance", [None, [[1.0, 0.9], [0.9, 1.0]]])
 def test_steps_have_the_variance_and_the_covariance(covariance: list[list[float]] | None) -> None:
-    target = TARGETS["plane"]().density(
-        prior="isotropic:variance=1e6"
-    )  # steps of 0.01 are all accepted
-    start = {"weights": np.broadcast_to(np.asarray(target.initial_position), (5_000, 2))}
-    metric = None if covariance is None else np.array(covariance)
-
-    @jax.jit
-    def run(key: jax.Array) -> dict[str, jax.Array]:
-        keys = jax.random.split(key, 5_000)
-        state, step, collect = random_walk(target, 1e-12, metric, keys, start)
-        return collect(step(state))
-
-    found = run(jax.random.key(0))
-    assert np.min(found["accept_prob"]) > 0.999
-    steps = (np.asarray(found["z"]["weights"]) - start["weights"]) * 1e6
+    target = plane().density(prior="isotropic:variance=1e6")  # steps of 0.01 are all accepted
+    found, start = moved(target, 1e-12, None if covariance is None else np.array(covariance))
+    assert np.asarray(found["accept_prob"]).min() > 0.999
+    steps = (np.asarray(found["z"]["weights"]) - start) * 1e6
     assert_moments(steps[None], np.zeros(2), np.eye(2) if covariance is None else covariance)
 
 
 def test_a_proposal_without_a_density_is_rejected() -> None:
-    target = TARGETS["plane"]().density()
-    start = {"weights": np.asarray(target.initial_position)[None]}
-
-    @jax.jit
-    def run(keys: jax.Array) -> dict[str, jax.Array]:
-        state, step, collect = random_walk(target, np.inf, None, keys, start)
-        return collect(step(state))
-
-    found = run(jax.random.split(jax.random.key(0), 1))
-    assert found["accept_prob"].tolist() == [0.0]
-    np.testing.assert_array_equal(found["z"]["weights"], start["weights"])
+    found, start = moved(plane().density(), np.inf)
+    assert not np.asarray(found["accept_prob"]).any()
+    np.testing.assert_array_equal(found["z"]["weights"], start)
 
 
 @pytest.mark.parametrize(
