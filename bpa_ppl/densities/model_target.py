@@ -119,7 +119,7 @@ def make_model_target(
                 raise model_error(problem, "no-data")
             raise model_error(f"{problem}: call numpyro.sample without obs", "no-data")
         _check_sites(empty)
-        target = replace(empty, start=_find_start(empty, seed), seed=seed)
+        target = replace(empty, start=jax.device_get(_find_start(empty, seed)), seed=seed)
         if not inspect_model(target).discrete and (cells := find_flat_cells(target)):
             start = {n: cells[n].select(z) if n in cells else z for n, z in target.start.items()}
             start = {n: z for n, z in start.items() if np.size(z)}
