@@ -86,6 +86,12 @@ def saved(tmp_path: Path, lists: NBest, domain: Path):
     return save(tmp_path, lists, Known(text=str(domain)))
 
 
+@pytest.fixture
+def adapted(lists: NBest, domain: Path) -> Draws:
+    """Draws with the words of the file as a feature."""
+    return adapt_draws(lists, WEIGHTS, **MODE, add=Known(text=str(domain)))
+
+
 def save(tmp_path: Path, lists: NBest, source: FeatureSource):
     """Adapt with a source of features, write the posterior and read it again."""
     write_posterior(adapt(lists, WEIGHTS, **MODE, add=source), tmp_path / "p.nc")
@@ -116,9 +122,9 @@ def test_the_gain_is_no_feature_also_if_it_is_named_as_one() -> None:
             adapt_draws(features, gain="qe", sampler="map", **options)
 
 
-def test_a_stream_of_lists_opens_each_source_once(lists: NBest, saved: Any) -> None:
+def test_a_stream_of_lists_opens_each_source_once(lists: NBest, adapted: Draws) -> None:
     OPENED.clear()
-    assert len(rerank(lists.chunks(3), saved).texts) == 20
+    assert len(rerank(lists.chunks(3), adapted).texts) == 20
     assert OPENED == ["known"]
 
 
@@ -155,21 +161,22 @@ def test_changed_and_missing_files(tmp_path: Path, lists: NBest, domain: Path, s
         rerank(lists, saved, moved_files={"known": ["a", "b"]})
 
 
-def test_devices_and_huge_files_are_not_opened(tmp_path: Path, lists: NBest, saved: Any) -> None:
+def test_devices_and_huge_files_are_not_opened(
+    tmp_path: Path, lists: NBest, adapted: Draws
+) -> None:
     os.mkfifo(tmp_path / "pipe")
     with open(tmp_path / "huge", "wb") as file:
         file.truncate(1 << 40)  # takes no space
     for path in ("/dev/zero", "/dev/full", tmp_path / "pipe", tmp_path, tmp_path / "huge", "a\0b"):
         with raises(DataError, "missing-file", parameter="moved_files"):
-            rerank(lists, saved, moved_files={"known": path})
+            rerank(lists, adapted, moved_files={"known": path})
 
 
-def test_damaged_records_of_learned_texts(lists: NBest, saved: Any) -> None:
-    draws = as_draws(saved)
+def test_damaged_records_of_learned_texts(lists: NBest, adapted: Draws) -> None:
     for learned in ("[", "[" * 100_000, "3", "[1]", '"a"'):
-        constants = {**draws.constants, "feature_source_0": np.array([learned])}
+        constants = {**adapted.constants, "feature_source_0": np.array([learned])}
         with raises(DataError, "damaged"):
-            rerank(lists, replace(draws, constants=constants))
+            rerank(lists, replace(adapted, constants=constants))
 
 
 def test_sources_of_one_kind_differ_by_name(tmp_path: Path, lists: NBest, domain: Path) -> None:
@@ -184,7 +191,7 @@ def test_sources_of_one_kind_differ_by_name(tmp_path: Path, lists: NBest, domain
         adapt(lists, WEIGHTS, add=[sources[0], sources[0]])
 
 
-def test_an_invalid_record_is_refused(lists: NBest, domain: Path, saved: Any) -> None:
+def test_an_invalid_record_is_refused(lists: NBest, domain: Path, adapted: Draws) -> None:
     columns = {"source": "known", "text": str(domain), "feature_names": [["known"]]}
     deep: Any = ()
     for _ in range(5000):
@@ -195,7 +202,7 @@ def test_an_invalid_record_is_refused(lists: NBest, domain: Path, saved: Any) ->
 
     def with_settings(**settings: Any) -> Draws:
         sources = (SourceRecord(source="known", settings=settings),)
-        return with_record(as_draws(saved), recipe=RecipeRecord(sources=sources))
+        return with_record(adapted, recipe=RecipeRecord(sources=sources))
 
     with pytest.raises(UsageError) as caught:
         rerank(lists, with_settings(text=str(domain), name=[]))
