@@ -147,7 +147,8 @@ def test_lists_of_three_are_refused(reranker: Reranker) -> None:
 
 def test_computed_features_are_not_written(folder: Path) -> None:
     lists = bpa.read_nbest("pairs.jsonl")
-    posterior = bpa.adapt(lists, None, categorical="system", sampler="laplace")
+    prior = "isotropic:variance=4"  # whose scale is not learned
+    posterior = bpa.adapt(lists, None, prior=prior, categorical="system", sampler="laplace")
     reranker = Reranker(posterior, ask_below=0.9)
     new = bpa.read_nbest("new.jsonl")
     summary = rerank_to(new, reranker, "chosen.txt", ask="unsure.jsonl")
