@@ -149,7 +149,8 @@ def find_copied_chains(chains: Iterable[Float64]) -> list[tuple[int, int]]:
     """
     chains = [np.asarray(chain, np.float64) for chain in chains]
     flat = np.concatenate(chains)
-    columns = flat[:, np.ptp(flat, axis=0) > 0]
+    # The deviation of numbers below 1e-160 is 0, and that of equal ones may be above it.
+    columns = flat[:, (np.ptp(flat, axis=0) > 0) & (flat.std(axis=0) > 0)]
     if not columns.size:
         return []
     ends = np.cumsum([len(chain) for chain in chains])[:-1]

@@ -430,6 +430,7 @@ DRAWS = npst.arrays(
 
 @given(DRAWS, DRAWS)
 @example(np.zeros((1, 1)), np.full((2, 30), np.inf))
+@example(np.zeros((1, 1)), np.array([[0.0, 9e-288, *[5e-291] * 8]]))  # whose squares are 0
 def test_draws_are_compared_or_refused(ours: np.ndarray, theirs: np.ndarray) -> None:
     result = outcome(lambda: bpa.compare({"x": ours}, {"x": theirs}))
     assert "discrete" not in str(result) or any(np.isfinite(x).all() for x in (ours, theirs))
