@@ -95,10 +95,12 @@ def convert(
         "second": second,
     }
     settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    for name in settings:
-        if name not in signature(function).parameters:
-            known = [setting for setting in signature(function).parameters if setting in given]
-            raise unknown_name("setting", name, known, name, owner=kind)
+    for setting in settings:
+        if setting not in signature(function).parameters:
+            allowed = [
+                parameter for parameter in signature(function).parameters if parameter in given
+            ]
+            raise unknown_name("setting", setting, allowed, setting, owner=kind)
     require_writable(output)
     if name in _LISTS:
         tables = [_read_format(path, kind, **settings) for path in expand_patterns(files)]

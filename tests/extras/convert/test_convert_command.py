@@ -144,6 +144,20 @@ def test_formats_are_converted_by_their_readers() -> None:
     refused("convert", "kaldi", "kaldi", "--extract", "x", "-o", "o.jsonl", mention="'extract'")
 
 
+def test_lines_that_failed_are_left_out_of_every_kind_of_format() -> None:
+    Path("fairseq.txt").write_text("S-0\tun chat\nH-0\tnan\tcat\nH-0\t-0.5\ta cat\n")
+    succeed("convert", "fairseq", "fairseq.txt", "--bad", "drop", "-o", "fairseq.jsonl")
+    assert read_nbest("fairseq.jsonl").texts(0) == ["a cat"]
+    answer = '{"custom_id": "q", "response": {"message": {"content": "%s"}, "done": true, %s}}'
+    lines = [
+        answer % ("cat", '"done_reason": "length"'),
+        answer % ("a cat", '"done_reason": "stop", "x": NaN'),
+    ]
+    Path("ollama.jsonl").write_text("\n".join(lines))
+    succeed("convert", "ollama", "ollama.jsonl", "--bad", "drop", "-o", "ollama_lists.jsonl")
+    assert read_nbest("ollama_lists.jsonl").texts(0) == ["a cat"]
+
+
 def test_the_help_names_every_function_of_the_package_and_every_server() -> None:
     shown = succeed("convert", "--help").out
     for name in (*convert.__all__, *SERVERS):
