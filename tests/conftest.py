@@ -73,17 +73,6 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Search for garbage once at the end: pytest would search twice, and Python when it exits.
-
-    Errors that this search finds are reported by the main process, but never by a worker of
-    pytest-xdist.
-    """
-    if not hasattr(session.config, "workerinput"):
-        gc.collect()
-    gc.freeze()
-
-
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip what needs the extras if they are not installed."""
     if item.get_closest_marker("needs_extras") is not None:

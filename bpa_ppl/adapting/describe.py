@@ -324,9 +324,8 @@ def describe(
         learned, problem = "", f"the gain {metric.key} needs references"
     else:
         numeric = [n for n, r in reasons.items() if not r or r.startswith(_JUDGEMENT)]
-        said = {name: _explain_name(name) for name in parallel}
-        reasons |= said
-        choices = (*numeric, *(name for name in parallel if not said[name]))
+        reasons |= {name: _explain_name(name) for name in parallel}
+        choices = (*numeric, *(name for name in parallel if not reasons[name]))
         learned = GAIN if choices else ""
         features = (FEATURES,) if len(choices) > 1 else ()
     if lists.feature_names:

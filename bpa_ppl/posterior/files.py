@@ -320,21 +320,15 @@ def _decode_values(variable: Any) -> npt.NDArray[Any] | None:
     if h5py.check_string_dtype(kind) is not None:
         return np.asarray(variable[...]).astype(str)
     if attrs.get("dtype") == "bool" and kind == np.int8:
-        return _read_numbers(variable).astype(bool)
+        return np.asarray(variable[...]).astype(bool)
     missing = np.asarray(attrs.get("_FillValue", np.nan))
     is_date = " since " in str(attrs.get("units", ""))
     is_masked = not np.isnan(missing).all()
     is_encoded = is_date or _ENCODED & attrs.keys() or (is_masked and kind.kind != "f")
     if kind.kind not in "iuf" or is_encoded or find_repeated(variable.dimensions):
         return None
-    values = _read_numbers(variable).astype(kind.newbyteorder("="))
+    values = np.asarray(variable[...]).astype(kind.newbyteorder("="))
     return np.where(values == missing, np.nan, values) if is_masked else values
-
-
-def _read_numbers(variable: Any) -> npt.NDArray[Any]:
-    """Return the values of an array, with fill values where an unlimited dimension is longer."""
-    values = np.asarray(variable)  # takes half of the time, and does not fill
-    return values if values.shape == variable.shape else np.asarray(variable[...])
 
 
 def _check_storage(file: Any, length: int) -> None:
