@@ -472,10 +472,10 @@ def _explain_columns(
     excluded: Patterns,
 ) -> dict[str, str]:
     """Return why extras are not named as features, by their names; empty for those that are."""
+    extras = {column.name: column for column in columns if column.kind == "extra"}
     reasons = {
         name: "is excluded" if excluded.fit(name) else _explain(lists, column, numbers.get(name))
-        for name, column in ((column.name, column) for column in columns)
-        if column.kind == "extra"
+        for name, column in extras.items()
     }
     others = [column.name for column in columns if column.kind != "extra"]
     others += [name for name, reason in reasons.items() if not reason]
@@ -504,8 +504,8 @@ def _explain(lists: NBest, column: ColumnSummary, numbers: Float64 | None) -> st
         return "has numbers that are not finite, or beyond 1e60"
     if not column.within:
         return "is constant in each list"
-    if said := _explain_name(name):
-        return said
+    if reason := _explain_name(name):
+        return reason
     if np.median(np.abs(known)) >= _LARGE:
         return "has numbers beyond 1e9, as ids and times have: name it if it is a score"
     if counting := _explain_counting(lists, numbers):
