@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import importlib
 import os
 import sys
@@ -52,9 +51,6 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 # Most programs are compiled for one test only: XLA's optimisations would cost more than they save.
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
-# Tests leave few objects in cycles: to search all modules for them takes a fifth of the time.
-gc.set_threshold(50_000, 10, 10)
-
 # pytest handles all loggers; this handler issues Python warnings in addition to the log records.
 LOGGER.addHandler(WarningsHandler())
 
@@ -66,11 +62,6 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     if not config.getoption("numprocesses", None):  # the main process of pytest-xdist runs no tests
         _set_up_jax()
-
-
-def pytest_collection_finish() -> None:
-    """Leave modules and tests, which stay until the end, out of later searches for garbage."""
-    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
