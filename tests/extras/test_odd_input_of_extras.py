@@ -20,12 +20,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.command_line import use_or_refuse
-from support.damage import edited
+from support.damage import edited, samples
 from support.strategies import EDITS, changed, damaged, outcome
 
 import bpa_ppl as bpa
 import bpa_ppl.extras.convert as convert
 from bpa_ppl import Draws
+from bpa_ppl.components import read_name
 from bpa_ppl.extras.convert.records import read_json, read_text_lines, write_lists
 from bpa_ppl.extras.judging.serving.app import application
 from bpa_ppl.extras.judging.serving.limits import Limits
@@ -43,6 +44,10 @@ RECORDS = [
     for block in re.findall(r"```text\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
     for line in block.splitlines()
 ]
+
+
+#: Formats of other programs, which `bpa convert` takes too.
+LISTS = ("fairseq", "kaldi", "marian", "moses", "openai", "plain:list_size=2")
 
 
 @pytest.fixture(scope="module")
@@ -77,15 +82,27 @@ def test_odd_records_are_converted_to_lists_as_they_are_written_or_refused(
         assert list(map(json.loads, written.read_text("utf-8").split("\n")[:-1])) == lists
 
 
-@pytest.mark.parametrize("kind", ["trec", "letor", "kto", "promptfoo"])
-@settings(max_examples=settings.default.max_examples // 2)
-@given(st.data())
+#: Samples of each kind of `bpa convert`: records of the page, and files of other programs.
+SAMPLES: dict[str, list[bytes]] = {kind: samples(read_name(kind)) for kind in LISTS}
+for kind, shown in RECORDS:
+    SAMPLES.setdefault(kind, []).append(f"{shown}\n{shown}\n".encode())
+#: Most kinds take few of these options.
+OPTIONS = [
+    *("--bad drop", "--bad drop", "--bad error", "--bad m", "--qrels ref", "--qrels lists"),
+    *("--prompt-id '(.*)'", "--prompt-id '('", "--prompt-id '(.)(.)'", "--prompt-id 1"),
+    *("--extract '(.*)'", "--extract 'q|(a)'", "--extract '[A-Z]$'", "--extract ''"),
+    *("--baseline m", "--baseline ''", "--question prompt", "--first first", "--second chosen"),
+]
+
+
+@settings(max_examples=2 * settings.default.max_examples)
+@given(st.sampled_from([*SAMPLES]), st.lists(st.sampled_from(OPTIONS), max_size=2), st.data())
 def test_convert_uses_a_damaged_file_or_ends_with_one_line_and_no_output(
-    kind: str, folder: Path, data: Any
+    folder: Path, kind: str, options: list[str], data: Any
 ) -> None:
-    shown = dict(RECORDS)[kind]
-    content = data.draw(damaged(f"{shown}\n{shown}\n".encode()))
-    use_or_refuse(f"convert {kind} FILE -o out", folder, content)
+    sample = data.draw(st.sampled_from(SAMPLES[kind]))
+    content = data.draw(st.just(sample) | damaged(sample))
+    use_or_refuse(f"convert {kind} FILE -o out {' '.join(options)}", folder, content)
 
 
 LIMIT = 100_000  # bytes of the body of a request
