@@ -28,7 +28,7 @@ The ids of the sentences are the places of the prompts in the file of requests, 
 they are the numbers at the ends of the names, if these are alike before; else prompts are counted
 as they appear. A name that is not such a number alone is kept as the extra `id`.
 
-`TOOLS` says where the fields of most servers are. A path has names that are separated by dots; `[]`
+`FORMS` says where the fields of most servers are. A path has names that are separated by dots; `[]`
 is each member of a list, `[type=message]` each of this type, and `?` follows a field that may be
 absent. Thoughts are left out.
 """
@@ -109,7 +109,7 @@ _OF_OLLAMA = Form("response", "done_reason?", ("stop",), "", "logprobs?[].logpro
 _MESSAGE = "output[type=message].content?"
 #: By kind: what a record is called, and the forms of its response, the last one if no other fits;
 #: none of chats and completions, whose lines also have requests and several prompts.
-TOOLS: dict[str, tuple[str, tuple[Form, ...]]] = {
+FORMS: dict[str, tuple[str, tuple[Form, ...]]] = {
     OPENAI: ("a response of a chat or completion API", ()),
     "anthropic": ("a message of Anthropic", (_OF_ANTHROPIC,)),
     "gemini": (
@@ -499,11 +499,11 @@ class Answers(NBestFormat, frozen=True):
         source: a regular expression that finds the source text in a prompt.
         prompt_id: a regular expression that finds the name of the prompt in that of a request,
             where several requests have the same prompt, as `(.*)-sample` in `doc-7-sample-2`.
-        tool: the name of the server, which is that of the format.
+        server: the name of the server, which is that of the format.
 
     >>> from bpa_ppl.formats.format import NBEST_FORMATS
-    >>> NBEST_FORMATS.resolve("gemini"), NBEST_FORMATS.name_of(Answers(tool="ollama"))
-    (Answers(tool='gemini'), 'ollama')
+    >>> NBEST_FORMATS.resolve("gemini"), NBEST_FORMATS.name_of(Answers(server="ollama"))
+    (Answers(server='gemini'), 'ollama')
     """
 
     nan_is_missing: ClassVar[bool] = True
@@ -513,11 +513,11 @@ class Answers(NBestFormat, frozen=True):
     field: str = ""
     source: str = ""
     prompt_id: str = ""
-    tool: str = OPENAI
+    server: str = OPENAI
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_one_of(self.tool, TOOLS, "server", "tool")
+        require_one_of(self.server, FORMS, "server", "server")
         for name in ("extract", "source", "prompt_id"):
             make_extractor(getattr(self, name), name)
 
@@ -536,7 +536,7 @@ class Answers(NBestFormat, frozen=True):
         >>> Answers().detect(b'{"custom_id": "p-1", "resp')
         True
         """
-        if self.tool != OPENAI:
+        if self.server != OPENAI:
             return False
         keys = set(json_keys(first_line))
         if not keys and first_line.lstrip().startswith(b"{"):
@@ -550,7 +550,7 @@ class Answers(NBestFormat, frozen=True):
         Raises:
             DataError: with file and line, if it is not of this server, or a part of an answer.
         """
-        what, forms = TOOLS[self.tool]
+        what, forms = FORMS[self.server]
         try:
             return _read_response(record, forms) if forms else _read_chat(record)
         except LookupError as error:

@@ -266,7 +266,7 @@ NBEST_FORMATS: Registry[NBestFormat] = Registry(
         "moses": "bpa_ppl.formats.moses:Moses",
         **dict.fromkeys(SERVERS, "bpa_ppl.formats.answers:Answers"),
     },
-    {name: {"tool": name} for name in (OPENAI, *SERVERS)},
+    {name: {"server": name} for name in (OPENAI, *SERVERS)},
 )
 
 

@@ -46,11 +46,7 @@ def alpacaeval(records: Iterable[Any], *, bad: str = "error") -> Lists:
     >>> alpacaeval([row])[0]["preferences"]
     [[1, 0]]
     """
-    what, lists, failures = (
-        "an annotation of AlpacaEval",
-        Lists(),
-        Failures(bad, "judgement", "judge it again"),
-    )
+    what, lists, failures = "an annotation of AlpacaEval", Lists(), Failures(bad)
     for record in iter_records(records):
         instruction, first, second, preference, *systems = record.read(what, _ALPACA_EVAL)
         if preference is None:
@@ -97,11 +93,7 @@ def arenahard(records: Iterable[Any], *, baseline: str = "baseline", bad: str = 
     >>> arenahard([{"uid": "q", "model": "m", "games": [{"score": "B>A"}, {"score": "A=B"}]}])
     [{'id': 'q m', 'candidates': [{'text': 'baseline', 'system': 'baseline'}, ...
     """
-    what, lists, failures = (
-        "a judgement of Arena-Hard",
-        Lists(),
-        Failures(bad, "judgement", "judge it again"),
-    )
+    what, lists, failures = "a judgement of Arena-Hard", Lists(), Failures(bad)
     for record in iter_records(records):
         model, games, question, identifier = record.read(what, _ARENA_HARD)
         question = question or identifier
@@ -149,7 +141,7 @@ def mtbench(records: Iterable[Any], *, bad: str = "error") -> Lists:
     >>> mtbench(scores)[0]["candidates"][0]
     {'text': 'x', 'system': 'x', 'score': 9.0}
     """
-    what, failures = "a judgement of MT-Bench", Failures(bad, "judgement", "judge it again")
+    what, failures = "a judgement of MT-Bench", Failures(bad)
     lists: dict[str, dict[str, Any]] = {}
     for record in iter_records(records):
         if record.has("g1_winner"):

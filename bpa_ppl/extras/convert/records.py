@@ -73,7 +73,7 @@ class Failures:
         again: what to do about it.
     """
 
-    def __init__(self, bad: str, what: str, again: str):
+    def __init__(self, bad: str, what: str = "judgement", again: str = "judge it again"):
         require_one_of(bad, ("error", "drop"), "policy", "bad")
         self._bad, self._what, self._again, self._count = bad, what, again, 0
 
