@@ -12,6 +12,7 @@ import tomllib
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -74,39 +75,38 @@ def modules() -> dict[str, Path]:
     return result
 
 
-def imports_among(nodes: list[ast.AST]) -> set[str]:
-    """Return the dotted names that a module imports, on any line."""
-    names = set[str]()
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            names |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return names
+class Facts(NamedTuple):
+    """What a module contains on any line."""
+
+    imports: set[str]
+    """The dotted names that it imports."""
+    texts: set[str]
+    codes: set[object]
+    """The constants that are passed as `code`."""
 
 
-def texts_among(nodes: list[ast.AST]) -> set[str]:
-    """Return the texts in a module."""
-    return {str(node.value) for node in nodes if isinstance(node, ast.Constant)}
+def read_facts(path: Path) -> Facts:
+    facts = Facts(set(), set(), set())
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        match node:
+            case ast.Import():
+                facts.imports.update(alias.name for alias in node.names)
+            case ast.ImportFrom():
+                facts.imports.update(f"{node.module}.{alias.name}" for alias in node.names)
+            case ast.Constant():
+                facts.texts.add(str(node.value))
+            case ast.keyword(arg="code", value=ast.Constant(value)):
+                facts.codes.add(value)
+    return facts
 
 
 MODULES = modules()
 
 
 @cache
-def nodes() -> dict[str, list[ast.AST]]:
-    """Return all nodes of each module; not when the tests are collected, which all workers do."""
-    return {name: [*ast.walk(ast.parse(path.read_text("utf-8")))] for name, path in MODULES.items()}
-
-
-@cache
-def imports() -> dict[str, set[str]]:
-    return {name: imports_among(of) for name, of in nodes().items()}
-
-
-@cache
-def texts() -> dict[str, set[str]]:
-    return {name: texts_among(of) for name, of in nodes().items()}
+def facts() -> dict[str, Facts]:
+    """Return the facts of each module; not when the tests are collected, which all workers do."""
+    return {name: read_facts(path) for name, path in MODULES.items()}
 
 
 def package_of(name: str) -> str:
@@ -124,10 +124,10 @@ def test_imports_come_from_lower_layers() -> None:
     """So no module imports `bpa_ppl` itself, which is above all others."""
     assert {package_of(name) for name in MODULES} == HEIGHT.keys(), "add packages to LAYERS"
     upward = set()
-    for module, names in imports().items():
+    for module, (names, texts, _) in facts().items():
         own = package_of(module)
         # Texts `module:Class` name what is imported later.
-        later = {text.partition(":")[0] for text in texts()[module] if re.match(NAMED, text)}
+        later = {text.partition(":")[0] for text in texts if re.match(NAMED, text)}
         ours = {name for name in names | later if name.split(".")[0] == "bpa_ppl"}
         used = {package_of(name) for name in ours} - {own}
         upward |= {(module, package) for package in used if HEIGHT[package] >= HEIGHT[own]}
@@ -138,21 +138,22 @@ def test_packages_import_nothing() -> None:
     """Except for `bpa_ppl`, whose names are imported on first use, and that of the converters."""
     packages = {name for name, path in MODULES.items() if path.name == "__init__.py"}
     packages -= {"bpa_ppl", "bpa_ppl.extras.convert"}
-    assert [name for name in packages if imports()[name]] == []
+    assert [name for name in packages if facts()[name].imports] == []
 
 
 def test_no_modules_import_each_other() -> None:
     """Also not within functions and for types."""
     graph = {
-        module: {name if name in MODULES else name.rpartition(".")[0] for name in names} - {module}
-        for module, names in imports().items()
+        module: {name if name in MODULES else name.rpartition(".")[0] for name in of.imports}
+        - {module}
+        for module, of in facts().items()
     }
     TopologicalSorter(graph).prepare()  # raises an error that names a cycle
 
 
 @pytest.mark.needs_extras
 def test_imported_packages_are_declared_dependencies() -> None:
-    used = {name.split(".")[0] for name in set().union(*imports().values())}
+    used = {name.split(".")[0] for name in set().union(*(of.imports for of in facts().values()))}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     entries = [*project["dependencies"], *extras["serve"]]
@@ -207,13 +208,11 @@ COMPOSED = {"missing-references", "missing-sources", "unknown-setting"}
 
 def test_the_codes_in_use_are_listed() -> None:
     """Apart from the table itself, each code is a text in the package."""
-    keywords = (node for of in nodes().values() for node in of if isinstance(node, ast.keyword))
-    codes = (node.value for node in keywords if node.arg == "code")
-    assert {code.value for code in codes if isinstance(code, ast.Constant)} <= set(CODES)
+    assert set().union(*(of.codes for of in facts().values())) <= set(CODES)
     classes = (kind for kind in vars(errors).values() if isinstance(kind, type))
     of_classes = {str(kind.code) for kind in classes if issubclass(kind, errors.BpaError)}
     others = MODULES.keys() - {"bpa_ppl.errors"}
-    used = set().union(*(texts()[name] for name in others))
+    used = set().union(*(facts()[name].texts for name in others))
     assert set(CODES) <= used | of_classes | COMPOSED
 
 
