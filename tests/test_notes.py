@@ -104,14 +104,13 @@ def test_warnings_on_standard_error(tmp_path: Path) -> None:
         assert all("short'" in line for line in rest), "Python prints the source line"
 
 
-def warn_about(item: int) -> int:
-    warn_user(f"item {item}")
-    return item
-
-
 def test_messages_of_workers_are_logged_in_the_main_process(
     caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    def warn_about(item: int) -> int:
+        warn_user(f"item {item}")
+        return item
+
     with pytest.warns(BpaWarning), parallel_workers(2) as parallel:
         assert list(parallel(delayed(warn_about)(n) for n in range(3))) == [0, 1, 2]
     assert [record.getMessage() for record in caplog.records] == ["item 0", "item 1", "item 2"]

@@ -174,16 +174,22 @@ def test_stream_is_not_kept_in_memory(lists: NBest, reranker: Reranker, tmp_path
     assert most <= 2
 
 
-class CustomRule(Rule, frozen=True):
-    """A rule that workers cannot import and receive by pickling."""
+def custom_rule() -> Rule:
+    """Return a rule that workers cannot import and receive by pickling."""
 
-    def log_scores(self, features: Any, draws: Any) -> Any:
-        return features[:, 0]
+    class CustomRule(Rule, frozen=True):
+        def log_scores(self, features: Any, draws: Any) -> Any:
+            return features[:, 0]
+
+    return CustomRule()
 
 
 @pytest.mark.parametrize(
     "rule",
-    [CustomRule(), *(pytest.param(rule, marks=pytest.mark.slow) for rule in ("predictive", "mbr"))],
+    [
+        custom_rule(),
+        *(pytest.param(rule, marks=pytest.mark.slow) for rule in ("predictive", "mbr")),
+    ],
 )
 def test_result_does_not_depend_on_processes(
     tmp_path: Path, rule: str | Rule, monkeypatch: pytest.MonkeyPatch
