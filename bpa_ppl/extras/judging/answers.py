@@ -131,49 +131,53 @@ class Gaussian(NamedTuple):
         return np.asarray(self.mean + rng.normal(size=(count, len(self.mean))) @ root.T)
 
 
-def evaluate_density(
-    theta: Float64, answers: Answers, prior: Gaussian, slip: float = 0.0
-) -> Derivatives:
-    """Return the log posterior density of λ and log ν at a point, up to a constant.
+def make_density(
+    answers: Answers, prior: Gaussian, slip: float = 0.0
+) -> Callable[[Float64], Derivatives]:
+    """Return a function that evaluates the log posterior density of λ and log ν at a point.
 
-    Its curvature is that of expectation maximisation, in which an answer counts as much as it is
-    probable not to be a slip. Without slips it is minus the second derivative.
+    The density is up to a constant. Its curvature is that of expectation maximisation, in which an
+    answer counts as much as it is probable not to be a slip. Without slips it is minus the second
+    derivative.
 
     Args:
-        theta: (K + 1,) the point.
         answers: so far.
         prior: of λ and log ν.
         slip: ε, from 0 to below 1.
 
     >>> prior = Gaussian.prior(np.zeros(1), np.eye(1))
     >>> pair = Alternatives.of(np.array([[[2.0], [0.0]]]), np.zeros((1, 2)))
-    >>> round(evaluate_density(np.zeros(2), (pair, np.array([0])), prior)[0], 3)  # log ⅓
+    >>> round(make_density((pair, np.array([0])), prior)(np.zeros(2))[0], 3)  # log ⅓
     -1.099
     """
     (features, base), chosen = answers
     rows = np.arange(len(base))
-    scores = features @ theta + base
-    log_total, p = normalise(scores, axis=1)
-    log_own = np.log1p(-slip) + scores[rows, chosen] - log_total[:, 0]
-    with np.errstate(divide="ignore"):  # without slips it is −∞
-        log_p = np.logaddexp(log_own, np.log(slip / 3))
-    weight = np.exp(log_own - log_p)  # the probability that the answer is not a slip
-    mean = np.einsum("na,nak->nk", p, features)
-    scaled = (features * np.sqrt(weight[:, None] * p)[..., None]).reshape(-1, len(theta))
-    centre = mean * np.sqrt(weight)[:, None]
-    lead = features[rows, chosen] - mean
     precision = np.linalg.inv(prior.covariance)
-    pull = precision @ (prior.mean - theta)
-    value = float(log_p.sum() - 0.5 * pull @ (prior.mean - theta))
-    curvature = scaled.T @ scaled - centre.T @ centre + precision
-    lost = lead.T @ (lead * (weight * (1 - weight))[:, None])
-    return value, weight @ lead + pull, curvature - lost, curvature
+
+    def density(theta: Float64) -> Derivatives:
+        scores = features @ theta + base
+        log_total, p = normalise(scores, axis=1)
+        log_own = np.log1p(-slip) + scores[rows, chosen] - log_total[:, 0]
+        with np.errstate(divide="ignore"):  # without slips it is −∞
+            log_p = np.logaddexp(log_own, np.log(slip / 3))
+        weight = np.exp(log_own - log_p)  # the probability that the answer is not a slip
+        mean = np.einsum("na,nak->nk", p, features)
+        scaled = (features * np.sqrt(weight[:, None] * p)[..., None]).reshape(-1, len(theta))
+        centre = mean * np.sqrt(weight)[:, None]
+        lead = features[rows, chosen] - mean
+        pull = precision @ (prior.mean - theta)
+        value = float(log_p.sum() - 0.5 * pull @ (prior.mean - theta))
+        curvature = scaled.T @ scaled - centre.T @ centre + precision
+        lost = lead.T @ (lead * (weight * (1 - weight))[:, None])
+        return value, weight @ lead + pull, curvature - lost, curvature
+
+    return density
 
 
 def fit_posterior(
     answers: Answers, prior: Gaussian, slip: float = 0.0, start: Float64 | None = None
-) -> Gaussian:
-    """Return Laplace's approximation of the posterior of λ and log ν.
+) -> tuple[Gaussian, float]:
+    """Return Laplace's approximations of the posterior of λ and log ν, and of log p(answers).
 
     Args:
         answers: so far.
@@ -183,11 +187,12 @@ def fit_posterior(
 
     >>> prior = Gaussian.prior(np.zeros(1), np.eye(1))
     >>> pair = Alternatives.of(np.array([[[2.0], [0.0]]]), np.zeros((1, 2)))
-    >>> fit_posterior((pair, np.array([0])), prior).mean.round(2).tolist()
-    [0.6, -0.25]
+    >>> weights, log_evidence = fit_posterior((pair, np.array([0])), prior)
+    >>> weights.mean.round(2).tolist(), round(log_evidence, 2)
+    ([0.6, -0.25], -1.07)
     """
     mode, hessian = maximise(
-        lambda theta: evaluate_density(theta, answers, prior, slip),
+        make_density(answers, prior, slip),
         prior.mean if start is None else start,
         tolerance=_TOLERANCE,
         iterations=_STEPS,
@@ -196,20 +201,10 @@ def fit_posterior(
     covariance, largest = mode.covariance, np.linalg.eigvalsh(mode.covariance).max()
     if np.linalg.eigvalsh(hessian).min() * largest > _LEAST:
         covariance = laplace_covariance(hessian)
-    return Gaussian(mode.position, covariance)
-
-
-def log_evidence(answers: Answers, prior: Gaussian, weights: Gaussian, slip: float = 0.0) -> float:
-    """Return log p(answers) by Laplace's approximation around the posterior of λ and log ν.
-
-    >>> prior = Gaussian.prior(np.zeros(1), np.eye(1))
-    >>> none = Alternatives.of(np.zeros((0, 2, 1)), np.zeros((0, 2))), np.zeros(0, int)
-    >>> log_evidence(none, prior, prior)
-    0.0
-    """
-    value = evaluate_density(weights.mean, answers, prior, slip)[0]
     # The density has the prior without its constant.
-    return laplace_evidence(value, weights.covariance) - laplace_evidence(0.0, prior.covariance)
+    log_evidence = laplace_evidence(-mode.potential_energy, covariance)
+    log_evidence -= laplace_evidence(0.0, prior.covariance)
+    return Gaussian(mode.position, covariance), log_evidence
 
 
 def integrate_scales(
@@ -243,9 +238,9 @@ def integrate_scales(
     found, log_p, start = list[Gaussian](), np.empty(len(log_scales)), None
     for number, log_scale in enumerate(log_scales):
         prior = prior_of(float(np.exp(log_scale)))
-        found.append(fit_posterior(answers, prior, slip, start))
-        log_p[number] = log_evidence(answers, prior, found[-1], slip)
-        start = found[-1].mean  # the next mode is near
+        part, log_p[number] = fit_posterior(answers, prior, slip, start)
+        found.append(part)
+        start = part.mean  # the next mode is near
     log_p += scale.log_density(log_scales)
     means, covariances = (np.array([part[k] for part in found]) for k in range(2))
     probability, mean, covariance = combine_components(log_p, means, covariances)

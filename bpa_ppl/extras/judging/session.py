@@ -382,7 +382,7 @@ class Session:
         answers = self._candidates.alternatives(rows), chosen
         scale = self.prior.scale
         if scale is None:
-            return fit_posterior(answers, _to_gaussian(self.prior), self.slip)
+            return fit_posterior(answers, _to_gaussian(self.prior), self.slip)[0]
 
         def prior_of(value: float) -> Gaussian:
             return _to_gaussian(self.prior.with_scale(value))

@@ -6,6 +6,7 @@ They are compared with brute force, the NumPyro model, SciPy and quadrature.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,9 @@ from bpa_ppl.extras.judging.answers import (
     Alternatives,
     Answers,
     Gaussian,
-    evaluate_density,
     fit_posterior,
     integrate_scales,
-    log_evidence,
+    make_density,
 )
 from bpa_ppl.extras.judging.questions import Candidates, choose_informative, measure_information
 from bpa_ppl.extras.judging.session import Session
@@ -35,8 +35,11 @@ PRIOR = Gaussian.prior(np.array([0.2, -0.1]), np.array([[0.5, 0.1], [0.1, 0.3]])
 FIRST, SECOND, TIE = range(3)
 
 
-def log_density(answers: Answers, prior: Gaussian, theta: np.ndarray, slip: float = 0.0) -> float:
-    return evaluate_density(theta, answers, prior, slip)[0]
+def log_density(
+    answers: Answers, prior: Gaussian, slip: float = 0.0
+) -> Callable[[np.ndarray], float]:
+    density = make_density(answers, prior, slip)
+    return lambda theta: density(theta)[0]
 
 
 def question(rng: np.random.Generator) -> Alternatives:
@@ -79,7 +82,7 @@ def test_the_density_is_that_of_the_likelihood_preference() -> None:
         model = model_density(lists, names, likelihood=Preference(slip=slip), prior=prior)
     points = rng.normal(size=(5, 3))
     expected = [model.value_and_gradient([*point[2:], *point[:2]])[0] for point in points]
-    computed = [log_density(answers, PRIOR, point, slip) for point in points]
+    computed = list(map(log_density(answers, PRIOR, slip), points))
     np.testing.assert_allclose(np.diff(computed), np.diff(expected), rtol=1e-4, atol=1e-5)
 
 
@@ -87,8 +90,9 @@ def test_the_density_is_that_of_the_likelihood_preference() -> None:
 def test_the_mean_is_the_mode(slip: float) -> None:
     """SciPy's general minimiser finds it, within the tolerance of 0.0003 standard deviations."""
     answers = some_answers()
-    found = minimize(lambda theta: -log_density(answers, PRIOR, theta, slip), np.zeros(3), tol=1e-9)
-    weights = fit_posterior(answers, PRIOR, slip)
+    density = log_density(answers, PRIOR, slip)
+    found = minimize(lambda theta: -density(theta), np.zeros(3), tol=1e-9)
+    weights, _ = fit_posterior(answers, PRIOR, slip)
     deviation = np.sqrt(np.diag(weights.covariance))
     assert np.all(np.abs(weights.mean - found.x) < 4e-4 * deviation)
 
@@ -96,10 +100,10 @@ def test_the_mean_is_the_mode(slip: float) -> None:
 def test_the_covariance_is_the_inverse_hessian_without_slips() -> None:
     """Compared with differences of the density."""
     answers = some_answers()
-    weights = fit_posterior(answers, PRIOR)
+    weights, _ = fit_posterior(answers, PRIOR)
 
     def gradient(theta: np.ndarray) -> np.ndarray:
-        return approx_fprime(theta, lambda point: log_density(answers, PRIOR, point), 1e-5)
+        return approx_fprime(theta, log_density(answers, PRIOR), 1e-5)
 
     hessian = approx_fprime(weights.mean, gradient, 1e-4)
     np.testing.assert_allclose(weights.covariance, -np.linalg.inv(hessian), rtol=0.02, atol=1e-3)
@@ -137,11 +141,10 @@ def test_the_evidence_is_nearly_that_of_quadrature(scale: float, slip: float) ->
     for prior in (of_scale(scale), of_scale(0.01)):
         root = np.sqrt(np.diag(prior.covariance))
         points = np.stack([weight * root[0], log_nu], axis=-1).reshape(-1, 2)
-        values = [log_density(answers, prior, point, slip) for point in points]
+        values = list(map(log_density(answers, prior, slip), points))
         log_p.append(np.logaddexp.reduce(values))  # steps of the grid and normaliser cancel
     computed = [
-        log_evidence(answers, prior, fit_posterior(answers, prior, slip), slip)
-        for prior in (of_scale(scale), of_scale(0.01))
+        fit_posterior(answers, prior, slip)[1] for prior in (of_scale(scale), of_scale(0.01))
     ]
     # With slips the curvature is that of expectation maximisation, which is larger.
     assert computed[0] - computed[1] == pytest.approx(
@@ -161,12 +164,8 @@ def test_the_posterior_is_integrated_over_the_scale(count: int, slip: float) -> 
         answers, lambda scale: of_scale(typical * scale), scale, scale.log_scales, slip
     )
     grid, log_nus = np.linspace(-4, 8, 101), np.linspace(-8, 4, 25)
-    values = np.array(
-        [
-            [log_density(answers, of_scale(1e6), np.array([x, log_nu]), slip) for log_nu in log_nus]
-            for x in grid
-        ]
-    )
+    density = log_density(answers, of_scale(1e6), slip)
+    values = np.array([[density(np.array([x, log_nu])) for log_nu in log_nus] for x in grid])
     log_scales = np.linspace(-5, 5, 400)[:, None]
     given_scale = norm.logpdf(grid, 0.0, typical * np.exp(log_scales))
     log_prior = np.logaddexp.reduce(given_scale + norm.logpdf(log_scales, 0.0, 0.5))
@@ -202,7 +201,7 @@ def test_a_million_to_one_does_not_overflow() -> None:
     """Neither does the search from far away."""
     answers = together([(about(1e4, 0), SECOND)], 1)
     prior = Gaussian.prior(np.array([50.0]), np.eye(1))
-    weights = fit_posterior(answers, prior)
+    weights, _ = fit_posterior(answers, prior)
     assert np.isfinite(weights.mean).all()
     assert weights.mean[0] < 1
 
