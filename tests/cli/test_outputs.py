@@ -7,7 +7,9 @@ import subprocess
 import sys
 import typing
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,8 +19,8 @@ from support.command_line import refused, run
 from support.records import with_record
 
 from bpa_ppl.cli.app import app, run_command
-from bpa_ppl.cli.outputs import WORD, Written, read_marks
-from bpa_ppl.errors import BpaError
+from bpa_ppl.cli.outputs import WORD, Written, check_outputs, read_marks
+from bpa_ppl.errors import BpaError, UsageError
 from bpa_ppl.formats.streams import atomic_writer
 from bpa_ppl.posterior.files import read_draws, write_posterior
 from bpa_ppl.posterior.record import RecipeRecord, SourceRecord
@@ -96,14 +98,20 @@ PARSED = {
 FILLED = {"--vary": "draws=5,6"}
 
 
-class Slot(NamedTuple):
-    """An output of a command, and a parameter that may name the same file."""
+class Command(NamedTuple):
+    """A command line in which all parameters that take texts name files, each another one.
 
-    command: tuple[str, ...]
-    output: str
-    files: tuple[Path, ...]
-    other: str
-    required: tuple[tuple[str, tuple[str, ...]], ...]
+    Attributes:
+        words: of the command.
+        line: with all parameters.
+        outputs: the files that are written, by parameter.
+        named: a file that each parameter names, outputs too.
+    """
+
+    words: tuple[str, ...]
+    line: list[str]
+    outputs: dict[str, tuple[Path, ...]]
+    named: dict[str, Path]
 
 
 def iter_commands(parent: App, *words: str) -> Iterator[tuple[tuple[str, ...], App]]:
@@ -121,12 +129,9 @@ def takes_texts(kind: object) -> bool:
 
 
 @cache
-def list_slots() -> tuple[list[Slot], set[str], set[str]]:
-    """Return each output of each command with each other parameter, those not known here, and all.
-
-    The last two are the names of parameters.
-    """
-    slots, unknown, names = [], set[str](), set[str]()
+def list_commands() -> tuple[list[Command], set[str], set[str]]:
+    """Return each command that has outputs, and the names of parameters not known here, and all."""
+    commands, unknown, names = [], set[str](), set[str]()
     for words, command in iter_commands(app):
         marks = {name: of for name, (_, of, _) in read_marks(command.default_command).items()}
         named = [one for one in command.assemble_argument_collection() if one.names]
@@ -134,40 +139,52 @@ def list_slots() -> tuple[list[Slot], set[str], set[str]]:
         parameters = [
             (one, marks.get(one.field_info.name, ())) for one in named if takes_texts(one.hint)
         ]
-        written = {
-            one.name: tuple(mark.files(Path("out")))
-            for one, of in parameters
-            for mark in [mark for mark in of if isinstance(mark, Written)][-1:]
-        }
-        others = [
-            one.name
-            for one, of in parameters
-            if WORD not in of and PARSED.get(one.name, one.name) is not None
-        ]
-        unknown |= {*others} - READ - {*PARSED} - {*written}
-        required = tuple(
-            (one.name, (FILLED.get(one.name, "x"),) * (1 + (one.hint == tuple[str, str])))
-            for one, _ in parameters
-            if one.required
-        )
-        slots += [
-            Slot(words, output, files, other, required)
-            for output, files in written.items()
-            for other in others
-            if other != output
-        ]
-    return slots, unknown, names
+        outputs, files, line = dict[str, tuple[Path, ...]](), dict[str, Path](), [*words]
+        for number, (one, of) in enumerate(parameters):
+            text = f"file{number}"
+            for mark in [mark for mark in of if isinstance(mark, Written)][-1:]:
+                outputs[one.name] = tuple(map(Path, mark.files(Path(text))))
+            is_other = WORD not in of and PARSED.get(one.name, one.name) is not None
+            if is_other:
+                files[one.name] = outputs.get(one.name, (Path(text),))[0]
+                is_plain = (*words, one.name) == ("rerank", "--posterior")
+                form = "{}" if is_plain else PARSED.get(one.name) or "{}"
+                text = form.format(text)
+            elif one.name in FILLED or not one.required:
+                text = FILLED.get(one.name, "")
+            if text:
+                line += [one.name] * (one.name[0] == "-")
+                line += [text] + ["x"] * (one.hint == tuple[str, str])
+        unknown |= {*files} - READ - {*PARSED} - {*outputs}
+        if outputs:
+            commands.append(Command(words, line, outputs, files))
+    return commands, unknown, names
 
 
 @pytest.mark.needs_extras
 def test_all_parameters_are_known_as_outputs_or_others() -> None:
-    slots, unknown, names = list_slots()
+    commands, unknown, names = list_commands()
     assert unknown == set()
-    assert {slot.output for slot in slots} == {
+    assert {output for command in commands for output in command.outputs} == {
         *("--output", "--details", "--probabilities", "--ask", "--rounds")
     }
-    assert {("adapt",), ("compare",), ("phrases", "mix")} <= {slot.command for slot in slots}
+    assert {("adapt",), ("compare",), ("phrases", "mix")} <= {of.words for of in commands}
     assert names >= READ | {*PARSED}  # none in vain
+
+
+@contextmanager
+def linked(file: Path, other: Path) -> Iterator[None]:
+    """Two names of one file, which is not written."""
+    for path in (file, other):
+        path.parent.mkdir(exist_ok=True)
+    file.write_text("content", "utf-8")
+    os.link(file, other)
+    yield
+    assert file.read_text("utf-8") == "content"
+    for path in (file, other):
+        path.unlink()
+    for folder in {file.parent, other.parent} - {Path()}:
+        folder.rmdir()
 
 
 def test_every_output_of_every_command_against_everything_that_it_may_read(
@@ -175,33 +192,33 @@ def test_every_output_of_every_command_against_everything_that_it_may_read(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     accepted = []
-    for slot in list_slots()[0]:
-        for file in slot.files:
-            file.parent.mkdir(exist_ok=True)
-            file.write_text("content", "utf-8")
-            os.link(file, "input")
-            values = {**dict(slot.required), slot.output: ("out",)}
-            usual = values.get(slot.other, ("x",))
-            form = PARSED.get(slot.other) or "{}"
-            if (*slot.command, slot.other) == ("rerank", "--posterior"):
-                form = "{}"
-            values[slot.other] = (form.format("input"), *usual[1:])
-            words = [word for name, of in values.items() if name[0] != "-" for word in of]
-            for name, of in values.items():
-                words += (name, *of) if name[0] == "-" else ()
-            try:
-                run_command([*slot.command, *words])
-            except BpaError as error:
-                if "is also another file" not in str(error):
-                    accepted.append((*slot[:2], slot.other, str(error)))
-            else:
-                accepted.append(slot)
-            assert file.read_text("utf-8") == "content"
-            os.unlink("input")
-            file.unlink()
-            if file.parent != Path():
-                file.parent.rmdir()
+    for command in list_commands()[0]:
+        function, bound, _ = app.parse_args(command.line, print_error=False, exit_on_error=False)
+        check_outputs(function, bound.arguments)  # no file has two names
+        for output, files in command.outputs.items():
+            for file, other in product(files, command.named.keys() - {output}):
+                with linked(file, command.named[other]):
+                    try:
+                        check_outputs(function, bound.arguments)
+                        accepted.append((command.words, output, other))
+                    except UsageError as error:
+                        if "is also another file" not in str(error):
+                            accepted.append((command.words, output, other, str(error)))
     assert accepted == []
+
+
+def test_no_command_runs_if_an_output_is_also_an_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for _, line, outputs, named in list_commands()[0]:
+        (file, *_), *_ = outputs.values()
+        if others := {*named.values()} - {file}:
+            with (
+                linked(file, min(others)),
+                pytest.raises(UsageError, match="is also another file"),
+            ):
+                run_command(line)
 
 
 #: Names of the file `nbest`, in a folder with `prepare_names`.
