@@ -45,7 +45,7 @@ _EVEN, _FEW, _NOISE = 0.2, 0.1, 1e-5
 _NEARER = 100.0
 #: The statistics of the last draws, at most so many: a comparison or a page needs them repeatedly.
 _results: dict[tuple[Any, ...], Float64] = {}
-_MOST_RESULTS = 1000
+_MOST_RESULTS = 200
 
 
 def _arviz() -> Any:
