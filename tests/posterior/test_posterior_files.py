@@ -518,12 +518,21 @@ def test_reads_plain_values_of_others(tmp_path: Path) -> None:
     assert dataset_of(again, "posterior").identical(dataset_of(data, "posterior"))
 
 
-def test_arrays_that_end_before_an_unlimited_dimension_are_filled(tmp_path: Path) -> None:
+@pytest.mark.parametrize("owner", ["/", "/posterior"])  # groups share the dimensions of the file
+def test_arrays_that_end_before_an_unlimited_dimension_are_filled(
+    owner: str, tmp_path: Path
+) -> None:
     path = tmp_path / "theirs.nc"
-    data = xarray.Dataset({name: (("chain", "draw"), np.ones((1, 3))) for name in ("weights", "x")})
-    data.to_netcdf(path, group="posterior", engine="h5netcdf", unlimited_dims=["draw"])
-    with h5py.File(path, "a") as file:
-        file["posterior"]["x"].resize((1, 2))
+    with h5netcdf.File(path, "w") as file:
+        group = file.create_group("posterior")
+        (file if owner == "/" else group).dimensions = {"chain": 1, "draw": None}
+        for name in ("weights", "x"):
+            group.create_variable(name, ("chain", "draw"), "f8", fillvalue=np.nan)
+    with h5py.File(path, "a") as h5:
+        for name, size in {f"{owner}/draw": (3,), "posterior/weights": (1, 3)}.items():
+            h5[name].resize(size)
+        h5["posterior/x"].resize((1, 2))
+        h5["posterior/weights"][...] = h5["posterior/x"][...] = 1.0
     np.testing.assert_array_equal(read_draws(path).values["x"], [[1, 1, np.nan]])
 
 
