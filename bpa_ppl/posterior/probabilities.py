@@ -19,11 +19,12 @@ def normalise(scores: Any, axis: int = -1) -> tuple[Any, Any]:
     ([1.3863], [0.25, 0.75])
     """
     arrays = scores.__array_namespace__()
-    highest = scores.max(axis=axis, keepdims=True)
+    constant = scores
     if arrays is not np:
         from jax.lax import stop_gradient
 
-        highest = stop_gradient(highest)
+        constant = stop_gradient(scores)  # before the maximum, whose derivative is not compiled
+    highest = constant.max(axis=axis, keepdims=True)
     shifted = arrays.exp(scores - highest)
     total = shifted.sum(axis=axis, keepdims=True)
     return arrays.log(total) + highest, shifted / total
