@@ -57,7 +57,8 @@ def find_flat_cells(target: Target) -> dict[str, Cells]:
         return program.masks
 
     found = dict[str, Cells]()
-    masks = jax.jit(find_masks, compiler_options=RUN_ONCE)()
+    traced = jax.jit(find_masks, compiler_options=RUN_ONCE).trace()
+    masks = traced.lower().compile()() if traced.out_info else {}
     for name, masked in jax.device_get(masks).items():
         drawn = masked if masked.all() else masked | _find_used(target, name, ~masked)
         if not drawn.all():

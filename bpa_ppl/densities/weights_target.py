@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import qr, solve_triangular
@@ -117,7 +116,7 @@ def find_start(target: Target) -> Sites:
     if simple and info.unconstrained and info.latent == (WEIGHTS,):
         return {WEIGHTS: prior.mean}
     with explain_errors(target.model):
-        for mean in (prior.mean, jnp.full_like(prior.mean, jnp.nan)):
+        for mean in (prior.mean, np.full_like(prior.mean, np.nan)):
             z: Sites = start_at_medians(target, mean)
             # A simple model has a density there: compiling its gradient would take long.
             if simple or is_usable_start(target, z):
