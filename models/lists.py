@@ -209,7 +209,7 @@ def _rows_of_list(
     count = np.append(1, count)
     base = np.append(0.0, others[:, size] + np.log(count[1:]))
     return {
-        "features": np.pad(others[:, :size].T, ((0, 0), (1, 0))),
+        "features": np.concatenate([np.zeros((1, size), kind), others[:, :size]]).T,
         "base": base,
         "candidate": position,
         "count": count,
