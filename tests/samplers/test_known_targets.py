@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 import pytest
 from scipy.interpolate import CubicSpline
 from scipy.special import logsumexp
 from scipy.stats import norm
 from support import targets
-from support.known_targets import KnownTarget
-from support.known_targets import target as computed
+from support.known_targets import KnownTarget, target
 from support.reference_model import Array
-
-target = cache(computed)
 
 
 def log_density(known: KnownTarget, weights: Array) -> Array:

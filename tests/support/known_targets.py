@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -26,7 +27,7 @@ from bpa_ppl.models.priors.isotropic import Isotropic
 
 #: Points of the grid in each dimension, by the number of dimensions, and its half width in standard
 #: deviations of the Laplace approximation.
-_POINTS = {1: 8_001, 2: 241, 3: 41}
+_POINTS = {1: 801, 2: 241, 3: 31}
 _WIDTH = 12.0
 
 
@@ -60,6 +61,7 @@ class KnownTarget:
         return np.asarray(np.sqrt(np.diag(self.covariance)))
 
 
+@cache
 def target(name: str, seed: int = 0) -> KnownTarget:
     """Return a target with known moments.
 
