@@ -197,9 +197,10 @@ def test_context() -> None:
 
 
 def test_very_long_texts_are_not_compared() -> None:
-    texts = ["a " * 2000, "a " * 1999]
-    assert split_candidates(texts) == ([("a " * 1999, False), ("a ", True)], [("a " * 1999, False)])
-    texts = ["a " * 3000, "a " * 2999]
+    word = f"{'long' * 25} "
+    texts = [word * 49, word * 48]
+    assert split_candidates(texts) == ([(word * 48, False), (word, True)], [(word * 48, False)])
+    texts = [word * 50, word * 49]
     assert split_candidates(texts) == [[(text, False)] for text in texts]
 
 
