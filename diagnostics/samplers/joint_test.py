@@ -77,7 +77,7 @@ def measure_joint_distance(draws: Draws, reference: Draws, seed: int = 0) -> Dis
         seed: of the thinned draws and of the splits.
 
     >>> rng = np.random.default_rng(0)
-    >>> x, y = rng.normal(size=(2, 4, 500, 2))
+    >>> x, y = rng.normal(size=(2, 4, 250, 2))
     >>> correlated = np.stack([x[..., 0], 0.6 * x[..., 0] + 0.8 * x[..., 1]], axis=-1)
     >>> right, wrong, truth = (Draws({"weights": z}, ("LM0", "WP0")) for z in (x, correlated, y))
     >>> [measure_joint_distance(draws, truth).p_value > 0.01 for draws in (right, wrong)]

@@ -8,7 +8,6 @@ import choix
 import jax
 import numpy as np
 import pytest
-from statsmodels.discrete.conditional_models import ConditionalLogit
 from support.raising import raises
 
 import bpa_ppl as bpa
@@ -48,6 +47,8 @@ def test_the_oracle_is_chosen_by_a_conditional_logit(
     seed: int, smallest: int, largest: int
 ) -> None:
     """McFadden (1974): with a flat prior the mode is the estimate of statsmodels."""
+    from statsmodels.discrete.conditional_models import ConditionalLogit
+
     lists = choice_sets(seed, smallest, largest)
     zero = dict.fromkeys(NAMES, 0.0)
     options: dict[str, Any] = {"gain": "y", "likelihood": "oracle"}

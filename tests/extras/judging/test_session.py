@@ -290,7 +290,7 @@ def test_the_outlook_counts_answers(long_session: Session) -> None:
 def test_the_gain_of_further_answers_in_closed_form() -> None:
     """One feature and pairs of lists: E max(0, d λ′) for a normal posterior mean λ′."""
     rng = np.random.default_rng(0)
-    features = rng.normal(size=(4000, 1)).astype(np.float32)
+    features = rng.normal(size=(400, 1)).astype(np.float32)
     count = len(features) // 2
     table = Candidates(
         features, np.zeros(len(features)), np.arange(count + 1) * 2, np.arange(len(features))
