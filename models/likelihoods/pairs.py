@@ -171,7 +171,7 @@ def _log_p_of_pairs(
 def _take_rows(values: jax.Array, first: jax.Array, count: int) -> jax.Array:
     import jax
 
-    return jax.lax.dynamic_slice_in_dim(values, first, count, axis=1)
+    return jax.lax.dynamic_slice_in_dim(values, first, count, axis=1, allow_negative_indices=False)
 
 
 @cache
