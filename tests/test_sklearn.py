@@ -65,7 +65,7 @@ def one_list(rows: Any, qid: Any, groups: Any) -> tuple[Any, Any]:
 
 
 #: Learning the scale of the prior, or the risk, whose start is a mode, would take most of the time.
-QUICK = OneList(sampler="map", likelihood="margin", prior=Isotropic(scale=0.3))
+QUICK = OneList(sampler="map", likelihood="margin", prior=Isotropic(scale=0.3, mean=0.0))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def judged_rows(lists: int = 30, size: int = 4) -> tuple[Any, Any, Any]:
 
 
 X, Y, QID = judged_rows()
-RANKER = BayesianRanker(sampler="map", prior=Isotropic(scale=0.3))
+RANKER = BayesianRanker(sampler="map", prior=Isotropic(scale=0.3, mean=0.0))
 
 
 @pytest.fixture(scope="module")

@@ -80,7 +80,7 @@ def test_adapt_and_describe_warn_of_features_and_gains() -> None:
         r"the spread of quality within lists is 6.32e\+04, .* \(1e\+06 of candidates\[1\] of list ",
     ]
     with capture_notes() as notes:
-        bpa.adapt(lists, gain="quality", sampler="map", prior="isotropic:variance=1.0")
+        bpa.adapt(lists, gain="quality", sampler="map", prior="isotropic:variance=1.0,mean=0")
     adapted = [note.message for note in notes if "within lists is" in note.message]
     described = [n for n in bpa.describe(lists, "quality").warnings if "within lists is" in n]
     for found in (adapted, described):

@@ -32,7 +32,7 @@ from bpa_ppl.posterior.files import read_draws, write_posterior
 from bpa_ppl.posterior.record import ObservedRecord, RecipeRecord, Record, SourceRecord
 
 #: The mode alone, with a prior that is not learned: fast, where the weights do not matter.
-MODE: dict[str, Any] = {"sampler": "map", "prior": "isotropic:variance=1.0"}
+MODE: dict[str, Any] = {"sampler": "map", "prior": "isotropic:variance=1.0,mean=0"}
 NAMES = ("LM0", "TM0", "WordPenalty0")
 RULES = ["predictive", "viterbi", "map", "mean", "mbr", "best"]
 

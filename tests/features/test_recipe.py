@@ -28,7 +28,7 @@ from bpa_ppl.weights import StartingWeights
 pytestmark = pytest.mark.filterwarnings("ignore:no canonical weight:bpa_ppl.BpaWarning")
 OPENED: list[str] = []
 WEIGHTS = {"LM0": 0.5}
-MODE: dict[str, Any] = {"sampler": "map", "prior": "isotropic:variance=1.0"}
+MODE: dict[str, Any] = {"sampler": "map", "prior": "isotropic:variance=1.0,mean=0"}
 
 
 class Known(TextSource, frozen=True):

@@ -28,7 +28,7 @@ pytestmark = [
     pytest.mark.skipif(not FIELD.is_dir(), reason="needs the files of users in ../shared/data"),
     pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning"),
 ]
-MODE = ("--weights=none", "--sampler=map", "--prior=isotropic:scale=0.3", "-q", "-o", "p.nc")
+MODE = ("--weights=none", "--sampler=map", "--prior=isotropic:scale=0.3,mean=0", "-q", "-o", "p.nc")
 
 
 @pytest.fixture(autouse=True)

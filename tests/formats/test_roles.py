@@ -21,7 +21,7 @@ from bpa_ppl.formats.roles import Roles
 from bpa_ppl.lists.columns import read_column
 
 #: A prior that is not learned: fast, where the weights do not matter.
-PRIOR = "isotropic:variance=1.0"
+PRIOR = "isotropic:variance=1.0,mean=0"
 #: Columns of two lists: numbers, texts, and a number that is not one of the candidates.
 TABLE: dict[str, list[Any]] = {
     "id": [1, 1, 2, 2],
