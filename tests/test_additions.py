@@ -304,7 +304,7 @@ def test_functions_take_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         None,
         gain="CHRF:word_order=2",
         likelihood="margin:gamma=3",
-        prior="isotropic:scale=0.2",
+        prior="isotropic:scale=0.2,mean=0",
         sampler="map",
         add="lm=in.txt,order=2",
     )

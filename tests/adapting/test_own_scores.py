@@ -130,7 +130,11 @@ def test_totals_are_compared_only_with_weights_that_were_given(
     assert warned == [False, True]
 
 
-OPTIONS: dict[str, Any] = {"gain": "comet", "sampler": "map", "prior": "isotropic:variance=1.0,mean=0"}
+OPTIONS: dict[str, Any] = {
+    "gain": "comet",
+    "sampler": "map",
+    "prior": "isotropic:variance=1.0,mean=0",
+}
 
 
 def single_system(lists: NBest, **options: Any) -> list[str]:

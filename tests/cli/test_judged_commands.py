@@ -113,7 +113,7 @@ def test_the_recorded_file_is_read_as_it_was(
     write_renamed("two.csv", 10, 10)
     how = ("--format", "csv:id=q,text=answer", "--missing", "gpt=0")
     options = ("-w", "none", "--features", "gpt", "claude", "--gain", "good", "--sampler", "map")
-    options += ("--prior", "isotropic:variance=0.5")
+    options += ("--prior", "isotropic:variance=0.5,mean=0")
     adapted = ("adapt", "one.csv", "two.csv", *how, *options, "-q")
     succeed(*adapted, "-o", "p.nc")
     assert read_draws("p.nc").record.reading == {"format": how[1], "missing": {"gpt": 0.0}}

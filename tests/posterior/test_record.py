@@ -215,7 +215,11 @@ def lists(**extras: Any) -> NBest:
 
 @pytest.mark.parametrize("kind", ["oracles", "gains", "preferences", "nothing"])
 def test_what_was_observed_is_recorded(kind: str, tmp_path: Path) -> None:
-    options: dict[str, Any] = {"sampler": "map", "gain": "ter", "prior": "isotropic:variance=1,mean=0"}
+    options: dict[str, Any] = {
+        "sampler": "map",
+        "gain": "ter",
+        "prior": "isotropic:variance=1,mean=0",
+    }
     pool = lists()
     if kind == "preferences":
         pool, options = pool.with_sentence_extras(preferences=[[[0, 1]]] * 8), {"sampler": "map"}

@@ -145,7 +145,7 @@ def test_baseline_without_canonical_weights() -> None:
 def test_recorded_criterion_comes_first(name: str, tmp_path: Path) -> None:
     pool = lists(10).with_extras(comet=np.tile([0.25, 0.75], 10))
     metric = resolve(name, pool)
-    options = {"prior": "isotropic:variance=0.1", "sampler": "map"}
+    options = {"prior": "isotropic:variance=0.1,mean=0", "sampler": "map"}
     for likelihood in ("oracle", "margin", "risk", "pairs") if name == "ter" else ("risk",):
         posterior = adapt_draws(pool, gain=name, likelihood=likelihood, **options)
         improvement = evaluate_improvement(pool, posterior)
