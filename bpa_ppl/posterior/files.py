@@ -243,14 +243,13 @@ def _write_array(node: Any, name: str, dims: Sequence[str], array: npt.NDArray[A
 
     values = np.array(array.tolist()) if array.dtype.kind == "O" else array
     if values.dtype.kind == "U":
-        node.create_variable(name, dims, h5py.string_dtype())[...] = values.astype(object)
+        node.create_variable(name, dims, h5py.string_dtype(), values.astype(object))
         return
     is_bool = values.dtype.kind == "b"
-    kind = np.dtype("i1") if is_bool else values.dtype
+    numbers = values.astype("i1") if is_bool else values
     filters = {"compression": "gzip", "fletcher32": True, "chunks": values.shape}
     is_scalar = not values.ndim or not values.size
-    variable = node.create_variable(name, dims, kind, **({} if is_scalar else filters))
-    variable[...] = values
+    variable = node.create_variable(name, dims, data=numbers, **({} if is_scalar else filters))
     if is_bool:
         variable.attrs["dtype"] = "bool"
 
