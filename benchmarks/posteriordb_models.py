@@ -38,7 +38,7 @@ from numpyro.distributions.transforms import ExpTransform, OrderedTransform, Tra
 from numpyro.infer import init_to_uniform
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.posterior.arviz_functions import InferenceData, to_arviz_data, to_tree
+from bpa_ppl.posterior.arviz_functions import InferenceData, to_arviz_data, to_datasets
 from bpa_ppl.posterior.groups import label_groups
 
 FOLDER = DATA / "posteriordb"
@@ -368,7 +368,7 @@ def to_data(
     groups = label_groups(dict(zip(("posterior", "sample_stats"), arrays, strict=True)))
     if seconds is not None:
         groups["posterior"] = groups["posterior"]._replace(attrs={"sampling_time": seconds})
-    return to_arviz_data(to_tree(groups, {}))
+    return to_arviz_data(to_datasets(groups), {})
 
 
 def _read_json(path: Path) -> Any:

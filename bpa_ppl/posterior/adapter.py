@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.errors import DataError, list_names, mismatch, missing_data
-from bpa_ppl.posterior.arviz_functions import split_groups, to_arviz_data, to_tree
+from bpa_ppl.posterior.arviz_functions import split_groups, to_arviz_data, to_datasets
 from bpa_ppl.posterior.draws import (
     BY_FEATURE,
     WEIGHTS,
@@ -73,7 +73,7 @@ def to_arviz(draws: Draws) -> InferenceData:
     {'chain': 2, 'draw': 10, 'feature': 1}
     """
     groups, attrs = to_groups(draws)
-    return to_arviz_data(to_tree(groups, attrs))
+    return to_arviz_data(to_datasets(groups), attrs)
 
 
 def to_groups(draws: Draws) -> tuple[dict[str, Group], dict[str, Any]]:

@@ -19,7 +19,7 @@ from bpa_ppl.posterior.groups import Group
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from xarray import DataTree
+    from xarray import Dataset
 
     from bpa_ppl._runtime.arrays import Float64
 
@@ -91,11 +91,11 @@ def import_arviz() -> Any:
     return arviz
 
 
-def to_tree(groups: Mapping[str, Group], attrs: Mapping[str, Any]) -> DataTree:
-    """Return the groups of a posterior, and the attributes of the whole, as a DataTree."""
-    from xarray import Dataset, DataTree
+def to_datasets(groups: Mapping[str, Group]) -> dict[str, Dataset]:
+    """Return the groups of a posterior as datasets."""
+    from xarray import Dataset
 
-    datasets = {
+    return {
         title: Dataset(
             {name: (group.dims[name], array) for name, array in group.arrays.items()},
             dict(group.coords),
@@ -103,18 +103,23 @@ def to_tree(groups: Mapping[str, Group], attrs: Mapping[str, Any]) -> DataTree:
         )
         for title, group in groups.items()
     }
+
+
+def to_arviz_data(datasets: Mapping[str, Dataset], attrs: Mapping[str, Any]) -> InferenceData:
+    """Return datasets by group as ArviZ's data: InferenceData with ArviZ 0.x, else a DataTree.
+
+    Args:
+        datasets: of the groups.
+        attrs: of the whole.
+    """
+    if arviz_version() < 1:
+        data: InferenceData = import_arviz().InferenceData(attrs=dict(attrs), **datasets)
+        return data
+    from xarray import DataTree
+
     tree = DataTree.from_dict(datasets)
     tree.attrs.update(attrs)
     return tree
-
-
-def to_arviz_data(tree: DataTree) -> InferenceData:
-    """Return a tree as ArviZ's data: InferenceData with ArviZ 0.x, otherwise the tree itself."""
-    if arviz_version() >= 1:
-        return tree
-    datasets = {name: node.to_dataset() for name, node in tree.children.items()}
-    data: InferenceData = import_arviz().InferenceData(attrs=dict(tree.attrs), **datasets)
-    return data
 
 
 def is_arviz_data(data: Any) -> bool:

@@ -30,7 +30,7 @@ from bpa_ppl.posterior.arviz_functions import (
     is_arviz_data,
     split_groups,
     to_arviz_data,
-    to_tree,
+    to_datasets,
 )
 from bpa_ppl.posterior.draws import (
     WEIGHTS,
@@ -554,4 +554,4 @@ def read_posterior(posterior: Any) -> InferenceData:
             as_draws(from_groups(groups, attrs, any_variables=True))
         else:
             _require_draws(groups, "the posterior")
-    return to_arviz_data(to_tree(groups, attrs))
+    return to_arviz_data(to_datasets(groups), attrs)

@@ -91,7 +91,7 @@ FORMS: dict[str, Callable[[], Any]] = {
     "dictionary": lambda: ARRAYS,
     "Dataset": lambda: dataset(**ARRAYS),
     "DataTree": lambda: DataTree.from_dict({"posterior": dataset(**ARRAYS)}),
-    "data of ArviZ": lambda: to_arviz_data(tree({}, **ARRAYS)),
+    "data of ArviZ": lambda: to_arviz_data({"posterior": dataset(**ARRAYS)}, {}),
     "masked": lambda: {
         n: np.ma.masked_array(x, np.zeros(x.shape, bool)) for n, x in ARRAYS.items()
     },

@@ -25,7 +25,7 @@ from bpa_ppl.posterior.arviz_functions import (
     import_arviz,
     split_groups,
     to_arviz_data,
-    to_tree,
+    to_datasets,
 )
 from bpa_ppl.posterior.files import read_draws, write_posterior
 from bpa_ppl.posterior.opening import read_posterior
@@ -254,11 +254,10 @@ def test_chains_with_gaps_are_read(tmp_path: Path) -> None:
         sampler="auto:draws=300",
         seed=1,
     )
-    tree = to_tree(*split_groups(whole))
+    datasets = to_datasets(split_groups(whole)[0])
     kept = ["posterior", "log_likelihood", "sample_stats"]
-    selected = {name: node.to_dataset() for name, node in tree.children.items()}
-    selected |= {name: selected[name].sel(chain=[0, 1, 3]) for name in kept}
-    data = to_arviz_data(DataTree.from_dict(selected))
+    selected = datasets | {name: datasets[name].sel(chain=[0, 1, 3]) for name in kept}
+    data = to_arviz_data(selected, {})
     with pytest.warns(BpaWarning, match="log_prior of weights is left out: it has 4 × 300"):
         draws = as_draws(data)
     assert draws.log_prior == {}
@@ -270,9 +269,9 @@ def test_chains_with_gaps_are_read(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.weights, draws.weights)
     with pytest.warns(BpaWarning, match="log_prior"):
         assert "3 chains" in str(check(data))
-    selected["log_likelihood"] = tree["log_likelihood"].to_dataset()
+    selected |= {"log_likelihood": datasets["log_likelihood"], "log_prior": selected["posterior"]}
     with raises(DataError, "mismatch", match="the same chains and draws in all groups"):
-        as_draws(to_arviz_data(DataTree.from_dict(selected | {"log_prior": selected["posterior"]})))
+        as_draws(to_arviz_data(selected, {}))
 
 
 def test_draws_without_chains_are_converted_as_the_error_says() -> None:

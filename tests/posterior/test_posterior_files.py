@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
@@ -41,9 +41,10 @@ from bpa_ppl import (
 )
 from bpa_ppl.errors import BpaError
 from bpa_ppl.posterior.adapter import SCHEMA_VERSION, as_draws, to_arviz, to_groups
-from bpa_ppl.posterior.arviz_functions import import_arviz, split_groups, to_arviz_data, to_tree
+from bpa_ppl.posterior.arviz_functions import import_arviz, split_groups, to_arviz_data, to_datasets
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.files import from_bytes, read_draws, seal, to_bytes, unseal
+from bpa_ppl.posterior.groups import Group
 from bpa_ppl.posterior.opening import read_posterior
 from bpa_ppl.posterior.record import Record
 from bpa_ppl.weights import Weights
@@ -63,8 +64,10 @@ def small_content() -> bytes:
     return to_bytes(*to_groups(Draws(few, NAMES, constants={"canonical": np.ones(Q)})))
 
 
-def tree_of(content: bytes) -> xarray.DataTree:
-    return to_tree(*from_bytes(content))
+def tree_of(groups: Mapping[str, Group], attrs: Mapping[str, Any]) -> xarray.DataTree:
+    tree = xarray.DataTree.from_dict(to_datasets(groups))
+    tree.attrs.update(attrs)
+    return tree
 
 
 def test_equal_draws_and_arviz_data_give_equal_bytes(content: bytes, tmp_path: Path) -> None:
@@ -77,7 +80,7 @@ def test_equal_draws_and_arviz_data_give_equal_bytes(content: bytes, tmp_path: P
 def test_arviz_reads_the_file(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "posterior.nc").write_bytes(seal(content))
     opened = import_arviz().from_netcdf(str(tmp_path / "posterior.nc"))
-    ours = tree_of(content)
+    ours = tree_of(*from_bytes(content))
     assert list(split_groups(opened)[0]) == list(ours.children)
     for group, node in ours.children.items():
         assert dataset_of(opened, group).identical(node.to_dataset()), group
@@ -299,7 +302,7 @@ CRAFTED: dict[str, tuple[str, str | None, Change]] = {
 
 
 def crafted(what: str) -> xarray.DataTree:
-    tree = to_tree(*to_groups(draws_of_all_kinds()))
+    tree = tree_of(*to_groups(draws_of_all_kinds()))
     CRAFTED[what][-1](tree)
     return tree
 
@@ -433,8 +436,8 @@ def test_reads_what_is_written(what: str, tmp_path: Path) -> None:
     write_posterior(draws, path)
     assert_same(path)
     data = read_posterior(path)
-    for name, node in to_tree(*to_groups(draws)).children.items():
-        assert dataset_of(data, name).identical(node.to_dataset()), name
+    for name, dataset in to_datasets(to_groups(draws)[0]).items():
+        assert dataset_of(data, name).identical(dataset), name
     write_posterior(to_arviz(draws), tmp_path / "arviz.nc")
     assert (tmp_path / "arviz.nc").read_bytes() == path.read_bytes()
 
@@ -461,15 +464,13 @@ def theirs() -> xarray.Dataset:
 @pytest.mark.parametrize("weights", ["weights", "effects", "steps"])
 def test_reads_what_arviz_writes(engine: str, weights: str, tmp_path: Path) -> None:
     data = theirs().drop_vars({"weights"} - {weights}).rename({weights: "weights"})
-    tree = xarray.DataTree.from_dict(
-        {
-            "posterior": data,
-            "sample_stats": data[["accepted"]],
-            "observed_data": xarray.Dataset({"y": ("obs", [1.0, np.nan])}),
-        }
-    )
-    tree.attrs["list"] = "[1, 2]"
-    to_arviz_data(tree).to_netcdf(str(tmp_path / "theirs.nc"), engine=engine)
+    datasets = {
+        "posterior": data,
+        "sample_stats": data[["accepted"]],
+        "observed_data": xarray.Dataset({"y": ("obs", [1.0, np.nan])}),
+    }
+    theirs_data = to_arviz_data(datasets, {"list": "[1, 2]"})
+    theirs_data.to_netcdf(str(tmp_path / "theirs.nc"), engine=engine)
     assert_same(tmp_path / "theirs.nc")
 
 
@@ -492,7 +493,7 @@ def test_encoded_values_are_left_out_with_a_warning(what: str, tmp_path: Path) -
     write_theirs(tmp_path / "theirs.nc", change(theirs()), encoding)
     with pytest.warns(BpaWarning, match=f"{name} of the group .*posterior is left out"):
         draws = read_draws(tmp_path / "theirs.nc")
-    expected = as_draws(to_arviz_data(xarray.DataTree.from_dict({"posterior": theirs()})))
+    expected = as_draws(to_arviz_data({"posterior": theirs()}, {}))
     np.testing.assert_array_equal(draws.weights, expected.weights)
     assert name not in draws.values
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import xarray
 from scipy.signal import lfilter
 
-from bpa_ppl.posterior.arviz_functions import to_arviz_data, to_tree
+from bpa_ppl.posterior.arviz_functions import to_arviz_data, to_datasets
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.groups import label_groups
 from bpa_ppl.posterior.record import Record, SamplerRecord
@@ -31,7 +31,7 @@ def inference_data(
     dims: Mapping[str, Sequence[str]] | None = None,
 ) -> InferenceData:
     """Return arrays by group and name as ArviZ's data."""
-    return to_arviz_data(to_tree(label_groups(groups, coords, dims), {}))
+    return to_arviz_data(to_datasets(label_groups(groups, coords, dims)), {})
 
 
 def dataset_of(data: InferenceData, group: str) -> xarray.Dataset:

@@ -17,7 +17,7 @@ from support import reference_model
 from support.external_posterior import autoregressive, external_posterior
 from support.html_outline import Outline
 from support.raising import raises
-from xarray import DataArray, DataTree
+from xarray import DataArray
 
 import bpa_ppl
 from bpa_ppl import DataError, NBest, UsageError, adapt, from_lists
@@ -78,7 +78,7 @@ def bare(draws: np.ndarray) -> InferenceData:
     dims = ["chain", "draw", "row", "column"][: draws.ndim]
     coords = {dim: np.arange(size) for dim, size in zip(dims, draws.shape, strict=True)}
     weights = DataArray(draws, coords, dims, name="weights")
-    return to_arviz_data(DataTree.from_dict({"posterior": weights.to_dataset()}))
+    return to_arviz_data({"posterior": weights.to_dataset()}, {})
 
 
 def titles(outline: Outline) -> list[str]:
