@@ -461,5 +461,8 @@ def disperse_starts(target: Target, mode: Mode, chains: int) -> Sites:
     They are wider than the posterior, so that chains that still depend on their start disagree.
     """
     rng = np.random.default_rng([target.seed, 2])
-    draws = rng.multivariate_normal(mode.position, 2 * mode.covariance, size=chains)
+    # Rounding errors of features in very different units may be taken for negative variances.
+    draws = rng.multivariate_normal(
+        mode.position, 2 * mode.covariance, size=chains, check_valid="ignore"
+    )
     return unflatten(spread_over_modes(target, draws, mode.position), target.start)

@@ -452,8 +452,18 @@ def extreme_lists(draw: st.DrawFn) -> NBest:
     return from_lists(texts, features, names, references=["w0 x"] * len(sizes))
 
 
+def lists_in_different_units() -> NBest:
+    """Lists for which the covariance at the mode is positive only up to rounding."""
+    features = np.random.default_rng(0).normal(size=(8, 3)) * [1e38, 1.0, 1e-8]
+    features[0, 0] = 1e60
+    texts = [["w0 x", "w1 x", "w2 x", "w3 x", "w4 x"], ["w0 x"], ["w0 x", "w1 x"]]
+    tables = np.split(features, [5, 6])
+    return from_lists(texts, tables, ["f0", "f1", "f2"], references=["w0 x"] * 3)
+
+
 @pytest.mark.slow
 @settings(max_examples=25)
+@example(lists_in_different_units(), 0.0, None, "nuts")
 @given(
     extreme_lists(),
     st.sampled_from([None, "equal", 0.0, 1.0, 1e-300, 1e308, -1.0]),
