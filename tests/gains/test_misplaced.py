@@ -110,7 +110,7 @@ def test_whatever_scores_with_references_warns(
     names = lists.feature_names
     draws = Draws({"weights": np.ones((1, 4, len(names)))}, names)
     with pytest.warns(BpaWarning, match="are nearer to their own reference"):
-        log_density(lists, likelihood="oracle")
+        log_density(lists, likelihood="oracle", prior="isotropic:variance=1.0,mean=0")
     with pytest.warns(BpaWarning, match="are nearer to their own reference"):
         rerank_to(lists, Reranker(draws, unchecked=True), "chosen.txt")
     with pytest.warns(BpaWarning, match="are nearer to their own reference"):
