@@ -103,7 +103,7 @@ class OracleChoice(dist.Distribution):  # type: ignore[misc] # NumPyro has no ty
         """
         if "share" in self.lists.buckets[0]:
             shared = per_sentence(_shared_log_p, self.lists, self.weights, ("share",))
-            return _mask_absent(value, shared)
+            return _mask_absent(self.lists, value, shared)
         parts = []
         for bucket, members, weights in _split_buckets(self.lists, self.weights):
             rows = value[members].reshape(bucket["base"].shape[:2])
@@ -113,7 +113,7 @@ class OracleChoice(dist.Distribution):  # type: ignore[misc] # NumPyro has no ty
             score = (features * jnp.broadcast_to(weights, features.shape)).sum(axis=-1) + base
             log_total = per_list(_log_total, bucket["features"], bucket["base"], None, weights)
             parts.append((score - log_total).reshape(-1))
-        return _mask_absent(value, jnp.concatenate(parts).astype(self.weights.dtype))
+        return _mask_absent(self.lists, value, jnp.concatenate(parts).astype(self.weights.dtype))
 
 
 class SlippingChoice(OracleChoice):
@@ -156,7 +156,9 @@ class SlippingChoice(OracleChoice):
             count = _take(bucket["count"], rows)
             shares.append((count / bucket["count"].sum(axis=-1)).reshape(-1))
         log_slip = jnp.log(self.slip * jnp.concatenate(shares)).astype(log_p.dtype)
-        return _mask_absent(value, jnp.logaddexp(jnp.log1p(-self.slip) + log_p, log_slip))
+        return _mask_absent(
+            self.lists, value, jnp.logaddexp(jnp.log1p(-self.slip) + log_p, log_slip)
+        )
 
 
 def _take(table: jax.Array, rows: jax.Array) -> jax.Array:
@@ -164,12 +166,15 @@ def _take(table: jax.Array, rows: jax.Array) -> jax.Array:
     return jnp.take_along_axis(table, rows, axis=-1, mode="promise_in_bounds")[..., 0]
 
 
-def _mask_absent(rows: jax.Array, log_p: jax.Array) -> jax.Array:
-    """Return log p of rows, −inf where a position is negative.
+def _mask_absent(lists: Lists, rows: jax.Array, log_p: jax.Array) -> jax.Array:
+    """Return log p of rows, −inf where the table of a list has no such row.
 
     NumPyro's check of integers, for each derivative, would be a tenth of what JAX compiles.
     """
-    return jax.lax.select(rows >= 0, log_p, jnp.full_like(log_p, -jnp.inf))
+    shapes = [bucket["base"].shape for bucket in lists.buckets]
+    sizes = np.concatenate([np.full(blocks * of, size) for blocks, of, size in shapes])
+    exists = (rows >= 0) & (rows < sizes)
+    return jax.lax.select(exists, log_p, jnp.full_like(log_p, -jnp.inf))
 
 
 def _shared_log_p(scores: jax.Array, share: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -121,6 +121,8 @@ def test_rows_have_probabilities_and_frequencies_by_the_formula(slip: float) -> 
     longest = range(max(map(len, rows)))
     log_prob = jax.jit(choice.log_prob)
     log_p = [np.asarray(log_prob(np.full(len(rows), row))) for row in longest]
+    for absent in (-1, len(longest)):
+        assert (np.asarray(log_prob(np.full(len(rows), absent))) == -np.inf).all()
     for place in np.flatnonzero(data.sentence >= 0):
         features = tables[data.sentence[place]]
         scores = np.exp(features.astype(float) @ weights[domain[data.sentence[place]]])
