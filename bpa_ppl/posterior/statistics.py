@@ -10,7 +10,6 @@ ArviZ is imported on first use, because importing it takes as long as two checks
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from contextlib import suppress
 from itertools import combinations
@@ -43,9 +42,6 @@ _NEAR, _NEIGHBOURS = 0.02, 5
 _EVEN, _FEW, _NOISE = 0.2, 0.1, 1e-5
 #: Nine of ten distances between discrete values are smaller than this number of the smallest one.
 _NEARER = 100.0
-#: The statistics of the last draws, at most so many: a comparison or a page needs them repeatedly.
-_results: dict[tuple[Any, ...], Float64] = {}
-_MOST_RESULTS = 200
 
 
 def _arviz() -> Any:
@@ -82,18 +78,10 @@ def mcse(values: npt.ArrayLike) -> Float64:
 
 
 def _apply(name: str, values: npt.ArrayLike, **options: Any) -> Float64:
-    """Return a statistic of ArviZ of each component; it is computed once for equal draws."""
+    """Return a statistic of ArviZ of each component."""
     array = np.asarray(values, np.float64)
-    content = hashlib.sha256(array.tobytes()).digest()
-    by_draw = array.strides[0] < array.strides[1]  # rounding errors depend on the layout in memory
-    key = (name, *options.items(), array.shape, by_draw, content)
-    if (result := _results.get(key)) is None:
-        with np.errstate(all="ignore"):
-            found = getattr(_arviz(), name)(array, chain_axis=0, draw_axis=1, **options)
-        if len(_results) >= _MOST_RESULTS:
-            _results.clear()
-        result = _results[key] = np.asarray(found)
-    return result.copy()
+    with np.errstate(all="ignore"):
+        return np.asarray(getattr(_arviz(), name)(array, chain_axis=0, draw_axis=1, **options))
 
 
 def autocorrelation(values: npt.ArrayLike, lags: int) -> Float64:

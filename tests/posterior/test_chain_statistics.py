@@ -6,15 +6,12 @@ Copies of chains are found, of continuous and of discrete draws, and only copies
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 from arviz_stats.base import array_stats
 from support.external_posterior import autoregressive
 
-from bpa_ppl.posterior import statistics
 from bpa_ppl.posterior.arviz_functions import import_arviz
 from bpa_ppl.posterior.statistics import (
     TAILS,
@@ -38,26 +35,6 @@ def test_each_component_has_the_figures_of_arviz() -> None:
             options = {"prob": TAILS} if method == "tail" else {}
             expected = array_stats.ess(one, method=method, **options)
             assert ess(values, method)[k // 3, k % 3] == expected
-
-
-def test_a_statistic_of_equal_draws_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[str] = []
-
-    def count(values: np.ndarray, *, method: str, **options: Any) -> np.ndarray:
-        calls.append(method)
-        return np.asarray(array_stats.ess(values, method=method, **options))
-
-    monkeypatch.setattr(statistics, "_arviz", lambda: SimpleNamespace(ess=count))
-    values = autoregressive(0.3, 2, 50, 2, seed=2)
-    first = ess(values)
-    expected = first.tolist()
-    first[:] = 0.0  # the caller's own array
-    assert ess(values.copy()).tolist() == expected
-    assert calls == ["bulk"]
-    ess(values, "mean")
-    values[0, 0] += 1.0
-    assert ess(values).tolist() != expected
-    assert calls == ["bulk", "mean", "bulk"]
 
 
 @pytest.mark.parametrize(
