@@ -249,10 +249,16 @@ def per_list(
         return function(_score_rows(features, base, weights), extra)[0]
 
     blocks, shared = _split(features, base, extra, weights)
-    if len(base) == 1:  # a loop of one block takes longer to compile
-        return of_block(jax.tree.map(lambda x: x[0], blocks))[None]
-    values: jax.Array = jax.lax.map(of_block, blocks)
+    values: jax.Array = _map(of_block, blocks)
     return values
+
+
+def _map(function: Callable[[Any], Any], blocks: tuple[Any, ...]) -> Any:
+    """Return a function of each block; a loop of one block would take longer to compile."""
+    if len(jax.tree.leaves(blocks)[0]) > 1:
+        return jax.lax.map(function, blocks)
+    value = function(jax.tree.map(lambda x: x[0], blocks))
+    return jax.tree.map(lambda x: x[None], value)
 
 
 def _split(
@@ -280,7 +286,7 @@ def _differentiate(
         return value, jnp.einsum("sn,sqn->sq", slope, features)
 
     blocks, shared = _split(*primals)
-    value, gradient = jax.lax.map(of_block, blocks)
+    value, gradient = _map(of_block, blocks)
     tangent = jnp.broadcast_to(tangents[-1], gradient.shape)
     return value, (tangent * gradient).sum(axis=-1)
 
