@@ -278,9 +278,7 @@ def from_bytes(content: bytes) -> tuple[dict[str, Group], dict[str, Any]]:
             _check_storage(file, len(content))
             root = h5netcdf.File(file, phony_dims="access", decode_vlen_strings=True)
             groups = dict(root.groups) or {"posterior": root}
-            dims = chain(*(group.dimensions.values() for group in (root, *groups.values())))
-            grows = any(dim.isunlimited() for dim in dims)
-            result = {name: _group(group, grows) for name, group in groups.items()}
+            result = {name: _group(group) for name, group in groups.items()}
             left_out: dict[str, list[str]] = {}
             for title, group in groups.items():
                 for name in group.variables.keys() - {*result[title].arrays, *result[title].coords}:
@@ -297,18 +295,13 @@ def from_bytes(content: bytes) -> tuple[dict[str, Group], dict[str, Any]]:
         raise _unreadable(_first_line(error)) from error
 
 
-def _group(group: Any, grows: bool) -> Group:
-    """Return the arrays of a group that can be read; that of a dimension's name are its labels.
-
-    Args:
-        group: of h5netcdf.
-        grows: whether a dimension of the file is unlimited; arrays that end before it are filled.
-    """
+def _group(group: Any) -> Group:
+    """Return the arrays of a group that can be read; that of a dimension's name are its labels."""
     arrays: dict[str, Any] = {}
     coords: dict[str, Any] = {}
     dims: dict[str, tuple[str, ...]] = {}
     for name, variable in group.variables.items():
-        values, names = _decode_values(variable, grows), tuple(variable.dimensions)
+        values, names = _decode_values(variable), tuple(variable.dimensions)
         if values is None:
             continue
         if names == (name,):
@@ -318,26 +311,22 @@ def _group(group: Any, grows: bool) -> Group:
     return Group(arrays, dims, coords, dict(group.attrs))
 
 
-def _decode_values(variable: Any, grows: bool) -> npt.NDArray[Any] | None:
+def _decode_values(variable: Any) -> npt.NDArray[Any] | None:
     """Return numbers, truth values as xarray writes them, or texts; None for encoded values."""
     import h5py
 
     kind, attrs = variable.dtype, dict(variable.attrs)
     if h5py.check_string_dtype(kind) is not None:
         return np.asarray(variable[...]).astype(str)
-    is_bool = attrs.get("dtype") == "bool" and kind == np.int8
+    if attrs.get("dtype") == "bool" and kind == np.int8:
+        return np.asarray(variable[...]).astype(bool)
     missing = np.asarray(attrs.get("_FillValue", np.nan))
     is_date = " since " in str(attrs.get("units", ""))
     is_masked = not np.isnan(missing).all()
     is_encoded = is_date or _ENCODED & attrs.keys() or (is_masked and kind.kind != "f")
-    is_plain = kind.kind in "iuf" and not is_encoded and not find_repeated(variable.dimensions)
-    if not (is_bool or is_plain):
+    if kind.kind not in "iuf" or is_encoded or find_repeated(variable.dimensions):
         return None
-    # Only an array that may have to be filled is compared with its dimensions, which takes long.
-    values = np.asarray(variable[...] if grows else variable)
-    if is_bool:
-        return values.astype(bool)
-    values = values.astype(kind.newbyteorder("="))
+    values = np.asarray(variable[...]).astype(kind.newbyteorder("="))
     return np.where(values == missing, np.nan, values) if is_masked else values
 
 
