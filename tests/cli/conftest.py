@@ -26,18 +26,26 @@ def _without_drawing(without_drawing: None) -> None:
 
 @pytest.fixture(scope="session")
 def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with `nbest`, `ref`, `moses.ini`, and posteriors `good.nc` and `poor.nc`."""
+    """A folder with `nbest`, `ref`, `moses.ini`, and posteriors.
+
+    They are `complete.nc` of `bpa adapt`, and `good.nc` and `poor.nc`, which are read in half the
+    time: they have only the draws and constants that commands need.
+    """
     folder = tmp_path_factory.mktemp("originals")
     write_small_demo(folder, sentences=12, candidates=10)
     adapt = ("adapt", folder / "nbest", "-r", folder / "ref", "-w", folder / "moses.ini", "-q")
-    assert run(*adapt, "-o", folder / "good.nc", "--sampler", "map").code == 0
-    point = read_draws(folder / "good.nc")
+    assert run(*adapt, "-o", folder / "complete.nc", "--sampler", "map").code == 0
+    point = read_draws(folder / "complete.nc")
+    kept = ("canonical", "mode", "prior_mean", "prior_variance")
+    constants = {name: point.constants[name] for name in kept}
+    few: dict[str, Any] = {"log_density": None, "log_likelihood": {}, "sentence_sites": ()}
+    few |= {"log_prior": {}, "prior": {}, "observed": {}, "constants": constants}
+    good = replace(point, **few)
+    write_posterior(good, folder / "good.nc")
     noise = np.random.default_rng(0).normal(size=(2, 10, point.flat.shape[1]))
-    logs = {name: np.tile(v[0, 0], (2, 10, 1)) for name, v in point.log_likelihood.items()}
-    parts: dict[str, Any] = {"values": {"weights": point.flat[0] + 0.03 * noise}}
-    parts |= {"log_likelihood": logs, "log_prior": {}, "log_density": None, "statistics": {}}
+    weights = {"weights": point.flat[0] + 0.03 * noise}
     sampler = structs.replace(point.record.sampler, name="rwm")
-    poor = with_record(replace(point, kind="chains", **parts), sampler=sampler)
+    poor = with_record(replace(good, kind="chains", values=weights), sampler=sampler)
     write_posterior(poor, folder / "poor.nc")
     return folder
 

@@ -18,7 +18,6 @@ import bpa_ppl as bpa
 from bpa_ppl.diagnostics.pages.report import posterior_page
 
 RERANK = ("rerank", "nbest", "-p", "good.nc")
-REPORT = ("report", "good.nc", "-o", "report.html")
 SENTENCES = 12  # in the lists of the fixture
 
 
@@ -123,8 +122,9 @@ def test_weights_for_the_decoder(folder: Path) -> None:
 
 
 def test_the_report_is_that_of_the_library(folder: Path) -> None:
-    assert run(*REPORT) == (0, "", "wrote report.html\n")
-    page = posterior_page(bpa.read_posterior("good.nc"), title="Posterior good.nc")
+    report = ("report", "complete.nc", "-o", "report.html")
+    assert run(*report) == (0, "", "wrote report.html\n")
+    page = posterior_page(bpa.read_posterior("complete.nc"), title="Posterior complete.nc")
     assert Path("report.html").read_text("utf-8") == page
     assert "the 2 of " in succeed("report", "poor.nc", "-o", "-", "--top", 2).out
 
