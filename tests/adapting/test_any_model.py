@@ -17,7 +17,7 @@ import numpyro.distributions as dist
 import pytest
 from scipy.stats import gamma, invgamma, norm
 from support.raising import raises
-from support.targets import moments_of
+from support.targets import moments_of, starting_at_zero
 
 import bpa_ppl as bpa
 from bpa_ppl.adapting.finish import draw_posterior
@@ -207,7 +207,7 @@ def test_log_likelihoods_are_kept_up_to_a_limit_or_on_request(
 ) -> None:
     run = partial(bpa.sample, known_scale, (DATA,), sampler="map")
     monkeypatch.setattr("bpa_ppl.adapting.sample.MOST_KEPT", 4)
-    with caplog.at_level("INFO", "bpa_ppl"):
+    with caplog.at_level("INFO", "bpa_ppl"), starting_at_zero():
         posteriors = {
             choice: as_draws(run(log_likelihood=choice), any_variables=True)
             for choice in (None, False, True)

@@ -15,6 +15,7 @@ from numpyro.contrib.control_flow import scan
 from scipy.special import expit, logsumexp
 from scipy.stats import norm
 from support.raising import raises
+from support.targets import starting_at_zero
 
 import bpa_ppl as bpa
 from bpa_ppl.densities import discrete
@@ -88,7 +89,8 @@ def test_the_density_is_the_marginal_one(
     program: Callable[[Any], None], expected: Callable[[np.ndarray], float]
 ) -> None:
     pytest.importorskip("funsor")
-    target = make_model_target(program, (DATA,))
+    with starting_at_zero():
+        target = make_model_target(program, (DATA,))
     for z in RNG.normal(size=(3, target.dimension)):
         assert target.value_and_gradient(z)[0] == pytest.approx(expected(z), abs=1e-10)
 

@@ -17,7 +17,7 @@ from scipy.special import log_expit, logsumexp
 from scipy.stats import norm
 
 from bpa_ppl import Isotropic, NBest, adapt, log_density
-from bpa_ppl.densities import weights_target
+from bpa_ppl.densities import model_target, weights_target
 from bpa_ppl.densities.mode import start_at_medians
 from bpa_ppl.densities.target import Target as Density
 from bpa_ppl.models.likelihoods.preference import Preference
@@ -89,12 +89,14 @@ class Target(NamedTuple):
 def starting_at_zero() -> Iterator[None]:
     """Let densities start at 0: the search for a start compiles more than the density itself."""
 
-    def zeros(density: Density) -> Any:
-        start = jax.eval_shape(start_at_medians, density, density.prior.mean)
+    def zeros(density: Density, seed: int = 0) -> Any:
+        mean = (density.prior.mean,) if density.has_lists else ()
+        start = jax.eval_shape(start_at_medians, density, *mean)
         return {name: np.zeros(value.shape) for name, value in start.items()}
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(weights_target, "find_start", zeros)
+        patch.setattr(model_target, "_find_start", zeros)
         patch.setattr(Preference, "log_concave_start", lambda likelihood: None)
         yield
 
