@@ -192,9 +192,10 @@ def of_two_domains(lists: Any, prior: Any, likelihood: Any) -> None:
 
 
 def test_a_domain_without_weights_is_refused() -> None:
-    assert density_of(of_two_domains, domain=["a", "b"] * 7).dimension == 4
-    with raises(bpa.UsageError, "mismatch", parameter="model", match="3"):
-        density_of(of_two_domains, domain=["a", "b"] * 6 + ["c"] * 2)
+    with starting_at_zero():
+        assert density_of(of_two_domains, domain=["a", "b"] * 7).dimension == 4
+        with raises(bpa.UsageError, "mismatch", parameter="model", match="3"):
+            density_of(of_two_domains, domain=["a", "b"] * 6 + ["c"] * 2)
 
 
 @pytest.mark.slow
@@ -309,9 +310,10 @@ def the_default_model(lists: Any, prior: Any, likelihood: Any) -> None:
 
 def test_no_likelihood_is_asked_for_without_a_warning() -> None:
     lists = reference_model.pairs(DIFFERENCES, NAMES)
-    posterior = bpa.adapt(
-        lists, CANONICAL, model=the_default_model, likelihood="none", sampler="map"
-    )
+    with starting_at_zero():
+        posterior = bpa.adapt(
+            lists, CANONICAL, model=the_default_model, likelihood="none", sampler="map"
+        )
     np.testing.assert_allclose(as_draws(posterior).mean, list(CANONICAL.values()), atol=1e-6)
 
 
@@ -464,7 +466,8 @@ of_its_own.uses_prior = False
 
 @cache
 def draws_of(model: Any) -> Any:
-    return TARGETS["plane"]().adapt("map", model=model)
+    with starting_at_zero():
+        return TARGETS["plane"]().adapt("map", model=model)
 
 
 def test_a_factor_counts_as_the_density_that_it_is() -> None:

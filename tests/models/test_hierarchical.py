@@ -15,6 +15,7 @@ from numpyro.infer import MCMC, NUTS
 from support.command_line import refused, succeed
 from support.moment_checks import assert_equal_moments
 from support.raising import raises
+from support.targets import starting_at_zero
 
 import bpa_ppl as bpa
 from bpa_ppl import BpaWarning, DataError, Draws, NBest, UsageError, from_arrays, from_lists
@@ -64,7 +65,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "zero.json").write_text(json.dumps(dict.fromkeys(NAMES, 0.0)))
     options = ("-w", folder / "zero.json", "--gain", "gain", "--prior", "isotropic:variance=1")
     options += ("-q", "--model", "hierarchical", "--sampler", "nuts:draws=1000,chains=2")
-    succeed("adapt", folder / "judged.jsonl", *options, "-o", folder / "post.nc")
+    with starting_at_zero():
+        succeed("adapt", folder / "judged.jsonl", *options, "-o", folder / "post.nc")
     return folder
 
 
