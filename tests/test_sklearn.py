@@ -196,7 +196,7 @@ def test_rows_that_are_not_judged_count_in_the_unit_of_the_prior_alone() -> None
     fixed = bpa.Prior.isotropic(dict.fromkeys(["x0", "x1", "x2"], 0.0), 0.5)
     with_others, alone = both(fixed)
     np.testing.assert_allclose(with_others.mean, alone.mean, rtol=1e-6)
-    with_others, alone = both(Isotropic(scale=0.3))
+    with_others, alone = both(Isotropic(scale=0.3, mean=0.0))
     spreads = [
         np.sqrt(np.mean([part.var(axis=0) for part in np.split(rows, 30)], axis=0))
         for rows in (wide, wide[judged])

@@ -326,7 +326,7 @@ def test_one_chosen_of_two_is_a_logistic_regression() -> None:
     scale = 0.7 / lists.spread
     fitted = LogisticRegression(C=1.0, fit_intercept=False, tol=1e-10)
     expected = fitted.fit((pairs[:, 0] - pairs[:, 1]) * scale, chosen).coef_[0] * scale
-    options: dict[str, Any] = {"prior": Isotropic(scale=0.7), "sampler": "map"}
+    options: dict[str, Any] = {"prior": Isotropic(scale=0.7, mean=0.0), "sampler": "map"}
     for posterior in (adapt(lists, None, gain="chosen", **options), adapt(lists, None, **options)):
         np.testing.assert_allclose(as_draws(posterior).mean, expected, rtol=1e-3, atol=1e-4)
 

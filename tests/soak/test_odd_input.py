@@ -552,7 +552,8 @@ COMMANDS: dict[str, bytes] = {
     "oracle FILE -r ref -o out": LISTS,
     "features FILE --add length -o out": LISTS,
     "lists FILE": LISTS,
-    "adapt lists -r FILE -w none --gain ter --sampler map -q -o out": REFERENCES,
+    "adapt lists -r FILE -w none --gain ter --prior isotropic:variance=1,mean=0 --sampler map -q "
+    "-o out": REFERENCES,
     "adapt lists -r ref -w none --gain ter --prior FILE.json --sampler map -q -o out": PRIOR,
     "lm FILE --test ref": ARPA,
     "lm FILE -o out": REFERENCES,
