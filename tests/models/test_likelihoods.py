@@ -318,7 +318,7 @@ def test_some_pairs_of_long_lists_represent_all(size: int, width: int) -> None:
 
 
 def test_only_judged_candidates_of_a_list_are_compared() -> None:
-    lists, gain = made((7, 7, 9), 7)
+    lists, gain = made((7, 7, 7), 7)
     gain[[1, 9, 10, 20]] = np.nan
     judged = replace(lists, extras={"quality": gain})
     draws = as_draws(adapt(judged, CANONICAL, likelihood="pairs", gain="quality", sampler="map"))
