@@ -126,12 +126,15 @@ def test_all_fields_have_a_value() -> None:
 
 
 @pytest.mark.parametrize("record", [FULL, *parts(FULL)], ids=lambda record: str(record)[:40])
-def test_records_are_read_back_from_attributes_arviz_data_and_files(
-    record: Record, tmp_path: Path
-) -> None:
+def test_records_are_read_back_from_attributes_and_arviz_data(record: Record) -> None:
     assert from_attributes(to_attributes(record)) == record
     draws = Draws({"weights": np.zeros((1, 4, 1))}, ("LM0",), record=record)
     assert as_draws(to_arviz(draws)).record == record
+
+
+@pytest.mark.parametrize("record", [FULL, Record()], ids=["all fields", "no field"])
+def test_records_are_read_back_from_files(record: Record, tmp_path: Path) -> None:
+    draws = Draws({"weights": np.zeros((1, 4, 1))}, ("LM0",), record=record)
     for timed in (True, False):
         write_posterior(draws, tmp_path / "posterior.nc", timed=timed)
         sampler = (
