@@ -376,8 +376,11 @@ SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("nuts", "rwm")]
 @pytest.mark.parametrize(
     ("name", "canonical"),
     [
-        ("half-normal", [0.6, 0.4]),
-        *(pytest.param(n, [0.6, 0.4], marks=pytest.mark.slow) for n in ("truncated", "simplex")),
+        ("simplex", [0.6, 0.4]),
+        *(
+            pytest.param(n, [0.6, 0.4], marks=pytest.mark.slow)
+            for n in ("half-normal", "truncated")
+        ),
         *(pytest.param(n, [-0.5, 0.3], marks=pytest.mark.slow) for n in ON_A_SUPPORT),  # outside
     ],
 )
