@@ -146,9 +146,7 @@ def test_weighted_draws_are_ranked_by_their_weights() -> None:
 
 
 def test_a_chain_that_never_moves_is_not_an_error() -> None:
-    still = run_calibration(
-        lambda i: Replication([0.0], np.zeros((1, 50, 1))), ["x"], replications=50
-    )
+    still = run_calibration(lambda i: Replication([0.0], np.zeros((1, 50, 1))), ["x"])
     assert still.ess == 0
     assert "effective draws" in str(still)
     assert kstest(still.ranks[:, 0], "uniform").pvalue > 0.001
