@@ -165,8 +165,12 @@ def test_data_of_judges_are_those_of_the_script(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """The files of the demos, in a new folder."""
-    return list(write_demo_files(tmp_path_factory.mktemp("demo") / "new" / "files"))
+    """The files of the demos, by the command, in a new folder."""
+    folder = tmp_path_factory.mktemp("demo") / "new" / "files"
+    done = run("demo", "--files", "-o", folder)
+    assert done.code == 0
+    assert done.out.splitlines() == [f"wrote {folder / name}" for name in _FILES]
+    return [folder / name for name in _FILES]
 
 
 def test_files_of_the_demos(written: list[Path]) -> None:
@@ -210,9 +214,6 @@ def test_files_of_the_demos_replace_no_file(tmp_path: Path) -> None:
     assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
 
 
-def test_command_that_writes_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_of_both_demos_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    done = run("demo", "--files", "-o", tmp_path)
-    assert done.code == 0
-    assert done.out.splitlines() == [f"wrote {tmp_path / name}" for name in _FILES]
     refused("demo", "--files", "--judges", mention="leave out --judges")
