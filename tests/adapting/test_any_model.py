@@ -344,6 +344,16 @@ def noisy(y: Any) -> None:
         (far_unbounded, (), r"the log density of the model far_unbounded is \+inf for some values"),
         (counting, (1.0,), r"the model counting is another one at each call \(-.*, then -"),
         (noisy, (1.0,), "the model noisy is another one at each call"),
+    ],
+)
+def test_a_value_that_is_no_log_density_is_refused(program: Any, args: Any, message: str) -> None:
+    with starting_at_zero(), pytest.raises(UsageError, match=message):
+        bpa.sample(program, args)
+
+
+@pytest.mark.parametrize(
+    ("program", "args", "message"),
+    [
         (discrete, (), "the site kind of the model is discrete"),
         (constant, (), "the site level of the model is constant, so that it has no density"),
         (untraceable, (DATA,), "the model untraceable failed with TracerBool"),
