@@ -149,8 +149,14 @@ np.save({path!r}, posterior["posterior"]["weights"].values)
 """
 
 
+#: Fewer draws of walks are the first of more. Their number decides the pieces in which a chain is
+#: run, which must not show.
+FEWER = {"rwm": 1001, "rwm-isotropic": 1001}
+
+
 def drawn(sampler: str, seed: int, **options: Any) -> np.ndarray:
-    posterior = TARGETS["plane"]().adapt(sampler, {"draws": DRAWS}, seed=seed, **options)
+    draws = FEWER.get(sampler, DRAWS)
+    posterior = TARGETS["plane"]().adapt(sampler, {"draws": draws}, seed=seed, **options)
     return np.asarray(posterior["posterior"]["weights"].values)
 
 
@@ -164,6 +170,7 @@ def drawn(sampler: str, seed: int, **options: Any) -> np.ndarray:
 )
 def test_a_seed_gives_its_draws_and_no_others(posteriors: Posteriors, sampler: str) -> None:
     first = posteriors(sampler, "plane", draws=DRAWS)["posterior"]["weights"].values
+    first = first[:, : FEWER.get(sampler)]
     reports: list[tuple[int, int]] = []
     again = drawn(sampler, seed=0, progress=lambda done, total, note: reports.append((done, total)))
     np.testing.assert_array_equal(again, first)
@@ -186,11 +193,3 @@ def test_a_fresh_process_without_strict_jax_gives_the_same_draws(
     subprocess.run([sys.executable, "-c", script], check=True, cwd=TESTS.parent, env=compiling)
     ours = posteriors(sampler, "plane", draws=DRAWS)["posterior"]["weights"].values
     np.testing.assert_array_equal(np.load(path), ours)
-
-
-@pytest.mark.parametrize("sampler", ["rwm", "rwm-isotropic"])
-def test_fewer_draws_are_the_first_of_more(posteriors: Posteriors, sampler: str) -> None:
-    # Their number decides the pieces in which a chain is run, which must not show.
-    many = posteriors(sampler, "plane", draws=DRAWS)["posterior"]["weights"].values
-    few = posteriors(sampler, "plane", draws=1001)["posterior"]["weights"].values
-    np.testing.assert_array_equal(few, many[:, :1001])
