@@ -44,7 +44,8 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.chdir(folder)
         write_pairs("pairs.jsonl", 100, 1, answered=True)
         write_pairs("new.jsonl", 60, 2, answered=False)
-        adapt = ("adapt", "pairs.jsonl", "-w", "none", "--sampler", "laplace", "-q")
+        adapt = ("adapt", "pairs.jsonl", "-w", "none", "--sampler", "laplace:draws=1000", "-q")
+        adapt += ("--prior", "isotropic:variance=4,mean=0")  # of which nothing is learned
         succeed(*adapt, "-o", "posterior.nc")
     return folder
 
@@ -147,7 +148,7 @@ def test_lists_of_three_are_refused(reranker: Reranker) -> None:
 
 def test_computed_features_are_not_written(folder: Path) -> None:
     lists = bpa.read_nbest("pairs.jsonl")
-    prior = "isotropic:variance=4"  # whose scale is not learned
+    prior = "isotropic:variance=4,mean=0"  # of which nothing is learned
     posterior = bpa.adapt(lists, None, prior=prior, categorical="system", sampler="laplace")
     reranker = Reranker(posterior, ask_below=0.9)
     new = bpa.read_nbest("new.jsonl")
