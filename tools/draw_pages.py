@@ -179,8 +179,8 @@ def draw_architecture() -> Figure:
     height = {package: number for number, layer in enumerate(layers) for package in layer}
     used = {
         (height[code["package_of"](module)], height[package])
-        for module, names in code["imports"]().items()
-        for package in {code["package_of"](name) for name in names if name.startswith("bpa_ppl.")}
+        for module, of in code["facts"]().items()
+        for package in {code["package_of"](n) for n in of.imports if n.startswith("bpa_ppl.")}
         if code["package_of"](module) in height and package in height
     }
     left, step = 178, 14.0
