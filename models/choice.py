@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 from numpyro.distributions import constraints
+from numpyro.distributions.util import validate_sample
 
 from bpa_ppl.errors import UsageError
 from bpa_ppl.models.lists import Lists
@@ -96,24 +97,24 @@ class OracleChoice(dist.Distribution):  # type: ignore[misc] # NumPyro has no ty
             rows.append(row.reshape(*sample_shape, -1))
         return jnp.concatenate(rows, axis=-1)
 
+    @validate_sample  # type: ignore[untyped-decorator]
     def log_prob(self, value: jax.Array) -> jax.Array:
         """Return log p of the rows at the positions `value`, (S,).
 
         With shared oracles `value` has the observed rows, each for all that are tied with it.
         """
         if "share" in self.lists.buckets[0]:
-            shared = per_sentence(_shared_log_p, self.lists, self.weights, ("share",))
-            return _mask_absent(self.lists, value, shared)
+            return per_sentence(_shared_log_p, self.lists, self.weights, ("share",))
         parts = []
         for bucket, members, weights in _split_buckets(self.lists, self.weights):
             rows = value[members].reshape(bucket["base"].shape[:2])
             # From the constant table, not from the scores: the gradient then needs no scatter.
             features = _take(bucket["features"], rows[..., None, None])
-            base = _take(bucket["base"], rows[..., None])
+            base = _take(bucket["base"], rows[..., None], fill_value=-jnp.inf)
             score = (features * jnp.broadcast_to(weights, features.shape)).sum(axis=-1) + base
             log_total = per_list(_log_total, bucket["features"], bucket["base"], None, weights)
             parts.append((score - log_total).reshape(-1))
-        return _mask_absent(self.lists, value, jnp.concatenate(parts).astype(self.weights.dtype))
+        return jnp.concatenate(parts).astype(self.weights.dtype)
 
 
 class SlippingChoice(OracleChoice):
@@ -146,6 +147,7 @@ class SlippingChoice(OracleChoice):
         slips = jax.random.bernoulli(slip_key, slip, chosen.shape)
         return jnp.where(slips, jnp.concatenate(at_random, axis=-1), chosen)
 
+    @validate_sample  # type: ignore[untyped-decorator]
     def log_prob(self, value: jax.Array) -> jax.Array:
         log_p: jax.Array = super().log_prob(value)
         shares, first = [], 0
@@ -153,28 +155,22 @@ class SlippingChoice(OracleChoice):
             blocks, sentences = bucket["count"].shape[:2]
             rows = value[first : first + blocks * sentences].reshape(blocks, sentences, 1)
             first += blocks * sentences
-            count = _take(bucket["count"], rows)
+            count = _take(bucket["count"], rows, fill_value=0.0)
             shares.append((count / bucket["count"].sum(axis=-1)).reshape(-1))
         log_slip = jnp.log(self.slip * jnp.concatenate(shares)).astype(log_p.dtype)
-        return _mask_absent(
-            self.lists, value, jnp.logaddexp(jnp.log1p(-self.slip) + log_p, log_slip)
-        )
+        return jnp.logaddexp(jnp.log1p(-self.slip) + log_p, log_slip)
 
 
-def _take(table: jax.Array, rows: jax.Array) -> jax.Array:
-    """Return the values of a table at rows that exist, one for each along the last axis."""
-    return jnp.take_along_axis(table, rows, axis=-1, mode="promise_in_bounds")[..., 0]
+def _take(table: jax.Array, rows: jax.Array, fill_value: float = 0.0) -> jax.Array:
+    """Return the values of a table at rows, one for each along the last axis.
 
-
-def _mask_absent(lists: Lists, rows: jax.Array, log_p: jax.Array) -> jax.Array:
-    """Return log p of rows, −inf where the table of a list has no such row.
-
-    NumPyro's check of integers, for each derivative, would be a tenth of what JAX compiles.
+    Args:
+        table: (…, N).
+        rows: (…, 1) from 0.
+        fill_value: the value of rows from N.
     """
-    shapes = [bucket["base"].shape for bucket in lists.buckets]
-    sizes = np.concatenate([np.full(blocks * of, size) for blocks, of, size in shapes])
-    exists = (rows >= 0) & (rows < sizes)
-    return jax.lax.select(exists, log_p, jnp.full_like(log_p, -jnp.inf))
+    taken = jnp.take_along_axis(table, rows, axis=-1, mode="fill", fill_value=fill_value)
+    return taken[..., 0]
 
 
 def _shared_log_p(scores: jax.Array, share: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -249,11 +245,11 @@ def per_list(
         return function(_score_rows(features, base, weights), extra)[0]
 
     blocks, shared = _split(features, base, extra, weights)
-    values: jax.Array = _map(of_block, blocks)
+    values: jax.Array = _map_blocks(of_block, blocks)
     return values
 
 
-def _map(function: Callable[[Any], Any], blocks: tuple[Any, ...]) -> Any:
+def _map_blocks(function: Callable[[Any], Any], blocks: tuple[Any, ...]) -> Any:
     """Return a function of each block; a loop of one block would take longer to compile."""
     if len(jax.tree.leaves(blocks)[0]) > 1:
         return jax.lax.map(function, blocks)
@@ -286,7 +282,7 @@ def _differentiate(
         return value, jnp.einsum("sn,sqn->sq", slope, features)
 
     blocks, shared = _split(*primals)
-    value, gradient = _map(of_block, blocks)
+    value, gradient = _map_blocks(of_block, blocks)
     tangent = jnp.broadcast_to(tangents[-1], gradient.shape)
     return value, (tangent * gradient).sum(axis=-1)
 

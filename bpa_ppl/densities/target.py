@@ -23,7 +23,7 @@ from numpyro import handlers
 from numpyro.distributions import biject_to
 from numpyro.distributions.constraints import real
 from numpyro.infer import Predictive, log_likelihood
-from numpyro.infer.util import compute_log_probs, constrain_fn, potential_energy, unconstrain_fn
+from numpyro.infer.util import constrain_fn, potential_energy, unconstrain_fn
 
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, to_floats
@@ -726,19 +726,12 @@ def unflatten(flat: Any, like: Sites) -> Sites:
 
 @jax.jit
 def _evaluate_block(target: Target, block: Sites) -> tuple[jax.Array, dict[str, jax.Array]]:
-    info = inspect_model(target)
-
     def evaluate_one(z: Sites) -> tuple[jax.Array, dict[str, jax.Array]]:
-        if target.is_log_linear and info.unconstrained:
-            # The densities of all sites are all that the potential consists of.
-            sites, _ = compute_log_probs(target.program, target.data, {}, z, sum_log_prob=False)
-            energy = jnp.negative(sum((density.sum() for density in sites.values()), start=0.0))
-        else:
-            # The potential contains the likelihood too: the compiler computes it once.
-            values = constrain(target, z)
-            sites = log_likelihood(target.program, values, *target.data, batch_ndims=0)
-            energy = potential(target, z)
-        return energy, {name: sites[name].astype(jnp.float32) for name in info.observed}
+        # The potential contains the likelihood too: the compiler computes it once.
+        sites = log_likelihood(target.program, constrain(target, z), *target.data, batch_ndims=0)
+        factors = inspect_model(target).factors
+        narrow = {n: value.astype(jnp.float32) for n, value in sites.items() if n not in factors}
+        return potential(target, z), narrow
 
     return jax.vmap(evaluate_one)(block)
 

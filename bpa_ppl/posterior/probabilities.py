@@ -23,7 +23,7 @@ def normalise(scores: Any, axis: int = -1) -> tuple[Any, Any]:
     if arrays is not np:
         from jax.lax import stop_gradient
 
-        constant = stop_gradient(scores)  # before the maximum, whose derivative is not compiled
+        constant = stop_gradient(scores)  # so that no derivative of the maximum is compiled
     highest = constant.max(axis=axis, keepdims=True)
     shifted = arrays.exp(scores - highest)
     total = shifted.sum(axis=axis, keepdims=True)

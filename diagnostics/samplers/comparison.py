@@ -283,12 +283,11 @@ def compare(
     choice = rerank(test, expected, unchecked=True).choice if test and standard else None
     results = []
     for name, of_sampler in runs.items():
-        joint, recorded = concatenate_runs(of_sampler), selection.recorded[name]
-        draws = joint.reordered(order)
+        draws, recorded = concatenate_runs(of_sampler).reordered(order), selection.recorded[name]
         result = SamplerResult(name, measure_efficiency(of_sampler, draws), draws=draws)
         if description:
             against = standard or _pool_others(name, runs, order)
-            report = check(joint if recorded == of_sampler else concatenate_runs(recorded))
+            report = check(concatenate_runs(recorded))
             result = _judge(result, draws, against, report, bias, seed)
             result = _qualify(result, against.note, selection.incomplete)
             running_error = measure_running_error(of_sampler, against.draws)

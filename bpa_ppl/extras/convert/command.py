@@ -95,11 +95,10 @@ def convert(
         "second": second,
     }
     settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    parameters = signature(function).parameters
     for setting in settings:
-        if setting not in signature(function).parameters:
-            allowed = [
-                parameter for parameter in signature(function).parameters if parameter in given
-            ]
+        if setting not in parameters:
+            allowed = [parameter for parameter in parameters if parameter in given]
             raise unknown_name("setting", setting, allowed, setting, owner=kind)
     require_writable(output)
     if name in _LISTS:
