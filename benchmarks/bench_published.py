@@ -273,7 +273,7 @@ def lengths(options: argparse.Namespace) -> None:
             values: dict[str, list[Any]] = {}
             for seed in range(options.draws):
                 posterior = adapt(draw(task.pool, size, seed), canonical(), preset="published")
-                adapted = scores_of(test, point_weights(posterior))
+                adapted = scores_of(test, point_weights(posterior, unchecked=True))
                 values.setdefault("unadapted", []).append(choose(task, start))
                 values.setdefault("published", []).append(choose(task, adapted))
                 for name, scores, other in (
@@ -519,7 +519,7 @@ if __name__ == "__main__":
         tables,
         draws=5,
         sizes=(10, 100),
-        domains=("captions", "medical"),
+        domains=("captions", "medical", "conversation"),
         methods=METHODS,
         sweeps=tuple(SWEEPS),
         jobs=1,

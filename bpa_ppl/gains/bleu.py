@@ -90,9 +90,9 @@ class BLEU(Metric, frozen=True):
         return {**details, "length_ratio": float(_length_ratio(sums))}
 
     def fraction(self, counts: Float64) -> Float64:
-        """Return BLEU+1: 1 is added to the counts of every order (Lin and Och, 2004)."""
+        """Return BLEU+1: 1 is added to the counts of orders above 1 (Lin and Och, 2004)."""
         smoothed = counts.copy()
-        smoothed[:, : 2 * ORDER] += 1
+        smoothed[:, [*range(1, ORDER), *range(ORDER + 1, 2 * ORDER)]] += 1
         return _compute_bleu(smoothed, counts[:, ORDER])
 
     def gain(self, counts: Float64) -> Float64:
@@ -168,8 +168,10 @@ def _log_brevity_penalty(sums: Float64) -> Float64:
 
 
 def _compute_bleu(counts: Float64, lengths: Float64) -> Float64:
-    """Return BLEU, (n,), of counts without zeros, as a fraction; `lengths` are in words."""
-    precision = np.log(counts[:, :ORDER] / counts[:, ORDER : 2 * ORDER]).mean(axis=1)
+    """Return BLEU, (n,), of counts as a fraction; `lengths` are in words."""
+    with np.errstate(divide="ignore"):  # no word matches: log 0, and BLEU is 0
+        logs = np.log(counts[:, :ORDER] / np.maximum(counts[:, ORDER : 2 * ORDER], 1))
+    precision = logs.mean(axis=1)
     brevity = 1 - counts[:, 2 * ORDER] / np.maximum(lengths, 1)
     result: Float64 = np.exp(precision + np.minimum(0, brevity))
     return result

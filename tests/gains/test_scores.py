@@ -49,14 +49,24 @@ def lists(request: pytest.FixtureRequest) -> NBest:
 
 def test_counts_and_gains_of_bleu_agree_with_sacrebleu(lists: NBest) -> None:
     counts, result = count_statistics(lists, "bleu"), gains(lists, "bleu")
-    scorer = sacre.BLEU(tokenize="none", force=True)
+    plain = sacre.BLEU(tokenize="none", force=True)
+    plus_one = sacre.BLEU(tokenize="none", force=True, smooth_method="add-k", smooth_value=1)
     for s, refs in enumerate(lists.references or ()):
         for row in range(*lists.rows(s).indices(len(result))):
-            one = scorer.corpus_score([lists.text(row)], [[ref] for ref in refs])
+            text, streams = [lists.text(row)], [[ref] for ref in refs]
+            one = plain.corpus_score(text, streams)
             assert counts[row].tolist() == [*one.counts, *one.totals, one.ref_len]
-            precisions = (np.array(one.counts) + 1) / (np.array(one.totals) + 1)
-            brevity = np.exp(min(0, 1 - one.ref_len / max(one.sys_len, 1)))
-            assert result[row] == pytest.approx(brevity * precisions.prod() ** 0.25 * one.ref_len)
+            score = plus_one.corpus_score(text, streams).score
+            assert result[row] == pytest.approx(score / 100 * one.ref_len)
+
+
+def test_bleu_of_a_candidate_without_a_common_word_is_0() -> None:
+    texts = ["the cat sat on it", "the black dog", "", "dog"]
+    features = [np.zeros((4, 1))]
+    lists = from_lists([texts], features, ["LM0"], references=[["the cat sat"]])
+    result = gains(lists, "bleu")
+    assert result[0] > result[1] > 0
+    assert result[2:].tolist() == [0, 0]
 
 
 def test_details_of_bleu_agree_with_sacrebleu(lists: NBest) -> None:
