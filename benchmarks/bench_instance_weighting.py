@@ -454,12 +454,15 @@ def rows_of(name: str, options: Any) -> dict[str, Row]:
         "log-linear": Row(partial(separate, keep), both),
         "selection": Row(partial(selection, keep), ("ir",)),
         "linear lm": Row(partial(separate, keep), ("mixed",)),
+        "concatenated": Row(partial(mixed_table, "concatenate", keep), ("concatenated",)),
     }
     # As in the paper, both language models or their mixture.
-    for (prefix, models), method in product({"": both, "lm + ": ("mixed",)}.items(), MIXTURES):
-        rows[f"{prefix}{method} tm"] = Row(partial(mixed_table, method, keep), models)
-        phrases = partial(weighted_table, method, "weighted", keep)
-        rows[f"{prefix}iw {method}-known"] = Row(phrases, models)
+    for prefix, models in {"": both, "lm + ": ("mixed",)}.items():
+        rows[f"{prefix}concatenate tm"] = Row(partial(mixed_table, "concatenate", keep), models)
+        for method in MIXTURES:
+            rows[f"{prefix}{method} tm"] = Row(partial(mixed_table, method, keep), models)
+            phrases = partial(weighted_table, method, "weighted", keep)
+            rows[f"{prefix}iw {method}-known"] = Row(phrases, models)
     return rows
 
 
@@ -473,13 +476,14 @@ def captions_with_models(keep: str, models: tuple[str, ...]) -> Task:
         "mixed": lambda: LanguageModel(
             text=(inner, outer), dev=str(CORPORA / "captions.dev.en.xz"), name="lm.mixed"
         ),
+        "concatenated": lambda: LanguageModel(text=(inner, outer), name="lm.concatenated"),
         "ir": lambda: LanguageModel(text=selected_text(best_selection(keep)[0]), name="lm.ir"),
     }
     return segmented_captions().with_features(*(makers[name]() for name in models))
 
 
 def score_table(name: str, options: Any) -> None:
-    """Print the scores of systems: in, out, log-linear, selection, mixtures, instance weights."""
+    """Print the scores of systems: one table, both, concatenated, mixed, or weighted."""
     rows = rows_of(name, options)
     every = {row for table in SCORED for row in rows_of(table, options)}
     if unknown := set(options.rows) - every:

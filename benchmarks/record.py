@@ -10,6 +10,7 @@ tables: update it by hand. Nothing is written if the script fails.
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from datetime import date
@@ -80,7 +81,7 @@ def main() -> None:
     start = perf_counter()
     output = run([sys.executable, str(script), *options])
     minutes = (perf_counter() - start) / 60
-    command = " ".join(["python", f"benchmarks/{script.name}", *options])
+    command = shlex.join(["python", f"benchmarks/{script.name}", *options])
     versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     took = f"on {date.today()}, in {minutes:.1f} minutes"
     record = f"Printed by `{command}` {took}, with {versions}.\n\n{output}"
