@@ -14,7 +14,7 @@ import stat
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import LARGEST, Float64, is_missing, is_number, read_number
-from bpa_ppl._runtime.messages import Note, capture_notes, format_count, replay, warn_user
+from bpa_ppl._runtime.messages import Note, capture_notes, replay, warn_user
 from bpa_ppl._runtime.progress import Reporter, inherit_progress
 from bpa_ppl.errors import (
     DataError,
@@ -43,7 +43,13 @@ from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.metric import GAINS, Metric
 from bpa_ppl.lists.columns import describe_numbers, numeric_columns, read_column, read_extra
 from bpa_ppl.lists.labels import matches
-from bpa_ppl.lists.nbest import NBest, demote_to_extras, describe_candidate, promote_to_features
+from bpa_ppl.lists.nbest import (
+    NBest,
+    demote_to_extras,
+    describe_candidate,
+    missing_values,
+    promote_to_features,
+)
 from bpa_ppl.posterior.record import GainColumn, RecipeRecord, Record, SourceRecord
 
 if TYPE_CHECKING:
@@ -466,14 +472,9 @@ def _require_all_or_none(
 def _read_feature(lists: NBest, name: str) -> Float64:
     """Return an extra that is named as a feature."""
     values = read_column(lists, name)
-    lacking = np.isnan(values)
-    if lacking.any():
-        where = describe_candidate(lists, int(np.argmax(lacking)))
-        problem = f"{name} is missing for {np.count_nonzero(lacking):,} of "
-        problem += f"{format_count(len(values), 'candidate')}, the first is {where}: "
-        problem += f"give a value in their place where the lists are read (missing: {name}=VALUE), "
-        problem += f"or leave it out (exclude: {name})"
-        raise DataError(problem, lists.origin, parameter="features", code="missing-feature")
+    if np.isnan(values).any():
+        candidate = partial(describe_candidate, lists)
+        raise missing_values({name: values}, candidate, lists.origin, parameter="features")
     return values
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain, pairwise
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64, Int64, as_numbers, intern
 from bpa_ppl._runtime.messages import format_count, warn_user
-from bpa_ppl.errors import DataError, list_names, locate, missing_data
+from bpa_ppl.errors import DataError, locate, missing_data
 from bpa_ppl.formats.block import ID, REFERENCE, SOURCE, TEXT, TOTAL, Block, ReadOptions
 from bpa_ppl.formats.ids import SentenceIds
 from bpa_ppl.formats.references import SentenceLines
@@ -21,7 +22,16 @@ from bpa_ppl.formats.samples import name_prompts
 from bpa_ppl.formats.schema import Schema
 from bpa_ppl.lists.columns import describe_columns
 from bpa_ppl.lists.ids import id_keys
-from bpa_ppl.lists.nbest import Column, NBest, compact_strings, take, to_offsets
+from bpa_ppl.lists.nbest import (
+    Column,
+    NBest,
+    advise_values,
+    compact_strings,
+    missing_values,
+    name_candidate,
+    take,
+    to_offsets,
+)
 
 
 def build(
@@ -64,8 +74,9 @@ def build(
     count = 0  # lists so far
     for block in map(tables.schema.check, blocks):
         tables.rows_dropped += block.dropped
-        filled = np.flatnonzero(block.sizes)
-        starts = filled[_find_starts(block.ids[filled], last)]
+        starts = filled = np.flatnonzero(block.sizes)
+        if block.parent is None:
+            starts = filled[_find_starts(block.ids[filled], last)]
         numbers = count + np.arange(len(starts))
         count += len(starts)
         ids.enter(block, starts, whole=sentences == sys.maxsize)
@@ -187,14 +198,15 @@ class _Tables:
         if sources is not None and None in sources:
             self._without_source += sources.count(None)
             extras_of[SOURCE], sources = sources, None
-        candidates = self._columns(numbers, extras, lines)
+        offsets = to_offsets(np.add.reduceat(block.sizes[records], starts) if len(ids) else [])
+        candidates = self._columns(numbers, extras, lines, partial(name_candidate, offsets, names))
         if SOURCE in extras_of and SOURCE in candidates["extras"]:
             place = extras_of[SOURCE].index(None)
             problem = f"no {SOURCE} of sentence {names[place]}, and candidates have a field of "
             problem += f"this name: give each sentence its {SOURCE}, or rename that field"
             raise DataError(problem, self.options.origin, lists_lines[place], code="duplicate")
         table = NBest(
-            offsets=to_offsets(np.add.reduceat(block.sizes[records], starts) if len(ids) else []),
+            offsets=offsets,
             sentence_ids=ids,
             strings=tuple(strings),
             string_index=index,
@@ -250,7 +262,11 @@ class _Tables:
         return tuple(kept)
 
     def _columns(
-        self, numbers: dict[str, Float64], extras: dict[str, Any], lines: Int64
+        self,
+        numbers: dict[str, Float64],
+        extras: dict[str, Any],
+        lines: Int64,
+        candidate: Callable[[int], str],
     ) -> dict[str, Any]:
         """Return features, totals and extras.
 
@@ -258,6 +274,7 @@ class _Tables:
             numbers: features and the total by name; NaN is missing.
             extras: the other columns.
             lines: of the candidates.
+            candidate: names the candidate in a row.
 
         Raises:
             DataError: if a feature is missing for some candidates, or a name has no column.
@@ -281,12 +298,12 @@ class _Tables:
         for name, values in numbers.items():
             if (value := roles.fill(name)) is not None:
                 numbers[name] = np.where(np.isnan(values), value, values)
-        partial = {n: of for n, of in numbers.items() if np.isnan(of).any()}
+        lacking = {n: of for n, of in numbers.items() if np.isnan(of).any()}
         if roles.optional:
-            extras |= partial
-            numbers = {n: of for n, of in numbers.items() if n not in partial}
+            extras |= lacking
+            numbers = {n: of for n, of in numbers.items() if n not in lacking}
         else:
-            self._require_features(lines, numbers, partial, extras)
+            self._require_features(lines, candidate, numbers, lacking, extras)
             self._features = self._features or tuple(numbers)
         table = np.empty((count, len(numbers)))
         for place, values in enumerate(numbers.values()):
@@ -302,31 +319,30 @@ class _Tables:
     def _require_features(
         self,
         lines: Int64,
+        candidate: Callable[[int], str],
         numbers: Mapping[str, Float64],
-        partial: Mapping[str, Float64],
+        lacking: Mapping[str, Float64],
         extras: Mapping[str, Any],
     ) -> None:
         """Raise a DataError unless features are complete, and each name has a column.
 
         Args:
             lines: of the candidates of a table.
+            candidate: names the candidate in a row.
             numbers: the features.
-            partial: those of which some values are missing.
+            lacking: those of which some values are missing.
             extras: the other columns.
         """
-        roles, count = self.options.roles, len(lines)
+        roles = self.options.roles
         new = [n for n in numbers if self._features is not None and n not in self._features]
         if new:
-            problem = f"{new[0]} is missing for all candidates before: {_give_values(new[:1])}"
-            raise self._missing_feature(problem, int(lines[0]))
-        if partial:
-            lacking = {name: np.isnan(values) for name, values in partial.items()}
-            counts = [f"{n} for {np.count_nonzero(of):,}" for n, of in lacking.items()]
-            problem = f"{list_names(counts).replace(' for', ' is missing for', 1)} of "
-            problem += f"{format_count(count, 'candidate')}, the first in this line: "
-            problem += _give_values(partial)
-            first = int(np.argmax(np.logical_or.reduce(list(lacking.values()))))
-            raise self._missing_feature(problem, int(lines[first]))
+            problem = f"{new[0]} is missing for all candidates before: "
+            problem += advise_values(new[:1], by_name=True)
+            line, code = int(lines[0]), "missing-feature"
+            raise DataError(problem, self.options.origin, line, parameter="missing", code=code)
+        if lacking:
+            origin = self.options.origin
+            raise missing_values(lacking, candidate, origin, lines, parameter="missing")
         if self._features is None:
             present = {**numbers, **extras}
             for parameter, patterns in (("features", roles.features), ("exclude", roles.exclude)):
@@ -337,17 +353,6 @@ class _Tables:
         """Return the columns of numbers among some columns, for messages."""
         cells = not self.options.typed
         return describe_columns({n: as_numbers(of, cells=cells) for n, of in present.items()})
-
-    def _missing_feature(self, problem: str, line: int) -> DataError:
-        code = "missing-feature"
-        return DataError(problem, self.options.origin, line, parameter="missing", code=code)
-
-
-def _give_values(names: Collection[str]) -> str:
-    """Return the two remedies for missing values of features."""
-    values, it = ", ".join(f"{name}=VALUE" for name in names), "them" if len(names) > 1 else "it"
-    remedy = f"give a value in their place (missing: {values}), or leave {it} out "
-    return f"{remedy}(exclude: {', '.join(names)})"
 
 
 def _join(parts: Sequence[Block], numbers: Collection[str]) -> Block:

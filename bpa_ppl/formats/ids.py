@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from numbers import Integral
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bpa_ppl._runtime.arrays import NUL_IN_TEXT, Int64
-from bpa_ppl.errors import DataError, duplicate, quote
+from bpa_ppl.errors import MEMORY, DataError, duplicate, quote
 from bpa_ppl.formats.block import ID, SOURCE, Block, ReadOptions
 from bpa_ppl.lists.ids import describe_equal_ids, id_keys, visible_form
 
@@ -47,7 +47,6 @@ class SentenceIds:
         self.scattered: tuple[int, int] | None = None
         self._kind: type | None = None  # int or str, or NoneType where there are no ids
         self._records = 0
-        self._last: int | None = None  # of the record before
         self._texts: list[str] = []  # ids that are texts
         self._numbers: dict[str, int] = {}  # their places, by their visible forms
         self._are_large = False  # whether ids are integers of more than 64 bits, kept as texts
@@ -71,21 +70,9 @@ class SentenceIds:
         """Return (records,) the ids as integers.
 
         Raises:
-            DataError: naming the line, if one is no id, is of another kind than those before, looks
-                like another one, or is that of the list before.
+            DataError: naming the line, if one is no id, is of another kind than those before, or
+                looks like another one.
         """
-        ids = self._read(block)
-        if block.parent is not None and len(ids):
-            previous = ids[0] - 1 if self._last is None else self._last
-            again = np.flatnonzero(np.diff(ids, prepend=previous) == 0)
-            if len(again):
-                problem = f"a second list of sentence {block.sentences[ID][again[0]]}"
-                problem += ": give each list its own id, or none"
-                raise self._error(problem, block.line[again[0]], "duplicate")
-            self._last = int(ids[-1])
-        return ids
-
-    def _read(self, block: Block) -> Int64:
         count = len(block.line)
         first = self.options.first_id + self._records
         self._records += count
@@ -182,8 +169,11 @@ class SentenceIds:
                 if any_order and whole:
                     self.scattered = self.scattered or (self.lines[number], line)
                     continue
-                problem = f"a second list of sentence {self.name(number)}; the first one begins at "
-                problem += f"line {self.lines[number]}"
+                problem = f"a second list of sentence {self.name(number)}"
+                if block.parent is not None:
+                    problem += ": give each list its own id, or none"
+                    raise self._error(problem, line, "duplicate")
+                problem += f"; the first one begins at line {self.lines[number]}"
                 remedy = "give it another id, or put the lines of a sentence together, with"
                 remedy += " `sort -s -n -k1,1` where lines begin with the id"
                 if any_order:
@@ -210,3 +200,17 @@ class SentenceIds:
         """Return the error of an id of two sentences, of which one or both have no candidates."""
         what, origin = f"lists of sentence {number}", self.options.origin
         return duplicate(what, origin, self.lines.get(number), remedy="give each list its own id")
+
+
+def require_distinct_ids(ids: Sequence[Any]) -> None:
+    """Raise a DataError unless these are ids of lists in memory, each of another list.
+
+    >>> require_distinct_ids([7, 9, 7])
+    Traceback (most recent call last):
+    bpa_ppl.errors.DataError: record 3: a second list of sentence 7: give each list its own id...
+    """
+    places = np.arange(len(ids))
+    first = min((of for of in ids if isinstance(of, int)), default=0)
+    checked = SentenceIds(ReadOptions(MEMORY, first_id=min(first, 0)))
+    block = Block({}, {ID: ids}, places, places + 1)
+    checked.enter(block._replace(ids=checked.read(block)), places, whole=True)

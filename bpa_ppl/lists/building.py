@@ -15,6 +15,7 @@ from bpa_ppl._runtime.arrays import (
     intern,
     to_array,
     to_members,
+    to_plain_members,
     to_texts,
 )
 from bpa_ppl._runtime.messages import format_count, warn_user
@@ -29,8 +30,9 @@ from bpa_ppl.errors import (
     wrong_shape,
     wrong_value,
 )
-from bpa_ppl.formats.block import SOURCE
+from bpa_ppl.formats.block import ID, SOURCE
 from bpa_ppl.formats.build import build, join_columns, join_strings
+from bpa_ppl.formats.ids import require_distinct_ids
 from bpa_ppl.formats.records import parse_records, read_in_memory
 from bpa_ppl.formats.references import SentenceLines
 from bpa_ppl.formats.roles import AnyFeatures, Missing, Roles, make_roles
@@ -72,7 +74,7 @@ def from_lists(
 
     Args:
         texts: the candidates of each sentence.
-        features: their features; a column with None or NaN, missing, becomes an extra.
+        features: their features, of which no number may be missing.
         feature_names: one name per column.
         references: for each sentence a tuple of references, or one text; or by the ids
             of all sentences.
@@ -80,10 +82,11 @@ def from_lists(
         sources: one source text per sentence.
         extras: by name, one sequence per sentence with one value per candidate.
         sentence_extras: by name, one value per sentence.
-        sentence_ids: integers; 0, 1, … by default.
+        sentence_ids: integers, each another one; 0, 1, … by default.
 
     Raises:
-        DataError: if numbers of candidates, features or sentences disagree.
+        DataError: if numbers of candidates, features or sentences disagree, a feature is missing
+            for some candidates or not finite, or two lists have the same id.
         UsageError: if texts, references or sources are not as described.
 
     >>> lists = from_lists([["a b", "a"]], [[[1.0, 0.0], [0.5, 2.0]]], ["LM0", "WP0"])
@@ -123,7 +126,7 @@ def from_arrays(
 
     Args:
         texts: (candidates,).
-        features: (candidates, features); a column with None or NaN, missing, becomes an extra.
+        features: (candidates, features), of which no number may be missing.
         feature_names: one name per column.
         sizes: (sentences,) the number of candidates of each, or one number for all.
         references: for each sentence a tuple of references, or one text; or by the ids
@@ -132,10 +135,11 @@ def from_arrays(
         sources: one source text per sentence.
         extras: by name, (candidates,) each.
         sentence_extras: by name, one value per sentence.
-        sentence_ids: integers; 0, 1, … by default.
+        sentence_ids: integers, each another one; 0, 1, … by default.
 
     Raises:
-        DataError: if numbers of candidates, features or sentences disagree.
+        DataError: if numbers of candidates, features or sentences disagree, a feature is missing
+            for some candidates or not finite, or two lists have the same id.
         UsageError: if texts, references or sources are not as described.
 
     >>> lists = from_arrays(["a b", "a", "c", "d"], np.ones((4, 1)), ["LM0"], 2)
@@ -161,29 +165,27 @@ def from_arrays(
         )
         raise mismatch(found, texts_of, parameter="sizes", code="wrong-length")
     strings, index = intern(texts)
-    present = np.count_nonzero(~np.isnan(table), axis=0).tolist()
-    for note in _describe_missing(dict(zip(names, present, strict=True)), len(texts)):
-        warn_user(note)
-    complete = [k for k, count in enumerate(present) if count == len(texts)]
-    partial = [k for k, count in enumerate(present) if count < len(texts)]
-    missing = {names[k]: table[:, k] for k in partial}
+    numbers = np.arange(len(counts))
+    if sentence_ids is not None:
+        require_distinct_ids(to_plain_members(to_members(sentence_ids, "sentence_ids")))
+        numbers = to_array(sentence_ids, np.int64, "sentence_ids")
     lists = NBest(
         offsets=to_offsets(counts),
-        features=table[:, complete] if missing else table,
-        feature_names=tuple(names[k] for k in complete),
-        sentence_ids=np.arange(len(counts))
-        if sentence_ids is None
-        else to_array(sentence_ids, np.int64, "sentence_ids"),
+        features=table,
+        feature_names=names,
+        sentence_ids=numbers,
         strings=strings,
         string_index=index,
         totals=scores,
         sources=None if sources is None else to_texts(sources),
-        extras={**_columns(extras, "extras"), **missing},
+        extras=_columns(extras, "extras"),
         sentence_extras={
             name: tuple(to_members(column, name))
             for name, column in _columns(sentence_extras, "sentence_extras").items()
         },
     )
+    if ID in lists.sentence_extras:
+        require_distinct_ids(lists.ids)
     return lists if references is None else lists.with_references(references)
 
 

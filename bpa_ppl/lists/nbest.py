@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
 from types import MappingProxyType
@@ -39,6 +39,7 @@ from bpa_ppl.errors import (
     bad_value,
     duplicate,
     escape_controls,
+    list_names,
     mismatch,
     missing_data,
     wrong_shape,
@@ -557,8 +558,65 @@ def describe_candidate(lists: NBest, row: int) -> str:
     >>> describe_candidate(from_lists([["a"], ["b", "c"]], [[[]], [[], []]], []), 2)
     'candidates[1] of list 1'
     """
-    s = int(np.searchsorted(lists.offsets, row, side="right")) - 1
-    return f"candidates[{row - lists.offsets[s]}] of list {lists.ids[s]}"
+    return name_candidate(lists.offsets, lists.ids, row)
+
+
+def name_candidate(offsets: Int64, ids: Sequence[int | str], row: int) -> str:
+    """Return what messages call the candidate in a row of lists with these offsets and ids.
+
+    >>> name_candidate(np.array([0, 1, 3]), ["a", "b"], 2)
+    'candidates[1] of list b'
+    """
+    s = int(np.searchsorted(offsets, row, side="right")) - 1
+    return f"candidates[{row - offsets[s]}] of list {ids[s]}"
+
+
+def missing_values(
+    columns: Mapping[str, Float64],
+    candidate: Callable[[int], str],
+    origin: str,
+    lines: Int64 | None = None,
+    *,
+    parameter: str | None = None,
+) -> DataError:
+    """Return the error of features without a value for some candidates.
+
+    Args:
+        columns: the features, of which some values are NaN.
+        candidate: names the candidate in a row.
+        origin: where the lists are from.
+        lines: of the candidates.
+        parameter: that the error is about, where features are read by name.
+
+    >>> lm = np.array([0.5, np.nan])
+    >>> print(missing_values({"lm": lm}, "candidates[{}] of list 0".format, "dev.csv"))
+    dev.csv: lm is missing for 1 of 2 candidates, the first is candidates[1] of list 0: give ...
+    """
+    lacking = {name: np.isnan(values) for name, values in columns.items()}
+    first = int(np.argmax(np.logical_or.reduce(list(lacking.values()))))
+    counts = [f"{n} for {np.count_nonzero(of):,}" for n, of in lacking.items()]
+    problem = f"{list_names(counts).replace(' for', ' is missing for', 1)} of "
+    problem += f"{format_count(len(lacking[next(iter(lacking))]), 'candidate')}, the first is "
+    problem += f"{candidate(first)}: {advise_values(columns, by_name=parameter is not None)}"
+    line = None if lines is None else int(lines[first])
+    return DataError(problem, origin, line, parameter=parameter, code="missing-feature")
+
+
+def advise_values(names: Collection[str], *, by_name: bool) -> str:
+    """Return the two remedies for missing values of features.
+
+    Args:
+        names: of the features.
+        by_name: whether the reader of the lists has parameters for them.
+
+    >>> advise_values(["lm"], by_name=True)
+    'give a value in their place (missing: lm=VALUE), or leave it out (exclude: lm)'
+    """
+    it, values = "them" if len(names) > 1 else "it", ", ".join(f"{name}=VALUE" for name in names)
+    if not by_name:
+        return f"give a value in their place, or leave {it} out"
+    left_out = f"leave {it} out (exclude: {', '.join(names)})"
+    return f"give a value in their place (missing: {values}), or {left_out}"
 
 
 def demote_to_extras(lists: NBest, columns: Iterable[str]) -> NBest:
@@ -681,6 +739,9 @@ def _check_sizes(lists: NBest, table: Float64, names: Sequence[str]) -> None:
     """Raise a DataError unless all numbers of a table, (candidates, names), are sound."""
     if are_finite(table):
         return
+    if (lacking := np.isnan(table).any(axis=0)).any():
+        columns = {names[k]: table[:, k] for k in np.flatnonzero(lacking)}
+        raise missing_values(columns, partial(describe_candidate, lists), lists.origin)
     row, column = np.argwhere(~(np.abs(table) <= LARGEST))[0]
     where = f"{names[column]} of {describe_candidate(lists, row)}"
     value = float(table[row, column])
