@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bpa_ppl._runtime.arrays import NUL_IN_TEXT, Int64
-from bpa_ppl.errors import MEMORY, DataError, duplicate, quote
+from bpa_ppl.errors import MEMORY, DataError, quote
 from bpa_ppl.formats.block import ID, SOURCE, Block, ReadOptions
 from bpa_ppl.lists.ids import describe_equal_ids, id_keys, visible_form
 
@@ -162,44 +162,34 @@ class SentenceIds:
         """
         origin, first = self.options.origin, self.options.first_id
         any_order = block.parent is None and self.options.any_order
-        for number, line in zip(
-            block.ids[starts].tolist(), block.line[starts].tolist(), strict=True
-        ):
-            if number in self.lines:
+        sources, is_empty = block.sentences.get(SOURCE), block.sizes == 0
+        records = np.union1d(starts, np.flatnonzero(is_empty))
+        columns = (records, block.ids[records], block.line[records], is_empty[records])
+        for record, number, line, empty in zip(*(of.tolist() for of in columns), strict=True):
+            if number in self.lines or number in self.empty:
                 if any_order and whole:
                     self.scattered = self.scattered or (self.lines[number], line)
                     continue
                 problem = f"a second list of sentence {self.name(number)}"
-                if block.parent is not None:
-                    problem += ": give each list its own id, or none"
-                    raise self._error(problem, line, "duplicate")
-                problem += f"; the first one begins at line {self.lines[number]}"
+                if number in self.lines:
+                    unit = "record" if origin == MEMORY else "line"
+                    problem += f"; the first one begins at {unit} {self.lines[number]}"
                 remedy = "give it another id, or put the lines of a sentence together, with"
                 remedy += " `sort -s -n -k1,1` where lines begin with the id"
                 if any_order:
                     remedy = "sort the rows by id, or read the whole file at once (read_nbest)"
-                raise DataError(f"{problem}: {remedy}", origin, line)
+                if block.parent is not None:
+                    remedy = "give each list its own id, or none"
+                raise self._error(f"{problem}: {remedy}", line, "duplicate")
             if number < first:
                 problem = f"sentence id {number} is below the first id, {first}"
                 remedy = f"if that is the first sentence, set first_id={number}"
                 remedy += f" (of a file: with its format, auto:first_id={number})"
                 raise DataError(f"{problem}: {remedy}", origin, line, parameter="format")
-            self.lines[number] = line
-        sources = block.sentences.get(SOURCE)
-        again = self.empty.keys() & block.ids[starts].tolist()
-        for record in np.flatnonzero(block.sizes == 0).tolist():
-            number = int(block.ids[record])
-            if number in self.empty:
-                raise self._second_list(number)
-            again |= self.lines.keys() & {number}
-            self.empty[number] = sources[record] if sources else None
-        if again:
-            raise self._second_list(min(again))
-
-    def _second_list(self, number: int) -> DataError:
-        """Return the error of an id of two sentences, of which one or both have no candidates."""
-        what, origin = f"lists of sentence {number}", self.options.origin
-        return duplicate(what, origin, self.lines.get(number), remedy="give each list its own id")
+            if empty:
+                self.empty[number] = sources[record] if sources else None
+            else:
+                self.lines[number] = line
 
 
 def require_distinct_ids(ids: Sequence[Any]) -> None:
@@ -207,7 +197,7 @@ def require_distinct_ids(ids: Sequence[Any]) -> None:
 
     >>> require_distinct_ids([7, 9, 7])
     Traceback (most recent call last):
-    bpa_ppl.errors.DataError: record 3: a second list of sentence 7: give each list its own id...
+    bpa_ppl.errors.DataError: record 3: a second list of sentence 7; the first one begins at ...
     """
     places = np.arange(len(ids))
     first = min((of for of in ids if isinstance(of, int)), default=0)

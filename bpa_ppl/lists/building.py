@@ -167,8 +167,8 @@ def from_arrays(
     strings, index = intern(texts)
     numbers = np.arange(len(counts))
     if sentence_ids is not None:
-        require_distinct_ids(to_plain_members(to_members(sentence_ids, "sentence_ids")))
         numbers = to_array(sentence_ids, np.int64, "sentence_ids")
+        require_distinct_ids(to_plain_members(to_members(sentence_ids, "sentence_ids")))
     lists = NBest(
         offsets=to_offsets(counts),
         features=table,

@@ -28,7 +28,7 @@ def test_ids_that_are_texts_are_counted_and_kept(write: Write) -> None:
     write_nbest(nbest, path, format="jsonl")
     assert json.loads(path.read_text().splitlines()[1])["id"] == "doc:3"
     again = write(*lines(*({**GOOD, "id": name} for name in "aba")))
-    with raises(DataError, match="sentence a;", line=3):
+    with raises(DataError, "duplicate", match="sentence a;", line=3):
         read_nbest(again)
     (candidate, _) = GOOD["candidates"]  # type: ignore[misc]
     infinite = {**candidate, "total": "inf"}  # type: ignore[dict-item]

@@ -377,8 +377,9 @@ def test_a_feature_is_complete_or_an_error(write: Write, tmp_path: Path, missing
         lines = [json.dumps({n: v for n, v in of.items() if v is not ...}) for of in records]
         path = write(*lines)
     line = 3 if missing == "cell" else 2
-    match = rf"{path}:{line}: lm is missing for 2, qe for 2 of 4 candidates, the first in this line"
-    match += r": .*\(missing: lm=VALUE, qe=VALUE\), or leave them out \(exclude: lm, qe\)"
+    match = rf"{path}:{line}: lm is missing for 2, qe for 2 of 4 candidates, the first is "
+    match += r"candidates\[1\] of list 0: .*\(missing: lm=VALUE, qe=VALUE\), "
+    match += r"or leave them out \(exclude: lm, qe\)"
     with raises(DataError, "missing-feature", parameter="missing", line=line, match=match):
         read_nbest(path, features=["lm", "qe"])
     shown = r"\(missing: qe=VALUE\), or leave it out \(exclude: qe\)"

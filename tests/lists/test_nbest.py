@@ -187,7 +187,7 @@ def test_a_feature_of_some_tables_is_an_extra_of_all(toy: NBest) -> None:
         (lambda n: n.with_references({10**400: "a"}), "mismatch", "references"),
         (lambda n: n.with_references({True: "a"}), "wrong-type", "references"),
         (lambda n: n.with_features(["A"], np.zeros((3, 1))), "wrong-length", "columns"),
-        (lambda n: n.with_features("A", np.full(9, np.nan)), "bad-number", None),
+        (lambda n: n.with_features("A", np.full(9, np.nan)), "missing-feature", None),
         (lambda n: n.with_features(["LM0"], np.zeros((9, 1))), "duplicate", "names"),
         (lambda n: n.without(None), "unknown-name", "columns"),
         (lambda n: n.truncate(0), "bad-usage", "size"),
@@ -207,7 +207,7 @@ def test_a_feature_of_some_tables_is_an_extra_of_all(toy: NBest) -> None:
         (lambda n: replace(n, offsets=np.array([0, 4, 6, 8])), "wrong-length", None),
         (lambda n: replace(n, offsets=np.array([0, 4, 4, 9])), "no-data", None),
         (lambda n: replace(n, string_index=np.full(9, 99)), "mismatch", None),
-        (lambda n: replace(n, totals=np.full(9, np.nan)), "bad-number", None),
+        (lambda n: replace(n, totals=np.full(9, np.nan)), "missing-feature", None),
         (lambda n: replace(n, totals=np.zeros(3)), "wrong-length", "totals"),
     ],
 )
