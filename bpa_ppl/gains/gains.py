@@ -20,7 +20,7 @@ from bpa_ppl.gains.function import Function
 from bpa_ppl.gains.metric import GAINS, Lists, Metric, References, Score
 from bpa_ppl.lists.building import from_lists
 from bpa_ppl.lists.columns import describe_numbers, numeric_columns, read_column
-from bpa_ppl.lists.nbest import NBest
+from bpa_ppl.lists.nbest import NBest, to_choice
 
 _CHUNK = 16  # sentences between two reports of progress, and handed to a worker at once
 
@@ -234,7 +234,7 @@ def score_choice(lists: NBest, choice: npt.ArrayLike, metric: str | Metric = "te
 
 def select_choices(lists: NBest, choice: npt.ArrayLike) -> NBest:
     """Return lists of one candidate each, at these positions, (sentences,)."""
-    rows = lists.offsets[:-1] + np.asarray(choice)
+    rows = lists.offsets[:-1] + to_choice(lists, choice)
     return lists.regroup(slice(None), rows, np.ones(len(lists), np.int64))
 
 

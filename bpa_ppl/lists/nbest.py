@@ -199,8 +199,12 @@ class NBest:
         return [self.strings[i] for i in self.string_index[self.rows(sentence)]]
 
     def chosen(self, choice: npt.ArrayLike) -> list[str]:
-        """Return one text per sentence: that of candidate `choice[s]` of list s."""
-        return [self.text(row) for row in self.offsets[:-1] + np.asarray(choice)]
+        """Return one text per sentence: that of candidate `choice[s]` of list s.
+
+        Raises:
+            UsageError: if a choice is not a position in each list.
+        """
+        return [self.text(row) for row in self.offsets[:-1] + to_choice(self, choice)]
 
     def select(self, sentences: npt.ArrayLike) -> NBest:
         """Return the lists of some sentences, in that order, repeats allowed.
@@ -437,6 +441,28 @@ def to_names(names: Any, parameter: str = "feature_names") -> tuple[str, ...]:
     if not all(isinstance(name, str) for name in chosen):
         raise wrong_type("the names of features must be texts", names, parameter)
     return tuple(chosen)
+
+
+def to_choice(lists: NBest, choice: npt.ArrayLike, name: str = "choice") -> Int64:
+    """Return an argument that has the position of one candidate in each list.
+
+    Raises:
+        UsageError: if it is something else.
+
+    >>> from bpa_ppl import from_lists
+    >>> to_choice(from_lists([["a"]], [[[1.0]]], ["LM0"]), [1])
+    Traceback (most recent call last):
+    bpa_ppl.errors.UsageError: choice must be a position, from 0, in each of 1 list, not array([1])
+    """
+    positions = to_array(choice, None, name)
+    if (
+        positions.shape != (len(lists),)
+        or positions.dtype.kind not in "iu"
+        or not np.all((positions >= 0) & (positions < lists.sizes))
+    ):
+        each = format_count(len(lists), "list")
+        raise wrong_type(f"{name} must be a position, from 0, in each of {each}", positions, name)
+    return positions.astype(np.int64)
 
 
 def _check_count(value: Any, name: str) -> None:

@@ -586,6 +586,24 @@ def find_features(values: Arrays) -> tuple[dict[str, npt.NDArray[Any]], tuple[st
     return {WEIGHTS: np.zeros((*shape, 0)), **values}, ()
 
 
+def find_ids(draws: Draws, lists: NBest) -> tuple[npt.NDArray[Any] | None, npt.NDArray[Any]]:
+    """Return the ids of the lists that a posterior was adapted to, and those of some lists.
+
+    Args:
+        draws: of the posterior; None is returned for it if it does not record them.
+        lists: the lists.
+
+    >>> from bpa_ppl import from_lists
+    >>> draws = Draws({"weights": np.ones((1, 2, 1))}, ("lm",), sentence_ids=np.array(["x"]))
+    >>> lists = from_lists([["a"]], [[[1.0]]], ["lm"], sentence_extras={"id": ["y"]})
+    >>> find_ids(draws, lists)
+    (array(['x'], dtype='<U1'), array(['y'], dtype='<U1'))
+    """
+    if draws.sentence_ids is None or np.asarray(draws.sentence_ids).dtype.kind in "iu":
+        return draws.sentence_ids, lists.sentence_ids
+    return np.asarray(draws.sentence_ids, str), np.asarray(lists.ids, str)
+
+
 def importance_weights(log_weight: npt.ArrayLike) -> Float64:
     """Return importance weights that sum to one, from their logarithms.
 

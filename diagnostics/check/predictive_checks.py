@@ -14,7 +14,7 @@ from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.gains.oracles import select_judged
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws, to_arviz
-from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.draws import Draws, find_ids
 from bpa_ppl.posterior.probabilities import normalise
 
 if TYPE_CHECKING:
@@ -40,9 +40,12 @@ def _check_lists(draws: Draws, lists: NBest) -> tuple[NBest, Int64]:
     if "oracle" not in draws.observed:
         raise missing_data("record of oracles in the posterior", "adapt again")
     index = np.asarray(draws.observed["oracle"], np.int64)
-    if len(index) != len(prepared) or np.any(index >= prepared.sizes):
+    ids, of_lists = find_ids(draws, prepared)
+    same = ids is None or not draws.record.data or np.array_equal(ids, of_lists)
+    if len(index) != len(prepared) or not same or np.any(index >= prepared.sizes):
         found, others = f"{len(index)} recorded oracles", f"there are {len(prepared)} other lists"
-        raise mismatch(found, others, prepared.origin, remedy="give the lists of the posterior")
+        remedy = "give the lists of the posterior, in the same order"
+        raise mismatch(found, others, prepared.origin, remedy=remedy)
     return prepared, index
 
 

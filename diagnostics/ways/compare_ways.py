@@ -34,7 +34,7 @@ from bpa_ppl.diagnostics.ways.judged import (
     read_judgements,
     uses_preferences,
 )
-from bpa_ppl.diagnostics.ways.leave_one_out import leave_out
+from bpa_ppl.diagnostics.ways.leave_one_out import leave_out, require_adapted
 from bpa_ppl.diagnostics.ways.paired import (
     ADDED,
     ADDED_DIFFERENCES,
@@ -62,7 +62,7 @@ from bpa_ppl.gains.gains import default_gain, resolve
 from bpa_ppl.gains.gains import gains as gains_in
 from bpa_ppl.gains.metric import Metric
 from bpa_ppl.gains.preferences import Choice, has_preferences
-from bpa_ppl.lists.nbest import NBest, demote_to_extras
+from bpa_ppl.lists.nbest import NBest, demote_to_extras, to_choice
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.posterior.record import IndicatorsRecord
@@ -318,7 +318,7 @@ def compare_baselines(
     the sentences, it is evaluated in-sample, which favours it.
 
     Args:
-        lists: the lists that the posterior was adapted to, in the same order; or new ones.
+        lists: the lists that the posterior was adapted to; with `choice`, new ones.
         posterior: from `adapt`; None compares only the baselines.
         choice: (sentences,) the position that `rerank` chose from each new list; the baselines are
             then those selected on the adaptation sentences. None compares by leave-one-out.
@@ -327,8 +327,9 @@ def compare_baselines(
         moved_files: as for `rerank`.
 
     Raises:
-        DataError: if lists and posterior do not fit together, or fewer than two lists have two
-            judged candidates or a preference.
+        DataError: if lists and posterior do not fit together, such as by the ids of the lists, or
+            fewer than two lists have two judged candidates or a preference.
+        UsageError: if a choice is not a position in each list.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists(
@@ -353,7 +354,8 @@ def compare_baselines(
     recipe = Recipe.of(draws, moved_files)
     if choice is None:
         return _compare(read_judgements(recipe.for_training(lists).lists, gain), gain, draws)
-    choices = NewChoices(draws, gain).add(recipe.apply(lists), np.asarray(choice))
+    positions = to_choice(lists, choice)
+    choices = NewChoices(draws, gain).add(recipe.apply(lists), positions)
     if (comparison := choices.comparison) is None:
         raise explain_missing_gains(lists, draws)
     return comparison
@@ -485,6 +487,7 @@ def _compare(judged: Judged, gain: Metric | None, draws: Draws | None = None) ->
         raise missing_data(what, remedy, lists.origin)
     ways = [*fit_ways(judged, draws)]
     if draws is not None:
+        require_adapted(draws, lists)
         in_sample = draws.kind == "point" or draws.pointwise is None
         left_out = leave_out(draws, lists, in_sample=in_sample)
         scores, predicted = left_out.score(), left_out.predict_answers(judged)

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bpa_ppl._runtime.arrays import Float64, Int64, to_array
+from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import MINUS, format_signed
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, side_by_side
 from bpa_ppl.diagnostics.ways.paired import INTERVAL, PROBABILITY, find_changed
 from bpa_ppl.diagnostics.ways.simple_ways import find_system_column
-from bpa_ppl.errors import missing_data, wrong_type
+from bpa_ppl.errors import missing_data
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.gains import count_statistics, select_choices
 from bpa_ppl.gains.metric import Metric
 from bpa_ppl.lists.columns import read_column
-from bpa_ppl.lists.nbest import NBest
+from bpa_ppl.lists.nbest import NBest, to_choice
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws, quantiles
 
@@ -161,25 +161,8 @@ def explain_choices(
     (1.75, 1.0, ('lm',))
     """
     draws = as_draws(posterior)
-    chosen, others = _check(lists, choice, "choice"), _check(lists, other, "other")
+    chosen, others = to_choice(lists, choice), to_choice(lists, other, "other")
     return explain_rows(Recipe.of(draws, moved_files).apply(lists), draws, chosen, others)
-
-
-def _check(lists: NBest, choice: npt.ArrayLike, name: str) -> Int64:
-    """Return one position per list.
-
-    Raises:
-        UsageError: if they are something else.
-    """
-    positions = to_array(choice, None, name)
-    if (
-        positions.shape != (len(lists),)
-        or positions.dtype.kind not in "iu"
-        or not np.all((positions >= 0) & (positions < lists.sizes))
-    ):
-        rule = f"{name} must be a position, from 0, in each of the {len(lists)} lists"
-        raise wrong_type(rule, positions, name)
-    return positions.astype(np.int64)
 
 
 def explain_rows(
@@ -296,7 +279,7 @@ def system_shares(
     X 1.0 0.5
     Y 0.0 0.5
     """
-    choices = _check(lists, before, "before"), _check(lists, after, "after")
+    choices = to_choice(lists, before, "before"), to_choice(lists, after, "after")
     column = find_system_column(lists) if column is None else column
     if not column:
         return []

@@ -54,7 +54,7 @@ from bpa_ppl.gains.misplaced import warn_of_misplaced
 from bpa_ppl.gains.preferences import choice_sets, has_preferences
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.posterior.draws import Draws
+from bpa_ppl.posterior.draws import Draws, find_ids
 from bpa_ppl.posterior.opening import open_to_show
 
 if TYPE_CHECKING:
@@ -384,9 +384,10 @@ def _are_same_lists(draws: Draws, lists: NBest) -> bool:
     """Say whether a posterior records that it was adapted to these lists: the file and the ids."""
     if draws.record.lists != lists.origin:
         return False
-    observed, ids = draws.record.observed, draws.sentence_ids
+    observed = draws.record.observed
     compared = observed.kind == "preferences" and has_preferences(lists)
     lists = choice_sets(lists).lists if compared else lists
+    ids, of_lists = find_ids(draws, lists)
     if ids is not None:
-        return np.array_equal(np.asarray(ids), lists.sentence_ids)
+        return np.array_equal(ids, of_lists)
     return observed.sentences in (None, len(lists))

@@ -8,9 +8,9 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.diagnostics.ways.judged import Judged
-from bpa_ppl.errors import mismatch
+from bpa_ppl.errors import DataError, list_names
 from bpa_ppl.lists.nbest import NBest, score_differences, subtract_first
-from bpa_ppl.posterior.draws import DOMAIN, Draws, importance_weights
+from bpa_ppl.posterior.draws import DOMAIN, Draws, find_ids, importance_weights
 from bpa_ppl.posterior.statistics import loo_log_weights
 
 _MAX_DRAWS = 1000  # that stand for the posterior
@@ -105,8 +105,6 @@ def leave_out(draws: Draws, lists: NBest, *, in_sample: bool = False) -> LeftOut
             together; two lists may be of the same sentence.
         in_sample: Use the posterior of all lists instead, which need not have log-likelihoods.
 
-    Raises:
-        DataError: if the draws belong to other lists.
     """
     chosen = np.unique(np.linspace(0, len(draws.flat) - 1, _MAX_DRAWS).astype(np.int64))
     weights, pareto_k = _align_with_lists(draws, lists, chosen), np.zeros(len(lists))
@@ -120,6 +118,21 @@ def leave_out(draws: Draws, lists: NBest, *, in_sample: bool = False) -> LeftOut
     smoothed[~np.isfinite(pareto_k)] = log_weight
     share = np.array([importance_weights(of_list) for of_list in smoothed])
     return LeftOut(draws, lists, weights, share, pareto_k, in_sample)
+
+
+def require_adapted(draws: Draws, lists: NBest) -> None:
+    """Raise a DataError if a posterior was not adapted to all of some lists, by their ids.
+
+    Posteriors of other programs may have other ids: then there must be as many lists.
+    """
+    ids, of_lists = find_ids(draws, lists)
+    count = None if draws.pointwise is None else draws.pointwise.shape[-1]
+    others = np.full(len(lists), count is not None) if ids is None else ~np.isin(of_lists, ids)
+    if others.any() and (count != len(lists) or (ids is not None and draws.record.data)):
+        names = list_names(str(lists.ids[s]) for s in np.flatnonzero(others))
+        problem = f"the posterior was not adapted to the lists {names}: give those that it was adapted "
+        problem += "to, or the choices from new lists (choice)"
+        raise DataError(problem, lists.origin, parameter="lists", code="mismatch")
 
 
 def _align_with_lists(draws: Draws, lists: NBest, chosen: Int64) -> list[Float64]:
@@ -136,13 +149,11 @@ def _evaluate_lists(draws: Draws, lists: NBest, chosen: Int64) -> Float64:
     # Weighted draws may have a likelihood with an exponent (Eq. 11).
     exponent = draws.record.figures.likelihood_exponent
     likelihood = exponent * np.asarray(draws.pointwise).reshape(len(draws.flat), -1)[chosen].T
-    count, ids = len(likelihood), draws.sentence_ids
-    if count == len(lists) and draws.record.observed.kind != "preferences":
+    count, (ids, of_lists) = len(likelihood), find_ids(draws, lists)
+    in_order = ids is None or not draws.record.data or np.array_equal(ids, of_lists)
+    if in_order and count == len(lists) and draws.record.observed.kind != "preferences":
         return likelihood
-    if ids is None or len(ids) != count or not np.isin(lists.sentence_ids, ids).all():
-        found, expected = f"{len(lists)} lists", f"the posterior has {count} others"
-        raise mismatch(found, expected, lists.origin, remedy="give those")
     names, number = np.unique(ids, return_inverse=True)
     by_name = np.zeros((len(names), len(chosen)))
     np.add.at(by_name, number, likelihood)
-    return np.asarray(by_name[np.searchsorted(names, lists.sentence_ids)])
+    return np.asarray(by_name[np.searchsorted(names, of_lists)])

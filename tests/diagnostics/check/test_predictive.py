@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import expit, log_expit
@@ -18,7 +20,7 @@ from bpa_ppl.diagnostics.ways.leave_one_out import leave_out
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.arviz_functions import InferenceData, arviz_version, import_arviz
 from bpa_ppl.posterior.draws import importance_weights
-from bpa_ppl.posterior.record import Agreement
+from bpa_ppl.posterior.record import Agreement, Record
 
 NAMES = ("LM0", "WP0")
 TRUTH = np.array([1.0, -0.5])
@@ -161,6 +163,11 @@ def test_lists_of_others_are_refused() -> None:
     draws = Draws({"weights": np.ones((2, 10, 2))}, NAMES, observed={"oracle": oracle})
     with raises(DataError, "mismatch"):
         with_predictions(draws, pool.select([0, 1]))
+    recorded = replace(draws, sentence_ids=np.arange(3), record=Record(data={"texts": "adapt"}))
+    with_predictions(recorded, pool)
+    for lists in (pool[::-1], replace(pool, sentence_ids=pool.sentence_ids + 1)):
+        with raises(DataError, "mismatch"):
+            with_predictions(recorded, lists)
 
 
 @pytest.mark.slow

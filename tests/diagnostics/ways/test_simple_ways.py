@@ -150,10 +150,25 @@ def test_too_few_lists_and_those_of_other_sentences_are_refused(case: Case) -> N
     loops, draws = case()
     with raises(bpa.DataError, "no-data"):
         bpa.compare_baselines(loops.pool[:1], gain="mqm" if "mqm" in loops.pool.extras else None)
-    others = loops.pool[:-1]
-    others = replace(others, sentence_ids=np.arange(len(others)) + 5)
-    with raises(bpa.DataError, "mismatch"):
-        bpa.compare_baselines(others, draws)
+    draws = with_record(draws, data={"texts": "recorded by adapt"})
+    expected = bpa.compare_baselines(loops.pool, draws).row("adapted weights")
+    assert expected is not None
+    again = bpa.compare_baselines(loops.pool[::-1], draws).row("adapted weights")
+    assert again is not None
+    assert again.gain == pytest.approx(expected.gain)  # they are found by their ids
+    without = replace(draws, log_likelihood={}, sentence_sites=())  # compared in-sample
+    names = [f"d{k}" for k in loops.pool.sentence_ids]
+    named = replace(draws, sentence_ids=np.array([f"d{k}" for k in draws.sentence_ids]))
+    others = replace(loops.pool, sentence_ids=loops.pool.sentence_ids + 500)
+    renamed = loops.pool.with_sentence_extras(id=[*names[1:], "other"])
+    bpa.compare_baselines(loops.pool.with_sentence_extras(id=names), named)
+    wrong = [(others, draws), (others[:-1], draws), (others, without), (renamed, named)]
+    for lists, posterior in wrong:
+        with raises(bpa.DataError, "mismatch", parameter="lists"):
+            bpa.compare_baselines(lists, posterior)
+    for choice in ([0], np.full(len(others), 99), np.full(len(others), -1), [0.5] * len(others)):
+        with raises(bpa.UsageError, "wrong-type", parameter="choice"):
+            bpa.compare_baselines(others, draws, choice=choice)
 
 
 def test_one_list_is_not_compared_by_adapt() -> None:
