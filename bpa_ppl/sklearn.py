@@ -107,6 +107,7 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
 
     # scikit-learn passes these on by default, if metadata routing is enabled.
     __metadata_request__fit = {"qid": True, "groups": True}  # noqa: RUF012
+    __metadata_request__predict = {"qid": True, "groups": True}  # noqa: RUF012
     __metadata_request__predict_proba = {"qid": True, "groups": True}  # noqa: RUF012
     __metadata_request__score = {"qid": True, "groups": True}  # noqa: RUF012
 
@@ -184,14 +185,24 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
         self.n_lists_ = len(lists)
         return self
 
-    def predict(self, X: Any) -> Float64:  # noqa: N803
+    def predict(
+        self,
+        X: Any,  # noqa: N803
+        qid: npt.ArrayLike | None = None,
+        groups: npt.ArrayLike | None = None,
+    ) -> Float64:
         """Return the scores of candidates, (candidates,): λ·h with the posterior mean of λ.
 
         Args:
             X: (candidates, features), as for `fit`.
+            qid: as for `predict_proba`; scores are the same with and without it.
+            groups: used where `qid` is None.
         """
         check_is_fitted(self)
-        return np.asarray(self._features(X) @ self.coef_)
+        features = self._features(X)
+        if qid is not None or groups is not None:
+            _number_labels(qid, groups, len(features))
+        return np.asarray(features @ self.coef_)
 
     def predict_proba(
         self,
@@ -294,10 +305,9 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
         if "qid" in names:
             problem = 'qid is a column of X, so that it is a feature: take it out, qid=X.pop("qid")'
             raise DataError(problem, parameter="X", code="bad-name")
-        name, labels = ("groups", groups) if qid is None else ("qid", qid)
-        if labels is None:
+        if qid is None and groups is None:
             raise _not_routed()
-        number = _number_labels(labels, name, len(features))
+        number = _number_labels(qid, groups, len(features))
         extras = dict(zip([_Y], map(_read_gains, gains), strict=False))
         check_consistent_length(features, *extras.values())
         rows = np.argsort(number, kind="stable")
@@ -373,18 +383,19 @@ def _describe_alike(labels: list[Any]) -> str:
     return ""
 
 
-def _number_labels(labels: npt.ArrayLike, name: str, count: int) -> Int64:
+def _number_labels(qid: npt.ArrayLike | None, groups: npt.ArrayLike | None, count: int) -> Int64:
     """Return the number of the list of each candidate, from 0, given their labels.
 
     Args:
-        labels: (count,) of lists.
-        name: of the argument, for messages.
+        qid: (count,) of lists.
+        groups: used where `qid` is None.
         count: of candidates.
 
     Raises:
         DataError: if they are not one label for each candidate.
     """
     reason, code = "", "wrong-type"
+    name, labels = ("groups", groups) if qid is None else ("qid", qid)
     _require_in_memory(labels, name)
     try:
         # As objects, because an array of 1 and "1" would have two equal texts.

@@ -140,6 +140,10 @@ def test_groups_are_another_name_of_qid(fitted: BayesianRanker) -> None:
     assert by_groups.score(X, Y, groups=QID) == fitted.score(X, Y, qid=QID)
     both = fitted.predict_proba(X, qid=QID, groups=np.zeros(len(X)))  # such as documents
     assert np.array_equal(both, fitted.predict_proba(X, groups=QID))
+    for named in ({"qid": QID}, {"groups": QID}):
+        assert np.array_equal(fitted.predict(X, **named), fitted.predict(X))
+    with raises(DataError, "wrong-length", parameter="qid"):
+        fitted.predict(X, qid=QID[1:])
 
 
 def test_score_is_the_share_of_the_headroom() -> None:
@@ -228,6 +232,7 @@ def test_data_frames_pipelines_and_missing_values() -> None:
     pipeline.fit(frame, Y, bayesianranker__qid=QID)
     assert pipeline[-1].coef_.shape == (4,)
     assert np.allclose(np.bincount(QID, pipeline.predict_proba(frame, qid=QID)), 1)
+    assert np.array_equal(pipeline.predict(frame, qid=QID), pipeline.predict(frame))
     message = r"X contains NaN in the column claude: .*, (make_pipeline\(.*\))$"
     with raises(DataError, "bad-number", parameter="X", match=message) as error:
         ranker.predict(frame)
@@ -249,6 +254,7 @@ def test_a_search_splits_by_groups() -> None:
     train = QID % 3 > 0
     by_qid = make_pipeline(*steps).fit(X[train], Y[train], qid=QID[train])
     assert by_qid.score(X[~train], Y[~train], groups=QID[~train]) > 0.7
+    assert by_qid.predict(X[~train], qid=QID[~train]).shape == Y[~train].shape
     assert search.score(X, Y, groups=QID) > 0.7
 
 
