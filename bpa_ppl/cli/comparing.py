@@ -82,12 +82,12 @@ class _Program:
     """A program and its data.
 
     Args:
-        model: NumPyro program, as module:function; in `bpa compare`, a posterior that is given,
-            too, is the reference in place of a long run.
+        model: NumPyro program, as module:function or FILE.py:function; in `bpa compare`, a
+            posterior that is given, too, is the reference in place of a long run.
         data: Arguments of the program: a JSON object, whose lists become arrays.
     """
 
-    model: shared.Word | None = None
+    model: str | None = None
     data: Annotated[Path | None, Needs(("model",))] = None
 
 

@@ -217,6 +217,7 @@ def _texts(value: object) -> Iterator[str]:
         parts = value.split(",")
         yield from {value, *parts}
         yield from (re.split("[=:]", part)[-1] for part in parts)  # without names of settings
+        yield os.path.expanduser(value.rpartition(":")[0])  # FILE.py:function
     elif isinstance(value, dict | list | tuple):
         for one in value.values() if isinstance(value, dict) else value:
             yield from _texts(one)

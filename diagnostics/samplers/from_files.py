@@ -77,7 +77,7 @@ def compare_program(
     """Run samplers on a NumPyro program, and compare them with a long run.
 
     Args:
-        model: the program, as `module:function`.
+        model: the program, as `module:function` or `FILE.py:function`.
         data: a JSON file of its arguments.
         reference_file: a posterior that is the reference in place of a long run.
         samplers: their names.

@@ -7,7 +7,9 @@ import os
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -26,27 +28,33 @@ def read_program(
 
 
 def read_model(text: str) -> Callable[..., Any]:
-    """Return the function that `module:function` names.
+    """Return the function that `module:function` or `FILE.py:function` names.
 
-    While the module is imported, and only then, modules of the working folder come first.
+    While a module is imported, and only then, modules of the working folder come first; those of
+    the folder of a file where a file is named.
 
     Raises:
-        UsageError: if there is no such module or function, or the module cannot be imported.
+        UsageError: if there is no such file, module or function, or it cannot be imported.
 
     >>> read_model("json:dumps").__name__
     'dumps'
     >>> read_model("json")
     Traceback (most recent call last):
-    bpa_ppl.errors.UsageError: a model is named module:function, such as schools:model, not 'json'
+    bpa_ppl.errors.UsageError: a model is named module:function or FILE.py:function, not 'json'
     """
-    module, colon, name = text.partition(":")
+    module, colon, name = text.rpartition(":")
     if not (module and colon and name):
-        rule = "a model is named module:function, such as schools:model"
+        rule = "a model is named module:function or FILE.py:function"
         raise wrong_value(rule, text, "model", code="bad-name")
-    folder = os.getcwd()
+    is_file = module.endswith(".py") or os.path.basename(module) != module
+    path = Path(os.path.expanduser(module)).resolve() if is_file else None
+    if path is not None and not path.is_file():
+        problem = f"there is no file {module}: give FILE.py:function, or module:function"
+        raise UsageError(problem, parameter="model", code="missing-file")
+    folder = str(Path.cwd() if path is None else path.parent)
     sys.path.insert(0, folder)
     try:
-        loaded = import_module(module)
+        loaded = import_module(module) if path is None else _import_file(path)
     except (Exception, SystemExit) as error:  # any error of a module of the user, and sys.exit
         problem = f"the module {module} cannot be imported: {type(error).__name__}: {error}"
         raise UsageError(problem, parameter="model", code="damaged") from error
@@ -58,6 +66,15 @@ def read_model(text: str) -> Callable[..., Any]:
         owner = f"the module {module}"
         raise unknown_name("function", name, functions, "model", owner=owner)
     return model
+
+
+def _import_file(path: Path) -> ModuleType:
+    """Return the module in a file, under its path, so that it replaces no other module."""
+    loader = SourceFileLoader(str(path), str(path))
+    module = sys.modules[loader.name] = ModuleType(loader.name)  # dataclasses look it up
+    module.__file__ = str(path)
+    loader.exec_module(module)
+    return module
 
 
 def read_arguments(path: str | Path, model: Callable[..., Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command_line import run, succeed
+from support.command_line import refused, run, succeed
 
 import bpa_ppl as bpa
 from bpa_ppl.diagnostics.samplers.programs import read_program
@@ -91,10 +92,49 @@ def loaded(module: str, data: str) -> tuple[Any, tuple[()], dict[str, Any]]:
 
 @pytest.mark.usefixtures("of_model")
 @pytest.mark.parametrize(
+    "name", ["{}/my-model.py", "folder/my-model.py", "../{0.name}/my-model.py", "~/my-model.py"]
+)
+def test_a_program_is_read_from_any_file(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file has any name, and imports from its own folder; it replaces no module."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    monkeypatch.setenv("HOME", str(folder))
+    text = "from __future__ import annotations\nimport dataclasses\nfrom beside import *\n"
+    text += "@dataclasses.dataclass\nclass Settings:\n    scale: float = 1.0\n"
+    (folder / "my-model.py").write_text(text, "utf-8")
+    Path("normal_mean.py").rename(folder / "beside.py")
+    name = name.format(folder)
+    if name.startswith(".."):
+        (tmp_path / "here").mkdir()
+        monkeypatch.chdir(tmp_path / "here")
+    program, arguments = read_program(f"{name}:model", tmp_path / "data.json")
+    assert arguments["y"].tolist() == [1.0, 2, 0.5]
+    assert inspect.signature(program).bind(**arguments)
+    assert str(folder) not in sys.path
+    refused(
+        "calibrate", "--model", f"{name}:model", "-o", folder / "my-model.py", mention="another"
+    )
+
+
+@pytest.mark.usefixtures("of_model")
+@pytest.mark.parametrize(
     ("words", "data", "mention"),
     [
         ("--model normal_mean", "{}", "a model is named module:function"),
+        ("--model normal_mean.py", "{}", "or FILE.py:function, not 'normal_mean.py'"),
+        ("--model normal_mean.py:", "{}", "or FILE.py:function, not 'normal_mean.py:'"),
         ("--model nowhere:model", "{}", "the module nowhere cannot be imported"),
+        ("--model nowhere.py:model", "{}", "there is no file nowhere.py: give FILE.py:function"),
+        ("--model a/nowhere:model", "{}", "there is no file a/nowhere: give FILE.py:function"),
+        (
+            "--model ~nobody/a.py:model",
+            "{}",
+            "there is no file ~nobody/a.py: give FILE.py:function",
+        ),
+        ("--model ./normal_mean.py:modle", "{}", "unknown function 'modle' of the module ./normal"),
+        ("--model other.json:model", "{}", "the module other.json cannot be imported"),
         ("--model ends:model", "{}", "the module ends cannot be imported: SystemExit: 3"),
         (
             "--model normal_mean:fails",
