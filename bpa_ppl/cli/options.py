@@ -29,6 +29,7 @@ from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.errors import UsageError, wrong_type, wrong_value
 from bpa_ppl.formats.format import AUTO, NBEST_FORMATS, resolve_format
 from bpa_ppl.formats.roles import Roles, make_roles
+from bpa_ppl.formats.streams import STANDARD, file_suffix
 from bpa_ppl.gains.gains import resolve_without_lists
 from bpa_ppl.lists.building import JOINED
 from bpa_ppl.lists.nbest import NBest
@@ -452,12 +453,17 @@ class Reading:
 
         Args:
             draws: of the posterior.
-            paths: the files that are read; options are those of the recorded files alone.
+            paths: the files that are read: those of other endings than the recorded ones have their
+                own format, and other files their own scores and requests.
         """
-        recorded = draws.record.reading
-        if not recorded or not {*expand_patterns(paths)} <= {*recorded_lists(draws)}:
+        recorded, files = draws.record.reading, recorded_lists(draws)
+        read = {*expand_patterns(paths)} - {*files, STANDARD}
+        if not {*map(file_suffix, read)} <= {*map(file_suffix, files)}:
             return self
         known = {name: of for name, of in recorded.items() if name in vars(self.formats)}
+        settings = resolve_format(known.get("format", AUTO)).settings()
+        if read and (settings.get("scores") or settings.get("requests")):
+            return self
         return replace(self, formats=replace(self.formats, **{**known, **self.formats.given()}))
 
     def read(self, path: str | Path, roles: Roles | None = None) -> NBest:

@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from support.command_line import refused, succeed
+from support.command_line import refused, run, succeed
 from support.judged_lists import judged_lists, write_json_lines
+from support.records import with_record
 
 import bpa_ppl as bpa
+from bpa_ppl.cli.options import Reading
 from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
 from bpa_ppl.posterior.files import read_draws
 
@@ -123,6 +125,15 @@ def test_the_recorded_file_is_read_as_it_was(
     assert Path("again.nc").read_bytes() == Path("p.nc").read_bytes()
     chosen = succeed("rerank", "one.csv", "-p", "p.nc", "--unchecked", "-q").out
     assert chosen == succeed("rerank", "one.csv", "-p", "p.nc", "--unchecked", "-q", *how).out
-    write_renamed("new.csv", 8, 4)  # another file may have another format
-    refused("rerank", "new.csv", "-p", "p.nc", "--unchecked", mention="no columns id and text")
+    write_renamed("new.csv", 0, 3)  # a new file of this ending has the same format
+    rerank = ("rerank", "new.csv", "-p", "p.nc", "--unchecked", "-q")
+    assert succeed(*rerank).out == succeed(*rerank, *how).out
+    piped = run("rerank", "-", *rerank[2:], stdin=Path("new.csv").read_text("utf-8"))
+    assert piped.out == succeed(*rerank).out
+    refused(*rerank, "--format", "csv", mention="no columns id and text")
+    Path("new.csv").rename("new.txt")  # one of another ending has its own
+    refused("rerank", "new.txt", *rerank[2:], mention="new.txt")
+    scored = with_record(read_draws("p.nc"), reading={"format": "plain:list_size=2,scores=lm.npy"})
+    assert Reading().of_recorded(scored, ["new.csv"]) == Reading()  # those scores are of others
+    assert Reading().of_recorded(scored, ["one.csv"]) != Reading()
     refused("judges", "p.nc", "--format", "tsv", mention="no columns id and text")
