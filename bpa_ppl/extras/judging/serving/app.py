@@ -69,7 +69,7 @@ class Service:
         self._drift: tuple[str, ...] = ()
 
     async def reload(self) -> None:
-        """Load the posterior again; keep the one in use if that fails.
+        """Load the posterior again; keep the one in use if that fails, or requests would change.
 
         During a reload, further calls return at once, and the file is loaded once more afterwards:
         so the newest file is served, and one thread at most is busy with reading.
@@ -87,7 +87,9 @@ class Service:
 
     async def _load(self) -> None:
         try:
-            self.reranker = await anyio.to_thread.run_sync(self.load)
+            reranker = await anyio.to_thread.run_sync(self.load)
+            _require_same_requests(self.reranker, reranker)
+            self.reranker = reranker
             log(event="reload", status="done")
         except BpaError as error:
             log(event="reload", status="failed", error=error.message)
@@ -208,6 +210,17 @@ def _require_known_fields(reranker: Reranker, records: Sequence[Mapping[str, Any
                 problem = f"list {number} has the field {quote(name)}, which is unknown here: the "
                 problem += f"fields of a list are {', '.join(known)}"
                 raise Refused(400, problem, "unknown-field")
+
+
+def _require_same_requests(old: Reranker, new: Reranker) -> None:
+    """Raise a DataError if requests that one reranker answers do not fit another one."""
+    required, known = {*old.required_features, *old.needs}, {*old.feature_names}
+    differing = required ^ {*new.required_features, *new.needs} | known ^ {*new.feature_names}
+    differing |= {*_domain_field(old)} ^ {*_domain_field(new)}
+    if differing:
+        problem = "requests for the new posterior have other fields than those for the one in use: "
+        problem += f"{list_names(sorted(differing))}: start another service for it"
+        raise DataError(problem, code="mismatch")
 
 
 def _list_features(reranker: Reranker) -> set[str]:

@@ -7,6 +7,7 @@ import json
 import logging
 import time
 from collections.abc import Iterator
+from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from bpa_ppl.extras.judging.serving.app import application, select_fields
 from bpa_ppl.extras.judging.serving.limits import Limits
 from bpa_ppl.posterior.files import read_draws
 from bpa_ppl.posterior.record import RecipeRecord, Record, SourceRecord
+from bpa_ppl.weights import Weights
 
 testclient = pytest.importorskip("starlette.testclient", reason="httpx is not installed")
 
@@ -338,7 +340,7 @@ def test_limits_that_refuse_every_request_are_errors() -> None:
 
 def test_reloads_follow_one_another_and_the_newest_file_is_served(posterior: Path) -> None:
     """The first file takes long to load; four requests to reload arrive meanwhile."""
-    newest, in_work, most = 0, 0, 0
+    newest, in_work, most, served = 0, 0, 0, Reranker(posterior)
 
     def load() -> Any:
         nonlocal in_work, most
@@ -346,7 +348,9 @@ def test_reloads_follow_one_another_and_the_newest_file_is_served(posterior: Pat
         most = max(most, in_work)
         time.sleep(0.2 if read == 1 else 0.0)
         in_work -= 1
-        return read
+        reranker: Any = copy(served)
+        reranker.number = read
+        return reranker
 
     async def hang_up() -> Any:
         nonlocal newest
@@ -358,5 +362,53 @@ def test_reloads_follow_one_another_and_the_newest_file_is_served(posterior: Pat
         await asyncio.gather(*reloads)
         return service.reranker
 
-    assert asyncio.run(hang_up()) == 5
+    assert asyncio.run(hang_up()).number == 5
     assert most == 1
+
+
+def reranker_of(*features: str, **details: Any) -> Reranker:
+    weights = np.random.default_rng(0).normal(size=(2, 5, len(features)))
+    values = {"weights": weights, **details.pop("values", {})}
+    return Reranker(Draws(values, features, **details), unchecked=True)
+
+
+INDICATORS = SourceRecord(
+    source="indicators", settings={"column": "by", "values": ["x"]}, feature_names=("by=x",)
+)
+
+
+@pytest.mark.parametrize(
+    ("features", "details", "differing"),
+    [
+        (("tm", "lm"), {"record": Record(start="none")}, None),
+        (("lm", "qe"), {}, "qe, tm"),
+        (("lm",), {}, "tm"),
+        (("lm", "tm", "qe"), {}, "qe"),
+        (("lm",), {"fixed": Weights({"tm": 1.0})}, "tm"),
+        (("lm", "tm"), {"fixed": Weights({"wp": 1.0})}, "wp"),
+        (
+            ("lm", "tm", "by=x"),
+            {"record": Record(recipe=RecipeRecord(sources=(INDICATORS,)))},
+            "by",
+        ),
+        (
+            ("lm", "tm"),
+            {"values": {"own": np.ones((2, 5, 1, 2))}, "coords": {"domain": ("news",)}},
+            "domain",
+        ),
+    ],
+)
+def test_a_posterior_of_other_requests_is_not_served(
+    features: tuple[str, ...],
+    details: dict[str, Any],
+    differing: str | None,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    old, new = reranker_of("lm", "tm"), reranker_of(*features, **details)
+    service = app.Service(partial([old, new].pop, 0), Limits())
+    with caplog.at_level(logging.INFO, logger="bpa_ppl.serving"):
+        asyncio.run(service.reload())
+    (line,) = [json.loads(record.message) for record in caplog.records]
+    served = new if differing is None else old
+    assert (line["status"], service.reranker) == ("done" if served is new else "failed", served)
+    assert differing is None or f"one in use: {differing}: start another" in line["error"]
