@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import chain
@@ -32,6 +33,7 @@ from bpa_ppl.errors import (
     bad_value,
     conflict,
     list_names,
+    mismatch,
     missing_data,
     needs,
     not_supported,
@@ -242,9 +244,9 @@ class Reranker:
                 `system=["online", "local"]`; see `needs`.
 
         Raises:
-            DataError: if a feature or column is missing, not known, not a finite number, or has
-                another length than the texts.
-            UsageError: if there is no text.
+            DataError: if a feature or column is missing, not known, not made of finite numbers, or
+                has another length than the texts.
+            UsageError: if there is no text, or features are no array of numbers.
         """
         texts = to_texts(texts, "texts", "candidate")
         if not texts:
@@ -366,7 +368,7 @@ class Reranker:
                 raise missing_data(what, needed_by=who, parameter=kind, code="missing-feature")
             if unknown := [name for name in names if name not in known]:
                 listed = f"its {kind} are {', '.join(used) or 'none'}"
-                problem = f"the posterior does not use {', '.join(unknown)}: {listed}"
+                problem = f"the posterior does not use {list_names(map(str, unknown))}: {listed}"
                 raise DataError(problem, parameter=kind, code="unknown-name")
 
     def _prepare(self, lists: NBest | Iterable[NBest]) -> Iterator[NBest]:
@@ -450,12 +452,10 @@ def _to_table(
     features: Mapping[str, npt.ArrayLike] | npt.ArrayLike, count: int, names: tuple[str, ...]
 ) -> Float64:
     """Return the features of one list, (N, features)."""
-    try:
-        if isinstance(features, Mapping):
-            features = np.array([_to_numbers(of, name) for name, of in features.items()]).T
+    if isinstance(features, Mapping):
+        table = np.array([_to_column(of, name, count) for name, of in features.items()]).T
+    else:
         table = _to_numbers(features, "features")
-    except (UsageError, ValueError, OverflowError):  # not numbers, or of different lengths
-        table = np.empty(0, np.float64)
     if table.shape != (count, len(names)):
         shape = f"({count}, {len(names)}), for each text {', '.join(names)}"
         raise wrong_shape("features", table.shape, shape, parameter="features")
@@ -468,12 +468,30 @@ def _to_table(
     return table
 
 
+def _to_column(values: npt.ArrayLike, name: str, count: int) -> Float64:
+    """Return one feature of one list, (N,)."""
+    try:
+        column = _to_numbers(values, name)
+    except UsageError:  # not numbers, or of different lengths
+        column = np.empty((0, 0))
+    if column.ndim != 1:
+        problem = f"the feature {quote(name)} must be a list of numbers, one for each text, not "
+        raise DataError(problem + quote(values), parameter="features", code="wrong-type")
+    if len(column) != count:
+        scores = f"the feature {quote(name)} has {format_count(len(column), 'score')}"
+        texts, code = f"there are {format_count(count, 'text')}", "wrong-length"
+        remedy = "give one for each text"
+        raise mismatch(scores, texts, remedy=remedy, parameter="features", code=code)
+    return column
+
+
 def _to_numbers(values: npt.ArrayLike, name: str) -> Float64:
     """Return an argument as an array of numbers, in which NaN is missing."""
     if type(values) is np.ndarray and values.dtype.kind in "iuf":
         return values.astype(np.float64, copy=False)
     if isinstance(values, list) and {float, int}.issuperset(map(type, values)):
-        return np.array(values, np.float64)
+        with suppress(OverflowError):
+            return np.array(values, np.float64)
     return to_array(values, np.float64, name)
 
 

@@ -186,21 +186,41 @@ def test_pickled_rerankers_give_the_same_bits(lists: NBest, draws: Draws) -> Non
 
 
 @pytest.mark.parametrize(
-    ("features", "code"),
+    ("wrong", "code", "shown"),
     [
-        ({"LM0": [1.0], "TM0": [0, 1], "WordPenalty0": [0, 1]}, "wrong-length"),
-        ({"LM0": [1, "x"], "TM0": [0, 1], "WordPenalty0": [0, 1]}, "wrong-length"),
-        ({"LM0": [1, np.nan], "TM0": [0, 1], "WordPenalty0": [0, 1]}, "bad-number"),
-        ({"LM0": [1, 1e61], "TM0": [0, 1], "WordPenalty0": [0, 1]}, "bad-number"),
-        ({"LM0": [1.0, 0.0], "Other": [0.0, 1.0]}, "missing-feature"),
-        ({name: [0, 1] for name in (*NAMES, "Other")}, "unknown-name"),
-        (np.zeros((2, 2)), "wrong-length"),
-        (np.zeros((3, 2)), "wrong-length"),  # transposed
+        (
+            {"LM0": [1.0]},
+            "wrong-length",
+            "the feature 'LM0' has 1 score, but there are 2 texts: give",
+        ),
+        (
+            {"LM0": np.ones(3)},
+            "wrong-length",
+            "the feature 'LM0' has 3 scores, but there are 2 texts",
+        ),
+        ({"LM0": []}, "wrong-length", "the feature 'LM0' has 0 scores, but there are 2 texts"),
+        ({"LM0": [1, "x"]}, "wrong-type", r"'LM0' must be a list of numbers, .* not \[1, 'x'\]"),
+        ({"LM0": "ab"}, "wrong-type", "'LM0' must be a list of numbers, .* not 'ab'"),
+        ({"LM0": 1.0}, "wrong-type", "'LM0' must be a list of numbers, .* not 1.0"),
+        ({"LM0": [[1], [2]]}, "wrong-type", r"'LM0' must be a list of numbers, .* not \[\[1\]"),
+        ({"LM0": [[1], [2, 3]]}, "wrong-type", "'LM0' must be a list of numbers"),
+        ({"LM0": [1, np.nan]}, "bad-number", r"LM0 of candidate 1 is nan, not a finite number"),
+        ({"LM0": [1, 10**400]}, "bad-number", r"LM0 of candidate 1 is inf, not a finite number"),
+        ({"LM0": [None, 1]}, "bad-number", r"LM0 of candidate 0 is nan, not a finite number"),
+        ({"LM0": [1, 1e61]}, "bad-number", r"LM0 of candidate 1 is 1e\+61, not a finite number"),
+        ({"LM0": ...}, "missing-feature", "no LM0, which the posterior needs"),
+        ({"Other": [0, 1]}, "unknown-name", "the posterior does not use Other: its features are"),
+        ({7: [0, 1]}, "unknown-name", "the posterior does not use 7: its features are"),
+        (np.zeros((2, 2)), "wrong-length", r"features must have the shape \(2, 3\), for each text"),
+        (np.zeros((3, 2)), "wrong-length", r"features must have the shape \(2, 3\), for each text"),
     ],
 )
-def test_bad_features_are_errors(draws: Draws, features: Any, code: str) -> None:
-    with raises(DataError, code, parameter="features"):
-        Reranker(draws).choose(["a", "b"], features)
+def test_bad_features_are_errors(draws: Draws, wrong: Any, code: str, shown: str) -> None:
+    if isinstance(wrong, dict):
+        every = {**dict.fromkeys(NAMES, (0, 1)), **wrong}
+        wrong = {name: of for name, of in every.items() if of is not ...}
+    with raises(DataError, code, parameter="features", match=shown):
+        Reranker(draws).choose(["a", "b"], wrong)
 
 
 def test_rejects_other_numbers_of_draws_and_no_texts(draws: Draws) -> None:
