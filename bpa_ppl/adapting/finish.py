@@ -176,7 +176,9 @@ def make_draws(run: SamplerRun) -> Draws:
         return replace(draws, dims=dims, coords=target.coords, observed=observed_data)
     match = target.match
     observed, recipe = adaptation.observed, adaptation.prepared.matched.recipe
-    ids = observed.lists.ids
+    ids = observed.lists.sentence_ids
+    if 0 < len({*observed.lists.ids}) == len({*ids.tolist()}):
+        ids = np.array(observed.lists.ids)  # unless texts name lists of several files
     recorded, prior = dict[str, Any](), target.prior
     if target.uses_prior and prior.other is None:
         recorded = {"mean": prior.mean, "variance": prior.variance, "covariance": prior.covariance}
@@ -205,7 +207,7 @@ def make_draws(run: SamplerRun) -> Draws:
         observed={"oracle": observed.chosen},
         constants={**jax.device_get(constants), **observed.constants(), **recipe.constants()},
         fixed=Weights(zip(match.fixed_names, match.fixed_values.tolist(), strict=True)),
-        sentence_ids=np.array(ids) if len(ids) else observed.lists.sentence_ids,
+        sentence_ids=ids,
     )
 
 

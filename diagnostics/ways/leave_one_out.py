@@ -130,7 +130,9 @@ def require_adapted(draws: Draws, lists: NBest) -> None:
     others = np.full(len(lists), count is not None) if ids is None else ~np.isin(of_lists, ids)
     if others.any() and (count != len(lists) or (ids is not None and draws.record.data)):
         names = list_names(str(lists.ids[s]) for s in np.flatnonzero(others))
-        problem = f"the posterior was not adapted to the lists {names}: give those that it was adapted "
+        problem = (
+            f"the posterior was not adapted to the lists {names}: give those that it was adapted "
+        )
         problem += "to, or the choices from new lists (choice)"
         raise DataError(problem, lists.origin, parameter="lists", code="mismatch")
 
@@ -150,8 +152,9 @@ def _evaluate_lists(draws: Draws, lists: NBest, chosen: Int64) -> Float64:
     exponent = draws.record.figures.likelihood_exponent
     likelihood = exponent * np.asarray(draws.pointwise).reshape(len(draws.flat), -1)[chosen].T
     count, (ids, of_lists) = len(likelihood), find_ids(draws, lists)
-    in_order = ids is None or not draws.record.data or np.array_equal(ids, of_lists)
-    if in_order and count == len(lists) and draws.record.observed.kind != "preferences":
+    is_paired = count == len(lists) and draws.record.observed.kind != "preferences"
+    in_order = not draws.record.data or np.array_equal(np.asarray(ids), of_lists)
+    if ids is None or (is_paired and in_order):
         return likelihood
     names, number = np.unique(ids, return_inverse=True)
     by_name = np.zeros((len(names), len(chosen)))
