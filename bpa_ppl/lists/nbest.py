@@ -766,7 +766,7 @@ def _check_sizes(lists: NBest, table: Float64, names: Sequence[str]) -> None:
     if are_finite(table):
         return
     if (lacking := np.isnan(table).any(axis=0)).any():
-        columns = {names[k]: table[:, k] for k in np.flatnonzero(lacking)}
+        columns = {names[k]: table[:, k] for k in np.flatnonzero(lacking).tolist()}
         raise missing_values(columns, partial(describe_candidate, lists), lists.origin)
     row, column = np.argwhere(~(np.abs(table) <= LARGEST))[0]
     where = f"{names[column]} of {describe_candidate(lists, row)}"
