@@ -320,7 +320,7 @@ def gains(
     ...     references=[("the cat",)],
     ... )
     >>> gains(lists).tolist(), gains(lists, "bleu").round(2).tolist()
-    ([-1.0, 0.0, -2.0], [1.52, 2.0, 0.62])
+    ([-1.0, 0.0, -2.0], [1.41, 2.0, 0.0])
     """
     require(lists, NBest, "gains are of n-best lists (NBest)", "lists")
     config = resolve(gain, lists)
