@@ -20,6 +20,7 @@ import numpy as np
 from numpyro import handlers
 from numpyro.distributions import biject_to
 from numpyro.infer import init_to_uniform
+from scipy.optimize import minimize
 from scipy.special import softmax
 
 from bpa_ppl._runtime.arrays import Float64
@@ -29,6 +30,7 @@ from bpa_ppl.densities.target import (
     Sites,
     Target,
     constrain,
+    evaluate_gradients,
     inspect_model,
     potential,
     unconstrain_each,
@@ -49,6 +51,8 @@ MAX_ITERATIONS = 50
 _HALVINGS = 30
 _SINGULAR = 1e-14  # of the largest eigenvalue of a Hessian
 _SIMILAR = 1e-6  # ratio of curvatures down to which units are not changed
+#: Step of central differences of gradients, relative to values above 1.
+_DIFFERENCE = 1e-4
 #: Of larger matrices the eigenvalues are computed only if one is not positive.
 _MANY = 100
 #: The mode of a program of more values is not searched: its Hessian is expensive.
@@ -337,12 +341,37 @@ def _differentiate(target: Target, position: jax.Array) -> tuple[jax.Array, jax.
     return value, gradient, hessian
 
 
+def _has_hessian(target: Target, position: Float64) -> bool:
+    """Return whether JAX can differentiate the gradient of a program.
+
+    It cannot where a function has its own rule for the gradient, as `odeint`, or where JAX has no
+    rule for the second derivative, as of `gammaincc`.
+    """
+    try:
+        jax.eval_shape(_differentiate, target, position)
+    except (NotImplementedError, TypeError):
+        return False
+    return True
+
+
+def _differentiate_slope(target: Target, position: Float64) -> tuple[float, Float64, Float64]:
+    """Return the same as `_differentiate`, with a Hessian by central differences."""
+    value, gradient = target.value_and_gradient(position)
+    width = _DIFFERENCE * np.maximum(np.abs(position), 1)
+    moved = position + np.vstack([np.diag(width), -np.diag(width)])
+    slopes = np.asarray(evaluate_gradients(target, unflatten(moved, target.start)))
+    ahead, behind = np.split(slopes, 2)
+    hessian = (ahead - behind) / (2 * width[:, None])
+    return -value, -gradient, (hessian + hessian.T) / 2
+
+
 def find_mode(target: Target, *, last_step: bool = True) -> Mode:
-    """Find the mode from the starting point, with an exact gradient and Hessian.
+    """Find the mode from the starting point.
 
     The default model is log-concave, so that the search converges from anywhere; for other models
     this finds a local mode. The search runs in NumPy: a handful of steps is not worth the
-    compilation of its loops.
+    compilation of its loops. Where a program has no second derivative, BFGS searches by gradients,
+    and the Hessian at its end is that of their differences.
 
     Args:
         target: the posterior.
@@ -355,12 +384,18 @@ def find_mode(target: Target, *, last_step: bool = True) -> Mode:
         reason = f"to search the mode of {target.dimension:,} values takes too long"
         raise not_supported(reason, _NO_MODE, "sampler")
 
-    def density(position: Float64) -> Derivatives:
-        energy, gradient, hessian = jax.device_get(_differentiate(target, position))
-        return -float(energy), -gradient, hessian, None
-
     target.progress(0, 1, "search for the mode")
     start = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(target.start)])
+    differentiate: Callable[..., Any] = _differentiate
+    if not _has_hessian(target, start):
+        differentiate = _differentiate_slope
+        slope = target.value_and_gradient
+        start = minimize(lambda x: tuple(-part for part in slope(x)), start, jac=True).x
+
+    def density(position: Float64) -> Derivatives:
+        energy, gradient, hessian = jax.device_get(differentiate(target, position))
+        return -float(energy), -gradient, hessian, None
+
     return maximise(density, start, last_step=last_step)[0]
 
 
