@@ -41,11 +41,13 @@ class Cells(NamedTuple):
 
     def select(self, z: Any) -> Any:
         """Return the unconstrained values of the cells that are drawn, (drawn cells, …)."""
-        return z[np.nonzero(self.drawn)]
+        return z[self.drawn]
 
 
 def find_flat_cells(target: Target) -> dict[str, Cells]:
     """Return the latent sites with masked values that the density does not depend on.
+
+    A site without a free value, such as a Dirichlet distribution of one category, is one of them.
 
     Args:
         target: a program without discrete latent sites, with its start.
@@ -56,7 +58,11 @@ def find_flat_cells(target: Target) -> dict[str, Cells]:
         program(*target.data)
         return program.masks
 
-    found = dict[str, Cells]()
+    found = {
+        name: Cells(np.zeros(np.shape(z)[:-1], bool), np.asarray(z))
+        for name, z in target.start.items()
+        if not np.size(z)
+    }
     traced = jax.jit(find_masks, compiler_options=RUN_ONCE).trace()
     masks = traced.lower().compile()() if traced.out_info else {}
     for name, masked in jax.device_get(masks).items():
@@ -184,13 +190,24 @@ class _ToAllCells(Transform):  # type: ignore[misc] # NumPyro has no types
         self._transform = biject_to(constraint.support)
 
     def _fill(self, x: Any) -> Any:
-        return jnp.asarray(self._cells.z).at[np.nonzero(self._cells.drawn)].set(x)
+        return jnp.asarray(self._cells.z).at[self._cells.drawn].set(x)
 
     def __call__(self, x: Any) -> Any:
         return self._transform(self._fill(x))
 
     def _inverse(self, y: Any) -> Any:
         return self._cells.select(self._transform.inv(y))
+
+    def forward_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        result: tuple[int, ...] = self._transform.forward_shape(
+            (*self._cells.drawn.shape, *shape[1:])
+        )
+        return result
+
+    def inverse_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of the values that are drawn, (drawn cells, …)."""
+        drawn = self._cells.drawn
+        return int(drawn.sum()), *self._transform.inverse_shape(shape)[drawn.ndim :]
 
     def log_abs_det_jacobian(self, x: Any, y: Any, intermediates: Any = None) -> Any:
         """Return the terms of all cells, (batch shape), which are 0 for constants."""
