@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl.diagnostics.check.diagnostic import list_components
 from bpa_ppl.errors import DataError, UsageError, list_names, mismatch, missing_data, wrong_value
 from bpa_ppl.lists.labels import find_positions
 from bpa_ppl.posterior.adapter import (
@@ -530,7 +531,7 @@ def _build_draws(run: _Run, values: Float64, cells: tuple[str, ...]) -> Draws:
 
 
 def stack_sites(draws: Draws) -> Draws:
-    """Return draws whose weights are all cells of the sampled sites, if they have no weights.
+    """Return draws whose weights are the components that are checked, if they have no weights.
 
     >>> draws = Draws({"weights": np.zeros((1, 2, 0)), "mu": np.ones((1, 2))}, (), sites=("mu",))
     >>> stack_sites(draws).features, stack_sites(draws).weights.shape
@@ -538,8 +539,8 @@ def stack_sites(draws: Draws) -> Draws:
     """
     if draws.features:
         return draws
-    cells = draws.components()
-    return _replace_weights(draws, np.stack(list(cells.values()), axis=-1), tuple(cells))
+    cells, values = list_components(draws)
+    return _replace_weights(draws, values, tuple(cells))
 
 
 def _replace_weights(draws: Draws, values: Float64, cells: tuple[str, ...]) -> Draws:
