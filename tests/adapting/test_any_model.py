@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import jax.numpy as jnp
+import jax.scipy.special as jsp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
-from scipy.stats import gamma, invgamma, norm
+from scipy.stats import gamma, invgamma, lognorm, norm
 from support.raising import raises
 from support.targets import moments_of, starting_at_zero
 
@@ -25,6 +26,7 @@ from bpa_ppl.densities.model_target import make_model_target
 from bpa_ppl.densities.target import Sampled, Target
 from bpa_ppl.errors import DataError, UsageError
 from bpa_ppl.posterior.adapter import as_draws, to_arviz
+from bpa_ppl.posterior.statistics import ess
 from bpa_ppl.samplers.sampler import SAMPLERS
 
 EFFECTS = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
@@ -322,6 +324,28 @@ def unbounded() -> None:
 def far_unbounded() -> None:
     mean = numpyro.sample("mean", dist.Normal(0.0, 1000.0))
     numpyro.factor("odd", jnp.where(mean < -50, jnp.inf, 0.0))
+
+
+def censored(times: Any, limit: float, end: int) -> None:
+    """Waiting times; `end` of them are longer than a limit."""
+    shape = numpyro.sample("shape", dist.LogNormal(0.0, 1.0))
+    numpyro.sample("times", dist.Gamma(shape, 1.0).expand([len(times)]).to_event(1), obs=times)
+    numpyro.factor("longer", end * jnp.log(jsp.gammaincc(shape, limit)))
+
+
+@pytest.mark.parametrize(
+    "sampler", ["rwm", *(pytest.param(n, marks=pytest.mark.slow) for n in ("nuts", "auto"))]
+)
+def test_a_program_without_a_second_derivative_is_sampled(sampler: str) -> None:
+    """JAX has no rule for that of `gammaincc` by the shape."""
+    times, grid = np.array([0.4, 0.9, 1.3, 0.7]), np.linspace(1e-3, 15, 3001)[:, None]
+    log_p = lognorm(1.0).logpdf(grid[:, 0]) + gamma(grid).logpdf(times).sum(axis=1)
+    log_p += 3 * gamma(grid[:, 0]).logsf(1.5)
+    p = np.exp(log_p - log_p.max())
+    mean, covariance = moments_of(grid, p / p.sum())
+    shape = bpa.sample(censored, (times, 1.5, 3), sampler=sampler)["posterior"]["shape"].values
+    error = np.sqrt(covariance[0, 0] / ess(shape[..., None], "mean")[0])
+    assert shape.mean() == pytest.approx(mean[0], abs=5 * error)
 
 
 CALLS = iter(range(1000))

@@ -128,6 +128,23 @@ def test_masked_vectors_in_a_plate_have_its_dimension() -> None:
     assert dims["y_unobserved"] == ("row", "y_unobserved_dim_1")
 
 
+@pytest.mark.parametrize("sampler", ["rwm", pytest.param("nuts", marks=pytest.mark.slow)])
+def test_chains_draw_what_is_missing(sampler: str) -> None:
+    """And sites without a free value, and scalars that are masked, are constants."""
+
+    def program() -> None:
+        positive()
+        numpyro.sample("share", dist.Dirichlet(jnp.ones(1)))
+        numpyro.sample("unused", dist.Normal(0.0, 1.0).mask(False))
+
+    posterior = bpa.sample(program, sampler=f"{sampler}:draws=100")["posterior"]
+    still = {name for name in posterior.data_vars if np.ptp(posterior[name].values) == 0}
+    assert still == {"share", "unused"}
+    assert np.ptp(posterior["y"].values, axis=(0, 1)).astype(bool).tolist() == [False, True]
+    comparison = bpa.compare_samplers(program, samplers=[sampler], runs=1, reference="imh")
+    assert comparison[sampler].verdict in ("agrees", "inconclusive")
+
+
 def log_normal(mean: float, *values: float) -> float:
     return float(lognorm(1.0, scale=np.exp(mean)).logpdf(values).sum())
 

@@ -6,7 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+import numpyro
+import numpyro.distributions as dist
 import pytest
 from scipy.optimize import approx_fprime, minimize
 from scipy.special import expit, logsumexp
@@ -30,6 +33,7 @@ from bpa_ppl.densities.mode import (
     require_mode,
     solve,
 )
+from bpa_ppl.densities.model_target import make_model_target
 from bpa_ppl.models.likelihoods.oracle import Margin
 from bpa_ppl.posterior.arviz_functions import InferenceData
 
@@ -282,6 +286,37 @@ def test_the_laplace_covariance_is_the_inverse_of_a_numeric_hessian(lists: bpa.N
     before = find_mode(target, last_step=False)
     assert (before.converged, before.iterations) == (True, found.iterations - 1)
     np.testing.assert_array_equal(before.covariance, found.covariance)
+
+
+@jax.custom_vjp
+def exponential(x: jax.Array) -> jax.Array:
+    return jnp.exp(x)
+
+
+def forward(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return jnp.exp(x), jnp.exp(x)
+
+
+def backward(value: jax.Array, slope: jax.Array) -> tuple[jax.Array]:
+    return (value * slope,)
+
+
+exponential.defvjp(forward, backward)
+
+
+def test_the_mode_of_a_program_with_its_own_gradient_is_that_of_the_same_without() -> None:
+    """JAX cannot differentiate such a rule again: the Hessian is that of differences."""
+
+    def program(function: Callable[[jax.Array], jax.Array]) -> None:
+        rate = function(numpyro.sample("log_rate", dist.Normal(0, 1).expand([2]).to_event(1)))
+        numpyro.sample("count", dist.Poisson(rate).to_event(1), obs=np.array([3, 40]))
+
+    found, expected = (
+        find_mode(make_model_target(program, (function,))) for function in (exponential, jnp.exp)
+    )
+    assert found.converged
+    np.testing.assert_allclose(found.position, expected.position, atol=1e-5)
+    np.testing.assert_allclose(found.covariance, expected.covariance, rtol=1e-5, atol=1e-9)
 
 
 def test_a_mode_that_was_not_searched_is_refused() -> None:
