@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, update_wrapper
 from inspect import signature
@@ -146,16 +146,24 @@ def _read_argument(names: Sequence[str], path: tuple[Any, ...], value: Any) -> A
         value: the argument.
 
     Raises:
-        UsageError: if a column is not made of numbers.
+        UsageError: if it is an iterator, or a column is not made of numbers.
     """
     if isinstance(value, np.ndarray):
         # JAX remembers the type of a NumPy array that it has seen: of the same array in a program
         # that NumPyro has run in float32 before, it would not make float64.
         return value.copy()
-    if isinstance(value, jax.Array) or not hasattr(value, "to_numpy"):
+    is_iterator = isinstance(value, Iterator)
+    if isinstance(value, jax.Array) or not (is_iterator or hasattr(value, "to_numpy")):
         return value
     place = path[1].idx if hasattr(path[1], "idx") else path[1].key
     title = names[place] if isinstance(place, int) and place < len(names) else place
+    if is_iterator:
+        raise UsageError(
+            f"the argument {title} is an iterator ({type(value).__name__}), which the first run of "
+            "the program uses up: give a list or an array",
+            parameter="args",
+            code="wrong-type",
+        )
     columns = [(name, value[name]) for name in getattr(value, "columns", ())]
     for name, column in columns or [(getattr(value, "name", None), value)]:
         array = np.asarray(column.to_numpy())
@@ -237,6 +245,11 @@ def _find_start(target: Target, seed: int) -> Sites:
     """Return z at the medians of the prior, or at a random place with a finite density."""
     with explain_errors(target.model):
         medians: Sites = start_at_medians(target)
+        if not medians:
+            problem = (
+                f"the model {target.model.__name__} calls numpyro.sample at its first run only"
+            )
+            raise model_error(f"{problem}: remove functools.cache or lru_cache", "not-supported")
         if is_usable_start(target, medians):
             return medians
         rng = np.random.default_rng([seed, 7])

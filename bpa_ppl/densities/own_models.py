@@ -216,6 +216,8 @@ def explain_errors(model: Any) -> Iterator[None]:
                 "a model is compiled, so it has the same sites whatever their values are, and "
                 "computes with jax.numpy: use jnp.where in place of if, and jnp in place of np"
             )
+        if "unexpected PRNG key" in text:
+            remedy = "use numpyro.handlers.condition in place of substitute"
         if "same dtypes" in text:
             remedy = (
                 "NumPyro may have run it in float32 before, and JAX keeps the NumPy arrays in it: "

@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
+from numpyro.handlers import substitute
 from scipy.stats import gamma, invgamma, lognorm, norm
 from support.raising import raises
 from support.targets import moments_of, starting_at_zero
@@ -391,6 +392,9 @@ def test_a_value_that_is_no_log_density_is_refused(program: Any, args: Any, mess
         (known_scale, (jnp.array([1.0, jnp.nan]),), "the site y .* cannot take, such as nan"),
         (known_scale, (), "the model known_scale failed with TypeError"),
         (known_scale, DATA, "are a tuple, even of one"),
+        (known_scale, (iter(DATA),), "the argument y is an iterator .*: give a list or an array"),
+        (lru_cache(known_scale), (2.0,), "calls numpyro.sample at its first run only"),
+        (substitute(known_scale, {"mean": 1.0}), (DATA,), "condition in place of substitute"),
         (3, (), "a model is a function"),
     ],
 )
