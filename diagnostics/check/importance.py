@@ -35,8 +35,14 @@ class ImportanceESS(Diagnostic, frozen=True):
         return self.finding(size, f"≥ {self.limit:g}", size >= self.limit, advice)
 
 
+#: Share of effective samples from which on weights differ too little for a tail to matter.
+_EVEN = 0.99
+
+
 class ParetoK(Diagnostic, frozen=True):
     """Pareto k̂ of importance weights (Vehtari et al. 2024).
+
+    It does not matter where the weights are almost equal, and 99% of the samples effective.
 
     Args:
         limit: its largest sound value; beyond it, means need too many draws, or do not exist.
@@ -51,9 +57,12 @@ class ParetoK(Diagnostic, frozen=True):
 
     def measure(self, run: Run) -> Finding:
         """Return k̂, or that of the weights before they were smoothed if it is larger."""
-        k_hat = run.pareto_k
+        k_hat, importance = run.pareto_k, run.draws.importance
+        limit, passed = f"≤ {self.limit:g}", k_hat <= self.limit
+        if not passed and kish(importance) >= _EVEN * len(importance):
+            limit, passed = f"or ESS ≥ {_EVEN:.0%}", True
         advice = (
             f"Pareto k̂ {k_hat:.2f}, so heavy a tail of the importance weights that averages are "
             f"unreliable: {run.advice.lighter_tails()}"
         )
-        return self.finding(k_hat, f"≤ {self.limit:g}", k_hat <= self.limit, advice)
+        return self.finding(k_hat, limit, passed, advice)

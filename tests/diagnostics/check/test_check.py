@@ -403,6 +403,10 @@ def test_importance_weights_are_checked_by_their_effective_size_and_tail() -> No
     heavy = failed(weighted(np.random.default_rng(3).exponential(size=20_000)))["Pareto k̂"]
     assert heavy.value == pytest.approx(1.0, abs=0.2)
     assert "unreliable" in heavy.advice
+    # The tail of weights that are almost equal does not matter.
+    even = check(weighted(1e-4 * np.random.default_rng(3).pareto(1.0, 2000)))
+    assert found(even, "Pareto k̂").value > 0.7
+    assert even
 
 
 def test_a_recorded_k_hat_only_counts_if_it_is_the_larger_one() -> None:
