@@ -13,6 +13,7 @@ from msgspec import structs
 
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import format_count
+from bpa_ppl.diagnostics.check.convergence import RHat
 from bpa_ppl.diagnostics.check.diagnostic import DIAGNOSTICS, REPORTED, Diagnostic, Run
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import NotConverged, describe_missing_package, list_names
@@ -94,7 +95,8 @@ class Report(Outcome):
         rows = [finding.cells for finding in self.findings]
         table = Table(_HEADER, rows, passed=[finding.passed for finding in self.findings])
         discarded = "" if self.burn_in is None else f" after a burn-in of {self.burn_in}"
-        title = f"{self.sampler}, {chains} chains × {draws} draws{discarded}: {verdict}"
+        size = f"{format_count(chains, 'chain')} × {draws} draws"
+        title = f"{self.sampler}, {size}{discarded}: {verdict}"
         problems: dict[str, list[str]] = {}  # by their remedy
         for finding in self.failures:
             problem, _, remedy = finding.advice.rpartition(": ")
@@ -102,6 +104,11 @@ class Report(Outcome):
         advice = [f"{'; '.join(filter(None, of))}: {remedy}" for remedy, of in problems.items()]
         notes = [f.advice for f in self.findings if f.limit == REPORTED and f.advice]
         lines = [line.removeprefix(": ") for line in advice]
+        if chains == 1 and any(finding.name == RHat.title for finding in self.findings):
+            notes.append(
+                "one chain: R-hat compares its halves, and cannot show whether chains from other "
+                "starts agree: run at least two"
+            )
         return title, table, [*lines, *notes, *self.left_out]
 
 

@@ -379,6 +379,12 @@ def test_a_random_walk_that_moves_may_repeat_draws() -> None:
     assert check(Draws({"weights": values}, NAMES))
 
 
+def test_the_report_says_what_one_chain_cannot_show() -> None:
+    sentence = "one chain: R-hat compares its halves"
+    assert sentence in str(check(Draws({"weights": good()[:1]}, NAMES)))
+    assert sentence not in str(check(Draws({"weights": good()}, NAMES)))
+
+
 @pytest.mark.parametrize("value", [np.nan, -np.inf])
 def test_a_log_density_is_finite(value: float) -> None:
     density = np.zeros((CHAINS, DRAWS))
