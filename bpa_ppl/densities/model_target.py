@@ -13,9 +13,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from numpyro import handlers
+from numpyro.primitives import Messenger
 
 from bpa_ppl._runtime.arguments import check_seed
 from bpa_ppl._runtime.cache import prepare_jax
+from bpa_ppl._runtime.messages import log_info
 from bpa_ppl.densities.discrete import mark_discrete
 from bpa_ppl.densities.flat_cells import Cells, WithConstantCells, find_flat_cells
 from bpa_ppl.densities.improper_priors import WithStarts
@@ -96,12 +98,15 @@ def make_model_target(
     read = partial(_read_argument, _name_parameters(model))
     given, named = jax.tree_util.tree_map_with_path(read, (tuple(args), dict(kwargs or {})))
 
+    renamed = dict[str, str]()
+
     def bind(cells: Mapping[str, Cells]) -> Callable[..., None]:
         """Return the model with its arguments, some of whose cells are constants."""
 
         def bound(observed: dict[str, Any]) -> None:
             """Run the model; what is in `observed`, by site, takes the place of its data."""
-            program = WithStarts(handlers.condition(mark_discrete(model), data=observed))
+            program = _WithDots(mark_discrete(model), renamed)
+            program = WithStarts(handlers.condition(program, data=observed))
             (WithConstantCells(program, cells) if cells else program)(*given, **named)
 
         update_wrapper(bound, model, assigned=(), updated=())
@@ -126,7 +131,26 @@ def make_model_target(
             flat = {name: int(np.size(of.drawn) - of.drawn.sum()) for name, of in cells.items()}
             target = replace(target, model=bind(cells), start=start, flat=flat)
         _require_density(target)
+        for site, name in renamed.items():
+            log_info(f"the site {site} is called {name}: names in ArviZ data have no slash")
         return target
+
+
+class _WithDots(Messenger):  # type: ignore[misc] # NumPyro has no types
+    """Replaces slashes in the names of sites, such as those of `numpyro.handlers.scope`, by dots.
+
+    Args:
+        program: a NumPyro program.
+        renamed: receives the new names, by site.
+    """
+
+    def __init__(self, program: Callable[..., Any], renamed: dict[str, str]):
+        self._renamed = renamed
+        super().__init__(program)
+
+    def process_message(self, site: dict[str, Any]) -> None:
+        if site["type"] in ("sample", "deterministic") and "/" in (name := site["name"]):
+            site["name"] = self._renamed[name] = name.replace("/", ".")
 
 
 def _name_parameters(model: Callable[..., Any]) -> list[str]:
@@ -184,17 +208,14 @@ def _check_sites(target: Target) -> None:
     info = inspect_model(target)
     automatic = {f"{n}_dim_{k}": n for n, shape in info.shapes.items() for k in range(len(shape))}
     for name, shape in info.shapes.items():
-        problem, remedy = "", "rename it"
-        if "/" in name:
-            problem = "a slash in its name"
-            remedy += ", or call numpyro.handlers.scope with divider='.'"
-        elif name in DIMENSIONS:
+        problem = ""
+        if name in DIMENSIONS:
             problem = "the name of a dimension of all draws"
         elif name in automatic:
             problem = f"the name of a dimension of the site {automatic[name]}"
         if problem:
             problem = f"the site {name} of the model has {problem}, which ArviZ data cannot have"
-            raise model_error(f"{problem}: {remedy}", "bad-name")
+            raise model_error(f"{problem}: rename it", "bad-name")
         if name in info.latent and 0 in shape:
             problem = f"the site {name} of the model has no values, so there is nothing to draw"
             raise model_error(f"{problem}: leave it out where it is empty", "no-data")

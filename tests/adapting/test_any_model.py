@@ -289,16 +289,6 @@ def undefined() -> None:
     numpyro.factor("odd", jnp.log(-jnp.exp(mean)))
 
 
-def scoped() -> None:
-    with numpyro.handlers.scope(prefix="prior"):
-        numpyro.sample("mean", dist.Normal(0.0, 1.0))
-
-
-def scoped_result() -> None:
-    mean = numpyro.sample("mean", dist.Normal(0.0, 1.0))
-    numpyro.deterministic("prior/mean", mean)
-
-
 def draw() -> None:
     numpyro.sample("mean", dist.Normal(0.0, 1.0))
     numpyro.sample("draw", dist.Normal(0.0, 1.0), obs=1.0)
@@ -384,8 +374,6 @@ def test_a_value_that_is_no_log_density_is_refused(program: Any, args: Any, mess
         (untraceable, (DATA,), "the model untraceable failed with TracerBool"),
         (undefined, (), "the site odd of the model is not a number where samplers start"),
         (nothing, (), "the model nothing has no latent site"),
-        (scoped, (), "the site prior/mean of the model has a slash in its name"),
-        (scoped_result, (), "the site prior/mean of the model has a slash in its name"),
         (draw, (), "the site draw of the model has the name of a dimension of all draws"),
         (dimension, (), "the site mean_dim_0 of the model has the name of a dimension of the site"),
         (empty, (), "the site mean of the model has no values"),
@@ -401,6 +389,21 @@ def test_a_value_that_is_no_log_density_is_refused(program: Any, args: Any, mess
 def test_what_cannot_be_sampled_is_refused(program: Any, args: Any, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         bpa.sample(program, args)
+
+
+def test_slashes_in_names_become_dots(caplog: pytest.LogCaptureFixture) -> None:
+    """ArviZ data cannot have them, and `numpyro.handlers.scope` adds them."""
+
+    def scoped(y: Any) -> None:
+        with numpyro.handlers.scope(prefix="prior"):
+            mean = numpyro.sample("mean", dist.Normal(0.0, 1.0))
+        numpyro.deterministic("half/mean", mean / 2)
+        numpyro.sample("y", dist.Normal(mean, 1.0), obs=y)
+
+    with starting_at_zero(), caplog.at_level("INFO", "bpa_ppl"):
+        posterior = bpa.sample(scoped, (DATA,), sampler="imh")["posterior"]
+    assert set(posterior.data_vars) == {"prior.mean", "half.mean"}
+    assert "the site prior/mean is called prior.mean" in caplog.text
 
 
 def test_samplers_of_weights_need_lists() -> None:
