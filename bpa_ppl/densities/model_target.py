@@ -27,7 +27,13 @@ from bpa_ppl.densities.mode import (
     start_at_medians,
     value_and_slope,
 )
-from bpa_ppl.densities.own_models import DIMENSIONS, explain_errors, is_factor, model_error
+from bpa_ppl.densities.own_models import (
+    DIMENSIONS,
+    WithCarryTypes,
+    explain_errors,
+    is_factor,
+    model_error,
+)
 from bpa_ppl.densities.target import (
     NUMPYRO_LOCK,
     RUN_ONCE,
@@ -105,7 +111,7 @@ def make_model_target(
 
         def bound(observed: dict[str, Any]) -> None:
             """Run the model; what is in `observed`, by site, takes the place of its data."""
-            program = _WithDots(mark_discrete(model), renamed)
+            program = WithCarryTypes(_WithDots(mark_discrete(model), renamed))
             program = WithStarts(handlers.condition(program, data=observed))
             (WithConstantCells(program, cells) if cells else program)(*given, **named)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from numpyro import handlers
 from numpyro.distributions import Delta, ImproperUniform, Unit
@@ -119,6 +120,27 @@ class CheckedSites(Messenger):  # type: ignore[misc] # NumPyro has no types
             )
 
 
+class WithCarryTypes(Messenger):  # type: ignore[misc] # NumPyro has no types
+    """Gives what NumPyro's `scan` starts with the types of what its steps return.
+
+    With 64 bits a step may return other types than those of `jnp.zeros(…, dtype=jnp.int32)`.
+    """
+
+    def process_message(self, site: dict[str, Any]) -> None:
+        if site["type"] != "control_flow" or "history" not in site["kwargs"]:  # cond has none
+            return
+        step, start, values, *others = site["args"]
+
+        def run(start: Any, values: Any) -> Any:
+            first = jax.tree.map(lambda of: of[0], values)
+            return handlers.block(handlers.seed(step, jax.random.key(0)))(start, first)[0]
+
+        carry = jax.eval_shape(run, start, values)
+        if jax.tree.structure(start) == jax.tree.structure(carry):
+            start = jax.tree.map(lambda of, like: jnp.asarray(of, like.dtype), start, carry)
+        site["args"] = (step, start, values, *others)
+
+
 class Simulated(Messenger):  # type: ignore[misc] # NumPyro has no types
     """Draws what a program observes, in the shape of its data.
 
@@ -209,7 +231,8 @@ def explain_errors(model: Any) -> Iterator[None]:
         raise
     except Exception as error:
         name = getattr(model, "__name__", str(model))
-        text = " ".join(str(error).split("\n", 1)[0].split()) or "no message"
+        first, *others = [line for line in str(error).split("\n") if line] or ["no message"]
+        text = " ".join(" ".join([first, *others[: first.endswith(":")]]).split())
         remedy = _find_line(error, model) or "the line is in the traceback of this cause"
         if isinstance(error, jax.errors.JAXTypeError):
             remedy = (
@@ -218,12 +241,17 @@ def explain_errors(model: Any) -> Iterator[None]:
             )
         if "unexpected PRNG key" in text:
             remedy = "use numpyro.handlers.condition in place of substitute"
+        if "equal types" in text:
+            remedy = (
+                "densities are computed with 64 bits, and arrays that JAX made before have 32: "
+                f"make them NumPy arrays, or pass them as arguments; {remedy}"
+            )
         if "same dtypes" in text:
             remedy = (
                 "NumPyro may have run it in float32 before, and JAX keeps the NumPy arrays in it: "
                 'pass them as arguments, or call jax.config.update("jax_enable_x64", True) first'
             )
-        problem = f"the model {name} failed with {type(error).__name__}: {text.rstrip('.')}"
+        problem = f"the model {name} failed with {type(error).__name__}: {text.rstrip('.;')}"
         raise model_error(f"{problem}; {remedy}", "not-supported") from error
 
 

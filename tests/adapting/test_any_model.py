@@ -10,12 +10,14 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import jax.scipy.special as jsp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
+from numpyro.contrib.control_flow import scan
 from numpyro.handlers import substitute
 from scipy.stats import gamma, invgamma, lognorm, norm
 from support.raising import raises
@@ -289,6 +291,15 @@ def undefined() -> None:
     numpyro.factor("odd", jnp.log(-jnp.exp(mean)))
 
 
+FLOATS = jnp.arange(3, dtype=jnp.float32)
+
+
+def with_floats(y: Any) -> None:
+    slope = numpyro.sample("slope", dist.Normal(0.0, 1.0))
+    _, mean = jax.lax.scan(lambda x, of: (x * slope + of, x), FLOATS[0], FLOATS)
+    numpyro.sample("y", dist.Normal(mean, 1.0), obs=y)
+
+
 def draw() -> None:
     numpyro.sample("mean", dist.Normal(0.0, 1.0))
     numpyro.sample("draw", dist.Normal(0.0, 1.0), obs=1.0)
@@ -381,6 +392,7 @@ def test_a_value_that_is_no_log_density_is_refused(program: Any, args: Any, mess
         (known_scale, (), "the model known_scale failed with TypeError"),
         (known_scale, DATA, "are a tuple, even of one"),
         (known_scale, (iter(DATA),), "the argument y is an iterator .*: give a list or an array"),
+        (with_floats, (DATA[:3],), "has type float32.* float64.*make them NumPy arrays.*look at"),
         (lru_cache(known_scale), (2.0,), "calls numpyro.sample at its first run only"),
         (substitute(known_scale, {"mean": 1.0}), (DATA,), "condition in place of substitute"),
         (3, (), "a model is a function"),
@@ -389,6 +401,25 @@ def test_a_value_that_is_no_log_density_is_refused(program: Any, args: Any, mess
 def test_what_cannot_be_sampled_is_refused(program: Any, args: Any, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         bpa.sample(program, args)
+
+
+def test_a_scan_may_start_with_types_of_32_bits() -> None:
+    """NumPyro's own examples begin with such a carry; an autoregression has a closed form."""
+
+    def program(y: Any) -> None:
+        slope = numpyro.sample("slope", dist.Normal(0.0, 1.0))
+
+        def step(carry: Any, of: Any) -> Any:
+            numpyro.sample("y", dist.Normal(slope * carry, 1.0), obs=of)
+            return of, None
+
+        scan(step, jnp.zeros((), dtype=jnp.float32), y)
+
+    with starting_at_zero():
+        target = make_model_target(program, (DATA,))
+    before = np.append(0.0, DATA[:-1])
+    expected = norm.logpdf(0.3) + norm.logpdf(DATA, 0.3 * before).sum()
+    assert target.value_and_gradient([0.3])[0] == pytest.approx(expected)
 
 
 def test_slashes_in_names_become_dots(caplog: pytest.LogCaptureFixture) -> None:
