@@ -1,31 +1,43 @@
 """The page that compares our numbers with those of the papers.
 
-Each claim has a place, a figure of the paper, ours, a verdict and the key of the script that
-printed ours; the numbers are held against the stored outputs.
+Our number for a claim is one that a script printed for the domain and the method whose names stand
+before it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-PAGE = DOCS / "published.md"
+PAGE = (DOCS / "published.md").read_text("utf-8")
 HEAD = ["claim of", "the paper says", "its figure", "ours", "verdict", "printed by"]
-VERDICTS = {"confirmed", "not confirmed", "open"}
+VERDICTS = ("confirmed", "not confirmed", "open")
 #: How many claims each paper has: J is 2015, C COLING 2010, S S+SSPR 2010.
 CLAIMS = {"J": 50, "C": 21, "S": 12, "F": 31, "I": 31}
-NUMBER = r"[-+−]?\d*\.\d+"
-WITH_ERROR = re.compile(rf"({NUMBER})(?: ± ({NUMBER}))?")
+NUMBER = r"(?:[-+−]?\d*\.\d+|\d{3} of \d{3})"
+RUN = rf"{NUMBER}(?: ± {NUMBER})?(?:, {NUMBER}(?: ± {NUMBER})?)*"
 #: Settings that a cell names are no results.
-SETTING = re.compile(r"(?:σ_o|σ_T|δ|α|β|γ) = [\d.]+(?:(?:, | and )[\d.]+)*")
-RUN = re.compile(rf"{NUMBER}(?: ± {NUMBER})?(?:, {NUMBER}(?: ± {NUMBER})?)*")
+SETTING = re.compile(r"(?:σ_o|σ_T|δ|α|β|γ) = [\d.]+(?:(?:, | and )[\d.]+)*|\]\([^)]*\)")
+DOMAIN = "captions|medical|conversation"
+METHOD = (
+    r"published-2010|published-sspr|published|mcmc-vit|vit-2010|map-oracle|mert(?:-plus|\+)|mert"
+    r"|mira(?:-ter| \(TER\))|mira|pro|canonical|unadapted|λ_T|delta"
+)
+#: Other names of methods in the outputs.
+SAME = {"canonical": "λ_t", "unadapted": "λ_t", "mert-plus": "mert+", "mira-ter": "mira (ter)"}
+SAME |= {"delta": "published-2010"}
+NAME = rf"\b(?:(?P<domain>{DOMAIN})|minus `?(?P<base>{METHOD})|(?P<method>{METHOD}))(?![\w-])"
+TOKEN = re.compile(rf"{NAME}|(?P<run>{RUN})|(?P<open>\()|(?P<close>\))", re.IGNORECASE)
 
-Entry = tuple[str, str | None]
+Entry = tuple[str, str]
+#: The domain, the method that is subtracted, and the method; None is any.
+Names = tuple[str | None, str | None, str | None]
 
 
 def split_row(line: str) -> list[str]:
@@ -33,162 +45,150 @@ def split_row(line: str) -> list[str]:
     return [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
 
 
-def list_tables(text: str) -> Iterator[list[list[str]]]:
-    """Return the tables of a text, without the line below the heading."""
-    for block in re.split(r"\n(?!\|)", text):
-        lines = [line for line in block.split("\n") if line.startswith("|")]
-        if len(lines) > 2:
-            yield [split_row(line) for line in (lines[0], *lines[2:])]
-
-
 @cache
-def read_tables() -> list[list[list[str]]]:
-    """Return the tables of the page."""
-    return list(list_tables(PAGE.read_text("utf-8")))
+def list_tables(text: str) -> list[list[list[str]]]:
+    """Return the tables of a text, without the line below the heading."""
+    blocks = [re.findall(r"^\|.*", block, re.M) for block in re.split(r"\n(?!\|)", text)]
+    return [[split_row(line) for line in (b[0], *b[2:])] for b in blocks if len(b) > 2]
 
 
 def list_rows() -> list[list[str]]:
     """Return the rows of the claims."""
-    return [row for head, *rows in read_tables() for row in rows if head == HEAD]
-
-
-@cache
-def read_scripts() -> dict[str, tuple[str, str]]:
-    """Return the command of each key, and the file with its output."""
-    (rows,) = [rows for head, *rows in read_tables() if head == ["key", "command", "output"]]
-    scripts = {}
-    for key, command, output in rows:
-        (path,) = re.findall(r"\]\(([^)#]*)", output)
-        scripts[key.strip("`")] = (command.strip("`"), path)
-    return scripts
+    return [row for head, *rows in list_tables(PAGE) for row in rows if head == HEAD]
 
 
 def read_output(key: str) -> str:
-    """Return what a script printed, or the page that its numbers stand on."""
-    command, path = read_scripts()[key]
-    text = (DOCS / path if path else PAGE).read_text("utf-8")
+    """Return what the script with a key printed, or the page that its numbers stand on."""
+    (rows,) = [rows for head, *rows in list_tables(PAGE) if head[0] == "key"]
+    ((command, output),) = [cells for name, *cells in rows if name == f"`{key}`"]
+    (path,) = re.findall(r"\]\(([^)#]*)", output)
+    if not path:
+        return PAGE.split("## Single runs of Moses")[1].split("\n## ")[0]
+    text = (DOCS / path).read_text("utf-8")
     if not path.endswith(".txt"):
-        return text if path else text.split("## Single runs of Moses")[1].split("\n## ")[0]
-    records = re.split(r"^Printed by `python benchmarks/", text, flags=re.MULTILINE)
-    found = [record for record in records if record.startswith(f"{command}`")]
-    assert len(found) == 1, f"{path} has {len(found)} outputs of {command}"
-    return found[0]
-
-
-def normalise(number: str) -> str:
-    """Return a number as the scripts print it."""
-    sign = "-" if number[0] in "-−" else ""
-    whole, digits = number.lstrip("-+−").split(".")
-    return f"{sign}{int(whole or 0)}.{digits}"
+        return text
+    records = re.split(r"^Printed by `python benchmarks/", text, flags=re.M)
+    (record,) = [one for one in records if one.startswith(f"{command.strip('`')}`")]
+    return record
 
 
 def list_entries(cell: str) -> list[Entry]:
-    """Return the numbers of a cell, each with its ±."""
-    return [
-        (normalise(value), normalise(error) if error else None)
-        for value, error in WITH_ERROR.findall(cell)
-    ]
+    """Return the numbers of a cell as the scripts print them, each with its ±."""
+    found = re.findall(rf"({NUMBER})(?: ± ({NUMBER}))?", cell)
+    return [(re.sub(r"^(-?)\.", r"\g<1>0.", n.replace("−", "-").lstrip("+")), e) for n, e in found]
 
 
-def list_tracks(table: list[list[str]]) -> Iterator[list[Entry]]:
-    """Return the sequences of a table: the n-th number of each cell of a row, or of a column."""
-    rows = [[list_entries(cell) for cell in row] for row in table]
-    columns = [list(column) for column in zip(*rows, strict=False)]
-    for cells in (*rows, *columns):
-        for place in range(max((len(cell) for cell in cells), default=0)):
+def find_name(pattern: str, text: str) -> str | None:
+    """Return the first name of a domain or method in a text."""
+    found = re.search(pattern, text, re.IGNORECASE)
+    return SAME.get(name := found[0].lower(), name) if found else None
+
+
+def list_tracks(table: list[list[str]]) -> Iterator[tuple[Names, list[Entry]]]:
+    """Return the sequences of a table: the n-th number of each cell of a row, or of a column.
+
+    A sequence has one domain, which the title, the row or the column names, and one method.
+    """
+    title = table[0][0]
+    base = find_name(METHOD, title.partition("minus that of ")[2])
+    methods = [find_name(rf"^(?:{METHOD})", row[0]) for row in table]
+    lines: dict[tuple[Names, str, int], list[list[Entry]]] = {}
+    for y, (row, method) in enumerate(zip(table, methods, strict=True)):
+        for x, (column, cell) in enumerate(zip(table[0], row, strict=False)):
+            domain = find_name(DOMAIN, f"{title} {column} {row[0]}")
+            names = (domain, base, (method or row[0]) if any(methods) else None)
+            for line in (("row", y), ("column", x)):
+                lines.setdefault((names, *line), []).append(list_entries(cell))
+    for (names, *_), cells in lines.items():
+        for place in range(max(map(len, cells))):
             track = [cell[place] for cell in cells if len(cell) > place]
-            yield track
-            yield [(error, None) for _, error in track if error]
-        yield from cells
+            yield from ((names, track), (names, [(error, "") for _, error in track]))
+        yield from ((names, cell) for cell in cells)
 
 
 @cache
-def read_tracks(key: str) -> tuple[tuple[Entry, ...], ...]:
+def read_tracks(key: str) -> list[tuple[Names, list[Entry]]]:
     """Return the sequences of numbers in an output; a line of prose is a sequence, too."""
     text = read_output(key)
-    lines = [list_entries(line) for line in text.splitlines() if not line.startswith("|")]
+    lines = [list_entries(line) for line in text.splitlines()[1:] if not line.startswith("|")]
     tracks = [track for table in list_tables(text) for track in list_tracks(table)]
-    return tuple(tuple(track) for track in (*tracks, *lines))
+    return [*tracks, *(((None, None, None), line) for line in lines if line)]
 
 
-def is_part(run: Iterable[Entry], track: Iterable[Entry]) -> bool:
+def is_part(run: list[Entry], track: list[Entry]) -> bool:
     """Return whether a sequence has the numbers of a run in their order."""
     rest = iter(track)
-    return all(
-        any(value == other and error in (None, of_other) for other, of_other in rest)
-        for value, error in run
-    )
+    return all(any(n == other and e in ("", error) for other, error in rest) for n, e in run)
 
 
-def list_runs(cell: str) -> list[list[Entry]]:
-    """Return the runs of numbers of a cell of the page."""
-    text = SETTING.sub("", re.sub(r"`[^`]*`|\]\([^)]*\)", "", cell))
-    return [list_entries(found) for found in RUN.findall(text)]
+def list_runs(cell: str, start: str | None = "") -> Iterator[tuple[Names, list[Entry]]]:
+    """Return the runs of numbers of a cell of the page, with the last names before each.
+
+    Names in parentheses count up to their end, and `start` before the first name.
+    """
+    stack = [dict.fromkeys(("domain", "base", "method"), start)]
+    for token in TOKEN.finditer(SETTING.sub("", cell)):
+        if token["run"]:
+            domain, base, method = stack[-1].values()
+            yield (domain, base, method), list_entries(token[0])
+        elif token["open"]:
+            stack.append(stack[-1].copy())
+        elif token["close"]:
+            stack.pop()
+        elif kind := token.lastgroup:
+            stack[-1][kind] = find_name(".+", token[kind])
 
 
-def test_each_row_is_complete() -> None:
-    rows = list_rows()
-    assert len(rows) > 100
-    for place, claim, figure, ours, verdict, keys in rows:
-        assert verdict in VERDICTS, place
-        assert 0 < len(claim.split()) <= 25, (place, len(claim.split()))
-        assert figure, place
-        assert ours, place
-        assert re.match(r"[JCSFI]\d+\b", place), place
-        for key in keys.split(", "):
-            assert key.strip("`") in read_scripts(), (place, key)
-
-
-def test_the_page_counts_its_verdicts() -> None:
-    verdicts = [row[4] for row in list_rows()]
-    confirmed, refuted, undecided = (
-        verdicts.count(v) for v in ("confirmed", "not confirmed", "open")
-    )
-    text = " ".join(PAGE.read_text("utf-8").split())
-    counts = f"{confirmed} are confirmed, {refuted} are not confirmed, and {undecided} are open"
-    assert counts in text
-
-
-def test_each_claim_of_a_paper_is_on_the_page() -> None:
-    places = [row[0] for row in list_rows()]
-    for title in ("Procedures", "Findings that are not tested"):
-        (part,) = re.findall(rf"^## {title}$(.*?)(?=^## |\Z)", PAGE.read_text("utf-8"), re.M | re.S)
-        places += [row[0] for _, *rows in list_tables(part) for row in rows]
-    found = re.findall(r"\b[JCSFI]\d+\b", "\n".join(places))
-    expected = {f"{paper}{n}" for paper, count in CLAIMS.items() for n in range(1, count + 1)}
-    assert set(found) == expected
+def find_wrong(place: str, ours: str, keys: str) -> list[tuple[Names, list[Entry]]]:
+    """Return the runs of numbers that no script printed for their domain and method."""
+    tracks = [track for key in re.findall(r"`(.*?)`", keys) for track in read_tracks(key)]
+    return [
+        (names, run)
+        for names, run in list_runs(ours, None if place[0] in "FI" else "")
+        if not any(
+            all(name is None or own in (None, name) for name, own in zip(names, of, strict=True))
+            and is_part(run, track)
+            for of, track in tracks
+        )
+    ]
 
 
 @pytest.mark.parametrize("row", list_rows(), ids=lambda row: row[0].partition(":")[0])
-def test_our_figures_are_those_that_the_scripts_printed(row: list[str]) -> None:
-    *_, ours, _, keys = row
-    tracks = [track for key in keys.split(", ") for track in read_tracks(key.strip("`"))]
-    for run in list_runs(ours):
-        assert any(is_part(run, track) for track in tracks), f"not printed: {run}"
+def test_each_row_is_complete_and_has_the_figures_that_the_scripts_printed(row: list[str]) -> None:
+    place, claim, _, ours, verdict, keys = row
+    assert all(row)
+    assert verdict in VERDICTS
+    assert 0 < len(claim.split()) <= 25, len(claim.split())
+    assert re.match(r"[JCSFI]\d+\b", place)
+    assert find_wrong(place, ours, keys) == []
+
+
+@pytest.mark.parametrize("names", [DOMAIN, METHOD])
+def test_exchanged_names_are_found(names: str) -> None:
+    pattern = re.compile(rf"\b(?:{names})(?![\w-])", re.IGNORECASE)
+    for place, _, _, ours, _, keys in list_rows():
+        written = {find_name(".+", name) or "" for name in pattern.findall(ours)}
+        for one, other in combinations(sorted(written), 2) if any(list_runs(ours)) else ():
+            swap = {one: other, other: one}
+            exchanged = pattern.sub(lambda m, s=swap: s.get(find_name(".+", m[0]), m[0]), ours)
+            assert find_wrong(place, exchanged, keys), (place, one, other)
+
+
+def test_the_page_counts_its_verdicts_and_has_each_claim() -> None:
+    verdicts = [row[4] for row in list_rows()]
+    confirmed, refuted, undecided = map(verdicts.count, VERDICTS)
+    counts = f"{confirmed} are confirmed, {refuted} are not confirmed, and {undecided} are open"
+    assert counts in " ".join(PAGE.split())
+    places = [row[0] for head, *rows in list_tables(PAGE) if head[0] == HEAD[0] for row in rows]
+    expected = {f"{paper}{n}" for paper, count in CLAIMS.items() for n in range(1, count + 1)}
+    assert set(re.findall(r"\b[JCSFI]\d+\b", "\n".join(places))) == expected
 
 
 def test_lengths_and_translations_are_those_that_the_scripts_printed() -> None:
-    (lengths,) = [rows for head, *rows in read_tables() if head[0] == "text"]
-    for row in lengths:
-        numbers = [entry for cell in row[1:] for entry in list_entries(cell)]
-        assert len(numbers) == 3, row
-        assert any(is_part(numbers, track) for track in read_tracks("texts")), row
-    examples = [rows for head, *rows in read_tables() if head == ["", ""]]
-    assert len(examples) == 2
-    output = read_output("examples")
-    for _, translation in (row for rows in examples for row in rows):
-        assert f"| {translation} |" in output, translation
-
-
-def test_a_figure_that_no_script_printed_is_found() -> None:
-    table = [["", "10", "100"], ["walk", "54.13 ± 3.21", "-0.66 (1.000)"]]
-    tracks = list(list_tracks(table))
-    assert any(is_part([("54.13", "3.21"), ("-0.66", None)], track) for track in tracks)
-    assert any(is_part([("3.21", None)], track) for track in tracks)
-    for wrong in ("0.66", "54.14", "3.22"):
-        assert not any(is_part([(wrong, None)], track) for track in tracks)
-    assert not any(is_part([("-0.66", None), ("54.13", None)], track) for track in tracks)
-    assert list_runs("δ = 0.5: −.66, 1.0 ± 0.2 (p 0.007)") == [
-        [("-0.66", None), ("1.0", "0.2")],
-        [("0.007", None)],
-    ]
+    (lengths,) = [rows for head, *rows in list_tables(PAGE) if head[0] == "text"]
+    for text, *cells in lengths:
+        assert not find_wrong(text, f"{text}: {', '.join(cells[1:])}", "`texts`"), text
+    examples = [row for head, *rows in list_tables(PAGE) if head == ["", ""] for row in rows]
+    assert len(examples) == 18
+    for _, translation in examples:
+        assert f"| {translation} |" in read_output("examples"), translation
