@@ -9,10 +9,11 @@ tuners, with the same precisions; MERT+ (A and the 400 lists that λ_T was tuned
 candidates. `lengths`: choices among candidates with as many words as without adaptation, or as with
 it. `seconds`: CPU time of adaptation and of tuners. `sweeps`: δ, the size n of the lists, the
 number of samples |S|, the variances σ_T of the prior and σ_o of the proposals, and the burn-in.
-`crossed`: n and δ together. `variances`: acceptance, smallest effective sample size and TER by σ_T
-and σ_o. `examples`: translations of our own texts. `both`: methods that learn from A and from the
-400 lists that λ_T was tuned on; all lists have 100 candidates. `decoder`: tuners in a loop with a
-stand-in decoder, whose search space is the 500-best lists and which returns the 100 best
+`crossed`: n and δ together. `scales`: the heuristic sample around λ_T with Σ|λ| = 1 and 5, whose
+perturbations are relatively smaller. `variances`: acceptance, smallest effective sample size and
+TER by σ_T and σ_o. `examples`: translations of our own texts. `both`: methods that learn from A and
+from the 400 lists that λ_T was tuned on; all lists have 100 candidates. `decoder`: tuners in a loop
+with a stand-in decoder, whose search space is the 500-best lists and which returns the 100 best
 candidates; the other methods use lists cut to 100. With `--results`, the folders of the studies are
 kept, an interrupted run resumes, and `bpa figures` can draw them.
 """
@@ -121,6 +122,9 @@ CURVE_VARIANTS = {
 }
 #: The number of unigrams among the counts of BLEU.
 BLEU_LENGTH = 4
+#: Σ|λ| of λ_T without the feature that is constant within each list, whose weight is fixed.
+SCALES = (1, 5)
+CONSTANT = "UnknownWordPenalty0"
 #: σ_T and σ_o.
 VARIANCES = ((0.01, 0.1, 1.0), (0.0001, 0.001, 0.01, 0.1, 1.0))
 LOOPS = {
@@ -359,6 +363,29 @@ def crossed(options: argparse.Namespace) -> None:
     print_sweeps(folder, options)
 
 
+def scales(options: argparse.Namespace) -> None:
+    """Print TER of the heuristic sample around λ_T, by the scale of λ_T."""
+    length = sum(abs(weight) for name, weight in canonical().items() if name != CONSTANT)
+    for domain in options.domains:
+        task = domain_task(domain)
+        table = Table(f"{domain}, TER ± 2σ", *map(str, options.sizes), width=16)
+        for scale in SCALES:
+            start = {
+                name: weight if name == CONSTANT else scale * weight / length
+                for name, weight in canonical().items()
+            }
+            cells = []
+            for size in options.sizes:
+                values = []
+                for seed in range(options.draws):
+                    sample = draw(task.pool, size, seed)
+                    posterior = adapt(sample, start, preset="published-2010")
+                    choices = rerank(task.test, posterior, unchecked=True)
+                    values.append(choose(task, choices.probabilities)[0])
+                cells.append(f"{np.mean(values):.2f} ± {2 * np.std(values, ddof=1):.2f}")
+            table.row(f"published-2010, Σ|λ| = {scale}", *cells)
+
+
 def print_sweeps(folder: Path, options: argparse.Namespace) -> None:
     """Print TER and BLEU ± 2σ of the settings that a study varies."""
     points = aggregate(read_results(folder)[0], samples=99)[0]
@@ -509,6 +536,7 @@ if __name__ == "__main__":
         "seconds": seconds,
         "sweeps": sweeps,
         "crossed": crossed,
+        "scales": scales,
         "variances": variances,
         "examples": examples,
         "both": both,
