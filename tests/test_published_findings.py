@@ -1,15 +1,11 @@
-"""The page that compares our numbers with those of the papers.
-
-Our number for a claim is one that a script printed for the domain and the method whose names stand
-before it.
-"""
+"""The claims of the papers: a script printed our numbers for the domain and method named before."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from functools import cache
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 
 import pytest
@@ -107,12 +103,14 @@ def list_tracks(table: list[list[str]]) -> Iterator[tuple[Names, list[Entry]]]:
 
 
 @cache
-def read_tracks(key: str) -> list[tuple[Names, list[Entry]]]:
+def read_tracks(key: str) -> dict[Names, list[list[Entry]]]:
     """Return the sequences of numbers in an output; a line of prose is a sequence, too."""
     text = read_output(key)
-    lines = [list_entries(line) for line in text.splitlines()[1:] if not line.startswith("|")]
-    tracks = [track for table in list_tables(text) for track in list_tracks(table)]
-    return [*tracks, *(((None, None, None), line) for line in lines if line)]
+    prose = [list_entries(line) for line in text.splitlines()[1:] if not line.startswith("|")]
+    tracks: dict[Names, list[list[Entry]]] = {(None, None, None): prose}
+    for names, track in chain.from_iterable(map(list_tracks, list_tables(text))):
+        tracks.setdefault(names, []).append(track)
+    return tracks
 
 
 def is_part(run: list[Entry], track: list[Entry]) -> bool:
@@ -141,14 +139,14 @@ def list_runs(cell: str, start: str | None = "") -> Iterator[tuple[Names, list[E
 
 def find_wrong(place: str, ours: str, keys: str) -> list[tuple[Names, list[Entry]]]:
     """Return the runs of numbers that no script printed for their domain and method."""
-    tracks = [track for key in re.findall(r"`(.*?)`", keys) for track in read_tracks(key)]
+    outputs = [part for key in re.findall(r"`(.*?)`", keys) for part in read_tracks(key).items()]
     return [
         (names, run)
         for names, run in list_runs(ours, None if place[0] in "FI" else "")
         if not any(
             all(name is None or own in (None, name) for name, own in zip(names, of, strict=True))
-            and is_part(run, track)
-            for of, track in tracks
+            and any(is_part(run, track) for track in tracks)
+            for of, tracks in outputs
         )
     ]
 
