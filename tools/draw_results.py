@@ -293,7 +293,7 @@ PANELS = {
             value=value,
             title=f"{domain}, {title}",
         )
-        for domain in ("captions", "medical")
+        for domain in ("captions", "medical", "conversation")
         for title, rows, label, value in (
             ("mean over draws", CURVES, TER, r"^(\S+)"),
             ("variation over draws", CURVES[1:], "2σ of test TER", r"± (\S+)"),
