@@ -147,7 +147,8 @@ class BayesianRanker(BaseEstimator):  # type: ignore[misc]
                 and 0 for others, also as True and False; NaN for those that are not judged. They
                 count in the standard deviation of each column within the lists, which is the unit
                 of the prior, but not in the likelihood.
-            qid: (candidates,) the list of each, any labels.
+            qid: (candidates,) the list of each, any labels. As in `from_records`, lists are in the
+                order in which they first appear.
             groups: used where `qid` is None.
 
         Raises:
@@ -384,7 +385,7 @@ def _describe_alike(labels: list[Any]) -> str:
 
 
 def _number_labels(qid: npt.ArrayLike | None, groups: npt.ArrayLike | None, count: int) -> Int64:
-    """Return the number of the list of each candidate, from 0, given their labels.
+    """Return the number of the list of each candidate, from 0 in order of first appearance.
 
     Args:
         qid: (count,) of lists.
@@ -412,9 +413,9 @@ def _number_labels(qid: npt.ArrayLike | None, groups: npt.ArrayLike | None, coun
         elif any(value is None or value != value for value in set(values.tolist())):
             reason = "a label is missing"
         else:
-            distinct, numbers = np.unique(values, return_inverse=True)
+            distinct, first, numbers = np.unique(values, return_index=True, return_inverse=True)
             if not (reason := _describe_alike(distinct.tolist())):
-                return np.asarray(numbers)
+                return np.asarray(first.argsort().argsort()[numbers])
             code = "duplicate"
     except (TypeError, ValueError) as error:  # of several types, or of several lengths
         reason = str(error)

@@ -107,31 +107,32 @@ def routing() -> Iterator[None]:
         yield
 
 
-def test_results_equal_those_of_adapt_and_reranker(fitted: BayesianRanker) -> None:
-    lists = from_arrays([""] * len(X), X, ["x0", "x1", "x2"], 4, extras={"y": Y})
+@pytest.mark.parametrize(
+    "label",
+    [int, "l{}".format, str, lambda n: 7 * n + 3, lambda n: 90 - 3 * n, lambda n: n * 17 % 31],
+    ids=["integers", "texts", "numerals", "gaps", "descending", "unsorted"],
+)
+def test_results_equal_those_of_adapt_and_reranker(label: Callable[[int], int | str]) -> None:
+    """The rows of lists are not adjacent, and lists are in the order in which they appear."""
+    order = np.random.default_rng(1).permutation(len(X))
+    rows, gains, qid = X[order], Y[order], [label(number) for number in QID[order].tolist()]
+    ranker = BayesianRanker(sampler="laplace:draws=1000", random_state=5).fit(rows, gains, qid=qid)
+    frame = pd.DataFrame(rows, columns=["x0", "x1", "x2"]).assign(y=gains, id=qid, text="")
+    with pytest.warns(bpa.BpaWarning, match="not adjacent"):
+        lists = bpa.from_records(frame.assign(row=range(len(X))), features=["x0", "x1", "x2"])
     posterior = bpa.adapt(lists, None, gain="y", sampler="laplace:draws=1000", seed=5)
     for group, name in {"posterior": "weights", "sample_stats": "log_weight"}.items():
-        ours, theirs = (p[group][name].values for p in (fitted.posterior_, posterior))
+        ours, theirs = (p[group][name].values for p in (ranker.posterior_, posterior))
         assert np.array_equal(ours, theirs)
-    assert fitted.coef_.tolist() == list(bpa.point_weights(posterior).values())
-    assert np.allclose(fitted.predict(X), lists.scores(fitted.coef_))
+    assert ranker.coef_.tolist() == list(bpa.point_weights(posterior).values())
+    assert np.allclose(ranker.predict(lists.features), lists.scores(ranker.coef_))
     deviation = np.sqrt(X.reshape(-1, 4, 3).var(axis=1).mean(axis=0))
-    assert np.allclose(fitted.standardised_coef_, fitted.coef_ * deviation)
+    assert np.allclose(ranker.standardised_coef_, ranker.coef_ * deviation)
     expected = bpa.Reranker(posterior, rule="predictive")(lists).probabilities
-    assert np.array_equal(fitted.predict_proba(X, qid=QID), expected)
-
-
-def test_rows_of_a_list_need_not_be_adjacent(fitted: BayesianRanker) -> None:
-    order = np.random.default_rng(1).permutation(len(X))
-    names = np.array([f"list {number:02d}" for number in QID])  # texts in the order of the numbers
-    other = clone(fitted).fit(X[order], Y[order], qid=names[order])
-    assert np.allclose(other.coef_, fitted.coef_, rtol=1e-6)
-    expected = fitted.predict_proba(X, qid=QID)
-    assert np.allclose(other.predict_proba(X[order], qid=names[order]), expected[order], rtol=1e-6)
-    assert np.allclose(np.bincount(QID, expected), 1)
-    assert other.score(X[order], Y[order], qid=names[order]) == pytest.approx(
-        fitted.score(X, Y, qid=QID)
-    )
+    found = ranker.predict_proba(rows, qid=qid)[list(lists.extras["row"])]
+    assert np.array_equal(found, expected)
+    assert np.allclose(np.add.reduceat(found, lists.offsets[:-1]), 1)
+    assert ranker.score(rows, gains, qid=qid) == pytest.approx(ranker.score(X, Y, qid=QID))
 
 
 def test_groups_are_another_name_of_qid(fitted: BayesianRanker) -> None:
