@@ -130,7 +130,7 @@ def tuners_table(options: Any) -> None:
 
     def tuned(task: Task, tuner: str, metric: str, size: int, seed: int) -> Float64:
         sample, zeros = draw(task.pool, size, seed), dict.fromkeys(task.new, 0.0)
-        settings = {"tuner": tuner, "metric": metric, "seed": seed, "defaults": zeros}
+        settings = {"tuner": tuner, "gain": metric, "seed": seed, "defaults": zeros}
         return task.scores(reestimate(sample, canonical(), **settings).weights)
 
     for title, new in (("14 features", ()), ("14 + 5 features", FIVE)):

@@ -90,7 +90,10 @@ class BLEU(Metric, frozen=True):
         return {**details, "length_ratio": float(_length_ratio(sums))}
 
     def fraction(self, counts: Float64) -> Float64:
-        """Return BLEU+1: 1 is added to the counts of orders above 1 (Lin and Och, 2004)."""
+        """Return BLEU+1 (Lin and Och, 2004: ORANGE).
+
+        1 is added to the matches and the n-grams of orders above 1.
+        """
         smoothed = counts.copy()
         smoothed[:, [*range(1, ORDER), *range(ORDER + 1, 2 * ORDER)]] += 1
         return _compute_bleu(smoothed, counts[:, ORDER])

@@ -120,7 +120,7 @@ class TERAndBLEU(Metric, frozen=True):
 
     def signature(self, references: References, *, sentence: bool = False) -> str:
         ter, bleu = (part.signature(references, sentence=sentence) for part in self.parts)
-        added = bleu.replace("eff:yes", "eff:no").replace("smooth:exp", "smooth:add-1")
+        added = bleu.replace("eff:yes", "eff:no").replace("smooth:exp", "smooth:add-k[1.00]")
         return f"mean of 100 − TER ({ter}) and BLEU ({added if sentence else bleu})"
 
     def sentence_values(self, counts: Float64) -> Float64:

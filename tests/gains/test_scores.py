@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import zip_longest
 
+import jiwer
 import numpy as np
 import pytest
 from sacrebleu import metrics as sacre
@@ -17,9 +18,20 @@ from bpa_ppl.diagnostics.ways.paired import (
     score_resamples,
 )
 from bpa_ppl.errors import DataError
-from bpa_ppl.gains.gains import corpus_score, count_statistics, gains, resolve
+from bpa_ppl.gains.gains import (
+    corpus_score,
+    count_statistics,
+    gains,
+    resolve,
+    scores_and_gains,
+    text_metrics,
+)
 from bpa_ppl.gains.oracles import oracles
 from bpa_ppl.gains.ter import TERAndBLEU
+
+
+SENTENCE = sacre.BLEU(tokenize="none", force=True, effective_order=True)
+PLUS_ONE = sacre.BLEU(tokenize="none", force=True, smooth_method="add-k", smooth_value=1)
 
 
 def test_invalid_references_are_refused() -> None:
@@ -50,23 +62,39 @@ def lists(request: pytest.FixtureRequest) -> NBest:
 def test_counts_and_gains_of_bleu_agree_with_sacrebleu(lists: NBest) -> None:
     counts, result = count_statistics(lists, "bleu"), gains(lists, "bleu")
     plain = sacre.BLEU(tokenize="none", force=True)
-    plus_one = sacre.BLEU(tokenize="none", force=True, smooth_method="add-k", smooth_value=1)
     for s, refs in enumerate(lists.references or ()):
         for row in range(*lists.rows(s).indices(len(result))):
             text, streams = [lists.text(row)], [[ref] for ref in refs]
             one = plain.corpus_score(text, streams)
             assert counts[row].tolist() == [*one.counts, *one.totals, one.ref_len]
-            score = plus_one.corpus_score(text, streams).score
+            score = PLUS_ONE.corpus_score(text, streams).score
             assert result[row] == pytest.approx(score / 100 * one.ref_len)
 
 
-def test_bleu_of_a_candidate_without_a_common_word_is_0() -> None:
-    texts = ["the cat sat on it", "the black dog", "", "dog"]
-    features = [np.zeros((4, 1))]
-    lists = from_lists([texts], features, ["LM0"], references=[["the cat sat"]])
-    result = gains(lists, "bleu")
-    assert result[0] > result[1] > 0
-    assert result[2:].tolist() == [0, 0]
+@pytest.mark.parametrize("metric", text_metrics())
+@pytest.mark.parametrize("reference", ["", "a", "a b", "a b c d e"])
+def test_empty_and_short_texts_have_the_scores_of_sacrebleu_and_jiwer(
+    metric: str, reference: str
+) -> None:
+    texts = ["", "x", "a", "a b", "a b c d e"]
+    lists = from_lists([texts], [np.zeros((5, 1))], ["LM0"], references=[[reference]])
+    scores, result = scores_and_gains(lists, resolve(metric))
+
+    def sentence_score(text: str) -> float:
+        if metric in {"wer", "cer"}:
+            return 100 * float(getattr(jiwer, metric)(reference, text))
+        scorers = {"ter": sacre.TER(), "chrf": sacre.CHRF(), "bleu": SENTENCE, "ter+bleu": PLUS_ONE}
+        score = scorers[metric].sentence_score(text, [reference]).score
+        if metric != "ter+bleu":
+            return float(score)
+        return float(100 - sacre.TER().sentence_score(text, [reference]).score + score) / 2
+
+    assert scores.tolist() == pytest.approx(list(map(sentence_score, texts)))
+    # The reference has the highest gain, and an empty text a lower one, unless both are empty.
+    best = texts.index(reference)
+    assert np.isfinite(result).all()
+    assert result[best] == result.max()
+    assert (result[0] < result[best]) == bool(reference)
 
 
 def test_details_of_bleu_agree_with_sacrebleu(lists: NBest) -> None:
