@@ -29,7 +29,6 @@ from bpa_ppl.gains.gains import (
 from bpa_ppl.gains.oracles import oracles
 from bpa_ppl.gains.ter import TERAndBLEU
 
-
 SENTENCE = sacre.BLEU(tokenize="none", force=True, effective_order=True)
 PLUS_ONE = sacre.BLEU(tokenize="none", force=True, smooth_method="add-k", smooth_value=1)
 

@@ -80,17 +80,6 @@ class Alternatives(NamedTuple):
         p = softmax(self.features @ theta.T + self.base[..., None], axis=-2)
         return np.asarray((1 - slip) * p + slip / p.shape[-2])
 
-    def information(self, theta: Float64) -> Float64:
-        """Return Fisher's information of the answer about λ and log ν, (K + 1, K + 1).
-
-        >>> equal = Alternatives.of(np.array([[1.0], [-1.0]]), np.zeros(2))
-        >>> equal.information(np.zeros(2)).diagonal().round(3).tolist()
-        [0.667, 0.222]
-        """
-        p = self.probabilities(theta[None])
-        centred = self.features - p.T @ self.features
-        return np.asarray((centred * p).T @ centred)
-
 
 #: Questions about n pairs, and their answers, (n,): 0 the first candidate, 1 the second, 2 no
 #: difference.

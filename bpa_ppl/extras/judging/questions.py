@@ -17,8 +17,8 @@ _DRAWS, _LISTS = 200, 100
 #: Questions that are compared. The best of many is about unusual candidates, which misleads where
 #: the features explain little: with systems as features, 120 were worse than random questions.
 _QUESTIONS = 8
-#: Draws that the outlook is computed from, and further answers.
-_OUTLOOK_DRAWS, _FURTHER = 100, 10
+#: Draws that the outlook is computed from, pairs whose answers they give, and further answers.
+_OUTLOOK_DRAWS, _PAIRS, _FURTHER = 200, 100, 10
 
 
 class Candidates(NamedTuple):
@@ -151,7 +151,7 @@ class Outlook(NamedTuple):
             headroom by the rater is smaller.
         least: what that share is at least with a probability of 95 %, by the uncertainty of the
             weights.
-        further: by how much ten further answers are expected to raise it.
+        further: by how much ten answers to random questions are expected to raise it.
         predicted: of the answers to random questions that name a best candidate, how many the
             weights before predicted.
         predicted_before: the same of the prior.
@@ -179,37 +179,44 @@ class Outlook(NamedTuple):
 
 
 def estimate_outlook(
-    table: Candidates, weights: Gaussian, rng: np.random.Generator
+    table: Candidates, weights: Gaussian, rng: np.random.Generator, slip: float = 0.0
 ) -> tuple[float, float, float, float]:
     """Return P(best), the share of the headroom, its low quantile, and its growth by answers.
 
-    The growth is the expected value of sample information (Raiffa & Schlaifer 1961). The posterior
-    mean after further answers is normal around the present one, and its covariance is what the
-    posterior loses: S − (S⁻¹ + I)⁻¹ = (1 + S I)⁻¹ S I S, where I is the expected information of
-    the answers to random questions.
+    The growth is the expected value of sample information (Raiffa & Schlaifer 1961). The answers to
+    random questions are simulated, each time by another draw of the weights, and the draws weighted
+    by their likelihood are the posterior.
+
+    Args:
+        table: the candidates of some lists.
+        weights: their distribution now.
+        rng: of the draws, the questions and the answers.
+        slip: the probability of a random answer.
     """
     starts = table.offsets[:-1]
-    scores = table.scores(weights.sample(rng, _OUTLOOK_DRAWS)[:, :-1])
-    chosen = starts + table.choices(weights)
+    draws = weights.sample(rng, _OUTLOOK_DRAWS)
+    scores = table.scores(draws[:, :-1])
     top = np.maximum.reduceat(scores, starts, axis=0)
     average = np.add.reduceat(scores, starts, axis=0) / np.diff(table.offsets)[:, None]
-    # By each draw, over all lists: (D,) what exact weights would win, and what the choices do.
-    total = (top - average).sum(axis=0)
-    won = (scores[chosen] - average).sum(axis=0)
-    mean = float(total.mean())
-    if mean <= 0:
+    total = (top - average).sum(axis=0)  # what each draw would win
+    if not total.all():
         return 1.0, 1.0, 1.0, 0.0
+    chosen = starts + table.choices(weights)
     probability = float((scores[chosen] == top).mean())
-    share = np.divide(won, total, out=np.ones_like(won), where=total > 0)
-    information = np.zeros_like(weights.covariance)
-    for sentence in rng.integers(len(starts), size=_FURTHER):
-        question = table.alternatives(table.random_pair(sentence, rng))
-        information += question.information(weights.mean)
-    told = weights.covariance @ information
-    lost = np.linalg.solve(np.eye(len(told)) + told, told @ weights.covariance)
-    later = table.scores(
-        Gaussian(weights.mean, (lost + lost.T) / 2).sample(rng, _OUTLOOK_DRAWS)[:, :-1]
-    )
-    growth = (np.maximum.reduceat(later, starts, axis=0) - later[chosen]).mean(axis=1).sum()
-    least = float(np.quantile(share, 0.05))
-    return probability, float(won.mean()) / mean, least, float(growth) / mean
+    # By each draw, the share of its total that a candidate wins: (R, D).
+    scores -= np.repeat(average, np.diff(table.offsets), axis=0)
+    scores /= total
+    share = scores[chosen].sum(axis=0)
+    pairs = np.array([table.random_pair(s, rng) for s in rng.integers(len(starts), size=_PAIRS)])
+    p = table.alternatives(pairs).probabilities(draws, slip)
+    asked = rng.integers(_PAIRS, size=(_OUTLOOK_DRAWS, _FURTHER))
+    # The answers by each draw to its questions, and the posterior of all draws given them: (D, D).
+    own = p[asked, :, np.arange(_OUTLOOK_DRAWS)[:, None]].cumsum(axis=-1)
+    answers = (rng.random((*asked.shape, 1)) > own[..., :2]).sum(axis=-1)
+    posterior = p[asked, answers].prod(axis=1)
+    posterior /= posterior.sum(axis=1, keepdims=True)
+    later = scores @ posterior.T
+    raised = (np.maximum.reduceat(later, starts, axis=0) - later[chosen]).sum()
+    left, headroom = (posterior * (1 - share)).sum(), float(share.mean())
+    further = float(raised / left) * (1 - headroom) if left > 0 else 0.0
+    return probability, headroom, float(np.quantile(share, 0.05)), further

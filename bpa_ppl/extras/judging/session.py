@@ -291,7 +291,7 @@ class Session:
         """Return what the answers so far have changed, and what more answers would change."""
         rng, pool = np.random.default_rng(0), self._pool
         table = self._candidates.lists(rng.choice(pool, min(_LISTS, len(pool)), replace=False))
-        best, headroom, least, further = estimate_outlook(table, self.weights, rng)
+        best, headroom, least, further = estimate_outlook(table, self.weights, rng, self.slip)
         changed = self.choices() != self._candidates.choices(self.start)
         answers = [judgement for judgement in self.judgements if judgement.answer != SKIP]
         random, repeated, agreed, predicted, predicted_before = 0, 0, 0, 0.0, 0.0

@@ -109,15 +109,6 @@ def test_the_covariance_is_the_inverse_hessian_without_slips() -> None:
     np.testing.assert_allclose(weights.covariance, -np.linalg.inv(hessian), rtol=0.02, atol=1e-3)
 
 
-def test_the_information_is_the_expected_curvature() -> None:
-    """Of a pair with its tie, by the covariance of the score."""
-    asked, theta = question(np.random.default_rng(2)), np.array([0.5, -1.0, 0.4])
-    p = asked.probabilities(theta[None])[:, 0]
-    np.testing.assert_allclose(
-        asked.information(theta), np.cov(asked.features.T, aweights=p, ddof=0), atol=1e-12
-    )
-
-
 def clear_answers(count: int) -> Answers:
     """About one feature, which three of four answers follow."""
     given = [

@@ -10,17 +10,27 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 from scipy.stats import norm
 from support.judged_pairs import NAMES, TRUE, compared_lists
 from support.raising import raises
 
 import bpa_ppl as bpa
 from bpa_ppl import DataError, Prior, as_draws, from_lists
-from bpa_ppl.extras.judging.answers import Gaussian
+from bpa_ppl.diagnostics.ways.headroom import headroom_won
+from bpa_ppl.extras.judging.answers import Alternatives, Gaussian
 from bpa_ppl.extras.judging.app import advise
 from bpa_ppl.extras.judging.questions import Candidates, estimate_outlook
 from bpa_ppl.extras.judging.session import Session
-from bpa_ppl.formats.journal import Journal, JournalFile, Judgement, read_journal, with_judgements
+from bpa_ppl.formats.journal import (
+    PLACES,
+    TIE,
+    Journal,
+    JournalFile,
+    Judgement,
+    read_journal,
+    with_judgements,
+)
 from bpa_ppl.weights import StartingWeights
 
 
@@ -279,6 +289,8 @@ def test_the_outlook_counts_answers(long_session: Session) -> None:
     """And compares predictions of random pairs with the answers."""
     before = Session(compared_lists(), seed=6).outlook()
     result = long_session.outlook()
+    for state in (before, result, Session(compared_lists(100, 2)).outlook()):
+        assert 0 <= state.further <= 1 - state.headroom
     assert (result.answers, result.repeated, result.agreed) == (48, 4, 4)
     assert result.random == 20
     assert result.predicted > 14  # by true weights all of them, by chance 10
@@ -287,25 +299,59 @@ def test_the_outlook_counts_answers(long_session: Session) -> None:
     assert result.further < before.further
 
 
-def test_the_gain_of_further_answers_in_closed_form() -> None:
-    """One feature and pairs of lists: E max(0, d λ′) for a normal posterior mean λ′."""
-    rng = np.random.default_rng(0)
+@pytest.mark.slow
+def test_shares_grow_as_expected_in_simulated_sessions() -> None:
+    """Of raters with weights from the prior, before the first answer, after 5 and after 20."""
+    lists, stages, differences = compared_lists(100, 2), (0, 5, 20), []
+    for seed in range(60):
+        session, rng = Session(lists, seed=seed), np.random.default_rng(seed)
+        true = session.start.sample(rng, 1)
+        truth = lists.with_extras(true=lists.features @ true[0, :-1])
+        shares, expected = [], []
+        for number in range(31):
+            shares.append(headroom_won(truth, session.choices(), "true"))
+            if number in stages:
+                expected.append(session.outlook().further)
+            question = session.next()
+            rows = lists.offsets[question.sentence] + np.array(question.candidates)
+            alternatives = Alternatives.of(lists.features[rows], np.zeros(2))
+            p = alternatives.probabilities(true, session.slip)[:, 0]
+            session.answer((*PLACES, TIE)[rng.choice(3, p=p)])
+        growth = [shares[stage + 10] - shares[stage] for stage in stages]
+        differences.append(np.subtract(growth, expected))
+    errors = np.std(differences, axis=0) / np.sqrt(len(differences))
+    assert (np.abs(np.mean(differences, axis=0)) < 3 * errors).all()
+
+
+@pytest.mark.parametrize(("mean", "scale"), [(0.3, 1.0), (0.0, 8.0)])
+def test_the_gain_of_further_answers_by_quadrature(mean: float, scale: float) -> None:
+    """One feature and pairs: the share is 1 or −1, as the sign of the weight is right or wrong."""
+    rng, slip = np.random.default_rng(0), 0.05
     features = rng.normal(size=(400, 1)).astype(np.float32)
-    count = len(features) // 2
-    table = Candidates(
-        features, np.zeros(len(features)), np.arange(count + 1) * 2, np.arange(len(features))
-    )
-    weights = Gaussian.prior(np.array([0.3]), np.eye(1))
-    results = [estimate_outlook(table, weights, np.random.default_rng(seed)) for seed in range(40)]
-    best, won, _, further = np.mean(results, axis=0)
-    # λ ~ N(0.3, 1), so the choice is right with the probability that λ is positive.
-    assert best == pytest.approx(norm.cdf(0.3), abs=0.02)
-    # Half of |d| |λ| is to be won, and half of |d| λ is: E λ / E |λ|.
-    absolute = 2 * norm.pdf(0.3) + 0.3 * (2 * norm.cdf(0.3) - 1)
-    assert won == pytest.approx(0.3 / absolute, abs=0.03)
-    # Ten pairs leave little doubt about the sign: nearly all of E |λ| − E λ is gained, over 2
-    # because the gain is relative to the mean of a list.
-    lost = 1 - 1 / (1 + 10 * np.mean((features[::2] - features[1::2]) ** 2) / 6)
-    spread = np.sqrt(lost)
-    later = 2 * spread * norm.pdf(0.3 / spread) + 0.3 * (2 * norm.cdf(0.3 / spread) - 1)
-    assert further == pytest.approx((later - 0.3) / absolute, abs=0.05)
+    table = Candidates(features, np.zeros(400), np.arange(201) * 2, np.arange(400))
+    weights = Gaussian.prior(np.array([mean]), scale**2 * np.eye(1))
+    results = [
+        estimate_outlook(table, weights, np.random.default_rng(seed), slip) for seed in range(40)
+    ]
+    best, share, _, further = np.mean(results, axis=0)
+    right = norm.cdf(mean / scale)
+    assert best == pytest.approx(right, abs=0.02)
+    assert share == pytest.approx(2 * right - 1, abs=0.03)
+    # Ten answers by each of 1,000 draws of the prior, and the posterior on a grid of λ and log ν.
+    z = norm.ppf((np.arange(40) + 0.5) / 40)
+    grid = np.array([(mean + scale * a, b) for a in z for b in z[::4]]).T
+    drawn = rng.normal([mean, 0], [scale, 1], size=(1000, 2)).T
+    asked = (features[::2] - features[1::2])[rng.integers(200, size=(10, 1000)), 0]
+
+    def probabilities(weight: Any, log_tie: Any, difference: Any) -> Any:
+        half = weight * difference / 2
+        return (1 - slip) * softmax([half, -half, log_tie + 0 * half], axis=0) + slip / 3
+
+    likelihood = np.ones((1000, grid.shape[1]))
+    for question in asked:
+        p = probabilities(*drawn, question)
+        answers = (rng.random(1000) > p.cumsum(axis=0)[:2]).sum(axis=0)
+        likelihood *= probabilities(*grid, question[:, None])[answers, np.arange(1000)]
+    chosen = np.sign(likelihood @ grid[0])
+    shares = chosen * (likelihood @ np.sign(grid[0])) / likelihood.sum(axis=1)
+    assert further == pytest.approx(shares.mean() - (2 * right - 1), abs=0.05)
