@@ -60,6 +60,8 @@ def simulate_pair(number: int, rng: np.random.Generator) -> dict[str, Any]:
         if phrases[answer] == 2:
             words.append(str(rng.choice(AFTER)))
         of_judges = {name: int(np.clip(np.rint(g[answer]), 1, 10)) for name, g in grades.items()}
+        if candidates and " ".join(words) == candidates[0]["text"]:
+            words[-1] = f"It is {words[-1]}"
         candidates.append({"text": " ".join(words), "features": of_judges})
     margin = 6.0 * (int(right[0]) - int(right[1])) - 2.0 * (phrases[0] - phrases[1])
     first = rng.random() < 1 / (1 + np.exp(-margin))
