@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 LOWEST := .venv-lowest
 CORE := build/core
@@ -21,7 +22,7 @@ QUICK := tests/posterior tests/diagnostics/check/test_check.py \
 .PHONY: demo test slow core quick compare lowest coverage check types package bench docs wheel clean \
 	store-results compare-results store-reading compare-reading
 
-demo: $(READY)
+demo: $(INSTALLED)
 	$(BIN)/bpa demo
 
 test: $(READY)
@@ -102,12 +103,16 @@ wheel: $(READY)
 clean:
 	rm -rf $(VENV) $(LOWEST) build dist *.egg-info
 
-$(READY): pyproject.toml .ci/constraints.txt
+$(READY): $(INSTALLED)
+	$(INSTALL) --editable '.[dev]'
+	touch $@
+
+$(INSTALLED): pyproject.toml .ci/constraints.txt
 	@$(PYTHON) -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "error: $(PYTHON) is not Python 3.11 or later with the module venv" \
 			"(Debian and Ubuntu: python3-venv): install it, or run make PYTHON=/path/to/python"; \
 		exit 1; } >&2
 	rm -rf $(VENV)
 	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) --editable '.[dev]'
+	$(INSTALL) --editable .
 	touch $@
