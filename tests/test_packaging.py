@@ -382,12 +382,15 @@ def test_the_source_folder_alone_is_refused(clone: Path) -> None:
     assert "pip install --editable ." in last
 
 
-def test_extras_that_messages_and_pages_name_exist() -> None:
+def test_installations_that_messages_and_pages_name() -> None:
     pages = [*ROOT.glob("docs/**/*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
     text = "".join(path.read_text("utf-8") for path in pages)
     named = {extra for _, extra in NEEDED.values()}
-    named |= set(re.findall(r"pip install '(?:\.|bpa_ppl)\[(\w+)\]", text))
+    installed = re.findall(r"pip install ((?:\S+ )*)'?(\.|bpa_ppl)(?:\[(\w+)\])?(?![\w/])", text)
+    named |= {extra for _, _, extra in installed if extra}
     assert named <= PROJECT["optional-dependencies"].keys()
+    # Otherwise Python does not start in the clone.
+    assert all("-e" in options for options, package, _ in installed if package == ".")
 
 
 def test_each_required_package_has_its_reason() -> None:
