@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from support.pages import NUMBER, assert_prints
 
 import bpa_ppl
 from bpa_ppl import check, read_posterior
@@ -122,12 +123,15 @@ def test_any_program_is_sampled(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.slow
 def test_is_my_sampler_right(capsys: pytest.CaptureFixture[str]) -> None:
     page = "docs/how-to/is-my-sampler-right.md"
+    text = (ROOT / page).read_text("utf-8")
     scope: dict[str, Any] = {}
     with jax.numpy_rank_promotion("allow"):  # guides of NumPyro promote ranks
         exec("".join(code_of(page)), scope)
-    (of_model, of_draws) = re.findall(r"^bpa (.*)$", (ROOT / page).read_text("utf-8"), re.MULTILINE)
+    (of_model, of_draws) = re.findall(r"^bpa (.*)$", text, re.MULTILINE)
     run_command(of_draws.split())
-    verdicts = re.findall(r"^(\S+) +(agrees|DIFFERS|failed)", capsys.readouterr().out, re.MULTILINE)
+    printed = capsys.readouterr().out
+    assert_prints(printed, re.findall(r"^```\n(.*?)^```", text, re.MULTILINE | re.DOTALL)[0])
+    verdicts = re.findall(r"^(\S+) +(agrees|DIFFERS|failed)", printed, re.MULTILINE)
     expected = [("rwm", "agrees"), ("nuts:target_accept=0.99", "agrees"), ("heuristic", "failed")]
     expected += [("nuts", "agrees"), ("variational", "DIFFERS"), ("nuts.nc", "agrees")]
     assert verdicts == expected
@@ -167,9 +171,6 @@ def test_predictive_decoding(
     changes = re.findall(r"TER .* ([+-][\d.]+)$", output, re.MULTILINE)
     assert [float(change) < 0 for change in changes] == [True] * 3
     assert output.splitlines()[-1].startswith("  reference  ")
-
-
-NUMBER = r"-?\d+(?:\.\d+)?"
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The README runs as it stands: all its blocks, in their order, in one folder."""
+"""The README runs as it stands: all its blocks in their order, in one folder, and each alone."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from sacrebleu.metrics import TER
 from scipy.special import log_softmax
 from scipy.stats import norm
 from support.command_line import run
+from support.pages import NUMBER, assert_prints
 
 import bpa_ppl
 from bpa_ppl import read_nbest
 from bpa_ppl.adapting.build import require_adaptation
-from bpa_ppl.posterior.arviz_functions import import_arviz
 from bpa_ppl.posterior.files import read_draws
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,12 +33,11 @@ README = (ROOT / "README.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 #: A line of a shell -> the reason why it is not run.
 NOT_RUN = dict.fromkeys(
-    ["python3 -m venv .venv && . .venv/bin/activate", "pip install ."],
+    ["python3 -m venv .venv && . .venv/bin/activate", "pip install --editable ."],
     "the tests run in an installation",
 )
-NUMBER = r"-?\d+(?:\.\d+)?"
-
-pytestmark = pytest.mark.filterwarnings("ignore::bpa_ppl.BpaWarning")
+#: The blocks that are not what another one prints.
+PASTED = [one for one in BLOCKS if one[0] or one[1].startswith(("bpa ", *NOT_RUN))]
 
 
 def test_the_readme_is_short() -> None:
@@ -77,17 +76,8 @@ def run_line(line: str) -> str:
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
     code, out, err = run(*words[1:])
     assert code == 0, err
+    assert "note: " not in err
     return out + err
-
-
-def assert_prints(printed: str, expected: str) -> None:
-    """Compare a block with the first lines that were printed; … is any word, or the last ones."""
-    for line, stored in zip(printed.splitlines(), expected.splitlines(), strict=False):
-        for word, other in zip(line.split(), stored.split(), strict=not stored.endswith("…")):
-            if re.fullmatch(NUMBER, other):
-                assert float(word) == pytest.approx(float(other), rel=0.1, abs=0.02), line
-            else:
-                assert other in (word, "…"), line
 
 
 @pytest.mark.slow
@@ -96,24 +86,21 @@ def assert_prints(printed: str, expected: str) -> None:
 def test_all_blocks_run_in_their_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import_arviz()  # may issue a notice on import
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path / "demo")  # as in `python`, in the folder of the files
     scope: dict[str, Any] = {}
     printed: list[str] = []
     for language, content in BLOCKS:
         if language == "python":
-            alone: dict[str, Any] = {} if "import" in content else scope
-            exec(content, alone)  # what has imports can be pasted alone
-            scope |= alone
+            exec(content, scope)
             printed.append(capsys.readouterr().out)
-        elif content.startswith(("bpa ", *NOT_RUN)):
+        elif (language, content) in PASTED:
             lines = [line for line in content.splitlines() if line not in NOT_RUN]
             printed.append("".join(map(run_line, lines)))
         else:
             last = printed[-1]
             assert_prints(last[last.index(content.split()[0] + "  ") :], content)
-    _, _, sampled, compared, _, judged, reranked = printed
+    _, sampled, compared, _, judged, reranked = printed
     assert "converged" in sampled
     new = read_nbest("test.nbest.gz", references="test.ref")
     assert sampled.splitlines()[-1] == bpa_ppl.rerank(new[0], scope["nuts"]).texts[0]
@@ -132,6 +119,32 @@ def test_all_blocks_run_in_their_order(
         score = TER().corpus_score(texts, [[one for (one,) in new.references or ()]]).score
         assert score == pytest.approx(stored, abs=0.05 if texts is canonical else 0.3)
     assert f"TER      {falls[0]}" in reranked
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="runs lines of a shell")
+@pytest.mark.needs_extras
+@pytest.mark.parametrize(("language", "content"), PASTED, ids=range(len(PASTED)))
+def test_each_block_runs_alone_on_a_new_machine(
+    tmp_path: Path, language: str, content: str
+) -> None:
+    """In a process and an empty home folder of its own, with no warning."""
+    pytest.importorskip("bpa_ppl.extras.demo.demo").write_demo_files(tmp_path)
+    lines = [line for line in content.splitlines() if line not in NOT_RUN]
+    done = subprocess.run(
+        [sys.executable, "-"] if language == "python" else ["bash", "-e"],
+        cwd=tmp_path,
+        env={
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "HOME": str(tmp_path / "home"),
+            "XDG_CACHE_HOME": str(tmp_path / "caches"),
+        },
+        input="\n".join(lines),
+        capture_output=True,
+        encoding="utf-8",
+    )
+    assert done.returncode == 0, done.stderr
+    assert not re.search("^note: |warning", done.stderr, re.IGNORECASE | re.MULTILINE), done.stderr
 
 
 @pytest.mark.needs_extras
