@@ -60,7 +60,7 @@ from bench_judged import (
     read_rewards,
     reward_halves,
 )
-from measuring import Table, run_tables
+from measuring import Table, few, run_tables
 
 import bpa_ppl as bpa
 from bpa_ppl import NBest, from_arrays
@@ -258,9 +258,9 @@ def share_of_best(right: Float64, p: Float64) -> tuple[float, float]:
 def lists(options: Any) -> None:
     """Print how well predictive probabilities separate right choices from wrong ones."""
     table = Table(f"judged lists, {options.size} labels", "more probable", "less probable")
-    for file in (*WMT23, "wmt24esa.en-cs", "webnlg2020", SUMMARIES):
+    for file in few((*WMT23, "wmt24esa.en-cs", "webnlg2020", SUMMARIES)):
         results = []
-        for half, seed in product(read_halves((file,)), range(4)):
+        for half, seed in product(read_halves((file,)), few(range(4))):
             posterior = adapt_draws(draw_lists(half, options.size, seed), None, gain="gain")
             choices = bpa.rerank(half.test, posterior, rule="predictive", unchecked=True)
             gain, first = read_column(half.test, "gain"), half.test.offsets[:-1]

@@ -258,7 +258,6 @@ def passes(options: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    assert __doc__
     run_tables(
         __doc__,
         {"alarms": alarms, "burn-in": levels, "faults": faults, "passes": passes},

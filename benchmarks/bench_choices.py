@@ -41,7 +41,7 @@ import measuring
 import numpy as np
 from bench_judged import COMPUTED, CONSENSUS_SETS, LENGTH_GAP, SIX, SIZES, SUMMARIES, WMT23, Half
 from list_modes import JudgedLists, LogDensity, add_standardised, find_mode
-from measuring import DATA, Table, run_tables
+from measuring import DATA, Table, few, run_tables
 
 import bpa_ppl as bpa
 from bpa_ppl import Isotropic
@@ -269,7 +269,7 @@ def agree(drawn: NBest, lists: JudgedLists, columns: Int64) -> tuple[Float64, fl
 
 #: Subsets of each number of features from three on, and how often lists are halved again for those
 #: that are measured again.
-SUBSETS, AGAIN = 20, 24
+SUBSETS, AGAIN = few(range(20)), few(range(24))
 MEANS = ("prior mean 0", "sign of the sum", "sign by the lists")
 
 
@@ -278,7 +278,7 @@ def choose_subsets(count: int) -> list[tuple[int, ...]]:
     rng, subsets = np.random.default_rng(0), list(combinations(range(count), 2))
     for size in range(3, min(count, 5) + 1):
         every = list(combinations(range(count), size))
-        order = rng.permutation(len(every))[:SUBSETS]
+        order = rng.permutation(len(every))[: len(SUBSETS)]
         subsets += [every[k] for k in sorted(order.tolist())]
     return subsets
 
@@ -329,7 +329,7 @@ def measure_losses(halves: list[Half], subsets: Sequence[tuple[int, ...]], size:
     Subsets that were chosen by their loss on test lists are not measured on the same ones again.
     """
     losses = []
-    for seed in range(1000, 1000 + AGAIN):
+    for seed in (1000 + again for again in AGAIN):
         won = measure_subsets(halve_again(halves, seed), subsets, size, range(seed, seed + 1))
         losses.append((won[:, :, 2] - won[:, :, 0]).mean(axis=1))
     return np.column_stack(losses)

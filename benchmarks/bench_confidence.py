@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 from bench_judged import SUMMARIES, WMT23, draw_lists, hard_pairs, read_halves, reward_halves
-from measuring import DOMAINS, Table, canonical, draw, read_lists, run_tables
+from measuring import DOMAINS, Table, canonical, draw, few, read_lists, run_tables
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import brier_score_loss, log_loss
 
@@ -46,7 +46,7 @@ from bpa_ppl.diagnostics.ways.paired import estimate_proportion
 from bpa_ppl.extending import oracles
 from bpa_ppl.lists.columns import read_column
 
-SIZES = (10, 20, 50)
+SIZES = few((10, 20, 50))
 PAIRS, MISLEADING = ("RewardBench", "LLMBar", "simulated judges"), "misleading judges"
 TESTED = 1000  # simulated pairs
 LEAST = 25  # test lists of a domain
@@ -73,11 +73,11 @@ def calibration_error(right: Any, probability: Any) -> float:
 
 def translations(_: Any) -> None:
     """Print the table of each domain and likelihood."""
-    for domain, likelihood in product(("leaflet", *DOMAINS), ("margin", "oracle")):
+    for domain, likelihood in product(few(("leaflet", *DOMAINS), 2), ("margin", "oracle")):
         pool, test = read_domain(domain)
         oracle_texts = test.chosen(oracles(test).index)
         results: list[tuple[float, float]] = []
-        for seed in range(3):
+        for seed in few(range(3)):
             settings = {"sampler": "laplace:draws=300", "likelihood": likelihood, "seed": seed}
             posterior = bpa.adapt(draw(pool, 50, seed), canonical(), **settings)
             summed = bpa.rerank(test, posterior, unchecked=True, derivations="summed")

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from typing import Any
 
 import numpy as np
 from measuring import (
@@ -23,8 +24,8 @@ from measuring import (
     cell,
     domain_task,
     draw,
-    parse_options,
     read_lists,
+    run_tables,
     summary,
 )
 
@@ -72,8 +73,8 @@ def joined(domain: str, size: int, seed: int) -> Mapping[str, float]:
     return adapted(bpa.concatenate([sample, development()], renumber=True), "margin")
 
 
-if __name__ == "__main__":
-    options = parse_options(__doc__, draws=10, seeds=5, domains=DOMAINS)
+def control(options: Any) -> None:
+    """Print the scores by the number of lists."""
     total, columns = len(development()), ("no list", "10 lists", "100 lists", "400 lists")
     table = Table(" and ".join(options.domains), *columns, width=31)
 
@@ -104,3 +105,7 @@ if __name__ == "__main__":
         samples,
     )
     row("margin, D and lists of the domain", joined, samples)
+
+
+if __name__ == "__main__":
+    run_tables(__doc__, {"control": control}, draws=10, seeds=5, domains=DOMAINS)

@@ -217,7 +217,6 @@ def tails(options: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    assert __doc__
     run_tables(
         __doc__, {"alarms": alarms, "copies": copies, "tails": tails}, needs_data=False, runs=1000
     )

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from measuring import DOMAINS, Table, canonical, draw, parse_options, read_lists
+from measuring import DOMAINS, Table, canonical, draw, read_lists, run_tables
 
 import bpa_ppl as bpa
 from bpa_ppl.extending import oracles
@@ -36,9 +36,8 @@ def cells(outputs: Iterable[list[str]], references: Any) -> list[str]:
     return [f"{m:.{d}f} ± {s:.{d}f}" for m, s, d in zip(mean, spread, (2, 2, 3), strict=True)]
 
 
-def main() -> None:
+def samplers(options: Any) -> None:
     """Print a table for each domain."""
-    options = parse_options(__doc__, sentences=50, draws=5, domains=DOMAINS)
     for domain in options.domains:
         pool, test = read_lists(domain, "adapt"), read_lists(domain, "test")
         table = Table(domain, "TER", "BLEU", "length", "passed", width=18)
@@ -62,4 +61,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_tables(__doc__, {"samplers": samplers}, sentences=50, draws=5, domains=DOMAINS)

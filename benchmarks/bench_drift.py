@@ -27,7 +27,7 @@ from time import process_time
 from typing import Any, NamedTuple
 
 import numpy as np
-from measuring import DATA, DOMAINS, Table, canonical, read_lists, run_tables
+from measuring import DATA, DOMAINS, Table, canonical, few, read_lists, run_tables
 
 import bpa_ppl as bpa
 from bpa_ppl._runtime.messages import capture_notes
@@ -36,8 +36,8 @@ from bpa_ppl.lists.drift import DriftMonitor, feature_scales
 from bpa_ppl.posterior.record import Record
 
 GAINS = ("mqm", "esa", "human", "edits")
-SIZES = (10, 20, 50)
-NEW = 256
+SIZES = few((10, 20, 50))
+NEW = few(range(256), 20)
 CHANGES = {"× 5": 5.0, "÷ 5": 0.2, "× 20": 20.0, "negated": -1.0, "constant": 0.0}
 
 
@@ -126,7 +126,7 @@ def level_table(options: Any) -> None:
                     if (other and of.domains is None) or len(first) < size:
                         continue
                     runs += 1
-                    alarms += bool(named(of, first[:size], second[:NEW]))
+                    alarms += bool(named(of, first[:size], second[: len(NEW)]))
                 totals[:, len(cells)] += alarms, runs
                 cells.append(100 * alarms / runs if runs else np.nan)
         table.row(name, *cells)
@@ -155,7 +155,7 @@ def power_table(options: Any) -> None:
                         return replace(lists, features=lists.features * factors)
 
                     half = len(pool) // 2
-                    found = named(of, pool[:size], pool[half : half + NEW], change)
+                    found = named(of, pool[:size], pool[half : half + len(NEW)], change)
                     feature = of.lists.feature_names[k]
                     counts += [found[feature]] if feature in found else []
                     others.update(other for other in found if other != feature)
@@ -169,7 +169,7 @@ def power_table(options: Any) -> None:
 def cost_table(options: Any) -> None:
     """Print the time of a choice with the comparison over that without it."""
     table = Table("candidates × features", "µs without", "with / without, 300 calls", "3000 calls")
-    for candidates, features in ((2, 9), (12, 17), (100, 14), (500, 14)):
+    for candidates, features in few(((2, 9), (12, 17), (100, 14), (500, 14))):
         rng = np.random.default_rng(0)
         names = [f"feature{k}" for k in range(features)]
         drawn = rng.normal(0.3, 0.1, (4, 1000, features))
@@ -198,4 +198,4 @@ def cost_table(options: Any) -> None:
 
 if __name__ == "__main__":
     tables = {"level": level_table, "power": power_table, "cost": cost_table}
-    run_tables(__doc__ or "", tables, runs=40)
+    run_tables(__doc__, tables, runs=40)

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import numpyro.distributions as dist
 from bench_judged import DATA, WMT23, reward_halves
-from measuring import Table, run_tables
+from measuring import Table, few, run_tables
 from numpyro.primitives import Messenger
 
 import bpa_ppl as bpa
@@ -198,26 +198,26 @@ def compare(title: str, samples: Samples, methods: Methods = group_in_three_ways
 
 def customers_table(options: Any) -> None:
     """Print the table of the customers."""
-    for size in (5, 20, 60):
+    for size in few((5, 20, 60)):
         samples = (customers(size, seed) for seed in range(options.draws))
         compare(f"six customers, {size} labels of each", samples)
 
 
 def sections_table(options: Any) -> None:
     """Print the table of the sections of RewardBench."""
-    for size in (3, 5, 15, 50):
+    for size in few((3, 5, 15, 50)):
         compare(f"RewardBench, {size} labels of each section", sections(size, options.draws))
 
 
 def translations_table(options: Any) -> None:
     """Print the table of the domains of WMT 2023."""
-    for size in (5, 15):
+    for size in few((5, 15)):
         compare(f"WMT 2023, {size} labels of each domain", translations(size, options.draws))
 
 
 def scales_table(options: Any) -> None:
     """Print the tables of the priors of `scale`."""
-    for size in (5, 15):
+    for size in few((5, 15)):
         samples = translations(size, options.draws)
         compare(f"WMT 2023, {size} labels of each domain", samples, vary_scale_prior)
     samples = sections(15, options.draws)

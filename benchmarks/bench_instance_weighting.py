@@ -51,6 +51,7 @@ from measuring import (
     caption_corpus,
     caption_counts,
     cell,
+    few,
     run_tables,
     scratch_folder,
     segmented_captions,
@@ -106,7 +107,7 @@ PRIOR = 1.0  # the standard deviation of the prior of a weight
 FOLDS = 5
 OUT_LINES = 455_891
 #: Sizes of the selection of general lines.
-SELECTED = (1_000, 4_000, 16_000, 64_000)
+SELECTED = few((1_000, 4_000, 16_000, 64_000))
 
 
 #: Tables of scores.

@@ -37,7 +37,7 @@ errors.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -50,8 +50,8 @@ from measuring import (
     Task,
     cell,
     draw,
-    parse_options,
     read_lists,
+    run_tables,
     scratch_folder,
     segmented_captions,
     summary,
@@ -315,11 +315,8 @@ def print_table(
         table.row(name, *cells)
 
 
-def main() -> None:
-    """Read the command line and print the tables."""
-    options = parse_options(
-        __doc__, tables=TABLES, subdomains=(), draws=10, pairs=0, k=12, lda=True, folder=""
-    )
+def prepare(options: Any) -> None:
+    """Compute the features of all selected tables."""
     folder = Path(options.folder) if options.folder else scratch_folder()
     paths = dict(one.split("=", 1) for one in options.subdomains)
     paths = paths or induced_subdomains(folder, options)
@@ -329,39 +326,48 @@ def main() -> None:
     captions = segmented_captions().with_features(*sources, *chain(*others.values()))
     if "risk" in options.tables:
         captions = captions.with_features(Consensus(metric="ter"))
-    mixed = [captions]
+    options.prepared = folder, sources, names, others, captions
+    options.mixed = [captions]
     if {"mixed", "without"} & set(options.tables):
         print_agreement(segmented_captions().pool, sources[0])
         add = make_adder(sources)
-        mixed += [captions._replace(pool=add(segmented_lists(d, folder)).lists) for d in OTHERS]
-    for table in options.tables:
-        if table == "signs":
-            print_signs(captions, names, options.draws)
-            continue
-        if table == "outputs":
-            print_outputs("captions", captions, names[0])
-            own = segmented_lists(OWN, folder)
-            half = len(own) // 2
-            task = Task.of(own[:half], own[half:]).with_features(*sources)
-            print_outputs("leaflet and office", task, names[0])
-            continue
-        parts = [rows_of(name) for name in names]
-        rows = {row: new for part in parts for row, new in part.items()}
-        if table == "stacked":
-            rows = stacked_rows(names)
-        elif table == "soft":
-            rows = rows_of("soft EM")
-        elif table == "risk":
-            three = published_columns(names[0])
-            rows = {"risk": (RISK,), f"risk + {names[0]}: all three": (RISK, *three)}
-        elif table == "phrases":
-            rows = parts[0]
-        elif others[table]:
-            rows = other_rows(names[0], others[table])
-        tasks = {"mixed": mixed, "without": mixed[1:]}.get(table, [captions])
-        measure = count_phrases if table == "phrases" else Task.scores
-        print_table(f"captions, {table}", tasks, rows, options.draws, measure)
+        pools = [add(segmented_lists(domain, folder)).lists for domain in OTHERS]
+        options.mixed += [captions._replace(pool=pool) for pool in pools]
+
+
+def print_selected(table: str, options: Any) -> None:
+    """Print a table."""
+    if "prepared" not in options:
+        prepare(options)
+    folder, sources, names, others, captions = options.prepared
+    if table == "signs":
+        print_signs(captions, names, options.draws)
+        return
+    if table == "outputs":
+        print_outputs("captions", captions, names[0])
+        own = segmented_lists(OWN, folder)
+        half = len(own) // 2
+        task = Task.of(own[:half], own[half:]).with_features(*sources)
+        print_outputs("leaflet and office", task, names[0])
+        return
+    parts = [rows_of(name) for name in names]
+    rows = {row: new for part in parts for row, new in part.items()}
+    if table == "stacked":
+        rows = stacked_rows(names)
+    elif table == "soft":
+        rows = rows_of("soft EM")
+    elif table == "risk":
+        three = published_columns(names[0])
+        rows = {"risk": (RISK,), f"risk + {names[0]}: all three": (RISK, *three)}
+    elif table == "phrases":
+        rows = parts[0]
+    elif others[table]:
+        rows = other_rows(names[0], others[table])
+    tasks = {"mixed": options.mixed, "without": options.mixed[1:]}.get(table, [captions])
+    measure = count_phrases if table == "phrases" else Task.scores
+    print_table(f"captions, {table}", tasks, rows, options.draws, measure)
 
 
 if __name__ == "__main__":
-    main()
+    tables = {table: partial(print_selected, table) for table in TABLES}
+    run_tables(__doc__, tables, subdomains=(), draws=10, pairs=0, k=12, lda=True, folder="")

@@ -81,7 +81,7 @@ def answers(options: Namespace) -> None:
 
 if __name__ == "__main__":
     run_tables(
-        __doc__ or "",
+        __doc__,
         {"answers": answers},
         needs_data=False,
         answers=2000,

@@ -20,7 +20,6 @@ Tables:
     others       medical texts and WMT 2021, with the same features
     likelihoods  the likelihoods, on pools only
     indicators   without the systems, with them, and by default, with modes of the posterior
-    checks       how many posteriors pass their check, and the median time of `adapt`
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from unittest.mock import patch
 
 import measuring
 import numpy as np
-from measuring import DATA, best_time, print_cells, run_tables
+from measuring import DATA, few, print_cells, run_tables
 from scipy.stats import norm, rankdata
 from sklearn.linear_model import BayesianRidge
 
@@ -54,13 +53,14 @@ OTHERS = ("bio.de-en", "bio.en-fr", "bio.fr-en", "wmt21.en-de")
 TED = ("ted.en-de", "ted.zh-en")
 #: Computed texts and summaries too, with other judgements than MQM.
 CONSENSUS_SETS = ("wmt21.en-de", *TED, *OTHERS[:3], "bio.es-en", "wmt24esa.en-cs", "webnlg2020")
+CONSENSUS_SETS = few(CONSENSUS_SETS)
 SUMMARIES = "thumb.summeval"
 JUDGEMENTS = {"wmt24esa.en-cs": "esa", "webnlg2020": "human", SUMMARIES: "human"}
 REWARDS, HARD = "rewardbench.dev", ("llmbar-adver-neighbor", "llmbar-adver-GPTInst")
 CONSENSUS, LENGTH_GAP = "consensus_chrf", "length_gap"
 COMPUTED = (CONSENSUS, LENGTH_GAP)
 SIX = ("qe_CometKiwi", "qe_prismSrc", "qe_KG-BERTScore", *COMPUTED, "chars")
-SIZES = (10, 20, 50)
+SIZES = few((10, 20, 50))
 
 Chooser = Callable[["Half", NBest], Int64]
 
@@ -366,7 +366,7 @@ def equal(options: Any) -> None:
 def references(options: Any) -> None:
     """Print the scores with the gain of a metric with references."""
     print("\nthe gain is a metric with references")
-    for metric in ("ref_COMET", "ref_BLEURT-20", "ref_MetricX-23", "ref_chrF"):
+    for metric in few(("ref_COMET", "ref_BLEURT-20", "ref_MetricX-23", "ref_chrF")):
         halves = read_halves(WMT23, suffix=".ref", gain=metric)
         print_row(metric, adapt, halves, SIZES, options.draws)
 
@@ -458,7 +458,7 @@ def compare_at_20(half: Half, seed: int) -> tuple[bool, bool]:
 
 def others(options: Any) -> None:
     """Print the scores for each domain of medical texts and WMT 2021."""
-    halves = read_halves(OTHERS, COMPUTED)
+    halves = read_halves(few(OTHERS), COMPUTED)
     for pair in zip(halves[::2], halves[1::2], strict=True):
         print(f"\n{pair[0].name}")
         print_row("consensus alone", consensus, list(pair), (0,), options.draws)
@@ -477,7 +477,7 @@ def likelihoods(options: Any) -> None:
         "WMT 2023, all metrics": read_halves(WMT23),
         "WMT 2023, six features": read_halves(WMT23, SIX),
         "TED talks": read_halves(TED, COMPUTED),
-        "medical texts and WMT 2021": read_halves(OTHERS, COMPUTED),
+        "medical texts and WMT 2021": read_halves(few(OTHERS), COMPUTED),
     }
     for title, halves in sets.items():
         print(f"\n{title}: {len(halves)} pools, held-out lists")
@@ -563,20 +563,6 @@ def shared_headroom(half: Half, posterior: Any) -> float:
     return float(won.mean() / (best - mean).mean())
 
 
-def checks(options: Any) -> None:
-    """Print how many posteriors of 5 to 100 lists pass their check, over all data."""
-    halves = [*read_halves(WMT23), *read_halves(WMT23, SIX), *read_halves(OTHERS, COMPUTED)]
-    halves += read_halves(TED, COMPUTED)
-    passed, seconds = [], []
-    for seed in range(options.draws):
-        for number, half in enumerate(halves):
-            lists = draw_lists(half, (5, 10, 20, 50, 100)[(seed + number) % 5], seed)
-            timed = best_time(partial(bpa.adapt, lists, None, gain="mqm", seed=seed))
-            seconds.append(timed.seconds)
-            passed.append(bool(bpa.check(timed.result)))
-    print(f"\n{sum(passed)} of {len(passed)} posteriors pass; adapt: {np.median(seconds):.2f} s")
-
-
 if __name__ == "__main__":
     tables = (
         collections,
@@ -589,6 +575,5 @@ if __name__ == "__main__":
         others,
         likelihoods,
         indicators,
-        checks,
     )
     run_tables(__doc__, {table.__name__: table for table in tables}, draws=10, collections="all")

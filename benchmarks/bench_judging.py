@@ -11,15 +11,12 @@ Tables:
     pairs     ways of choosing pairs, with all metrics as features
     collections  mixed and random pairs with other judgements: summaries, data-to-text, medical
               texts, talks and WMT, with only computed features and with the systems; reward models
-    noise     a fifth of the answers is random
     six       the six features that most people have, starting from 0 and from one trusted metric
     learned   priors learned from the other domains
-    kinds      the same for several kinds of answers, 100 of each, with weights of different sizes
     intervals  how often 95 % intervals contain the true weights: the best of four candidates, 100
               answers, four weights of equal size, or drawn from the prior; `--draws` data sets each
+    kinds     the same for several kinds of answers, 100 of each, with weights of different sizes
     slips     the same for slip rates of two or three raters, with 60 and 300 answers of each
-    raters    two simulated raters who slip in 3 % and 30 % of 300 answers each: the error of the
-              weights with one slip rate and with one rate per rater; `--draws` × 4 data sets
     speed     milliseconds for the next pair, an answer and the outlook, on 10,000 lists of 20
 """
 
@@ -44,7 +41,7 @@ from bench_judged import (
     read_halves,
     reward_halves,
 )
-from measuring import Table, print_cells, run_tables
+from measuring import Table, few, print_cells, run_tables
 
 import bpa_ppl as bpa
 from bpa_ppl.diagnostics.pages.raters import compare_raters
@@ -54,10 +51,9 @@ from bpa_ppl.formats.journal import PLACES, TIE
 from bpa_ppl.lists.building import concatenate, from_lists
 from bpa_ppl.lists.columns import read_column
 from bpa_ppl.lists.nbest import NBest
-from bpa_ppl.models.likelihoods.preference import Preference
 from bpa_ppl.posterior.adapter import as_draws
 
-ANSWERS = (10, 20, 50)
+ANSWERS = few((10, 20, 50))
 TRUSTED = "qe_CometKiwi"
 
 
@@ -78,22 +74,18 @@ class RandomOnly(Session):
 WAYS = {"mixed": Session, "information": InformationOnly, "random": RandomOnly}
 
 
-def learning_curve(
-    session: Session, test: NBest, clicks: tuple[int, ...], noise: float
-) -> list[float]:
+def learning_curve(session: Session, test: NBest, clicks: tuple[int, ...]) -> list[float]:
     """Return the share of the headroom that a session wins on other lists after some answers.
 
     The rater prefers the candidate with the higher MQM, and of two that are equal says that there
-    is no difference; with a probability an answer names one of the candidates at random.
+    is no difference.
     """
     values = np.asarray(read_column(session.lists, "mqm"), np.float64)
-    rng, result = np.random.default_rng([session.seed, 1]), []
+    result = []
     for count in clicks:
         while len(session.judgements) < count:
             question = session.next()
             shown = values[session.lists.offsets[question.sentence] + np.array(question.candidates)]
-            if rng.random() < noise:
-                shown = rng.permutation(2)
             session.answer(TIE if shown[0] == shown[1] else PLACES[int(np.argmax(shown))])
         result.append(headroom_won(test, session.choices(test), "mqm"))
     return result
@@ -105,7 +97,6 @@ def print_sessions(
     options: Any,
     *,
     pairs: str = "mixed",
-    noise: float = 0.0,
     prior: Any = lambda half: None,
     answers: tuple[int, ...] = ANSWERS,
     categorical: str | None = None,
@@ -117,7 +108,6 @@ def print_sessions(
         halves: pools and test sets.
         options: of the command line.
         pairs: how they are chosen.
-        noise: the probability of a random answer.
         prior: returns the prior of a half.
         answers: their numbers.
         categorical: a column whose values become features.
@@ -129,7 +119,7 @@ def print_sessions(
             WAYS[pairs](half.pool, prior(half), seed=seed, **settings)
             for seed in range(options.draws)
         ]
-        curves.append([learning_curve(run, half.test, answers, noise) for run in runs])
+        curves.append([learning_curve(run, half.test, answers) for run in runs])
     means = np.mean(curves, axis=0).T
     cells = [cell(size, list(values)) for size, values in zip(answers, means, strict=True)]
     print_cells(name, cells)
@@ -159,12 +149,6 @@ def reward_models() -> list[Half]:
     """Return the halves of hard pairs of answers, with the scores of reward models."""
     parts = [(half.pool, half.test) for half in reward_halves(hard_pairs())]
     return [Half("rewardbench", *(x.without("preferences") for x in pair)) for pair in parts]
-
-
-def noise(options: Any) -> None:
-    """Print what random answers cost."""
-    print("\nall metrics, a fifth of the answers random")
-    print_sessions("mixed", read_halves(WMT23), options, noise=0.2)
 
 
 def trusted(half: Half) -> dict[str, float]:
@@ -208,64 +192,8 @@ def learned(options: Any) -> None:
         print_sessions(way, halves, options, prior=learned_prior, answers=(0, *ANSWERS))
 
 
-SLIPS = {"ann": 0.03, "bob": 0.3}
-
-
-def two_raters(seed: int, answers: int = 300) -> tuple[NBest, np.ndarray]:
-    """Return lists of two candidates with the answers of two raters, and the true weights."""
-    rng = np.random.default_rng([seed, 7])
-    truth, features = rng.normal(size=6), rng.normal(size=(2 * answers, 2, 6))
-    entries = []
-    for s, (first, second) in enumerate(features.astype(np.float32) @ truth):
-        name = tuple(SLIPS)[s % 2]
-        weights = np.exp([first, second, (first + second) / 2])
-        at_random, answer = rng.uniform() < SLIPS[name], rng.choice(3, p=weights / weights.sum())
-        entries.append((rng.integers(3) if at_random else answer, {"rater": name}))
-    pairs = {0: [0, 1], 1: [1, 0]}
-    lists = from_lists([["a", "b"]] * len(entries), features, [f"x{k}" for k in range(6)])
-    judged = lists.with_sentence_extras(
-        preferences=[(a < 2 and [{"candidates": pairs[a], **e}]) or None for a, e in entries],
-        ties=[(a == 2 and [{"candidates": [0, 1], **e}]) or None for a, e in entries],
-    )
-    return judged, truth
-
-
-def raters(options: Any) -> None:
-    """Print the error of the weights, and how often intervals contain the slip rates."""
-    errors: dict[str, list[tuple[float, float]]] = {}
-    inside: dict[str, list[bool]] = {name: [] for name in SLIPS}
-    rates: dict[str, list[float]] = {name: [] for name in SLIPS}
-    ways: dict[str, Any] = {"none": 0.0, "one, 0.05": 0.05, "one, 0.165": 0.165, "two": "raters"}
-    for seed in range(4 * options.draws):
-        judged, truth = two_raters(seed)
-        zero = dict.fromkeys(judged.feature_names, 0.0)
-        for way, slip in ways.items():
-            posterior = as_draws(
-                bpa.adapt(
-                    judged,
-                    zero,
-                    likelihood=Preference(slip=slip),
-                    prior="isotropic:variance=1.0",
-                    sampler="auto:draws=500",
-                )
-            )
-            mean = posterior.mean
-            angle = np.arccos(mean @ truth / np.linalg.norm(mean) / np.linalg.norm(truth))
-            error = float(np.sqrt(np.mean((mean - truth) ** 2)))
-            errors.setdefault(way, []).append((error, float(np.degrees(angle))))
-        found = compare_raters(posterior)
-        assert found is not None
-        for name, slip in SLIPS.items():
-            mean, low, high = found.slips[name]
-            inside[name].append(low < slip < high)
-            rates[name].append(mean)
-    table = Table("slip rates", "RMSE of weights", "± 2 se", "angle, degrees", "± 2 se")
-    for way, values in errors.items():
-        mean, error = np.mean(values, axis=0), 2 * np.std(values, axis=0) / np.sqrt(len(values))
-        table.row(way, mean[0], error[0], mean[1], error[1])
-    for name, slip in SLIPS.items():
-        share, mean = np.mean(inside[name]), np.mean(rates[name])
-        print(f"{name} {slip}: mean {mean:.3f}, in the 95 % interval {share:.3f} of the time")
+#: Slip rates of two or three raters.
+RATES = ((0.02, 0.02), (0.05, 0.05), (0.2, 0.2), (0.45, 0.45), (0.05, 0.05, 0.45))
 
 
 def best_of_four(truth: np.ndarray, slips: tuple[float, ...], answers: int, seed: int) -> NBest:
@@ -301,7 +229,7 @@ def covered(draws: bpa.Draws, truth: np.ndarray) -> int:
 def intervals(options: Any) -> None:
     """Print how often intervals have the true weights, and how many posteriors pass their check."""
     table = Table("best of four, 100 answers", "covered", "of", "passed", "data sets")
-    for size in (0.5, 1.0, 1.5, None):
+    for size in few((0.5, 1.0, 1.5, None)):
         inside, passed = 0, 0
         for seed in range(options.draws):
             rng = np.random.default_rng([seed, 12])
@@ -370,7 +298,7 @@ def slips(options: Any) -> None:
     """Print how often intervals have the true slip rates, and the weights that are learned."""
     columns = "covered", "of", "mean of the last", "weights covered", "of", "passed"
     table = Table("slip rates", *columns)
-    for rates in ((0.02, 0.02), (0.05, 0.05), (0.2, 0.2), (0.45, 0.45), (0.05, 0.05, 0.45)):
+    for rates in few(RATES):
         for answers in (60, 300):
             inside, weights, passed, last = 0, 0, 0, list[float]()
             for seed in range(options.draws):
@@ -400,7 +328,7 @@ def speed(options: Any) -> None:
     features = rng.normal(size=(10_000, 20, 12))
     session = Session(from_lists(texts, features, [f"metric{k}" for k in range(12)]))
     seconds: dict[str, list[float]] = {"next": [], "answer": [], "outlook": []}
-    for _ in range(60):
+    for _ in few(range(60), 3):
         answer = ("first", "second", "tie")[rng.integers(3)]
         parts = session.next, partial(session.answer, answer), session.outlook
         for name, part in zip(seconds, parts, strict=True):
@@ -418,13 +346,11 @@ if __name__ == "__main__":
         {
             "pairs": pairs,
             "collections": collections,
-            "noise": noise,
             "six": six,
             "learned": learned,
             "kinds": kinds,
             "intervals": intervals,
             "slips": slips,
-            "raters": raters,
             "speed": speed,
         },
         draws=10,

@@ -74,7 +74,7 @@ from bench_judged import (
     read_halves,
     reward_halves,
 )
-from measuring import run_tables
+from measuring import few, run_tables
 from scipy.stats import norm, rankdata
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -90,9 +90,9 @@ from bpa_ppl.lists.columns import read_column
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.weights import StartingWeights
 
-SIZES = (10, 20, 50, 200)
-LEFT_OUT_SIZES, LEFT_OUT_DRAWS = (10, 20, 50), 20
-ADDED_SIZES = (10, 20, 50)
+SIZES, ADDED_SIZES = few((10, 20, 50, 200)), few((10, 20, 50))
+#: Draws of pairs, and those of the table `left_out`.
+DRAWS, LEFT_OUT_DRAWS = few(range(10)), few(range(20))
 METHODS = "mean of the scores", "ridge", "logistic regression", "mode", "**posterior**"
 TEXTS = tuple(name for name in (*CONSENSUS_SETS, SUMMARIES) if name not in TED)
 PUBLISHED = "metametrics"
@@ -265,13 +265,15 @@ def print_table(
 def llmbar(options: Any) -> None:
     """Print the table of the pairs that were made to mislead."""
     halves = reward_halves(hard_pairs())
-    print_table("LLMBar: 226 pairs, accuracy", halves, 10, options.calls, Half.mean_mqm)
+    print_table("LLMBar: 226 pairs, accuracy", halves, len(DRAWS), options.calls, Half.mean_mqm)
 
 
 def rewardbench(options: Any) -> None:
     """Print the table of all pairs."""
     halves = reward_halves()
-    print_table("RewardBench: 2,755 pairs, accuracy", halves, 10, options.calls, Half.mean_mqm)
+    print_table(
+        "RewardBench: 2,755 pairs, accuracy", halves, len(DRAWS), options.calls, Half.mean_mqm
+    )
 
 
 def metrics(options: Any) -> None:
@@ -289,9 +291,9 @@ def six(options: Any) -> None:
 def left_out(options: Any) -> None:
     """Print the accuracy by leave-one-out and on the test set."""
     for title, members in (("LLMBar", hard_pairs()), ("RewardBench", True)):
-        print(f"\n| {title} | {' | '.join(f'{size} pairs' for size in LEFT_OUT_SIZES)} |")
-        print(f"|---|{'---:|' * len(LEFT_OUT_SIZES)}")
-        columns = [left_out_cells(reward_halves(members), size) for size in LEFT_OUT_SIZES]
+        print(f"\n| {title} | {' | '.join(f'{size} pairs' for size in ADDED_SIZES)} |")
+        print(f"|---|{'---:|' * len(ADDED_SIZES)}")
+        columns = [left_out_cells(reward_halves(members), size) for size in ADDED_SIZES]
         for name in columns[0]:
             print(f"| {name} | {' | '.join(column[name] for column in columns)} |", flush=True)
 
@@ -300,7 +302,7 @@ def left_out_cells(halves: Sequence[Half], size: int) -> dict[str, str]:
     """Return the cells of one column, by the name of the row."""
     names = (Way.ADAPTED, Way.MEAN, Way.LOGISTIC)
     pairs, warned = [], 0
-    for half, seed in product(halves, range(LEFT_OUT_DRAWS)):
+    for half, seed in product(halves, LEFT_OUT_DRAWS):
         with capture_notes() as notes:
             posterior = bpa.adapt(draw_lists(half, size, seed), None, likelihood="preference")
         warned += any(note.level == logging.WARNING for note in notes)
@@ -407,7 +409,7 @@ def print_added(title: str, by_seed: Sequence[Sequence[Half]], is_pairs: bool) -
 
 def added(options: Any) -> None:
     """Print what the posterior adds over the mean, regressions and its own mode."""
-    draws = 10
+    draws = len(DRAWS)
     print_added("RewardBench", [reward_halves()] * draws, True)
     print_added("LLMBar: pairs that mislead", [reward_halves(hard_pairs())] * draws, True)
     for title, misleading in (("simulated", 0), ("simulated, three of nine mislead", 3)):

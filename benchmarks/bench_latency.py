@@ -9,9 +9,10 @@ NumPy in the same run; then which choices fewer draws change on real lists, wher
 from __future__ import annotations
 
 from time import perf_counter
+from typing import Any
 
 import numpy as np
-from measuring import DATA, Table, canonical, parse_options, read_lists
+from measuring import DATA, Table, canonical, few, read_lists, run_tables
 
 import bpa_ppl as bpa
 
@@ -42,9 +43,8 @@ def milliseconds(call: object, tables: list[np.ndarray]) -> np.ndarray:
     return 1000 * np.array(seconds)
 
 
-def main() -> None:
-    """Read the command line and print the tables."""
-    options = parse_options(__doc__ or "", needs_data=False, draws=4000, calls=300)
+def choose(options: Any) -> None:
+    """Print the milliseconds of a choice."""
     rng = np.random.default_rng(1)
     table = Table(
         f"candidates × features, {options.draws} draws", "median", "p99", "NumPy", "ratio"
@@ -59,18 +59,16 @@ def main() -> None:
         middle, high = np.quantile(one, [0.5, 0.99]).tolist()
         plain = float(np.median(loop))
         table.row(f"{size} × {width}", middle, high, plain, plain / middle)
-    if DATA.is_dir():
-        fewer_draws()
 
 
-def fewer_draws() -> None:
+def fewer_draws(_: Any) -> None:
     """Print the share of equal choices with fewer draws, on real lists."""
     sizes = (100, 200, 400, 800)
     table = Table("choices (%) equal to those of all 4000 draws, with", *map(str, sizes))
     cases = [
         (f"{name} {count}", read_lists(name, "adapt")[:count], read_lists(name, "test"), {})
         for name in ("medical", "captions")
-        for count in (5, 20, 60)
+        for count in few((5, 20, 60))
     ]
     judged = bpa.read_nbest(DATA / "judged/wmt23.zh-en.jsonl.gz", features="*")
     cases += [(f"WMT 2023 {n}", judged[:n], judged[60:600], {"gain": "mqm"}) for n in (10, 40)]
@@ -82,4 +80,5 @@ def fewer_draws() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    tables = {"choose": choose} | ({"fewer": fewer_draws} if DATA.is_dir() else {})
+    run_tables(__doc__, tables, needs_data=False, draws=4000, calls=300)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from measuring import DOMAINS, ScoreTable, domain_task, parse_options
+from measuring import DOMAINS, ScoreTable, domain_task, run_tables
 
 from bpa_ppl.models.likelihoods.oracle import Risk
 
@@ -24,8 +24,13 @@ ROWS: dict[str, dict[str, Any]] = {
     "risk, κ = 4": {"likelihood": Risk(kappa=4.0)},
 }
 
-if __name__ == "__main__":
-    options = parse_options(__doc__, draws=10, sizes=(10, 100, 500), domains=DOMAINS)
+
+def scores(options: Any) -> None:
+    """Print the scores with each likelihood."""
     table = ScoreTable("likelihood", options.sizes, options.draws)
     for name, settings in ROWS.items():
         table.add(name, *(partial(domain_task(d).score_draw, **settings) for d in options.domains))
+
+
+if __name__ == "__main__":
+    run_tables(__doc__, {"scores": scores}, draws=10, sizes=(10, 100, 500), domains=DOMAINS)

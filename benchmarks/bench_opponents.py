@@ -11,9 +11,10 @@ mean TER ± two standard deviations over the draws / BLEU / length ratio.
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from bench_learned_priors import Learning
-from measuring import DOMAINS, ScoreTable, canonical, domain_task, draw, parse_options
+from measuring import DOMAINS, ScoreTable, canonical, domain_task, draw, run_tables
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.extras.studies.tuning.reestimation import reestimate
@@ -27,9 +28,8 @@ def mira(domain: str, size: int, seed: int) -> Float64:
     return task.scores(tuned.weights)
 
 
-if __name__ == "__main__":
-    sizes = (10, 20, 50, 100, 200, 500)
-    options = parse_options(__doc__, draws=10, sizes=sizes, domains=DOMAINS)
+def scores(options: Any) -> None:
+    """Print a table for each domain."""
     published, margin = (
         Learning(lambda domain, seed: domain_task(domain), likelihood=name)
         for name in ("oracle", "margin")
@@ -40,3 +40,8 @@ if __name__ == "__main__":
         table.add("mira (TER)", partial(mira, domain))
         table.add("margin", partial(margin.score_draw, domain, None))
         table.add("margin, learned prior", partial(margin.score_draw, domain, {}))
+
+
+if __name__ == "__main__":
+    sizes = (10, 20, 50, 100, 200, 500)
+    run_tables(__doc__, {"scores": scores}, draws=10, sizes=sizes, domains=DOMAINS)

@@ -21,12 +21,12 @@ import os
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from measuring import Table, best_time, canonical, draw, parse_options, read_lists
+from measuring import Table, best_time, canonical, draw, read_lists, run_tables
 from numpyro.infer import MCMC, NUTS
 
 import bpa_ppl as bpa
@@ -195,11 +195,8 @@ def compare(sample: Sample, others: list[str], samplers: list[str], repeats: int
     print(f"load {os.getloadavg()[0]:.1f}", flush=True)
 
 
-def main() -> None:
+def samplers(options: Any) -> None:
     """Print a table for each number of sentences."""
-    options = parse_options(
-        __doc__, sentences=(100, 1000), samplers=SAMPLERS, against=tuple(OTHERS), repeats=1
-    )
     others = options.against
     if find_spec("nutpie") is None:
         print("nutpie is not installed: pip install nutpie")
@@ -213,4 +210,11 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_tables(
+        __doc__,
+        {"samplers": samplers},
+        sentences=(100, 1000),
+        samplers=SAMPLERS,
+        against=tuple(OTHERS),
+        repeats=1,
+    )

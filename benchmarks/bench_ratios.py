@@ -35,6 +35,7 @@ from measuring import (
     best_time,
     canonical,
     caption_corpus,
+    few,
     read_lists,
     run_tables,
     write_lines,
@@ -85,7 +86,7 @@ def lengths(_: object) -> None:
     jax.config.update("jax_enable_compilation_cache", False)  # works before the first compilation
     adapt_anew(random_lists([5] * 10))  # imports
     table = Table("lists, CPU seconds of adapt", "equal", "1 to 500", "times as long")
-    for count in (40, 100, 400):
+    for count in few((40, 100, 400)):
         sizes = np.random.default_rng(1).integers(1, 501, size=count)
         cpu = [
             best_time(partial(adapt_anew, random_lists(of.tolist())), 2).cpu
@@ -125,7 +126,7 @@ def density(_: object) -> None:
     Both are evaluated at the same weights, 200 times for 50 lists and 20 times for 500.
     """
     jax.config.update("jax_enable_x64", True)
-    for count in (50, 500):
+    for count in few((50, 500)):
         lists = read_lists("medical", "adapt")[:count]
         weights, units = match(canonical(), lists).values, np.ones(len(lists.feature_names))
         units[lists.feature_names.index("LM0")] = 2.0**-60
@@ -137,7 +138,7 @@ def density(_: object) -> None:
             function = jax.jit(jax.value_and_grad(target))
             runs.append(partial(repeat, function, target.prior.mean, 10_000 // count))
             runs[-1]()  # compiles
-        rounds = [[best_time(run) for run in runs] for _ in range(9)]  # in turn
+        rounds = [[best_time(run) for run in runs] for _ in few(range(9))]  # in turn
         wide, narrow = (min(times, key=lambda of: of.cpu) for times in zip(*rounds, strict=True))
         np.testing.assert_allclose(narrow.result, wide.result, rtol=1e-5)
         table = Table(f"density of {count} lists of 500", "CPU seconds", "times as fast")
@@ -283,4 +284,4 @@ def language_model(_: object) -> None:
 
 if __name__ == "__main__":
     tables = [lengths, decoding, density, oracles, phrases, lexicon, language_model]
-    run_tables(__doc__ or "", {one.__name__.replace("_", "-"): one for one in tables})
+    run_tables(__doc__, {one.__name__.replace("_", "-"): one for one in tables})

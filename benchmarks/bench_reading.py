@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measuring import DATA, Table, best_time, parse_options, scratch_folder
+from measuring import DATA, Table, best_time, run_tables, scratch_folder
 
 from bpa_ppl import NBest, from_lists, iter_nbest, read_nbest, to_arrow, write_nbest
 
@@ -186,9 +186,8 @@ def read_in_parts(path: Path, **options: Any) -> int:
     return sum(len(part) for part in iter_nbest(path, **options))
 
 
-def main() -> None:
-    """Print the table."""
-    options = parse_options(__doc__, lists=500, rounds=3)
+def formats(options: Any) -> None:
+    """Print the seconds of each format."""
     lists = next(iter_nbest(DATA / "medical/adapt.nbest.gz", chunk=options.lists))
     alternatives: dict[tuple[str, str], Callable[[], Any]] = {}
     files = write_files(lists)
@@ -229,4 +228,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_tables(__doc__, {"formats": formats}, lists=500, rounds=3)

@@ -24,7 +24,7 @@ from typing import Any
 from zipfile import ZipFile
 
 import numpy as np
-from measuring import DATA, Table, best_time, run_tables
+from measuring import DATA, Table, best_time, few, run_tables
 
 from bpa_ppl import compare, compare_samplers, log_density, read_nbest, read_weights
 from bpa_ppl._runtime.arrays import Float64
@@ -137,7 +137,7 @@ def print_verdicts(options: argparse.Namespace) -> None:
 def print_seconds(options: argparse.Namespace) -> None:
     """Print CPU seconds, of two runs of 4 chains of 1000 draws that have many variables."""
     table = Table("variables", "CPU seconds")
-    for count in (10, 100, 500):
+    for count in few((10, 100, 500)):
         rng = np.random.default_rng(count)
         a, b = ({"x": rng.normal(size=(4, 1000, count))} for _ in range(2))
         table.row(str(count), f"{best_time(lambda a=a, b=b: compare(a, b)).cpu:.1f}")
@@ -161,7 +161,7 @@ def print_remaining(options: argparse.Namespace) -> None:
     lists = read_nbest(demo / "leaflet.nbest100.gz", references=demo / "leaflet.ref")
     weights = read_weights(demo / "moses.ini")
     table = Table("lists, runs, samplers", *("announced", "taken", "ratio") * 2)
-    for count, runs, samplers in SETUPS * options.repeats:
+    for count, runs, samplers in few(SETUPS) * options.repeats:
         notes: list[tuple[float, str]] = []
         compare_samplers(
             log_density(lists[:count], weights),

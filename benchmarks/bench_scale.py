@@ -43,7 +43,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import psutil
 from bench_reading import fairseq_lines, with_names
-from measuring import DATA, Table, canonical, run_tables, scratch_folder
+from measuring import DATA, Table, canonical, few, run_tables, scratch_folder
 from sacrebleu import metrics
 
 import bpa_ppl as bpa
@@ -387,7 +387,7 @@ def formats_table(options: Any) -> None:
     """Print the peak memory of one process by format and number of lists."""
     folder = scratch_folder()
     lists, weights = authored_lists(5, _COMMON)
-    counts = 2_000, 20_000
+    counts = few((2_000, 20_000))
     table = Table("MiB of one process", *(f"{count:,} lists of 5" for count in counts))
     for format in options.formats:
         write_posterior(folder / "posterior.nc", lists, weights, format)

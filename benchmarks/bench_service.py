@@ -16,10 +16,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import httpx
 import numpy as np
-from measuring import Table, parse_options
+from measuring import Table, run_tables
 
 import bpa_ppl as bpa
 
@@ -45,11 +46,8 @@ def served(features: int) -> Iterator[str]:
                 process.terminate()
 
 
-def main() -> None:
-    """Read the command line and print the table."""
-    options = parse_options(
-        __doc__ or "", needs_data=False, requests=300, candidates=20, features=14
-    )
+def requests(options: Any) -> None:
+    """Print the milliseconds of each request."""
     values = np.random.default_rng(1).normal(size=(options.candidates, options.features)).tolist()
     names = [f"feature{k}" for k in range(options.features)]
     candidates = [
@@ -82,4 +80,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_tables(
+        __doc__, {"requests": requests}, needs_data=False, requests=300, candidates=20, features=14
+    )

@@ -190,4 +190,4 @@ if __name__ == "__main__":
         "rules": rules,
         "likelihoods": likelihoods,
     }
-    run_tables(__doc__ or "", tables, draws=10, sizes=(50, 500))
+    run_tables(__doc__, tables, draws=10, sizes=(50, 500))

@@ -17,10 +17,11 @@ import sys
 import urllib.request
 from collections.abc import Sequence
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 import psutil
-from measuring import DATA, Table, parse_options, scratch_folder
+from measuring import DATA, Table, run_tables, scratch_folder
 
 CHOOSE = """
 import bpa_ppl as bpa
@@ -60,9 +61,8 @@ def service_memory() -> float:
     return memory / 2**20
 
 
-def main() -> None:
-    """Read the command line and print the table."""
-    repeats = parse_options(__doc__, repeats=5).repeats
+def commands(options: Any) -> None:
+    """Print the CPU seconds of each command."""
     bpa, lists = [sys.executable, "-m", "bpa_ppl"], str(DATA / "medical/test.nbest.gz")
     reference, weights = str(DATA / "medical/test.ref"), str(DATA / "moses.ini")
     adapt = ["adapt", lists, "-w", weights, "--references", reference, "-q", "-o", "posterior.nc"]
@@ -77,7 +77,9 @@ def main() -> None:
     }
     for command in commands.values():  # fills the caches
         usage(command)
-    runs = [{name: usage(command) for name, command in commands.items()} for _ in range(repeats)]
+    runs = [
+        {name: usage(command) for name, command in commands.items()} for _ in range(options.repeats)
+    ]
     table = Table("CPU seconds", "seconds", "units", "from … to", "MiB")
     units = [run['python -c "import jax"'][0] for run in runs]
     for name in commands:
@@ -91,4 +93,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_tables(__doc__, {"commands": commands}, repeats=5)

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measuring import CORPORA, PeakMemory, Table, best_time, run_tables
+from measuring import CORPORA, PeakMemory, Table, best_time, few, run_tables
 from sklearn.metrics import adjusted_rand_score
 
 from bpa_ppl._runtime.workers import parallel_workers
@@ -43,7 +43,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 
 from support.planted import planted
 
-SHARES = (0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
+SHARES = few((0.6, 0.5, 0.4, 0.3, 0.2, 0.1))
 #: Settings on the planted and on the general corpus.
 SETTINGS: dict[str, dict[str, Any]] = {
     "hard (default)": {},
@@ -92,7 +92,7 @@ def print_recovery(ks: Iterable[int], ways: dict[str, Callable[..., Any]]) -> No
         return f"{mean:.3f}"
 
     for k in ks:
-        corpora = [[planted(k, 2000, share, seed) for seed in range(2)] for share in SHARES]
+        corpora = [[planted(k, 2000, share, seed) for seed in few(range(2))] for share in SHARES]
         table = Table(f"K = {k}", *map(str, SHARES), width=8)
         for name, winners in ways.items():
             table.row(name, *(index(draws, partial(winners, k=k)) for draws in corpora))

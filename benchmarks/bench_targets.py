@@ -67,7 +67,7 @@ def targets(options: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     run_tables(
-        __doc__ or "",
+        __doc__,
         {"targets": targets},
         needs_data=False,
         samplers="auto,imh,nuts,rwm,laplace",

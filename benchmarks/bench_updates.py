@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from bench_judged import WMT23, read_halves
-from measuring import Table, canonical, draw_lists, parse_options, read_lists
+from measuring import Table, canonical, draw_lists, read_lists, run_tables
 
 import bpa_ppl as bpa
 from bpa_ppl.lists.nbest import NBest
@@ -65,12 +65,8 @@ def updates(first: Draws, parts: list[NBest], adapt: Adapt) -> Iterator[Draws]:
         yield posterior
 
 
-def main() -> None:
-    """Print the table."""
-    assert __doc__
-    options = parse_options(
-        __doc__, draws=3, kept=1000, collections=("medical", "captions", "judged")
-    )
+def updated(options: Any) -> None:
+    """Print the shifts from the joint posterior."""
     columns = ("shift", "largest", "same prior", "reported", "estimated", "same choice")
     table = Table(f"{options.draws} draws of lists, {options.kept} kept", *columns)
     for name in options.collections:
@@ -114,4 +110,10 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_tables(
+        __doc__,
+        {"updated": updated},
+        draws=3,
+        kept=1000,
+        collections=("medical", "captions", "judged"),
+    )

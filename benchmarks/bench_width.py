@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from measuring import Table, best_time, parse_options
+from measuring import Table, best_time, run_tables
 from sklearn.linear_model import LogisticRegressionCV, RidgeCV
 from sklearn.model_selection import GroupKFold
 
@@ -64,11 +64,8 @@ def fit_logistic(lists: bpa.NBest, gains: np.ndarray) -> Any:
     return model.fit(x, y)
 
 
-def main() -> None:
-    """Read the command line and print the table."""
-    options = parse_options(
-        __doc__ or "", needs_data=False, features=FEATURES, lists=50, candidates=10
-    )
+def widths(options: Any) -> None:
+    """Print the seconds by the number of features."""
     columns = "first", "adapt", "RidgeCV", "LogisticCV", "/ RidgeCV", "/ LogisticCV", "sampler"
     table = Table(f"features of {options.lists} lists of {options.candidates}", *columns)
     for features in options.features:
@@ -89,4 +86,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_tables(
+        __doc__, {"widths": widths}, needs_data=False, features=FEATURES, lists=50, candidates=10
+    )

@@ -30,37 +30,57 @@ DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 CORPORA = DATA / "phrases/corpora"
 DOMAINS = ("medical", "captions", "conversation")
 LIKELIHOODS = {"published": "oracle", "margin": "margin"}
+#: A trial measures the least of everything.
+IS_LITTLE = "--little" in sys.argv
+#: Options of a trial; of those with several values, it takes the first one.
+LITTLE = {
+    "draws": 1,
+    "runs": 1,
+    "splits": 1,
+    "damaged": 1,
+    "rounds": 1,
+    "repeats": 1,
+    "seeds": 1,
+    "replications": 5,
+    "comparisons": 5,
+    "calls": 10,
+    "requests": 10,
+    "answers": 20,
+}
 #: From the size of A and a seed to test TER, BLEU and length ratio.
 OfDraw = Callable[[int, int], Float64]
 
 
-def parse_options(
-    description: str,
+def run_tables(
+    description: str | None,
+    tables: Mapping[str, Callable[[argparse.Namespace], None]],
     *,
-    tables: Iterable[str] = (),
     needs_data: bool = True,
     **defaults: float | str | tuple[Any, ...],
-) -> argparse.Namespace:
-    """Parse the command line.
+) -> None:
+    """Parse the command line and print the tables, or those that `--tables` selects.
 
     Args:
         description: the docstring of the script.
-        tables: the names of its tables; it prints all of them unless `--tables` selects some.
+        tables: from the name of each to the function that prints it.
         needs_data: exit if the n-best lists and corpora are not available.
         defaults: the other options, with their defaults; a tuple is an option with several values.
     """
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    if names := list(tables):
-        parser.add_argument(
-            "--tables", "--parts", dest="tables", nargs="+", choices=names, default=names
-        )
+    parser.add_argument("--little", action="store_true", help="a trial: few draws of each table")
+    names = list(tables)
+    parser.add_argument(
+        "--tables", "--parts", dest="tables", nargs="+", choices=names, default=names
+    )
     for name, default in defaults.items():
         if isinstance(default, bool):
             parser.add_argument(f"--{name}", default=default, action=argparse.BooleanOptionalAction)
             continue
         several = isinstance(default, tuple)
+        if IS_LITTLE:
+            default = few(default) if several else LITTLE.get(name, default)
         parser.add_argument(
             f"--{name.replace('_', '-')}",
             default=default,
@@ -69,21 +89,23 @@ def parse_options(
             help=f"default: {' '.join(map(str, default)) if several else default}",
         )
     options = parser.parse_args()
+    if options.little:
+        least = {
+            k: v[:1] if isinstance(v, tuple) else LITTLE.get(k, v) for k, v in defaults.items()
+        }
+        options = parser.parse_args(namespace=argparse.Namespace(**least))
     if needs_data and not DATA.is_dir():
         sys.exit(f"this benchmark needs the data in {DATA}, which does not exist")
     warnings.simplefilter("ignore", bpa.BpaWarning)
-    return options
-
-
-def run_tables(
-    description: str,
-    tables: Mapping[str, Callable[[argparse.Namespace], None]],
-    **defaults: float | str | tuple[Any, ...],
-) -> None:
-    """Parse the command line and print the selected tables."""
-    options = parse_options(description, tables=tables, **defaults)
     for name in options.tables:
+        if IS_LITTLE:
+            print(f"\n## {name}", flush=True)
         tables[name](options)
+
+
+def few(values: Any, count: int = 1) -> Any:
+    """Return the first of several values in a trial, and otherwise all."""
+    return values[:count] if IS_LITTLE else values
 
 
 class Times(NamedTuple):
