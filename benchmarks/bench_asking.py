@@ -60,7 +60,7 @@ from bench_judged import (
     read_rewards,
     reward_halves,
 )
-from measuring import Table, few, run_tables
+from measuring import Table, answered_pairs, few, run_tables
 
 import bpa_ppl as bpa
 from bpa_ppl import NBest, from_arrays
@@ -92,9 +92,7 @@ def arena(count: int, seed: int, slope: float = 2.4, random: float = 0.0) -> NBe
     first = rng.random(count) < (1 - random) * p + random / 2
     shared = quality + rng.normal(0, 0.25, (count, 2))
     grades = [6 + 2 * (shared + rng.normal(0, error, (count, 2))) for error in (0.3, 0.4, 0.5)]
-    table = np.clip(np.round(np.stack(grades, axis=-1)), 1, 10).reshape(-1, 3)
-    lists = from_arrays([""] * len(table), table, ["gpt", "claude", "llama"], 2)
-    return lists.with_extras(gain=np.stack([first, ~first], axis=1).ravel().astype(float))
+    return answered_pairs(np.clip(np.round(np.stack(grades, axis=-1)), 1, 10), first)
 
 
 def weak(count: int, seed: int, judges: int, slope: float, error: float) -> NBest:
@@ -111,9 +109,7 @@ def weak(count: int, seed: int, judges: int, slope: float, error: float) -> NBes
     quality = rng.normal(size=(count, 2))
     first = rng.random(count) < 1 / (1 + np.exp(-slope * (quality[:, 0] - quality[:, 1])))
     scores = [quality + rng.normal(0, error, (count, 2)) for _ in range(judges)]
-    table = np.stack(scores, axis=-1).reshape(-1, judges)
-    lists = from_arrays([""] * len(table), table, [f"j{k}" for k in range(judges)], 2)
-    return lists.with_extras(gain=np.stack([first, ~first], axis=1).ravel().astype(float))
+    return answered_pairs(np.stack(scores, axis=-1), first)
 
 
 def compare_two(lists: NBest, seed: int) -> NBest:

@@ -416,7 +416,7 @@ def compare(
         best = {t: np.max([w[n] for n in (before, *SIMPLE)], axis=0) for t, w in won.items()}
         means = np.array([ways[way] for ways in won.values()])
         regret = means - np.array([*best.values()])
-        change = (means - np.array([ways[before] for ways in won.values()]))[:, 1:]
+        change = (means - np.array([ways[before] for ways in won.values()]))[:, -2:]
         print(
             f"  {way:<44} {write(means.mean(axis=0))}   {write(regret.mean(axis=0))}   "
             f"{regret.min():+.3f}   {change.min():+.3f} ({[*won][change.min(axis=1).argmin()]})"

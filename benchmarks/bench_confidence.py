@@ -33,12 +33,12 @@ from typing import Any
 
 import numpy as np
 from bench_judged import SUMMARIES, WMT23, draw_lists, hard_pairs, read_halves, reward_halves
-from measuring import DOMAINS, Table, canonical, draw, few, read_lists, run_tables
+from measuring import DOMAINS, Table, answered_pairs, canonical, draw, few, read_lists, run_tables
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import brier_score_loss, log_loss
 
 import bpa_ppl as bpa
-from bpa_ppl import NBest, from_arrays
+from bpa_ppl import NBest
 from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
 from bpa_ppl.diagnostics.ways.headroom import headroom_won
 from bpa_ppl.diagnostics.ways.judged import average_best
@@ -67,7 +67,8 @@ def read_domain(domain: str) -> tuple[NBest, NBest]:
 
 def calibration_error(right: Any, probability: Any) -> float:
     """Return the mean difference of probability and frequency in ten bins of equal counts."""
-    curve = calibration_curve(right, probability, n_bins=10, strategy="quantile")
+    p = np.minimum(probability, 1.0)  # sums may be larger by a rounding error
+    curve = calibration_curve(right, p, n_bins=10, strategy="quantile")
     return float(np.abs(np.subtract(*curve)).mean())
 
 
@@ -103,9 +104,7 @@ def simulated_pairs(count: int, seed: int, judges: int = 9, misleading: int = 0)
     scores = rng.multivariate_normal(np.zeros(judges), covariance / 2, size=(count, 2))
     first = rng.random(count) < 1 / (1 + np.exp((scores[:, 1] - scores[:, 0]) @ weights))
     scores[..., :misleading] *= -1
-    names = [f"judge{number}" for number in range(judges)]
-    lists = from_arrays([""] * (2 * count), scores.reshape(-1, judges), names, 2)
-    return lists.with_extras(gain=np.stack([first, ~first], axis=1).ravel().astype(float))
+    return answered_pairs(scores, first)
 
 
 def samples_of_pairs(name: str, size: int, draws: int) -> Iterator[tuple[NBest, NBest]]:

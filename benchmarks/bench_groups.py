@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import numpyro.distributions as dist
 from bench_judged import DATA, WMT23, reward_halves
-from measuring import Table, few, run_tables
+from measuring import Table, answered_pairs, few, run_tables
 from numpyro.primitives import Messenger
 
 import bpa_ppl as bpa
@@ -59,11 +59,8 @@ def customers(size: int, seed: int) -> tuple[NBest, NBest]:
         scores = rng.normal(size=(len(owner), 2, JUDGES))
         odds = np.einsum("nk,nk->n", scores[:, 0] - scores[:, 1], weights[owner])
         first = rng.random(len(owner)) < 1 / (1 + np.exp(-2 * odds))
-        names = [f"judge{k}" for k in range(JUDGES)]
-        lists = from_arrays([""] * (2 * len(owner)), scores.reshape(-1, JUDGES), names, 2)
-        gain = np.stack([first, ~first], axis=1).ravel().astype(float)
-        named = lists.with_sentence_extras(domain=[f"customer {k}" for k in owner])
-        return named.with_extras(gain=gain)
+        lists = answered_pairs(scores, first)
+        return lists.with_sentence_extras(domain=[f"customer {k}" for k in owner])
 
     return draw(size), draw(TESTED)
 

@@ -45,9 +45,9 @@ from typing import Any
 import numpy as np
 from measuring import (
     CORPORA,
-    DATA,
     Table,
     Task,
+    authored_lists,
     cell,
     draw,
     read_lists,
@@ -113,11 +113,7 @@ def lists_without_segmentations(domain: str) -> NBest:
     """Return 100 lists of another domain, or all of the texts of this project, shuffled."""
     if domain != OWN:
         return read_lists(domain, OTHERS[domain])[:100]
-    parts = (
-        bpa.read_nbest(f"{path}.nbest500.gz", references=f"{path}.ref", sources=f"{path}.src")
-        for path in (DATA / OWN / name for name in ("leaflet", "office"))
-    )
-    lists = concatenate(list(parts), renumber=True)
+    lists = authored_lists()
     return lists.select(np.random.default_rng(0).permutation(len(lists)))
 
 

@@ -51,14 +51,14 @@ from bench_asking import samples
 from bench_confidence import TESTED, simulated_pairs
 from bench_judged import COMPUTED, SIX, SIZES, read_halves
 from bench_judging import covered
-from measuring import Table, run_tables
+from measuring import Table, answered_pairs, run_tables
 from pair_priors import Given, infer, normal
 from scipy.optimize import minimize
 from scipy.special import expit, logsumexp, softmax
 from scipy.stats import norm
 
 import bpa_ppl as bpa
-from bpa_ppl import NBest, from_arrays
+from bpa_ppl import NBest
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.lists.columns import read_column
 from bpa_ppl.models.priors.isotropic import LOG_DEVIATION, PAIRS_FACTOR
@@ -82,13 +82,8 @@ def pairs_of(chosen: Float64, other: Float64) -> NBest:
         other: (n, K) features.
     """
     first = np.arange(len(chosen)) % 2 == 0
-    table = np.stack(
-        [np.where(first[:, None], a, b) for a, b in ((chosen, other), (other, chosen))]
-    )
-    table = table.swapaxes(0, 1).reshape(-1, chosen.shape[1])
-    names = [f"judge{k}" for k in range(chosen.shape[1])]
-    lists = from_arrays([""] * len(table), table, names, 2)
-    return lists.with_extras(gain=np.stack([first, ~first], axis=1).ravel().astype(float))
+    both = np.stack([chosen, other], axis=1)
+    return answered_pairs(np.where(first[:, None, None], both, both[:, ::-1]), first)
 
 
 def weak_judges(count: int, seed: int, judges: int = 3, shared: float = 0.3) -> NBest:

@@ -35,6 +35,7 @@ from measuring import (
     DATA,
     Table,
     Task,
+    authored_lists,
     best_time,
     canonical,
     domain_task,
@@ -51,7 +52,6 @@ from bpa_ppl import (
     concatenate,
     corpus_score,
     point_weights,
-    read_nbest,
     rerank,
 )
 from bpa_ppl._runtime.arrays import Float64
@@ -453,11 +453,7 @@ def texts(options: argparse.Namespace) -> None:
 
 def examples(options: argparse.Namespace) -> None:
     """Print test sentences of our own texts, without and with adaptation, and as MERT does."""
-    parts = [
-        read_nbest(f"{path}.nbest500.gz", references=f"{path}.ref", sources=f"{path}.src")
-        for path in (DATA / "authored" / name for name in ("leaflet", "office"))
-    ]
-    lists = concatenate(parts, renumber=True)
+    lists = authored_lists()
     order = np.random.default_rng(0).permutation(len(lists))
     pool, test = lists.select(order[::2]), lists.select(order[1::2])
     references = [one for one, *_ in test.references]

@@ -245,6 +245,28 @@ def read_lists(name: str, part: str) -> NBest:
     return bpa.read_nbest(f"{path}.nbest.gz", references=f"{path}.ref", sources=f"{path}.src")
 
 
+def authored_lists() -> NBest:
+    """Return the 500-best lists of our own texts, leaflet and office."""
+    parts = (
+        bpa.read_nbest(f"{path}.nbest500.gz", references=f"{path}.ref", sources=f"{path}.src")
+        for path in (DATA / "authored" / name for name in ("leaflet", "office"))
+    )
+    return bpa.concatenate(list(parts), renumber=True)
+
+
+def answered_pairs(scores: Float64, first: Any) -> NBest:
+    """Return pairs of candidates with a gain of 1 for the chosen one.
+
+    Args:
+        scores: (n, 2, K) of the judges.
+        first: (n,) whether the first candidate is chosen.
+    """
+    judges = scores.shape[-1]
+    names = [f"judge{k}" for k in range(judges)]
+    lists = bpa.from_arrays([""] * (2 * len(scores)), scores.reshape(-1, judges), names, 2)
+    return lists.with_extras(gain=np.stack([first, ~first], axis=1).ravel().astype(float))
+
+
 def draw(pool: NBest, size: int, seed: int) -> NBest:
     """Draw sentences with replacement."""
     return pool.select(np.random.default_rng(seed).integers(len(pool), size=size))
