@@ -34,7 +34,7 @@ from bpa_ppl.lists.columns import read_column
 from bpa_ppl.models.log_linear import hierarchical, log_linear
 
 CUSTOMERS, JUDGES, TESTED = 6, 5, 500
-SAMPLER = {"sampler": "nuts:draws=500,chains=2"}
+SAMPLER = {"sampler": f"nuts:draws={len(few(range(500), 50))},chains=2"}
 #: Sections of RewardBench by the beginning of the names of their subsets.
 SECTIONS = {
     "Chat": ("alpacaeval", "mt-bench"),

@@ -23,12 +23,12 @@ from functools import cache, partial
 from typing import Any
 
 from bench_learned_priors import MARGIN, Learning
-from measuring import DOMAINS, ScoreTable, Task, domain_task, few, run_tables
+from measuring import DOMAINS, ScoreTable, Task, domain_task, run_tables
 
 from bpa_ppl.models.likelihoods.likelihood import Observations, round_setting
 from bpa_ppl.models.likelihoods.oracle import Margin, Risk
 
-SIZES = few((10, 20, 50, 100))
+SIZES = (10, 20, 50, 100)
 
 
 class PerEdit(Margin, frozen=True):

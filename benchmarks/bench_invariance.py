@@ -50,6 +50,7 @@ from measuring import (
     authored_lists,
     cell,
     draw,
+    few,
     read_lists,
     run_tables,
     scratch_folder,
@@ -69,7 +70,7 @@ from bpa_ppl.lists.building import concatenate
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.text.words import NumberedText, iter_sentences
 
-SIZES = (10, 100)
+SIZES = few((10, 100))
 OUTPUTS = 8  # sentences of the table of outputs
 TABLES = ("in", "mixed", "without", "stacked", "distances", "soft", "risk", "phrases", "single")
 TABLES = (*TABLES, "signs", "outputs")

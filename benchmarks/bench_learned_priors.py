@@ -30,7 +30,6 @@ from measuring import (
     caption_corpus,
     domain_task,
     draw,
-    few,
     run_tables,
     write_lines,
 )
@@ -49,7 +48,7 @@ from bpa_ppl.posterior.statistics import ess, r_hat
 from bpa_ppl.samplers.sampler import SAMPLERS
 from bpa_ppl.weights import StartingWeights
 
-SIZES = few((0, 10, 50), 2)
+SIZES = (0, 10, 50)
 MARGIN = Margin(gamma=2.0)
 MARGIN_BOTH: dict[str, Any] = {"likelihood": Margin(gamma=8.0), "gain": "ter+bleu"}
 

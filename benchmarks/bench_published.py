@@ -40,6 +40,7 @@ from measuring import (
     canonical,
     domain_task,
     draw,
+    few,
     read_lists,
     run_tables,
     scratch_folder,
@@ -92,7 +93,7 @@ SWEEPS = {
 #: Sentences of `examples`.
 EXAMPLES = 6
 #: n and δ.
-CROSSED = ((10, 50, 100, 200, 500), (1, 8, 64))
+CROSSED = (few((10, 50, 100, 200, 500)), few((1, 8, 64)))
 #: Methods of lists of 100 candidates, with and without the lists that λ_T was tuned on.
 BOTH = {
     "mert-bleu": {"like": "mert"},
@@ -126,7 +127,7 @@ BLEU_LENGTH = 4
 SCALES = (1, 5)
 CONSTANT = "UnknownWordPenalty0"
 #: σ_T and σ_o.
-VARIANCES = ((0.01, 0.1, 1.0), (0.0001, 0.001, 0.01, 0.1, 1.0))
+VARIANCES = (few((0.01, 0.1, 1.0)), few((0.0001, 0.001, 0.01, 0.1, 1.0)))
 LOOPS = {
     f"{tuner}-{metric}-loop": {
         "like": tuner,

@@ -186,6 +186,7 @@ class ScoreTable(Table):
     """
 
     def __init__(self, title: str, sizes: Sequence[int], draws: int, total: bool = False):
+        sizes = few(sizes)
         heads = [f"{size} sentences" for size in sizes] + ["sum"] * total
         super().__init__(title, *heads, width=31)
         self._sizes, self._draws, self._total = sizes, draws, total
@@ -195,7 +196,9 @@ class ScoreTable(Table):
         means = []
         for size in self._sizes:
             seeds = range(self._draws)
-            means.append(summary([[of_draw(size, seed) for seed in seeds] for of_draw in domains]))
+            means.append(
+                summary([[of_draw(size, seed) for seed in seeds] for of_draw in few(domains)])
+            )
         ter, spread = np.mean(means, axis=0)[:2]
         self.row(name, *map(cell, means), *[ter + spread / 2] * self._total)
 

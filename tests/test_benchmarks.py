@@ -34,7 +34,7 @@ OPTIONS = {
     "bench_latency": "--draws 40",
     "bench_learned_priors": "--features 20",
     "bench_published": "--methods canonical published vit-2010 map --sweeps delta walk",
-    "bench_scale": "--sizes 25000x5",
+    "bench_scale": "--lists 20 --sizes 25000x5",
     "bench_subdomains": "--statutes {shared}",
     "bench_targets": "--samplers imh,rwm",
     "bench_updates": "--collections medical judged --kept 100",
