@@ -67,8 +67,7 @@ def read_domain(domain: str) -> tuple[NBest, NBest]:
 
 def calibration_error(right: Any, probability: Any) -> float:
     """Return the mean difference of probability and frequency in ten bins of equal counts."""
-    p = np.minimum(probability, 1.0)  # sums may be larger by a rounding error
-    curve = calibration_curve(right, p, n_bins=10, strategy="quantile")
+    curve = calibration_curve(right, probability, n_bins=10, strategy="quantile")
     return float(np.abs(np.subtract(*curve)).mean())
 
 
@@ -83,8 +82,8 @@ def translations(_: Any) -> None:
             posterior = bpa.adapt(draw(pool, 50, seed), canonical(), **settings)
             summed = bpa.rerank(test, posterior, unchecked=True, derivations="summed")
             right = [text == other for text, other in zip(summed.texts, oracle_texts, strict=True)]
-            error = calibration_error(right, summed.probability)
-            results.append((error, brier_score_loss(right, summed.probability)))
+            p = np.minimum(summed.probability, 1.0)  # sums may be larger by a rounding error
+            results.append((calibration_error(right, p), brier_score_loss(right, p)))
         table = Table(f"{domain}, {likelihood}, |A| = 50", "calibration error", "Brier")
         table.row("mean", *(f"{value:.3f}" for value in np.mean(results, axis=0)))
 

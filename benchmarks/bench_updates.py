@@ -46,7 +46,7 @@ def judged(kept: int) -> tuple[NBest, NBest, Adapt]:
     half = read_halves(WMT23[:1])[0]
     options: dict[str, Any] = {"gain": "gain", "seed": 1}
     # By default κ depends on the lists.
-    whole = as_draws(bpa.adapt(half.pool, None, sampler="map", **options))
+    whole = as_draws(bpa.adapt(half.pool, None, sampler="map", likelihood="risk", **options))
     options["likelihood"] = Risk(kappa=whole.record.likelihood.settings["kappa"])
 
     def adapt(lists: NBest, prior: Any = "isotropic") -> Draws:

@@ -31,7 +31,7 @@ OPTIONS = {
     "bench_gallery": "--programs linear --draws 100",
     "bench_invariance": "--k 3",
     "bench_judge_page": "--lists 100",
-    "bench_latency": "--draws 40",
+    "bench_latency": "--draws 4000",
     "bench_learned_priors": "--features 20",
     "bench_published": "--methods canonical published vit-2010 map --sweeps delta walk",
     "bench_scale": "--lists 20 --sizes 25000x5",
