@@ -1,4 +1,8 @@
-"""Parallel work in threads or processes of this machine, by joblib."""
+"""Parallel work by joblib, in processes and threads of this machine or on a cluster.
+
+The workers are those of joblib's active backend, which a program chooses for Dask or Ray, as in
+`joblib.parallel_config(backend="dask")`. Without a choice they are processes, started by loky.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from numbers import Integral
 from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from bpa_ppl._runtime.arguments import require_extra
 from bpa_ppl._runtime.messages import Note, capture_notes, replay
 from bpa_ppl.errors import UsageError, wrong_value
 
@@ -22,12 +27,19 @@ if TYPE_CHECKING:
 
 _AHEAD = 4  # the number of calls for each worker that are read together
 _WATCH = 0.5  # seconds between checks that the parent of a worker is running
+_ANSWER = 10  # seconds in which a scheduler answers, and has a worker
 
 T = TypeVar("T")
 
 
-def count_workers(jobs: Any) -> int:
-    """Return the number of workers for `jobs`, where -1 means one for every core.
+def count_workers(jobs: Any, **hints: str) -> int:
+    """Return the number of workers for `jobs`, where -1 means all of them.
+
+    1, the default, leaves the number to the active backend: without one it is 1.
+
+    Args:
+        jobs: of this machine. A cluster has as many workers as it has.
+        hints: `prefer` or `require`, as of `joblib.Parallel`.
 
     Raises:
         UsageError: if `jobs` is not valid.
@@ -41,11 +53,10 @@ def count_workers(jobs: Any) -> int:
     is_integer = isinstance(jobs, Integral) and not isinstance(jobs, bool)
     if not is_integer or jobs == 0 or not -1 <= jobs < 2**31:
         raise wrong_value("jobs must be at least 1, or -1 for every core", jobs, "jobs")
-    if jobs > 0:
-        return int(jobs)
-    from joblib import effective_n_jobs
+    from joblib.parallel import get_active_backend
 
-    return int(effective_n_jobs(jobs))
+    backend, of_backend = get_active_backend(**hints)
+    return int(backend.effective_n_jobs(of_backend if jobs == 1 else int(jobs)))
 
 
 def _end_with_parent(pid: int) -> None:
@@ -63,7 +74,9 @@ def _end_with_parent(pid: int) -> None:
 
 def _call_and_capture(function: Callable[..., T], args: Any, options: Any) -> tuple[T, list[Note]]:
     """Return the result of a call in a worker, and the notes that it logged."""
-    with capture_notes() as notes:
+    from joblib import parallel_config
+
+    with capture_notes() as notes, parallel_config(backend="sequential"):
         value = function(*args, **options)
     return value, notes
 
@@ -101,7 +114,7 @@ class Parallel:
             calls: items, each with a call.
 
         >>> from joblib import delayed
-        >>> with parallel_workers(2, threads=True) as parallel:
+        >>> with parallel_workers(2, require="sharedmem") as parallel:
         ...     list(parallel.in_order((n, delayed(abs)(n)) for n in (-1, -2)))
         [(-1, 1), (-2, 2)]
         """
@@ -120,38 +133,97 @@ class Parallel:
 
 
 @contextmanager
-def parallel_workers(
-    jobs: int, *, threads: bool = False, ordered: bool = True
-) -> Iterator[Parallel]:
+def parallel_workers(jobs: int, *, ordered: bool = True, **hints: str) -> Iterator[Parallel]:
     """Yield workers, and end their work when the block is left.
 
     Args:
-        jobs: the number of workers; -1 means one for every core.
-        threads: whether the workers are threads and not processes.
+        jobs: as for `count_workers`.
         ordered: whether results come in the order of the calls, or as soon as they are ready.
+        hints: as of `joblib.Parallel`: `prefer="threads"` for threads unless a backend is active,
+            `require="sharedmem"` for threads of this process in any case.
 
     Raises:
         UsageError: if `jobs` is not valid, or a worker is lost.
 
     >>> from joblib import delayed
-    >>> with parallel_workers(2, threads=True) as parallel:
+    >>> with parallel_workers(2, require="sharedmem") as parallel:
     ...     list(parallel(delayed(abs)(n) for n in (-1, -2)))
     [1, 2]
     """
     import joblib
+    from joblib.parallel import LokyBackend, get_active_backend
 
-    width = count_workers(jobs)
+    width, (backend, _) = count_workers(jobs, **hints), get_active_backend(**hints)
+    as_generator = "generator" if ordered else "generator_unordered"
     of_processes = {"initializer": _end_with_parent, "initargs": (os.getpid(),)}
     try:
         with joblib.Parallel(
             width,
-            backend="threading" if threads else "loky",
-            return_as="generator" if ordered else "generator_unordered",
+            backend=backend,
+            return_as=as_generator if backend.supports_return_generator else "list",
             batch_size=1,
             max_nbytes=None,  # arrays are sent without temporary files
-            **({} if threads else of_processes),
+            **(of_processes if isinstance(backend, LokyBackend) else {}),
         ) as pool:
             yield Parallel(pool, width)
     except BrokenProcessPool as error:
         problem = "a worker process was killed, usually for lack of memory: use fewer jobs"
         raise UsageError(problem, parameter="jobs", code="damaged") from error
+
+
+@contextmanager
+def use_scheduler(address: str | None) -> Iterator[None]:
+    """Make the workers of a Dask scheduler those of the block.
+
+    Args:
+        address: of the scheduler; None changes nothing.
+
+    Raises:
+        UsageError: if Dask is not installed, no scheduler with workers answers at the address, or
+            a call ends the workers that run it.
+    """
+    if address is None:
+        yield
+        return
+    require_extra("a scheduler needs Dask", "cluster", "distributed", parameter="scheduler")
+    from distributed import CancelledError, Client, KilledWorker
+    from joblib import parallel_config
+    from joblib.parallel import ParallelBackendBase
+
+    class Cluster(ParallelBackendBase):  # type: ignore[misc]
+        """The workers of the scheduler; joblib's own backend waits forever for a lost call."""
+
+        supports_retrieve_callback = True
+
+        def effective_n_jobs(self, n_jobs: object) -> int:
+            return sum(client.nthreads().values())
+
+        def submit(self, func: Any, callback: Any) -> Any:
+            future = client.submit(func, pure=False)
+            future.add_done_callback(callback)
+            return future
+
+        def retrieve_result_callback(self, out: Any) -> Any:
+            return out.result()
+
+    with ExitStack() as stack:
+        try:
+            client = stack.enter_context(Client(address, timeout=_ANSWER))
+            client.wait_for_workers(1, _ANSWER)
+        except (OSError, ValueError) as error:
+            raise UsageError(
+                f"no Dask scheduler with workers answers at {address}: start it and its workers, or "
+                "correct the address",
+                parameter="scheduler",
+                code="no-data",
+            ) from error
+        stack.enter_context(parallel_config(backend=Cluster()))
+        try:
+            yield
+        except (CancelledError, KilledWorker) as error:
+            raise UsageError(
+                f"the scheduler at {address} or several of its workers were lost, usually for lack "
+                "of memory: look at their logs",
+                parameter="scheduler",
+                code="damaged",
+            ) from error

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Unpack
 
 from cyclopts import Parameter
 
+from bpa_ppl._runtime.workers import use_scheduler
 from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.needs import Needs
 from bpa_ppl.cli.outputs import keep_recorded_files
@@ -26,6 +27,7 @@ def adapt(
         shared.Unchecked, Parameter(group=shared.PRIOR), Needs(("prior",))
     ] = False,
     like: Annotated[Path | None, Parameter(group=shared.OTHERS)] = None,
+    scheduler: Annotated[shared.Scheduler, Parameter(group=shared.OTHERS)] = None,
     quiet: Annotated[shared.Quiet, Parameter(group=shared.OTHERS)] = False,
     **settings: Unpack[shared.AdaptOptions],
 ) -> None:
@@ -79,7 +81,8 @@ def adapt(
     roles = columns.roles(gain, to_patterns(categorical or (), "categorical"))
     lists = reading.read_together(nbest, judgements or (), roles=roles)
     given = reading.formats.given()
-    posterior, report, comparison = run_adaptation(lists, start, resolved, reading=given)
+    with use_scheduler(scheduler):
+        posterior, report, comparison = run_adaptation(lists, start, resolved, reading=given)
     write_posterior(posterior, output)
     if report and comparison is not None:
         shared.echo_status(comparison, quiet)

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from cyclopts import Group, Parameter
 
 from bpa_ppl._runtime.messages import format_count
+from bpa_ppl._runtime.workers import use_scheduler
 from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.needs import Needs
 from bpa_ppl.cli.outputs import Written
@@ -340,6 +341,7 @@ def calibrate(
     replications: int = 200,
     settings: _SamplerSettings = None,
     jobs: Annotated[int, Parameter(group=shared.SAMPLING)] = 1,
+    scheduler: Annotated[shared.Scheduler, Parameter(group=shared.SAMPLING)] = None,
     seed: Annotated[int, Parameter(group=shared.SAMPLING)] = 0,
     quiet: shared.Quiet = False,
 ) -> None:
@@ -375,9 +377,10 @@ def calibrate(
         )
         made = {"lists": str(nbest), **problem.describe(weights), **made}
     results = []
-    for one in calibrations:
-        print(one)
-        results.append(one)
+    with use_scheduler(scheduler):
+        for one in calibrations:
+            print(one)
+            results.append(one)
     if output is not None:
         write_calibrations(results, output, made=made, command=shared.command_line())
     if not all(results):

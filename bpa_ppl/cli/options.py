@@ -276,6 +276,13 @@ References = Annotated[
 Sources = Annotated[
     Path | None, Parameter(alias="-s", group=_READING, help="Source sentences, one per line.")
 ]
+Scheduler = Annotated[
+    str | None,
+    Parameter(
+        help="Address of a Dask scheduler, such as tcp://host:8786: all its workers do the work, "
+        "in place of those of --jobs.",
+    ),
+]
 Unchecked = Annotated[bool, Parameter(help="Use a posterior even if it fails its check.")]
 AsJson = Annotated[bool, Parameter(name="--json", help="Print JSON instead of tables.")]
 Quiet = Annotated[bool, Parameter(alias="-q", help="Show no progress and no summary.")]

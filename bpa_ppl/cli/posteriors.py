@@ -11,6 +11,7 @@ from cyclopts import Parameter
 
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import format_count, warn_user
+from bpa_ppl._runtime.workers import use_scheduler
 from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.needs import Needs
 from bpa_ppl.cli.outputs import Written, keep_recorded_files
@@ -155,6 +156,7 @@ def rerank(
     ask: shared.FurtherOutput | None = None,
     reading: shared.Reading = shared.Reading(),
     gaps: str = "error",
+    scheduler: shared.Scheduler = None,
     quiet: shared.Quiet = False,
     **options: Unpack[shared.ChoiceOptions],
 ) -> None:
@@ -190,17 +192,12 @@ def rerank(
     aligned: AlignedTexts | None = AlignedTexts(gaps, lines, first_id, empty)
     if gaps == "error" and lines is None and has_ids(output):
         aligned = None  # nobody has to count the lines
-    summary = rerank_to(
-        reading.formats.tables(
-            nbest, roles_for(draws), reading.references, reading.sources, empty=empty
-        ),
-        reranker,
-        output,
-        details,
-        probabilities=probabilities,
-        ask=ask,
-        aligned=aligned,
+    tables = reading.formats.tables(
+        nbest, roles_for(draws), reading.references, reading.sources, empty=empty
     )
+    files: dict[str, Any] = {"probabilities": probabilities, "ask": ask, "aligned": aligned}
+    with use_scheduler(scheduler):
+        summary = rerank_to(tables, reranker, output, details, **files)
     if aligned is not None and aligned.filled:
         missing = format_count(aligned.filled, "sentence")
         shared.echo_status(f"note: {missing} without a list: {gaps} line", quiet)

@@ -459,8 +459,8 @@ def run_calibration(
     from joblib import delayed
 
     ranks, sizes = np.empty((replications, len(columns))), np.empty(replications)
-    # Threads, not processes, because they share compiled programs.
-    workers = parallel_workers(jobs, threads=True)
+    # Threads, not processes of this machine, because they share compiled programs.
+    workers = parallel_workers(jobs, prefer="threads")
     with reporter(progress, f"calibrate {sampler}") as report, workers as parallel:
         for i, run in enumerate(parallel(delayed(replicate)(i) for i in range(replications))):
             ranks[i], sizes[i] = _rank_true_values(run, columns, np.random.default_rng([seed, i]))

@@ -108,7 +108,7 @@ def induce(
             shares = _fit_lda(sides, chosen)
             record = {"induction": "lda", "side": side, **chosen.settings()}
             return Subdomains(*texts, shares.astype(np.float32), shares.mean(axis=0), record)
-        with parallel_workers(jobs, threads=True) as parallel:  # they share the corpus
+        with parallel_workers(jobs, require="sharedmem") as parallel:  # of the corpus
             history = fit_em(*texts, chosen, parallel, report)
     last = history[-1]
     if empty := int(np.count_nonzero(last.weights == 0)):

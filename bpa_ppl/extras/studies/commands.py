@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
 
+from bpa_ppl._runtime.workers import use_scheduler
 from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.comparing import TestedProblem, echo_files, in_folder
 from bpa_ppl.cli.needs import Needs
@@ -112,6 +113,7 @@ def experiment(
     *,
     output: Annotated[shared.OutputPath, Parameter(metavar="FOLDER")],
     jobs: int = 1,
+    scheduler: shared.Scheduler = None,
     quiet: shared.Quiet = False,
 ) -> None:
     """Compare methods over numbers of adaptation sentences (learning curves).
@@ -126,7 +128,8 @@ def experiment(
     from bpa_ppl.extras.studies.running import run_study
     from bpa_ppl.extras.studies.study import read_study
 
-    written = run_study(read_study(study), output, jobs=jobs, progress=not quiet)
+    with use_scheduler(scheduler):
+        written = run_study(read_study(study), output, jobs=jobs, progress=not quiet)
     shared.echo_status(f"wrote {written}: run `bpa figures {output}` to plot it", quiet)
 
 
@@ -169,6 +172,8 @@ def sweep(
     sampler: str = "rwm-isotropic",
     runs: Annotated[int, Parameter(group=shared.SAMPLING)] = 4,
     setting: Annotated[shared.Settings, Parameter(group=shared.SAMPLING)] = None,
+    jobs: Annotated[int, Parameter(group=shared.SAMPLING)] = 1,
+    scheduler: Annotated[shared.Scheduler, Parameter(group=shared.SAMPLING)] = None,
     seed: Annotated[int, Parameter(group=shared.SAMPLING)] = 0,
     quiet: shared.Quiet = False,
 ) -> None:
@@ -181,22 +186,25 @@ def sweep(
         sampler: Name of the sampler.
         runs: Runs of each combination of values, with different seeds.
         setting: Other setting of the sampler, as NAME=VALUE.
+        jobs: Number of processes; -1 uses every core.
         seed: Seed of the first run.
     """
     from bpa_ppl.extras.studies import sweeps
 
-    result = sweeps.sweep(
-        problem.read(nbest),
-        shared.parse_weights(weights),
-        sampler,
-        values,
-        runs=runs,
-        seed=seed,
-        settings=setting,
-        progress=not quiet,
-        test=problem.read_test(),
-        **problem.arguments(),
-    )
+    with use_scheduler(scheduler):
+        result = sweeps.sweep(
+            problem.read(nbest),
+            shared.parse_weights(weights),
+            sampler,
+            values,
+            runs=runs,
+            seed=seed,
+            jobs=jobs,
+            settings=setting,
+            progress=not quiet,
+            test=problem.read_test(),
+            **problem.arguments(),
+        )
     print(result)
     written = sweeps.write_sweep(result, output)
     shared.echo_status(f"wrote {', '.join(map(str, written))}", quiet)

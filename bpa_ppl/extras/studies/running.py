@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import joblib
 import numpy as np
@@ -61,6 +61,8 @@ _REGISTRIES: tuple[Registry[Any], ...] = (
 )
 _MAX_DOMAINS = 2  # kept in memory at once
 
+T = TypeVar("T")
+
 
 def run_study(
     study: Study,
@@ -100,8 +102,8 @@ def run_study(
             cell for cell in methods if not (folder / "cells" / f"{cell.name}.json").exists()
         ]
         waiting.sort(key=lambda cell: (cell.domain, methods[cell].nbest_size))
-        registered = [registry.registered for registry in _REGISTRIES]
-        calls = (joblib.delayed(_run)(study, cell, methods[cell], registered) for cell in waiting)
+        run = with_components(run_cell)
+        calls = (joblib.delayed(run)(study, cell, methods[cell]) for cell in waiting)
         workers = parallel_workers(jobs, ordered=False)
         with reporter(progress, "experiment") as report, workers as parallel:
             done = len(methods) - len(waiting)
@@ -115,15 +117,17 @@ def run_study(
         return write_tables(folder, list(methods), study.metrics)
 
 
-def _run(
-    study: Study, cell: Cell, method: Method, registered: list[dict[str, type]]
-) -> tuple[Cell, dict[str, Any], dict[str, float]]:
-    """Run a cell in a worker, after registering the components of the parent process."""
+def with_components(function: Callable[..., T]) -> Callable[..., T]:
+    """Return a function that registers the components of this process, also in a worker."""
+    return partial(_run, function, [registry.registered for registry in _REGISTRIES])
+
+
+def _run(function: Callable[..., T], registered: list[dict[str, type]], *args: Any) -> T:
     for registry, members in zip(_REGISTRIES, registered, strict=True):
         for name, member in members.items():
             if name not in registry.registered:
                 registry.register(name, member)
-    return cell, *run_cell(study, cell, method)
+    return function(*args)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,11 +212,13 @@ def _measure_time(seconds: dict[str, float], stage: str) -> Iterator[None]:
     seconds[stage] = time.perf_counter() - start
 
 
-def run_cell(study: Study, cell: Cell, method: Method) -> tuple[dict[str, Any], dict[str, float]]:
+def run_cell(
+    study: Study, cell: Cell, method: Method
+) -> tuple[Cell, dict[str, Any], dict[str, float]]:
     """Draw A, adapt or tune, rerank the test lists, and count.
 
     Returns:
-        the row of the results, and the seconds of each stage.
+        the cell, the row of the results, and the seconds of each stage.
 
     Raises:
         DataError: if the lists, references and weights do not fit together.
@@ -267,7 +273,7 @@ def run_cell(study: Study, cell: Cell, method: Method) -> tuple[dict[str, Any], 
             ).choice
     rows = test.offsets[:-1] + choice
     chosen = {name: values[rows] for name, values in counts.items()}
-    return make_row(cell, chosen, verdict, failed), seconds
+    return cell, make_row(cell, chosen, verdict, failed), seconds
 
 
 def _find_domain(study: Study, cell: Cell) -> StudyDomain:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from joblib import delayed
 
 from bpa_ppl._runtime.arguments import SEEDS, check_seed
 from bpa_ppl._runtime.messages import format_with_spread
 from bpa_ppl._runtime.progress import Reporter, reporter
+from bpa_ppl._runtime.workers import parallel_workers
 from bpa_ppl.adapting.adapt import log_density
 from bpa_ppl.adapting.finish import draw_posterior
 from bpa_ppl.adapting.prepare import choose_gain
@@ -27,13 +29,13 @@ from bpa_ppl.diagnostics.ways.paired import score_choices, to_cells
 from bpa_ppl.errors import UsageError, wrong_type
 from bpa_ppl.extras.studies.page import draw_settings
 from bpa_ppl.extras.studies.results import write_rows
+from bpa_ppl.extras.studies.running import with_components
 from bpa_ppl.formats.streams import output_folder
 from bpa_ppl.gains.gains import AnyGain
 from bpa_ppl.gains.metric import Metric
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.models.priors.prior import PRIORS
-from bpa_ppl.posterior.draws import Draws
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
 from bpa_ppl.weights import AnyStart, StartingWeights
 
@@ -127,6 +129,7 @@ def sweep(
     *,
     runs: int = 4,
     seed: int = 0,
+    jobs: int = 1,
     settings: Mapping[str, Any] | None = None,
     test: NBest | None = None,
     gain: AnyGain | None = None,
@@ -149,6 +152,7 @@ def sweep(
             of the sampler, else of the likelihood that `options` name, else of the prior.
         runs: the number of runs with each combination, with different seeds.
         seed: of the first run.
+        jobs: processes at the same time; -1 uses all cores.
         settings: other settings of the sampler.
         test: lists, with references or judgements, that are reranked with each posterior, whether
             it passes its check or not.
@@ -187,7 +191,9 @@ def sweep(
     chosen = choose_gain(lists, start, gain)
     targets: dict[str, Target] = {}
     rows: list[dict[str, float]] = []
-    with reporter(progress, "sweep") as report:
+    call = delayed(with_components(_run))
+
+    def calls() -> Iterator[tuple[dict[str, float], Any]]:
         for combination, (engine, others) in zip(grid, varied, strict=True):
             key = repr(others)  # with all settings
             if key not in targets:
@@ -195,11 +201,14 @@ def sweep(
                     lists, start, gain=chosen, sampler=sampler, **{**options, **others}
                 )
             for run in range(runs):
-                text = ", ".join(f"{name}={value:g}" for name, value in combination.items())
-                report(len(rows), len(grid) * runs, text)
                 number = (seed + run) % SEEDS
-                draws = draw_posterior(targets[key], engine, seed=number)
-                rows.append({**combination, "run": run, **_summarise_run(draws, test, chosen)})
+                yield combination, call(targets[key], engine, number, test, chosen)
+
+    with reporter(progress, "sweep") as report, parallel_workers(jobs) as parallel:
+        for combination, quantities in parallel.in_order(calls()):
+            rows.append({**combination, "run": len(rows) % runs, **quantities})
+            text = ", ".join(f"{name}={value:g}" for name, value in combination.items())
+            report(len(rows), len(grid) * runs, text)
     return SweepResult(sampler, tuple(values), tuple(rows))
 
 
@@ -231,9 +240,11 @@ def _split(
     return SAMPLERS.resolve(sampler, {**settings, **own, **left}), others
 
 
-def _summarise_run(draws: Draws, test: NBest | None, gain: Metric) -> dict[str, float]:
+def _run(
+    target: Target, engine: Sampler, seed: int, test: NBest | None, gain: Metric
+) -> dict[str, float]:
     """Return the quantities of one run; those that it does not have are left out."""
-    result = {}
+    draws, result = draw_posterior(target, engine, seed=seed), {}
     if not draws.weighted and draws.shape[1] >= _MIN_DRAWS:
         result["R-hat"] = largest_r_hat(draws)
     if (rates := draws.statistics.get("acceptance_rate")) is not None:

@@ -41,7 +41,7 @@ TEXTS = planted(3, 150, 0.4, words=40)[:2]
 
 
 def run_em(texts: tuple[NumberedText, NumberedText], jobs: int = 1, **settings: object) -> list:
-    with parallel_workers(jobs, threads=True) as team:
+    with parallel_workers(jobs, require="sharedmem") as team:
         return fit_em(*texts, EMSettings(**settings), team)  # type: ignore[arg-type]
 
 
