@@ -204,6 +204,7 @@ ADAPT = "adapt lists.jsonl -w none -o none.nc --gain comet"
 NEEDED = {
     "serve missing": SERVING,
     "judge lists.jsonl -o journal": ("judging needs Starlette and uvicorn", "serve"),
+    f"{ADAPT} --scheduler tcp://127.0.0.1:8786": ("a scheduler needs Dask", "cluster"),
     f"{ADAPT} --sampler blackjax:nuts": ("this sampler needs blackjax", "compare"),
 }
 REMEDY = "install the extra {0} with pip install 'bpa_ppl[{0}]'"

@@ -1,4 +1,4 @@
-"""Parallel work: ordered results, bounded prefetching and errors."""
+"""Parallel work, here and on a cluster: ordered results, bounded prefetching and errors."""
 
 from __future__ import annotations
 
@@ -8,17 +8,42 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+import dask
 import psutil
 import pytest
-from joblib import delayed
+from distributed import LocalCluster
+from joblib import delayed, parallel_config
+from joblib.parallel import ParallelBackendBase, ThreadingBackend
+from support.command_line import refused, succeed
 from support.raising import raises
+from support.small_demo import cache as cache
+from support.small_demo import write_small_demo
 
 from bpa_ppl import UsageError
-from bpa_ppl._runtime.workers import count_workers, parallel_workers
+from bpa_ppl._runtime.workers import count_workers, parallel_workers, use_scheduler
 
 # Functions of the standard library, so that the worker processes need not import this module.
+KILL = delayed(signal.raise_signal)(signal.SIGKILL)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    """A Dask scheduler with three workers, of which two are left when a test has killed one."""
+    options: dict[str, Any] = {"threads_per_worker": 1, "dashboard_address": ":0"}
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        LocalCluster(n_workers=3, **options) as started,
+    ):
+        yield started
+
+
+@pytest.fixture
+def scheduler(cluster: LocalCluster) -> str:
+    """The address of the scheduler."""
+    return str(cluster.scheduler_address)
 
 
 def test_results_of_processes_are_in_order_and_few_items_are_read_ahead() -> None:
@@ -51,10 +76,95 @@ def test_errors_in_input_and_in_workers_are_raised() -> None:
 
 def test_killed_worker_raises_usage_error() -> None:
     with raises(UsageError, "damaged", parameter="jobs"), parallel_workers(2) as parallel:
-        kill = delayed(signal.raise_signal)(signal.SIGKILL)
-        list(parallel.in_order((n, kill) for n in range(9)))
+        list(parallel.in_order((n, KILL) for n in range(9)))
     with parallel_workers(2) as parallel:  # the next work has new processes
         assert next(iter(parallel([delayed(pow)(3, 2)]))) == 9
+
+
+class WithoutGenerators(ThreadingBackend):
+    """A backend that returns all results together, as Ray's does."""
+
+    supports_return_generator = False
+
+
+@pytest.mark.parametrize("backend", ["threading", WithoutGenerators()], ids=["threading", "lists"])
+def test_the_workers_are_those_of_the_active_backend(backend: str | ParallelBackendBase) -> None:
+    with parallel_config(backend, n_jobs=2), parallel_workers(1) as parallel:
+        assert parallel.width == 2
+        own = {os.getpid()}
+        assert set(parallel(delayed(os.getpid)() for _ in range(9))) == own
+        numbered = parallel.in_order((n, delayed(count_workers)(1)) for n in range(20))
+        assert list(numbered) == [(n, 1) for n in range(20)]  # a call starts no workers
+
+
+STUDY = """
+sizes = [4]
+draws = 2
+methods = ["canonical", "map"]
+
+[domains.leaflet]
+weights = "moses.ini"
+adapt = "nbest"
+adapt_references = ["ref"]
+held_out = 10
+"""
+#: Commands with `--scheduler`.
+COMMANDS = (
+    "adapt nbest -r ref -w moses.ini --sampler laplace -o posterior.nc",
+    "rerank nbest -p posterior.nc -o chosen --details details",
+    "experiment study.toml -o results",
+    "sweep nbest -r ref -w moses.ini --sampler laplace --vary draws=100,200 --runs 2 -o sweep",
+    "calibrate nbest -w moses.ini --samplers laplace --replications 20 -o calibration.json",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.needs_extras
+def test_commands_on_a_cluster_write_the_same_files(
+    cluster: LocalCluster, scheduler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bpa_ppl.decoding.reranker._SMALL", 1)
+    written = []
+    for options in ([], ["--scheduler", scheduler]):
+        folder = tmp_path / f"{len(options)}"
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        write_small_demo(folder, sentences=24, candidates=8)
+        Path("study.toml").write_text(STUDY, "utf-8")
+        for command in COMMANDS:
+            before = cluster.scheduler.transition_counter
+            succeed(*command.split(), *options)
+            assert (cluster.scheduler.transition_counter > before) == bool(options), command
+        files = (path for path in Path().rglob("*") if "seconds" not in path.parts)
+        written.append({path: path.read_bytes() for path in files if path.is_file()})
+    assert written[0] == written[1]
+
+
+def test_a_killed_worker_of_a_cluster_loses_nothing(scheduler: str) -> None:
+    with use_scheduler(scheduler), parallel_workers(1) as parallel:
+        assert (parallel.width, count_workers(1, require="sharedmem")) == (3, 1)
+        (worker,) = parallel([delayed(os.getpid)()])
+        assert worker != os.getpid()
+        calls = ((n, delayed(sum)(range(n * 10**6))) for n in range(20))
+        results = parallel.in_order(calls)
+        first = [next(results) for _ in range(3)]
+        os.kill(worker, signal.SIGKILL)
+        assert [*first, *results] == [(n, sum(range(n * 10**6))) for n in range(20)]
+
+
+def test_a_call_that_kills_its_workers_is_an_error(scheduler: str) -> None:
+    mistake = raises(UsageError, "damaged", parameter="scheduler")
+    with mistake, use_scheduler(scheduler), parallel_workers(1) as parallel:
+        list(parallel.in_order((n, KILL) for n in range(9)))
+
+
+def test_a_scheduler_that_does_not_answer_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_small_demo(tmp_path, sentences=4, candidates=3)
+    adapt = [*COMMANDS[0].split(), "--scheduler", "nowhere"]
+    refused(*adapt, mention="no Dask scheduler with workers answers at nowhere: start it")
 
 
 def test_the_number_of_workers_is_an_integer() -> None:

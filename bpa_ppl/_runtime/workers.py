@@ -32,7 +32,7 @@ _ANSWER = 10  # seconds in which a scheduler answers, and has a worker
 T = TypeVar("T")
 
 
-def count_workers(jobs: Any, **hints: str) -> int:
+def count_workers(jobs: Any, **hints: str | None) -> int:
     """Return the number of workers for `jobs`, where -1 means all of them.
 
     1, the default, leaves the number to the active backend: without one it is 1.
@@ -133,7 +133,7 @@ class Parallel:
 
 
 @contextmanager
-def parallel_workers(jobs: int, *, ordered: bool = True, **hints: str) -> Iterator[Parallel]:
+def parallel_workers(jobs: int, *, ordered: bool = True, **hints: str | None) -> Iterator[Parallel]:
     """Yield workers, and end their work when the block is left.
 
     Args:
@@ -196,7 +196,7 @@ def use_scheduler(address: str | None) -> Iterator[None]:
         supports_retrieve_callback = True
 
         def effective_n_jobs(self, n_jobs: object) -> int:
-            return sum(client.nthreads().values())
+            return max(2, sum(client.nthreads().values()))  # joblib itself would do the work of 1
 
         def submit(self, func: Any, callback: Any) -> Any:
             future = client.submit(func, pure=False)
@@ -212,8 +212,8 @@ def use_scheduler(address: str | None) -> Iterator[None]:
             client.wait_for_workers(1, _ANSWER)
         except (OSError, ValueError) as error:
             raise UsageError(
-                f"no Dask scheduler with workers answers at {address}: start it and its workers, or "
-                "correct the address",
+                f"no Dask scheduler with workers answers at {address}: start it and its workers, "
+                "or correct the address",
                 parameter="scheduler",
                 code="no-data",
             ) from error

@@ -280,7 +280,7 @@ def scores_and_gains(
         for c in chunks
     )
     parts = list[Float64]()
-    with parallel_workers(jobs, require="sharedmem" if metric.threads else None) as parallel:
+    with parallel_workers(jobs, prefer="threads" if metric.threads else None) as parallel:
         for part in parallel(delayed(_score_texts)(metric, *chunk) for chunk in inputs):
             parts.append(part)
             if progress is not None:
