@@ -156,7 +156,7 @@ def test_imported_packages_are_declared_dependencies() -> None:
     used = {name.split(".")[0] for name in set().union(*(of.imports for of in facts().values()))}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    entries = [*project["dependencies"], *extras["serve"]]
+    entries = [*project["dependencies"], *extras["cluster"], *extras["serve"]]
     declared = {entry.split(">")[0] for entry in entries}
     used |= {"h5netcdf"}  # loaded by xarray, as the engine that reads and writes posteriors
     used -= sys.stdlib_module_names | {"bpa_ppl"}

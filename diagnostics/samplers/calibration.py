@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import uuid4
 
 import jax
 import jax.numpy as jnp
@@ -203,20 +204,29 @@ def density_to_simulate(
     )
 
 
-class _Simulation(NamedTuple):
-    """How data are simulated from a target.
+@dataclass(frozen=True)
+class _Simulation:
+    """How data are simulated from a target; copies in worker processes are equal.
 
     Attributes:
         target: the posterior of the data that are there.
         names: the sites whose true values are compared with draws.
         labels: of their cells, and of the log likelihood.
         given: returns the posterior of simulated data, from what the program observes, by site.
+        key: different for each simulation.
     """
 
-    target: Target
+    target: Target = field(compare=False)
     names: tuple[str, ...]
     labels: tuple[str, ...]
-    given: Callable[[dict[str, Any]], Target]
+    given: Callable[[dict[str, Any]], Target] = field(compare=False)
+    key: str = field(default_factory=lambda: uuid4().hex)
+
+
+@lru_cache(1)
+def _keep_first(simulation: _Simulation) -> _Simulation:
+    """Return the first of equal copies, for whose program this process has compiled functions."""
+    return simulation
 
 
 def _of_weights(target: Target) -> _Simulation:
@@ -265,6 +275,7 @@ def _require_generative(likelihood: Likelihood) -> None:
 
 def _replicate(engine: Sampler, simulation: _Simulation, seed: int, i: int) -> Replication:
     """Simulate data, and draw from the posterior given the data."""
+    simulation = _keep_first(simulation)
     # The setting is local to a thread.
     with NUMPYRO_LOCK, jax.enable_x64(True):
         key = jax.random.fold_in(jax.random.key(seed), i)

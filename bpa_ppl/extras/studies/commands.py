@@ -129,7 +129,7 @@ def experiment(
     from bpa_ppl.extras.studies.study import read_study
 
     with use_scheduler(scheduler):
-        written = run_study(read_study(study), output, jobs=jobs, progress=not quiet)
+        written = run_study(read_study(study.absolute()), output, jobs=jobs, progress=not quiet)
     shared.echo_status(f"wrote {written}: run `bpa figures {output}` to plot it", quiet)
 
 
