@@ -196,7 +196,9 @@ def use_scheduler(address: str | None) -> Iterator[None]:
         supports_retrieve_callback = True
 
         def effective_n_jobs(self, n_jobs: object) -> int:
-            return max(2, sum(client.nthreads().values()))  # joblib itself would do the work of 1
+            return int(
+                max(2, sum(client.nthreads().values()))
+            )  # joblib itself would do the work of 1
 
         def submit(self, func: Any, callback: Any) -> Any:
             future = client.submit(func, pure=False)

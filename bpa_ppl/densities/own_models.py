@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from inspect import unwrap
 from pathlib import Path
 from typing import Any
@@ -136,7 +136,7 @@ class WithCarryTypes(Messenger):  # type: ignore[misc] # NumPyro has no types
             return handlers.block(handlers.seed(step, jax.random.key(0)))(start, first)[0]
 
         carry = jax.eval_shape(run, start, values)
-        if jax.tree.structure(start) == jax.tree.structure(carry):
+        with suppress(ValueError):  # of another structure, which NumPyro refuses
             start = jax.tree.map(lambda of, like: jnp.asarray(of, like.dtype), start, carry)
         site["args"] = (step, start, values, *others)
 
