@@ -294,6 +294,11 @@ class Target:
         draws: Sites = jax.device_get(_draw_prior(self, tuple(names), np.int64(seed)))
         return draws
 
+    def __getstate__(self) -> dict[str, Any]:
+        # JAX restores its own arrays in float32 where float64 is not enabled, as in a worker.
+        data, start = jax.device_get((self.data, self.start))
+        return {**vars(self), "data": data, "start": start}
+
     def __call__(self, z: Any) -> jax.Array:
         """Return log p(z, data), the value that posteriors call `lp`.
 

@@ -163,6 +163,11 @@ def test_copies_of_a_simulation_in_a_worker_are_compiled_once() -> None:
     copies = [cloudpickle.loads(cloudpickle.dumps(simulation)) for _ in range(2)]
     assert copies[1].target.model is not copies[0].target.model
     assert calibration._keep_first(copies[1]) is calibration._keep_first(copies[0]) is copies[1]
+    density = density_to_simulate(TARGET.pool, TARGET.canonical)
+    with jax.enable_x64(False):  # as in a worker
+        copy = cloudpickle.loads(cloudpickle.dumps(density))
+    types = [[part.dtype for part in jax.tree.leaves(one.data)] for one in (density, copy)]
+    assert types[0] == types[1]
 
 
 def test_threads_change_nothing() -> None:
