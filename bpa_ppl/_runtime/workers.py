@@ -196,9 +196,8 @@ def use_scheduler(address: str | None) -> Iterator[None]:
         supports_retrieve_callback = True
 
         def effective_n_jobs(self, n_jobs: object) -> int:
-            return int(
-                max(2, sum(client.nthreads().values()))
-            )  # joblib itself would do the work of 1
+            # With one worker, joblib would do the work in this process.
+            return max(2, sum(map(int, client.nthreads().values())))
 
         def submit(self, func: Any, callback: Any) -> Any:
             future = client.submit(func, pure=False)

@@ -150,6 +150,7 @@ def test_the_options_of_adapt_are_its_declared_settings() -> None:
     """One declaration has a setting for Python, its option, its help, and how it is recorded."""
     shown = {name for name, option in options_of("adapt").items() if not option.children}
     others = {"nbest", "output", "weights", "fixed", "like", "judgements", "unchecked", "quiet"}
+    others |= {"scheduler"}
     reading = {"references", "sources", "bad", "format", "missing"}
     assert shown == others | reading | (SETTINGS.keys() - {"progress"})
     assert len(shown) - 1 == 24  # without the files
