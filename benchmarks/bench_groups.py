@@ -33,7 +33,7 @@ from bpa_ppl import NBest, concatenate, from_arrays
 from bpa_ppl.lists.columns import read_column
 from bpa_ppl.models.log_linear import hierarchical, log_linear
 
-CUSTOMERS, JUDGES, TESTED = 6, 5, 500
+CUSTOMERS, JUDGES, TESTED = len(few(range(6), 2)), 5, 500
 SAMPLER = {"sampler": f"nuts:draws={len(few(range(500), 50))},chains=2"}
 #: Sections of RewardBench by the beginning of the names of their subsets.
 SECTIONS = {
@@ -81,6 +81,8 @@ def sections(size: int, draws: int) -> Samples:
 def draw_groups(lists: NBest, size: int, draws: int) -> Samples:
     """Yield pairs of each group to adapt on, and all other pairs."""
     names = np.array(lists.sentence_extras["domain"])
+    kept = np.isin(names, few([*dict.fromkeys(names.tolist())], 2))
+    lists, names = lists.select(np.flatnonzero(kept)), names[kept]
     for seed in range(draws):
         rng = np.random.default_rng(seed)
         groups = [np.flatnonzero(names == name) for name in dict.fromkeys(names.tolist())]
@@ -167,7 +169,7 @@ MODELS = {
 def vary_scale_prior(lists: NBest, test: NBest) -> dict[str, Scores]:
     """Return the scores of hierarchical posteriors with other priors of `scale`."""
     result = {}
-    for name, model in {**MODELS, "pooled": log_linear}.items():
+    for name, model in (*few([*MODELS.items()]), ("pooled", log_linear)):
         posterior = bpa.adapt(lists, gain="gain", model=model, **SAMPLER)
         result[name] = {of: score(posterior, part) for of, part in split_groups(test).items()}
     return result

@@ -22,6 +22,7 @@ Tables:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -97,7 +98,7 @@ def print_sessions(
     options: Any,
     *,
     pairs: str = "mixed",
-    prior: Any = lambda half: None,
+    start: Callable[[Half], dict[str, Any]] = lambda half: {},
     answers: tuple[int, ...] = ANSWERS,
     categorical: str | None = None,
 ) -> None:
@@ -108,7 +109,7 @@ def print_sessions(
         halves: pools and test sets.
         options: of the command line.
         pairs: how they are chosen.
-        prior: returns the prior of a half.
+        start: returns the weights or the prior of a half.
         answers: their numbers.
         categorical: a column whose values become features.
     """
@@ -116,7 +117,7 @@ def print_sessions(
     for half in halves:
         settings = {"slip": options.slip, "categorical": categorical}
         runs = [
-            WAYS[pairs](half.pool, prior(half), seed=seed, **settings)
+            WAYS[pairs](half.pool, seed=seed, **start(half), **settings)
             for seed in range(options.draws)
         ]
         curves.append([learning_curve(run, half.test, answers) for run in runs])
@@ -151,10 +152,10 @@ def reward_models() -> list[Half]:
     return [Half("rewardbench", *(x.without("preferences") for x in pair)) for pair in parts]
 
 
-def trusted(half: Half) -> dict[str, float]:
+def trusted(half: Half) -> dict[str, Any]:
     """Return a weight of one metric alone."""
     names = half.pool.feature_names
-    return {TRUSTED: 0.5 / float(half.pool.spread[names.index(TRUSTED)])}
+    return {"weights": {TRUSTED: 0.5 / float(half.pool.spread[names.index(TRUSTED)])}}
 
 
 def six(options: Any) -> None:
@@ -162,8 +163,8 @@ def six(options: Any) -> None:
     print("\nsix features")
     halves = read_halves(WMT23, SIX)
     print_sessions("from nothing", halves, options)
-    start = (0, *ANSWERS)
-    print_sessions(f"from {TRUSTED}", halves, options, prior=trusted, answers=start)
+    answers = (0, *ANSWERS)
+    print_sessions(f"from {TRUSTED}", halves, options, start=trusted, answers=answers)
 
 
 def learned(options: Any) -> None:
@@ -186,10 +187,10 @@ def learned(options: Any) -> None:
     for way, posteriors in ways.items():
         priors = priors_of_others(posteriors)
 
-        def learned_prior(half: Half, priors: dict[str, bpa.Prior] = priors) -> bpa.Prior:
-            return priors[half.name]
+        def start(half: Half, priors: dict[str, bpa.Prior] = priors) -> dict[str, Any]:
+            return {"prior": priors[half.name]}
 
-        print_sessions(way, halves, options, prior=learned_prior, answers=(0, *ANSWERS))
+        print_sessions(way, halves, options, start=start, answers=(0, *ANSWERS))
 
 
 #: Slip rates of two or three raters.

@@ -17,6 +17,7 @@ import json
 import subprocess
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -133,7 +134,7 @@ PRINTED = {
 def with_names(lists: NBest, *names: str) -> NBest:
     """Return lists with the first features only, under other names."""
     lists = lists.without(*lists.feature_names[len(names) :])
-    return NBest(**{**vars(lists), "feature_names": names})
+    return replace(lists, feature_names=names)
 
 
 def short_lists(lists: NBest) -> NBest:

@@ -161,7 +161,7 @@ def print_remaining(options: argparse.Namespace) -> None:
     lists = read_nbest(demo / "leaflet.nbest100.gz", references=demo / "leaflet.ref")
     weights = read_weights(demo / "moses.ini")
     table = Table("lists, runs, samplers", *("announced", "taken", "ratio") * 2)
-    for count, runs, samplers in few(SETUPS) * options.repeats:
+    for count, runs, samplers in few(SETUPS, -1) * options.repeats:
         notes: list[tuple[float, str]] = []
         compare_samplers(
             log_density(lists[:count], weights),

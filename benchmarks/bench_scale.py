@@ -319,7 +319,7 @@ def adapt_table(options: Any) -> None:
     path = scratch_folder() / "random.jsonl"
     run_apart("write_random", str(path), min(counts), True)
     run_apart("adapt_in_steps", str(path))  # fills the caches
-    for related in (True, False):
+    for related in few((True, False)):
         name = "related references" if related else "unrelated references"
         runs = {}
         for count in counts:

@@ -186,22 +186,27 @@ def out(options: Any) -> None:
     columns = ("seconds", "CPU", "GB", "log p", "purity", "moved")
     table = Table(f"{len(labels)} pairs, K = {K}", *columns, width=9)
     start, cpu, previous = time.perf_counter(), time.process_time(), None
-    settings = EMSettings(k=K)
-    with PeakMemory() as peak, parallel_workers(2, "threads") as workers:
+    settings, spent = EMSettings(k=K), list[tuple[str, str, float]]()
+    with PeakMemory() as peak, parallel_workers(2, threads=True) as workers:
+
+        def note(*_: object) -> None:
+            seconds = time.perf_counter() - start, time.process_time() - cpu
+            spent.append((f"{seconds[0]:.0f}", f"{seconds[1]:.0f}", peak.bytes / 1e9))
+
         texts = general_corpus()
-        for step, state in enumerate(fit_em(*texts, settings, workers)):
-            winners = state.posteriors
-            names = ("unigram start", "language models")
-            table.row(
-                names[step] if step < 2 else f"full model, {step - 1}",
-                f"{time.perf_counter() - start:.0f}",
-                f"{time.process_time() - cpu:.0f}",
-                peak.bytes / 1e9,
-                f"{state.log_likelihood:.0f}",
-                f"{purity(winners, labels):.4f}",
-                "" if previous is None else f"{np.mean(winners != previous):.4f}",
-            )
-            previous = winners
+        states = fit_em(*texts, settings, workers, note)  # notes before each iteration
+        note()
+    for step, state in enumerate(states):
+        winners = state.posteriors
+        names = ("unigram start", "language models")
+        table.row(
+            names[step] if step < 2 else f"full model, {step - 1}",
+            *spent[step + 1],
+            f"{state.log_likelihood:.0f}",
+            f"{purity(winners, labels):.4f}",
+            "" if previous is None else f"{np.mean(winners != previous):.4f}",
+        )
+        previous = winners
     subdomains = Subdomains(*texts, state.posteriors, state.weights, settings.settings())
     print_typical_words(subdomains, labels)
 

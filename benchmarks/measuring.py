@@ -104,8 +104,8 @@ def run_tables(
 
 
 def few(values: Any, count: int = 1) -> Any:
-    """Return the first of several values in a trial, and otherwise all."""
-    return values[:count] if IS_LITTLE else values
+    """Return the first of several values in a trial, the last for a count of −1; otherwise all."""
+    return (values[:count] if count >= 0 else values[count:]) if IS_LITTLE else values
 
 
 class Times(NamedTuple):

@@ -29,11 +29,13 @@ SCRIPTS = [
 #: Further options.
 OPTIONS = {
     "bench_gallery": "--programs linear --draws 100",
-    "bench_invariance": "--k 3",
+    # Other lists are segmented by phrases of the whole general corpus, which takes minutes.
+    "bench_invariance": "--k 3 --tables in stacked distances soft risk phrases single signs",
     "bench_judge_page": "--lists 100",
     "bench_latency": "--draws 4000",
     "bench_learned_priors": "--features 20",
     "bench_published": "--methods canonical published vit-2010 map --sweeps delta walk",
+    "bench_referee": "--tables verdicts seconds remaining",  # `pictures` takes a minute
     "bench_scale": "--lists 20 --sizes 25000x5",
     "bench_subdomains": "--statutes {shared}",
     "bench_targets": "--samplers imh,rwm",
