@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT, SHARED
+from support.pages import ROOT
 
 pytestmark = pytest.mark.slow
+
+SHARED = ROOT.parent / "shared" / "data"
 
 #: The scripts that print tables: each calls `run_tables` with all of its tables.
 SCRIPTS = [
