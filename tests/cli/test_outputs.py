@@ -73,6 +73,7 @@ READ = {
         "--references",
         "--return",
         "--sampler",
+        "--scheduler",
         "--side",
         "--sources",
         "--template",
