@@ -419,13 +419,13 @@ def preferences(options: Any) -> None:
     print("\nanswers to random pairs")
     choose = partial(adapt, gain="ter", likelihood="preference")
     halves = read_halves(WMT23)
-    print_row("default", choose, halves, (50, 100), options.draws, draw=answer_pairs)
+    print_row("default", choose, halves, few((50, 100)), options.draws, draw=answer_pairs)
 
 
 def ted(options: Any) -> None:
     """Print the mean MQM for talks."""
     halves = read_halves(TED, COMPUTED)
-    draws, mean, sizes = options.draws, Half.mean_mqm, (20, 100)
+    draws, mean, sizes = options.draws, Half.mean_mqm, few((20, 100))
     print("\nTED talks, mean MQM")
     print_row("consensus alone", consensus, halves, (0,), draws, score=mean)
     print_row("best system on judged lists", best_system, halves, sizes, draws, score=mean)
@@ -479,11 +479,11 @@ def likelihoods(options: Any) -> None:
         "TED talks": read_halves(TED, COMPUTED),
         "medical texts and WMT 2021": read_halves(few(OTHERS), COMPUTED),
     }
-    for title, halves in sets.items():
+    for title, halves in few([*sets.items()]):
         print(f"\n{title}: {len(halves)} pools, held-out lists")
         for name in ("risk", "margin", "oracle"):
             cells = []
-            for size in (10, 20):
+            for size in few((10, 20)):
                 means = []
                 for seed in range(options.draws):
                     splits = [split_pool(half, size, seed) for half in halves]

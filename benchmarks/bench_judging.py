@@ -300,7 +300,7 @@ def slips(options: Any) -> None:
     columns = "covered", "of", "mean of the last", "weights covered", "of", "passed"
     table = Table("slip rates", *columns)
     for rates in few(RATES):
-        for answers in (60, 300):
+        for answers in few((60, 300)):
             inside, weights, passed, last = 0, 0, 0, list[float]()
             for seed in range(options.draws):
                 truth = np.random.default_rng([seed, 12]).choice([-1.0, 1.0], size=4)

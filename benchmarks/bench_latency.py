@@ -75,8 +75,8 @@ def fewer_draws(_: Any) -> None:
     for name, adaptation, test, options in cases:
         posterior = bpa.adapt(adaptation, None if options else canonical(), seed=3, **options)
         every = bpa.Reranker(posterior, draws="all", unchecked=True)(test).choice
-        few = [bpa.Reranker(posterior, unchecked=True, draws=n)(test).choice for n in sizes]
-        table.row(name, *(float(100 * np.mean(choice == every)) for choice in few))
+        fewer = [bpa.Reranker(posterior, unchecked=True, draws=n)(test).choice for n in sizes]
+        table.row(name, *(float(100 * np.mean(choice == every)) for choice in fewer))
 
 
 if __name__ == "__main__":

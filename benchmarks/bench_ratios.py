@@ -86,10 +86,11 @@ def lengths(_: object) -> None:
     jax.config.update("jax_enable_compilation_cache", False)  # works before the first compilation
     adapt_anew(random_lists([5] * 10))  # imports
     table = Table("lists, CPU seconds of adapt", "equal", "1 to 500", "times as long")
+    repeats = len(few(range(2)))
     for count in few((40, 100, 400)):
-        sizes = np.random.default_rng(1).integers(1, 501, size=count)
+        sizes = np.random.default_rng(1).integers(1, len(few(range(501), 20)), size=count)
         cpu = [
-            best_time(partial(adapt_anew, random_lists(of.tolist())), 2).cpu
+            best_time(partial(adapt_anew, random_lists(of.tolist())), repeats).cpu
             for of in (np.full(count, round(sizes.mean())), sizes)
         ]
         table.row(f"{count}", *cpu, cpu[1] / cpu[0])

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from bench_judged import WMT23, read_halves
-from measuring import Table, canonical, draw_lists, read_lists, run_tables
+from measuring import Table, canonical, draw_lists, few, read_lists, run_tables
 
 import bpa_ppl as bpa
 from bpa_ppl.lists.nbest import NBest
@@ -25,7 +25,7 @@ from bpa_ppl.models.likelihoods.oracle import Risk
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.posterior.draws import Draws
 
-STEP, LAST = 10, 100
+STEP, LAST = 10, len(few(range(100), 30))
 Adapt = Callable[..., Draws]
 
 
