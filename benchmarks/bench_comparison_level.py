@@ -32,7 +32,8 @@ SIZES = (((4, 500), (4, 500)), ((4, 500), (4, 5000)), ((4, 5000), (16, 1000)))
 LEVELS = (0.005, 0.01, 0.05)
 Change = Callable[[Float64], Float64]
 #: Of the power table.
-POWER_WEIGHTS, POWER_CORRELATION, POWER_SIZE = 14, 0.5, ((4, 2000), (4, 5000))
+POWER_WEIGHTS, POWER_CORRELATION = 14, 0.5
+POWER_SIZE = tuple((4, len(few(range(draws), 500))) for draws in (2000, 5000))
 
 
 def chains(
@@ -134,7 +135,7 @@ def bound(options: argparse.Namespace) -> None:
     table = Table(f"bound, {options.bound_comparisons} comparisons", *columns)
     for weights in (1, 14):
         for correlation in options.correlations:
-            for bias in (0.05, 0.1, 0.2):
+            for bias in few((0.05, 0.1, 0.2)):
                 bounds = []
                 for seed in range(options.bound_comparisons):
                     rng = np.random.default_rng([seed, weights, round(10 * correlation)])

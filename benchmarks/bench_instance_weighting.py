@@ -217,13 +217,8 @@ def settings_table(options: Any) -> None:
     corpora = read_corpora(options.keep)
     columns = [f"{m}, {s}" for s, m in product(("p(t|s)", "p(s|t)"), MIXTURES)]
     table = Table("weighted, known", *columns)
-    for scale, deviation in (
-        ("log", 0.3),
-        ("log", 1.0),
-        ("log", None),
-        ("plain", 1.0),
-        ("plain", None),
-    ):
+    scaled = (("log", 0.3), ("log", 1.0), ("log", None), ("plain", 1.0), ("plain", None))
+    for scale, deviation in few(scaled):
         values = [
             held_out_mean(corpora.data(side, scale), variant("weighted", mixture), deviation)
             for side, mixture in product(SIDES, MIXTURES)

@@ -30,6 +30,7 @@ from measuring import (
     caption_corpus,
     domain_task,
     draw,
+    few,
     run_tables,
     write_lines,
 )
@@ -238,7 +239,7 @@ def sparse_table(options: Any) -> None:
     utility = new.scores(np.append(1.0, truth)).reshape(len(new), -1)
     first, zeros = np.zeros(len(lists), int), np.zeros(len(lists))
     oracle = Oracles(first, zeros, first, "first", "ter", "")
-    settings = {"chains": 2, "draws": 300}
+    settings = {"chains": 2, "draws": len(few(range(300), 50))}
     columns = (
         "headroom",
         "RMSE",

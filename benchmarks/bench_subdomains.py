@@ -221,7 +221,7 @@ def ways(options: Any) -> None:
     texts = [first_sentences(text, pairs) for text in general_corpus()]
     start = unigram_start(*texts, K)
     table = Table(f"{pairs} pairs, K = {K}", "CPU s", "purity", "in use", "moved")
-    for name, settings in SETTINGS.items():
+    for name, settings in few([*SETTINGS.items()]):
         _, cpu, subdomains = best_time(partial(induce, *texts, K, **settings))
         weights, winners = subdomains.weights, subdomains.winners()
         entropy = -np.sum(weights * np.log(np.maximum(weights, 1e-300)))
