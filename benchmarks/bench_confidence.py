@@ -179,7 +179,7 @@ def adapt_with_slope(lists: NBest, features: list[str]) -> Any:
     log σ ~ N(0, 1.5²).
     """
     found = []
-    for deviation in (0.03, 0.1, 0.3, 1.0, 3.0, 10.0):
+    for deviation in few((0.03, 0.1, 0.3, 1.0, 3.0, 10.0)):
         prior = bpa.Isotropic(single={SLOPE: deviation**2})
         posterior = bpa.as_draws(
             bpa.adapt(lists, gain="gain", features=[*features, SLOPE], prior=prior, **LAPLACE)

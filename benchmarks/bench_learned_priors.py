@@ -220,7 +220,7 @@ def numpyro_nuts(lists: NBest, oracle: Oracles, chains: int, draws: int) -> list
         )
         mcmc = MCMC(
             NUTS(target.program),
-            num_warmup=500,
+            num_warmup=len(few(range(500), 50)),
             num_samples=draws,
             num_chains=chains,
             chain_method="vectorized",

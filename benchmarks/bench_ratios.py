@@ -130,7 +130,7 @@ def density(_: object) -> None:
     for count in few((50, 500)):
         lists = read_lists("medical", "adapt")[:count]
         weights, units = match(canonical(), lists).values, np.ones(len(lists.feature_names))
-        units[lists.feature_names.index("LM0")] = 2.0**-60
+        units[lists.feature_names.index("LM0")] = 2.0**60
         runs = []
         for unit in (units, np.ones(len(units))):
             start = bpa.Weights(zip(lists.feature_names, weights / unit, strict=True))

@@ -34,18 +34,9 @@ LIKELIHOODS = {"published": "oracle", "margin": "margin"}
 IS_LITTLE = "--little" in sys.argv
 #: Options of a trial; of those with several values, it takes the first one.
 LITTLE = {
-    "draws": 1,
-    "runs": 1,
-    "splits": 1,
-    "damaged": 1,
-    "rounds": 1,
-    "repeats": 1,
-    "seeds": 1,
-    "replications": 5,
-    "comparisons": 5,
-    "calls": 10,
-    "requests": 10,
-    "answers": 20,
+    **dict.fromkeys(("draws", "runs", "splits", "damaged", "rounds", "repeats", "seeds"), 1),
+    **dict.fromkeys(("power_comparisons", "bound_comparisons", "replications"), 2),
+    **dict.fromkeys(("comparisons", "calls", "requests", "answers"), 10),
 }
 #: From the size of A and a seed to test TER, BLEU and length ratio.
 OfDraw = Callable[[int, int], Float64]
