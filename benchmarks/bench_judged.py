@@ -508,7 +508,7 @@ def indicators(options: Any) -> None:
     sets = [(WMT23, names) for names in (COMPUTED, SIX, ())]
     sets += [((file,), (*COMPUTED, "chars")) for file in (*CONSENSUS_SETS, SUMMARIES)]
     differences = []
-    for files, names in sets:
+    for files, names in few(sets):
         halves = read_halves(files, names)
         features = len(halves[0].pool.feature_names)
         print(f"\n{', '.join(files)}: {features} features, {len(halves)} halves")
