@@ -32,8 +32,7 @@ SIZES = (((4, 500), (4, 500)), ((4, 500), (4, 5000)), ((4, 5000), (16, 1000)))
 LEVELS = (0.005, 0.01, 0.05)
 Change = Callable[[Float64], Float64]
 #: Of the power table.
-POWER_WEIGHTS, POWER_CORRELATION = 14, 0.5
-POWER_SIZE = tuple((4, len(few(range(draws), 500))) for draws in (2000, 5000))
+POWER_WEIGHTS, POWER_CORRELATION, POWER_SIZE = 14, 0.5, ((4, 2000), (4, 5000))
 
 
 def chains(

@@ -187,7 +187,7 @@ def out(options: Any) -> None:
     table = Table(f"{len(labels)} pairs, K = {K}", *columns, width=9)
     start, cpu, previous = time.perf_counter(), time.process_time(), None
     settings, spent = EMSettings(k=K), list[tuple[str, str, float]]()
-    with PeakMemory() as peak, parallel_workers(2, threads=True) as workers:
+    with PeakMemory() as peak, parallel_workers(2, require="sharedmem") as workers:
 
         def note(*_: object) -> None:
             seconds = time.perf_counter() - start, time.process_time() - cpu
