@@ -78,7 +78,7 @@ def open_text(path: Path, mode: str) -> Any:
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the repository, beside few of the data if there are any."""
+    """A copy of the repository, next to a part of the data if there are any."""
     folder = tmp_path_factory.mktemp("benchmarks")
     left_out = shutil.ignore_patterns(".*", "build", "__pycache__")
     shutil.copytree(ROOT, folder / "checkout", ignore=left_out)

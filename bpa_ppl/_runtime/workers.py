@@ -38,7 +38,7 @@ def count_workers(jobs: Any, **hints: str | None) -> int:
     1, the default, leaves the number to the active backend: without one it is 1.
 
     Args:
-        jobs: of this machine. A cluster has as many workers as it has.
+        jobs: the number of workers on this machine; a cluster uses all of its workers.
         hints: `prefer` or `require`, as of `joblib.Parallel`.
 
     Raises:

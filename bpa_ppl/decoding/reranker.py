@@ -246,7 +246,7 @@ class Reranker:
         Raises:
             DataError: if a feature or column is missing, not known, not made of finite numbers, or
                 has another length than the texts.
-            UsageError: if there is no text, or features are no array of numbers.
+            UsageError: if there is no text, or features are not an array of numbers.
         """
         texts = to_texts(texts, "texts", "candidate")
         if not texts:

@@ -354,8 +354,8 @@ def _has_hessian(target: Target, position: Float64) -> bool:
     return True
 
 
-def _differentiate_slope(target: Target, position: Float64) -> tuple[float, Float64, Float64]:
-    """Return the same as `_differentiate`, with a Hessian by central differences."""
+def _difference_gradients(target: Target, position: Float64) -> tuple[float, Float64, Float64]:
+    """Return what `_differentiate` does, with a Hessian by central differences."""
     value, gradient = target.value_and_gradient(position)
     width = _DIFFERENCE * np.maximum(np.abs(position), 1)
     moved = position + np.vstack([np.diag(width), -np.diag(width)])
@@ -388,7 +388,7 @@ def find_mode(target: Target, *, last_step: bool = True) -> Mode:
     start = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(target.start)])
     differentiate: Callable[..., Any] = _differentiate
     if not _has_hessian(target, start):
-        differentiate = _differentiate_slope
+        differentiate = _difference_gradients
         slope = target.value_and_gradient
         start = minimize(lambda x: tuple(-part for part in slope(x)), start, jac=True).x
 

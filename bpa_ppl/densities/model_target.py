@@ -273,10 +273,11 @@ def _find_start(target: Target, seed: int) -> Sites:
     with explain_errors(target.model):
         medians: Sites = start_at_medians(target)
         if not medians:
-            problem = (
-                f"the model {target.model.__name__} calls numpyro.sample at its first run only"
+            raise model_error(
+                f"the model {target.model.__name__} calls numpyro.sample at its first run only: "
+                "remove functools.cache or lru_cache",
+                "not-supported",
             )
-            raise model_error(f"{problem}: remove functools.cache or lru_cache", "not-supported")
         if is_usable_start(target, medians):
             return medians
         rng = np.random.default_rng([seed, 7])

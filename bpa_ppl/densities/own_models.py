@@ -121,9 +121,9 @@ class CheckedSites(Messenger):  # type: ignore[misc] # NumPyro has no types
 
 
 class WithCarryTypes(Messenger):  # type: ignore[misc] # NumPyro has no types
-    """Gives what NumPyro's `scan` starts with the types of what its steps return.
+    """Casts the initial carry of NumPyro's `scan` to the types that its steps return.
 
-    With 64 bits a step may return other types than those of `jnp.zeros(…, dtype=jnp.int32)`.
+    With 64 bits, steps return other types than `jnp.zeros(…, dtype=jnp.int32)` has.
     """
 
     def process_message(self, site: dict[str, Any]) -> None:

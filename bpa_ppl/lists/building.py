@@ -82,7 +82,7 @@ def from_lists(
         sources: one source text per sentence.
         extras: by name, one sequence per sentence with one value per candidate.
         sentence_extras: by name, one value per sentence.
-        sentence_ids: integers, each another one; 0, 1, … by default.
+        sentence_ids: distinct integers; 0, 1, … by default.
 
     Raises:
         DataError: if numbers of candidates, features or sentences disagree, a feature is missing
@@ -135,7 +135,7 @@ def from_arrays(
         sources: one source text per sentence.
         extras: by name, (candidates,) each.
         sentence_extras: by name, one value per sentence.
-        sentence_ids: integers, each another one; 0, 1, … by default.
+        sentence_ids: distinct integers; 0, 1, … by default.
 
     Raises:
         DataError: if numbers of candidates, features or sentences disagree, a feature is missing

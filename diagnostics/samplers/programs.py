@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -70,10 +71,13 @@ def read_model(text: str) -> Callable[..., Any]:
 
 def _import_file(path: Path) -> ModuleType:
     """Return the module in a file, under its path, so that it replaces no other module."""
-    loader = SourceFileLoader(str(path), str(path))
-    module = sys.modules[loader.name] = ModuleType(loader.name)  # dataclasses look it up
-    module.__file__ = str(path)
-    loader.exec_module(module)
+    # The recipe of the documentation of importlib.
+    spec = spec_from_file_location(str(path), path, loader=SourceFileLoader(str(path), str(path)))
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
     return module
 
 

@@ -104,7 +104,6 @@ def leave_out(draws: Draws, lists: NBest, *, in_sample: bool = False) -> LeftOut
         lists: the adaptation sentences, prepared. All preferences about a list are left out
             together; two lists may be of the same sentence.
         in_sample: Use the posterior of all lists instead, which need not have log-likelihoods.
-
     """
     chosen = np.unique(np.linspace(0, len(draws.flat) - 1, _MAX_DRAWS).astype(np.int64))
     weights, pareto_k = _align_with_lists(draws, lists, chosen), np.zeros(len(lists))
@@ -130,11 +129,13 @@ def require_adapted(draws: Draws, lists: NBest) -> None:
     others = np.full(len(lists), count is not None) if ids is None else ~np.isin(of_lists, ids)
     if others.any() and (count != len(lists) or (ids is not None and draws.record.data)):
         names = list_names(str(lists.ids[s]) for s in np.flatnonzero(others))
-        problem = (
+        raise DataError(
             f"the posterior was not adapted to the lists {names}: give those that it was adapted "
+            "to, or the choices from new lists (choice)",
+            lists.origin,
+            parameter="lists",
+            code="mismatch",
         )
-        problem += "to, or the choices from new lists (choice)"
-        raise DataError(problem, lists.origin, parameter="lists", code="mismatch")
 
 
 def _align_with_lists(draws: Draws, lists: NBest, chosen: Int64) -> list[Float64]:

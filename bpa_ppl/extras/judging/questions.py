@@ -211,8 +211,8 @@ def estimate_outlook(
     p = table.alternatives(pairs).probabilities(draws, slip)
     asked = rng.integers(_PAIRS, size=(_OUTLOOK_DRAWS, _FURTHER))
     # The answers by each draw to its questions, and the posterior of all draws given them: (D, D).
-    own = p[asked, :, np.arange(_OUTLOOK_DRAWS)[:, None]].cumsum(axis=-1)
-    answers = (rng.random((*asked.shape, 1)) > own[..., :2]).sum(axis=-1)
+    cumulative = p[asked, :, np.arange(_OUTLOOK_DRAWS)[:, None]].cumsum(axis=-1)
+    answers = (rng.random((*asked.shape, 1)) > cumulative[..., :2]).sum(axis=-1)
     posterior = p[asked, answers].prod(axis=1)
     posterior /= posterior.sum(axis=1, keepdims=True)
     later = scores @ posterior.T
