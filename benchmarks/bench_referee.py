@@ -220,7 +220,7 @@ def save_picture(compared: Comparison, name: str, variables: tuple[str, str]) ->
         f'<rect width="680" height="440" fill="#fff"/>{"".join(parts)}</svg>\n',
         "utf-8",
     )
-    print(f"wrote {path}")
+    Table("picture", "plots").row(path.name, str(len(chosen)))
 
 
 if __name__ == "__main__":

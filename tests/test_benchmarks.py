@@ -37,7 +37,6 @@ OPTIONS = {
     "bench_latency": "--draws 4000",
     "bench_learned_priors": "--features 20",
     "bench_published": "--methods canonical published vit-2010 map --sweeps delta walk",
-    "bench_referee": "--tables verdicts seconds remaining",  # `pictures` takes a minute
     "bench_scale": "--lists 20 --sizes 25000x5",
     "bench_subdomains": "--statutes {shared}",
     "bench_targets": "--samplers imh,rwm",
