@@ -25,6 +25,7 @@ from support.extras import require_extras
 from bpa_ppl import NBest, from_lists, read_nbest
 from bpa_ppl._runtime.messages import LOGGER, WarningsHandler
 from bpa_ppl.components import Registry
+from bpa_ppl.posterior.arviz_functions import import_arviz
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared" / "data"
@@ -60,7 +61,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "filterwarnings", "ignore:Error reading persistent compilation cache entry:UserWarning"
     )
-    if not config.getoption("numprocesses", None):  # the main process of pytest-xdist runs no tests
+    if config.getoption("numprocesses", None):
+        # ArviZ 0.23 writes the date of its daily warning when it is first imported on a day, and
+        # fails if two processes write it at once: the main process writes it before the others.
+        import_arviz()
+    else:  # the main process of pytest-xdist runs no tests
         _set_up_jax()
 
 
