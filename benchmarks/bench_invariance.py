@@ -324,12 +324,12 @@ def prepare(options: Any) -> None:
     if "risk" in options.tables:
         captions = captions.with_features(Consensus(metric="ter"))
     options.prepared = folder, sources, names, others, captions
-    options.mixed = [captions]
     if {"mixed", "without"} & set(options.tables):
+        task = captions.keep_features(*chain.from_iterable(map(published_columns, paths)))
         print_agreement(segmented_captions().pool, sources[0])
         add = make_adder(sources)
         pools = [add(segmented_lists(domain, folder)).lists for domain in OTHERS]
-        options.mixed += [captions._replace(pool=pool) for pool in pools]
+        options.mixed = [task, *(task._replace(pool=pool) for pool in pools)]
 
 
 def print_selected(table: str, options: Any) -> None:
@@ -360,7 +360,9 @@ def print_selected(table: str, options: Any) -> None:
         rows = parts[0]
     elif others[table]:
         rows = other_rows(names[0], others[table])
-    tasks = {"mixed": options.mixed, "without": options.mixed[1:]}.get(table, [captions])
+    tasks = [captions]
+    if table in ("mixed", "without"):
+        tasks = options.mixed[table == "without" :]
     measure = count_phrases if table == "phrases" else Task.scores
     print_table(f"captions, {table}", tasks, rows, options.draws, measure)
 
