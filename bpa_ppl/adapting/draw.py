@@ -31,7 +31,6 @@ class SamplerRun(NamedTuple):
         sampled: the result.
         sampler: the record of the sampler.
         packages: further packages that it runs.
-        is_exact: whether draws of the posterior that is the prior were weighted again.
         adaptation: what the target was made from; None if it has no lists.
     """
 
@@ -39,7 +38,6 @@ class SamplerRun(NamedTuple):
     sampled: Sampled
     sampler: SamplerRecord = SamplerRecord()
     packages: tuple[str, ...] = ()
-    is_exact: bool = False
     adaptation: Adaptation | None = None
 
 
@@ -97,7 +95,7 @@ def run_sampler(
         seconds=max(seconds, 0.0) or None,
         compilation=compiling or None,
     )
-    return SamplerRun(target, sampled, made, engine.packages, kept is not None, adaptation)
+    return SamplerRun(target, sampled, made, engine.packages, adaptation)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from msgspec import structs
 
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, to_floats
-from bpa_ppl._runtime.messages import log_info, warn_user
+from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.adapting.build import Adaptation, require_adaptation
 from bpa_ppl.adapting.draw import SamplerRun, run_sampler
@@ -52,16 +52,15 @@ from bpa_ppl.lists.drift import feature_scales
 from bpa_ppl.lists.nbest import score_differences
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 from bpa_ppl.posterior.adapter import to_arviz
-from bpa_ppl.posterior.draws import DIRECTIONS, WEIGHTS, Draws, importance_weights
+from bpa_ppl.posterior.draws import DIRECTIONS, WEIGHTS, Draws
 from bpa_ppl.posterior.record import (
     ComponentRecord,
     Figures,
     Record,
     SamplerRecord,
-    Shift,
     read_version,
 )
-from bpa_ppl.posterior.statistics import POOR_PARETO_K, ess, smooth_log_weights
+from bpa_ppl.posterior.statistics import smooth_log_weights
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
 from bpa_ppl.weights import Weights
 
@@ -69,8 +68,6 @@ if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData
 
 _PACKAGES = ("bpa_ppl", "numpyro", "jax", "jaxlib", "numpy", "sacrebleu", "arviz", "arviz-stats")
-#: A larger shift by a Gaussian in place of a posterior, in standard deviations, is warned about.
-_LARGE_SHIFT = 0.25
 #: With fewer lists, it proves little if all choices come from one system.
 _MIN_LISTS = 5
 
@@ -113,8 +110,9 @@ def finish(
     draws, adaptation, comparison = make_draws(run), run.adaptation, None
     found: dict[str, Any] = {"options": options, "reading": reading or {}}
     if adaptation is not None:
-        lists = adaptation.prepared.lists
-        found["shift"] = _measure_shift(run.target, adaptation, draws, is_exact=run.is_exact)
+        lists, earlier = adaptation.prepared.lists, adaptation.prepared.earlier
+        if earlier is not None:
+            _warn_of_other_settings(earlier.record.likelihood, draws.record.likelihood)
         found["feature_scales"] = feature_scales(lists, draws.aligned(lists, draws.mean[None])[0])
     with NUMPYRO_LOCK:  # SciPy fails in a thread while xarray imports Dask in another
         report = check_draws(draws, run.sampled.findings)
@@ -286,114 +284,13 @@ def _evaluate_draws(target: Target, sampled: Sampled, record: Record) -> Draws:
     )
 
 
-def _measure_shift(
-    target: Target, adaptation: Adaptation, draws: Draws, *, is_exact: bool
-) -> Shift | None:
-    """Return how far a Gaussian in place of a posterior shifts the weights, and report it."""
-    earlier, shift = adaptation.prepared.earlier, None
-    if earlier is None or draws.kind == "point":
-        return None
-    if not is_exact:
-        with NUMPYRO_LOCK, jax.enable_x64(True):
-            shift = _compare_with_gaussian(target, earlier, draws)
-    report_shift(shift, earlier, draws)
-    return shift
-
-
-def _compare_with_gaussian(target: Target, old: Draws, new: Draws) -> Shift | None:
-    """Return how far the Gaussian of a posterior, as a prior, shifts the means of the weights.
-
-    The old draws, weighted by the likelihood of the new sentences, are draws of the exact posterior
-    of all sentences, as long as enough of them count (Pareto k̂).
-
-    Args:
-        target: the posterior of the new sentences, with the Gaussian of `old` as its prior.
-        old: the posterior that the Gaussian represents, of the free features in their order.
-        new: draws of `target`.
-
-    Returns:
-        by feature the mean of `new` minus that of the weighted old draws, in standard deviations
-        of `new`, unless k̂ shows that they are unreliable. None if the model has other sites than
-        the weights.
-    """
-    if not target.is_log_linear or inspect_model(target).latent != (WEIGHTS,):
-        return None
-    mean, covariance = np.asarray(target.prior.mean), np.asarray(target.prior.covariance)
-    units = np.linalg.solve(np.linalg.cholesky(covariance), (old.flat - mean).T)
-    log_prior = -0.5 * (units**2).sum(axis=0)
-    log_likelihood = evaluate(target, {WEIGHTS: old.flat[None]})[0][0] - log_prior
-    with np.errstate(divide="ignore"):
-        log_weight, pareto_k = smooth_log_weights(np.log(old.importance) + log_likelihood)
-    previous, prior = old.record.shift, old.record.prior
-    learned = prior is not None and bool(prior.scale_learned)
-    result = Shift(
-        updates=1 if previous is None else 1 + previous.updates,
-        scale_learned=learned or (previous is not None and previous.scale_learned),
-        pareto_k=pareto_k,
-    )
-    if not pareto_k <= POOR_PARETO_K:
-        return result
-    importance = importance_weights(log_weight)
-    centre = importance @ old.flat
-    shift = (new.mean - centre) / new.deviation
-    error = np.hypot(
-        _standard_error(old, importance, centre), _standard_error(new, new.importance, new.mean)
-    )
-    return structs.replace(
-        result,
-        shift=dict(zip(old.features, shift.tolist(), strict=True)),
-        error=float((error / new.deviation).max()),
-    )
-
-
-def _standard_error(draws: Draws, importance: Float64, mean: Float64) -> Float64:
-    """Return the standard errors of the weighted means of draws, (Q,)."""
-    squares = (importance**2) @ (draws.flat - mean) ** 2
-    if draws.weighted:
-        return np.asarray(np.sqrt(squares))
-    # Draws of chains are correlated.
-    return np.asarray(np.sqrt(squares * np.maximum(len(draws.flat) / ess(draws.weights), 1.0)))
-
-
-def report_shift(record: Shift | None, old: Draws, new: Draws) -> None:
-    """Log the shift, or warn if it is large, cannot be estimated, or adds to earlier ones.
-
-    Other settings of the likelihood, such as a κ that depends on the lists, are warned about.
-
-    Args:
-        record: the shift.
-        old: as for `_compare_with_gaussian`.
-        new: as for `_compare_with_gaussian`.
-    """
-    first, second = old.record.likelihood, new.record.likelihood
+def _warn_of_other_settings(first: ComponentRecord | None, second: ComponentRecord | None) -> None:
+    """Warn if the posterior that is the prior has the same likelihood with other settings."""
     if first and second and first.name == second.name and first != second:
         warn_user(
             f"the likelihood of the new lists ({second}) is not that of the posterior that is "
             f"the prior ({first}): give that one, with its settings"
         )
-    if record is None:
-        return
-    remedy = "adapt to the old and the new lists together, which is exact"
-    represents = "a Gaussian represents the posterior that is the prior"
-    if record.scale_learned:
-        represents += ", whose own prior was scaled to the old lists alone"
-    if record.error is None:
-        warn_user(
-            f"{represents}, and how far it shifts the weights cannot be estimated (Pareto k̂ "
-            f"{record.pareto_k:.2f} of the old draws): {remedy}"
-        )
-        return
-    feature, shift = max(record.shift.items(), key=lambda item: abs(item[1]))
-    text = (
-        f"{represents}: it shifts the means of the weights by up to {abs(shift):.2f} ± "
-        f"{record.error:.2f} posterior standard deviations ({feature})"
-    )
-    if record.updates > 1:
-        text += f", and this is update {record.updates} in a row, whose shifts add up"
-    if abs(shift) > _LARGE_SHIFT or record.updates > 1:
-        warn_user(f"{text}; {remedy}")
-    else:
-        log_info(f"{text}; to avoid it, {remedy}")
 
 
 def _compare(draws: Draws, adaptation: Adaptation, report: Report) -> BaselineComparison | None:

@@ -42,10 +42,10 @@ if TYPE_CHECKING:
     #: The type of a posterior as an argument.
     Posterior: TypeAlias = Draws | InferenceData
 
-#: Of the files that are written, and the oldest that is read: version 1 was that of states before
-#: the release of 1.0, which called features differently. `tests/posterior/test_schema.py` holds
+#: Of the files that are written, and the oldest that is read: versions 1 and 2 were those of states
+#: before the release of 1.0, with other names of features. `tests/posterior/test_schema.py` holds
 #: what a version records, and says when it has to be raised.
-SCHEMA_VERSION, _OLDEST = 2, 2
+SCHEMA_VERSION, _OLDEST = 3, 3
 SCHEMA = "schema_version"
 _DENSITY, LOG_WEIGHT, _FIXED = "lp", "log_weight", "fixed"
 #: The prior of all sites together, as Stan's packages call it.

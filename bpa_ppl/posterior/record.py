@@ -246,24 +246,6 @@ class IndicatorsRecord(Struct, frozen=True):
     left_out: tuple[str, ...] = ()
 
 
-class Shift(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How far a Gaussian in place of a posterior, as the prior, shifts the means of the weights.
-
-    Attributes:
-        updates: the number of successive updates by a Gaussian.
-        scale_learned: whether the first lists alone determine the scale of the prior.
-        pareto_k: Pareto k̂ of the old draws, weighted by the likelihood of the new sentences.
-        shift: the shift by feature, in posterior standard deviations; empty if k̂ is above 0.7.
-        error: the largest standard error of a shift.
-    """
-
-    updates: int
-    scale_learned: bool
-    pareto_k: float
-    shift: dict[str, float] = {}
-    error: float | None = None
-
-
 class FeatureScale(Struct, frozen=True):
     """How a feature varies within the adaptation lists.
 
@@ -358,7 +340,6 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
         machine: system, processor and device.
         recipe: which columns are features.
         figures: what the sampler reports about its run.
-        shift: how far a Gaussian in place of a posterior, as the prior, shifts the means.
         feature_scales: how features vary within the lists.
         comparison: the comparison with simple baselines, as from `BaselineComparison.record`.
         options: the options that were passed to `adapt`, and the canonical weights.
@@ -390,7 +371,6 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
     machine: str | None = None
     recipe: RecipeRecord = RecipeRecord()
     figures: Figures = Figures()
-    shift: Shift | None = field(name="gaussian_prior", default=None)
     feature_scales: dict[str, FeatureScale] = {}
     comparison: dict[str, Any] | None = field(name="baselines", default=None)
     options: dict[str, Any] | None = None

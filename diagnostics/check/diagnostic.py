@@ -281,6 +281,5 @@ DIAGNOSTICS: Registry[Diagnostic] = Registry(
         "importance-ess": "bpa_ppl.diagnostics.check.importance:ImportanceESS",
         "pareto-k": "bpa_ppl.diagnostics.check.importance:ParetoK",
         "newton-decrement": "bpa_ppl.diagnostics.check.of_samplers:NewtonDecrement",
-        "gaussian-prior": "bpa_ppl.diagnostics.check.of_samplers:GaussianPrior",
     },
 )

@@ -110,19 +110,3 @@ class NewtonDecrement(Diagnostic, frozen=True):
         advice = "the optimisation did not converge: is the density of the model smooth?"
         passed = 0 <= decrement <= self.limit
         return self.finding(decrement, f"≤ {self.limit:g}", passed, advice)
-
-
-class GaussianPrior(Diagnostic, frozen=True):
-    """How far the Gaussian of a posterior, as a prior, shifts the weights; it never fails."""
-
-    title = "shift by the prior's Gaussian (sd)"
-    stored = False
-
-    def applies(self, run: Run) -> bool:
-        return run.draws.record.shift is not None
-
-    def measure(self, run: Run) -> Finding | None:
-        record = run.draws.record.shift
-        shifts = (record and record.shift) or {"unknown": np.nan}
-        feature, shift = max(shifts.items(), key=lambda item: abs(item[1]))
-        return self.finding(abs(shift), REPORTED, True, "", feature)

@@ -30,7 +30,6 @@ from bpa_ppl.posterior.record import (
     RecipeRecord,
     Record,
     SamplerRecord,
-    Shift,
     SourceRecord,
     Verdict,
     from_attributes,
@@ -101,7 +100,6 @@ FULL = Record(
         likelihood_exponent=0.05,
         earlier_lists=2,
     ),
-    shift=Shift(updates=1, scale_learned=True, pareto_k=0.3, shift={"LM0": 0.1}, error=0.01),
     feature_scales={"LM0": FeatureScale(1.5, 9, 8, (0.5, 1.0), -1, 0.25, 0.125, 8)},
     comparison={"unit": "mqm", "rows": [["a", None]]},
     options={"weights": "none", "seed": 3},
@@ -179,7 +177,6 @@ WRONG: list[tuple[str, Any]] = [
     ("likelihood_exponent", 0.0),
     ("feature_scales", {"LM0": [1.0, 2.0]}),
     ("check", {"passed": True}),
-    ("gaussian_prior", {"updates": 1}),
 ]
 
 
