@@ -20,7 +20,7 @@ from cyclopts import CycloptsError, MissingArgumentError
 from support.pages import INLINE_CODE, PAGES
 
 import bpa_ppl
-from bpa_ppl import BpaWarning, DataError, concatenate, read_nbest, write_nbest
+from bpa_ppl import BpaWarning, DataError, concatenate, from_arrays, read_nbest, write_nbest
 from bpa_ppl.cli.app import app
 from bpa_ppl.cli.app import run_command as run_words
 
@@ -247,6 +247,24 @@ def test_scores_of_comet_are_joined_as_a_column(monkeypatch: pytest.MonkeyPatch)
     exec(after, scope)
     assert scope["posterior"].attrs["oracle_metric"] == "comet"
     assert "comet" not in scope["posterior"]["posterior"]["feature"].values
+
+
+@pytest.mark.usefixtures("working_folder")
+def test_weights_for_other_programs_choose_as_the_mean() -> None:
+    rng, names = np.random.default_rng(3), ["am", "lm", "length"]
+    draws = bpa_ppl.Draws({"weights": rng.normal([1.0, 1.9, 0.15], 0.1, (4, 500, 3))}, names)
+    bpa_ppl.write_posterior(draws, "posterior.nc")
+    lists = from_arrays(["text"] * 1800, rng.normal(size=(1800, 3)), names, 9)
+    page = (ROOT / "docs" / "how-to" / "decode-once.md").read_text("utf-8")
+    scope: dict[str, Any] = {}
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(code, scope)
+    script = scope["rescore"]["rescore"]["query"]["rescore_query"]["script_score"]["script"]
+    linear = json.loads(scope["model"]["model"]["model"]["definition"])
+    mean = bpa_ppl.rerank(lists, draws, rule="mean", unchecked=True).choice
+    for weights in (scope["scales"], linear, script["params"]["weights"]):
+        assert (lists.best(lists.scores(weights)) == mean).all()
+    assert scope["reward_weights"] == [linear[name] for name in names]
 
 
 @pytest.mark.slow

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Unpack
 
 from cyclopts import Parameter
 
-from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl._runtime.workers import use_scheduler
 from bpa_ppl.cli import options as shared
@@ -25,11 +24,9 @@ from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
 from bpa_ppl.diagnostics.ways.reliability import CONFIDENCE
 from bpa_ppl.errors import NotConverged, conflict
 from bpa_ppl.features.recipe import roles_for
-from bpa_ppl.formats.format import AUTO, WEIGHT_FORMATS, resolve_format
-from bpa_ppl.formats.streams import atomic_writer, file_suffix
+from bpa_ppl.formats.format import AUTO, resolve_format
 from bpa_ppl.formats.weight_files import write_weights
 from bpa_ppl.posterior.files import read_draws
-from bpa_ppl.posterior.formulas import FORMULAS, describe_undecided, format_weights
 from bpa_ppl.posterior.opening import describe_left_out, open_draws, open_to_show
 
 #: Marks the output of `bpa trace`, which may write a page next to the figure.
@@ -233,7 +230,6 @@ def weights(
     output: shared.Output,
     template: Path | None = None,
     format: str = AUTO,
-    acoustic: Annotated[str | None, Needs(("format=lm-scale",))] = None,
     domain: shared.Word | None = None,
     point: shared.Word = "mean",
     draw: Annotated[int, Needs(("point=draw",))] = 0,
@@ -241,17 +237,14 @@ def weights(
 ) -> None:
     """Write the posterior mean, the mode or a draw as weights for another program.
 
-    The weights, fixed ones included, are divided by the sum of their absolute values. For other
-    programs than decoders, a message lists the features whose difference your labels do not decide.
+    The weights, fixed ones included, are divided by the sum of their absolute values.
 
     Example: `bpa weights posterior.nc --template moses.ini --output adapted.ini`
 
     Args:
         output: Weight file; - for stdout.
         template: moses.ini to copy, with the adapted weights filled in.
-        format: dense, moses.ini, json (with intervals), trl, trulens, opensearch, elasticsearch or
-            lm-scale; auto takes the ending of the file, or dense.
-        acoustic: With --format lm-scale: the feature whose scale is 1.
+        format: dense, moses.ini or json; auto takes the ending of the file, or dense.
         domain: Of the model hierarchical: the domain of the weights (default: a new one).
         point: mean, mode or draw.
         draw: With --point draw: the number of the draw.
@@ -263,15 +256,5 @@ def weights(
         draws = draws.of_domain(domain)
     elif draws.domains:
         warn_user(f"these are weights of a new domain: name one of {', '.join(draws.domains)}")
-    chosen = draws.at_point(point, draw)
-    if format == AUTO and template is None and file_suffix(output) == ".json":
-        format = "json"
-    if format in FORMULAS and template is None:
-        text = format_weights(draws, format, chosen, acoustic)
-        with atomic_writer(output) as file:
-            file.write(text)
-        if undecided := describe_undecided(draws):
-            warn_user(undecided)
-    else:
-        require_one_of(format, dict.fromkeys((AUTO, *WEIGHT_FORMATS, *FORMULAS)), "format")
-        write_weights(chosen.normalised(), output, template=template, format=format)
+    chosen = draws.at_point(point, draw).normalised()
+    write_weights(chosen, output, template=template, format=format)

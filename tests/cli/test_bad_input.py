@@ -142,7 +142,6 @@ ALONE = [
     ("report a.nc -o x --moved-file lm=y", "--moved-file", "--lists"),
     ("weights a.nc -o x --draw 3", "--draw", "--point draw"),
     ("weights a.nc -o x --point mode --draw 3", "--draw", "--point draw"),
-    ("weights a.nc -o x --acoustic am", "--acoustic", "--format lm-scale"),
     ("judge x -o y --unchecked", "--unchecked", "--prior"),
     ("judges a.nc --cascade", "--cascade", "--price"),
     ("tune x -w none -o y --return last", "--return", "--decoder"),

@@ -41,7 +41,6 @@ READ = {
         "IN",
         "OUT",
         "RESULTS",
-        "--acoustic",
         "--allowed-hosts",
         "--bad",
         "--data",
