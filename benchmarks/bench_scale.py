@@ -239,7 +239,7 @@ def adapt_in_steps(path: str) -> None:
 
     Then two parts of a step are repeated, to print their seconds.
     """
-    from bpa_ppl.adapting.build import leave_out_indicators
+    from bpa_ppl.adapting.build import build_target
     from bpa_ppl.adapting.finish import draw_posterior
     from bpa_ppl.adapting.observe import observe
     from bpa_ppl.adapting.prepare import prepare
@@ -264,7 +264,7 @@ def adapt_in_steps(path: str) -> None:
     finish(_TER)
     prior = choose_prior(observed, prepared)
     finish("scale of the prior")
-    target = leave_out_indicators(prepared, observed, prior)
+    target = build_target(prepared, observed, prior)
     finish("target")
     draws = draw_posterior(target, prepared.sampler, seed=prepared.seed, clock=process_time)
     finish("draws")

@@ -239,8 +239,6 @@ def test_the_architecture_page_has_the_calls_of_adapt() -> None:
                 called.append(name)
             if name in functions and name != function:
                 follow(name, module)
-            if name == "leave_out_indicators":
-                follow(name, "bpa_ppl.adapting.build")
 
     def position(call: ast.Call) -> tuple[int, int]:
         return call.lineno, call.col_offset

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
-from bpa_ppl.adapting.build import leave_out_indicators
+from bpa_ppl.adapting.build import build_target
 from bpa_ppl.adapting.draw import run_sampler
 from bpa_ppl.adapting.finish import Finished, finish
+from bpa_ppl.adapting.indicators import choose_indicators
 from bpa_ppl.adapting.observe import observe
 from bpa_ppl.adapting.prepare import Prepared, prepare
 from bpa_ppl.adapting.prior import choose_prior
@@ -156,8 +157,9 @@ def _build(prepared: Prepared) -> Target:
     """Return the density of the posterior: all steps from the lists to the target."""
     warn_about(prepared)
     observed = observe(prepared)
+    prepared, observed = choose_indicators(prepared, observed)
     prior = choose_prior(observed, prepared)
-    return leave_out_indicators(prepared, observed, prior)
+    return build_target(prepared, observed, prior)
 
 
 def log_density(lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]) -> Target:

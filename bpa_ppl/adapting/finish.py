@@ -20,7 +20,6 @@ from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.adapting.build import Adaptation, require_adaptation
 from bpa_ppl.adapting.draw import SamplerRun, run_sampler
 from bpa_ppl.adapting.observe import Observed
-from bpa_ppl.densities.mode import mode_of
 from bpa_ppl.densities.model_target import read_observed
 from bpa_ppl.densities.target import (
     NUMPYRO_LOCK,
@@ -34,18 +33,13 @@ from bpa_ppl.densities.target import (
     require_sites,
     unflatten,
 )
-from bpa_ppl.densities.weights_target import choose_coordinates
 from bpa_ppl.diagnostics.check.check import Report, check_draws, make_verdict
 from bpa_ppl.diagnostics.ways.compare_ways import (
-    LEFT_OUT,
     BaselineComparison,
     compare_adapted,
-    compare_without_indicators,
     log_comparison,
-    log_indicators,
     to_record,
 )
-from bpa_ppl.diagnostics.ways.judged import ACCURACY
 from bpa_ppl.diagnostics.ways.simple_ways import find_system_column
 from bpa_ppl.errors import bad_value, wrong_shape
 from bpa_ppl.lists.drift import feature_scales
@@ -61,7 +55,7 @@ from bpa_ppl.posterior.record import (
     read_version,
 )
 from bpa_ppl.posterior.statistics import smooth_log_weights
-from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
+from bpa_ppl.samplers.sampler import Sampler
 from bpa_ppl.weights import Weights
 
 if TYPE_CHECKING:
@@ -237,7 +231,7 @@ def describe_adaptation(adaptation: Adaptation) -> Record:
         prior=adaptation.prior,
         start=prepared.match.origin,
         pretrained=tuple(prepared.matched.pretrained),
-        indicators=adaptation.indicators,
+        indicators=prepared.indicators,
         model=prepared.model_name,
         observed=observed.record(),
         lists=observed.lists.origin,
@@ -294,7 +288,7 @@ def _warn_of_other_settings(first: ComponentRecord | None, second: ComponentReco
 
 
 def _compare(draws: Draws, adaptation: Adaptation, report: Report) -> BaselineComparison | None:
-    """Return the comparison of the choices with simple ways and without indicators, and log it.
+    """Return the comparison of the choices with simple ways, and log it.
 
     The comparison of draws that fail their check is not logged: their weights may be others.
     """
@@ -304,37 +298,10 @@ def _compare(draws: Draws, adaptation: Adaptation, report: Report) -> BaselineCo
     if gains is None and gain is not None and prepared.values is not None:
         gains = gain.signed(prepared.values)
     answers = None if observed.choices is None else observed.choices.answers
-    compared = compare_adapted(draws, lists, gain, gains, answers)
-    if compared is None:
-        return None
-    comparison, judged = compared
-    if report:
+    comparison = compare_adapted(draws, lists, gain, gains, answers)
+    if comparison is not None and report:
         log_comparison(comparison)
-    if comparison.unit == ACCURACY or comparison.evaluation != LEFT_OUT:
-        return comparison
-    without = _draw_without_indicators(adaptation)
-    if without is None:
-        return comparison
-    comparison = compare_without_indicators(comparison, judged, draws, without)
-    if report:
-        log_indicators(comparison)
     return comparison
-
-
-def _draw_without_indicators(adaptation: Adaptation) -> Draws | None:
-    """Return draws of the posterior without indicators by `laplace`, in less than a second.
-
-    None if there is no such posterior, or if no mode of it is found.
-    """
-    target = adaptation.without_indicators
-    if target is None:
-        return None
-    with NUMPYRO_LOCK, jax.enable_x64(True):
-        chosen = choose_coordinates(target)
-        if not mode_of(chosen).converged:
-            return None
-        sampled = chosen.restore(SAMPLERS.resolve("laplace").sample(chosen))
-    return make_draws(SamplerRun(target, sampled, adaptation=adaptation))
 
 
 def _warn_single_system(draws: Draws, observed: Observed) -> None:

@@ -27,6 +27,7 @@ from bpa_ppl.models.log_linear import hierarchical, log_linear
 from bpa_ppl.models.priors import isotropic
 from bpa_ppl.models.priors.prior import Prior, PriorFamily
 from bpa_ppl.posterior.draws import DOMAIN, Draws
+from bpa_ppl.posterior.record import IndicatorsRecord
 from bpa_ppl.samplers.sampler import SAMPLERS, Sampler
 from bpa_ppl.weights import (
     CANONICAL,
@@ -75,6 +76,7 @@ class Prepared:
         oracles: that were found before, or None.
         earlier: the draws of the posterior whose Gaussian is the prior, or None.
         defaults: weights without a canonical value that the user has given.
+        indicators: whether indicators explain the order of candidates; None if it is not known.
         seed: of the draws.
         jobs: processes that score candidates.
         progress: True draws a bar on standard error.
@@ -99,6 +101,7 @@ class Prepared:
     oracles: Oracles | None = None
     earlier: Draws | None = None
     defaults: Mapping[str, float] | None = None
+    indicators: IndicatorsRecord | None = None
     seed: int = 0
     jobs: int = 1
     progress: bool | Reporter = False

@@ -21,10 +21,9 @@ class Best(Mean, frozen=True):
     posterior records the result. Where the adapted weights are worse by more than the error of the
     difference, so that `adapt` warns, the weights of the way with the highest mean gain choose in
     their place: those of the mean of the standardised features, the best single feature, a
-    regression, the canonical weights, the adapted ones without indicators, or those of the best
-    single system if systems are features. Ways that do not weight features, such as the first
-    candidate, are not taken. The probabilities of a simple way are not calibrated, except those of
-    preferences.
+    regression, the canonical weights, or those of the best single system if systems are features.
+    Ways that do not weight features, such as the first candidate, are not taken. The probabilities
+    of a simple way are not calibrated, except those of preferences.
 
     >>> import warnings
     >>> from bpa_ppl import Isotropic, Reranker, adapt, from_lists

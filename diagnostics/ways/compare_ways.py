@@ -50,7 +50,6 @@ from bpa_ppl.diagnostics.ways.simple_ways import (
     BaselineRow,
     Evaluation,
     Way,
-    find_indicators,
     fit_ways,
     lacks_canonical,
     list_simple_ways,
@@ -367,8 +366,8 @@ def compare_adapted(
     gain: Metric | None,
     gains: Float64 | None,
     answers: Sequence[Choice] | None = None,
-) -> tuple[BaselineComparison, Judged] | None:
-    """Return the comparison of adapted weights that a posterior records, and what it is made on.
+) -> BaselineComparison | None:
+    """Return the comparison of adapted weights that a posterior records.
 
     None unless there are preferences, gains are judgements or there are no canonical weights;
     otherwise the comparison with the canonical weights is relevant. None, too, for fewer than two
@@ -385,30 +384,7 @@ def compare_adapted(
     if not (given or uses_preferences(draws)):
         return None
     judged = read_judgements(lists, gain, gains, answers)
-    return None if len(judged.lists) < 2 else (_compare(judged, gain, draws), judged)
-
-
-def compare_without_indicators(
-    comparison: BaselineComparison, judged: Judged, draws: Draws, without: Draws
-) -> BaselineComparison:
-    """Return a comparison with the adapted weights without indicators added to it.
-
-    Args:
-        comparison: from `compare_adapted`, by leave-one-out.
-        judged: likewise.
-        draws: the posterior.
-        without: the posterior of the same lists where the weights of indicators are 0.
-    """
-    weights = {name: w for name, w in without.at_point("mean").items() if w}
-    columns = ", ".join(source.column for source in find_indicators(draws))
-    row = BaselineRow(Way.WITHOUT, weights=weights, column=columns)
-    ways = [
-        Evaluation(way, judged.gain_of(leave_out(posterior, judged.lists).score()))
-        for way, posterior in ((BaselineRow(Way.ADAPTED, "adapted"), draws), (row, without))
-    ]
-    _, row, *_ = estimate_rows(judged.weight, with_bounds(judged, ways))
-    rows = sorted([*comparison.rows, row], key=lambda row: _KINDS.index(row.kind))
-    return replace(comparison, rows=tuple(rows))
+    return None if len(judged.lists) < 2 else _compare(judged, gain, draws)
 
 
 def log_comparison(comparison: BaselineComparison) -> None:
@@ -419,13 +395,6 @@ def log_comparison(comparison: BaselineComparison) -> None:
     """
     for sentence in comparison.sentences:
         (warn_user if sentence == comparison.warning else log_info)(sentence)
-
-
-def log_indicators(comparison: BaselineComparison) -> None:
-    """Log whether to keep the indicators: a warning if the choices with them are clearly worse."""
-    row = comparison.row(Way.WITHOUT)
-    if row is not None and row.verdict:
-        (warn_user if row.verdict == WORSE else log_info)(comparison.sentence(row))
 
 
 def to_record(comparison: BaselineComparison) -> dict[str, Any]:
@@ -448,12 +417,9 @@ def describe_left_out(indicators: IndicatorsRecord) -> str:
 
 
 def describe_indicators(draws: Draws) -> list[str]:
-    """Return the sentences on the indicators of a posterior, such as those of systems."""
-    indicators, comparison = draws.record.indicators, read_comparison(draws)
-    if indicators and indicators.left_out:
-        return [describe_left_out(indicators)]
-    row = None if comparison is None else comparison.row(Way.WITHOUT)
-    return [comparison.sentence(row)] if comparison and row and row.verdict else []
+    """Return the sentences on the indicators of a posterior that were left out."""
+    indicators = draws.record.indicators
+    return [describe_left_out(indicators)] if indicators and indicators.left_out else []
 
 
 def read_comparison(draws: Draws) -> BaselineComparison | None:

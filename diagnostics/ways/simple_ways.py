@@ -54,7 +54,6 @@ class Way(StrEnum):
     SYSTEM = "best single system"
     RIDGE = "ridge regression"
     LOGISTIC = "logistic regression"
-    WITHOUT = "adapted weights without indicators"
     RANDOM = "random candidate"
     BEST = "best candidate"
 
@@ -79,7 +78,7 @@ class BaselineRow(Struct, frozen=True, omit_defaults=True):
         log_loss: the mean −log p of the answers; NaN if the choice has no probability.
         weights: of the features or, of the best system, of the systems, the best one first; as
             selected on the adaptation lists.
-        column: the column that names the systems, or the columns whose indicators are left out.
+        column: the column that names the systems.
         slope: the factor of the scores whose differences are the logits of preferences; NaN if the
             choice has no probability.
 
@@ -110,7 +109,7 @@ class BaselineRow(Struct, frozen=True, omit_defaults=True):
 
     @property
     def label(self) -> str:
-        """The name with the feature, the system or the indicators, as it is printed."""
+        """The name with the feature or the system, as it is printed."""
         if self.kind == "feature":
             return f"low {self.name}" if self.weights.get(self.name, 1) < 0 else self.name
         return f"{self.name} ({self._detail})" if self._detail else self.name
@@ -124,9 +123,7 @@ class BaselineRow(Struct, frozen=True, omit_defaults=True):
 
     @property
     def _detail(self) -> str:
-        """The feature, the system or the columns that label and advice name."""
-        if self.name == Way.WITHOUT:
-            return self.column
+        """The feature or the system that label and advice name."""
         first = next(iter(self.weights), "") if self.name in (Way.FEATURE, Way.SYSTEM) else ""
         return f"low {first}" if self.weights.get(first, 1) < 0 else first
 
@@ -223,8 +220,7 @@ class SimpleWay(NamedTuple):
     """How a way to choose is fitted, and what it chooses.
 
     Attributes:
-        advice: how to use it instead of the adapted weights; `{}` is the feature, the system, or
-            the columns that it uses.
+        advice: how to use it instead of the adapted weights; `{}` is the feature or the system.
         weigh: returns its weights from lists without judgements, and a posterior or None; None if
             it needs judgements.
         fit: yields its row and its gains by leave-one-out, from its name, judged lists, and a
@@ -570,5 +566,4 @@ SIMPLE_WAYS: Mapping[str, SimpleWay] = {
     Way.LOGISTIC: SimpleWay(
         "fit LogisticRegression of scikit-learn to differences of two candidates", fit=_regress
     ),
-    Way.WITHOUT: SimpleWay("leave out categorical {}"),
 }
