@@ -98,6 +98,22 @@ def find_positions(selected: Iterable[str], names: Sequence[str]) -> list[int]:
     return [positions[name] for name in selected]
 
 
+def number_repeats(names: Iterable[str]) -> list[str]:
+    """Return names that are all different: a name that was there before gets a number.
+
+    >>> number_repeats(["x[A]", "x[A]", "x[B]", "x[A]"])
+    ['x[A]', 'x[A] (2)', 'x[B]', 'x[A] (3)']
+    """
+    result: dict[str, None] = {}
+    for name in names:
+        number, unique = 1, name
+        while unique in result:
+            number += 1
+            unique = f"{name} ({number})"
+        result[unique] = None
+    return list(result)
+
+
 def find_repeated(names: Iterable[K]) -> list[K]:
     """Return the names, or ids, that occur more than once, in order of first appearance.
 

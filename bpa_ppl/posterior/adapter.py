@@ -57,6 +57,8 @@ _NO_WEIGHT = re.compile(r"(b_)?[Ii]ntercept|lprior|lp|sigma|(sd|cor|r)_.*|.*__|.
 _MOST = 20
 #: The variables of a posterior in any form, as an expression.
 _VARIABLES = 'xarray.Dataset(data.get("posterior", data).data_vars)'
+#: The same with chains and draws exchanged.
+EXCHANGED = f'{_VARIABLES}.rename({{"chain": "draw", "draw": "chain"}})'
 _DIMS = {
     **{name: ["feature"] for name in (WEIGHTS, *BY_FEATURE)},
     **{name: ["sentence"] for name in ("oracle_score", "observation_weight", "observation_rater")},
@@ -196,9 +198,11 @@ def from_groups(
     likelihood = groups.get("log_likelihood", nothing)
     chains, kept = weights.shape[:2]
     if foreign and 0 < kept < chains:
-        problem = f"the posterior has {chains} chains of {kept} draws: are chain and draw exchanged"
-        remedy = f'{_VARIABLES}.rename({{"chain": "draw", "draw": "chain"}})'
-        warn_user(f"{problem}? If they are, take {remedy}")
+        raise DataError(
+            f"the posterior has {chains} chains of {kept} draws: exchange chain and draw, "
+            f"{EXCHANGED}",
+            code="wrong-length",
+        )
     log_prior = draws.get("log_prior", {})
     for name in [n for n, x in log_prior.items() if kept and x.shape[:2] != (chains, kept)]:
         shape = " × ".join(map(str, log_prior.pop(name).shape[:2]))

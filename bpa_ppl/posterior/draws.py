@@ -21,7 +21,7 @@ from bpa_ppl.errors import (
     missing_data,
     quote,
 )
-from bpa_ppl.lists.labels import find_positions, find_repeated
+from bpa_ppl.lists.labels import find_positions, find_repeated, number_repeats
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.record import Record
 from bpa_ppl.weights import Weights, match
@@ -291,8 +291,8 @@ class Draws:
         """Return the draws of every scalar by name, each (C, D).
 
         A weight has the name of its feature; a cell of another site is called `site[2]`, or
-        `site[LM0]` if its dimensions have names, a scalar site `site`, and ` (site)` is added if a
-        feature has that name.
+        `site[LM0]` if its dimensions have names, and a scalar site `site`. Names that repeat are
+        numbered.
 
         Args:
             derived: whether to include functions of the sampled sites.
@@ -302,23 +302,27 @@ class Draws:
         ...     ("LM0", "WP0"),
         ...     sites=("weights", "own"),
         ...     dims={"own": ("domain", "feature")},
-        ...     coords={"domain": ("news", "talks", "new")},
+        ...     coords={"domain": ("news", "talks", "news")},
         ... )
-        >>> list(draws.components())[2:5]
-        ['own[news, LM0]', 'own[news, WP0]', 'own[talks, LM0]']
+        >>> list(draws.components())[4:7]
+        ['own[talks, LM0]', 'own[talks, WP0]', 'own[news, LM0] (2)']
         """
+        return {name: cell for _, name, cell in self.cells(derived=derived)}
+
+    def cells(self, *, derived: bool = False) -> list[tuple[str, str, Float64]]:
+        """Return the site, the name and the draws of every scalar, as `components`."""
         # Weights are included even if they are a function of other sites.
         others = [name for name in self.values if derived or name in self.sites]
-        result: dict[str, Float64] = {}
-        for name in dict.fromkeys([WEIGHTS, *others]):
-            cells = np.asarray(self.values[name], np.float64).reshape(*self.shape, -1)
+        sites, names, values = list[str](), list[str](), list[Float64]()
+        for site in dict.fromkeys([WEIGHTS, *others]):
+            cells = np.asarray(self.values[site], np.float64).reshape(*self.shape, -1)
             count = cells.shape[-1]
-            labels = self._cell_names(name) or [f"{name}[{k}]" for k in range(count)]
-            labels = [name] if count == 1 else labels
-            of_features = name == WEIGHTS and self.features
-            for k, label in enumerate(self.features if of_features else labels):
-                result[f"{label} (site)" if label in result else label] = cells[..., k]
-        return result
+            labels = self._cell_names(site) or [f"{site}[{k}]" for k in range(count)]
+            labels = [site] if count == 1 else labels
+            names += self.features if site == WEIGHTS and self.features else labels
+            sites += [site] * count
+            values.extend(np.moveaxis(cells, -1, 0))
+        return list(zip(sites, number_repeats(names), values, strict=True))
 
     def _cell_names(self, site: str) -> list[str]:
         """Return the names of the cells of a site whose dimensions have names, else nothing."""

@@ -16,6 +16,7 @@ import numpy as np
 from bpa_ppl._runtime.messages import log_info
 from bpa_ppl.errors import DataError, UsageError, damaged, list_names, missing_data, wrong_shape
 from bpa_ppl.posterior.adapter import (
+    EXCHANGED,
     LOG_WEIGHT,
     SCHEMA,
     as_draws,
@@ -41,7 +42,13 @@ from bpa_ppl.posterior.draws import (
 )
 from bpa_ppl.posterior.files import name_file, read_groups
 from bpa_ppl.posterior.groups import SAMPLE_DIMS, Group, label_groups
-from bpa_ppl.posterior.tables import CSV, read_csv, read_table, require_equal_lengths
+from bpa_ppl.posterior.tables import (
+    CSV,
+    read_csv,
+    read_table,
+    require_equal_lengths,
+    split_statistics,
+)
 
 if TYPE_CHECKING:
     from bpa_ppl.posterior.arviz_functions import InferenceData
@@ -79,8 +86,16 @@ _CALLS = {
     "DataArray": 'call its to_dataset(name="theta")',
     "CmdStanMCMC": "call its draws_pd()",
     "ndarray": 'name it, {"theta": values}, with the shape (chains, draws, …)',
-    "list": "if it has a dictionary of each chain, take "
+    "list": "of files give a pattern, as output_*.csv; if it has a dictionary of each chain, take "
     "{name: numpy.array([chain[name] for chain in draws]) for name in draws[0]}",
+}
+#: What to do about files of other programs, by the ending of their names.
+_OPENED_BY = {
+    ".npz": "give dict(numpy.load(path)), arrays of the shape (chains, draws, …) by name",
+    ".npy": 'give {"theta": numpy.load(path)}, of the shape (chains, draws, …)',
+    ".txt": 'read a text table by table = pandas.read_csv(path, sep=r"\\s+"), and give '
+    "table.assign(chain=0, draw=range(len(table))); of a nested sampler, name the column of the "
+    "weights by log_weights",
 }
 
 
@@ -134,12 +149,16 @@ def open_posterior(
 def _read(data: Any, name: str) -> Groups:
     """Return the groups of a posterior in any form, and the attributes of the whole."""
     if isinstance(data, str | Path):
-        if Path(data).suffix == CSV:
+        suffix = Path(data).suffix.lower()
+        if suffix == CSV:
             return read_csv(data)
+        if suffix in _OPENED_BY and os.path.exists(data):
+            problem = f"a posterior is a file of NetCDF, Zarr or CSV: {_OPENED_BY[suffix]}"
+            raise DataError(problem, data, code="unknown-format")
         is_zarr = any(os.path.exists(os.path.join(data, file)) for file in _ZARR)
         return _read_zarr(data) if is_zarr else read_groups(data)
     if isinstance(data, dict):
-        return label_groups({"posterior": _read_arrays(data, name)}), {}
+        return label_groups(split_statistics(_read_arrays(data, name))), {}
     if is_arviz_data(data):
         return split_groups(data)
     if type(data).__name__ in _CALLS:
@@ -225,10 +244,12 @@ def _read_arrays(data: Mapping[Any, Any], name: str) -> dict[str, Any]:
         if np.ma.isMA(array):
             array = np.ma.filled(array.astype(np.result_type(array.dtype, np.float64)), np.nan)
         if array.ndim < 2:
-            problem = f"{key} of {name} has the shape {array.shape}: it must begin with"
-            remedy = f'join chains by np.array([chain["{key}"] for chain in chains]), or take'
-            problem = f"{problem} (chains, draws): {remedy} {GROUPED}"
-            raise DataError(problem, code="wrong-length")
+            raise DataError(
+                f"{key} of {name} has the shape {array.shape}: it must begin with (chains, draws); "
+                f'of one chain take draws["{key}"][None], and of several '
+                f'numpy.array([chain["{key}"] for chain in chains]) or {GROUPED}',
+                code="wrong-length",
+            )
         arrays[str(key)] = array
     sizes = {key: array.shape[:2] for key, array in arrays.items()}
     for key, shape in sizes.items():
@@ -269,6 +290,8 @@ def _require_draws(groups: Mapping[str, Group], name: str) -> None:
         raise DataError(f"in {name}, {problem}", code="wrong-length")
     if not group.arrays:
         found = f"it has the groups {list_names(groups)}" if groups else "it is empty"
+        if "mcmc" in groups:
+            found += "; of emcee, give emcee.backends.HDFBackend(path)"
         raise DataError(f"{name} has no draws: {found}", code="no-data")
 
 
@@ -279,6 +302,12 @@ def _require_whole_chains(groups: Mapping[str, Group], data: Any, name: str) -> 
         DataError: if there are any.
     """
     drawn = find_draws(groups["posterior"])
+    chains, kept = next(iter(drawn.values())).shape[:2]
+    if 0 < kept < chains:
+        problem = f"{name} has {chains} chains of {kept} draws"
+        raise DataError(
+            f"{problem}: exchange chain and draw, {_exchange(data)}", code="wrong-length"
+        )
     statistics = find_draws(groups["sample_stats"]) if "sample_stats" in groups else {}
     numbers = [x for x in drawn.values() if x.dtype.kind == "f" and x.size]
     if numbers and len(shapes := {x.shape[:2] for x in drawn.values()}) == 1:
@@ -300,6 +329,18 @@ def _require_whole_chains(groups: Mapping[str, Group], data: Any, name: str) -> 
             problem = f"{name} has draws of the warm-up, as {key} says, up to draw {first}"
             problem += f": keep the others, {_select(data, f'{first}:')}"
             raise DataError(problem, code="bad-data")
+
+
+def _exchange(data: Any) -> str:
+    """Return the expression that exchanges chains and draws, for a message."""
+    if isinstance(data, dict):
+        swapped = "{name: numpy.swapaxes(values, 0, 1) for name, values in draws.items()}"
+        return f"or take {GROUPED}, whose chains are apart: {swapped}"
+    if is_arviz_data(data):
+        return EXCHANGED
+    if isinstance(data, str | Path) and Path(data).suffix != CSV:
+        return f"{EXCHANGED}, where data is arviz.from_netcdf(path)"
+    return "or run fewer chains for longer"
 
 
 def _select(data: Any, part: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from glob import glob
 from pathlib import Path
@@ -26,20 +27,40 @@ CSV = ".csv"
 #: The columns with the chain and the draw of a row: of pandas, of R's posterior, of CmdStanPy.
 _CHAIN = ("chain", ".chain", "chain__")
 _DRAW = (".iteration", "iteration", "iter__", "draw", ".draw", "draw__")
-#: The names that ArviZ has for columns of Stan and of R's posterior.
+#: The names that ArviZ has for columns of Stan, R's posterior, Turing, NumPyro and emcee.
 _STATISTICS = {
     "lp__": "lp",
+    "lp": "lp",
+    "log_prob": "lp",
     "accept_stat__": "acceptance_rate",
+    "accept_prob": "acceptance_rate",
+    "acceptance_rate": "acceptance_rate",
     "stepsize__": "step_size",
+    "step_size": "step_size",
     "treedepth__": "tree_depth",
+    "tree_depth": "tree_depth",
     "n_leapfrog__": "n_steps",
+    "n_steps": "n_steps",
+    "num_steps": "n_steps",
     "divergent__": "diverging",
+    "diverging": "diverging",
+    "numerical_error": "diverging",
     "energy__": "energy",
+    "hamiltonian_energy": "energy",
+    "hamiltonian_energy_error": "energy_error",
+    "max_hamiltonian_energy_error": "max_energy_error",
+    "is_accept": "accepted",
+    "nom_step_size": "step_size_nom",
     ".log_weight": LOG_WEIGHT,
 }
+#: A column of ArviZ's `to_dataframe()`: the group and the name, and labels of the cell.
+_OF_GROUP = re.compile(r"\('(\w+)', '([^']+)'.*\)")
+#: Methods of CmdStan whose draws are independent. The first draw of `variational` is the mean.
+_INDEPENDENT = ("laplace", "pathfinder", "variational")
 _REMEDY = (
     "a table of draws has a row for each draw, with the columns chain and draw (or .chain and "
-    ".iteration); CmdStan writes a file for each chain, which begins with comments"
+    ".iteration, as write.csv(posterior::as_draws_df(fit)) writes them in R); CmdStan writes a "
+    "file for each chain, which begins with comments"
 )
 
 _Groups = tuple[Mapping[str, Group], Mapping[str, Any]]
@@ -63,9 +84,18 @@ def read_csv(path: str | Path) -> _Groups:
     if not files:
         remedy = "give CSV files of draws, as output_*.csv"
         raise missing_data("such file", remedy, path, code="missing-file")
-    names, is_cmdstan = _read_head(files[0])
-    if is_cmdstan and names.isdisjoint(_CHAIN):
-        return _read_cmdstan(files)
+    heads = [_read_head(file) for file in files]
+    names, comments = heads[0]
+    for file, (others, _) in zip(files, heads, strict=True):
+        if others != names:
+            differing = list_names(sorted({*names} ^ {*others})) or "their order"
+            raise DataError(
+                f"{files[0]} and {file} have other columns ({differing}): give the files of one "
+                "run, by a pattern that fits no other file",
+                code="mismatch",
+            )
+    if "stan_version_major" in comments and {*names}.isdisjoint(_CHAIN):
+        return _read_cmdstan(files, comments)
     import pyarrow as pa
     from pyarrow import csv
 
@@ -84,19 +114,15 @@ def read_csv(path: str | Path) -> _Groups:
     return read_table(table, path)
 
 
-def _read_head(path: str) -> tuple[set[str], bool]:
-    """Return the names of the columns of a CSV file, and whether Stan may have written it."""
-    with open(path, "rb") as file:
-        comments = b""
+def _read_head(path: str) -> tuple[list[str], str]:
+    """Return the names of the columns of a CSV file, and the comments above them."""
+    comments, line = "", ""
+    with open(path, encoding="utf-8", errors="replace") as file:
         for line in file:
-            if not line.startswith(b"#"):
+            if not line.startswith("#"):
                 break
             comments += line
-        else:
-            line = b""
-    header = line.decode("utf-8", "replace").strip()
-    names = {name.strip().strip('"') for name in header.split(",")}
-    return names, b"stan" in comments.lower() or "lp__" in names
+    return [name.strip().strip('"') for name in line.split(",")], comments
 
 
 def read_table(table: Any, origin: str | Path | None = None) -> _Groups:
@@ -140,16 +166,32 @@ def read_table(table: Any, origin: str | Path | None = None) -> _Groups:
         raise duplicate(rows, origin, remedy="give each draw one row, with a column for each cell")
     require_equal_lengths(dict(zip((f"chain {x}" for x in labels), counts, strict=True)), origin)
     shape = len(labels), int(counts[0])
-    groups: dict[str, dict[str, Any]] = {"posterior": {}, "sample_stats": {}}
+    arrays = {}
     for name, column in columns.items():
         # pandas writes an index without a name as a column without one.
         if not name or name.startswith("__index_level_") or name in (*_CHAIN, *_DRAW):
             continue
-        values = _read_column(column)[order].reshape(shape)
-        is_statistic = name in _STATISTICS or name.endswith("__")
-        title = "sample_stats" if is_statistic else "posterior"
-        groups[title][_STATISTICS.get(name, name)] = values
-    return label_groups(groups), {}
+        arrays[name] = _read_column(column)[order].reshape(shape)
+    return label_groups(split_statistics(arrays)), {}
+
+
+def split_statistics(arrays: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return variables and statistics of samplers by group; statistics have ArviZ's names.
+
+    Columns of ArviZ's `to_dataframe()` name their group; those of other groups are left out.
+
+    >>> split_statistics({"mu": 1, "divergent__": 2, "('posterior', 'theta[0]', 0)": 3})
+    {'posterior': {'mu': 1, 'theta[0]': 3}, 'sample_stats': {'diverging': 2}}
+    """
+    groups: dict[str, dict[str, Any]] = {"posterior": {}, "sample_stats": {}}
+    for name, values in arrays.items():
+        if parts := _OF_GROUP.fullmatch(name):
+            groups.get(parts[1], {}).setdefault(parts[2], values)
+        elif name in _STATISTICS or name.endswith("__"):
+            groups["sample_stats"].setdefault(_STATISTICS.get(name, name), values)
+        else:
+            groups["posterior"][name] = values
+    return groups
 
 
 def _read_column(column: Any) -> npt.NDArray[Any]:
@@ -185,8 +227,8 @@ def require_equal_lengths(
         raise mismatch(found, other, origin, remedy=advice, code="wrong-length")
 
 
-def _read_cmdstan(files: Sequence[str]) -> _Groups:
-    """Return the groups of CSV files of CmdStan, each of which is a chain."""
+def _read_cmdstan(files: Sequence[str], comments: str) -> _Groups:
+    """Return the groups of CSV files of CmdStan, each of which is a chain or an approximation."""
     counts = {}
     for path in files:
         with open(path, "rb") as file:
@@ -199,10 +241,20 @@ def _read_cmdstan(files: Sequence[str]) -> _Groups:
         remedy = f"{suggest_call('#')}, and save the result by its to_netcdf"
         raise DataError(f"ArviZ 1 does not read it: {remedy}", files[0], code="unknown-format")
     try:
-        return split_groups(import_arviz().from_cmdstan(list(files), disable_glob=True))
+        groups, attrs = split_groups(import_arviz().from_cmdstan(list(files), disable_glob=True))
     # The file may have any content.
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, OSError) as error:
         what, reason = "output of CmdStan that ArviZ reads", f"{type(error).__name__}: {error}"
         remedy = "give the CSV files of one run of CmdStan's method sample"
         name = files[0] if len(files) == 1 else list_names(files)
         raise damaged(what, f"{reason:.300}", name, remedy=remedy) from error
+    method = re.search(r"^# *method *= *(\w+)", comments, re.MULTILINE)
+    if method is None or method[1] not in _INDEPENDENT:
+        return groups, attrs
+    first = int(method[1] == "variational")
+    drawn = groups["posterior"]
+    arrays = {name: values[:, first:] for name, values in drawn.arrays.items()}
+    weights = np.zeros(next(iter(arrays.values())).shape[:2])
+    dims = {name: named[2:] for name, named in drawn.dims.items()}
+    parts = {"posterior": arrays, "sample_stats": {LOG_WEIGHT: weights}}
+    return label_groups(parts, dims=dims), {"sampler": method[1]}

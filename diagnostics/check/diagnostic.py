@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
 from typing import ClassVar, TypeVar
 
 import numpy as np
@@ -244,15 +245,13 @@ def list_components(draws: Draws) -> tuple[list[str], Float64]:
     >>> list_components(draws)[0]
     ['LM0', 's']
     """
-    components = draws.components()
-    names = list(draws.features)
-    for site in (site for site in draws.sites if site != WEIGHTS or not draws.features):
-        site_components = replace(draws, sites=(site,)).components()
-        cells = [name for name in site_components if name not in draws.features]
-        moving = [name for name in cells if np.ptp(site_components[name]) != 0]
-        names += moving or cells
-    values = np.stack([components[name] for name in names], axis=-1)
-    return names, np.where(np.isfinite(values), values, np.nan)
+    components = dict[str, Float64]()
+    for site, of_site in groupby(draws.cells(), key=itemgetter(0)):
+        cells = {name: cell for _, name, cell in of_site}
+        moving = {name: cell for name, cell in cells.items() if np.ptp(cell) != 0}
+        components |= cells if site == WEIGHTS and draws.features else moving or cells
+    values = np.stack([*components.values()], axis=-1)
+    return list(components), np.where(np.isfinite(values), values, np.nan)
 
 
 #: In the order of the table: those that explain others come first.

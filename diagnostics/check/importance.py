@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bpa_ppl.components import Positive
-from bpa_ppl.diagnostics.check.diagnostic import Diagnostic, Run
+from bpa_ppl.diagnostics.check.diagnostic import REPORTED, Diagnostic, Run
 from bpa_ppl.posterior.draws import kish
 from bpa_ppl.posterior.record import Finding
 from bpa_ppl.posterior.statistics import POOR_PARETO_K
@@ -28,6 +28,12 @@ class ImportanceESS(Diagnostic, frozen=True):
     def measure(self, run: Run) -> Finding:
         importance = run.draws.importance
         size = kish(importance)
+        if not np.ptp(run.draws.log_weight) and size >= self.limit:
+            note = (
+                "independent draws: there is no R-hat and no burn-in, and nothing here shows how "
+                "close an approximation is to the posterior"
+            )
+            return self.finding(size, REPORTED, True, note)
         # More draws from too narrow a distribution have as heavy a tail.
         shortage = self.limit / size if run.pareto_k <= run.find(ParetoK).limit else np.inf
         of_all = f"{size:.1f} effective samples of {len(importance)} weighted ones"
@@ -53,7 +59,7 @@ class ParetoK(Diagnostic, frozen=True):
     limit: Positive = POOR_PARETO_K
 
     def applies(self, run: Run) -> bool:
-        return run.draws.weighted
+        return run.draws.weighted and bool(np.ptp(run.draws.log_weight))
 
     def measure(self, run: Run) -> Finding:
         """Return k̂, or that of the weights before they were smoothed if it is larger."""

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.diagnostics.check.diagnostic import list_components
 from bpa_ppl.errors import DataError, UsageError, list_names, mismatch, missing_data, wrong_value
-from bpa_ppl.lists.labels import find_positions
+from bpa_ppl.lists.labels import find_positions, number_repeats
 from bpa_ppl.posterior.adapter import (
     LOG_WEIGHT,
     as_draws,
@@ -29,7 +29,6 @@ from bpa_ppl.posterior.groups import SAMPLE_DIMS, Group
 from bpa_ppl.posterior.opening import (
     CONSTANT,
     DISCRETE,
-    GROUPED,
     INFINITE,
     NO_WEIGHTS,
     NOT_NUMBERS,
@@ -209,11 +208,11 @@ def _open_runs(posteriors: Mapping[str, Sequence[Any]], log_weights: str | None)
 def _open(data: Any, sampler: str, log_weights: str | None) -> _Run:
     recorded = open_posterior(data, sampler, log_weights=log_weights)
     if isinstance(recorded, Draws):
-        variables = _read_variables(to_groups(recorded)[0], sampler)
+        variables = _read_variables(to_groups(recorded)[0])
         return _Run(sampler, variables, {*recorded.sites}, recorded, recorded.log_weight)
     groups, _ = recorded
     statistics = groups["sample_stats"].arrays if "sample_stats" in groups else {}
-    variables = _read_variables(groups, sampler)
+    variables = _read_variables(groups)
     drawn = find_draws(groups["posterior"])
     odd = [name for name, x in drawn.items() if x.dtype.kind not in _NUMBERS]
     return _Run(sampler, variables, None, recorded, statistics.get(LOG_WEIGHT), odd)
@@ -228,28 +227,18 @@ def _read_recorded(run: _Run, weights: bool) -> Draws:
     return as_draws(select_variables(*run.recorded).draws)
 
 
-def _read_variables(groups: Mapping[str, Group], sampler: str) -> dict[str, _Variable]:
-    """Return the variables of a posterior that have chains and draws.
-
-    Raises:
-        DataError: if there are more chains than draws.
-    """
+def _read_variables(groups: Mapping[str, Group]) -> dict[str, _Variable]:
+    """Return the variables of a posterior that have chains and draws."""
     group, result = groups["posterior"], {}
     for variable, array in find_draws(group).items():
         if array.dtype.kind not in _NUMBERS:
             continue
         chains, draws, *shape = array.shape
-        if chains > draws:
-            problem = (
-                f"{variable} of {sampler} has {chains} chains of {draws} draws: are chain and "
-            )
-            problem += f"draw exchanged, or are its chains one array? Then take {GROUPED}"
-            raise DataError(problem, code="wrong-length")
         dims = [dim for dim in group.dims[variable] if dim not in SAMPLE_DIMS]
         sizes = zip(dims, shape, strict=True)
         coords = {dim: np.asarray(group.coords.get(dim, range(size))) for dim, size in sizes}
         parts = [map(str, of_dim.tolist()) for of_dim in coords.values()]  # as ArviZ names them
-        labels = [f"{variable}[{', '.join(cell)}]" for cell in product(*parts)]
+        labels = number_repeats(f"{variable}[{', '.join(cell)}]" for cell in product(*parts))
         numbered = all(of_dim.dtype.kind in "iu" for of_dim in coords.values())
         flat, labels = array.reshape(chains, draws, -1), labels if dims else [variable]
         result[variable] = _Variable(flat, tuple(shape), labels, numbered)
@@ -312,10 +301,8 @@ def _split_weights(run: _Run, draws: Draws) -> _Run:
     renamed = {}
     for name, of in run.variables.items():
         if name != WEIGHTS:
-            clash = not variables.keys().isdisjoint([name, *of.labels])
-            renamed[name] = f"{name} (site)" if clash else name
-            labels = [f"{label} (site)" for label in of.labels] if clash else of.labels
-            variables[renamed[name]] = of._replace(labels=labels)
+            renamed[name] = number_repeats([*variables, name])[-1]
+            variables[renamed[name]] = of
     parameters = run.parameters
     if parameters is not None:
         parameters = {*draws.features, *(renamed[site] for site in parameters - {WEIGHTS})}
@@ -379,7 +366,7 @@ def _stack(names: Sequence[str], runs: Sequence[_Run], expected: Mapping[str, _V
     Raises:
         DataError: if shapes or labels differ.
     """
-    labels = tuple(label for v in names for label in expected[v].labels)
+    labels = tuple(number_repeats(label for v in names for label in expected[v].labels))
     aligned = [[_align(v, run, expected[v]) for v in names] for run in runs]
     return _Cells(labels, [np.concatenate(of, axis=-1) if of else _NO_CELLS for of in aligned])
 

@@ -203,6 +203,38 @@ def test_a_table_without_chains_is_refused(tmp_path: Path, monkeypatch: pytest.M
         bpa.check("broken.csv")
     with raises(DataError, "no-data", match="no row of a draw"):
         bpa.check(pa.table({"chain": [], "draw": [], "mu": []}))
+    # As R writes as.data.frame(fit) of Stan.
+    csv.write_csv(pa.table({"mu": apart.ravel(), "lp__": -(apart.ravel() ** 2)}), "rstan.csv")
+    with raises(DataError, "missing-column", match=r"no column chain:.*as_draws_df\(fit\)"):
+        bpa.check("rstan.csv")
+
+
+def test_files_of_a_pattern_have_the_same_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_cmdstan(Path(), ["mu", "tau"], np.stack([MU, MU], axis=-1))
+    text = Path("output_2.csv").read_text()
+    for header in ("mu,sigma", "tau,mu", "mu,tau,p_mu"):
+        Path("output_2.csv").write_text(text.replace("mu,tau", header))
+        with raises(DataError, "mismatch", match=r"output_1\.csv and output_2\.csv have other"):
+            bpa.check("output_*.csv")
+
+
+@pytest.mark.skipif(arviz_version() >= 1, reason="ArviZ 1 does not read files of CmdStan")
+@pytest.mark.parametrize("method", ["pathfinder", "variational", "laplace"])
+def test_approximations_are_independent_draws(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_cmdstan(Path(), ["mu"], MU[:1, :, None])
+    text = Path("output_1.csv").read_text()
+    Path("output_1.csv").write_text(text.replace("method = sample (Default)", f"method = {method}"))
+    report = bpa.check("output_1.csv")
+    first = int(method == "variational")  # its mean
+    assert (report.sampler, report.shape) == (method, (1, SHAPE[1] - first))
+    assert [finding.name for finding in report.findings] == ["ESS of the weights"]
+    assert "independent draws: there is no R-hat" in str(report)
 
 
 def follow(error: Exception, start: str, **names: Any) -> Any:
@@ -337,7 +369,7 @@ def test_zarr_is_read_or_its_package_named(tmp_path: Path, monkeypatch: pytest.M
 def test_other_objects_are_refused_with_what_to_do() -> None:
     for data, match in (
         (MU, 'not ndarray: name it, {"theta": values}'),
-        ([ARRAYS], "not list: if it has a dictionary of each chain"),
+        ([ARRAYS], "not list: of files give a pattern, as output_*.csv; if it has a dict"),
         (dataset(mu=MU)["mu"], "not DataArray: call its to_dataset"),
         (3.0, "not float"),
     ):
@@ -350,6 +382,74 @@ def test_other_objects_are_refused_with_what_to_do() -> None:
         bpa.check({"mu": MU[0]})
     with raises(DataError, "no-data", match="has no draws: it has the groups prior"):
         bpa.check(DataTree.from_dict({"prior": dataset(mu=MU)}))
+
+
+@pytest.mark.parametrize("refused", [bpa.check, partial_compare])
+def test_more_chains_than_draws_are_refused_with_a_remedy(refused: Callable[..., Any]) -> None:
+    exchanged = {name: np.swapaxes(values, 0, 1) for name, values in ARRAYS.items()}
+    with raises(DataError, "wrong-length", match="300 chains of 4 draws") as caught:
+        refused(exchanged)
+    assert open_draws(follow(caught.value, "{name: ", draws=exchanged)).draws.shape == SHAPE
+    data = dataset(**exchanged)
+    with raises(DataError, "wrong-length", match="300 chains of 4 draws") as caught:
+        refused(data)
+    fixed = follow(caught.value, "xarray.Dataset", data=data, xarray=xarray)
+    assert open_draws(fixed).draws.shape == SHAPE
+
+
+def test_cells_of_one_label_are_all_checked() -> None:
+    """Three counties A, of which one has not converged, and a scalar with the name of a cell."""
+    apart = np.stack([MU, MU + 8 * np.arange(4)[:, None], MU + 1, MU + 2], axis=-1)
+    theta = (("chain", "draw", "county"), apart)
+    data = Dataset({"theta": theta}, {"county": ["A", "A", "A", "B"]})
+    worst = next(one for one in bpa.check(data).failures if one.name == "R-hat")
+    assert worst.where == "theta[A] (2)"
+    assert not bpa.compare(data, data + 0.01)
+    report = bpa.check({"x[0]": MU, "x": apart[..., :2]})
+    assert next(one for one in report.failures if one.name == "R-hat").where == "x[1]"
+    report = bpa.check({"x[0]": apart[..., 1], "x": THETA})
+    assert next(one for one in report.failures if one.name == "R-hat").where == "x[0]"
+    assert list(open_draws({"x[0]": MU, "x": THETA}).draws.components()) == [
+        "x[0]",
+        "x[0] (2)",
+        "x[1]",
+    ]
+
+
+def test_files_of_other_programs_are_refused_with_what_to_give(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.savez("draws.npz", **ARRAYS)
+    with raises(DataError, "unknown-format", match=r"draws\.npz.*dict\(numpy") as caught:
+        bpa.check("draws.npz")
+    call = str(caught.value).split("give ")[1].split(", arrays")[0]
+    assert open_draws(eval(call, {"numpy": np, "path": "draws.npz"})).draws.shape == SHAPE
+    Path("weighted_post.txt").write_text("weight logl mu\n0.5 -1 0.1\n0.5 -2 0.2\n")
+    with raises(DataError, "unknown-format", match=r"\.assign\(chain=0, draw=.*log_weights"):
+        bpa.check("weighted_post.txt")
+    DataTree.from_dict({"mcmc": dataset(mu=MU)}).to_netcdf("emcee.h5", engine="h5netcdf")
+    with raises(DataError, "no-data", match=r"give emcee\.backends\.HDFBackend\(path\)"):
+        bpa.check("emcee.h5")
+
+
+def test_statistics_of_other_programs_are_no_variables() -> None:
+    """Turing's table, ArviZ's `to_dataframe()` and NumPyro's fields; divergences count in each."""
+    wild = np.arange(MU.size).reshape(SHAPE) % 3 == 0
+    internals = {"lp": -(MU**2), "tree_depth": 3.0 + 0 * MU, "n_steps": 7.0 + 0 * MU}
+    of_groups = {"('posterior', 'mu')": MU, "('sample_stats', 'diverging')": wild}
+    for statistics, variables in (
+        (internals | {"numerical_error": wild}, {"mu": MU}),
+        (internals | {"divergent__": wild}, {"mu": MU}),
+        ({"log_prob": -(MU**2), "diverging": wild}, {"mu": MU}),
+        ({}, of_groups),
+    ):
+        table = pa.table(rows(**variables, **statistics))
+        for data in (table, variables | statistics):
+            report = bpa.check(data)
+            assert [*open_draws(data).draws.components()] == ["mu"]
+            divergences = next(one for one in report.failures if one.name == "divergences")
+            assert divergences.value == wild.sum()
 
 
 def test_posteriors_without_lists_have_nothing_of_lists() -> None:

@@ -300,7 +300,7 @@ def test_the_worst_cell_of_another_site_is_named() -> None:
 
 def test_a_site_and_a_feature_of_one_name_are_both_checked() -> None:
     site = failed(external_posterior(good(), NAMES, sites={"TM0": STUCK}))["R-hat"]
-    assert site.where == "TM0 (site)"
+    assert site.where == "TM0 (2)"
     assert site.value > 1000
     draws = good()
     draws[..., 1] = STUCK
