@@ -260,10 +260,9 @@ def _evaluate_draws(target: Target, sampled: Sampled, record: Record) -> Draws:
             )
         )
         log_prior = evaluate_priors(target, values)
-    values, features = target.label(values)
     return Draws(
         values,
-        features,
+        target.features,
         kind=sampled.kind,
         log_weight=sampled.log_weight,
         log_density=None if sampled.log_density is None else np.asarray(sampled.log_density),
@@ -271,8 +270,8 @@ def _evaluate_draws(target: Target, sampled: Sampled, record: Record) -> Draws:
         log_prior=log_prior,
         sentence_sites=info.per_sentence,
         statistics=sampled.statistics,
-        warmup=target.label(warmup)[0] if warmup else {},
-        prior=target.label(from_prior)[0] if from_prior else {},
+        warmup=warmup,
+        prior=from_prior,
         sites=info.latent,
         record=record,
     )

@@ -52,7 +52,7 @@ from bpa_ppl.models.likelihoods.likelihood import Likelihood
 from bpa_ppl.models.lists import Lists, find_order
 from bpa_ppl.models.log_linear import log_linear
 from bpa_ppl.models.priors.prior import Prior
-from bpa_ppl.posterior.draws import WEIGHTS, find_features
+from bpa_ppl.posterior.draws import WEIGHTS
 from bpa_ppl.posterior.record import Figures, Finding
 from bpa_ppl.weights import Match
 
@@ -269,14 +269,6 @@ class Target:
         while (original := target.coordinates.original) is not None:
             sampled, target = target.coordinates.restore(target, sampled), original
         return sampled
-
-    def label(self, values: Sites) -> tuple[Sites, tuple[str, ...]]:
-        """Return the values of all sites as `Draws` takes them, and the names of the features.
-
-        Args:
-            values: of the sites, (chains, draws, …) each.
-        """
-        return (values, self.features) if self.has_lists else find_features(values)
 
     def draw_prior(self, seed: int) -> Sites:
         """Return 1,000 draws of the prior: of the latent sites, and of what is computed from them.

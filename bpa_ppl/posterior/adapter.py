@@ -29,7 +29,6 @@ from bpa_ppl.posterior.draws import (
     WEIGHTS,
     Draws,
     check_finite,
-    find_features,
     total,
 )
 from bpa_ppl.posterior.groups import SAMPLE_DIMS, Group, label_groups
@@ -97,15 +96,15 @@ def to_groups(draws: Draws) -> tuple[dict[str, Group], dict[str, Any]]:
     attrs = to_attributes(draws.record)
     attrs |= {"kind": draws.kind, _SITES: list(draws.sites), SCHEMA: SCHEMA_VERSION}
     groups = {  # in ArviZ's order
-        "posterior": _without_nothing(draws.values),
+        "posterior": draws.values,
         "posterior_predictive": draws.predictive,
         "log_likelihood": draws.log_likelihood,
         "log_prior": log_prior,
         "sample_stats": statistics,
-        "prior": _without_nothing(draws.prior),
+        "prior": draws.prior,
         "observed_data": draws.observed,
         "constant_data": constants,
-        "warmup_posterior": _without_nothing(draws.warmup),
+        "warmup_posterior": draws.warmup,
     }
     of_sites = {n: list(d) for n, d in draws.dims.items() if n != WEIGHTS or not draws.features}
     dims = (_DIMS if draws.features else {}) | of_sites
@@ -122,11 +121,6 @@ def to_groups(draws: Draws) -> tuple[dict[str, Group], dict[str, Any]]:
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             attrs[name] = json.dumps(value)
     return label_groups(groups, coords, dims), attrs
-
-
-def _without_nothing(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values by site without the weights that a program without lists does not have."""
-    return {name: of for name, of in values.items() if name != WEIGHTS or np.size(of)}
 
 
 def as_draws(posterior: Posterior, *, finite: bool = True, any_variables: bool = False) -> Draws:
@@ -170,15 +164,16 @@ def from_groups(
     nothing = Group({}, {}, {}, {})
     is_ours = SCHEMA in recorded
     of_lists = has_features(groups.get("posterior", nothing), is_ours)
+    features: tuple[str, ...] = ()
     if any_variables and variables and not of_lists:
         variables = {name: x for name, x in variables.items() if x.dtype.kind in "biuf"}
         if not variables:
             raise missing_data("variable with numbers", "give draws of a posterior")
-        variables, features = find_features(variables)
-        weights = variables[WEIGHTS]
+        values = variables
     else:
         weights, features = _read_weights(groups, is_site=is_ours and not of_lists)
-    values, statistics = variables | {WEIGHTS: weights}, draws.get("sample_stats", {})
+        values = variables | {WEIGHTS: weights}
+    statistics = draws.get("sample_stats", {})
     attrs = {str(key): _decode(value) for key, value in recorded.items()}
     of_group = {str(key): _decode(value) for key, value in groups["posterior"].attrs.items()}
     if foreign := SCHEMA not in attrs:  # other programs may have statistics that are texts
@@ -188,15 +183,14 @@ def from_groups(
     def of_sites(group: str) -> dict[str, Any]:
         """Return draws of the sites; arrays of another shape are from another model."""
         found = ((n, x) for n, x in draws.get(group, {}).items() if n in values)
-        of_group = {name: x for name, x in found if x.shape[2:] == values[name].shape[2:]}
-        return of_group if features or not of_group else find_features(of_group)[0]
+        return {name: x for name, x in found if x.shape[2:] == values[name].shape[2:]}
 
     observed = dict(groups.get("observed_data", nothing).arrays)
     if _ORACLE in observed and observed[_ORACLE].dtype.kind == "f":
         # A position, to which predictions add a fraction.
         observed[_ORACLE] = np.floor(observed[_ORACLE]).astype(np.int64)
     likelihood = groups.get("log_likelihood", nothing)
-    chains, kept = weights.shape[:2]
+    chains, kept = next(iter(values.values())).shape[:2]
     if foreign and 0 < kept < chains:
         raise DataError(
             f"the posterior has {chains} chains of {kept} draws: exchange chain and draw, "
@@ -210,7 +204,8 @@ def from_groups(
     log_weight = statistics.pop(LOG_WEIGHT, None)
     sites = attrs.pop(_SITES, None)
     if not isinstance(sites, list) or not sites:
-        sites = [n for n, v in values.items() if n == WEIGHTS or np.any(v != v[:1, :1])]
+        of_weights = {WEIGHTS} if features else set()
+        sites = [n for n, v in values.items() if n in of_weights or np.any(v != v[:1, :1])]
     constants, fixed = _read_constants(groups.get("constant_data", nothing), features)
     return Draws(
         values,

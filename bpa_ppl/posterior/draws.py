@@ -51,8 +51,8 @@ class Draws:
     """Draws of named values in C chains of D draws, with densities, statistics and constants.
 
     Attributes:
-        values: site -> (C, D, …) its values; `weights` is (C, D, Q), the free features.
-        features: (Q,) their names; without any, `weights` may be a site of any shape.
+        values: site -> (C, D, …) its values; with features `weights` is (C, D, Q).
+        features: (Q,) the names of the free features; none of a program without lists.
         kind: `chains`, `weighted` (with importance weights) or `point`.
         log_weight: (C, D) logarithms of importance weights, or None if all draws have equal weight.
         log_density: (C, D) log p(z, data) up to a constant, or None.
@@ -141,14 +141,16 @@ class Draws:
         problem = f"draws of the kind {self.kind} {'have' if self.weighted else 'lack'} importance "
         problem += "weights (log_weight): only weighted draws have them"
         _require((self.kind == "weighted") == self.weighted, problem, "log_weight")
-        actual, size = np.shape(self.values[WEIGHTS]), len(self.features)
-        problem = f"weights has the shape {actual}: it must be (chains, draws, {size} features)"
-        fits = len(actual) == 3 and actual[2] == size if size else len(actual) >= 2
+        size, of_weights = len(self.features), np.shape(self.values.get(WEIGHTS, ()))
+        problem = f"weights has the shape {of_weights}: it must be (chains, draws, {size} features)"
+        fits = not size or (len(of_weights) == 3 and of_weights[2] == size)
         _require(fits, problem, "values", "mismatch")
-        problem = f"weights has no draws: its shape is {actual}"
-        _require(actual[0] * actual[1] > 0, problem, "values", "no-data")
-        problem = f"draws of the kind point have one draw of the weights, not {actual[:2]}"
-        _require(self.kind != "point" or actual[:2] == (1, 1), problem, "kind", "mismatch")
+        name, first = next(iter(self.values.items()), ("", ()))
+        shape = np.shape(first)[:2]
+        problem = f"the posterior has no draws: {name} has the shape {np.shape(first)}"
+        _require(len(shape) == 2 and shape[0] * shape[1] > 0, problem, "values", "no-data")
+        problem = f"draws of the kind point have one draw, not {shape}"
+        _require(self.kind != "point" or shape == (1, 1), problem, "kind", "mismatch")
         if twice := find_repeated((*self.features, *self.fixed)):
             raise duplicate(f"weights of {quote(twice[0])}", parameter="features")
         for site in self.sites:
@@ -158,20 +160,20 @@ class Draws:
             *(self.values, self.log_likelihood, self.log_prior, self.predictive, self.statistics),
             {"log_weight": self.log_weight, "log_density": self.log_density},
         )
-        expected = [(name, x, actual[:2]) for group in groups for name, x in group.items()]
+        expected = [(name, x, shape) for group in groups for name, x in group.items()]
         expected += [(name, self.constants.get(name), (size,)) for name in BY_FEATURE]
         expected.append(("prior_covariance", self.constants.get("prior_covariance"), (size, size)))
-        for name, values, shape in expected:
+        for name, values, needed in expected:
             if values is None:
                 continue
             array = np.asarray(values)
             problem = f"{name} has the type {array.dtype}, not numbers: make the posterior again"
             _require(array.dtype.kind in "biuf", problem, code="bad-number")
             problem = (
-                f"{name} has the shape {array.shape}, which must begin with {shape}: it does not "
-                "belong to these weights; select the same chains and draws in all groups"
+                f"{name} has the shape {array.shape}, which must begin with {needed}: it does not "
+                "belong to these draws; select the same chains and draws in all groups"
             )
-            _require(array.shape[: len(shape)] == shape, problem, code="mismatch")
+            _require(array.shape[: len(needed)] == needed, problem, code="mismatch")
 
     def __repr__(self) -> str:
         chains, draws = self.shape
@@ -197,7 +199,7 @@ class Draws:
 
     @property
     def weights(self) -> Float64:
-        """(C, D, Q): the draws of the free weights; a site of that name has no features."""
+        """(C, D, Q): the draws of the free weights."""
         if not self.features:
             return np.zeros((*self.shape, 0))
         return np.asarray(self.values[WEIGHTS], np.float64)
@@ -205,7 +207,7 @@ class Draws:
     @property
     def shape(self) -> tuple[int, int]:
         """The numbers of chains and of kept draws per chain."""
-        chains, draws = np.shape(self.values[WEIGHTS])[:2]
+        chains, draws = np.shape(next(iter(self.values.values())))[:2]
         return chains, draws
 
     @property
@@ -312,9 +314,10 @@ class Draws:
     def cells(self, *, derived: bool = False) -> list[tuple[str, str, Float64]]:
         """Return the site, the name and the draws of every scalar, as `components`."""
         # Weights are included even if they are a function of other sites.
+        weights = [WEIGHTS] if self.features else []
         others = [name for name in self.values if derived or name in self.sites]
         sites, names, values = list[str](), list[str](), list[Float64]()
-        for site in dict.fromkeys([WEIGHTS, *others]):
+        for site in dict.fromkeys([*weights, *others]):
             cells = np.asarray(self.values[site], np.float64).reshape(*self.shape, -1)
             count = cells.shape[-1]
             labels = self._cell_names(site) or [f"{site}[{k}]" for k in range(count)]
@@ -530,7 +533,7 @@ def choose_components(draws: Draws, var_names: Sequence[str]) -> list[str]:
     Raises:
         DataError: if there is none of a name.
 
-    >>> draws = Draws({"weights": np.zeros((1, 2, 0)), "s": np.zeros((1, 2, 2))}, (), sites=("s",))
+    >>> draws = Draws({"s": np.zeros((1, 2, 2))}, (), sites=("s",))
     >>> choose_components(draws, ["s"]), choose_components(draws, ["s[1]"])
     (['s[0]', 's[1]'], ['s[1]'])
     """
@@ -559,35 +562,20 @@ def select_components(draws: Draws, var_names: Sequence[str]) -> Draws:
     """
     cells, chosen = draws.components(derived=True), choose_components(draws, var_names)
     features = tuple(name for name in chosen if name in draws.features)
-    weights = [np.zeros((*draws.shape, 0)), *(cells[name][..., None] for name in features)]
     values = {name: cells[name] for name in chosen if name not in features}
+    if features:
+        values = {WEIGHTS: np.stack([cells[name] for name in features], axis=-1), **values}
     return replace(
         draws,
-        values={WEIGHTS: np.concatenate(weights, axis=-1), **values},
+        values=values,
         features=features,
-        sites=(WEIGHTS, *values),
+        sites=tuple(values),
         dims={},
         constants={},
         prior={},
         log_prior={},
         fixed=Weights({}),
     )
-
-
-def find_features(values: Arrays) -> tuple[dict[str, npt.NDArray[Any]], tuple[str, ...]]:
-    """Return draws of the sites of any program as `Draws` takes them, and no features.
-
-    A site `weights` is one like any other: only the weights of lists have features.
-
-    Args:
-        values: site -> (C, D, …).
-
-    >>> values, features = find_features({"mu": np.zeros((4, 100))})
-    >>> values["weights"].shape, features
-    ((4, 100, 0), ())
-    """
-    shape = np.shape(next(iter(values.values())))[:2]
-    return {WEIGHTS: np.zeros((*shape, 0)), **values}, ()
 
 
 def find_ids(draws: Draws, lists: NBest) -> tuple[npt.NDArray[Any] | None, npt.NDArray[Any]]:

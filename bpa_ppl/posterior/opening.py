@@ -37,7 +37,6 @@ from bpa_ppl.posterior.draws import (
     WEIGHTS,
     Draws,
     choose_components,
-    find_features,
     importance_weights,
 )
 from bpa_ppl.posterior.files import name_file, read_groups
@@ -532,7 +531,7 @@ def _without_broken(draws: Draws, named: set[str], left_out: Reasons) -> Draws:
             values[site] = array
             sites += [site] if site in draws.sites else []
             continue
-        one = replace(draws, values=find_features({site: array})[0], sites=(site,))
+        one = replace(draws, values={site: array}, sites=(site,))
         for cell, of in one.components().items():
             if np.isfinite(of).all():
                 values[cell] = of
@@ -542,7 +541,7 @@ def _without_broken(draws: Draws, named: set[str], left_out: Reasons) -> Draws:
     if not any(np.size(values[site]) for site in sites):
         return draws
     left_out[INFINITE] += broken
-    return replace(draws, values=find_features(values)[0], sites=tuple(sites))
+    return replace(draws, values=values, sites=tuple(sites))
 
 
 def describe_left_out(done: str, reasons: Reasons) -> tuple[str, ...]:

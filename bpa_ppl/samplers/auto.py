@@ -179,11 +179,10 @@ class Auto(Sampler, frozen=True):
     def _check(self, target: Target, sampled: Sampled) -> Report:
         """Return the report on the draws of the weights that a sampler has drawn."""
         target, z = target.coordinates.to_check(target, sampled.z)
-        values, features = target.label(jax.device_get(constrain_draws(target, z)))
         made = SamplerRecord(name=SAMPLERS.name_of(self), settings=self.settings())
         draws = Draws(
-            values,
-            features,
+            jax.device_get(constrain_draws(target, z)),
+            target.features,
             statistics=sampled.statistics,
             sites=inspect_model(target).latent,
             record=Record(sampler=made, figures=sampled.figures),

@@ -18,7 +18,7 @@ from bpa_ppl.diagnostics.check.diagnostic import DIAGNOSTICS, REPORTED, Diagnost
 from bpa_ppl.diagnostics.pages.page import Outcome, Table
 from bpa_ppl.errors import NotConverged, describe_missing_package, list_names
 from bpa_ppl.posterior.adapter import as_draws
-from bpa_ppl.posterior.draws import WEIGHTS, Draws, select_components
+from bpa_ppl.posterior.draws import Draws, select_components
 from bpa_ppl.posterior.opening import describe_left_out, open_draws
 from bpa_ppl.posterior.record import (
     Figures,
@@ -200,7 +200,7 @@ def _measure(
     sampler, figures = draws.record.sampler.name or "unknown sampler", draws.record.figures
     if figures.chosen is not None:
         sampler += f" ({figures.chosen}: {figures.chosen_because})"
-    warmup = draws.warmup.get(WEIGHTS)
+    warmup = next(iter(draws.warmup.values()), None)
     burn_in = None if warmup is None or draws.kind != "chains" else np.shape(warmup)[1]
     reported = tuple(finding for finding in findings if finding is not None)
     flat = (f"{format_count(of, 'value')} of {site}" for site, of in draws.record.flat.items())

@@ -28,7 +28,7 @@ class ImportanceESS(Diagnostic, frozen=True):
     def measure(self, run: Run) -> Finding:
         importance = run.draws.importance
         size = kish(importance)
-        if not np.ptp(run.draws.log_weight) and size >= self.limit:
+        if not np.ptp(importance) and size >= self.limit:
             note = (
                 "independent draws: there is no R-hat and no burn-in, and nothing here shows how "
                 "close an approximation is to the posterior"
@@ -59,7 +59,7 @@ class ParetoK(Diagnostic, frozen=True):
     limit: Positive = POOR_PARETO_K
 
     def applies(self, run: Run) -> bool:
-        return run.draws.weighted and bool(np.ptp(run.draws.log_weight))
+        return run.draws.weighted and bool(np.ptp(run.draws.importance))
 
     def measure(self, run: Run) -> Finding:
         """Return k̂, or that of the weights before they were smoothed if it is larger."""

@@ -24,7 +24,7 @@ from bpa_ppl.diagnostics.pages.page import Headline, Section, page, write_page
 from bpa_ppl.diagnostics.pages.provenance import signature
 from bpa_ppl.errors import list_names, missing_data, unknown_name, wrong_value
 from bpa_ppl.posterior.arviz_functions import TRACE, plot_chains
-from bpa_ppl.posterior.draws import WEIGHTS, Draws, choose_components, standardise
+from bpa_ppl.posterior.draws import Draws, choose_components, standardise
 from bpa_ppl.posterior.opening import open_to_show
 from bpa_ppl.posterior.statistics import autocorrelation, ess
 
@@ -227,7 +227,7 @@ def draw_traces(draws: Draws, names: Sequence[str], left_out: Sequence[str] = ()
         left_out: the components that the figure names as those that are not drawn.
     """
     kept, warmup = draws.components(derived=True), {}
-    if WEIGHTS in draws.warmup:
+    if draws.warmup:
         discarded = Draws(draws.warmup, draws.features, dims=draws.dims, coords=draws.coords)
         warmup = discarded.components(derived=True)
     values = np.stack([kept[name][:MAX_CHAINS] for name in names], axis=-1)

@@ -14,7 +14,7 @@ from scipy.stats import t as student
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.diagnostics.pages.page import Table
-from bpa_ppl.posterior.draws import WEIGHTS, Draws, kish
+from bpa_ppl.posterior.draws import Draws, kish
 from bpa_ppl.posterior.statistics import ess, r_hat
 
 #: Of the intervals of costs.
@@ -306,7 +306,7 @@ def _add_evaluations(run: Draws) -> Float64 | None:
     steps = run.statistics.get("n_steps")
     if steps is None:
         return None
-    warmup = np.shape(run.warmup.get(WEIGHTS, run.weights[:, :0]))[1]
+    warmup = np.shape(next(iter(run.warmup.values()), np.zeros((1, 0))))[1]
     each = np.sum(steps, axis=0, dtype=np.float64)
     return np.asarray(warmup * each.mean() + np.cumsum(each))
 

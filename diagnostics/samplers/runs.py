@@ -52,7 +52,7 @@ def concatenate_runs(posteriors: Sequence[Posterior]) -> Draws:
         thinned = {name: [_thin(other[name], length) for other in arrays] for name in common}
         return {name: np.concatenate(parts) for name, parts in thinned.items()}
 
-    sites = {WEIGHTS, *runs[0].sites}
+    sites = {*runs[0].sites, *([WEIGHTS] if runs[0].features else [])}
     values = together([{s: v for s, v in run.values.items() if s in sites} for run in runs])
     logs = together([{} if r.log_weight is None else {"log_weight": r.log_weight} for r in runs])
     k_hats = [run.record.figures.pareto_k for run in runs]

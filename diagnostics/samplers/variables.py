@@ -520,7 +520,7 @@ def _build_draws(run: _Run, values: Float64, cells: tuple[str, ...]) -> Draws:
 def stack_sites(draws: Draws) -> Draws:
     """Return draws whose weights are the components that are checked, if they have no weights.
 
-    >>> draws = Draws({"weights": np.zeros((1, 2, 0)), "mu": np.ones((1, 2))}, (), sites=("mu",))
+    >>> draws = Draws({"mu": np.ones((1, 2))}, (), sites=("mu",))
     >>> stack_sites(draws).features, stack_sites(draws).weights.shape
     (('mu',), (1, 2, 1))
     """

@@ -47,7 +47,7 @@ def test_traces_show_the_warm_up_before_the_draws() -> None:
 
 def test_the_figure_has_values_labels_and_what_is_left_out() -> None:
     rng = np.random.default_rng(0)
-    sites = {"weights": np.zeros((4, 100, 0)), "z": rng.normal(size=(4, 100, 3))}
+    sites = {"z": rng.normal(size=(4, 100, 3))}
     sites["theta"] = 2 * sites["z"]
     coords = {"school": ("Choate", "Deerfield", "Hotchkiss")}
     dims = {"z": ("school",), "theta": ("school",)}
