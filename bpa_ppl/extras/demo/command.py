@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bpa_ppl.cli import options as shared
-from bpa_ppl.errors import conflict
+from bpa_ppl.errors import UsageError
 
 #: The box of the command in `bpa --help`.
 HELP_BOX = "Everyday"
@@ -30,7 +30,8 @@ def demo(
     from bpa_ppl.extras.demo.demo import run_demo, run_judges_demo, write_demo_files
 
     if judges and files:
-        raise conflict("--files writes the data of both demos", "--judges", "files")
+        message = "--files writes the data of both demos: leave out --judges"
+        raise UsageError(message, parameter="files", code="conflict")
     if files:
         print("\n".join(f"wrote {path}" for path in write_demo_files(output)))
     else:

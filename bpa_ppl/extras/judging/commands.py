@@ -15,7 +15,7 @@ from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.needs import Needs
 from bpa_ppl.cli.outputs import keep_recorded_files
 from bpa_ppl.cli.signals import restore_signals
-from bpa_ppl.errors import DataError, conflict, needs, unknown_name
+from bpa_ppl.errors import DataError, UsageError, unknown_name
 from bpa_ppl.extras.judging.serving.limits import Limits
 from bpa_ppl.features.recipe import roles_for
 from bpa_ppl.posterior.files import read_draws
@@ -79,7 +79,8 @@ def judge(
             (default: only to a rater without a name).
     """
     if prior is not None and weights != "none":
-        raise conflict("a prior says where the weights start", "the weights", "weights")
+        message = "a prior says where the weights start: leave out the weights"
+        raise UsageError(message, parameter="weights", code="conflict")
     start = shared.parse_start(weights)
     lists = formats.read(
         nbest, sources=sources, roles=columns.roles(None, columns.categorical or ())
@@ -149,8 +150,8 @@ def judges(
     draws = read_draws(posterior)
     paths = list(nbest) or shared.recorded_lists(draws)
     if not paths:
-        reason = "a posterior that does not record it"
-        raise needs(reason, "the file of its lists", "nbest", remedy="give it")
+        message = "a posterior that does not record it needs the file of its lists: give it"
+        raise UsageError(message, parameter="nbest", code="missing-argument")
     reading = reading.of_recorded(draws, paths)
     keep_recorded_files(draws, *paths, output=output)
     lists = reading.read_together(paths, judgements or (), roles=roles_for(draws))
@@ -185,10 +186,11 @@ def serve(
 
     def load() -> Reranker:
         if posterior.exists() and not posterior.is_file():  # to open a pipe may take forever
-            problem = (
-                "not a file, but a folder, a pipe or a device, which a service cannot load again"
+            raise DataError(
+                "not a file, but a folder, a pipe or a device, which a service cannot load again: "
+                "save the posterior to a file",
+                posterior,
             )
-            raise DataError(f"{problem}: save the posterior to a file", posterior)
         return Reranker(posterior, **options)
 
     def ready(url: str) -> None:

@@ -35,7 +35,7 @@ from bpa_ppl.diagnostics.ways.leave_one_out import leave_out
 from bpa_ppl.diagnostics.ways.paired import estimate_error
 from bpa_ppl.diagnostics.ways.reliability import Promise, Reliability
 from bpa_ppl.diagnostics.ways.simple_ways import values_of
-from bpa_ppl.errors import DataError, UsageError, missing_data, needs, not_supported, quote
+from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.lists.labels import find_positions, matches
 from bpa_ppl.lists.nbest import NBest, centre, score_differences, subtract_first
 from bpa_ppl.models.log_linear import log_linear
@@ -367,8 +367,8 @@ def judges(
             raise DataError(reason, lists.origin, code="mismatch")
         groups, refits = _group(target.features, prices), _Refits(target)
         if not len(refits.judged.lists):
-            remedy = "add preferences, since ties show nothing about judges"
-            raise missing_data("answer that is not a tie", remedy, lists.origin)
+            message = "all answers are ties, which show nothing about judges: add preferences"
+            raise DataError(message, lists.origin, code="no-data")
         sample = refits.full if draws.kind == "point" else draws
         unit = ACCURACY if refits.judged.pairs is not None else "headroom"
         curve = refits.learn_curve(lists, start, options)
@@ -391,9 +391,11 @@ def _group(names: Sequence[str], prices: Mapping[str, float]) -> _Groups:
     groups = {name: np.array([matches(one, [name]) for one in names]) for name in prices}
     for name, price in prices.items():
         if not (is_number(price) and 0 < to_float(price) < np.inf and groups[name].any()):
-            reason = f"{name}={quote(price)} is not a positive price of one of {', '.join(names)}: "
-            reason += "judges without a price are free"
-            raise UsageError(reason, parameter="prices", code="bad-number")
+            message = (
+                f"{name}={quote(price)} is not a positive price of one of {', '.join(names)}: "
+                "judges without a price are free"
+            )
+            raise UsageError(message, parameter="prices", code="bad-number")
     return groups
 
 
@@ -569,13 +571,13 @@ class _Refits:
         """Return when the judges with the highest price are worth asking."""
         judged = self.judged
         if judged.pairs is None:
-            reason = "the probabilities of graded lists are not calibrated"
-            raise not_supported(reason, "a cascade needs preferences", None, judged.lists.origin)
+            message = "graded lists have no calibrated probabilities: a cascade needs preferences"
+            raise DataError(message, judged.lists.origin, code="not-supported")
         expensive = tuple(name for name in groups if prices[name] == max(prices.values()))
         others = ~np.any([groups[name] for name in expensive], axis=0)
         if not expensive or not others.any():
-            what, code = "a judge with a price and another one that costs less", "missing-setting"
-            raise needs("a cascade", what, "prices", remedy="pass prices", code=code)
+            message = "a cascade needs a priced judge and another one that costs less: pass prices"
+            raise UsageError(message, parameter="prices", code="missing-setting")
         posteriors = self.draw(others), self.full
         left_out = [leave_out(draws, judged.lists) for draws in posteriors]
         both = [one.predict_answers(judged)[:, 0] for one in left_out]

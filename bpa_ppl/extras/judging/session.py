@@ -20,7 +20,7 @@ from bpa_ppl.adapting.observe import observe
 from bpa_ppl.adapting.prepare import prepare
 from bpa_ppl.adapting.prior import choose_prior, log_scale
 from bpa_ppl.adapting.warn import warn_about
-from bpa_ppl.errors import UsageError, list_names, missing_data, quote
+from bpa_ppl.errors import DataError, UsageError, list_names, quote
 from bpa_ppl.extras.judging.answers import Gaussian, fit_posterior, integrate_scales
 from bpa_ppl.extras.judging.questions import (
     ABOUT,
@@ -180,8 +180,8 @@ class Session:
         low, high = (extreme.reduceat(texts, starts) for extreme in (np.minimum, np.maximum))
         self._pool = np.flatnonzero(low != high)  # lists with two different texts
         if not len(self._pool):
-            what, remedy = "list with two different candidates", "there is nothing to compare"
-            raise missing_data(what, remedy, lists.origin)
+            message = "no list with two different candidates: there is nothing to compare"
+            raise DataError(message, lists.origin, code="no-data")
         self._position = {identifier: s for s, identifier in enumerate(lists.ids)}
         self._start_scales()
         nothing = np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
@@ -407,9 +407,13 @@ class Session:
         """Raise a DataError if an answer is not about the lists."""
         sentence = self._position.get(judgement.id)
         if sentence is None or max(judgement.candidates) >= self.lists.sizes[sentence]:
-            what = f"candidates {judgement.candidates} of the list {quote(judgement.id)}"
-            path = None if line is None or self._file is None else self._file.path
-            raise missing_data(what, "give judgements of these lists", path, line, code="mismatch")
+            raise DataError(
+                f"no candidates {judgement.candidates} of the list {quote(judgement.id)}: give "
+                "judgements of these lists",
+                None if line is None or self._file is None else self._file.path,
+                line,
+                code="mismatch",
+            )
 
     def _choose(self, lines: int) -> Question:
         """Return the question after some number of lines of the journal."""

@@ -12,7 +12,7 @@ from cyclopts import Group, Parameter
 from bpa_ppl._runtime.messages import format_table
 from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.needs import Needs
-from bpa_ppl.errors import needs, wrong_value
+from bpa_ppl.errors import wrong_value
 
 #: The box of the commands in `bpa --help`.
 HELP_BOX = "Phrases and language models"
@@ -34,8 +34,8 @@ def extract(
     *,
     output: _TableOutput,
     max_length: int = 5,
-    like: str | None = None,
-    keep: float | None = None,
+    like: Annotated[str | None, Needs(("keep",))] = None,
+    keep: Annotated[float | None, Needs(("like",))] = None,
     quiet: shared.Quiet = False,
 ) -> None:
     """Count the phrase pairs that are consistent with the alignment of a corpus.
@@ -56,9 +56,6 @@ def extract(
     from bpa_ppl.text.model_files import read_or_train
 
     require_writable(output)
-    if (like is None) != (keep is None):
-        one, other = ("--like", "--keep") if keep is None else ("--keep", "--like")
-        raise needs(one, other, "like", remedy="give both", code="conflict")
     selected = None
     if like is not None and keep is not None:
         selected = select_lines(read_or_train([like]), target, keep)
@@ -251,8 +248,7 @@ def subdomains(
         settings["iterations"] = iterations
     parse_settings(induction, settings)
     if output == STANDARD:
-        rule = "subdomains are written to a file with a name"
-        raise wrong_value(rule, str(output), "output")
+        raise wrong_value("subdomains are written to a file with a name", str(output), "output")
     require_writable(output)
     subdomains = induce(
         source,

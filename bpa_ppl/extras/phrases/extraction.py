@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from bpa_ppl._runtime.arrays import Int32, Int64
 from bpa_ppl._runtime.progress import Reporter, reporter
-from bpa_ppl.errors import DataError, mismatch, missing_data, wrong_value
+from bpa_ppl.errors import DataError, wrong_value
 from bpa_ppl.extras.phrases.spans import POINT, extract_spans, parse_positions
 from bpa_ppl.extras.phrases.tables import PhraseCounts, sum_equal
 from bpa_ppl.extras.phrases.tree import PhraseTree
@@ -82,11 +82,11 @@ def extract_phrases(
                 pending = []
             report(done, done, "sentence pairs")
     if not done:
-        raise missing_data("line", "give one sentence a line", origin_name(source))
+        raise DataError("no line: give one sentence a line", origin_name(source), code="no-data")
     pairs, counts = _merge_counts(pairs, counts, pending)
     if not len(pairs):
-        what, remedy = "phrase pair that the alignment allows", "give that of these sentences"
-        raise missing_data(what, remedy, origin_name(alignment), code="mismatch")
+        message = "no phrase pair that the alignment allows: give that of these sentences"
+        raise DataError(message, origin_name(alignment), code="mismatch")
     sources, first = trees[0].texts(pairs >> _HALF)
     targets, second = trees[1].texts(pairs & ((1 << _HALF) - 1))
     return PhraseCounts.from_numbers(sources, targets, first, second, counts.astype(np.float64))
@@ -137,8 +137,8 @@ def _read_batches(paths: Sequence[AnyPath]) -> Iterator[Sequence[Sequence[bytes]
         sizes = [part.index(None) if None in part else len(part) for part in batch]
         if min(sizes) < max(sizes):
             short, long = (origin_name(paths[sizes.index(n)]) for n in (min(sizes), max(sizes)))
-            found, remedy = f"{done + min(sizes):,} lines", "give parallel files"
-            raise mismatch(found, f"{long} has more", short, remedy=remedy, code="wrong-length")
+            message = f"{done + min(sizes):,} lines, but {long} has more: give parallel files"
+            raise DataError(message, short, code="wrong-length")
         yield batch
         done += sizes[0]
 

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64, Int32, Int64
 from bpa_ppl._runtime.cache import compiled
-from bpa_ppl.errors import missing_data
+from bpa_ppl.errors import DataError
 from bpa_ppl.text.words import NumberedText, Ragged, number_words, sum_segments
 
 Sentences = Sequence[Sequence[str]]
@@ -86,7 +86,8 @@ class IBM1:
         """
         pairs = [(s, t) for s, t in zip(sources, targets, strict=True) if s and t]
         if not pairs:
-            raise missing_data("pair of sentences with words on both sides", "give parallel texts")
+            message = "no pair of sentences with words on both sides: give parallel texts"
+            raise DataError(message, code="no-data")
         source, target = map(NumberedText.of, zip(*pairs, strict=True))
         text = ParallelText.of(source, target)
         values, every = text.uniform_table(), np.ones(len(pairs))

@@ -19,7 +19,7 @@ from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl._runtime.workers import parallel_workers
 from bpa_ppl.components import Component, Count, Positive
-from bpa_ppl.errors import conflict, mismatch, wrong_type
+from bpa_ppl.errors import DataError, UsageError, wrong_type
 from bpa_ppl.extras.phrases.subdomain_em import EMSettings, fit_em
 from bpa_ppl.extras.phrases.subdomains import Subdomains
 from bpa_ppl.extras.phrases.tables import SIDES
@@ -94,9 +94,8 @@ def induce(
     (True, True)
     """
     if require_one_of(side, get_args(DocumentSide), "side") != "target" and induction != "lda":
-        raise conflict(
-            f"the induction {induction} uses both sides", "the side, or choose lda", "side"
-        )
+        message = f"the induction {induction} uses both sides: leave out the side, or choose lda"
+        raise UsageError(message, parameter="side", code="conflict")
     chosen = parse_settings(induction, {"k": k, **settings})
     with reporter(progress, "subdomains") as report:
         report(0, 1, "reading")
@@ -159,9 +158,12 @@ def _check(texts: Sequence[NumberedText], sources: Sequence[Text], k: int) -> No
     require_parallel(list(map(len, texts)), names)
     with_words = [int(np.count_nonzero(np.diff(text.starts))) for text in texts]
     if min(with_words) < k:
-        found, needed = f"{min(with_words)} sentences with words", f"{k} subdomains need as many"
-        origin = names[int(np.argmin(with_words))]
-        raise mismatch(found, needed, origin, remedy="give more text", code="no-data")
+        raise DataError(
+            f"{min(with_words)} sentences with words, but {k} subdomains need as many: give more "
+            "text",
+            names[int(np.argmin(with_words))],
+            code="no-data",
+        )
 
 
 def _fit_lda(texts: Sequence[NumberedText], settings: LDASettings) -> Float64:

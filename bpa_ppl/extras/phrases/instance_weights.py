@@ -38,7 +38,7 @@ from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import Float32, Float64
 from bpa_ppl._runtime.cache import prepare_jax
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.errors import bad_value, missing_data
+from bpa_ppl.errors import DataError, bad_value
 from bpa_ppl.extras.phrases.mixtures import DIRECTIONS, check_tables, join_pairs
 from bpa_ppl.extras.phrases.pair_features import GENERAL, SIMILARITY, SVM
 from bpa_ppl.extras.phrases.tables import (
@@ -433,8 +433,8 @@ def fit_weights(
     data = variant.apply(data)
     mass = float(data.weight[data.supported].sum())
     if mass <= 0:
-        what, remedy = "phrase pair of dev in one of the tables", "check languages and tokenisation"
-        raise missing_data(what, remedy, code="mismatch")
+        message = "no phrase pair of dev in one of the tables: check languages and tokenisation"
+        raise DataError(message, code="mismatch")
 
     bounds = [(-_LIMIT, _LIMIT)] * (1 + variant.smoothed) + [(None, None)] * len(data.names)
 

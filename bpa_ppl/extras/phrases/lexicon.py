@@ -12,7 +12,7 @@ from msgspec import Meta
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.components import Share
-from bpa_ppl.errors import missing_data, needs
+from bpa_ppl.errors import DataError, wrong_value
 from bpa_ppl.features.source import SELF, TextSource, make_unknown_check
 from bpa_ppl.formats.streams import origin_name, read_lines, require_parallel
 from bpa_ppl.gains.gains import find_distinct
@@ -58,8 +58,8 @@ class Lexicon(TextSource, frozen=True):
 
     def __post_init__(self) -> None:
         if isinstance(self.pairs, str) and self.pairs != SELF:
-            remedy = f"lexicon=memory.fr,memory.en, not {self.pairs}"
-            raise needs(self.name, "two files, or self", "pairs", remedy=remedy, code="bad-usage")
+            rule = f"{self.name} needs two files, as in lexicon=memory.fr,memory.en, or self"
+            raise wrong_value(rule, self.pairs, "pairs")
         super().__post_init__()
 
     @property
@@ -71,8 +71,8 @@ class Lexicon(TextSource, frozen=True):
         sources, references = lists.sources, lists.references
         if sources is None or references is None:
             need = "sources" if sources is None else "references"
-            who = f"{self.name}=self"
-            raise missing_data(need, "add them", lists.origin, needed_by=who, parameter=need)
+            message = f"no {need}, which {self.name}=self needs: add them"
+            raise DataError(message, lists.origin, parameter=need, code=f"missing-{need}")
         pairs = zip(sources, references, strict=True)
         return [tuple((source, text) for text in texts) for source, texts in pairs]
 
@@ -81,7 +81,7 @@ class Lexicon(TextSource, frozen=True):
         names = [origin_name(path) for path in self.pairs]
         for side, name in zip(sides, names, strict=True):
             if not any(map(str.strip, side)):
-                raise missing_data("line", "give one sentence a line", name)
+                raise DataError("no line: give one sentence a line", name, code="no-data")
         require_parallel(list(map(len, sides)), names)
         return tuple(zip(*sides, strict=True))
 
@@ -119,8 +119,8 @@ class Lexicon(TextSource, frozen=True):
         sources, targets = ([split_words(pair[side]) for pair in pairs] for side in (0, 1))
         origin = "the adaptation lists" if self.pairs == SELF else " and ".join(self.pairs)
         if not any(s and t for s, t in zip(sources, targets, strict=True)):
-            what = "pair of sentences with words on both sides"
-            raise missing_data(what, "give parallel texts", origin, parameter="pairs")
+            message = "no pair of sentences with words on both sides: give parallel texts"
+            raise DataError(message, origin, parameter="pairs", code="no-data")
         with ThreadPoolExecutor(2) as pool:  # the compiled code releases the GIL
             direct, inverse = pool.map(
                 lambda sides: IBM1.estimate(sides[0], sides[1], self.iterations),

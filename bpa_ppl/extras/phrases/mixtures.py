@@ -16,7 +16,7 @@ from scipy.special import expit
 from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.errors import DataError, UsageError, conflict, missing_data, needs, wrong_value
+from bpa_ppl.errors import DataError, UsageError, wrong_value
 from bpa_ppl.extras.phrases.tables import (
     PhraseCounts,
     PhrasePairs,
@@ -194,8 +194,8 @@ def fit(method: str, counts: PairCounts, weights: Float64, side: Side) -> Fitted
 
     require_one_of(method, METHODS, "method")
     if not ((counts.pair_in > 0) | (counts.pair_out > 0)).any():
-        what, remedy = "phrase pair of dev in one of the tables", "check languages and tokenisation"
-        raise missing_data(what, remedy, code="mismatch")
+        message = "no phrase pair of dev in one of the tables: check languages and tokenisation"
+        raise DataError(message, code="mismatch")
     value = np.nan
     if parameter_name(method):
         _, transform = _PARAMETERS[method.partition("-")[0]]
@@ -259,10 +259,11 @@ def mix(
     require_one_of(method, (*METHODS, LOG_LINEAR), "method")
     parameter = parameter_name(method)
     if parameter and dev is None and value is None:
-        what = f"a value of {parameter}, or a development table to fit it to"
-        raise needs(method, what, "value")
+        message = f"{method} needs a value of {parameter}, or a development table to fit it to"
+        raise UsageError(message, parameter="value", code="missing-argument")
     if value is not None and not parameter:
-        raise conflict(f"{method} has no parameter", "the value", "value")
+        message = f"{method} has no parameter: leave out the value"
+        raise UsageError(message, parameter="value", code="conflict")
     if value is not None and not (0 <= value <= 1 if parameter == "alpha" else 0 < value < np.inf):
         allowed = "from 0 to 1" if parameter == "alpha" else "above 0"
         raise wrong_value(f"{parameter} is a number {allowed}", value, "value")

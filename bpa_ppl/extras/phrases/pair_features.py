@@ -21,7 +21,7 @@ from bpa_ppl._runtime.arguments import check_seed, require_one_of
 from bpa_ppl._runtime.arrays import Float32, Float64, Int32, Int64
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl._runtime.progress import Reporter, reporter
-from bpa_ppl.errors import DataError, missing_data
+from bpa_ppl.errors import DataError
 from bpa_ppl.extras.phrases.ibm1 import IBM1
 from bpa_ppl.extras.phrases.tables import SIDES, PhraseCounts, Side, find_index, sum_by_number
 from bpa_ppl.formats.streams import AnyPath, origin_name, require_parallel
@@ -71,7 +71,7 @@ def read_corpus(source: AnyPath, target: AnyPath) -> ParallelCorpus:
             [list(map(sys.intern, line)) for part in iter_sentences(path) for line in part]
         )
         if not any(sides[-1]):
-            raise missing_data("line", "give one sentence a line", path)
+            raise DataError("no line: give one sentence a line", path, code="no-data")
     require_parallel(list(map(len, sides)), [origin_name(source), origin_name(target)])
     return sides[0], sides[1]
 
@@ -147,7 +147,7 @@ def pair_features(
     """
     require_one_of(scale, ("plain", "log"), "scale")
     if not len(table):
-        raise missing_data("phrase pair in the table", "give another one")
+        raise DataError("no phrase pair in the table: give another one", code="no-data")
     _check_corpora(table, outside, inside)
     features = np.empty((len(table), len(PAIR_FEATURES)), np.float32)
     with reporter(progress, "features of phrase pairs") as report:
@@ -189,11 +189,8 @@ def _check_corpora(table: PhraseCounts, outside: ParallelCorpus, inside: Paralle
             raise DataError(message, code="mismatch")
         for side, count in zip(SIDES, (overlaps[0][0], overlaps[1][1]), strict=True):
             if name == "OUT" and not count:
-                what, remedy = (
-                    f"word of the {side} phrases in OUT",
-                    "check languages and tokenisation",
-                )
-                raise missing_data(what, remedy, code="mismatch")
+                message = f"no word of the {side} phrases in OUT: check languages and tokenisation"
+                raise DataError(message, code="mismatch")
     if len(inside[0]) > len(outside[0]):
         warn_user(
             f"the corpus IN has {len(inside[0]):,} lines, and OUT only "
@@ -356,9 +353,9 @@ def choose_examples(
         shared = np.bincount(outside.source, common, len(outside.sources)) > 0
         negative &= ~shared[outside.source]
     if not common.any() or not negative.any():
-        missing = "is in both tables" if not common.any() else "is only in OUT, with a source of IN"
-        who = "an SVM of two classes"
-        raise missing_data(f"phrase pair that {missing}", "give other tables", needed_by=who)
+        place = "in both tables" if not common.any() else "only in OUT, with a source of IN"
+        message = f"no phrase pair is {place}, which an SVM of two classes needs: give other tables"
+        raise DataError(message, code="no-data")
     seed = check_seed(seed)
     rows = np.flatnonzero(common | negative)
     if len(rows) > _EXAMPLES:

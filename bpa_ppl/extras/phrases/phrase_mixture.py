@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from bpa_ppl.components import Share
-from bpa_ppl.errors import missing_data
+from bpa_ppl.errors import DataError
 from bpa_ppl.extras.phrases.spans import SEGMENTATION, number_pairs
 from bpa_ppl.extras.phrases.table_files import read_table
 from bpa_ppl.extras.phrases.tree import build_tree
@@ -55,8 +55,8 @@ class PhraseMixture(FeatureSource, frozen=True):
         kinds = ("direct", "inverse") if self.direction == "both" else (self.direction,)
         names = [n for kind in kinds for n in table.columns if n.partition(".")[0] == kind]
         if not names:
-            name, remedy = " or ".join(kinds), "give another table of phrases"
-            raise missing_data("column", remedy, self.table, name=name, parameter="table")
+            message = f"no column {' or '.join(kinds)}: give another table of phrases"
+            raise DataError(message, self.table, parameter="table", code="missing-column")
         source, target = build_tree(table.sources), build_tree(table.targets)
         values = [table.columns[name] for name in names]
         in_table = np.maximum(np.transpose(values).reshape(-1, len(values)), self.floor)

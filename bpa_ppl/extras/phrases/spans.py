@@ -142,8 +142,8 @@ def _parse_spans(lists: NBest, source_lengths: Int64, string_lengths: Int64) -> 
     texts = lists.extras[SEGMENTATION]
     if not all(isinstance(text, str) for text in texts):
         odd = next(text for text in texts if not isinstance(text, str))
-        example, origin = "a text such as `0-2=0-2 3=3`", lists.origin
-        raise bad_value("a segmentation", odd, example, origin, code="wrong-type")
+        example = "a text such as `0-2=0-2 3=3`"
+        raise bad_value("a segmentation", odd, example, lists.origin, code="wrong-type")
     lengths = string_lengths[lists.string_index]
     pairs, starts, row = parse_positions(pa.array(texts, pa.large_string()), SPANS)
     code, problem = "bad-line", "is not as Moses prints it: 0-2=0-2 3=3"
@@ -163,9 +163,12 @@ def _parse_spans(lists: NBest, source_lengths: Int64, string_lengths: Int64) -> 
         else:
             return np.stack([first, last - first + 1, begin, end - begin + 1]), starts
     sentence = int(np.searchsorted(lists.offsets, row, side="right")) - 1
-    location = f"candidate {row - lists.offsets[sentence] + 1} of sentence "
-    location += f"{lists.sentence_ids[sentence]}: the segmentation {texts[row]!r} "
-    raise DataError(location + problem, lists.origin, code=code)
+    raise DataError(
+        f"candidate {row - lists.offsets[sentence] + 1} of sentence "
+        f"{lists.sentence_ids[sentence]}: the segmentation {texts[row]!r} {problem}",
+        lists.origin,
+        code=code,
+    )
 
 
 def number_pairs(

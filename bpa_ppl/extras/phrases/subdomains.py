@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from bpa_ppl._runtime.arrays import Float32, Float64
-from bpa_ppl.errors import DataError, damaged, mismatch, missing_data
+from bpa_ppl.errors import DataError
 from bpa_ppl.extras.phrases.table_files import read_parquet
 from bpa_ppl.extras.phrases.tables import SIDES, Side
 from bpa_ppl.formats.parquet import parquet_errors
@@ -69,10 +69,10 @@ class Subdomains:
     def __post_init__(self) -> None:
         values, weights = np.asarray(self.assignment), np.asarray(self.weights, np.float64)
         hard, k = values.ndim == 1, len(weights)
-        if not len(values) == len(self.source) == len(self.target):
-            found, lengths = f"{len(values)} assignments", f"{len(self.source)} source and "
-            lengths += f"{len(self.target)} target sentences"
-            raise mismatch(found, lengths, code="wrong-length")
+        assigned, sources, targets = map(len, (values, self.source, self.target))
+        if not assigned == sources == targets:
+            message = f"{assigned} assignments, but {sources} source and {targets} target sentences"
+            raise DataError(message, code="wrong-length")
         if not (np.isin(values, np.arange(k)).all() if hard else values.shape[1] == k):
             message = f"the assignments are not those of {k} subdomains: induce them again"
             raise DataError(message, code="bad-number")
@@ -176,13 +176,12 @@ class Subdomains:
             table = read_parquet(file)
             metadata = (table.schema.metadata or {}).get(_METADATA)
             if metadata is None:
-                what, remedy = "a file of subdomains", "give one from `bpa subdomains`"
-                raise damaged(what, remedy=remedy, code="unknown-format")
+                message = "not a file of subdomains: give one from `bpa subdomains`"
+                raise DataError(message, code="unknown-format")
             name = _HARD if _HARD in table.column_names else _SOFT
             if table.column_names.count(name) != 1:
-                raise missing_data(
-                    "column", "induce the subdomains again", name=f"{_HARD} or {_SOFT}"
-                )
+                message = f"no column {_HARD} or {_SOFT}: induce the subdomains again"
+                raise DataError(message, code="missing-column")
             column = table[name].combine_chunks()
             values = column.to_numpy(zero_copy_only=False)
             if pa.types.is_fixed_size_list(column.type):
@@ -192,8 +191,10 @@ class Subdomains:
                 facts = json.loads(metadata)
                 return cls(source, target, values, facts["weights"], dict(facts["settings"]))
             except (LookupError, TypeError, OverflowError, RecursionError) as error:
-                what, reason = "the metadata and columns of subdomains", repr(error)
-                raise damaged(what, reason, remedy="induce them again") from error
+                message = (
+                    f"not the metadata and columns of subdomains ({error!r}): induce them again"
+                )
+                raise DataError(message, code="damaged") from error
 
 
 def _join_words(text: NumberedText) -> pa.Array:

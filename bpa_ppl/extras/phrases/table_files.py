@@ -16,13 +16,7 @@ from pyarrow import parquet
 
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import format_count
-from bpa_ppl.errors import (
-    UsageError,
-    bad_value,
-    damaged,
-    mismatch,
-    missing_data,
-)
+from bpa_ppl.errors import DataError, UsageError, bad_value
 from bpa_ppl.extras.phrases.tables import (
     SIDES,
     PhraseCounts,
@@ -137,8 +131,9 @@ def write_table(table: PhraseTable, path: AnyPath) -> None:
         _write_parquet(table, table.columns, path)
         return
     if set(_NAMES) != set(table.columns):
-        message = f"a table of Moses cannot store the columns {', '.join(table.columns)}: write "
-        raise UsageError(f"{message}Parquet", parameter="path", code="not-supported")
+        columns = ", ".join(table.columns)
+        message = f"a table of Moses cannot store the columns {columns}: write Parquet"
+        raise UsageError(message, parameter="path", code="not-supported")
     _write_text(table, [table.columns[name] for name in _NAMES], path)
 
 
@@ -164,13 +159,12 @@ def read_parquet(file: InputFile) -> pa.Table:
             kind = schema.field(index).type if index >= 0 else pa.null()
             kind = kind.value_type if pa.types.is_dictionary(kind) else kind
             if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-                remedy = "give a file that bpa wrote"
-                raise missing_data("single column of texts", remedy, name=name)
+                message = f"no single column of texts {name}: give a file that bpa wrote"
+                raise DataError(message, code="missing-column")
         table = parquet.ParquetFile(path, read_dictionary=list(SIDES)).read()
         table.validate(full=True)
     if any(table[name].null_count for name in SIDES):
-        what, remedy = "source or target in a row", "create the file again"
-        raise missing_data(what, remedy, code="bad-line")
+        raise DataError("no source or target in a row: create the file again", code="bad-line")
     return table
 
 
@@ -200,12 +194,11 @@ def _parse_parquet_probabilities(file: InputFile) -> tuple[Texts, Texts, dict[st
 def _read_numbers(table: pa.Table, name: str, most: float = _LARGEST) -> Float64:
     """Return (rows,) float64, a column of numbers from 0 to `most`."""
     if name not in table.column_names:
-        raise missing_data("column", "give another table of phrases", name=name)
+        raise DataError(f"no column {name}: give another table of phrases", code="missing-column")
     column = table[name]
     is_number = pa.types.is_floating(column.type) or pa.types.is_integer(column.type)
     if column.null_count or not is_number:
-        what = f"number in each row of the column {name}"
-        raise missing_data(what, "write one", code="bad-number")
+        raise DataError(f"no number in each row of the column {name}: write one", code="bad-number")
     values = column.cast(pa.float64()).to_numpy()
     wrong = np.flatnonzero(~((values >= 0) & (values <= most + _ROUNDING)))
     if len(wrong):
@@ -285,9 +278,8 @@ def _read_text(
         widths = pc.list_value_length(split).to_numpy(zero_copy_only=False)
         wrong = np.flatnonzero(widths != width)
         if len(wrong):
-            line, fields = first + int(wrong[0]), f"{widths[wrong[0]]} fields"
-            other = f"the first line has {width}"
-            raise mismatch(fields, other, None, line, remedy=_FORMS, code="bad-line")
+            message = f"{widths[wrong[0]]} fields, but the first line has {width}: {_FORMS}"
+            raise DataError(message, line=first + int(wrong[0]), code="bad-line")
         phrases = []
         for number in range(len(SIDES)):
             text = pc.ascii_trim_whitespace(pc.list_element(split, number))
@@ -295,7 +287,7 @@ def _read_text(
                 text = pc.replace_substring_regex(text, r"\s+", " ")
             row = pc.index(text, "").as_py()
             if row >= 0:
-                raise missing_data("phrase", "write one", line=first + row, code="bad-line")
+                raise DataError("no phrase: write one", line=first + row, code="bad-line")
             phrases.append(pc.dictionary_encode(text))
         field = pc.list_element(split, column)
         values = _parse_numbers(field, size) if size else _check_points(field)
@@ -337,8 +329,8 @@ def _parse_numbers(field: pa.Array, size: int) -> Float64:
 def _parse_text_counts(file: InputFile) -> PhraseCounts:
     width, kind, _ = _detect_form(file)
     if kind == "scores" and width < 5:
-        what, remedy = "counts in the phrase table", "add the fifth field, c(t) c(s) c(s,t)"
-        raise missing_data(what, remedy, line=1, code="missing-column")
+        message = "no counts in the phrase table: add the fifth field, c(t) c(s) c(s,t)"
+        raise DataError(message, line=1, code="missing-column")
     column, size = {"points": (2, 0), "count": (2, 1), "scores": (4, 3)}[kind]
     sources, targets, numbers = _read_text(file, width, column, size)
     return PhraseCounts.of(sources, targets, numbers[:, -1])
@@ -347,8 +339,8 @@ def _parse_text_counts(file: InputFile) -> PhraseCounts:
 def _parse_text_probabilities(file: InputFile) -> tuple[Texts, Texts, dict[str, Float64]]:
     width, kind, size = _detect_form(file)
     if kind == "points" or size not in _MOSES_COLUMNS:
-        what, remedy = "probabilities p(s|t) and p(t|s)", "create the file with `bpa phrases mix`"
-        raise missing_data(what, remedy, line=1, code="unknown-format")
+        message = "no probabilities p(s|t) and p(t|s): create the file with `bpa phrases mix`"
+        raise DataError(message, line=1, code="unknown-format")
 
     sources, targets, scores = _read_text(file, width, 2, size, 1.0)
     columns = scores.T[list(_MOSES_COLUMNS[size])]
@@ -370,7 +362,7 @@ def _detect_form(file: InputFile) -> tuple[int, str, int]:
             return len(fields), "points", size
         if not any(math.isnan(_parse_float(word)) for word in fields[2]):
             return len(fields), "count" if len(fields) == 3 and size == 1 else "scores", size
-    raise damaged("a table of phrases", line=1, remedy=_FORMS, code="unknown-format")
+    raise DataError(f"not a table of phrases: {_FORMS}", line=1, code="unknown-format")
 
 
 def _parse_float(text: str) -> float:

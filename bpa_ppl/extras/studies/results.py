@@ -30,7 +30,7 @@ from pyarrow import parquet
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.diagnostics.samplers.moments import holm
 from bpa_ppl.diagnostics.ways.paired import draw_resamples, score_resamples
-from bpa_ppl.errors import DataError, damaged, missing_data
+from bpa_ppl.errors import DataError
 from bpa_ppl.extras.studies.study import Cell, Study
 from bpa_ppl.formats.parquet import parquet_errors
 from bpa_ppl.formats.streams import atomic_path, atomic_writer, output_folder
@@ -158,9 +158,9 @@ def claim_folder(folder: Path, study: Study) -> Iterator[None]:
             recorded = read_study_file(path)
             for part in ("study", "versions"):
                 values, known = new[part], recorded.get(part, {})
-                if differing := [key for key in values if known.get(key) != values[key]]:
-                    message = f"has results of a study with other {', '.join(differing)}: choose"
-                    raise DataError(f"{message} a new folder", folder, code="mismatch")
+                if other := ", ".join(key for key in values if known.get(key) != values[key]):
+                    message = f"has results of a study with other {other}: choose a new folder"
+                    raise DataError(message, folder, code="mismatch")
         elif any(folder.iterdir()):
             message = "contains files, but no study: choose an empty or a new folder"
             raise DataError(message, folder, code="cannot-write")
@@ -210,13 +210,13 @@ def read_results(folder: Path) -> tuple[pa.Table, pa.Table]:
     tables: list[pa.Table] = []
     for path in (folder / name for name in _TABLES):
         if not path.is_file():
-            remedy = "finish `bpa experiment` first"
-            raise missing_data("results here", remedy, path, code="missing-file")
+            message = "no results here: finish `bpa experiment` first"
+            raise DataError(message, path, code="missing-file")
         with parquet_errors(str(path)):
             table = parquet.read_table(path)
         if table.schema != (_SECONDS if tables else make_result_schema(list_metrics(table))):
-            what, remedy = "a table of a study", "choose a folder of results"
-            raise damaged(what, None, path, remedy=remedy, code="unknown-format")
+            message = "not a table of a study: choose a folder of results"
+            raise DataError(message, path, code="unknown-format")
         tables.append(table)
     return tables[0], tables[1]
 
@@ -236,8 +236,8 @@ def read_study_file(path: Path) -> dict[str, Any]:
     try:
         value: dict[str, Any] = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
-        remedy = "remove it, and its namesake in cells or seconds, and run again"
-        raise damaged("a table of a study", error, path, remedy=remedy) from error
+        message = f"not a table of a study ({error}): remove it in cells and seconds, and run again"
+        raise DataError(message, path, code="damaged") from error
     return value
 
 

@@ -24,7 +24,7 @@ from bpa_ppl.decoding.reranker import rerank
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.diagnostics.check.check import check
 from bpa_ppl.diagnostics.check.diagnostic import DIAGNOSTICS
-from bpa_ppl.errors import DataError, mismatch
+from bpa_ppl.errors import DataError
 from bpa_ppl.extras.studies.results import claim_folder, make_row, write_json, write_tables
 from bpa_ppl.extras.studies.study import (
     SAMPLER,
@@ -163,9 +163,8 @@ def read_material(study: Study, domain: StudyDomain, size: int = 0) -> Material:
         held_out, rest = np.split(order, [domain.held_out])
         adapt, test = adapt.select(np.sort(rest)), adapt.select(np.sort(held_out))
     else:
-        asked, origin = f"held_out is {domain.held_out}", adapt.origin
-        there = f"there are {len(adapt)} sentences"
-        raise mismatch(asked, there, origin, remedy="use fewer", code="wrong-length")
+        message = f"held_out is {domain.held_out}, but there are {len(adapt)} sentences: use fewer"
+        raise DataError(message, adapt.origin, code="wrong-length")
     start = None if domain.weights is None else read_weights(domain.weights)
     matched, origin = match(start, adapt), str(domain.weights or "no weights")
     if test.feature_names != adapt.feature_names:
@@ -173,9 +172,8 @@ def read_material(study: Study, domain: StudyDomain, size: int = 0) -> Material:
         raise DataError(message, origin, code="mismatch")
     largest = max(study.every_size)
     if largest > len(adapt) and not study.replacement:
-        there, asked = f"{len(adapt)} sentences", f"{largest} are drawn"
-        remedy = "set replacement = true"
-        raise mismatch(there, asked, adapt.origin, remedy=remedy, code="wrong-length")
+        message = f"{len(adapt)} sentences, but {largest} are drawn: set replacement = true"
+        raise DataError(message, adapt.origin, code="wrong-length")
     named = zip(matched.names, matched.values, strict=True)
     counts = {
         metric: count_statistics(test, resolve_without_lists(metric)) for metric in study.metrics

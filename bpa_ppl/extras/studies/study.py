@@ -23,7 +23,7 @@ from bpa_ppl._runtime.arrays import Int64
 from bpa_ppl.adapting.settings import PRESETS
 from bpa_ppl.components import Component, CountOrNone, Registry, read_name
 from bpa_ppl.decoding.rules import RULES
-from bpa_ppl.errors import DataError, UsageError, conflict, damaged, needs, unknown_name, wrong_type
+from bpa_ppl.errors import DataError, UsageError, unknown_name, wrong_type
 from bpa_ppl.extras.studies.tuning.redecoding import Decoder
 from bpa_ppl.extras.studies.tuning.tuner import TUNERS
 from bpa_ppl.extras.studies.tuning.weight_trace import WeightTrace
@@ -166,16 +166,15 @@ class Method(Component, frozen=True):
         RULES.resolve(self.rule)
         for key, kinds in _KINDS.items():
             if getattr(self, key) and self.kind not in kinds:
-                reason = f"the method {self.name} is not a {' or '.join(kinds)}"
-                raise conflict(reason, key, key, code="not-supported")
+                message = f"the method {self.name} is not a {' or '.join(kinds)}: leave out {key}"
+                raise UsageError(message, parameter=key, code="not-supported")
         if self.kind != CANONICAL:
             # Settings of a likelihood that does not exist went to the sampler.
             self.resolve_likelihood()
             self.resolve_prior()
             self.component()
         elif self.engine_settings:
-            setting = self.engine_settings[0][0]
-            owner = f"the method {self.name}"
+            setting, owner = self.engine_settings[0][0], f"the method {self.name}"
             raise unknown_name("setting", setting, (), setting, owner=owner, code="unknown-name")
 
 
@@ -418,8 +417,7 @@ def read_study(path: str | Path) -> Study:
                 message = f"{name} is already the name of a method: choose another name"
                 raise UsageError(message, code="duplicate")
             if "like" not in settings:
-                remedy = "name the method that this is a variant of"
-                raise needs("a method", "like", remedy=remedy, code="bad-usage")
+                raise UsageError("a method needs like: name the method that this is a variant of")
             like = settings.pop("like")
             require(like, str, "like is the name of a method")
             family = methods.get(read_name(like))
@@ -468,8 +466,8 @@ def _locate_errors(path: Path, table: str = "") -> Iterator[None]:
         code = getattr(error.__cause__, "code", "wrong-type")
         raise DataError(f"{where}not a valid study: {error}", path, code=code) from error
     except msgspec.DecodeError as error:
-        remedy, code = "write settings as NAME = VALUE, texts in quotes", "unknown-format"
-        raise damaged("a TOML file", error, path, remedy=remedy, code=code) from error
+        message = f"not a TOML file ({error}): write settings as NAME = VALUE, texts in quotes"
+        raise DataError(message, path, code="unknown-format") from error
     except UsageError as error:
         code = None if error.code == UsageError.code else error.code
         raise DataError(f"{where}{error}", path, code=code) from error
@@ -496,8 +494,8 @@ def _check_sweep(sweep: Sweep, methods: Mapping[str, Method]) -> None:
 def _check(study: Study) -> None:
     """Raise a UsageError if the parts of a study do not fit together."""
     if study.decoder is not None and "{sources}" not in study.decoder.command:
-        remedy = "write it for the name of that file"
-        raise needs("the decoder command", "{sources}", remedy=remedy)
+        message = "the decoder command needs {sources}: write it for the name of that file"
+        raise UsageError(message, code="missing-argument")
     if clash := [column for column in study.columns if column in GAINS]:
         message = f"columns: {clash[0]} is the name of a metric: rename the column"
         raise UsageError(message, code="duplicate")
@@ -505,24 +503,22 @@ def _check(study: Study) -> None:
         known = text_metrics() if method.kind == TUNER else [m for m in GAINS if m != "column"]
         if method.kind != CANONICAL:
             require_one_of(method.gain, [*known, *study.columns], "metric")
-            if (
-                "references" in resolve_without_lists(method.gain).needs
-                and not study.has_references
-            ):
-                who, what = f"the gain {method.gain} of {method.name}", "adapt_references and test_"
-                remedy = "add them, or name a column of the lists as its gain"
-                raise needs(who, f"{what}references", remedy=remedy, code="missing-references")
+            needed = resolve_without_lists(method.gain).needs
+            if "references" in needed and not study.has_references:
+                raise UsageError(
+                    f"the gain {method.gain} of {method.name} needs adapt_references and "
+                    "test_references: add them, or name a column of the lists as its gain",
+                    code="missing-references",
+                )
         if method.needs_development and study.development and not study.development.references:
-            remedy, code = "add references to [development]", "missing-references"
-            raise needs(
-                method.name, "references of the development lists", remedy=remedy, code=code
-            )
+            message = f"{method.name} needs development lists with references: add them"
+            raise UsageError(message, code="missing-references")
         if method.needs_development and study.development is None:
-            what, remedy = "the text that λ_T was tuned on", "add [development]"
-            raise needs(method.name, what, remedy=remedy, code="no-data")
+            message = f"{method.name} needs the text that λ_T was tuned on: add [development]"
+            raise UsageError(message, code="no-data")
         if (method.redecode or method.decode_test) and study.decoder is None:
-            what, remedy = "a decoder, to decode sentences again", "add [decoder] with a command"
-            raise needs(method.name, what, remedy=remedy, code="no-data")
+            message = f"{method.name} needs a decoder: add [decoder] with a command"
+            raise UsageError(message, code="no-data")
 
 
 class Cell(NamedTuple):

@@ -374,7 +374,7 @@ def test_requests_that_make_no_sense_are_refused(lists: NBest, posterior: bpa.Dr
     requests: dict[str, dict[str, Any]] = {
         r"gpt=1\.0 is not a positive price of one of dear": {"prices": {"gpt": 1.0}},
         r"dear=-1\.0 is not a positive": {"prices": {"dear": -1.0}},
-        "a cascade needs a judge with a price": {"cascade": True},
+        "a cascade needs a priced judge": {"cascade": True},
         "another one that costs less": {"prices": dict.fromkeys(NAMES, 1.0), "cascade": True},
     }
     for message, options in requests.items():
@@ -392,7 +392,7 @@ def test_requests_that_make_no_sense_are_refused(lists: NBest, posterior: bpa.Dr
     tied = lists.without("preferences").with_sentence_extras(ties=[[[0, 1]]] * len(lists))
     observed = require_adaptation(log_density(tied, prior=PRIOR)).observed
     of_ties = with_record(posterior, data=observed.hashes())
-    with pytest.raises(bpa.DataError, match=r"no answer that is not a tie: add preferences"):
+    with pytest.raises(bpa.DataError, match=r"all answers are ties, which show nothing about"):
         judges(of_ties, tied)
 
 

@@ -114,9 +114,11 @@ class Service:
                 task.add_done_callback(lambda task: self._threads.release())
                 return await asyncio.shield(task)
         except TimeoutError as error:
-            late = f"not answered within {self.limits.timeout:g} seconds"
-            problem = f"{late}: send fewer candidates, or try again later"
-            raise Refused(503, problem, "timeout") from error
+            message = (
+                f"not answered within {self.limits.timeout:g} seconds: send fewer candidates, or "
+                "try again later"
+            )
+            raise Refused(503, message, "timeout") from error
         finally:
             self._reserved -= size
 
@@ -207,9 +209,11 @@ def _require_known_fields(reranker: Reranker, records: Sequence[Mapping[str, Any
     for number, record in enumerate(records, 1):
         for name in record:
             if name not in known:
-                problem = f"list {number} has the field {quote(name)}, which is unknown here: the "
-                problem += f"fields of a list are {', '.join(known)}"
-                raise Refused(400, problem, "unknown-field")
+                message = (
+                    f"list {number} has the field {quote(name)}, which is unknown here: the "
+                    f"fields of a list are {', '.join(known)}"
+                )
+                raise Refused(400, message, "unknown-field")
 
 
 def _require_same_requests(old: Reranker, new: Reranker) -> None:
@@ -218,9 +222,11 @@ def _require_same_requests(old: Reranker, new: Reranker) -> None:
     differing = required ^ {*new.required_features, *new.needs} | known ^ {*new.feature_names}
     differing |= {*_domain_field(old)} ^ {*_domain_field(new)}
     if differing:
-        problem = "requests for the new posterior have other fields than those for the one in use: "
-        problem += f"{list_names(sorted(differing))}: start another service for it"
-        raise DataError(problem, code="mismatch")
+        raise DataError(
+            "requests for the new posterior have other fields than those for the one in use: "
+            f"{list_names(sorted(differing))}: start another service for it",
+            code="mismatch",
+        )
 
 
 def _list_features(reranker: Reranker) -> set[str]:

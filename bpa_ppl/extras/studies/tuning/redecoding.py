@@ -22,14 +22,7 @@ from bpa_ppl._runtime.arguments import require_one_of
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.components import Count
 from bpa_ppl.diagnostics.ways.paired import compare_choices
-from bpa_ppl.errors import (
-    DataError,
-    mismatch,
-    missing_data,
-    needs,
-    not_supported,
-    wrong_value,
-)
+from bpa_ppl.errors import DataError, UsageError, wrong_value
 from bpa_ppl.extras.studies.tuning.reestimation import Reestimation, reestimate
 from bpa_ppl.extras.studies.tuning.tuner import TuningProblem, make_tuning_lists
 from bpa_ppl.formats.reading import read_nbest
@@ -180,10 +173,10 @@ class Decoder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     folder: Path = Path()
 
     def __post_init__(self) -> None:
-        for placeholder in ("{weights}", "{nbest}"):
-            if placeholder not in self.command:
-                remedy = "write it for the name of that file"
-                raise needs("the decoder command", placeholder, "command", remedy=remedy)
+        for name in ("{weights}", "{nbest}"):
+            if name not in self.command:
+                message = f"the decoder command needs {name}: write it for the name of that file"
+                raise UsageError(message, parameter="command", code="missing-argument")
 
     def function(
         self, sources: Sequence[str] | None = None, read: Callable[[Path], NBest] = read_nbest
@@ -199,11 +192,11 @@ class Decoder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             DataError: if it reads sources, and one has a line break.
         """
         if "{sources}" in self.command and not sources:
-            what = "source texts for its {sources}"
-            raise needs("the decoder command", what, "sources", remedy="give them")
+            message = "the decoder command needs source texts for its {sources}: give them"
+            raise UsageError(message, parameter="sources", code="missing-argument")
         if "{sources}" in self.command and any("\n" in s or "\r" in s for s in sources or ()):
-            problem = "a source has a line break, and the decoder command reads one source a line"
-            raise not_supported(problem, "remove it", "sources")
+            message = "a source has a line break, and the decoder reads one a line: remove it"
+            raise DataError(message, parameter="sources", code="not-supported")
         return partial(self._run, sources=sources or (), read=read)
 
     def _run(
@@ -233,11 +226,11 @@ class Decoder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if result.returncode:
             messages = result.stderr.decode(errors="replace").strip().splitlines()
             last = messages[-1] if messages else "without a message"
-            message = f"the decoder command failed with exit code {result.returncode}: {last}"
-            raise DataError(f"{message}; {remedy}")
+            code = result.returncode
+            raise DataError(f"the decoder command failed with exit code {code}: {last}; {remedy}")
         if not output.is_file():
-            what = "n-best lists from the decoder command"
-            raise missing_data(what, remedy, code="missing-file")
+            message = f"no n-best lists from the decoder command: {remedy}"
+            raise DataError(message, code="missing-file")
         lists = read(output)
         shutil.rmtree(folder, ignore_errors=True)
         return lists
@@ -268,9 +261,9 @@ def merge(old: NBest, new: NBest) -> tuple[NBest, int]:
     (['a', 'b', 'a'], 1)
     """
     if set(new.feature_names) != set(old.feature_names):
-        features, others = (", ".join(lists.feature_names) for lists in (new, old))
-        found, remedy = f"the features {features}", "decode with the same model"
-        raise mismatch(found, f"the old lists have {others}", new.origin, remedy=remedy)
+        names, others = (", ".join(lists.feature_names) for lists in (new, old))
+        message = f"the features {names}, but the old lists have {others}: use the same model"
+        raise DataError(message, new.origin, code="mismatch")
     number = {identifier: s for s, identifier in enumerate(old.sentence_ids.tolist())}
     if unknown := set(new.sentence_ids.tolist()) - set(number):
         problem = f"sentence id {min(unknown)} is not in {old.origin}: give lists of the same text"

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from bpa_ppl.components import Count, Positive
 from bpa_ppl.densities.target import Sampled, Target, require_lists
-from bpa_ppl.errors import needs, wrong_value
+from bpa_ppl.errors import UsageError, wrong_value
 from bpa_ppl.extras.studies.tuning.reestimation import reestimate
 from bpa_ppl.formats.reading import read_nbest
 from bpa_ppl.lists.nbest import NBest
@@ -66,9 +66,8 @@ class WeightTrace(Sampler, frozen=True):
         vectors = result.visited[:, [names.index(name) for name in weights if name in free]]
         length = sum(abs(weights[name]) for name in weights if name in free)
         if not length:
-            what = "canonical weights of a length above 0, to which it scales visited weights"
-            remedy = "give canonical weights"
-            raise needs("weight-trace", what, "weights", remedy=remedy, code="bad-usage")
+            message = "weight-trace needs canonical weights that are not all zero: give them"
+            raise UsageError(message, parameter="weights")
         visited = vectors * length / np.abs(vectors).sum(axis=1, keepdims=True)
         return structs.replace(self, visited=visited)
 
@@ -84,9 +83,11 @@ class WeightTrace(Sampler, frozen=True):
     def sample(self, target: Target) -> Sampled:
         """Return the visited weights with the logarithms of their weights."""
         if self.visited is None:
-            what = "the lists that the canonical weights were tuned on"
-            remedy = "as in weight-trace:lists=news.nbest.gz,references=news.ref"
-            raise needs("weight-trace", what, "sampler", remedy=remedy, code="missing-setting")
+            message = (
+                "weight-trace needs the lists that the canonical weights were tuned on: as in "
+                "weight-trace:lists=news.nbest.gz,references=news.ref"
+            )
+            raise UsageError(message, parameter="sampler", code="missing-setting")
         vectors = np.asarray(self.visited, np.float64)
         features = len(require_lists(target, "the sampler weight-trace").prior.mean)
         if vectors.ndim != 2 or vectors.shape[1] != features:
