@@ -31,13 +31,9 @@ from bpa_ppl.errors import (
     DataError,
     UsageError,
     bad_value,
-    conflict,
     list_names,
-    mismatch,
-    missing_data,
-    needs,
-    not_supported,
     quote,
+    suggest_name,
     wrong_shape,
     wrong_type,
     wrong_value,
@@ -142,9 +138,11 @@ class Reranker:
             self.draws, chosen["ask_below"], agree, chosen["confidence"]
         )
         if agree is not None and type(self.rule) not in (Mean, Predictive):
-            name, code = RULES.name_of(self.rule), "not-supported"
-            reason = f"the rule {name} promises no agreement"
-            raise conflict(reason, "agree, or use the rule mean", "agree", code=code)
+            name = RULES.name_of(self.rule)
+            message = (
+                f"the rule {name} promises no agreement: leave out agree, or use the rule mean"
+            )
+            raise UsageError(message, parameter="agree", code="not-supported")
         self._moved_files = chosen["moved_files"]
         self._set_up()
 
@@ -222,7 +220,7 @@ class Reranker:
                 done += len(batch)
                 report(done, max(total, done), "sentences")
         if not done:
-            raise needs("reranking", "at least one list", "lists", code="no-data")
+            raise UsageError("reranking needs at least one list", parameter="lists", code="no-data")
 
     def choose(
         self,
@@ -250,7 +248,7 @@ class Reranker:
         """
         texts = to_texts(texts, "texts", "candidate")
         if not texts:
-            raise needs("choosing", "at least one text", "texts", code="bad-usage")
+            raise UsageError("choosing needs at least one text", parameter="texts")
         names = tuple(features) if isinstance(features, Mapping) else self.feature_names
         self._require_names(names, columns)
         self._require_pairs([len(texts)], ["of texts"])
@@ -279,9 +277,11 @@ class Reranker:
         """Raise a DataError if choices are to be sure and a list has more than two candidates."""
         if self.ask_below is not None and max(sizes) > 2:
             name = ids[int(np.argmax(sizes))]
-            reason = f"the list {name} has {max(sizes)} candidates, and only choices between two "
-            remedy = "give lists of two candidates, or ask about none"
-            raise not_supported(f"{reason}can be sure", remedy, "ask_below")
+            message = (
+                f"the list {name} has {max(sizes)} candidates, and only choices between two can be "
+                "sure: give lists of two candidates, or ask about none"
+            )
+            raise DataError(message, parameter="ask_below", code="not-supported")
 
     def reward(self, names: Sequence[str] | None = None, missing: str = "error") -> Reward:
         """Return the score of one candidate as a function of the numbers of its features.
@@ -314,8 +314,8 @@ class Reranker:
         scales, expected = self.draws.record.feature_scales, []
         for name in names if missing == "mean" else ():
             if name not in scales or scales[name].mean is None:
-                what = f"mean of {name} in the posterior"
-                raise missing_data(what, "adapt again", parameter="missing")
+                message = f"no mean of {name} in the posterior: adapt again"
+                raise DataError(message, parameter="missing", code="no-data")
             expected.append((scales[name].mean, scales[name].slope))
         return _WeightedSum("reward", names, weights, missing, np.array(expected).T)
 
@@ -339,8 +339,8 @@ class Reranker:
         """
         names, weights = self._mean_weights(names)
         if not (total := np.abs(weights).sum()):
-            remedy = "there is nothing to aggregate by"
-            raise missing_data("weight other than 0", remedy)
+            message = "no weight other than 0: there is nothing to aggregate by"
+            raise DataError(message, code="no-data")
         constant = -weights[weights < 0].sum() / total
         return _WeightedSum("aggregate", names, weights / total, constant=constant)
 
@@ -348,9 +348,11 @@ class Reranker:
         """Return the names of the features of a reward, and the posterior mean of their weights."""
         sources = self.draws.record.recipe.sources
         if computed := [name for source in sources for name in source.feature_names]:
-            problem = f"the posterior computes {', '.join(computed)} from lists of texts, which a "
-            problem += "reward does not have: adapt without added features"
-            raise UsageError(problem, parameter="names", code="not-supported")
+            message = (
+                f"the posterior computes {', '.join(computed)} from lists of texts, which a reward "
+                "does not have: adapt without added features"
+            )
+            raise UsageError(message, parameter="names", code="not-supported")
         names = self.feature_names if names is None else tuple(names)
         self._require_names(names, ())
         return names, self.draws.aligned(from_lists([], [], names), self.draws.mean[None])[0]
@@ -364,8 +366,8 @@ class Reranker:
         ):
             given, known = set(names), set(used)
             if missing := [name for name in required if name not in given]:
-                what, who = ", ".join(missing), "the posterior"
-                raise missing_data(what, needed_by=who, parameter=kind, code="missing-feature")
+                message = f"no {', '.join(missing)}, which the posterior needs"
+                raise DataError(message, parameter=kind, code="missing-feature")
             if unknown := [name for name in names if name not in known]:
                 listed = f"its {kind} are {', '.join(used) or 'none'}"
                 problem = f"the posterior does not use {list_names(map(str, unknown))}: {listed}"
@@ -475,13 +477,14 @@ def _to_column(values: npt.ArrayLike, name: str, count: int) -> Float64:
     except UsageError:  # not numbers, or of different lengths
         column = np.empty((0, 0))
     if column.ndim != 1:
-        problem = f"the feature {quote(name)} must be a list of numbers, one for each text, not "
-        raise DataError(problem + quote(values), parameter="features", code="wrong-type")
+        rule = f"the feature {quote(name)} must be a list of numbers, one for each text"
+        raise DataError(f"{rule}, not {quote(values)}", parameter="features", code="wrong-type")
     if len(column) != count:
-        scores = f"the feature {quote(name)} has {format_count(len(column), 'score')}"
-        texts, code = f"there are {format_count(count, 'text')}", "wrong-length"
-        remedy = "give one for each text"
-        raise mismatch(scores, texts, remedy=remedy, parameter="features", code=code)
+        message = (
+            f"the feature {quote(name)} has {format_count(len(column), 'score')}, but there are "
+            f"{format_count(count, 'text')}: give one for each text"
+        )
+        raise DataError(message, parameter="features", code="wrong-length")
     return column
 
 
@@ -539,11 +542,11 @@ class _WeightedSum:
                 values = np.where(gaps, means + slopes * others, values)
         odd = [names[k] for k in np.flatnonzero(~np.isfinite(values)) if complete]
         if odd or not complete:
-            problem = (
-                f"scores must be {format_count(len(names), 'finite number')}, of {', '.join(names)}"
+            message = (
+                f"scores must be {format_count(len(names), 'finite number')}, of "
+                f"{', '.join(names)}, not {quote(scores)}{': correct ' * complete}{', '.join(odd)}"
             )
-            problem += f", not {quote(scores)}" + f": correct {', '.join(odd)}" * complete
-            raise DataError(problem, parameter="scores", code="bad-number")
+            raise DataError(message, parameter="scores", code="bad-number")
         return float(values @ weights + self._constant)
 
 
@@ -647,8 +650,11 @@ def without_features(draws: Draws, names: str | Iterable[str] | None) -> Draws:
     known = with_labels(draws.features)
     for name in absent:
         if name not in known:
-            what = "feature of the posterior"
-            raise missing_data(what, name=name, known=draws.features, parameter="without")
+            message = (
+                f"no feature of the posterior {name}{suggest_name(name, draws.features)}: choose "
+                f"from {list_names(draws.features) or 'none'}"
+            )
+            raise DataError(message, parameter="without", code="missing-feature")
     if not absent:
         return draws
     recipe = structs.replace(draws.record.recipe, absent=absent)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl.components import Component, Registry
-from bpa_ppl.errors import missing_data
+from bpa_ppl.errors import DataError
 from bpa_ppl.gains.pairwise import make_pairs, sort_by_probability
 from bpa_ppl.lists.nbest import NBest, score_differences
 from bpa_ppl.posterior.draws import Draws
@@ -385,9 +385,11 @@ class Decider:
                 what the posterior does not record.
         """
         if rule.needs_density and draws.log_weight is None and draws.log_density is None:
-            what, who = "density of each draw (lp)", f"the rule {RULES.name_of(rule)}"
-            remedy, code = "use the rule predictive", "not-supported"
-            raise missing_data(what, remedy, needed_by=who, parameter="rule", code=code)
+            name = RULES.name_of(rule)
+            message = (
+                f"the rule {name} needs the density of each draw (lp): use the rule predictive"
+            )
+            raise DataError(message, parameter="rule", code="not-supported")
         aligned, every_draw = rule.align(draws, lists), None
         if count is None and rule.averages and len(aligned.weights) > _FEW_DRAWS:
             count, every_draw = _FEW_DRAWS, aligned

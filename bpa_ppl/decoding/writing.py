@@ -17,15 +17,7 @@ from bpa_ppl.decoding.reranker import Reranker
 from bpa_ppl.diagnostics.ways.compare_ways import BaselineComparison, NewChoices
 from bpa_ppl.diagnostics.ways.judged import choose_recorded_gain, has_inputs, uses_preferences
 from bpa_ppl.diagnostics.ways.paired import Scoreboard, choose_metrics
-from bpa_ppl.errors import (
-    DataError,
-    UsageError,
-    duplicate,
-    missing_data,
-    needs,
-    not_supported,
-    quote,
-)
+from bpa_ppl.errors import DataError, UsageError, quote
 from bpa_ppl.formats.block import JUDGEMENTS
 from bpa_ppl.formats.jsonl import Jsonl
 from bpa_ppl.formats.streams import AnyPath, atomic_writer, atomic_writers, file_suffix
@@ -89,8 +81,8 @@ def format_texts(texts: Iterable[tuple[int | str, str]], path: AnyPath = "") -> 
         if as_json:
             yield json.dumps({"id": name, "text": text}, ensure_ascii=False) + "\n"
         elif "\n" in text or "\r" in text:
-            problem = f"the text of sentence {name} has a line break, and plain text has one line"
-            raise not_supported(f"{problem} for each sentence", _WRITE_JSON, "output")
+            message = f"the text of sentence {name} has a line break: {_WRITE_JSON}"
+            raise DataError(message, parameter="output", code="not-supported")
         else:
             yield f"{text}\n"
 
@@ -137,8 +129,8 @@ def _cell(value: Any) -> str:
         return f"{value:.6g}"
     text = "" if value is None else str(value)
     if any(mark in text for mark in "\t\n\r"):
-        problem = f"{quote(text)} has a tab or a line break, which separate the cells of a table"
-        raise not_supported(problem, _WRITE_JSON, "details")
+        message = f"{quote(text)} has a tab or a line break, which end a cell: {_WRITE_JSON}"
+        raise DataError(message, parameter="details", code="not-supported")
     return text
 
 
@@ -180,8 +172,8 @@ class AlignedTexts:
     ):
         require_one_of(gaps, GAPS, "policy for gaps", "gaps")
         if gaps == "source" and sources is None and empty is None:
-            who, what = "writing missing sentences as their sources", "the sources"
-            raise needs(who, what, "sources", code="missing-sources")
+            message = "writing missing sentences as their sources needs the sources"
+            raise UsageError(message, parameter="sources", code="missing-sources")
         self.filled = 0
         self._gaps, self._first_id, self._empty = gaps, first_id, {} if empty is None else empty
         self._sources, self._end = sources or (), first_id + len(sources or ())
@@ -205,7 +197,8 @@ class AlignedTexts:
                 message += f"id of the first sentence with the format, auto:first_id={number}"
                 raise DataError(message, parameter="format")
             if number < self._next or number in self._waiting:
-                raise duplicate(f"lists of sentence {name}", remedy="give each sentence one list")
+                message = f"two lists of sentence {name}: give each sentence one list"
+                raise DataError(message, code="duplicate")
             self._waiting[number] = name, text
             while self._next in self._waiting:
                 yield self._take(self._next)
@@ -229,8 +222,8 @@ class AlignedTexts:
 
     def _fill(self, end: int) -> Iterator[tuple[int | str, str]]:
         if end - self._next > _MOST_MISSING:
-            what = f"list for sentences {self._next} to {end - 1}"
-            raise missing_data(what, "correct the ids", code="wrong-length")
+            message = f"no list for sentences {self._next} to {end - 1}: correct the ids"
+            raise DataError(message, code="wrong-length")
         for number in range(self._next, end):
             index, sentence = number - self._first_id, f"sentence {number}"
             if isinstance(self._after, str):  # numbered by us: the line in the text says more
@@ -238,9 +231,7 @@ class AlignedTexts:
             if self._gaps == "error":
                 remedy = "correct the first id"
                 if not index and self._waiting:
-                    remedy = (
-                        f"give the first id with the format, auto:first_id={min(self._waiting)}"
-                    )
+                    remedy = f"give the first id in the format, auto:first_id={min(self._waiting)}"
                 raise DataError(
                     f"no list for {sentence}, so the lines of the output would not match those of "
                     f"the source: write its source or an empty line, JSON lines with the ids (a "
@@ -249,8 +240,8 @@ class AlignedTexts:
                 )
             source = self._sources[index] if number < self._end else self._empty.get(number)
             if self._gaps == "source" and source is None:
-                what, remedy = f"source for {sentence}", "give the sources of this text"
-                raise missing_data(what, remedy, parameter="sources", code="bad-data")
+                message = f"no source for {sentence}: give the sources of this text"
+                raise DataError(message, parameter="sources")
             self.filled += 1
             yield number, (source or "") if self._gaps == "source" else ""
 
@@ -301,8 +292,8 @@ def rerank_to(
     (2, 'b\nc\n')
     """
     if ask is not None and reranker.ask_below is None:
-        what, remedy = "a probability below which to ask", "give ask_below, or promise to agree"
-        raise needs("asking", what, "ask", remedy=remedy, code="conflict")
+        message = "asking needs a probability below which to ask: give ask_below or agree"
+        raise UsageError(message, parameter="ask", code="conflict")
     if ask is not None and not has_ids(ask):
         problem = f"the lists to ask about are JSON lines, so {ask} must end in .jsonl"
         raise UsageError(problem, parameter="ask")
