@@ -11,7 +11,7 @@ from bpa_ppl._runtime.workers import use_scheduler
 from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.needs import Needs
 from bpa_ppl.cli.outputs import keep_recorded_files
-from bpa_ppl.errors import conflict, needs
+from bpa_ppl.errors import UsageError
 from bpa_ppl.posterior.files import read_draws, write_posterior
 from bpa_ppl.weights import split_arguments
 
@@ -51,8 +51,8 @@ def adapt(
     from bpa_ppl.models.likelihoods.likelihood import NoLikelihood
 
     if not weights and like is None:
-        what, remedy = "canonical weights", "give a file, none or equal; or a posterior with --like"
-        raise needs("bpa adapt", what, "weights", remedy=remedy)
+        message = "give canonical weights (a file, none or equal), or a posterior with --like"
+        raise UsageError(message, parameter="weights", code="missing-argument")
     arguments: dict[str, Any] = {**settings, "progress": not quiet}
     if isinstance(prior := settings.get("prior"), str):
         arguments["prior"] = shared.parse_prior(prior, unchecked=unchecked)
@@ -71,7 +71,8 @@ def adapt(
         arguments["likelihood"] = "preference"
     resolved = resolve_settings(**arguments)  # finds mistakes before files are read
     if reading.references and isinstance(resolved.likelihood, NoLikelihood):
-        raise conflict("there is no adaptation", "--references", "likelihood")
+        message = "there is no adaptation: leave out --references"
+        raise UsageError(message, parameter="likelihood", code="conflict")
     require_writable(output)  # before the sampling, which takes a while
     chosen, categorical = (arguments.get(name) for name in ("gain", "categorical"))
     columns = shared.ColumnFlags(

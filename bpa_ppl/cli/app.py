@@ -273,13 +273,13 @@ def _check_place(words: Sequence[str]) -> None:
     """Refuse arguments that no file can have as a name, and a current folder that was deleted."""
     for word in words:
         if any("\udc80" <= character <= "\udcff" for character in word):
-            problem = f"{quote(word)} is not text in the encoding of this system"
-            raise UsageError(f"{problem}: rename the file to one with a name in UTF-8")
+            raise UsageError(f"{quote(word)} is not a name in UTF-8: rename the file")
     try:
         os.getcwd()
     except OSError as error:
-        reason = f"the current folder cannot be used ({error.strerror})"
-        raise UsageError(f"{reason}: change to another one with cd") from error
+        raise UsageError(
+            f"the current folder cannot be used ({error.strerror}): change to another one with cd"
+        ) from error
 
 
 def _failure(error: BaseException, words: list[str]) -> tuple[str, int]:

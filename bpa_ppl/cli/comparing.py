@@ -15,7 +15,7 @@ from bpa_ppl._runtime.workers import use_scheduler
 from bpa_ppl.cli import options as shared
 from bpa_ppl.cli.needs import Needs
 from bpa_ppl.cli.outputs import Written
-from bpa_ppl.errors import BpaError, NotConverged, UsageError, conflict, wrong_value
+from bpa_ppl.errors import BpaError, NotConverged, UsageError, wrong_value
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS
 
@@ -215,10 +215,7 @@ def _label_posteriors(files: Iterable[str]) -> dict[str, str]:
 
 
 def _check_inputs(
-    nbest: str | None,
-    posteriors: Sequence[str],
-    weights: str | None,
-    model: str | None,
+    nbest: str | None, posteriors: Sequence[str], weights: str | None, model: str | None
 ) -> None:
     """Refuse what is neither posteriors, nor a model, nor lists with weights.
 
@@ -229,13 +226,14 @@ def _check_inputs(
         message = "give posteriors, or n-best lists with weights, or a --model"
         raise UsageError(message, code="missing-argument")
     if weights is not None and (posteriors or model is not None):
-        raise conflict("posteriors and models have no canonical weights", "the weights", "weights")
+        message = "posteriors and models have no canonical weights: leave out the weights"
+        raise UsageError(message, parameter="weights", code="conflict")
     if model is not None and posteriors:
         message = "a model has one reference: give the other posteriors as --posterior NAME=FILE"
         raise UsageError(message, parameter="model", code="conflict")
     if model is None and not posteriors and weights is None:
-        message = f"{nbest} alone: give weights (none, to start without) if these are n-best lists"
-        raise UsageError(f"{message}, or a second posterior", parameter="weights")
+        message = f"{nbest} alone: give weights (or none) to n-best lists, or a second posterior"
+        raise UsageError(message, parameter="weights")
 
 
 def compare(

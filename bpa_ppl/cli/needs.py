@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple, Unpack, get_origin, get_type_hints
 
 from bpa_ppl.cli.outputs import list_marks, read_marks
-from bpa_ppl.errors import needs
+from bpa_ppl.errors import UsageError
 
 
 class Needs(NamedTuple):
@@ -66,9 +66,9 @@ def check_needs(
         for one in conditions:
             if not one.is_met(given):
                 options = find_options()
-                option, other = options.get(name, name), one.describe(options)
-                remedy = "give both, or leave it out"
-                raise needs(option, other, name, remedy=remedy, code="conflict")
+                option = options.get(name, name)
+                message = f"{option} needs {one.describe(options)}: give both, or leave it out"
+                raise UsageError(message, parameter=name, code="conflict")
 
 
 def _given(

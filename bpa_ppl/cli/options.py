@@ -542,8 +542,7 @@ def _one_per_list(files: str | Path, lists: Sequence[str], what: str) -> list[Pa
     """
     paths = [Path(name) for name in str(files).split(",")]
     if len(paths) != len(lists):
-        rule = f"{len(lists)} files of n-best lists need as many files of {what}, separated by "
-        rule += "commas in the same order"
+        rule = f"{len(lists)} files of n-best lists need as many of {what}, separated by commas"
         raise wrong_value(rule, files, what, code="mismatch")
     return paths
 

@@ -22,7 +22,7 @@ from bpa_ppl.diagnostics.pages.provenance import signature
 from bpa_ppl.diagnostics.pages.raters import compare_raters
 from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
 from bpa_ppl.diagnostics.ways.reliability import CONFIDENCE
-from bpa_ppl.errors import NotConverged, conflict
+from bpa_ppl.errors import NotConverged, UsageError
 from bpa_ppl.features.recipe import roles_for
 from bpa_ppl.formats.format import AUTO, resolve_format
 from bpa_ppl.formats.weight_files import write_weights
@@ -134,7 +134,7 @@ def trace(
     from bpa_ppl.diagnostics.pages.traces import write_traces
 
     if var_names is not None and top is not None:
-        raise conflict("--var-names says what is plotted", "--top", "top")
+        raise UsageError("give --var-names or --top, not both", parameter="top", code="conflict")
     title, top = f"Traces of {Path(posterior).name}", 8 if top is None else top
     written = write_traces(
         posterior, output, var_names, top=top, title=title, html=html, log_weights=log_weights

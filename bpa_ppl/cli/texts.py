@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from bpa_ppl.cli import options as shared
-from bpa_ppl.errors import UsageError, conflict, needs, wrong_value
+from bpa_ppl.errors import UsageError, wrong_value
 
 
 def estimate(
@@ -34,8 +34,8 @@ def estimate(
 
     if output is not None:
         if any(map(is_model, texts)):
-            rule, code = "a language model is built from a text", "conflict"
-            raise wrong_value(rule, str(texts[0]), "output", remedy="give a text", code=code)
+            rule = "a language model is built from a text"
+            raise wrong_value(rule, str(texts[0]), "output", remedy="give one", code="conflict")
         require_writable(output)
     model = read_or_train(texts, _choose_order(order, texts), progress=not quiet)
     sizes = ", ".join(f"{count:,} {n}-grams" for n, count in enumerate(model.counts, 1))
@@ -74,8 +74,7 @@ def mix(
     from bpa_ppl.text.model_files import evaluate_text, read_or_train
 
     if len(texts) < 2:
-        what = "at least two texts or models"
-        raise needs("a mixture", what, "texts", code="bad-usage")
+        raise UsageError("a mixture needs at least two texts or models", parameter="texts")
     if dev in texts:
         problem = f"{dev} is one of the texts of the mixture: give other text of the domain"
         raise UsageError(problem, parameter="dev", code="conflict")
@@ -93,6 +92,6 @@ def _choose_order(order: int | None, texts: Sequence[str]) -> int:
     from bpa_ppl.text.model_files import is_model
 
     if order is not None and all(map(is_model, texts)):
-        reason = "a language model has its order already"
-        raise conflict(reason, "the order, or give a text", "order")
+        message = "a language model has its order already: leave out the order, or give a text"
+        raise UsageError(message, parameter="order", code="conflict")
     return 3 if order is None else order

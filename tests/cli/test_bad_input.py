@@ -68,7 +68,7 @@ COMMANDS = [
     ("trace poor.nc -o x.png --var-names LM0 no", "no: choose from"),
     # Options that exclude each other.
     ("compare a.nc b.nc -w none", "(--weights)"),
-    ("trace a.nc -o x.png --var-names lm --top 3", "leave out --top"),
+    ("trace a.nc -o x.png --var-names lm --top 3", "give --var-names or --top"),
     ("compare a.nc --model json:dumps --reference-draws 100", "a.nc is the reference"),
     (f"{RERANK} --ask-below 0.9 --agree 0.9", "leave out one of them"),
     # Outputs.
