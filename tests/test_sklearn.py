@@ -350,7 +350,7 @@ VARIED = np.arange(8.0).reshape(4, 2)
             VARIED,
             [np.nan] * 4,
             TWO,
-            "no list with two candidates that have a value of y",
+            "no list has two candidates with a value of y",
         ),
         (VARIED, [1, 1, 0, 0], TWO, "all candidates have the same y in each of 2 lists"),
         (VARIED, [1, np.inf, 0, 0], TWO, "Input y contains infinity"),

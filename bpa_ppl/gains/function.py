@@ -36,8 +36,8 @@ class Function(Averaged, frozen=True):
 
     def __post_init__(self) -> None:
         if not callable(self.function) or not 1 <= self._takes <= len(_TAKES):
-            form = "a function of (candidates[, references[, sources]])"
-            raise wrong_type(f"a custom metric is {form}", self.function, "gain")
+            rule = "a custom metric is a function of (candidates[, references[, sources]])"
+            raise wrong_type(rule, self.function, "gain")
 
     @property
     def key(self) -> str:  # type: ignore[override]

@@ -14,7 +14,7 @@ from bpa_ppl._runtime.arrays import Float64, Int64, to_members
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl._runtime.workers import count_workers, parallel_workers
 from bpa_ppl.components import read_name
-from bpa_ppl.errors import DataError, UsageError, missing_data, suggest_name
+from bpa_ppl.errors import DataError, UsageError, suggest_name
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.function import Function
 from bpa_ppl.gains.metric import GAINS, Lists, Metric, References, Score
@@ -362,29 +362,29 @@ def no_references(lists: NBest, metric: Metric) -> DataError:
     no references, which the gain ter needs: ... (--gain column:column=ter, or gain=column...
     """
     column = f"column:column={metric.key}" if metric.key in numeric_columns(lists) else "COLUMN"
-    remedy = "add them, or name a column of judgements as the gain "
-    remedy += f"(--gain {column}, or gain={column} in Python)"
-    who, need = f"the gain {metric.key}", "references"
-    return missing_data(need, remedy, lists.origin, needed_by=who, parameter=need)
+    message = (
+        f"no references, which the gain {metric.key} needs: add them, or name a column of "
+        f"judgements as the gain (--gain {column}, or gain={column} in Python)"
+    )
+    return DataError(message, lists.origin, parameter="references", code="missing-references")
 
 
 def _collect_inputs(metric: Metric, lists: NBest) -> tuple[References, dict[str, Any]]:
     """Return the references of each sentence, and the sources and columns that a metric needs."""
     references, origin, more = lists.references, lists.origin, dict[str, Any]()
     if not len(lists):
-        raise missing_data("sentence to score", "give lists", origin)
+        raise DataError("no sentence to score: give lists", origin, code="no-data")
     if "references" not in metric.needs:
         references = ((),) * len(lists)
     elif references is None:
         raise no_references(lists, metric)
     elif not all(references):
-        what, need = f"reference of sentence {references.index(())}", "references"
-        code = f"missing-{need}"
-        raise missing_data(what, "give at least one", origin, parameter=need, code=code)
+        message = f"no reference of sentence {references.index(())}: give at least one"
+        raise DataError(message, origin, parameter="references", code="missing-references")
     if "sources" in metric.needs:
         if lists.sources is None:
-            who, need = f"the gain {metric.key}", "sources"
-            raise missing_data(need, "add them", origin, needed_by=who, parameter=need)
+            message = f"no sources, which the gain {metric.key} needs: add them"
+            raise DataError(message, origin, parameter="sources", code="missing-sources")
         more["sources"] = lists.sources
     if metric.columns:
         more["columns"] = {name: read_column(lists, name) for name in metric.columns}

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arguments import require, require_one_of
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.progress import Reporter
-from bpa_ppl.errors import bad_value, missing_data, wrong_shape
+from bpa_ppl.errors import DataError, bad_value, wrong_shape
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.gains import resolve, scores_and_gains
 from bpa_ppl.gains.metric import Metric, References
@@ -103,8 +103,8 @@ def select_judged(
         judged = lists if is_whole else lists.select(np.flatnonzero(marked[lists.offsets[:-1]]))
     if len(lists) and not len(judged):
         names = ", ".join(gain.columns)
-        what = f"list with two candidates that have a value of {names}"
-        raise missing_data(what, "judge two or more of a list", lists.origin)
+        message = f"no list has two candidates with a value of {names}: judge two or more of a list"
+        raise DataError(message, lists.origin, code="no-data")
     return judged, rows
 
 
@@ -284,8 +284,7 @@ def rank_candidates(
     if scores is None:
         return np.zeros(len(lists.features)) if lists.totals is None else np.asarray(lists.totals)
     ranking = np.asarray(scores, dtype=np.float64)
-    if ranking.shape != (len(lists.features),):
-        shape = (len(lists.features),)
+    if ranking.shape != (shape := (len(lists.features),)):
         raise wrong_shape(parameter, ranking.shape, shape, parameter=parameter)
     if not np.isfinite(ranking).all():
         value = float(ranking[~np.isfinite(ranking)][0])

@@ -36,7 +36,7 @@ import numpy as np
 from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import format_count, log_info
-from bpa_ppl.errors import DataError, bad_value, locate, missing_data, quote
+from bpa_ppl.errors import DataError, bad_value, locate, quote
 from bpa_ppl.formats.block import JUDGEMENTS, PREFERENCES, RANKINGS, TIES
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.posterior.record import Agreement
@@ -160,9 +160,8 @@ def choice_sets(lists: NBest, *, ties: bool = False) -> ChoiceSets:
     require(lists, NBest, "preferences are extras of n-best lists (NBest)", "lists")
     answers = tuple(iter_choices(lists))
     if not answers and len(lists):
-        example = "preferences, such as [[2, 0]] if candidate 2 was preferred to candidate 0"
-        remedy = f"give {example}, ties or rankings"
-        raise missing_data("sentence with preferences", remedy, lists.origin)
+        message = "no preferences: give some, such as [[2, 0]] if candidate 2 is better than 0"
+        raise DataError(message, lists.origin, code="no-data")
     pairs = [choice for choice in answers if choice.pair]
     tied = sum(choice.chosen == 2 for choice in pairs)
     rankings = lists.sentence_extras.get(RANKINGS, ())

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.errors import not_supported
+from bpa_ppl.errors import DataError
 from bpa_ppl.gains.metric import Lists, Metric, References
 from bpa_ppl.text.words import Ragged, Vocabulary, find_starts
 
@@ -56,9 +56,10 @@ class WER(Metric, frozen=True):
         parts = [np.empty((0, self.width))]
         for texts, refs in zip(lists, references, strict=True):
             if len(refs) != 1:
-                reason = f"a sentence has {len(refs)} references, and {self.title} takes one"
-                remedy = "give one for each sentence, or choose the metric ter"
-                raise not_supported(reason, remedy, "references")
+                message = (
+                    f"{self.title} takes one reference, not {len(refs)}: choose the metric ter"
+                )
+                raise DataError(message, parameter="references", code="not-supported")
             units, starts = self.units([refs[0], *texts])
             edits = edit_distances(units, starts, np.arange(1, len(starts) - 1), np.arange(1))
             parts.append(np.column_stack([edits, np.full(len(edits), starts[1])]))
