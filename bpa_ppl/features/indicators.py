@@ -9,7 +9,7 @@ import numpy as np
 
 from bpa_ppl._runtime.arrays import is_missing
 from bpa_ppl._runtime.messages import warn_user
-from bpa_ppl.errors import bad_value, locate, missing_data
+from bpa_ppl.errors import DataError, bad_value, locate, suggest_name
 from bpa_ppl.features.source import (
     Features,
     FeatureSource,
@@ -67,8 +67,11 @@ class Indicators(FeatureSource, frozen=True):
         names = lists.feature_names
         if self.column not in (*lists.extras, *names):
             present = [*lists.extras, *names]
-            described = f"the columns are {', '.join(present) or 'none'}"
-            raise missing_data("column", described, lists.origin, name=self.column, known=present)
+            message = (
+                f"no column {self.column}{suggest_name(self.column, present)}: the columns are "
+                f"{', '.join(present) or 'none'}"
+            )
+            raise DataError(message, lists.origin, code="missing-column")
         values: Any = lists.extras.get(self.column)
         if values is None:
             values = find_feature(lists, self.column)

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Meta
 
 from bpa_ppl._runtime.arrays import Float64
-from bpa_ppl.errors import conflict, missing_data, needs, wrong_value
+from bpa_ppl.errors import DataError, UsageError, wrong_value
 from bpa_ppl.features.source import SELF, TextSource, make_unknown_check
 from bpa_ppl.formats.streams import read_lines
 from bpa_ppl.lists.nbest import NBest
@@ -67,12 +67,11 @@ class LanguageModel(TextSource, frozen=True):
             rule = f"{self.name} needs a text, an ARPA file, or self alone"
             raise wrong_value(rule, self.text, "text")
         if self.dev and len(self._texts) < 2:
-            what, remedy = "two texts or more", "text=in.txt,out.txt"
-            who = f"the mixture {self.name}"
-            raise needs(who, what, "dev", remedy=remedy, code="bad-usage")
+            message = f"the mixture {self.name} needs two texts or more: text=in.txt,out.txt"
+            raise UsageError(message, parameter="dev")
         if self.dev and self.carry:
-            reason = f"{self.name} is a mixture of models"
-            raise conflict(reason, "carry", "carry", code="not-supported")
+            message = f"{self.name} is a mixture of models: leave out carry"
+            raise UsageError(message, parameter="carry", code="not-supported")
 
     @property
     def needs(self) -> frozenset[str]:  # type: ignore[override]
@@ -80,8 +79,9 @@ class LanguageModel(TextSource, frozen=True):
 
     def texts_of(self, lists: NBest) -> Sequence[tuple[str, ...]]:
         if lists.references is None:
-            who, need = f"{self.name}=self", "references"
-            raise missing_data(need, "add them", lists.origin, needed_by=who, parameter=need)
+            need = "references"
+            message = f"no references, which {self.name}=self needs: add them"
+            raise DataError(message, lists.origin, parameter=need, code=f"missing-{need}")
         return lists.references
 
     def read(self) -> tuple[str, ...]:
@@ -89,8 +89,8 @@ class LanguageModel(TextSource, frozen=True):
 
         for path in self._texts:
             if is_model(path):
-                reason = f"{path} is a finished model, and a posterior can carry text only"
-                raise conflict(reason, "carry", "carry", code="not-supported")
+                message = f"{path} is a model, and a posterior carries text only: leave out carry"
+                raise UsageError(message, parameter="carry", code="not-supported")
         return tuple(line for path in self._texts for line in read_lines(path))
 
     def scorer(

@@ -25,15 +25,7 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import LARGEST, Float64, is_missing, is_number, read_number
 from bpa_ppl._runtime.messages import Note, capture_notes, replay, warn_user
 from bpa_ppl._runtime.progress import Reporter, inherit_progress
-from bpa_ppl.errors import (
-    DataError,
-    UsageError,
-    damaged,
-    list_names,
-    locate,
-    missing_data,
-    unknown_name,
-)
+from bpa_ppl.errors import DataError, UsageError, list_names, locate, unknown_name
 from bpa_ppl.features.indicators import Indicators
 from bpa_ppl.features.source import FEATURES, Added, FeatureSource, make_adder, resolve_sources
 from bpa_ppl.formats.block import TOTAL
@@ -350,9 +342,11 @@ def _refuse_gain(names: Iterable[str], gain: Collection[str], parameter: str) ->
     bpa_ppl.errors.UsageError: human is the gain, and cannot be a feature: leave it out of the ...
     """
     if named := [name for name in names if name in gain]:
-        problem = f"{named[0]} is the gain, and cannot be a feature: leave it out of the "
-        problem += f"{parameter} (--{parameter}), or choose another gain (--gain)"
-        raise UsageError(problem, parameter=parameter, code="conflict")
+        message = (
+            f"{named[0]} is the gain, and cannot be a feature: leave it out of the {parameter} "
+            f"(--{parameter}), or choose another gain (--gain)"
+        )
+        raise UsageError(message, parameter=parameter, code="conflict")
 
 
 def require_features(
@@ -460,13 +454,12 @@ def _require_all_or_none(
         different += [(int(np.argmax(of)), name) for of in [present != before] if of.any()]
     if different:
         row, name = min(different)
-        has = "has no" if first[name] else "has a"
-        other = "others have" if first[name] else "others lack"
-        problem = (
-            f"{describe_candidate(lists, row)} {has} {name}, a feature with a fixed weight, which "
+        message = (
+            f"{describe_candidate(lists, row)} has {'no' if first[name] else 'a'} {name}, a "
+            f"feature with a fixed weight, which others {'have' if first[name] else 'lack'}: give "
+            "it for all candidates or for none"
         )
-        advice = "give it for all candidates or for none"
-        raise DataError(f"{problem}{other}: {advice}", lists.origin, code="missing-feature")
+        raise DataError(message, lists.origin, code="missing-feature")
 
 
 def _read_feature(lists: NBest, name: str) -> Float64:
@@ -590,15 +583,17 @@ def restore_sources(
         try:
             texts = dict(json.loads(learned))
         except (ValueError, TypeError, RecursionError) as error:
-            what = f"what a feature source learns, in number {number + 1}"
-            raise damaged(what, error, remedy="adapt again") from error
+            raise DataError(
+                f"not what a feature source learns, in number {number + 1} ({error}): adapt again",
+                code="damaged",
+            ) from error
         settings |= {name: with_tuples(value) for name, value in texts.items()}
         sources.append(FEATURES.restore(record.source, settings))
     moved = _with_moved_files(sources, moved_files or {})
     for source, record in zip(moved, records, strict=True):
         if len(source.files()) != len(record.file_hashes):
-            what = f"record of the files of {source.label} in the posterior"
-            raise missing_data(what, "adapt again", code="damaged")
+            message = f"no record of the files of {source.label} in the posterior: adapt again"
+            raise DataError(message, code="damaged")
         for path, recorded_hash in zip(source.files(), record.file_hashes, strict=True):
             if _hash(path, source) != recorded_hash:
                 problem = f"has changed since the weights of {source.label} were adapted: restore "
@@ -641,9 +636,8 @@ def _with_moved_files(
             source = source.moved([str(path) for path in paths])
         moved.append(source)
     if unknown := moved_files.keys() - allowed:
-        owner = "this posterior"
         name, known = min(unknown), sorted(allowed)
-        raise unknown_name("feature source", name, known, "moved_files", owner=owner)
+        raise unknown_name("feature source", name, known, "moved_files", owner="this posterior")
     return moved
 
 

@@ -16,16 +16,7 @@ from bpa_ppl._runtime.arrays import Float64, Int64
 from bpa_ppl._runtime.messages import format_count, warn_user
 from bpa_ppl._runtime.progress import Reporter, inherit_progress
 from bpa_ppl.components import Component, Registry
-from bpa_ppl.errors import (
-    DataError,
-    conflict,
-    duplicate,
-    locate,
-    missing_data,
-    needs,
-    wrong_shape,
-    wrong_value,
-)
+from bpa_ppl.errors import DataError, UsageError, locate, wrong_shape, wrong_value
 from bpa_ppl.lists.labels import find_repeated
 from bpa_ppl.lists.nbest import NBest, describe_candidate
 
@@ -114,9 +105,9 @@ class FeatureSource(Component, frozen=True):
         """
         files = self.files()
         if len(paths) != len(files):
-            origin = f"{self.label} was made from {', '.join(files) or 'no file'}"
-            problem = f"{origin}: give the path of {format_count(len(files), 'file')}"
-            raise wrong_value(f"{problem}", ", ".join(paths), "moved_files")
+            names, count = ", ".join(files) or "no file", format_count(len(files), "file")
+            rule = f"{self.label} was made from {names}: give the path of {count}"
+            raise wrong_value(rule, ", ".join(paths), "moved_files")
         remaining, settings = iter(paths), {}
         for name in () if self.holds else self.paths:
             value = getattr(self, name)
@@ -169,17 +160,19 @@ class TextSource(FeatureSource, frozen=True, kw_only=True):
             texts = self.read()
             whole = "".join(chain.from_iterable(texts))  # of texts, or of pairs of texts
             if (size := len(whole.encode())) > _CARRIED:
-                reason = f"{' and '.join(self.files())} have {size / 1e6:.1f} MB of text, and a "
-                reason += f"posterior can carry {_CARRIED / 1e6:.0f} MB at most"
-                raise conflict(reason, "carry", "carry", code="bad-usage")
+                raise UsageError(
+                    f"{' and '.join(self.files())} have {size / 1e6:.1f} MB of text, and a "
+                    f"posterior can carry {_CARRIED / 1e6:.0f} MB at most: leave out carry",
+                    parameter="carry",
+                )
         else:
             return self
         return msgspec.structs.replace(self, **{self.learned[0]: texts})
 
     def opened(self) -> Callable[[NBest], Features]:
         if self.unlearned:
-            who, remedy = f"{self.label}=self", "use fitted(adaptation lists)"
-            raise needs(who, "to be fitted first", self.main, remedy=remedy, code="no-data")
+            message = f"{self.label}=self needs to be fitted first: use fitted(adaptation lists)"
+            raise UsageError(message, parameter=self.main, code="no-data")
         return self.scorer(getattr(self, self.learned[0]), check=self._setting != SELF)
 
     def cross_fitted_columns(self, lists: NBest) -> Features:
@@ -198,9 +191,11 @@ class TextSource(FeatureSource, frozen=True, kw_only=True):
             fold_texts = {text for s in np.flatnonzero(inside).tolist() for text in texts[s]}
             others = [text for text in different if text not in fold_texts]
             if not "".join(chain.from_iterable(others)).strip():
-                what, who = "other sentence than the one to be scored", f"{self.label}=self"
-                remedy = "give more adaptation sentences, or a text of the domain"
-                raise missing_data(what, remedy, lists.origin, needed_by=who)
+                message = (
+                    f"no other sentence than the one to be scored, which {self.label}=self needs: "
+                    "give more adaptation sentences, or a text of the domain"
+                )
+                raise DataError(message, lists.origin, code="no-data")
             rows = np.repeat(inside, lists.sizes)
             for name, values in self.scorer(others)(lists.select(inside)).items():
                 columns.setdefault(name, np.empty(len(rows)))[rows] = values
@@ -380,8 +375,11 @@ def make_adder(
         tables = [_compute_columns(lists, source, compute) for source, compute in pairs]
         names = [name for columns, _ in tables for name in columns]
         if repeats := find_repeated([*lists.feature_names, *names]):
-            remedy = "give the source another name, as in lm=general.txt,name=general"
-            raise duplicate(f"features {repeats[0]}", remedy=remedy)
+            raise DataError(
+                f"two features {repeats[0]}: give the source another name, as in "
+                "lm=general.txt,name=general",
+                code="duplicate",
+            )
         empty = np.zeros((len(lists.features), 0))
         values = np.concatenate([empty, *(table for _, table in tables)], axis=1)
         return Added(lists.with_features(names, values), tuple(names for names, _ in tables))
