@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from bpa_ppl.components import Component, Registry
-from bpa_ppl.errors import needs
+from bpa_ppl.errors import UsageError
 from bpa_ppl.models.lists import Lists
 
 if TYPE_CHECKING:
@@ -151,8 +151,8 @@ def buckets_with(lists: Lists, column: str, name: str) -> tuple[dict[str, Any], 
     """
     if any(column not in bucket for bucket in lists.buckets):
         parameter = "gains" if column == "gain" else column
-        who, remedy, code = f"the likelihood {name}", "give it to tabulate", "missing-setting"
-        raise needs(who, parameter, parameter, remedy=remedy, code=code)
+        message = f"the likelihood {name} needs {parameter}: give it to tabulate"
+        raise UsageError(message, parameter=parameter, code="missing-setting")
     return lists.buckets
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Meta
 
 from bpa_ppl.components import CountOrNone, Positive
-from bpa_ppl.errors import UsageError, needs
+from bpa_ppl.errors import UsageError
 from bpa_ppl.models.likelihoods.likelihood import Likelihood, Observations, buckets_with
 from bpa_ppl.models.lists import Lists
 from bpa_ppl.posterior.draws import RATER, SLIP
@@ -90,8 +90,8 @@ class Preference(Likelihood, frozen=True):
         """Add log ν to the scores of ties, or store the coefficient of log ν."""
         by_rater = self.slip == RATERS
         if by_rater and lists.rater is None:
-            who, remedy = "a slip rate of each rater", "give raters to tabulate"
-            raise needs(who, "raters", "rater", remedy=remedy, code="missing-setting")
+            message = "a slip rate of each rater needs raters: give raters to tabulate"
+            raise UsageError(message, parameter="rater", code="missing-setting")
         # 1 for ties if row 0 is not one, −1 for the others if it is one, else 0.
         ties = [
             bucket["tie"].astype(np.float64) - bucket["tie"][..., :1]

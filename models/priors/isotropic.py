@@ -11,7 +11,7 @@ from msgspec.structs import force_setattr, replace
 from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.components import Positive
-from bpa_ppl.errors import UsageError, list_names, missing_data, wrong_type
+from bpa_ppl.errors import DataError, UsageError, list_names, suggest_name, wrong_type
 from bpa_ppl.lists.labels import find_positions, matches, with_labels
 from bpa_ppl.models.priors.prior import Prior, PriorFamily
 from bpa_ppl.models.priors.scale import LogNormalScale
@@ -88,7 +88,11 @@ class Isotropic(PriorFamily, frozen=True):
         for label, variance in self.single.items():
             selected = [matches(name, [label]) for name in names]
             if not any(selected):
-                raise missing_data("free feature", name=label, known=names, parameter="variance")
+                message = (
+                    f"no free feature {label}{suggest_name(label, names)}: choose from "
+                    f"{list_names(names) or 'none'}"
+                )
+                raise DataError(message, parameter="variance", code="missing-feature")
             values[selected] = variance
         return Prior.isotropic(mean, values)
 
@@ -287,9 +291,11 @@ def build_prior(family: PriorFamily | Prior, match: Match, scale: float | None =
         posterior, covariance = family.posterior, family.covariance
         is_gaussian = posterior is not None and covariance is not None
         if is_gaussian and np.linalg.eigvalsh(covariance).min() <= 0:
-            problem = "the posterior that is the prior has too few draws of weight for a covariance"
-            remedy = f"use its own sampler, {posterior.record.sampler.name}, or adapt to all"
-            raise UsageError(f"{problem}: {remedy} lists together", parameter="prior")
+            raise UsageError(
+                "the posterior that is the prior has too few draws of weight for a covariance: use "
+                f"its own sampler, {posterior.record.sampler.name}, or adapt to all lists together",
+                parameter="prior",
+            )
         fixed = dict(zip(match.fixed_names, match.fixed_values, strict=True))
         return family.conditioned(fixed).completed(Isotropic(scale=scale).build(match))
     if scale is not None and isinstance(family, Isotropic):

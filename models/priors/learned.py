@@ -21,11 +21,9 @@ from bpa_ppl.diagnostics.check.check import refuse_unconverged
 from bpa_ppl.errors import (
     BpaError,
     DataError,
+    UsageError,
     list_names,
-    mismatch,
-    missing_data,
-    needs,
-    not_supported,
+    suggest_name,
     wrong_type,
     wrong_value,
 )
@@ -134,7 +132,9 @@ def learn_hierarchy(
     """
     draws = draws_by_label(posteriors)
     if not draws:
-        raise needs("a learned prior", "at least one posterior", "posteriors", code="no-data")
+        raise UsageError(
+            "a learned prior needs a posterior", parameter="posteriors", code="no-data"
+        )
     _require_common_features(draws)
     for label, one in () if unchecked else draws.items():
         refuse_unconverged(one, label)
@@ -224,15 +224,19 @@ def _fix_at_zero(domains: dict[str, Evidence], without: Sequence[str]) -> dict[s
     known = with_labels(name for domain in domains.values() for name in domain.names)
     for name in without:
         if name not in known:
-            raise missing_data("feature of a domain", name=name, known=known, parameter="without")
+            message = (
+                f"no feature of a domain {name}{suggest_name(name, known)}: choose from "
+                f"{list_names(known) or 'none'}"
+            )
+            raise DataError(message, parameter="without", code="missing-feature")
     remaining = {
         label: domain.over([name for name in domain.names if not matches(name, without)])
         for label, domain in domains.items()
     }
     for label, domain in remaining.items():
         if not domain.names:
-            what = f"feature of the posterior {label} that is not left out"
-            raise missing_data(what, "keep at least one", parameter="without")
+            message = f"no feature of the posterior {label} that is not left out: keep at least one"
+            raise DataError(message, parameter="without", code="no-data")
     return remaining
 
 
@@ -273,18 +277,19 @@ class Evidence(NamedTuple):
         """
         prior, size = Prior.recorded(draws, unchecked=True), len(draws.features)
         if draws.kind == "point":
-            raise not_supported("it holds only its mode", _ADAPT, "posteriors")
+            message = f"it holds only its mode: {_ADAPT}"
+            raise DataError(message, parameter="posteriors", code="not-supported")
         if (count := len(draws.flat)) < 10 * size:
-            found, needed = f"it holds {count} draws of {size} weights", f"{10 * size} are needed"
-            remedy = f"adapt with at least {10 * size}"
-            raise mismatch(found, needed, remedy=remedy, parameter="posteriors", code="no-data")
+            message = f"it holds {count} draws of {size} weights: adapt with at least {10 * size}"
+            raise DataError(message, parameter="posteriors", code="no-data")
         covariance = prior.full_covariance
         # In units of the prior: u = F⁻¹(λ − m) is N(0, I) a priori.
         factor = np.linalg.cholesky(covariance)
         units = np.linalg.solve(factor, (draws.flat - prior.mean).T)
         posterior = np.atleast_2d(np.cov(units, aweights=draws.importance))
         if np.linalg.matrix_rank(posterior, hermitian=True) < size:
-            raise not_supported("its draws do not vary in all directions", _ADAPT, "posteriors")
+            message = f"its draws do not vary in all directions: {_ADAPT}"
+            raise DataError(message, parameter="posteriors", code="not-supported")
         precision, axes = np.linalg.eigh(np.linalg.inv(posterior))
         centre = axes.T @ np.average(units, axis=1, weights=draws.importance)
         gained = np.maximum(precision - 1.0, 0.0)

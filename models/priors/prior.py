@@ -14,16 +14,7 @@ from bpa_ppl._runtime.arguments import require
 from bpa_ppl._runtime.arrays import Float64, to_floats
 from bpa_ppl.components import Component, Registry
 from bpa_ppl.diagnostics.check.check import refuse_unconverged
-from bpa_ppl.errors import (
-    DataError,
-    UsageError,
-    damaged,
-    missing_data,
-    needs,
-    not_supported,
-    wrong_type,
-    wrong_value,
-)
+from bpa_ppl.errors import DataError, UsageError, wrong_type, wrong_value
 from bpa_ppl.formats.streams import atomic_writer, read_text
 from bpa_ppl.formats.values import load_json
 from bpa_ppl.lists.labels import find_positions
@@ -142,8 +133,8 @@ class Prior(NamedTuple):
             rule = f"the variance must be one number or {len(names)}, one for each free feature"
             raise wrong_value(rule, values.shape, "variance", code="wrong-length")
         if not (np.isfinite(values).all() and (values > 0).all()):
-            rule, value = "the variance must be positive and finite", float(values.min())
-            raise wrong_value(rule, value, "variance", code="bad-number")
+            rule = "the variance must be positive and finite"
+            raise wrong_value(rule, float(values.min()), "variance", code="bad-number")
         return cls(mean, np.array(np.broadcast_to(values, mean.shape)), names=names)
 
     @classmethod
@@ -192,10 +183,9 @@ class Prior(NamedTuple):
         require(distribution, dist.Distribution, "the prior is a NumPyro distribution", "prior")
         if isinstance(names, str):
             raise wrong_type("the names must be a list of features", names, "names")
-        if tuple(distribution.event_shape) != (len(names),) or distribution.batch_shape:
-            shape = tuple(distribution.event_shape)
-            problem = f"a distribution of one vector of {len(names)} weights, not {shape}"
-            raise _invalid("prior", f"{problem}: use to_event(1)", "wrong-length")
+        if (shape := tuple(distribution.event_shape)) != (len(names),) or distribution.batch_shape:
+            problem = f"a distribution of {len(names)} weights, not {shape}: use to_event(1)"
+            raise _invalid("prior", problem, "wrong-length")
         base = distribution
         while isinstance(base, dist.Independent | dist.ExpandedDistribution):
             base = base.base_dist
@@ -235,9 +225,8 @@ class Prior(NamedTuple):
         if not unchecked:
             refuse_unconverged(draws)
         if draws.kind == "point":
-            who, what = "a prior that is a posterior", "draws with a covariance, not only a mode"
-            remedy = "adapt with a sampler that draws, such as imh or laplace"
-            raise needs(who, what, "prior", remedy=remedy, code="not-supported")
+            message = "a prior needs draws, not only a mode: adapt with imh or laplace, not map"
+            raise UsageError(message, parameter="prior", code="not-supported")
         mean = dict(zip(draws.features, draws.mean.tolist(), strict=True))
         importance = draws.importance
         if importance.max() < 1:
@@ -279,11 +268,10 @@ class Prior(NamedTuple):
         # If weights are a function of other sites, the recorded Gaussian is not their prior.
         no_spread = variance is None and covariance is None
         if mean is None or no_spread or WEIGHTS not in draws.sites:
-            reason, remedy = "the posterior does not record a Gaussian prior", "adapt again"
+            message = "the posterior does not record a Gaussian prior: adapt again"
             if WEIGHTS not in draws.sites:
-                reason = "its model has no Gaussian prior of the weights"
-                remedy = "adapt without a model, to the lists of each domain"
-            raise not_supported(reason, remedy, "posterior")
+                message = "its model has no Gaussian prior of the weights: adapt without a model"
+            raise DataError(message, parameter="posterior", code="not-supported")
         means = dict(zip(draws.features, np.asarray(mean).tolist(), strict=True))
         scale = LogNormalScale.of(constants.get("prior_log_deviation"))
         if scale is not None:
@@ -328,12 +316,11 @@ class Prior(NamedTuple):
         covered = set(features)
         missing = [name for name in names if name not in covered]
         if missing:
-            remedy = (
-                f"it has {', '.join(features)}; fix the feature at its canonical weight (fixed), "
+            message = (
+                f"no feature in the prior {', '.join(missing)}: it has {', '.join(features)}; fix "
+                "the feature at its canonical weight (fixed), or give a prior of all features"
             )
-            remedy += "or give a prior of all features"
-            what, name = "feature in the prior", ", ".join(missing)
-            raise missing_data(what, remedy, name=name, parameter="prior")
+            raise DataError(message, parameter="prior", code="missing-feature")
         if not self.is_gaussian:
             problem = f"of the free features {', '.join(names)}, not of {', '.join(features)}"
             raise _invalid("prior", problem, "mismatch")
@@ -498,10 +485,11 @@ class Prior(NamedTuple):
             *(ValueError, TypeError, KeyError, AttributeError, RecursionError),
             OverflowError,  # an integer beyond floats
         ) as error:
-            remedy = (
-                'write {"mean": {NAME: VALUE}, "variance": {NAME: VALUE}} or a "covariance" matrix'
+            message = (
+                f"not a prior ({error}): write "
+                '{"mean": {NAME: VALUE}, "variance": {NAME: VALUE}} or a "covariance" matrix'
             )
-            raise damaged("a prior", error, path, remedy=remedy, code="unknown-format") from error
+            raise DataError(message, path, code="unknown-format") from error
 
 
 def _mean_precision(prior: Prior, scale: LogNormalScale, draws: Draws) -> float:
