@@ -54,7 +54,7 @@ from bpa_ppl.diagnostics.ways.simple_ways import (
     lacks_canonical,
     list_simple_ways,
 )
-from bpa_ppl.errors import damaged, missing_data
+from bpa_ppl.errors import DataError
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.gains import default_gain, resolve
@@ -433,7 +433,8 @@ def read_comparison(draws: Draws) -> BaselineComparison | None:
     try:
         return msgspec.convert(draws.record.comparison, BaselineComparison)
     except msgspec.ValidationError as error:
-        raise damaged("a comparison with baselines", error, remedy="adapt again") from error
+        message = f"not a comparison with baselines ({error}): adapt again"
+        raise DataError(message, code="damaged") from error
 
 
 def _compare(judged: Judged, gain: Metric | None, draws: Draws | None = None) -> BaselineComparison:
@@ -449,8 +450,8 @@ def _compare(judged: Judged, gain: Metric | None, draws: Draws | None = None) ->
     """
     lists, details = judged.lists, dict[str, Any](evaluation=LEFT_OUT, unjudged=judged.left_out)
     if len(lists) < 2:
-        what, remedy = "second list with two judged candidates", "a comparison needs at least two"
-        raise missing_data(what, remedy, lists.origin)
+        message = "no second list with two judged candidates: a comparison needs at least two"
+        raise DataError(message, lists.origin, code="no-data")
     ways = [*fit_ways(judged, draws)]
     if draws is not None:
         require_adapted(draws, lists)

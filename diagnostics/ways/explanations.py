@@ -14,7 +14,7 @@ from bpa_ppl._runtime.messages import MINUS, format_signed
 from bpa_ppl.diagnostics.pages.page import Block, Section, Table, side_by_side
 from bpa_ppl.diagnostics.ways.paired import INTERVAL, PROBABILITY, find_changed
 from bpa_ppl.diagnostics.ways.simple_ways import find_system_column
-from bpa_ppl.errors import missing_data
+from bpa_ppl.errors import DataError
 from bpa_ppl.features.recipe import Recipe
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.gains import count_statistics, select_choices
@@ -284,10 +284,8 @@ def system_shares(
     if not column:
         return []
     if column not in lists.extras:
-        described = f"the columns are {', '.join(lists.extras) or 'none'}"
-        raise missing_data(
-            "column", described, lists.origin, name=column, known=lists.extras, parameter="column"
-        )
+        message = f"no column {column}: the columns are {', '.join(lists.extras) or 'none'}"
+        raise DataError(message, lists.origin, parameter="column", code="missing-column")
     names = ["" if name is None else str(name) for name in lists.extras[column]]
     systems, system_of = np.unique(names, return_inverse=True)
     list_of = np.repeat(np.arange(len(lists)), lists.sizes)

@@ -19,7 +19,7 @@ from bpa_ppl._runtime.messages import (
 )
 from bpa_ppl._runtime.progress import Reporter
 from bpa_ppl.diagnostics.ways.paired import score_choices, to_cells
-from bpa_ppl.errors import DataError, missing_data
+from bpa_ppl.errors import DataError
 from bpa_ppl.gains.gains import resolve
 from bpa_ppl.gains.metric import GAINS, Metric, Score
 from bpa_ppl.gains.oracles import TIES, Oracles, find_highest, judge_candidates, rank_candidates
@@ -157,8 +157,8 @@ def headroom_won(lists: NBest, choices: Int64, column: str) -> float:
     """
     values = read_column(lists, column)
     if not np.isfinite(values).all():
-        what, remedy = f"{column} of some candidates", "give lists that are fully judged"
-        raise missing_data(what, remedy, lists.origin)
+        message = f"no {column} of some candidates: give lists that are fully judged"
+        raise DataError(message, lists.origin, code="no-data")
     starts, values = lists.offsets[:-1], subtract_first(values, lists.sizes)
     average = (np.add.reduceat(values, starts) / lists.sizes).mean()
     best = np.maximum.reduceat(values, starts).mean()

@@ -45,7 +45,7 @@ from bpa_ppl.diagnostics.ways.simple_ways import (
     find_system_column,
     lacks_canonical,
 )
-from bpa_ppl.errors import locate, missing_data, needs
+from bpa_ppl.errors import DataError, UsageError, locate
 from bpa_ppl.gains.bleu import LengthRatio
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.gains import gains as gains_in
@@ -245,8 +245,8 @@ def _find_judged(choices: ChoiceChanges, gain: Metric) -> Int64:
     chosen = [gains[lists.offsets[:-1] + choice] for choice in (choices.before, choices.after)]
     judged = np.flatnonzero(np.isfinite(chosen).all(axis=0))
     if not judged.size:
-        what = f"{gain.column} of a chosen candidate"
-        raise missing_data(what, "judge them", lists.origin)
+        message = f"no {gain.column} of a chosen candidate: judge them"
+        raise DataError(message, lists.origin, code="no-data")
     return judged
 
 
@@ -363,12 +363,11 @@ def report_page(
     """
     if lists is None and (moved_files or without):
         name = "moved_files" if moved_files else "without"
-        raise needs(name, "lists", name, remedy="give lists, too, or leave it out", code="conflict")
+        raise UsageError(f"give lists, or leave out {name}", parameter=name, code="conflict")
     draws, answer = as_draws(open_to_show(posterior, log_weights=log_weights)), None
     if lists is not None and not draws.features:
-        what = "weights of features in the posterior"
-        remedy = "leave the lists out, for a report about the draws alone"
-        raise missing_data(what, remedy, parameter="lists", code="no-data")
+        message = "no weights of features in the posterior: leave out the lists"
+        raise DataError(message, parameter="lists", code="no-data")
     draws = without_features(draws, without)
     if lists is not None:
         caveats = [] if check_and_record(draws)[1] else [_FAILED]

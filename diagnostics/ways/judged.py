@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bpa_ppl._runtime.arrays import Float64, Int64
-from bpa_ppl.errors import DataError, missing_data
+from bpa_ppl.errors import DataError
 from bpa_ppl.features.recipe import read_gain
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.gains import default_gain, resolve
@@ -299,8 +299,8 @@ def explain_missing_gains(lists: NBest, draws: Draws) -> DataError:
     elif gain is not None and gain.columns:
         wanted = f"the column {', '.join(gain.columns)}"
     elif gain is not None and "sources" in gain.needs and lists.sources is None:
-        who, need = f"the gain {gain.key}", "sources"
-        return missing_data(need, "add them", lists.origin, needed_by=who, parameter=need)
+        message = f"no sources, which the gain {gain.key} needs: add them"
+        return DataError(message, lists.origin, parameter="sources", code="missing-sources")
     message = f"the lists have neither references nor {wanted}: add one of them"
     return DataError(message, lists.origin, parameter="references", code="missing-references")
 

@@ -14,7 +14,7 @@ import numpy as np
 from bpa_ppl._runtime.arrays import Float64, Int64, is_number, to_float
 from bpa_ppl._runtime.messages import warn_user
 from bpa_ppl.diagnostics.ways.compare_ways import read_comparison
-from bpa_ppl.errors import UsageError, conflict, needs, wrong_value
+from bpa_ppl.errors import UsageError, wrong_value
 from bpa_ppl.posterior.draws import Draws
 
 #: Of a promised agreement, by default.
@@ -284,14 +284,14 @@ def choose_threshold(
     """
     name, value = ("ask_below", ask_below) if agree is None else ("agree", agree)
     if confidence is not None and agree is None:
-        name, remedy = "confidence", "give agree as well"
-        raise needs(name, "a promised agreement", name, remedy=remedy, code="conflict")
+        message = "confidence needs a promised agreement: give agree as well"
+        raise UsageError(message, parameter="confidence", code="conflict")
     if value is None:
         return None
     confidence = CONFIDENCE if confidence is None else confidence
     if ask_below is not None and agree is not None:
-        reason = "a promised agreement determines below which probability to ask"
-        raise conflict(reason, "one of them", name)
+        message = "agree determines below which probability to ask: leave out one of them"
+        raise UsageError(message, parameter=name, code="conflict")
     if not (is_number(value) and 0.5 < to_float(value) <= 1):
         raise wrong_value(f"{name} must be a number above 0.5 and at most 1", value, name)
     if not (is_number(confidence) and 0.5 <= to_float(confidence) < 1):
