@@ -22,7 +22,7 @@ from bpa_ppl.diagnostics.pages.figures import (
 )
 from bpa_ppl.diagnostics.pages.page import Headline, Section, page, write_page
 from bpa_ppl.diagnostics.pages.provenance import signature
-from bpa_ppl.errors import list_names, missing_data, unknown_name, wrong_value
+from bpa_ppl.errors import DataError, list_names, unknown_name, wrong_value
 from bpa_ppl.posterior.arviz_functions import TRACE, plot_chains
 from bpa_ppl.posterior.draws import Draws, choose_components, standardise
 from bpa_ppl.posterior.opening import open_to_show
@@ -162,8 +162,7 @@ def _require_chains(
     draws = open_to_show(posterior, var_names=var_names, log_weights=log_weights)
     if draws.weighted or draws.kind == "point":
         kind = "importance-weighted draws" if draws.weighted else "a single point"
-        remedy = f"use a sampler such as nuts, this posterior has {kind}"
-        raise missing_data("chains", remedy, needed_by="a trace")
+        raise DataError(f"a trace needs chains, not {kind}: draw with nuts", code="no-data")
     return draws
 
 
