@@ -110,7 +110,7 @@ class Advice:
         warmup = self.settings.get("warmup") if settled else None
         if warmup is None:
             return self.more_draws(shortage)
-        return f"raise warmup{self.try_settings(warmup=_round_up(int(warmup) + self.count))}"
+        return f"raise warmup{self.try_settings(warmup=round_up(int(warmup) + self.count))}"
 
     def movement(self) -> str:
         """Return how to keep chains from staying where they are."""
@@ -151,7 +151,7 @@ class Advice:
             return ""
         if "draws" not in self.settings:
             return "draw more"
-        return f"draw more{self.try_settings(draws=_round_up(self.count * shortage * _RESERVE))}"
+        return f"draw more{self.try_settings(draws=round_up(self.count * shortage * _RESERVE))}"
 
     def try_settings(self, name: str | None = None, **settings: float) -> str:
         """Return settings of a sampler to try, in brackets after an advice.
@@ -279,10 +279,10 @@ def find_advice(draws: Draws) -> Advice:
     return kind(draws)
 
 
-def _round_up(value: float) -> int:
+def round_up(value: float) -> int:
     """Return a whole number rounded up to two digits.
 
-    >>> _round_up(1001), _round_up(7.2)
+    >>> round_up(1001), round_up(7.2)
     (1100, 8)
     """
     unit: int = max(10 ** int(np.log10(value)) // 10, 1)

@@ -582,13 +582,57 @@ def test_chains_that_rest_at_one_start_are_no_copies() -> None:
     assert "copied chains" not in failed(Draws({"weights": stuck}, NAMES))
 
 
-def test_good_chains_are_refused_as_seldom_as_stated() -> None:
-    # 1,000 runs are in benchmarks/bench_checks.py; of 40 at 1% more than 3 are one in 1,500.
-    def refused(seed: int) -> bool:
-        values = autoregressive(0.5, CHAINS, 1000, 2, seed)
-        return not check(Draws({"weights": values}, NAMES[:2]))
+def walkers(chains: int, time: float, effective: float, seed: int) -> np.ndarray:
+    """AR(1) chains of two variables, of an autocorrelation time and a number of effective draws."""
+    draws = round(effective * time / chains)
+    return autoregressive((time - 1) / (time + 1), chains, draws, 2, seed)
 
-    assert sum(map(refused, range(40))) <= 3
+
+@pytest.mark.parametrize(
+    ("chains", "time", "effective"),
+    [
+        (4, 3, 1333),
+        *(
+            pytest.param(chains, time, 1300, marks=pytest.mark.slow)
+            for chains in (4, 16, 32, 64)
+            for time in (1, 10, 50)
+        ),
+    ],
+)
+def test_good_chains_are_refused_as_seldom_as_stated(
+    chains: int, time: float, effective: float
+) -> None:
+    # 1,000 runs are in benchmarks/bench_checks.py; of 40 at 1% more than 3 are one in 1,500.
+    runs = (walkers(chains, time, effective, seed) for seed in range(40))
+    assert sum(not check({"x": values}) for values in runs) <= 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chains", [4, 16, 64])
+def test_a_chain_that_is_apart_is_found_among_many(chains: int) -> None:
+    """By .3 sd, with 500 effective draws each: mostly, and by its mean."""
+    seen = 0
+    for seed in range(40):
+        values = walkers(chains, 5, 500 * chains, seed)
+        values[1] += 0.3
+        seen += "chain means (|z|)" in failed(Draws({"weights": values}, NAMES[:2]))
+    assert seen >= 30
+
+
+@pytest.mark.parametrize(("chains", "effective"), [(1, 150), (4, 250), (32, 480)])
+def test_chains_that_are_short_do_not_disagree(chains: int, effective: float) -> None:
+    """They need more draws, and no longer warm-up; and one that is apart disagrees all the same."""
+    values, runs = walkers(chains, 10, effective, 4), {}
+    for name, shift in {"short": 0.0, "apart": 4.0}.items():
+        parts = values.copy()
+        parts[-1, parts.shape[1] // 2 * (chains == 1) :] += shift
+        runs[name] = failed({"x": parts})["R-hat"].advice
+    assert re.search(
+        r"\d+ effective draws a chain of x\[\d\], where R-hat needs \d+: ", runs["short"]
+    )
+    assert "draw more" in runs["short"]
+    assert "warmup" not in runs["short"]
+    assert " disagree " in runs["apart"]
 
 
 @pytest.mark.parametrize("level", [0.005, 1e-4, 1e-9])
