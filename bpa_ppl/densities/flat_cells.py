@@ -44,10 +44,12 @@ class Cells(NamedTuple):
         return z[self.drawn]
 
 
-def find_flat_cells(target: Target) -> dict[str, Cells]:
+def find_flat_cells(target: Target) -> tuple[dict[str, Cells], set[str]]:
     """Return the latent sites with masked values that the density does not depend on.
 
     A site without a free value, such as a Dirichlet distribution of one category, is one of them.
+    The second result are the names of the sites with masked values that it depends on: draws of
+    their priors are not those of the program.
 
     Args:
         target: a program without discrete latent sites, with its start.
@@ -58,6 +60,7 @@ def find_flat_cells(target: Target) -> dict[str, Cells]:
         program(*target.data)
         return program.masks
 
+    used = set[str]()
     found = {
         name: Cells(np.zeros(np.shape(z)[:-1], bool), np.asarray(z))
         for name, z in target.start.items()
@@ -69,7 +72,9 @@ def find_flat_cells(target: Target) -> dict[str, Cells]:
         drawn = masked if masked.all() else masked | _find_used(target, name, ~masked)
         if not drawn.all():
             found[name] = Cells(drawn, np.asarray(target.start[name]))
-    return found
+        if (drawn & ~masked).any():
+            used.add(name)
+    return found, used
 
 
 def _find_used(target: Target, site: str, masked: np.ndarray) -> np.ndarray:

@@ -24,6 +24,7 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 
 from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl.densities.improper_priors import RADIUS
 from bpa_ppl.densities.own_models import model_error
 from bpa_ppl.densities.target import (
     RUN_ONCE,
@@ -57,8 +58,8 @@ _DIFFERENCE = 1e-4
 _MANY = 100
 #: The mode of a program of more values is not searched: its Hessian is expensive.
 _MOST_SEARCHED = 1000
-#: Other modes of a program of at most so many values are searched from so many draws of its prior.
-_FEW, _SEARCHES, _SEED = 50, 8, 0
+#: Other modes of a program of at most so many values are searched from so many places.
+_FEW, _SEARCHES = 50, 8
 #: Different modes are so many posterior standard deviations apart; less probable ones by this
 #: factor, in nats, are left out.
 _APART, _NEGLIGIBLE = 3.0, 7.0
@@ -412,23 +413,25 @@ def modes_of(target: Target) -> tuple[Mode, ...]:
     """Return the modes of a posterior that were found, the most probable first.
 
     The posterior of the weights of lists has one. Of another program with at most 50 values, the
-    search also starts at draws of the prior. Modes are different if they are three posterior
+    search also starts at draws of the prior and at uniform places, since draws of a prior may have
+    nothing to do with its density. Modes are different if they are three posterior
     standard deviations apart, and those with less than a thousandth of the mass of the most
     probable one, by Laplace's approximation, are left out.
     """
     if target not in _MODES:
         first = find_mode(target)
-        _MODES[target] = _find_others(target, first) if _may_have_several(target) else (first,)
+        _MODES[target] = _find_others(target, first) if may_have_several(target) else (first,)
     return _MODES[target]
 
 
-def _may_have_several(target: Target) -> bool:
+def may_have_several(target: Target) -> bool:
+    """Return whether other modes of a posterior are searched."""
     return not target.has_lists and target.dimension <= _FEW
 
 
 def has_several_modes(target: Target) -> bool:
     """Return whether the search finds several modes of a program."""
-    return _may_have_several(target) and len(modes_of(target)) > 1
+    return may_have_several(target) and len(modes_of(target)) > 1
 
 
 def spread_over_modes(target: Target, positions: Float64, centre: Float64) -> Float64:
@@ -448,6 +451,36 @@ def spread_over_modes(target: Target, positions: Float64, centre: Float64) -> Fl
     return np.asarray(positions + places - centre)
 
 
+def draw_places(target: Target, count: int) -> Float64:
+    """Return places in unconstrained space, (count, d), uniform in (−2, 2) as NumPyro's starts.
+
+    Each value has one in each of `count` equal parts of this range (a Latin hypercube).
+    """
+    rng = np.random.default_rng([target.seed, 10])
+    parts = rng.permuted(np.tile(np.arange(count), (target.dimension, 1)), axis=1).T
+    return RADIUS * (2 * (parts + rng.uniform(size=parts.shape)) / count - 1)
+
+
+def scatter_starts(target: Target, chains: int) -> Float64:
+    """Return a start for each chain, (chains, d), for samplers that adapt themselves.
+
+    They are near all modes in turn, if several were found. Those of another program than lists are
+    scattered around the medians of its prior otherwise, by up to 2: chains that all start at one
+    place may all stay at the same mode.
+    """
+    centre = np.asarray(target.initial_position)
+    if target.has_lists or has_several_modes(target):
+        near = target.initial_positions(chains, target.seed)
+        return spread_over_modes(target, near, centre)
+    starts = centre + draw_places(target, chains)
+    for start in starts:
+        for _ in range(_HALVINGS):
+            if is_usable_start(target, unflatten(start, target.start)):
+                break
+            start += (centre - start) / 2
+    return starts
+
+
 def repeat_start(target: Target, chains: int) -> Sites:
     """Return the same start for each chain, or all modes in turn, if several were found."""
     centre = np.asarray(target.initial_position)
@@ -456,11 +489,15 @@ def repeat_start(target: Target, chains: int) -> Sites:
 
 
 def _find_others(target: Target, first: Mode) -> tuple[Mode, ...]:
-    """Return the modes that searches from draws of the prior find, and the first one."""
-    from_prior = target.draw_prior(_SEED)
-    drawn = {name: from_prior[name][:_SEARCHES] for name in inspect_model(target).latent}
-    drawn = jax.device_get(unconstrain_each(target, drawn))
-    starts = [{name: values[k] for name, values in drawn.items()} for k in range(_SEARCHES)]
+    """Return the modes that searches from other places find, and the first one."""
+    info, starts, of_prior = inspect_model(target), list[Sites](), _SEARCHES // 2
+    if not info.improper:
+        from_prior = target.draw_prior(target.seed)
+        drawn = {name: from_prior[name][:of_prior] for name in info.latent}
+        drawn = jax.device_get(unconstrain_each(target, drawn))
+        starts = [{name: values[k] for name, values in drawn.items()} for k in range(of_prior)]
+    places = draw_places(target, _SEARCHES - len(starts))
+    starts += [unflatten(place, target.start) for place in places]
     searched = [find_mode(replace(target, start=z)) for z in starts if is_usable_start(target, z)]
     found = [mode for mode in (first, *searched) if mode.converged]
     result: list[Mode] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, update_wrapper
 from inspect import signature
@@ -20,7 +20,7 @@ from bpa_ppl._runtime.cache import prepare_jax
 from bpa_ppl._runtime.messages import log_info
 from bpa_ppl.densities.discrete import mark_discrete
 from bpa_ppl.densities.flat_cells import Cells, WithConstantCells, find_flat_cells
-from bpa_ppl.densities.improper_priors import WithStarts
+from bpa_ppl.densities.improper_priors import RADIUS, WithStarts
 from bpa_ppl.densities.mode import (
     is_usable_start,
     make_start_error,
@@ -46,10 +46,9 @@ from bpa_ppl.densities.target import (
 )
 from bpa_ppl.errors import UsageError, wrong_type
 
-#: If the density is not finite at the medians of the prior, so many random starts are tried, with
-#: unconstrained values between −2 and 2, as Stan and NumPyro start chains. It is not infinite at so
-#: many places so near to the start either.
-_TRIES, _RADIUS = 20, 2.0
+#: If the density is not finite at the medians of the prior, so many random starts are tried, as
+#: Stan and NumPyro start chains. It is not infinite at so many places near to the start either.
+_TRIES = 20
 #: In the text of a computation, the address of a function, which differs between runs.
 _ADDRESS = re.compile("0x[0-9a-f]+")
 
@@ -106,20 +105,20 @@ def make_model_target(
 
     renamed = dict[str, str]()
 
-    def bind(cells: Mapping[str, Cells]) -> Callable[..., None]:
-        """Return the model with its arguments, some of whose cells are constants."""
+    def bind(cells: Mapping[str, Cells], without_draws: Container[str]) -> Callable[..., None]:
+        """Return the model with its arguments, constant cells, and priors without draws."""
 
         def bound(observed: dict[str, Any]) -> None:
             """Run the model; what is in `observed`, by site, takes the place of its data."""
             program = WithCarryTypes(_WithDots(mark_discrete(model), renamed))
-            program = WithStarts(handlers.condition(program, data=observed))
+            program = WithStarts(handlers.condition(program, data=observed), without_draws)
             (WithConstantCells(program, cells) if cells else program)(*given, **named)
 
         update_wrapper(bound, model, assigned=(), updated=())
         bound.__name__ = getattr(model, "__name__", type(model).__name__)
         return bound
 
-    bound = bind({})
+    bound = bind({}, ())
     seed, empty = check_seed(seed), Target(model=bound, data=({},), start={})
     with NUMPYRO_LOCK, jax.enable_x64(True):
         if not inspect_model(empty).latent:
@@ -130,12 +129,20 @@ def make_model_target(
                 raise model_error(problem, "no-data")
             raise model_error(f"{problem}: call numpyro.sample without obs", "no-data")
         _check_sites(empty)
-        target = replace(empty, start=jax.device_get(_find_start(empty, seed)), seed=seed)
-        if not inspect_model(target).discrete and (cells := find_flat_cells(target)):
-            start = {n: cells[n].select(z) if n in cells else z for n, z in target.start.items()}
+        start = jax.device_get(_find_start(empty, seed))
+        target, cells = replace(empty, start=start, seed=seed), dict[str, Cells]()
+        without_draws = _find_constant(target)
+        if not inspect_model(target).discrete:
+            cells, masked = find_flat_cells(target)
+            without_draws |= masked
+        if without_draws:
+            start = _find_start(replace(empty, model=bind({}, without_draws)), seed)
+            start = jax.device_get(start)
+        if cells or without_draws:
+            start = {n: cells[n].select(z) if n in cells else z for n, z in start.items()}
             start = {n: z for n, z in start.items() if np.size(z)}
             flat = {name: int(np.size(of.drawn) - of.drawn.sum()) for name, of in cells.items()}
-            target = replace(target, model=bind(cells), start=start, flat=flat)
+            target = replace(target, model=bind(cells, without_draws), start=start, flat=flat)
         _require_density(target)
         for site, name in renamed.items():
             log_info(f"the site {site} is called {name}: names in ArviZ data have no slash")
@@ -254,8 +261,9 @@ def require_simulated(target: Target) -> None:
         problem = f"the site {name} of {title} is a numpyro.factor, which cannot be simulated"
         raise model_error(f"{problem}: write it as a distribution with obs", "not-supported")
     for name in info.improper:
-        problem = f"the site {name} of {title} has an improper prior, which has no draws: give it"
-        raise model_error(f"{problem} a proper one", "not-supported")
+        problem = f"the prior of the site {name} of {title} has no draws, because it is improper,"
+        problem += " masked or scaled, or its draws are all the same: give it a proper one"
+        raise model_error(problem, "not-supported")
     with NUMPYRO_LOCK, jax.enable_x64(True):
         observed = jax.device_get(_observe(target))
     for name, (_, scale) in observed.items():
@@ -266,6 +274,13 @@ def require_simulated(target: Target) -> None:
     if not observed:
         problem = f"{title} observes nothing, so no data can be simulated: call numpyro.sample"
         raise model_error(f"{problem} with obs", "no-data")
+
+
+def _find_constant(target: Target) -> set[str]:
+    """Return the sites with distributions of one's own whose draws are all the same."""
+    others = inspect_model(target).others
+    draws = target.draw_prior(target.seed) if others else {}
+    return {name for name in others if (draws[name] == draws[name][:1]).all()}
 
 
 def _find_start(target: Target, seed: int) -> Sites:
@@ -283,7 +298,7 @@ def _find_start(target: Target, seed: int) -> Sites:
         rng = np.random.default_rng([seed, 7])
         for _ in range(_TRIES):
             z = {
-                name: jnp.asarray(rng.uniform(-_RADIUS, _RADIUS, np.shape(value)))
+                name: jnp.asarray(rng.uniform(-RADIUS, RADIUS, np.shape(value)))
                 for name, value in medians.items()
             }
             if is_usable_start(target, z):
@@ -305,7 +320,7 @@ def _require_density(target: Target) -> None:
     rng = np.random.default_rng([target.seed, 8])
     for _ in range(_TRIES):
         z = {
-            site: np.asarray(value) + rng.uniform(-_RADIUS, _RADIUS, np.shape(value))
+            site: np.asarray(value) + rng.uniform(-RADIUS, RADIUS, np.shape(value))
             for site, value in target.start.items()
         }
         require_bounded(target, -float(value_and_slope(target, z)[0]))

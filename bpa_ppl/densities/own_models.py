@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from numpyro import handlers
-from numpyro.distributions import Delta, ImproperUniform, Unit
+from numpyro.distributions import Delta, Distribution, ImproperUniform, Unit
 from numpyro.ops.provenance import eval_provenance
 from numpyro.primitives import Messenger
 
@@ -203,8 +203,14 @@ def is_latent(site: Mapping[str, Any]) -> bool:
 
 
 def is_improper(site: Mapping[str, Any]) -> bool:
-    """Return whether the distribution of a site is constant over its support, of any size."""
-    return isinstance(_find_base(site["fn"]), ImproperUniform)
+    """Return whether the distribution of a site has no draws, as that of `ImproperUniform`."""
+    base = _find_base(site["fn"])
+    return isinstance(base, ImproperUniform) or type(base).sample is Distribution.sample
+
+
+def is_of_numpyro(site: Mapping[str, Any]) -> bool:
+    """Return whether the distribution of a site is one of NumPyro, whose draws have its density."""
+    return type(_find_base(site["fn"])).__module__.startswith("numpyro.")
 
 
 def is_factor(site: Mapping[str, Any]) -> bool:

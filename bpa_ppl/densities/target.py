@@ -43,6 +43,7 @@ from bpa_ppl.densities.own_models import (
     find_unused,
     is_factor,
     is_improper,
+    is_of_numpyro,
     model_error,
     name_dimensions,
     require_shape,
@@ -467,7 +468,9 @@ class Structure(NamedTuple):
         observed: the sites that have data.
         factors: the sites of `numpyro.factor`; none of a model of lists.
         discrete: the latent sites that are summed out.
-        improper: the latent sites with improper priors.
+        improper: the latent sites whose priors have no draws: those with improper priors, masked
+            and scaled ones, and those of distributions of one's own whose draws are all the same.
+        others: the latent sites with distributions of one's own.
         plates: the number of dimensions of nested plates.
         per_sentence: observed sites in the plate over sentences, with one value per sentence.
         unused: what its observations do not depend on, see `find_unused`.
@@ -485,6 +488,7 @@ class Structure(NamedTuple):
     factors: tuple[str, ...]
     discrete: tuple[str, ...]
     improper: tuple[str, ...]
+    others: tuple[str, ...]
     plates: int
     per_sentence: tuple[str, ...]
     unused: str | None
@@ -547,6 +551,7 @@ def _inspect_model(structure: Any, shapes: tuple[Any, ...]) -> Structure:
         factors=factors,
         discrete=tuple(discrete),
         improper=tuple(name for name in latent if is_improper(sites[name])),
+        others=tuple(name for name in latent if not is_of_numpyro(sites[name])),
         plates=count_plates(sites),
         per_sentence=tuple(name for name in observed if _is_per_sentence(target, sites[name])),
         unused=_find_unused(target, sites, values, observed),

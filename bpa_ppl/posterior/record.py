@@ -345,7 +345,7 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
         options: the options that were passed to `adapt`, and the canonical weights.
         verdict: the result of the check.
         flat: site -> the number of its cells that the density does not depend on.
-        improper: the sites with improper priors.
+        improper: the sites whose priors have no draws: improper, masked and scaled ones.
         others: further attributes of ArviZ data, from other programs.
 
     >>> record = Record(seed=3, sampler=SamplerRecord(name="imh", settings={"draws": 10}))

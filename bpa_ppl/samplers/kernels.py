@@ -37,7 +37,7 @@ _CHAINS = 4
 class NumpyroKernel(Sampler, frozen=True):
     """A Markov-chain kernel of NumPyro: HMC, NUTS, BarkerMH, AIES, ESS or SA.
 
-    Chains start at draws of N(mode, 2 × Laplace), as those of `nuts`; without a mode, near the
+    Chains start at draws of N(mode, 2 × Laplace), as those of `nuts`; without a mode, around the
     medians of the prior. A kernel that adapts itself does so during the warm-up. Its parameters
     are settings, such as `step_size`, except for the model and the starting points.
 

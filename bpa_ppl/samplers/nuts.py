@@ -48,7 +48,7 @@ class Nuts(ChainSampler, frozen=True):
     draws, where fitted moments take its place: see `refit`).
 
     Another model, or a prior that is not Gaussian, may differ from its Laplace approximation, which
-    a pilot sample detects, and may have no mode. Then chains start near the medians of the prior,
+    a pilot sample detects, and may have no mode. Then chains start around the medians of the prior,
     and a warm-up of at least 500 draws finds metric and step, as NumPyro does by default. In more
     than 100 dimensions it tunes at least the step: few posteriors are near enough to a Gaussian in
     all of them. If more than 50 directions of the span of the lists have a common unknown scale, it

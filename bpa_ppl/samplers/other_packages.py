@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Meta
 
 from bpa_ppl.components import Count
-from bpa_ppl.densities.mode import spread_over_modes
+from bpa_ppl.densities.mode import scatter_starts
 from bpa_ppl.densities.target import Sampled, Target, unflatten
 from bpa_ppl.errors import not_supported
 from bpa_ppl.posterior.adapter import as_draws
@@ -35,7 +35,8 @@ class Blackjax(Sampler, frozen=True):
     """The No-U-Turn sampler of BlackJAX (Cabezas et al. 2024): `blackjax:nuts`.
 
     Its warm-up tunes metric and step in windows, as Stan's does. Chains start near the mean of the
-    prior, or at all modes that are found of another program. The package is in the extra `compare`.
+    prior; those of another program at all modes that are found, or around the medians of its prior.
+    The package is in the extra `compare`.
 
     Args:
         algorithm: `nuts`.
@@ -57,8 +58,7 @@ class Blackjax(Sampler, frozen=True):
     def sample(self, target: Target) -> Sampled:
         self.require_packages()
         keys = jax.random.split(jax.random.key(target.seed), self.chains)
-        start = target.initial_positions(self.chains, target.seed)
-        start = spread_over_modes(target, start, np.asarray(target.initial_position))
+        start = scatter_starts(target, self.chains)
         keys, warm_keys = jax.vmap(jax.random.split, out_axes=1)(keys)
         states, tuned, warmup = _warm_up(self, target, warm_keys, start)
         pieces, length = [], -(-self.draws // _PIECES)
@@ -153,8 +153,7 @@ class Nutpie(Sampler, frozen=True):
 
     def sample(self, target: Target) -> Sampled:
         self.require_packages()
-        starts = target.initial_positions(self.chains, target.seed)
-        starts = spread_over_modes(target, starts, np.asarray(target.initial_position))
+        starts = scatter_starts(target, self.chains)
         target.progress(0, 1, "nutpie")
         model = import_module("nutpie.compiled_pyfunc").from_pyfunc(
             ndim=target.dimension,

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import ClassVar, NamedTuple
 
-import jax
 import numpy as np
 from msgspec import structs
 
@@ -22,10 +21,11 @@ from bpa_ppl._runtime.arrays import Float64
 from bpa_ppl.densities.mode import (
     Mode,
     disperse_starts,
+    may_have_several,
     mode_of,
     modes_of,
-    repeat_start,
     require_mode,
+    scatter_starts,
 )
 from bpa_ppl.densities.target import (
     Sampled,
@@ -69,7 +69,6 @@ _NEARLY_EQUAL = 3.0
 #: For each value, draws of a round, and effective draws that estimate mean and covariance.
 _PER_VALUE, _EFFECTIVE = 64, 10
 _HALVINGS = 20  # of the interval of the power that keeps so many effective
-_JITTER = 0.1  # of starts without moments
 #: Up to this many values all third derivatives are estimated, from d + d²/4 directions; and up to
 #: this many only those along the axes with one other value, from d directions.
 _ALL, _AXES = 24, 100
@@ -525,8 +524,8 @@ def draw_starts(target: Target, chains: int) -> tuple[Sites, Fit]:
     """Return z of a start for each chain, and the moments around which they are.
 
     These are the mode and its Laplace covariance, or fitted ones (see `find_moments`). If there
-    is no mode, or its covariance is not a good metric, the starts are near the medians of the
-    prior, and the result has no moments.
+    is no mode, or its covariance is not a good metric, the result has no moments. Then, and where
+    a program has so many values that no other modes are searched, see `scatter_starts`.
     """
     if _has_gaussian_prior(target):
         mode = mode_of(target)
@@ -539,11 +538,9 @@ def draw_starts(target: Target, chains: int) -> tuple[Sites, Fit]:
         proposal, pareto_k, reason = assess_proposals(target)
         fits = proposal is not None and pareto_k <= POOR_PARETO_K
         fit = proposal.mode if proposal is not None and fits else None, pareto_k, reason
-    if fit[0] is not None:
+    if fit[0] is not None and (target.has_lists or may_have_several(target)):
         return disperse_starts(target, fit[0], chains), fit
-    start = repeat_start(target, chains)
-    rng = np.random.default_rng([target.seed, 3])
-    return jax.tree.map(lambda x: x + _JITTER * rng.normal(size=x.shape), start), fit
+    return unflatten(scatter_starts(target, chains), target.start), fit
 
 
 def _effective_share(log_weight: Float64) -> float:

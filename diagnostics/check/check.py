@@ -32,10 +32,10 @@ from bpa_ppl.posterior.record import (
 if TYPE_CHECKING:
     from bpa_ppl.posterior.adapter import Posterior
 
-#: What a posterior with improper priors may be.
+#: What a posterior may be whose priors have no draws.
 _IMPROPER = (
-    "an improper prior, so that there are no draws of the prior, and no check of draws can show "
-    "that the posterior is proper"
+    "an improper prior (or a masked or scaled one, or one whose own draws are all the same), so "
+    "that there is no group prior, and no check of draws can show that the posterior is proper"
 )
 _HEADER = ("diagnostic", "value", "limit", "", "worst at")
 

@@ -512,7 +512,7 @@ def scaled() -> None:
     [
         (scaled, "the density of the site y of scaled is scaled"),
         (lambda: numpyro.sample("mean", dist.Normal(0.0, 1.0)), "observes nothing"),
-        (improper, "the site level of improper has an improper prior, which has no draws"),
+        (improper, "the prior of the site level of improper has no draws"),
         (undefined, "not a number"),
     ],
 )

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
@@ -12,6 +17,10 @@ from numpyro.distributions import constraints
 from scipy.stats import chi2
 
 import bpa_ppl as bpa
+from bpa_ppl.densities.mode import modes_of
+from bpa_ppl.densities.model_target import make_model_target, require_simulated
+from bpa_ppl.densities.target import inspect_model
+from bpa_ppl.samplers.proposals import draw_starts
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 2))
@@ -31,8 +40,9 @@ def test_a_regression_with_flat_priors_has_its_closed_form(tmp_path: Path) -> No
     report = bpa.check(data)
     assert report, str(report)
     assert report.left_out == (
-        "slopes, sigma: an improper prior, so that there are no draws of the prior, and no check "
-        "of draws can show that the posterior is proper",
+        "slopes, sigma: an improper prior (or a masked or scaled one, or one whose own draws are "
+        "all the same), so that there is no group prior, and no check of draws can show that the "
+        "posterior is proper",
     )
     bpa.write_posterior(data, tmp_path / "posterior.nc")
     assert bpa.check(bpa.read_posterior(tmp_path / "posterior.nc")).left_out == report.left_out
@@ -49,6 +59,94 @@ def test_a_regression_with_flat_priors_has_its_closed_form(tmp_path: Path) -> No
         below = (ratio < chi2(degrees).ppf(share)).mean()
         assert below == pytest.approx(share, abs=5 * np.sqrt(share * (1 - share) / 1000))
     np.testing.assert_array_equal(data["log_prior"]["slopes"], 0)
+
+
+def log_density(x: Any) -> Any:
+    """Two modes of the same mass, around −4 and 5."""
+    return jnp.logaddexp(dist.Normal(-4.0, 1.0).log_prob(x), dist.Normal(5.0, 1.0).log_prob(x))
+
+
+class TwoModes(dist.Distribution):
+    """It has no draws of its density: they are where chains should start."""
+
+    support = constraints.real
+
+    def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Any:
+        return jnp.zeros(sample_shape)
+
+    def log_prob(self, value: Any) -> Any:
+        return log_density(value)
+
+
+class NearZero(TwoModes):
+    def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Any:
+        return 0.01 * jax.random.normal(key, sample_shape)
+
+
+class WithoutDraws(TwoModes):
+    sample = dist.Distribution.sample
+
+
+def masked() -> None:
+    numpyro.factor("mass", log_density(numpyro.sample("x", dist.Normal(0.0, 0.1).mask(False))))
+
+
+def scaled() -> None:
+    with numpyro.handlers.scale(scale=1e-6):
+        x = numpyro.sample("x", dist.Normal(-4.0, 1.0))
+    numpyro.factor("mass", log_density(x))
+
+
+def of_own(distribution: dist.Distribution) -> Callable[[], None]:
+    return partial(numpyro.sample, "x", distribution)
+
+
+@pytest.mark.parametrize(
+    ("program", "has_prior"),
+    [
+        (of_own(TwoModes()), False),
+        (of_own(WithoutDraws()), False),
+        (of_own(NearZero()), True),
+        (masked, False),
+        (scaled, False),
+        (numpyro.handlers.mask(masked, mask=True), False),
+    ],
+    ids=["same draws", "without draws", "near zero", "masked", "scaled", "masked twice"],
+)
+def test_modes_are_found_that_draws_of_the_prior_do_not_lead_to(
+    program: Callable[[], None], has_prior: bool
+) -> None:
+    target = make_model_target(program)
+    with jax.enable_x64(True):
+        found = sorted(float(mode.position[0]) for mode in modes_of(target))
+    np.testing.assert_allclose(found, [-4, 5], atol=1e-3)
+    assert (inspect_model(target).improper == ()) == has_prior
+    if not has_prior:
+        with pytest.raises(bpa.UsageError, match=r"site x .* has no draws|factor"):
+            require_simulated(target)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sampler", ["auto", "nuts", "rwm"])
+def test_one_of_two_modes_does_not_pass(sampler: str) -> None:
+    data = bpa.sample(masked, sampler=sampler, seed=1)
+    assert 0 < (data["posterior"]["x"] > 0).mean() < 1
+    report = bpa.check(data)
+    assert not report
+    assert "x: an improper prior (or a masked or scaled one" in str(report)
+
+
+def test_chains_start_apart_where_no_other_modes_are_searched() -> None:
+    """One in each quarter of the range of each value."""
+
+    def many() -> None:
+        numpyro.sample("x", dist.Normal(3.0, 1.0).expand([60]).to_event(1))
+
+    target = make_model_target(many)
+    with jax.enable_x64(True):
+        start = draw_starts(target, 4)[0]["x"] - np.asarray(target.start["x"])
+    quarters = np.floor(np.sort(start, axis=0))
+    np.testing.assert_array_equal(quarters, np.tile([[-2], [-1], [0], [1]], 60))
 
 
 def only_the_sum() -> None:
