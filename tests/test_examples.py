@@ -115,8 +115,23 @@ def test_any_program_is_sampled(capsys: pytest.CaptureFixture[str]) -> None:
     assert "3 values of y_unobserved" in printed
     assert re.findall(r"^a +(\w+)", printed, re.MULTILINE) in (["agrees"], ["inconclusive"])
     source = "".join(code_of("docs/how-to/sample.md"))
-    body = source.partition("class Walk")[2].partition("\n\n\n")[0]
+    body = source.partition("class Walk")[2].partition("walk = ")[0]
     assert len([line for line in body.splitlines() if line.strip()]) <= 15
+    exec(f"class Walk{body}".replace("100_000", "1_000"), scope)
+    runs: list[Any] = []
+
+    def counted(*arguments: Any) -> None:
+        runs.append(arguments)
+        scope["schools"](*arguments)
+
+    def count_runs(replications: int) -> int:
+        runs.clear()
+        data, samplers = (scope["error"], scope["effect"]), [scope["Walk"]()]
+        bpa_ppl.calibrate(counted, data, samplers=samplers, replications=replications)
+        return len(runs)
+
+    # Further data sets compile nothing.
+    assert count_runs(20) == count_runs(25)
 
 
 @pytest.mark.slow

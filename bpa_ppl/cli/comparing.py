@@ -337,6 +337,7 @@ def calibrate(
     ] = ("imh", "laplace", "nuts", "rwm"),
     output: shared.OutputPath | None = None,
     replications: int = 200,
+    max_seconds: Annotated[float | None, Parameter(group=shared.SAMPLING)] = None,
     settings: _SamplerSettings = None,
     jobs: Annotated[int, Parameter(group=shared.SAMPLING)] = 1,
     scheduler: Annotated[shared.Scheduler, Parameter(group=shared.SAMPLING)] = None,
@@ -352,6 +353,7 @@ def calibrate(
     Args:
         output: Page (HTML), or the numbers if it ends in .json.
         replications: Number of simulated data sets for each sampler.
+        max_seconds: No replication begins later; those that have ended are ranked.
         jobs: Number of threads.
         seed: The same seed gives the same ranks.
     """
@@ -363,6 +365,7 @@ def calibrate(
         raise UsageError(message, parameter="model", code="conflict")
     options: dict[str, Any] = {"samplers": samplers, "settings": settings, "seed": seed}
     options |= {"replications": replications, "jobs": jobs, "progress": not quiet}
+    options["max_seconds"] = max_seconds
     if program.model is not None:
         calibrations, made = from_files.calibrate_program(program.model, program.data, **options)
     elif weights is None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
+from time import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
@@ -17,6 +18,7 @@ from numpyro import handlers
 
 from bpa_ppl._runtime.arguments import check_seed
 from bpa_ppl._runtime.arrays import Float64
+from bpa_ppl._runtime.messages import log_info
 from bpa_ppl._runtime.progress import Reporter, reporter
 from bpa_ppl._runtime.workers import parallel_workers
 from bpa_ppl.adapting.adapt import log_density
@@ -44,14 +46,18 @@ from bpa_ppl.diagnostics.pages.page import (
 )
 from bpa_ppl.diagnostics.samplers.efficiency import smallest_ess
 from bpa_ppl.diagnostics.samplers.moments import holm
-from bpa_ppl.diagnostics.samplers.running import find_target, resolve_samplers
+from bpa_ppl.diagnostics.samplers.running import (
+    describe_remaining,
+    find_target,
+    resolve_samplers,
+)
 from bpa_ppl.diagnostics.samplers.runs import resample_independent
 from bpa_ppl.diagnostics.samplers.uniformity import (
     find_detected_shift,
     uniform_bands,
     uniformity_test,
 )
-from bpa_ppl.errors import UsageError, conflict, wrong_value
+from bpa_ppl.errors import UsageError, conflict, needs, wrong_value
 from bpa_ppl.formats.streams import atomic_writer
 from bpa_ppl.gains.gains import AnyGain, resolve
 from bpa_ppl.gains.oracles import Oracles
@@ -67,6 +73,8 @@ if TYPE_CHECKING:
 
 #: The probability that an exact sampler fails.
 LEVEL = 0.01
+#: The fewest replications, and the seconds after which the time that remains is logged.
+_FEWEST, _LONG = 20, 20.0
 #: The number of draws of each posterior among which the truth is ranked.
 RANKED = 99
 _PROBABILITY = 0.95
@@ -98,6 +106,7 @@ def calibrate(
     replications: int = 200,
     seed: int = 0,
     jobs: int = 1,
+    max_seconds: float | None = None,
     progress: bool | Reporter = False,
 ) -> Calibrations:
     """Run simulation-based calibration of samplers on a posterior.
@@ -118,6 +127,8 @@ def calibrate(
         replications: the number of simulated data sets.
         seed: of all random numbers.
         jobs: the number of threads.
+        max_seconds: no replication begins later than so many seconds after the first one, which
+            the samplers share; those that have ended are ranked. None has no limit.
         progress: True draws a bar on standard error.
 
     Returns:
@@ -126,7 +137,8 @@ def calibrate(
 
     Raises:
         DataError: if a posterior cannot be sampled in this way.
-        UsageError: if there is no such sampler or setting, or the data cannot be simulated.
+        UsageError: if there is no such sampler or setting, the data cannot be simulated, or fewer
+            than 20 replications have ended within `max_seconds`.
 
     >>> import jax.numpy as jnp
     >>> import numpyro
@@ -139,22 +151,37 @@ def calibrate(
     >>> results[0].names, bool(results)
     (('mean', 'log likelihood'), True)
     """
-    engines = resolve_samplers(samplers)
-    target = find_target(model, args, kwargs, seed)
-    with NUMPYRO_LOCK, jax.enable_x64(True):
-        simulation = _of_weights(target) if target.has_lists else _of_model(target)
+    engines, target = resolve_samplers(samplers), find_target(model, args, kwargs, seed)
+    options: dict[str, Any] = {"jobs": jobs, "max_seconds": max_seconds, "progress": progress}
     return Calibrations(
-        run_calibration(
+        calibrate_each(target, engines, replications=replications, seed=seed, **options)
+    )
+
+
+def calibrate_each(
+    target: Target,
+    engines: Sequence[Sampler],
+    *,
+    seed: int = 0,
+    max_seconds: float | None = None,
+    **options: Any,
+) -> Iterator[Calibration]:
+    """Yield the calibration of each sampler when it is done; the arguments are as for `calibrate`.
+
+    Each has an equal share of the seconds that remain.
+    """
+    with NUMPYRO_LOCK, jax.enable_x64(True):
+        simulation = _make_simulation(target)
+    end = None if max_seconds is None else time() + max_seconds
+    for k, engine in enumerate(engines):
+        yield run_calibration(
             partial(_replicate, engine, simulation, check_seed(seed)),
             simulation.labels,
-            replications=replications,
             sampler=SAMPLERS.name_of(engine),
             seed=seed,
-            jobs=jobs,
-            progress=progress,
+            max_seconds=None if end is None else (end - time()) / (len(engines) - k),
+            **options,
         )
-        for engine in engines
-    )
 
 
 def density_to_simulate(
@@ -206,14 +233,13 @@ def density_to_simulate(
 
 @dataclass(frozen=True)
 class _Simulation:
-    """How data are simulated from a target; copies in worker processes are equal.
+    """How data are simulated from a target; copies in worker processes have the same key.
 
     Attributes:
         target: the posterior of the data that are there.
         names: the sites whose true values are compared with draws.
         labels: of their cells, and of the log likelihood.
         given: returns the posterior of simulated data, from what the program observes, by site.
-        key: different for each simulation.
     """
 
     target: Target = field(compare=False)
@@ -229,19 +255,23 @@ def _keep_first(simulation: _Simulation) -> _Simulation:
     return simulation
 
 
-def _of_weights(target: Target) -> _Simulation:
-    """Return how oracles or answers are simulated.
+def _make_simulation(target: Target) -> _Simulation:
+    """Return how oracles or answers, or the data of any program, are simulated.
 
     Raises:
-        UsageError: if the likelihood is no distribution of them.
+        UsageError: if the likelihood is no distribution of them, or the program observes nothing,
+            or a `numpyro.factor`.
     """
-    assert target.likelihood is not None  # it has lists
+    latent = inspect_model(target).latent
+    if target.likelihood is None:
+        require_simulated(target)
+        labels = (*_label_cells(target, latent), _LOG_LIKELIHOOD)
+        return _Simulation(target, latent, labels, lambda data: replace(target, data=(data,)))
     _require_generative(target.likelihood)
     observed = require_adaptation(target).observed
     if observed.choices is not None and (observed.choices.weight != 1).any():
         reason, code = "answers with weights other than 1 cannot be simulated", "not-supported"
         raise conflict(reason, "the weights", "likelihood", code=code)
-    latent = inspect_model(target).latent
     names = (WEIGHTS, *(name for name in latent if name != WEIGHTS))
 
     def given(simulated: dict[str, Any]) -> Target:
@@ -251,18 +281,6 @@ def _of_weights(target: Target) -> _Simulation:
 
     labels = (*target.features, *_label_cells(target, names[1:]), LOG_LIKELIHOOD)
     return _Simulation(target, names, labels, given)
-
-
-def _of_model(target: Target) -> _Simulation:
-    """Return how the data of any program are simulated.
-
-    Raises:
-        UsageError: if it observes nothing, or a `numpyro.factor`.
-    """
-    require_simulated(target)
-    names = inspect_model(target).latent
-    labels = (*_label_cells(target, names), _LOG_LIKELIHOOD)
-    return _Simulation(target, names, labels, lambda data: replace(target, data=(data,)))
 
 
 def _require_generative(likelihood: Likelihood) -> None:
@@ -413,12 +431,7 @@ class Calibration(Outcome):
 
 
 class Calibrations(tuple[Calibration, ...]):
-    """The calibrations of some samplers; `bool` is whether all passed, `str` their tables.
-
-    >>> one = Calibration("nuts", ("LM0",), np.full((100, 1), 0.5), np.array([0.0]), 400.0)
-    >>> bool(Calibrations([one])), len(Calibrations([one])), str(Calibrations([one])) == str(one)
-    (False, 1, True)
-    """
+    """The calibrations of some samplers; `bool` is whether all passed, `str` their tables."""
 
     __slots__ = ()
 
@@ -437,6 +450,7 @@ def run_calibration(
     sampler: str = "sampler",
     seed: int = 0,
     jobs: int = 1,
+    max_seconds: float | None = None,
     progress: bool | Reporter = False,
 ) -> Calibration:
     """Run simulation-based calibration (Talts et al. 2018; Modrák et al. 2023).
@@ -451,6 +465,7 @@ def run_calibration(
         sampler: its name.
         seed: of the selection of draws, and of ties.
         jobs: the number of threads.
+        max_seconds: no replication begins later; those that have ended are ranked.
         progress: True draws a bar on standard error.
 
     Raises:
@@ -464,20 +479,36 @@ def run_calibration(
     >>> bool(run_calibration(exact, ["location"], replications=100))
     True
     """
-    if replications < 20:
-        raise wrong_value("replications must be at least 20", replications, "replications")
-    columns = tuple(names)
+    if replications < _FEWEST:
+        raise wrong_value(f"replications must be at least {_FEWEST}", replications, "replications")
     from joblib import delayed
 
-    ranks, sizes = np.empty((replications, len(columns))), np.empty(replications)
+    columns, start = tuple(names), time()
+    ranked, seconds = list[tuple[Float64, float]](), list[float]()
+
+    def replicate_in_time(i: int) -> Replication | None:
+        return replicate(i) if max_seconds is None or time() - start <= max_seconds else None
+
     # Threads, not processes of this machine, because they share compiled programs.
     workers = parallel_workers(jobs, prefer="threads")
     with reporter(progress, f"calibrate {sampler}") as report, workers as parallel:
-        for i, run in enumerate(parallel(delayed(replicate)(i) for i in range(replications))):
-            ranks[i], sizes[i] = _rank_true_values(run, columns, np.random.default_rng([seed, i]))
-            report(i + 1, replications, "replications")
-    p_values = holm([uniformity_test(ranks[:, k]) for k in range(len(columns))])
-    return Calibration(sampler, columns, ranks, p_values, float(sizes.min()))
+        runs = enumerate(parallel(delayed(replicate_in_time)(i) for i in range(replications)))
+        for i, run in ((i, run) for i, run in runs if run is not None):
+            ranked.append(_rank_true_values(run, columns, np.random.default_rng([seed, i])))
+            report(len(ranked), replications, "replications")
+            elapsed = sum(seconds)
+            seconds.append(time() - start - elapsed)
+            if elapsed < _LONG <= sum(seconds):
+                left = [sampler] * (replications - len(ranked))
+                done = f"calibrate {sampler}: {len(ranked)} of {replications} replications"
+                log_info(done + describe_remaining(left, {sampler: seconds}))
+    if len(ranked) < _FEWEST:
+        what = f"at least {_FEWEST} replications, and {len(ranked)} have ended within max_seconds"
+        remedy = "raise max_seconds, or lower the draws of the sampler"
+        raise needs("a calibration", what, "max_seconds", remedy=remedy, code="no-data")
+    ranks = np.array([of_run for of_run, _ in ranked])
+    p_values = holm([uniformity_test(of_quantity) for of_quantity in ranks.T])
+    return Calibration(sampler, columns, ranks, p_values, min(ess for _, ess in ranked))
 
 
 def _rank_true_values(
@@ -497,25 +528,6 @@ def _rank_true_values(
     return (rank + rng.uniform(size=len(rank))) / (RANKED + 1), smallest_ess(draws)
 
 
-def render_calibration(
-    calibrations: Sequence[Calibration], *, made: Mapping[str, str] | None = None, command: str = ""
-) -> str:
-    """Return a self-contained HTML page about the calibration of some samplers.
-
-    Args:
-        calibrations: one a sampler.
-        made: its provenance: data, settings, seed.
-        command: that reproduces it.
-    """
-    sections = [calibration.section() for calibration in calibrations]
-    wrong = [c.sampler for c in calibrations if not c]
-    summary = Headline(f"Calibrated: {', '.join(c.sampler for c in calibrations)}.", True)
-    if wrong:
-        summary = Headline(f"NOT calibrated: {', '.join(wrong)}.", False)
-    sections.append(describe_provenance(made or {}, command, [_METHOD]))
-    return page("Samplers calibrated", summary, sections)
-
-
 def write_calibrations(
     calibrations: Sequence[Calibration],
     path: Path,
@@ -523,21 +535,25 @@ def write_calibrations(
     made: Mapping[str, str] | None = None,
     command: str = "",
 ) -> None:
-    """Write a page, or the numbers if the name of the file ends in `.json`.
+    """Write a self-contained HTML page, or the numbers if the name of the file ends in `.json`.
 
     Args:
         calibrations: one a sampler.
         path: of the file.
-        made: its provenance, for the page.
+        made: its provenance, for the page: data, settings, seed.
         command: that reproduces it.
 
     Raises:
         DataError: if the file cannot be written.
     """
+    wrong = ", ".join(one.sampler for one in calibrations if not one)
+    right = ", ".join(one.sampler for one in calibrations if one)
+    summary = Headline(f"NOT calibrated: {wrong}." if wrong else f"Calibrated: {right}.", not wrong)
+    sections = [one.section() for one in calibrations]
+    sections.append(describe_provenance(made or {}, command, [_METHOD]))
+    text = page("Samplers calibrated", summary, sections)
     if path.suffix == ".json":
         text = json.dumps([one.as_dict() for one in calibrations], indent=1)
-    else:
-        text = render_calibration(calibrations, made=made, command=command)
     with atomic_writer(path) as file:
         file.write(text)
 

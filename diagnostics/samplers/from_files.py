@@ -14,7 +14,11 @@ from typing import TYPE_CHECKING, Any
 from bpa_ppl.adapting.adapt import log_density
 from bpa_ppl.densities.model_target import make_model_target
 from bpa_ppl.diagnostics.pages.provenance import in_words
-from bpa_ppl.diagnostics.samplers.calibration import Calibration, calibrate, density_to_simulate
+from bpa_ppl.diagnostics.samplers.calibration import (
+    Calibration,
+    calibrate_each,
+    density_to_simulate,
+)
 from bpa_ppl.diagnostics.samplers.comparison import Comparison, compare
 from bpa_ppl.diagnostics.samplers.programs import read_program
 from bpa_ppl.diagnostics.samplers.running import REFERENCE, compare_samplers, resolve_samplers
@@ -22,7 +26,6 @@ from bpa_ppl.errors import conflict
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.models.likelihoods.likelihood import LIKELIHOODS, Likelihood
 from bpa_ppl.posterior.files import read_draws
-from bpa_ppl.samplers.sampler import Sampler
 from bpa_ppl.weights import AnyStart
 
 if TYPE_CHECKING:
@@ -160,7 +163,7 @@ def calibrate_program(
     """
     engines = resolve_samplers(samplers, settings)
     target, made = _read_target(model, data, settings, seed)
-    return _calibrate_each(target, engines, seed=seed, **options), made
+    return calibrate_each(target, engines, seed=seed, **options), made
 
 
 def calibrate_on_lists(
@@ -181,7 +184,7 @@ def calibrate_on_lists(
     engines = resolve_samplers(samplers, settings)
     target = density_to_simulate(lists, weights, **adapting)
     made = {"likelihood": _in_words(adapting["likelihood"]), **_describe_runs(seed, settings)}
-    return _calibrate_each(target, engines, seed=seed, **options), made
+    return calibrate_each(target, engines, seed=seed, **options), made
 
 
 def _read_target(
@@ -191,13 +194,6 @@ def _read_target(
     program, arguments = read_program(model, data)
     made = {"model": model, "data": str(data or "none"), **_describe_runs(seed, settings)}
     return make_model_target(program, (), arguments, seed=seed), made
-
-
-def _calibrate_each(
-    target: Target, engines: Sequence[Sampler], **options: Any
-) -> Iterator[Calibration]:
-    for engine in engines:
-        yield from calibrate(target, samplers=[engine], **options)
 
 
 def _in_words(likelihood: str | Likelihood) -> str:

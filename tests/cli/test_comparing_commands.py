@@ -81,7 +81,8 @@ def test_samplers_are_compared_on_a_model() -> None:
     bpa.write_posterior(draws, "reference.nc")
     again = succeed("compare", "reference.nc", *model, "--samplers", "laplace", "--runs", "1")
     assert re.search(r"^laplace +agrees", again.out, re.MULTILINE)
-    done = succeed("calibrate", *model, "--samplers", "laplace", "--replications", "20")
+    limits = ("--replications", "20", "--max-seconds", "600")
+    done = succeed("calibrate", *model, "--samplers", "laplace", *limits)
     assert "laplace, 20 replications: calibrated" in done.out
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -159,7 +160,7 @@ def test_copies_of_a_simulation_in_a_worker_are_compiled_once() -> None:
     def program(y: Any) -> None:
         numpyro.sample("y", dist.Normal(numpyro.sample("mean", dist.Normal(0, 1)), 1), obs=y)
 
-    simulation = calibration._of_model(make_model_target(program, (np.zeros(3),)))
+    simulation = calibration._make_simulation(make_model_target(program, (np.zeros(3),)))
     copies = [cloudpickle.loads(cloudpickle.dumps(simulation)) for _ in range(2)]
     assert copies[1].target.model is not copies[0].target.model
     assert calibration._keep_first(copies[1]) is calibration._keep_first(copies[0]) is copies[1]
@@ -180,6 +181,29 @@ def test_threads_change_nothing() -> None:
     assert steps == list(range(1, 41))
     with raises(UsageError, parameter="replications"):
         run_calibration(gaussian, ["x"], replications=5)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_no_replication_begins_after_max_seconds(
+    jobs: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    seconds = 0.0
+
+    def replicate(i: int) -> Replication:
+        nonlocal seconds
+        seconds += 1
+        return gaussian(i)
+
+    monkeypatch.setattr(calibration, "time", lambda: seconds)
+    caplog.set_level(logging.INFO)
+    options: dict[str, Any] = {"sampler": "mine", "replications": 80, "jobs": jobs}
+    complete = run_calibration(replicate, ["x"], **options)
+    stopped = run_calibration(replicate, ["x"], max_seconds=30, **options)
+    np.testing.assert_array_equal(stopped.ranks, complete.ranks[: len(stopped.ranks)])
+    assert 30 < len(stopped.ranks) <= 30 + jobs
+    assert "calibrate mine: 20 of 80 replications, about 60 s left" in caplog.messages or jobs > 1
+    with raises(UsageError, "no-data", parameter="max_seconds"):
+        run_calibration(replicate, ["x"], max_seconds=10, **options)
 
 
 def test_weights_are_simulated_from_the_prior_and_oracles_from_the_model() -> None:

@@ -18,8 +18,8 @@ from support.raising import raises
 from bpa_ppl import DataError, from_lists
 from bpa_ppl.diagnostics.samplers.calibration import (
     Replication,
-    render_calibration,
     run_calibration,
+    write_calibrations,
 )
 from bpa_ppl.diagnostics.samplers.comparison import FAILED, Comparison, SamplerResult, compare
 from bpa_ppl.diagnostics.samplers.comparison_page import render_comparison, write_comparison
@@ -162,12 +162,13 @@ def test_without_a_reference_there_are_no_verdicts() -> None:
     assert "there are no verdicts" in render_comparison(found)
 
 
-def test_the_page_of_calibrations() -> None:
+def test_the_page_of_calibrations(tmp_path: Path) -> None:
     def replicate(i: int) -> Replication:
         return Replication([0.1], autoregressive(0.0, 1, 99, 1, seed=i))
 
     found = run_calibration(replicate, ["<i>λ"], replications=30, sampler="<b>")
-    html = render_calibration([found], command="bpa calibrate")
+    write_calibrations([found], tmp_path / "page.html", command="bpa calibrate")
+    html = (tmp_path / "page.html").read_text("utf-8")
     assert "NOT calibrated: &lt;b&gt;" in html
     assert not {"script", "b", "i"} & set(Outline(html).tags)
     assert "&lt;b&gt;, 30 replications: NOT calibrated" in found._repr_html_()
