@@ -396,15 +396,6 @@ def to_plain_members(values: list[Any]) -> list[Any]:
     return values if _FIELDS.issuperset(map(type, values)) else list(map(to_plain_values, values))
 
 
-def values_in(records: list[Any]) -> Iterable[Any]:
-    """Return the values of all fields of dictionaries.
-
-    >>> list(values_in([{"text": "a"}, {"text": "b", "lm": -1.5}]))
-    ['a', 'b', -1.5]
-    """
-    return chain.from_iterable(map(dict.values, records))
-
-
 def flatten(
     lists: Sequence[Any], sizes: Sequence[int], name: str
 ) -> npt.NDArray[Any] | tuple[Any, ...]:

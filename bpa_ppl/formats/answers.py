@@ -51,7 +51,7 @@ from bpa_ppl.formats.format import OPENAI, NBestFormat
 from bpa_ppl.formats.located import LocatedRecord, find, iter_json
 from bpa_ppl.formats.samples import Samples, make_extractor, name_prompts, token_statistics
 from bpa_ppl.formats.streams import InputFile, origin_name, read_chunks
-from bpa_ppl.formats.values import abbreviate, check_pairs, json_keys
+from bpa_ppl.formats.values import abbreviate, json_keys
 
 # Fields of lines of batches: the name of the prompt, and what is around the answer.
 _BATCHES = (
@@ -650,16 +650,12 @@ class Answers(NBestFormat, frozen=True):
         return ""
 
     def _find_part(self, text: str, extract: Any) -> str | None:
-        """Return the candidate in an answer; None if it is not there.
-
-        An answer that is to be a JSON object has no key twice.
-        """
+        """Return the candidate in an answer; None if it is not there."""
         if not self.field:
             return extract(text)  # type: ignore[no-any-return]
         fenced = _FENCE.fullmatch(text)
         try:
-            content = fenced[1] if fenced else text
-            value = json.loads(content, object_pairs_hook=check_pairs)[self.field]
+            value = json.loads(fenced[1] if fenced else text)[self.field]
         except (ValueError, RecursionError, TypeError, KeyError):
             return None
         return extract(value) if isinstance(value, str) else None

@@ -37,7 +37,6 @@ from bpa_ppl.errors import (
 )
 from bpa_ppl.formats.block import PREFERENCES, TIES
 from bpa_ppl.formats.streams import access_error
-from bpa_ppl.formats.values import require_unique_fields
 from bpa_ppl.lists.nbest import NBest, content_hash
 
 FORMAT, VERSION = "judgements", 1
@@ -155,7 +154,6 @@ def _parse(content: bytes, path: str | Path) -> tuple[Journal, int]:
     for number, line in enumerate(lines, 1):
         try:
             record = msgspec.json.decode(line, type=dict[str, Any])
-            require_unique_fields(line, record)
             if number == 1:
                 if (record.get("format"), record.get("version")) != (FORMAT, VERSION):
                     raise ValueError(f"the first line is not that of {FORMAT}, version {VERSION}")

@@ -18,8 +18,6 @@ from typing import Any, ClassVar, TextIO
 import msgspec
 import numpy as np
 
-from bpa_ppl._runtime.arrays import NUL_IN_TEXT
-from bpa_ppl.errors import not_supported
 from bpa_ppl.formats.block import (
     CANDIDATES,
     ID,
@@ -37,8 +35,6 @@ from bpa_ppl.formats.roles import OF_FEATURES
 from bpa_ppl.formats.streams import InputFile, count_lines
 from bpa_ppl.formats.values import (
     format_numbers,
-    has_escaped_nul,
-    is_strict_json,
     json_keys,
     parse_strictly,
 )
@@ -105,11 +101,7 @@ class Jsonl(TableFormat, frozen=True):
             fields |= {n: _plain(of)[sentence] for n, of in columns.sentence_extras.items()}
             candidates = ", ".join(_candidates(lists, columns, features, totals, sentence))
             whole = json.dumps(fields, ensure_ascii=False)[:-1]
-            line = f'{whole}, "{CANDIDATES}": [{candidates}]}}\n'
-            if has_escaped_nul(line):
-                problem, _, remedy = f"sentence {ids[sentence]!r} has {NUL_IN_TEXT}".partition(": ")
-                raise not_supported(problem, remedy, origin=lists.origin)
-            file.write(line)
+            file.write(f'{whole}, "{CANDIDATES}": [{candidates}]}}\n')
 
 
 def _fits(values: Sequence[Any]) -> bool:
@@ -166,7 +158,7 @@ def _read_values(file: InputFile, origin: str) -> Iterator[tuple[list[Any], Sequ
         lines: Sequence[int] = range(first, first + count_lines(block))
         with suppress(ValueError, RecursionError):
             values = _DECODER.decode_lines(block)
-        if len(values) != len(lines) or not is_strict_json(block, values):
+        if len(values) != len(lines):
             values, lines = parse_strictly(block, origin, first)
         first += count_lines(block)
         if values:

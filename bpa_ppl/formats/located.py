@@ -15,7 +15,7 @@ import msgspec
 
 from bpa_ppl.errors import MEMORY, DataError, bad_value, missing_data
 from bpa_ppl.formats.streams import decode
-from bpa_ppl.formats.values import abbreviate, is_strict_json, parse_json
+from bpa_ppl.formats.values import abbreviate, parse_json
 
 _REMEDY = "`bpa convert --help` names the kinds of files"
 _STEP = re.compile(r"([\w-]+)(\??)(\[(?:(\w+)=(\w+))?\])?")
@@ -168,8 +168,7 @@ def iter_json(
         finite: whether NaN and infinite numbers are errors.
 
     Raises:
-        DataError: with file and line, if it is not JSON, an object has a key twice, or a number is
-            not finite.
+        DataError: with file and line, if it is not JSON, or a number is not finite.
 
     >>> blocks = [b'{"a": 1}\n[{"a": 2}]\n']
     >>> [(record.value, record.line) for record in iter_json(blocks, "a.json")]
@@ -207,9 +206,7 @@ def _is_json(text: bytes, kind: type) -> bool:
 def _parse(data: bytes, origin: str, line: int, finite: bool) -> Any:
     """Return the value of a text of JSON, which begins at a line of a file."""
     with suppress(ValueError, RecursionError):
-        value = msgspec.json.decode(data)
-        if is_strict_json(data, value):
-            return value
+        return msgspec.json.decode(data)
     text = decode(data, origin, line)
     value = parse_json(text, origin, line, None if finite else "format")
     try:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 import reprlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,22 +15,15 @@ import numpy.typing as npt
 from bpa_ppl._runtime.arrays import (
     FINITE,
     LARGEST,
-    NUL_IN_TEXT,
     are_finite,
-    values_in,
 )
-from bpa_ppl.errors import DataError, duplicate, quote
+from bpa_ppl.errors import DataError, quote
 from bpa_ppl.formats.streams import arrow_file, decode
-from bpa_ppl.lists.labels import find_repeated
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _JSON_NAMES = {True: "true", False: "false", None: "null"}
-#: The end of a text that is not escaped, blanks and a colon.
-_SPACED_COLON = re.compile(rb'(?<!\\)"\s+:')
-#: An escape of NUL in JSON, after an even number of backslashes.
-_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 TOO_DEEP = "objects nest too deeply, or an integer has more than 4,000 digits: correct it"
 _AT_ONCE = 1 << 30  # bytes that Arrow reads at once
 
@@ -348,11 +339,10 @@ def parse_strictly(
     r"""Return what each line says, and its number; NaN and Infinity are numbers.
 
     Raises:
-        DataError: with file and line, if one is not JSON, or an object has a key twice.
+        DataError: with file and line, if one is not JSON.
 
-    >>> parse_strictly(b'{"a": 1, "a": 2}\n', "dev.jsonl", 3)
-    Traceback (most recent call last):
-    bpa_ppl.errors.DataError: dev.jsonl:3: two fields 'a' in one object: rename one
+    >>> parse_strictly(b'{"a": NaN}\n', "dev.jsonl", 3)
+    ([{'a': nan}], [3])
     """
     lines = [(n, line) for n, line in enumerate(block[:-1].split(b"\n"), first) if line.strip()]
     values = [parse_json(decode(line, origin, n), origin, n, parameter) for n, line in lines]
@@ -360,7 +350,7 @@ def parse_strictly(
 
 
 def parse_json(text: str, origin: str, first: int = 1, parameter: str | None = None) -> Any:
-    """Return the value of a text of JSON, which has one meaning, or name the line.
+    """Return the value of a text of JSON, or name the line.
 
     Args:
         text: the text.
@@ -392,121 +382,31 @@ def load_json(text: str) -> Any:
     r"""Return the value of a text of JSON.
 
     Raises:
-        DataError: if an object has a key twice, or a text has NUL or half a surrogate pair.
+        DataError: if a text has half a surrogate pair.
         ValueError: if it is not JSON, or an integer has thousands of digits.
         RecursionError: if objects nest too deeply.
 
-    >>> load_json('{"mu": "\\u0000"}')
+    >>> load_json('{"mu": "\\ud800"}')
     Traceback (most recent call last):
-    bpa_ppl.errors.DataError: a \u escape is a NUL character, which is not text: remove it
+    bpa_ppl.errors.DataError: a \u escape is half a surrogate pair: write the text as UTF-8
     """
-    value = json.loads(text, object_pairs_hook=check_pairs)
+    value = json.loads(text)
     check_escapes(text, value)
     return value
 
 
 def check_escapes(text: str, value: Any) -> None:
-    """Refuse JSON with escapes of characters that are not text.
-
-    Args:
-        text: the JSON.
-        value: its parsed value.
+    """Refuse the value of a text of JSON in which an escape is half a surrogate pair.
 
     Raises:
-        DataError: if one is NUL, or half a surrogate pair.
+        DataError: if there is such an escape.
     """
-    if "\\u" not in text:
-        return
-    if has_escaped_nul(text):
-        problem = f"a \\u escape is {NUL_IN_TEXT}"
-        raise DataError(problem, code="bad-encoding")
     try:
-        json.dumps(value, ensure_ascii=False).encode()
+        if "\\u" in text:
+            json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         problem = "a \\u escape is half a surrogate pair: write the text as UTF-8"
         raise DataError(problem, code="bad-encoding") from error
-
-
-def check_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object, for `json.loads`.
-
-    Raises:
-        DataError: with a key that occurs twice.
-
-    >>> json.loads('{"a": 1, "b": 2}', object_pairs_hook=check_pairs)
-    {'a': 1, 'b': 2}
-    """
-    fields = dict(pairs)
-    if len(fields) != len(pairs):
-        name = quote(find_repeated(name for name, _ in pairs)[0])
-        raise duplicate(f"fields {name} in one object")
-    return fields
-
-
-def has_escaped_nul(text: str) -> bool:
-    r"""Return whether a text of JSON has an escape of NUL.
-
-    >>> has_escaped_nul(r'["\u0000"]'), has_escaped_nul(r'["\\u0000"]')
-    (True, False)
-    """
-    return r"\u0000" in text and _NUL.search(text) is not None
-
-
-def require_unique_fields(data: bytes, values: Any, *, lines: bool = False) -> None:
-    """Refuse JSON in which an object has a key twice, or a text has NUL.
-
-    Raises:
-        DataError: with the key.
-        RecursionError: if objects nest too deeply.
-        ValueError: if an integer has thousands of digits.
-
-    >>> require_unique_fields(b'{"a": 1, "a": 2}', {"a": 2})
-    Traceback (most recent call last):
-    bpa_ppl.errors.DataError: two fields 'a' in one object: rename one
-    """
-    if not is_strict_json(data, values):
-        for text in filter(bytes.strip, data.split(b"\n") if lines else [data]):
-            load_json(text.decode())
-
-
-def is_strict_json(data: bytes, values: Any) -> bool:
-    """Return whether values have all keys of their JSON, of which no text has NUL.
-
-    Of equal keys msgspec keeps the last. It may return false because of texts that look like keys,
-    or like an escape.
-
-    >>> is_strict_json(b'[{"a": 1}, {"b": 2}]', [{"a": 1}, {"b": 2}])
-    True
-    >>> is_strict_json(b'{"a": 1, "a": 2}', {"a": 2})
-    False
-    """
-    if b"\\u0000" in data:
-        return False
-    missing, level = _key_count(data), [values]
-    while missing and level:
-        types = set(map(type, level))
-        objects = level if types == {dict} else [of for of in level if type(of) is dict]
-        lists = [of for of in level if type(of) is list] if list in types else []
-        missing -= sum(map(len, objects))
-        level = list(chain(values_in(objects), *lists)) if missing else []
-    return not missing
-
-
-def _key_count(data: bytes) -> int:
-    """Return the number of keys in JSON, and of texts that begin with a colon.
-
-    Inside a text a quotation mark is escaped.
-
-    >>> _key_count(b'{"a": 1, "b" : {"c": "d"}}')
-    3
-    """
-    codes = np.frombuffer(data, np.uint8)
-    ends, after = codes[1:-1] == ord('"'), codes[2:]
-    if b"\\" in data:
-        ends &= codes[:-2] != ord("\\")
-    spaced = np.count_nonzero(ends & (after <= ord(" ")))
-    ends &= after == ord(":")
-    return int(np.count_nonzero(ends)) + (len(_SPACED_COLON.findall(data)) if spaced else 0)
 
 
 def json_keys(line: bytes) -> list[str]:

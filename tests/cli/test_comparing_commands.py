@@ -154,7 +154,6 @@ def test_a_program_is_read_from_any_file(
         ("--model normal_mean:model", "[]", "not an object"),
         ("--model normal_mean:model", "{", "other.json:1: not JSON"),
         ("--model normal_mean:model", "[" * 100_000, "other.json:1: objects nest too deeply"),
-        ("--model normal_mean:model", '{"y": [1],\n"y": [2]}', "two fields 'y'"),
         ("", "{}", "--data needs --model"),
         ("--model normal_mean:model --set draws=5", "{}", "expected SAMPLER.NAME=VALUE, not 'draw"),
         (

@@ -127,7 +127,6 @@ def test_a_source_of_candidates_beside_that_of_sentences(write: Write) -> None:
     [
         ('{"text": "a", "lm": 1}', "id"),
         ('{"id": 0, "lm": 1}', "text"),
-        ('{"id": 0, "candidates" : [{"text" : "a", "text": "b"}]}', "two fields 'text'"),
     ],
 )
 def test_bad_first_lines(write: Write, line: str, value: str) -> None:
@@ -141,8 +140,3 @@ def test_first_lines_that_are_detected_and_refused() -> None:
     line = '{"id": 0, "candidates": [{"lm": 1}], "text": "a source"}'
     with raises(DataError, "missing-column", parameter="format", line=1, match="no column text"):
         read_nbest([line])
-
-
-def test_an_escaped_backslash_before_a_number_is_no_nul() -> None:
-    line = json.dumps({"id": 0, "text": "\\u0000"})
-    assert read_nbest([line]).strings == ("\\u0000",)

@@ -212,47 +212,6 @@ def test_ids_read_back(suffix: str, tmp_path: Path) -> None:
 
 
 #: A field of a response, and where it is written again, with another value.
-TWICE = [
-    '"custom_id": "p-2"',
-    '"status_code": 200',
-    '"choices": []',
-    '"finish_reason": "stop"',
-    '"content": "another answer"',
-    '"logprob": -9.5',
-    '"refusal": null',
-]
-
-
-@pytest.mark.parametrize("field", TWICE)
-def test_a_key_that_occurs_twice_is_an_error(field: str, write: Write) -> None:
-    good = batch("p-1", choice("a cat", -0.5, refusal=None), choice("the cat", -1.5))
-    name = field.partition(":")[0]
-    assert name in good
-    bad = good.replace(f"{name}:", f"{field}, {name}:", 1)
-    path = write(batch("p-0", choice("a", -0.5)), bad)
-    with raises(DataError, "duplicate", line=2, match=f"two fields '{name[1:-1]}'"):
-        read_nbest(path)
-    bare = json.dumps(json.loads(good)["response"]["body"])
-    if name in bare:
-        path = write(live(choice("a")), bare.replace(f"{name}:", f"{field}, {name}:", 1))
-        with raises(DataError, "duplicate", line=2):
-            read_nbest(path)
-
-
-def test_a_key_that_occurs_twice_in_a_request_or_an_answer(write: Write) -> None:
-    asked = request("p-0", "a cat").replace('"n": 4', '"n": 4, "n": 5')
-    requests = write(asked, name="requests")
-    path = write(batch("p-0", choice("a")))
-    with raises(DataError, "duplicate", line=1, match="two fields 'n'"):
-        read_nbest(path, format=f"openai:requests={requests}")
-    answers = [choice(text) for text in ('{"best": "a"}', '{"best": "a", "best": "b"}')]
-    path = write(batch("p-0", *answers))
-    with raises(
-        DataError, "bad-response", parameter="bad", line=1, match="in the field 'best': 1 "
-    ):
-        read_nbest(path, format="openai:field=best")
-
-
 # --- forms of responses --------------------------------------------------------------------------
 
 

@@ -241,7 +241,6 @@ def test_a_table_without_the_header(write: Write, ending: str) -> None:
         ("x.jsonl", 3, '{"id": "doc-3", "reference": NaN}', "no id with a reference"),
         ("x.jsonl", 3, '{"id": "doc-3", "reference": "a"},', "not JSON"),
         ("x.jsonl", 3, "{'id': 'doc-3', 'reference': 'a'}", "not JSON"),
-        ("x.jsonl", 4, '{"id": "doc-4", "id": "doc-4", "reference": "a"}', "two fields 'id'"),
     ],
 )
 def test_a_row_that_cannot_be_read(

@@ -198,7 +198,7 @@ def test_texts_and_names_not_stored(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("format", ["jsonl", "csv", "tsv", "tsv:quoted=true"])
+@pytest.mark.parametrize("format", ["csv", "tsv", "tsv:quoted=true"])
 def test_a_column_with_nul_is_not_written(tmp_path: Path, format: str) -> None:
     nbest = from_lists([["a"]], [[[1]]], ["lm"])
     for lists in (nbest.with_extras(by=["a\0"]), nbest.with_sentence_extras(id=["a\0"])):

@@ -15,11 +15,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Mount, Route
 
-from bpa_ppl.errors import DataError
 from bpa_ppl.extras.judging.questions import Outlook
 from bpa_ppl.extras.judging.serving.web import Refused, read_body, static_routes, web_application
 from bpa_ppl.extras.judging.session import Session
-from bpa_ppl.formats.values import require_unique_fields
 from bpa_ppl.lists.nbest import NBest
 from bpa_ppl.text.differences import Parts, mark_differences
 
@@ -117,15 +115,10 @@ async def _read(request: Request) -> _Body:
 
     Raises:
         Refused: if it is too large, or not JSON as expected.
-        DataError: if it has a field twice.
     """
     _, body = await read_body(request, _LIMIT, "write a shorter correction")
     try:
-        content = msgspec.json.decode(body)
-        require_unique_fields(body, content)
-        return msgspec.convert(content, _Body)
-    except DataError:
-        raise
+        return msgspec.json.decode(body, type=_Body)
     # Python reads no integers of thousands of digits.
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise Refused(400, f"the body is not as expected: {error}", "bad-json") from error

@@ -44,7 +44,6 @@ from bpa_ppl.formats.block import CANDIDATES, ID, SOURCE, TEXT, TOTAL
 from bpa_ppl.formats.build import build
 from bpa_ppl.formats.records import read_in_memory, read_rows
 from bpa_ppl.formats.roles import OF_FEATURES, Roles
-from bpa_ppl.formats.values import require_unique_fields
 from bpa_ppl.lists.building import from_lists
 from bpa_ppl.posterior.draws import DOMAIN
 
@@ -170,16 +169,12 @@ def _records(kind: str, body: bytes) -> tuple[list[dict[str, Any]], bool]:
 
     Raises:
         Refused: if the body is not JSON, or has no lists with candidates.
-        DataError: if an object has a key twice.
     """
     try:
-        if lines := kind != JSON:
+        if kind != JSON:
             content = msgspec.json.Decoder().decode_lines(body)
         else:
             content = msgspec.json.decode(body)
-        require_unique_fields(body, content, lines=lines)
-    except DataError:
-        raise
     # Python reads no integers of thousands of digits.
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise Refused(400, f"the body is not valid JSON: {error}", "bad-json") from error
