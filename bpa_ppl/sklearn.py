@@ -36,7 +36,6 @@ from bpa_ppl.errors import (
 from bpa_ppl.gains.column import Column
 from bpa_ppl.gains.oracles import select_judged
 from bpa_ppl.lists.building import from_arrays
-from bpa_ppl.lists.ids import describe_equal_ids, find_other_form, id_key
 from bpa_ppl.lists.nbest import NBest, score_differences
 from bpa_ppl.posterior.adapter import as_draws
 from bpa_ppl.weights import AnyStart
@@ -371,19 +370,6 @@ def _missing_qid(remedy: str) -> UsageError:
     return UsageError(f"{problem} are one list; {remedy}", parameter="qid", code="missing-setting")
 
 
-def _describe_alike(labels: list[Any]) -> str:
-    """Return what is wrong with two texts that are one number or look the same, if there are any.
-
-    >>> _describe_alike(["q1", "q1 "])
-    "the ids 'q1 ' and 'q1' look the same: write an id in one way, or rename one of two"
-    """
-    forms = dict[Any, str]()
-    for label in labels:
-        if isinstance(label, str) and (other := find_other_form(forms, id_key(label), label)):
-            return describe_equal_ids(label, other)
-    return ""
-
-
 def _number_labels(qid: npt.ArrayLike | None, groups: npt.ArrayLike | None, count: int) -> Int64:
     """Return the number of the list of each candidate, from 0 in order of first appearance.
 
@@ -413,10 +399,8 @@ def _number_labels(qid: npt.ArrayLike | None, groups: npt.ArrayLike | None, coun
         elif any(value is None or value != value for value in set(values.tolist())):
             reason = "a label is missing"
         else:
-            distinct, first, numbers = np.unique(values, return_index=True, return_inverse=True)
-            if not (reason := _describe_alike(distinct.tolist())):
-                return np.asarray(first.argsort().argsort()[numbers])
-            code = "duplicate"
+            _, first, numbers = np.unique(values, return_index=True, return_inverse=True)
+            return np.asarray(first.argsort().argsort()[numbers])
     except (TypeError, ValueError) as error:  # of several types, or of several lengths
         reason = str(error)
     problem = f"{name} must be one label of a list for each row, all numbers or all texts: {reason}"

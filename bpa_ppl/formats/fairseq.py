@@ -37,7 +37,6 @@ from bpa_ppl.formats.block import CANDIDATES, ID, REFERENCE, SOURCE, TEXT, Block
 from bpa_ppl.formats.format import NBestFormat, iter_record_blocks
 from bpa_ppl.formats.samples import STATISTICS, token_statistics
 from bpa_ppl.formats.streams import InputFile, text_lines
-from bpa_ppl.lists.ids import describe_equal_ids, find_other_form
 
 _LINE = re.compile(r"([STHDPA])-([0-9]+)(?:\t|$)")
 _INSIDE = re.compile(r"[STHDPA]-[0-9]+\t")
@@ -90,7 +89,7 @@ def _sentences(file: InputFile, options: ReadOptions) -> Iterator[tuple[int, _Li
     sentence: _Lines = {}
     heads: dict[str, list[tuple[int, str]]] = {}  # its lines by how they begin
     current = ""  # its id, as it is printed
-    forms: dict[int, str] = {}  # of all ids so far
+    ids: set[int] = set()  # so far
     counted = 0  # sentences without an id
     for number, line in enumerate(text_lines(file.chunks(), options.origin), 1):
         head, _, rest = line.partition("\t")
@@ -98,7 +97,7 @@ def _sentences(file: InputFile, options: ReadOptions) -> Iterator[tuple[int, _Li
             of_head.append((number, rest))
             continue
         matched = _LINE.match(line)
-        without = None if matched or len(forms) > counted else _WITHOUT_ID.fullmatch(head)
+        without = None if matched or len(ids) > counted else _WITHOUT_ID.fullmatch(head)
         if matched:
             letter, digits = matched.groups()
         elif without and (counted or without[1] == "S"):
@@ -112,13 +111,11 @@ def _sentences(file: InputFile, options: ReadOptions) -> Iterator[tuple[int, _Li
         if digits != current:
             if len(digits) > _LONGEST_ID:
                 raise options.error(f"sentence id {digits} is too large", number)
-            late = int(digits) in forms
-            if other := find_other_form(forms, int(digits), digits):
-                raise options.error(describe_equal_ids(digits, other), number, "duplicate")
-            if late:
+            if int(digits) in ids:
                 problem = f"a line of sentence {digits}, after other sentences"
                 advice = "put the lines of a sentence together"
                 raise options.error(f"{problem}: {advice}", number, "duplicate")
+            ids.add(int(digits))
             if current:
                 yield int(current), sentence
             current, sentence, heads = digits, defaultdict(list), {}

@@ -43,7 +43,6 @@ from bpa_ppl.formats.format import NBestFormat
 from bpa_ppl.formats.streams import InputFile, decode
 from bpa_ppl.formats.values import format_numbers, looks_numeric, read_csv_columns, to_numpy
 from bpa_ppl.formats.writing import require_plain_texts, warn_about_ids
-from bpa_ppl.lists.ids import describe_equal_ids, find_other_form, has_unseen, visible_form
 from bpa_ppl.lists.labels import count_by_label, expand, find_repeated
 from bpa_ppl.lists.nbest import NBest
 
@@ -282,7 +281,7 @@ def _plain_labels(lists: NBest) -> list[str]:
     shape = count_by_label(lists.feature_names)
     labels = [text for label, count in shape for text in (f"{label}= ", *[""] * (count - 1))]
     names = [label.removesuffix("= ") for label in labels if label]
-    bad = [n for n in names if has_unseen(n) or not _FEATURES.fullmatch(f"{n}=".encode())]
+    bad = [n for n in names if not _FEATURES.fullmatch(f"{n}=".encode())]
     if bad:
         problem = f"{quote(bad[0])} cannot be a Moses label: rename the feature"
         raise DataError(problem, lists.origin, code="bad-name")
@@ -380,12 +379,7 @@ class LineParser:
     def __init__(self, options: ReadOptions, first: bytes, patterns: Mapping[str, bytes] = _HARD):
         self.options, self.error, self.patterns = options, options.error, patterns
         self._warned: set[str] = set()
-        self._ids: dict[int, str] = {}  # as they are printed
         self.layout = self._layout(_split_lines(first))
-        if odd := [label for label in self.layout.labels if has_unseen(label)]:
-            problem = f"the feature {quote(odd[0])} has blanks in "
-            problem += f"its name: call it {visible_form(odd[0])}"
-            raise self.error(problem, 1, "bad-name")
         features = self.layout.features
         if len(set(features)) < len(features):
             raise self.error("two features have the same name: rename one", 1, "duplicate")
@@ -421,14 +415,12 @@ class LineParser:
         """Return the id of a sentence.
 
         Raises:
-            DataError: if it is not an integer, or is written in another way than before.
+            DataError: if it is not an integer.
         """
         digits = field.strip()
         if not digits.isdigit() or len(digits) > _LONGEST_ID:
             problem = f"{quote(digits)} is not an integer of up to {_LONGEST_ID} digits"
             raise self.error(f"sentence id {problem}: a line must read {SHAPE}", number)
-        if other := find_other_form(self._ids, int(digits), digits.decode()):
-            raise self.error(describe_equal_ids(digits.decode(), other), number, "duplicate")
         return int(digits)
 
     def is_aside(self, field: bytes) -> bool:

@@ -37,9 +37,7 @@ from bpa_ppl.formats.streams import (
 )
 from bpa_ppl.formats.values import parse_strictly
 from bpa_ppl.lists.ids import (
-    describe_equal_ids,
     describe_other_ids,
-    find_other_form,
     group_references,
     id_key,
     id_keys,
@@ -257,10 +255,12 @@ def _read_entries(paths: Sequence[AnyPath]) -> list[tuple[str, ...]] | dict[Any,
         if not lines:
             raise missing_data("line", "give the references", origin)
     if with_ids:
-        read = (_WITH_IDS[file_suffix(path)] for path in paths)
-        return _join(
-            files, [of(lines, origin) for of, (origin, lines) in zip(read, files, strict=True)]
-        )
+        by_id: dict[Any, tuple[str, ...]] = {}
+        for path, (origin, lines) in zip(paths, files, strict=True):
+            for identifier, texts in _WITH_IDS[file_suffix(path)](lines, origin):
+                key = id_key(identifier)
+                by_id[key] = (*by_id.get(key, ()), *texts)
+        return by_id
     for origin, lines in files:
         if place := next((n for n, line in enumerate(lines, 1) if "\t" in line), None):
             header = f"{ID}<TAB>{REFERENCE}"
@@ -274,25 +274,8 @@ def _read_entries(paths: Sequence[AnyPath]) -> list[tuple[str, ...]] | dict[Any,
 # Files with ids.
 
 
-#: A row with an id: its line, the id and the references.
-_Row = tuple[int, Any, tuple[str, ...]]
-
-
-def _join(
-    files: Sequence[tuple[str, Any]], entries: Sequence[Iterable[_Row]]
-) -> dict[Any, tuple[str, ...]]:
-    """Return the references of all rows by id."""
-    by_id: dict[Any, tuple[str, ...]] = {}
-    forms: dict[Any, str] = {}
-    for (origin, _), rows in zip(files, entries, strict=True):
-        for line, identifier, texts in rows:
-            key = id_key(identifier)
-            if other := find_other_form(forms, key, identifier):
-                raise DataError(
-                    describe_equal_ids(identifier, other), origin, line, code="duplicate"
-                )
-            by_id[key] = (*by_id.get(key, ()), *texts)
-    return by_id
+#: An id, and references.
+_Row = tuple[Any, tuple[str, ...]]
 
 
 def _read_json(lines: Sequence[str], origin: str) -> Iterator[_Row]:
@@ -312,7 +295,7 @@ def _read_json(lines: Sequence[str], origin: str) -> Iterator[_Row]:
             problem = f'write lines like {{"{ID}": "doc-1", "{REFERENCE}": "a text"}}, with a '
             problem += f"{REFERENCE} that is a text, a list of texts or null"
             raise DataError(f"no {ID} with a {REFERENCE}: {problem}", origin, line)
-        yield line, identifier, tuple(several)
+        yield identifier, tuple(several)
 
 
 def _read_csv(lines: Sequence[str], origin: str) -> Iterator[_Row]:
@@ -370,4 +353,4 @@ def _read_table(
             raise mismatch(found, first_line, origin, line, remedy=remedy, code="bad-line")
         if not cells[of_id]:
             raise missing_data(ID, "write it", origin, line, code="bad-line")
-        yield line, cells[of_id], tuple(filter(None, [cells[of_text]]))
+        yield cells[of_id], tuple(filter(None, [cells[of_text]]))

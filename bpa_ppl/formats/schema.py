@@ -353,7 +353,7 @@ class Schema:
                 if first is not None:
                     self._sentence_lines.setdefault(name, int(block.line[first]))
         if self.ids.counted:
-            columns[ID] = self.ids.names(block)
+            columns[ID] = list(map(str, block.sentences[ID]))
         if references:
             columns[REFERENCE] = self._references(block, references)
         if block.parent is not None and ID in block.candidates and ID in columns:

@@ -15,7 +15,6 @@ from bpa_ppl._runtime.arrays import (
     intern,
     to_array,
     to_members,
-    to_plain_members,
     to_texts,
 )
 from bpa_ppl._runtime.messages import format_count, warn_user
@@ -27,19 +26,19 @@ from bpa_ppl.errors import (
     missing_data,
     name_lists,
     needs,
+    quote,
     wrong_shape,
     wrong_value,
 )
-from bpa_ppl.formats.block import ID, SOURCE
+from bpa_ppl.formats.block import SOURCE
 from bpa_ppl.formats.build import build, join_columns, join_strings
-from bpa_ppl.formats.ids import require_distinct_ids
 from bpa_ppl.formats.records import parse_records, read_in_memory
 from bpa_ppl.formats.references import SentenceLines
 from bpa_ppl.formats.roles import AnyFeatures, Missing, Roles, make_roles
 from bpa_ppl.formats.samples import build_block
 from bpa_ppl.formats.writing import to_table
 from bpa_ppl.lists.ids import AnyReferences
-from bpa_ppl.lists.labels import find_positions
+from bpa_ppl.lists.labels import find_positions, find_repeated
 from bpa_ppl.lists.nbest import (
     CAN_LACK,
     COLUMNS,
@@ -168,7 +167,6 @@ def from_arrays(
     numbers = np.arange(len(counts))
     if sentence_ids is not None:
         numbers = to_array(sentence_ids, np.int64, "sentence_ids")
-        require_distinct_ids(to_plain_members(to_members(sentence_ids, "sentence_ids")))
     lists = NBest(
         offsets=to_offsets(counts),
         features=table,
@@ -184,8 +182,9 @@ def from_arrays(
             for name, column in _columns(sentence_extras, "sentence_extras").items()
         },
     )
-    if ID in lists.sentence_extras:
-        require_distinct_ids(lists.ids)
+    if twice := find_repeated(lists.ids):
+        problem = f"two lists of sentence {quote(twice[0])}: give each list its own id"
+        raise DataError(problem, code="duplicate")
     return lists if references is None else lists.with_references(references)
 
 

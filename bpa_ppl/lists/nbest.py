@@ -266,8 +266,8 @@ class NBest:
                 empty tuple where there is none.
 
         Raises:
-            DataError: if there are not as many as sentences, the ids are not those of the
-                sentences, or two ids are one number written in two ways.
+            DataError: if there are not as many as sentences, or the ids are not those of the
+                sentences.
 
         >>> from bpa_ppl import from_lists
         >>> lists = from_lists([["a"], ["b"]], [[[1.0]], [[2.0]]], ["LM0"])

@@ -21,7 +21,6 @@ from bpa_ppl.errors import BpaWarning, DataError, UsageError
 from bpa_ppl.formats import moses
 from bpa_ppl.formats.block import ReadOptions
 from bpa_ppl.formats.moses import LineParser, Marian, parse_block
-from bpa_ppl.lists.ids import visible_form
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -112,20 +111,8 @@ def test_bad_first_lines(write: Write, line: str, code: str, parameter: str | No
         read_nbest(write(line))
 
 
-ODD_NAMES = ["\u00a0LM0", "LM0\u00a0", "LM0\u3000", "my\u2003lm"]
-
-
-@pytest.mark.parametrize("name", ODD_NAMES)
 @pytest.mark.parametrize("format", ["moses", "marian"])
-def test_names_with_blanks_are_neither_read_nor_written(
-    name: str, format: str, tmp_path: Path
-) -> None:
-    with raises(DataError, "bad-name", line=1, match=f"call it {visible_form(name)}"):
-        read_nbest([f"0 ||| a ||| {name}= 1 ||| 1"] * 2, format=format)
-    for odd in (name, " LM0", "LM0 "):
-        lists = from_lists([["a"]], [[[1.0]]], [odd])
-        with raises(DataError, "bad-name"):
-            write_nbest(lists, tmp_path / "out", format=format)
+def test_names_in_other_letters(format: str) -> None:
     lists = read_nbest(["0 ||| a |||  caf\u00e9=1 ||| 1"], format=format)
     assert lists.feature_names == ("caf\u00e9",)
 

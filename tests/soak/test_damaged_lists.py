@@ -36,7 +36,7 @@ DERIVED = {"fairseq", "openai", *SERVERS}
 #: The first line names the columns.
 HEADED = {"csv", "tsv"}
 #: Why a file that can be read at once is refused in parts.
-LIMITS = ("sort the rows by id", "has more than 64 bits, and the ids before have not")
+LIMITS = ("sort the rows by id", "write all ids in the same way")
 NUMBER = re.compile(rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 #: Between words: also the other characters that `str.split` takes as blanks.
 BETWEEN = re.compile(

@@ -25,15 +25,6 @@ GOOD = {
     ],
 }
 
-#: Two ids that look the same, and how the message shows the second one.
-ALIKE = {
-    "trailing blank": ("doc1", "doc1 ", "'doc1 '"),
-    "no-break space": ("doc 1", "doc\u00a01", r"'doc\xa01'"),
-    "two blanks": ("doc 1", "doc  1", "'doc  1'"),
-    "forms of Unicode": ("caf\u00e9", "cafe\u0301", r"'cafe\u0301'"),
-    "both odd": ("doc1 ", " doc1", "' doc1'"),
-}
-
 
 def write_frame(frame: Any, path: Path) -> str:
     """Write a data frame in the format of the ending of a name; return the name of the format."""
