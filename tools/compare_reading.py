@@ -222,7 +222,7 @@ def _shown(value: Any) -> str:
         return f"{value.dtype} {value.shape} {data}"
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{n!r}: {_shown(v)}" for n, v in value.items()) + "}"
-    return repr(value)
+    return repr(sorted(value) if isinstance(value, frozenset) else value)
 
 
 def _outcome(work: Callable[[], Any], folder: Path) -> list[str]:

@@ -78,7 +78,8 @@ class SentenceIds:
         def error(row: int, problem: str, code: str = "bad-data") -> DataError:
             return self.options.error(problem, block.line[row], code)
 
-        for row, value in enumerate(values if types != {int} else ()):
+        are_texts = types == {str} and all(text and "\0" not in text for text in set(values))
+        for row, value in enumerate(() if types == {int} or are_texts else values):
             if value is None or value == "" or value != value:
                 raise error(row, f"no {ID}, which other rows have: give each row one")
             if isinstance(value, list | tuple | dict):

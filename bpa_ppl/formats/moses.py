@@ -638,7 +638,8 @@ def _values(lines: Any, height: int, parser: LineParser) -> list[Float64]:
     for label, count in parser.layout.labels.items():
         tokens += [f"{label}=".encode(), *[_VALUE] * count]
     tokens += [b"|||", _VALUE] if parser.layout.has_total else []
-    types = [pa.binary(len(token)) if token else pa.float64() for token in tokens]
+    kinds = [pa.binary(len(token)) if token else pa.float64() for token in tokens]
+    types = {str(place): kind for place, kind in enumerate(kinds)}
     if bytes(memoryview(lines)[: len(_BOM)]) == _BOM:
         raise ValueError("a byte-order mark, which Arrow would remove")
     try:

@@ -7,7 +7,6 @@ ids, in the columns `id` and `reference`. Several rows of an id are several refe
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
@@ -19,14 +18,14 @@ from bpa_ppl.errors import (
     DataError,
     UsageError,
     bad_value,
-    damaged,
     mismatch,
     missing_data,
     needs,
     quote,
 )
-from bpa_ppl.formats.block import ID, REFERENCE, REFERENCES, SOURCE
+from bpa_ppl.formats.block import ID, REFERENCE, REFERENCES, SOURCE, ReadOptions
 from bpa_ppl.formats.ids import SentenceIds
+from bpa_ppl.formats.separated import read_cells
 from bpa_ppl.formats.streams import (
     STANDARD,
     AnyPath,
@@ -300,7 +299,8 @@ def _read_json(lines: Sequence[str], origin: str) -> Iterator[_Row]:
 
 def _read_csv(lines: Sequence[str], origin: str) -> Iterator[_Row]:
     """Return the rows of a table with commas."""
-    return _read_table(_split_cells(lines, origin), ",", origin)
+    ended = (f"{line}\n" for line in lines)
+    return _read_table(read_cells(ended, ",", ReadOptions(origin), quoted=True), ",", origin)
 
 
 def _read_tsv(lines: Sequence[str], origin: str) -> Iterator[_Row]:
@@ -314,22 +314,6 @@ _WITH_IDS: dict[str, Callable[[Sequence[str], str], Iterator[_Row]]] = {
     ".csv": _read_csv,
     ".jsonl": _read_json,
 }
-
-
-def _split_cells(lines: Sequence[str], origin: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the line and the cells of each row, which may have several lines."""
-    rows = csv.reader((f"{line}\n" for line in lines), strict=True)
-    first = 1
-    try:
-        for cells in rows:
-            if cells:
-                yield first, cells
-            first = rows.line_num + 1
-    except csv.Error as error:
-        remedy = "correct it, or write the table as JSON lines"
-        raise damaged(
-            "a row of CSV", error, origin, first, remedy=remedy, code="bad-line"
-        ) from error
 
 
 def _read_table(

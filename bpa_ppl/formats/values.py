@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -64,58 +64,39 @@ def read_number_lines(data: bytes, width: int) -> npt.NDArray[np.float64] | None
     import pyarrow as pa
 
     try:
-        columns = read_csv_columns(data, [pa.float64()] * width)
+        columns = read_csv_columns(data, dict.fromkeys(map(str, range(width)), pa.float64()))
     except (pa.ArrowException, ValueError):
         return None
     values = np.stack(list(map(to_numpy, columns)), axis=1)
     return values if are_finite(values) else None
 
 
-def read_csv_columns(data: Any, types: Sequence[Any]) -> list[Any]:
-    r"""Return the columns of a table separated by spaces, in Arrow types; see `read_csv_table`.
-
-    >>> import pyarrow as pa
-    >>> read_csv_columns(b"1 2\n", [pa.int64(), pa.int64()])[1].to_pylist()
-    [2]
-    """
-    named = {str(place): kind for place, kind in enumerate(types)}
-    return [column.combine_chunks() for column in read_csv_table(data, " ", named).columns]
-
-
-def read_csv_table(
-    data: Any,
-    delimiter: str,
-    types: Mapping[str, Any],
-    *,
-    quoted: bool = False,
-    invalid: list[Any] | None = None,
-) -> Any:
-    """Return a table, read by PyArrow.
+def read_csv_columns(
+    data: Any, types: Mapping[str, Any], delimiter: str = " ", *, quoted: bool = False
+) -> list[Any]:
+    r"""Return the columns of a table in Arrow types, read by PyArrow.
 
     Args:
         data: whole lines, as bytes or as an Arrow buffer.
-        delimiter: between cells.
         types: names and types of the columns.
+        delimiter: between cells.
         quoted: whether cells may be quoted, and may then have line breaks.
-        invalid: where lines with another number of cells are entered; None refuses them.
 
     Raises:
         pyarrow.ArrowException: if a line has another number of cells, or a cell another type.
+
+    >>> import pyarrow as pa
+    >>> read_csv_columns(b"1 2\n", {"a": pa.int64(), "b": pa.int64()})[1].to_pylist()
+    [2]
     """
     import pyarrow as pa
     from pyarrow import csv
 
-    def skip(row: Any) -> str:
-        known.append(row)
-        return "skip"
-
-    known = [] if invalid is None else invalid
-
-    return csv.read_csv(
+    table = csv.read_csv(
         arrow_file(data) if isinstance(data, bytes) else pa.BufferReader(data),
         csv.ReadOptions(
             column_names=list(types),
-            use_threads=False,  # so that invalid lines have numbers
+            use_threads=False,
             block_size=min(len(data) + 1, _AT_ONCE),
         ),
         csv.ParseOptions(
@@ -123,14 +104,10 @@ def read_csv_table(
             quote_char='"' if quoted else False,
             newlines_in_values=quoted,
             ignore_empty_lines=False,
-            invalid_row_handler=None if invalid is None else skip,
         ),
-        csv.ConvertOptions(
-            column_types=types,
-            null_values=[],
-            strings_can_be_null=False,
-        ),
+        csv.ConvertOptions(column_types=types, null_values=[], strings_can_be_null=False),
     )
+    return [column.combine_chunks() for column in table.columns]
 
 
 def format_shortest(value: float) -> str:
