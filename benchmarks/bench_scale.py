@@ -266,7 +266,9 @@ def adapt_in_steps(path: str) -> None:
     finish("scale of the prior")
     target = build_target(prepared, observed, prior)
     finish("target")
-    draws = draw_posterior(target, prepared.sampler, seed=prepared.seed, clock=process_time)
+    draws = draw_posterior(
+        target, prepared.sampler, seed=prepared.settings.seed, clock=process_time
+    )
     finish("draws")
     bpa.write_posterior(draws, f"{path}.nc")
     finish("writing")

@@ -451,27 +451,25 @@ class Registry(Mapping[str, type[C]], Generic[C]):
 
 
 class Setting(NamedTuple):
-    """What there is to know of a keyword argument besides its type, for Python and for options.
+    """What there is to know of a keyword argument besides its type and its description.
 
     Attributes:
-        help: of its option; `{names}` are those of the registry. Empty if it is none.
         box: the title of the box of options that has it; empty for the first one.
         registry: of the components that it names.
         several: whether it is a collection, and its option has several values.
         default: its value if it is left out.
         recorded: whether a posterior records it, since the draws depend on it.
         form: how the option's values are written, if they are not words or numbers.
-        option: the name of the option, if it has another one.
+        option: the name of its option, if it is another one; None if it has none.
     """
 
-    help: str = ""
     box: str = ""
     registry: Registry[Any] | None = None
     several: bool = False
     default: Any = None
     recorded: bool = True
     form: str = ""
-    option: str = ""
+    option: str | None = ""
 
 
 def declared_settings(structure: type) -> dict[str, Setting]:

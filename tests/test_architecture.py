@@ -61,6 +61,7 @@ HEAVY = {
 #: Package -> its module, where the names differ.
 IMPORTED_AS = {
     "arviz-stats": "arviz_stats",
+    "docstring-parser": "docstring_parser",
     "scikit-learn": "sklearn",
 }
 

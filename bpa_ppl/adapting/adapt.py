@@ -40,49 +40,8 @@ def adapt(lists: NBest, weights: AnyStart = None, **settings: Unpack[Settings]) 
             mean that follows what they have in common; `"equal"` starts at the mean of the
             standardised features. `StartingWeights` also says which weights are fixed, and where
             the weights of other features start.
-        gain: how good a candidate is, which says what an oracle is: `ter`, `bleu`, `chrf`, `wer`, a
-            metric, a function, or a column of the lists, which is then not a feature; or
-            `Oracles` that were found before, which need no references. None is `ter` where there
-            are canonical weights or totals, else `chrf`.
-        likelihood: `oracle`, as published, `margin`, `risk`, `pairs`, `preference`, or `none`, with
-            which the posterior equals the prior: only the features and their spread are taken
-            from the lists. Settings left open are derived from the gain, and recorded. None
-            is `oracle` for a published sampler, `margin` where the gain is TER, BLEU, chrF,
-            `ter+bleu`, WER or CER, `pairs:exponent=0.25,power=0.75` for any other gain, and
-            `preference` for lists without references that carry preferences: see
-            `choose_likelihood`.
-        prior: `isotropic`, as published, also with its variance, `isotropic:variance=0.5`;
-            `horseshoe`; a `Prior`, such as that of other lists; or a family of priors. None is
-            `isotropic` with the variance 0.1, and for features without a canonical weight with a
-            scale that is learned from these sentences: see `Isotropic`.
-        model: a NumPyro program of (lists, prior, likelihood) with a site `weights`; or
-            `hierarchical`, with weights for each `domain` of the lists. None is `log_linear`.
-        sampler: `auto`, `imh`, `nuts`, `rwm`, `laplace`, `map`; as published `heuristic`,
-            `rwm-isotropic` and `weight-trace`, whose default likelihood is `oracle`; any kernel of
-            NumPyro, `numpyro:HMC`; or a `Sampler`. None is `auto`. The published 100 samples of
-            `heuristic` with delta=8 cannot pass `check`, which needs 100 effective ones:
-            `heuristic:draws=1000,delta=50` passes. The number of draws of each chain and of chains
-            are settings of the sampler: `nuts:draws=2000,chains=2`.
-        features: the columns of the lists that are features: names, labels and patterns such as
-            `judge_*`; `*` is every column of numbers without another role. The others become
-            extras, here and in `rerank`. None takes the features of the lists.
-        exclude: columns that are not features: names, labels and patterns.
-        categorical: columns of texts, integers, or true and false, such as `system`, whose values
-            become features of 0 and 1 with mean 0, here and in `rerank`. With other features and a
-            learned scale of the prior their weights are 0 if they do not explain the order of the
-            candidates, which is warned about.
-        add: sources of further features with mean 0, by name or with their settings, such as
-            `lm=domain.txt`: the posterior records their recipe, with the hashes of their files, and
-            `rerank` computes the same features of new lists.
-        preset: the sampler, the likelihood and the prior of a paper: `published` is the random walk
-            of 2015, in four chains (`sampler="rwm-isotropic:chains=1"` is the one of the paper),
-            `published-2010` the heuristic sample of COLING 2010 with 100 draws, delta=8 and
-            σ_T = 1, `published-sspr` the weight trace of S+SSPR 2010, which needs the lists that
-            the canonical weights were tuned on: `sampler="weight-trace:lists=FILE"`. What is named
-            explicitly replaces it.
-        seed: the same seed gives the same draws, to the bit on the same machine.
-        jobs: processes that score candidates; -1 uses every core.
-        progress: True draws a bar on standard error.
+        settings: gain, sampler, likelihood, features, exclude, categorical, add, prior, model,
+            preset, seed, jobs and progress, as `bpa_ppl.extending.Settings` describes them.
 
     Returns:
         InferenceData with the groups named in `bpa_ppl.posterior.adapter`. Its attribute
@@ -149,7 +108,9 @@ def run_adaptation(
     """
     prepared = prepare(lists, weights, resolved=settings)
     target = _build(prepared)
-    run = run_sampler(target, prepared.sampler, seed=prepared.seed, progress=prepared.progress)
+    run = run_sampler(
+        target, prepared.sampler, seed=prepared.settings.seed, progress=prepared.settings.progress
+    )
     return finish(run, options=record_settings(weights, settings.given), reading=reading)
 
 

@@ -77,7 +77,7 @@ def _fix_at_zero(prepared: Prepared, names: Sequence[str]) -> Prepared | None:
         matched=prepared.matched._replace(match=match),
         prior=family,
         defaults=None,
-        progress=False,
+        settings=replace(prepared.settings, progress=False),
     )
 
 

@@ -216,8 +216,10 @@ def _observe(prepared: Prepared) -> Observed:
     elif prepared.values is not None:
         scores = gains = gain.signed(prepared.values)
     elif best is None or (with_gains and len(lists)):
-        with reporter(prepared.progress, "oracles" if best is None else "gains") as report:
-            scores, gains = scores_and_gains(lists, gain, jobs=prepared.jobs, progress=report)
+        with reporter(prepared.settings.progress, "oracles" if best is None else "gains") as report:
+            scores, gains = scores_and_gains(
+                lists, gain, jobs=prepared.settings.jobs, progress=report
+            )
         scores = gain.signed(scores)
     if best is None:
         canonical = prepared.match.origin == CANONICAL

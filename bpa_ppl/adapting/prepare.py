@@ -40,7 +40,6 @@ from bpa_ppl.weights import (
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from bpa_ppl._runtime.progress import Reporter
     from bpa_ppl.gains.gains import AnyGain
     from bpa_ppl.gains.metric import Metric
 
@@ -77,9 +76,7 @@ class Prepared:
         earlier: the draws of the posterior whose Gaussian is the prior, or None.
         defaults: weights without a canonical value that the user has given.
         indicators: whether indicators explain the order of candidates; None if it is not known.
-        seed: of the draws.
-        jobs: processes that score candidates.
-        progress: True draws a bar on standard error.
+        settings: of `adapt`; those above are chosen by them.
 
     >>> from bpa_ppl import from_lists
     >>> lists = from_lists([["a", "b"]], [[[0.0], [1.0]]], ["LM0"], references=["b"])
@@ -102,9 +99,7 @@ class Prepared:
     earlier: Draws | None = None
     defaults: Mapping[str, float] | None = None
     indicators: IndicatorsRecord | None = None
-    seed: int = 0
-    jobs: int = 1
-    progress: bool | Reporter = False
+    settings: ResolvedSettings
 
     @property
     def lists(self) -> NBest:
@@ -184,9 +179,7 @@ def prepare(
         oracles=oracles,
         earlier=_find_earlier(prior, matched.match, sampler, lists),
         defaults=start.defaults,
-        seed=resolved.seed,
-        jobs=resolved.jobs,
-        progress=resolved.progress,
+        settings=resolved,
     )
 
 

@@ -264,7 +264,7 @@ def _learn_scale(
         return isotropic.build_prior(prepared.prior, match, scale)
 
     with (
-        reporter(prepared.progress, "learn the scale of the prior") as report,
+        reporter(prepared.settings.progress, "learn the scale of the prior") as report,
         NUMPYRO_LOCK,
         jax.enable_x64(True),
     ):

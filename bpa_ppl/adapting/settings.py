@@ -50,121 +50,79 @@ _WEIGHTS, _NO_WEIGHTS, _SETTINGS = "weights", "none", "settings"
 
 
 class Settings(TypedDict, total=False):
-    """The keyword arguments of `adapt`, which describes them; those left out have their defaults.
+    """The keyword arguments of `adapt`; those left out have their defaults.
 
     `log_density`, `bpa adapt` and studies take the same ones.
+
+    Attributes:
+        gain: How good a candidate is, which says what an oracle is: a metric with settings as in
+            `chrf:word_order=2`; a column of numbers of the lists, which is then not a feature, such
+            as `comet`, or `-ter` if lower is better; in Python a function, too, or `Oracles` that
+            were found before, which need no references. By default `ter` where there are canonical
+            weights or totals, else `chrf`.
+        sampler: What draws from the posterior, with settings as in `nuts:draws=2000,chains=2`: the
+            number of draws of each chain, and of chains. The published 100 samples of `heuristic`
+            with delta=8 cannot pass `check`, which needs 100 effective ones:
+            `heuristic:draws=1000,delta=50` passes. By default `auto`.
+        likelihood: What is observed, with settings as in `margin:gamma=4`; those left open are
+            derived from the gain. With `none` the posterior equals the prior, and no references are
+            needed. By default `oracle` for a published sampler, `margin` where the gain is `ter`,
+            `bleu`, `chrf`, `ter+bleu`, `wer` or `cer`, `pairs:exponent=0.25,power=0.75` for any
+            other gain, and `preference` for lists with preferences and no references.
+        features: Columns that are features, by name, label or pattern such as `'judge_*'`; `'*'` is
+            every column of numbers without another role. The others become extras, here and in
+            `rerank`. By default those that the file or its format defines.
+        exclude: Columns that are not features, by name, label or pattern.
+        categorical: Columns of texts, integers, or true and false, such as `system`, whose values
+            become features of 0 and 1 with mean 0, here and in `rerank`. With other features and a
+            learned scale of the prior they are left out if they do not explain the order of the
+            candidates, which is warned about.
+        add: Sources of further features with mean 0, such as `lm=domain.txt`,
+            `lexicon=memory.fr,memory.en`, `lm=domain.txt,order=5`, or `lm=self`, learned from the
+            adaptation sentences. The posterior records their recipe, with the hashes of their
+            files, and `rerank` computes the same features of new lists.
+        prior: A family of priors, with settings as in `isotropic:variance=0.5,single.LM0=2`; a
+            prior of `learn_prior`; or the Gaussian of a posterior of other lists. By default
+            `isotropic` with the variance 0.1, and for features without a canonical weight with a
+            scale that is learned from these sentences.
+        model: `log_linear`; `hierarchical`, with weights for each domain of the lists, such as a
+            customer or a language; or in Python a NumPyro program of (lists, prior, likelihood)
+            with a site `weights`. By default `log_linear`.
+        preset: Sampler, likelihood and prior of a paper: `published` is the random walk of 2015, in
+            four chains (`rwm-isotropic:chains=1` is the one of the paper), `published-2010` the
+            heuristic sample of COLING 2010 with 100 draws, delta=8 and σ_T = 1, and
+            `published-sspr` the weight trace of S+SSPR 2010, which needs the lists that the
+            canonical weights were tuned on, `weight-trace:lists=FILE`. What is named explicitly
+            replaces it.
+        seed: The same seed gives the same draws, to the bit on the same machine. By default 0.
+        jobs: Processes that score candidates; -1 uses every core. By default 1.
+        progress: True draws a bar on standard error.
 
     >>> settings: Settings = {"sampler": "nuts:draws=500", "seed": 1}
     >>> resolve_settings(**settings).sampler.settings()["draws"]
     500
     """
 
-    gain: Annotated[
-        AnyGain | Oracles | None,
-        Setting(
-            "Metric of the oracle: {names}, with settings as in chrf:word_order=2; or a numeric "
-            "column of the lists, such as comet, or -ter if lower is better (default: ter if there "
-            "are canonical weights or totals, else chrf).",
-            registry=GAINS,
-        ),
-    ]
-    sampler: Annotated[
-        str | Sampler | None,
-        Setting(
-            "{names}, with settings as in nuts:draws=2000,chains=2 (default: auto).",
-            registry=SAMPLERS,
-        ),
-    ]
+    gain: Annotated[AnyGain | Oracles | None, Setting(registry=GAINS)]
+    sampler: Annotated[str | Sampler | None, Setting(registry=SAMPLERS)]
     likelihood: Annotated[
-        str | Likelihood | None,
-        Setting(
-            "{names}, with settings as in margin:gamma=4 or oracle:ties=shared (default: margin if "
-            "--gain is ter, bleu, chrf, ter+bleu, wer or cer, else "
-            "pairs:exponent=0.25,power=0.75; preference for lists with preferences and no "
-            "references). With none the posterior equals the prior, and no references are needed: "
-            "for a --prior learned from other domains, or --weights equal.",
-            "What is observed",
-            registry=LIKELIHOODS,
-        ),
+        str | Likelihood | None, Setting("What is observed", registry=LIKELIHOODS)
     ]
-    features: Annotated[
-        Iterable[str] | None,
-        Setting(
-            "Columns that are features, by name, label or pattern such as `'judge_*'`; `'*'` is "
-            "every column of numbers without another role (default: those that the file or its "
-            "format defines).",
-            "Features",
-            several=True,
-        ),
-    ]
-    exclude: Annotated[
-        Iterable[str] | None,
-        Setting(
-            "Columns that are not features, by name, label or pattern.", "Features", several=True
-        ),
-    ]
-    categorical: Annotated[
-        str | Iterable[str],
-        Setting(
-            "Columns whose values, such as names of systems, become features of 0 and 1.",
-            "Features",
-            several=True,
-            default=(),
-        ),
-    ]
+    features: Annotated[Iterable[str] | None, Setting("Features", several=True)]
+    exclude: Annotated[Iterable[str] | None, Setting("Features", several=True)]
+    categorical: Annotated[str | Iterable[str], Setting("Features", several=True, default=())]
     add: Annotated[
         AnySource | Iterable[AnySource],
-        Setting(
-            "Add features: {names}. Examples: lm=domain.txt, lexicon=memory.fr,memory.en, "
-            "phrases=table.parquet; with settings lm=domain.txt,order=5; learned from the "
-            "adaptation sentences lm=self.",
-            "Features",
-            registry=FEATURES,
-            several=True,
-            default=(),
-        ),
+        Setting("Features", registry=FEATURES, several=True, default=()),
     ]
     prior: Annotated[
-        str | PriorFamily | Prior | None,
-        Setting(
-            "{names}, with settings as in isotropic:variance=0.5,single.LM0=2; a file of bpa "
-            "learn-prior; or a posterior of other lists, whose mean and covariance are then the "
-            "prior (default: isotropic, with a variance of 0.1, and a learned one for features "
-            "without a canonical weight).",
-            "Weights and prior",
-            registry=PRIORS,
-        ),
+        str | PriorFamily | Prior | None, Setting("Weights and prior", registry=PRIORS)
     ]
-    model: Annotated[
-        "str | Model | None",
-        Setting(
-            "log_linear, or hierarchical, with weights for each domain of the lists, such as a "
-            "customer or a language (default: log_linear).",
-            "Weights and prior",
-        ),
-    ]
-    preset: Annotated[
-        str | None,
-        Setting(
-            "Sampler, likelihood and prior of a paper: published (2015), published-2010, or "
-            "published-sspr (needs --sampler weight-trace:lists=FILE). Other options have "
-            "precedence.",
-            "Sampling",
-        ),
-    ]
-    seed: Annotated[
-        int, Setting("The same seed gives the same draws (default: 0).", "Sampling", default=0)
-    ]
-    jobs: Annotated[
-        int,
-        Setting(
-            "Processes that score candidates; -1 uses every core (default: 1).",
-            "Other options",
-            default=1,
-            recorded=False,
-        ),
-    ]
-    progress: Annotated[bool | Reporter, Setting(default=False, recorded=False)]
+    model: Annotated["str | Model | None", Setting("Weights and prior")]
+    preset: Annotated[str | None, Setting("Sampling")]
+    seed: Annotated[int, Setting("Sampling", default=0)]
+    jobs: Annotated[int, Setting("Other options", default=1, recorded=False)]
+    progress: Annotated[bool | Reporter, Setting(default=False, recorded=False, option=None)]
 
 
 #: What is declared of each setting, by name.

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO, TypedDict, get_args
 
 from cyclopts import UNSET, Group, Parameter, Token
+from docstring_parser import parse
 
 from bpa_ppl._runtime.messages import log_info
 from bpa_ppl.adapting.settings import SETTINGS
@@ -190,16 +191,26 @@ _FORMS: Final[dict[str, Callable[[Any], Any]]] = {
 }
 
 
+def _read_descriptions(structure: type) -> dict[str, str]:
+    """Return the descriptions of arguments in the docstring of a class, by name."""
+    parameters = parse(structure.__doc__ or "").params
+    return {one.arg_name: " ".join((one.description or "").split()) for one in parameters}
+
+
+#: The descriptions of the options of `rerank` and of the settings of `adapt`.
+_DESCRIPTIONS = tuple(map(_read_descriptions, (RerankOptions, AdaptSettings)))
+
+
 def describe_setting(name: str, declared: Mapping[str, Setting] = SETTINGS) -> Parameter:
     """Return the parameter of a setting of `adapt` or another function, as it is declared.
 
     >>> describe_setting("seed").help
-    'The same seed gives the same draws (default: 0).'
+    'The same seed gives the same draws, to the bit on the same machine. By default 0.'
     """
     setting = declared[name]
-    registry = setting.registry
-    names = "" if registry is None else format_names(registry.titles)
-    text = setting.help.replace("{names}", names)
+    registry, text = setting.registry, _DESCRIPTIONS[declared is SETTINGS][name]
+    if registry is not None:
+        text = f"{text} Choose {format_names(registry.titles)}."
     others: dict[str, Any] = {"group": _BOXES[setting.box]} if setting.box else {}
     if setting.option:
         others["name"] = setting.option
@@ -348,7 +359,7 @@ def _make_options(structure: type, declared: Mapping[str, Setting]) -> Iterator[
     """Yield the settings that are options, with their types on the command line."""
     for name, annotation in structure.__annotations__.items():
         setting = declared[name]
-        if not setting.help:
+        if setting.option is None:
             continue
         parameter = describe_setting(name, declared)
         if setting.form:

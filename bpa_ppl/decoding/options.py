@@ -13,101 +13,65 @@ _CHOICE = "How candidates are chosen"
 
 
 class RerankOptions(TypedDict, total=False):
-    """The keyword arguments of `rerank`, which describes them; those left out have their defaults.
+    """The keyword arguments of `rerank`; those left out have their defaults.
 
     `Reranker`, `bpa rerank` and `bpa serve` take the same ones.
+
+    Attributes:
+        rule: Decision rule: `predictive` (Eq. 11 for weighted samples, Eq. 13 for Markov chains),
+            `viterbi` (the best pair of weights and candidate), `map` or `mean` (one weight vector),
+            `mbr` (the candidate with the highest expected gain), with settings as in
+            `mbr:gain=bleu`, or `best` (a simple way to choose, where the posterior records that it
+            is clearly better, else `mean`). By default what the posterior records: `mean` where
+            there were no canonical weights, else `predictive`.
+        derivations: How equal texts are scored: `separate`, each derivation separately, as
+            published, which is the default; or `summed`.
+        draws: Number of draws to use, or `all`. They are taken evenly, then moved and stretched so
+            that their mean and covariance are those of all. By default 800 for the rules
+            `predictive` and `mbr`, which average over draws, and all where the two highest
+            probabilities differ by less than 2 %; all for the other rules.
+        defaults: Weights of features without one, such as one that was fixed when somebody else
+            made the posterior.
+        moved_files: New paths of files that features are computed from, by the label of the feature
+            source, where they have moved since the adaptation.
+        without: A feature of the posterior, or the label of several, that some lists lack: its
+            weight is left out. By default that is an error.
+        ask_below: A choice between two candidates is sure from this probability on; about the other
+            lists, ask a person.
+        agree: The agreement of sure choices with the judge that is promised, such as 0.9, in place
+            of `ask_below`. The probability comes from exact binomial tests of leave-one-out
+            predictions on the adaptation lists. If nothing can be promised, no choice is sure.
+        confidence: Of this promise: in this share of samples of judged lists it is kept for new
+            lists that are drawn like them. By default 0.9; it needs 22 answers without an error to
+            promise an agreement of 0.9, and 0.95 needs 29.
+        unchecked: Use a posterior even if it fails its check.
+        jobs: Processes that rerank; -1 uses every core. Few lists are reranked in this process, and
+            the choices are the same. By default 1.
+        progress: True draws a bar on standard error.
+
+    >>> options: RerankOptions = {"rule": "mean", "draws": "all"}
+    >>> sorted(OPTIONS.keys() & options.keys())
+    ['draws', 'rule']
     """
 
-    rule: Annotated[
-        str | Rule | None,
-        Setting(
-            "Decision rule: {names}; with settings as in mbr:gain=bleu (default: what the "
-            "posterior records: mean without canonical weights, else predictive).",
-            _CHOICE,
-            registry=RULES,
-            recorded=False,
-        ),
-    ]
-    derivations: Annotated[
-        str,
-        Setting(
-            "How equal texts are scored: separate, each derivation separately, as published "
-            "(default); or summed.",
-            _CHOICE,
-            default="separate",
-        ),
-    ]
-    draws: Annotated[
-        int | str | None,
-        Setting(
-            "Number of draws to use, or all (default: 800 for the rules predictive and mbr, which "
-            "average over draws, and all where the two best candidates are nearly equal; all for "
-            "other rules).",
-            _CHOICE,
-            form="INT|all",
-        ),
-    ]
+    rule: Annotated[str | Rule | None, Setting(_CHOICE, registry=RULES, recorded=False)]
+    derivations: Annotated[str, Setting(_CHOICE, default="separate")]
+    draws: Annotated[int | str | None, Setting(_CHOICE, form="INT|all")]
     defaults: Annotated[
         Mapping[str, float] | None,
-        Setting(
-            "Weight of a feature without one, as NAME=VALUE.",
-            _CHOICE,
-            several=True,
-            form="NAME=NUMBER",
-            option="--default",
-        ),
+        Setting(_CHOICE, several=True, form="NAME=NUMBER", option="--default"),
     ]
     moved_files: Annotated[
         MovedFiles | None,
-        Setting(
-            "New path of a moved feature file, as NAME=FILE.",
-            _CHOICE,
-            several=True,
-            form="NAME=FILE",
-            option="--moved-file",
-        ),
+        Setting(_CHOICE, several=True, form="NAME=FILE", option="--moved-file"),
     ]
-    without: Annotated[
-        Iterable[str] | None,
-        Setting(
-            "A feature of the posterior, or the label of several, that the lists lack: its weight "
-            "is left out (default: an error).",
-            _CHOICE,
-            several=True,
-            form="NAME",
-        ),
-    ]
-    ask_below: Annotated[
-        float | None,
-        Setting("A choice between two candidates is sure from this probability on.", _CHOICE),
-    ]
-    agree: Annotated[
-        float | None,
-        Setting(
-            "Or it is sure if such choices agree with the judge at least this often, such as 0.9, "
-            "as a test of leave-one-out predictions promises.",
-            _CHOICE,
-        ),
-    ]
-    confidence: Annotated[
-        float | None,
-        Setting(
-            "Of this promise (default: 0.9); 0.9 needs 22 answers without an error to promise an "
-            "agreement of 0.9, and 0.95 needs 29.",
-            _CHOICE,
-        ),
-    ]
-    unchecked: Annotated[
-        bool, Setting("Use a posterior even if it fails its check.", default=False)
-    ]
-    jobs: Annotated[
-        int,
-        Setting(
-            "Processes that rerank; -1 uses every core. The choices are the same (default: 1).",
-            default=1,
-        ),
-    ]
-    progress: Annotated[bool | Reporter, Setting(default=False)]
+    without: Annotated[Iterable[str] | None, Setting(_CHOICE, several=True, form="NAME")]
+    ask_below: Annotated[float | None, Setting(_CHOICE)]
+    agree: Annotated[float | None, Setting(_CHOICE)]
+    confidence: Annotated[float | None, Setting(_CHOICE)]
+    unchecked: Annotated[bool, Setting(default=False)]
+    jobs: Annotated[int, Setting(default=1)]
+    progress: Annotated[bool | Reporter, Setting(default=False, option=None)]
 
 
 #: What is declared of each option, by name.

@@ -561,36 +561,9 @@ def rerank(
         lists: lists, or a stream of them (`iter_nbest`). The result keeps all of them;
             `Reranker.parts` yields the choices from a few at a time.
         posterior: from `adapt`, or any other with a variable `weights` and feature names.
-        rule: `predictive` (Eq. 11 for weighted samples, Eq. 13 for Markov chains), `viterbi`
-            (the best pair of weights and candidate), `map` or `mean` (one weight vector), `mbr`
-            (the candidate with the highest expected gain), with settings as in `mbr:gain=bleu`,
-            `best` (a simple way to choose, where the posterior records that it is clearly better,
-            else `mean`), or a `Rule`. None takes what the posterior records, else `predictive`:
-            `adapt` records `mean` where there were no canonical weights.
-        derivations: How equal strings are scored: `separate`, each derivation separately, as
-            published, which is the default, or `summed`.
-        draws: Number of draws to use, or `all`. They are taken evenly, then moved and stretched
-            so that their mean and covariance are those of all. By default the rules that
-            average over draws, `predictive` and `mbr`, use 800, and all where the two highest
-            probabilities differ by less than 2 %; the other rules use all.
-        defaults: Weights of features that the posterior does not know, such as one that was
-            fixed when somebody else made it.
-        moved_files: New paths of files that features are computed from, by the label of the
-            feature source, where they have moved since the adaptation:
-            `{"lm": "texts/domain.txt"}`.
-        without: A feature of the posterior, or the label of several, that some lists lack: its
-            weight is left out. By default that is an error.
-        unchecked: Use the posterior although it fails its check.
-        ask_below: A choice between two candidates is `sure` from this probability on; about the
-            other lists, ask a person.
-        agree: The promised agreement of sure choices with the judge, in place of `ask_below`. The
-            probability comes from exact binomial tests of leave-one-out predictions on the
-            adaptation lists. If nothing can be promised, no choice is sure.
-        confidence: Of this promise: in this share of samples of judged lists it is kept for new
-            lists that are drawn like them. None is 0.9.
-        jobs: Processes that rerank; -1 uses every core. Few lists are reranked in this process,
-            and the choices are the same.
-        progress: True draws a bar on standard error.
+        options: rule, derivations, draws, defaults, moved_files, without, ask_below, agree,
+            confidence, unchecked, jobs and progress, as
+            `bpa_ppl.decoding.options.RerankOptions` describes them.
 
     Raises:
         NotConverged: if the posterior fails `check` and `unchecked` is false.

@@ -15,7 +15,7 @@ import csv
 import io
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, ClassVar, TextIO
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TextIO
 
 import numpy as np
 
@@ -157,7 +157,7 @@ def read_cells(
         DataError: if a quoted cell does not end, or does not end a cell, or a carriage return is
             inside a line.
     """
-    quoting = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
+    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
     csv.field_size_limit(_LONGEST)
     rows = csv.reader(lines, delimiter=separator, quoting=quoting, strict=True)
     first = line
@@ -292,7 +292,7 @@ def _check_header(header: list[str], line: int, options: ReadOptions) -> None:
 
 def _header_cells(line: bytes, separator: str, *, quoted: bool = True) -> list[str]:
     """Return the cells of a first line; none if nothing is separated."""
-    quoting = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
+    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
     try:
         lines = [line.decode().rstrip("\r")]
         cells = next(csv.reader(lines, delimiter=separator, quoting=quoting, strict=True), [])

@@ -384,7 +384,7 @@ def bound_r_hat(values: Float64, level: float) -> tuple[Float64, Float64]:
     length = values.shape[1] // count
     starts = np.linspace(0, values.shape[1] - length, count).round().astype(int)
     parts = np.concatenate([values[:, start : start + length] for start in starts])
-    effective = np.inf
+    effective: Float64 = np.asarray(np.inf)
     for each in (parts, np.abs(parts - np.median(parts, axis=(0, 1)))):  # as R-hat does
         scores = _normalise_ranks(each)
         within = ess(scores - scores.mean(axis=1, keepdims=True), "mean") - _OF_MEAN * len(parts)

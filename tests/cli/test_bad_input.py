@@ -101,7 +101,7 @@ COMMANDS = [
     (f"adapt nbest rest -r ref,rest.ref -s ref {POOL}", "(--sources)"),
     (f"adapt nbest rest -r rest.ref,ref {POOL}", "rest.ref"),
     # Options of `rerank`, `weights` and `report`.
-    (f"{RERANK} --ask unsure.jsonl", "give ask_below, or promise to agree"),
+    (f"{RERANK} --ask unsure.jsonl", "give ask_below or agree"),
     (f"{RERANK} --ask-below 90", "not 90"),
     (f"{PLAIN} --format plain:scores=scores.txt", "plain:list_size=50"),
     (f"{PLAIN} --format csv:list_size=2", "list_size"),

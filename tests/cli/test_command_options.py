@@ -11,14 +11,14 @@ from cyclopts import App
 from cyclopts.argument import Argument
 from support.command_line import run
 
-import bpa_ppl
-from bpa_ppl.adapting.settings import SETTINGS
+from bpa_ppl.adapting.settings import SETTINGS, Settings
 from bpa_ppl.cli.adapt import adapt
 from bpa_ppl.cli.app import app
 from bpa_ppl.cli.needs import Needs
 from bpa_ppl.cli.options import describe_setting
 from bpa_ppl.cli.outputs import read_marks
 from bpa_ppl.decoding.options import OPTIONS as RERANKING
+from bpa_ppl.decoding.options import RerankOptions
 from bpa_ppl.decoding.rules import RULES
 from bpa_ppl.formats.format import NBEST_FORMATS
 from bpa_ppl.gains.metric import GAINS
@@ -140,10 +140,10 @@ def test_the_options_of_reranking_are_those_of_python(command: str) -> None:
     """One declaration has an option for Python and for both commands, with its help."""
     shown = options_of(command)
     for name, option in RERANKING.items():
-        assert f"\n        {name}: " in (bpa_ppl.rerank.__doc__ or "")
-        if option.help:
+        assert f"\n        {name}: " in (RerankOptions.__doc__ or "")
+        if option.option is not None:
             assert shown[name].parameter.help == describe_setting(name, RERANKING).help
-    assert [name for name, option in RERANKING.items() if not option.help] == ["progress"]
+    assert [name for name, one in RERANKING.items() if one.option is None] == ["progress"]
 
 
 def test_the_options_of_adapt_are_its_declared_settings() -> None:
@@ -154,8 +154,8 @@ def test_the_options_of_adapt_are_its_declared_settings() -> None:
     assert shown == others | reading | {"scheduler"} | (SETTINGS.keys() - {"progress"})
     assert len(shown) - 1 == 25  # without the files
     for name, setting in SETTINGS.items():
-        assert f"\n        {name}: " in (bpa_ppl.adapt.__doc__ or "")
-        if setting.help:
+        assert f"\n        {name}: " in (Settings.__doc__ or "")
+        if setting.option is not None:
             assert options_of("adapt")[name].parameter.help == describe_setting(name).help
 
 

@@ -69,7 +69,7 @@ class Subdomains:
     def __post_init__(self) -> None:
         values, weights = np.asarray(self.assignment), np.asarray(self.weights, np.float64)
         hard, k = values.ndim == 1, len(weights)
-        assigned, sources, targets = map(len, (values, self.source, self.target))
+        assigned, sources, targets = len(values), len(self.source), len(self.target)
         if not assigned == sources == targets:
             message = f"{assigned} assignments, but {sources} source and {targets} target sentences"
             raise DataError(message, code="wrong-length")
